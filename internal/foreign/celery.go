@@ -25,10 +25,10 @@ type beatTask struct {
 	Queue, Exchange, Headers          string
 	RoutingKey                        string `json:"routing_key"`
 	Priority                          *int
-	Expires                           beatTime
-	ExpireSeconds                     int64    `json:"expire_seconds"`
-	OneOff                            bool     `json:"one_off"`
-	StartTime                         beatTime `json:"start_time"`
+	Expires                           string
+	ExpireSeconds                     int64  `json:"expire_seconds"`
+	OneOff                            bool   `json:"one_off"`
+	StartTime                         string `json:"start_time"`
 	Enabled                           bool
 	TotalRunCount                     int `json:"total_run_count"`
 	Description                       any // and the others have no use here
@@ -44,14 +44,9 @@ type beatSchedule struct {
 	DayOfWeek              string `json:"day_of_week"`
 	Every                  int64
 	Period                 string
-	ClockedTime            beatTime `json:"clocked_time"`
-}
+	ClockedTime            string `json:"clocked_time"`
 
-type beatTime struct{ at rouse.Instant }
-
-func (t *beatTime) UnmarshalText(text []byte) (err error) {
-	t.at, err = rouse.ParseInstant(string(text))
-	return err
+	wrong error // it cannot be read
 }
 
 func readCelery(in []byte, o *Options) (entries []Entry, err error) {
@@ -66,9 +61,8 @@ func readCelery(in []byte, o *Options) (entries []Entry, err error) {
 	schedules := map[string]beatSchedule{} // by model and key
 	for _, r := range rows {
 		var s beatSchedule
-		if json.Unmarshal(r.Fields, &s) == nil {
-			schedules[strings.TrimPrefix(r.Model, beatModel)+string(r.PK)] = s
-		}
+		s.wrong = new(Entry).read(r.Fields, &s)
+		schedules[strings.TrimPrefix(r.Model, beatModel)+string(r.PK)] = s
 	}
 	for i, r := range rows {
 		if r.Model == beatModel+"periodictask" {
@@ -89,8 +83,8 @@ func (t *beatTask) entry(e *Entry, schedules map[string]beatSchedule, o *Options
 	e.Name, e.Paused = t.Name, !t.Enabled
 	s := &e.Spec
 	texts := map[string]json.RawMessage{"args": json.RawMessage(cmp.Or(t.Args, "[]")), "kwargs": json.RawMessage(cmp.Or(t.Kwargs, "{}")), "headers": json.RawMessage(t.Headers)}
-	for name, text := range texts {
-		if len(text) > 0 && !json.Valid(text) {
+	for _, name := range []string{"args", "kwargs", "headers"} {
+		if text := texts[name]; len(text) > 0 && !json.Valid(text) {
 			return rouse.Refuse(name, string(text), "is no JSON", "correct the task: Celery disables it, too")
 		}
 	}
@@ -105,7 +99,6 @@ func (t *beatTask) entry(e *Entry, schedules map[string]beatSchedule, o *Options
 		Priority   *int            `json:"priority,omitempty"`
 	}{t.Task, texts["args"], texts["kwargs"], t.Queue, t.Exchange, t.RoutingKey, texts["headers"], t.Priority}), "application/json"
 	s.Labels, s.Deadline, s.Overlap = map[string]string{"task": t.Task}, seconds(t.ExpireSeconds), rouse.OverlapAllow
-	s.Start, s.End = t.StartTime.at, t.Expires.at
 	if t.OneOff {
 		if s.MaxOccurrences = 1; t.TotalRunCount > 0 {
 			return rouse.Refuse("one_off", t.Name, "has run", "leave it out")
@@ -114,16 +107,45 @@ func (t *beatTask) entry(e *Entry, schedules map[string]beatSchedule, o *Options
 	if strings.HasPrefix(t.Task, "celery.") {
 		e.note("%s is a task of Celery itself: leave it there.", t.Task)
 	}
-	for kind, key := range map[string]json.Number{"crontab": t.Crontab, "interval": t.Interval, "clocked": t.Clocked, "solar": t.Solar} {
-		if key == "" { // one of them is set
+	for _, set := range []struct {
+		kind string
+		key  json.Number
+	}{{"crontab", t.Crontab}, {"interval", t.Interval}, {"clocked", t.Clocked}, {"solar", t.Solar}} {
+		if set.key == "" { // one of them is set
 			continue
 		}
-		if b, ok := schedules[kind+"schedule"+key.String()]; ok {
-			return b.put(e, kind, o)
+		b, ok := schedules[set.kind+"schedule"+set.key.String()]
+		switch {
+		case !ok:
+			return rouse.Refuse(set.kind, set.key.String(), "is not in the file", "give all tables of django_celery_beat")
+		case b.wrong != nil:
+			return b.wrong
 		}
-		return rouse.Refuse(kind, key.String(), "is not in the file", "give all tables of django_celery_beat")
+		if err := b.put(e, set.kind, o); err != nil || set.kind == "clocked" {
+			return err
+		}
+		return t.setBounds(e, time.Duration(b.Every)*beatPeriods[b.Period], o)
 	}
 	return rouse.Refuse("schedule", t.Name, "is missing", "give the task a schedule")
+}
+
+// setBounds sets when the schedule begins and ends.
+func (t *beatTask) setBounds(e *Entry, every time.Duration, o *Options) error {
+	if t.StartTime != "" {
+		at, err := o.readTime("start_time", t.StartTime)
+		if err != nil {
+			return err
+		}
+		e.startAt(at, every)
+	}
+	if t.Expires != "" {
+		at, err := o.readTime("expires", t.Expires)
+		if err != nil {
+			return err
+		}
+		e.endAt(at)
+	}
+	return nil
 }
 
 var beatPeriods = map[string]time.Duration{"days": 24 * time.Hour, "hours": time.Hour, "minutes": time.Minute, "seconds": time.Second, "microseconds": time.Microsecond}
@@ -149,8 +171,12 @@ func (b *beatSchedule) put(e *Entry, kind string, o *Options) (err error) {
 		s.Schedule = "@every " + (time.Duration(b.Every) * unit).String()
 		return nil
 	case "clocked":
-		s.Overlap, s.MaxOccurrences, s.Start, s.End = rouse.OverlapDefault, 0, 0, 0
-		s.Schedule = b.ClockedTime.at.String()
+		at, err := o.readTime("clocked_time", b.ClockedTime)
+		if err != nil {
+			return err
+		}
+		s.Overlap, s.MaxOccurrences = rouse.OverlapDefault, 0
+		s.Schedule = max(rouse.MinInstant, rouse.At(at)).String()
 		return nil
 	}
 	return rouse.Refuse("solar", e.Name, "is a time of the sun, which rouse does not have", "leave it to Celery, or give a time of day")

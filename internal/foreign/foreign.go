@@ -116,11 +116,11 @@ func (e *Entry) finish(o *Options) error {
 		return err
 	}
 	switch s := &e.Spec; { // the next import must find what it could create again
+	case e.Late && s.Keep >= 0:
+		s.Keep = max(s.Keep, 24*time.Hour)
 	case s.Keep != 0:
 	case strings.HasPrefix(s.Schedule, "@after "), s.TTL != 0, s.MaxOccurrences != 0: // counted from the creation
 		s.Keep = -1
-	case e.Late:
-		s.Keep = 24 * time.Hour
 	}
 	return e.Spec.Check()
 }
@@ -162,6 +162,19 @@ func readTime(text string, zone *time.Location) (at time.Time, err error) {
 		}
 	}
 	return at, err
+}
+
+// readTime reads a time of a field, which may have no zone, and be of any year.
+func (o *Options) readTime(field, text string) (time.Time, error) {
+	zone, err := time.LoadLocation(o.Timezone)
+	if err != nil {
+		return time.Time{}, rouse.Refuse("timezone", o.Timezone, "is no time zone", "give an IANA name such as Europe/Stockholm")
+	}
+	at, err := readTime(text, zone)
+	if err != nil {
+		return at, rouse.Refuse(field, text, "is no time", "write it as 2027-01-31T09:00:00Z")
+	}
+	return at, nil
 }
 
 // startAt sets when the schedule begins. A beginning that has passed decides only when an interval is due

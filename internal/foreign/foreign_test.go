@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
@@ -62,6 +63,34 @@ func TestRead(t *testing.T) {
 				}
 				golden(t, path, got)
 			})
+		}
+	}
+}
+
+// TestReadAgain: a file that is read again later gives the same timers, so that the import of it creates none
+// again and changes none.
+func TestReadAgain(t *testing.T) {
+	for _, kind := range foreign.Formats() {
+		for _, path := range samples(t, kind) {
+			in, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var specs [2][]string
+			for i, at := range []rouse.Instant{now, now.Add(time.Hour)} {
+				entries, _, err := foreign.Read(kind, in, foreign.Options{Target: "https://run.example.com/{name}", Now: at})
+				for _, e := range entries {
+					specs[i] = append(specs[i], fmt.Sprintf("%s %+v %v", e.Name, e.Spec, e.Err))
+				}
+				if err != nil {
+					specs[i] = append(specs[i], err.Error())
+				}
+			}
+			for i, first := range specs[0] {
+				if i >= len(specs[1]) || specs[1][i] != first {
+					t.Errorf("%s: %s became\n%v", path, first, specs[1])
+				}
+			}
 		}
 	}
 }

@@ -264,31 +264,17 @@ func (t *quartzTrigger) entry(number int, job *quartzJob, o *Options) Entry {
 	return e
 }
 
-// readTime reads a time of XML, which may have no zone, and be of any year.
-func (t *quartzTrigger) readTime(field string, text quartzText, o *Options) (time.Time, error) {
-	zone, err := time.LoadLocation(o.Timezone)
-	if err != nil {
-		return time.Time{}, rouse.Refuse("timezone", o.Timezone, "is no time zone", "give an IANA name such as Europe/Stockholm")
-	}
-	at, err := readTime(string(text), zone)
-	if err != nil {
-		return at, rouse.Refuse(field, string(text), "is no time", "write it as 2027-01-31T09:00:00Z")
-	}
-	return at, nil
-}
-
-// start returns when the trigger begins; nil is at once.
+// start returns when the trigger begins; nil is at once, or counted from the start of the program: as an
+// instant, that would be another one at each import.
 func (t *quartzTrigger) start(e *Entry, o *Options) (*time.Time, error) {
 	switch {
 	case t.StartIn != "":
-		seconds, err := strconv.ParseUint(string(t.StartIn), 10, 32)
-		if err != nil {
+		if _, err := strconv.ParseUint(string(t.StartIn), 10, 32); err != nil {
 			return nil, rouse.Refuse("start-time-seconds-in-future", string(t.StartIn), "is no number of seconds", "give one from 0 on")
 		}
-		e.note("its start in %s seconds is counted from this import.", t.StartIn)
-		return new(o.Now.Time().Add(time.Duration(seconds) * time.Second)), nil
+		return nil, nil
 	case t.Start != "":
-		at, err := t.readTime("start-time", t.Start, o)
+		at, err := o.readTime("start-time", string(t.Start))
 		return &at, err
 	}
 	return nil, nil
@@ -301,7 +287,7 @@ func (t *quartzTrigger) setWhen(e *Entry, o *Options) error {
 		return err
 	}
 	if t.End != "" {
-		end, err := t.readTime("end-time", t.End, o)
+		end, err := o.readTime("end-time", string(t.End))
 		if err != nil {
 			return err
 		}
@@ -332,8 +318,11 @@ func (t *quartzTrigger) setCron(e *Entry, start *time.Time, o *Options) {
 	if strings.Contains(expression, "W ") {
 		e.note("of several times on a day with W, Quartz leaves out some; here all of them are due.")
 	}
-	if start != nil {
+	switch {
+	case start != nil:
 		e.startAt(*start, 0)
+	case t.StartIn != "":
+		e.note("its start, %s seconds after that of the program, is left out.", t.StartIn)
 	}
 }
 
@@ -345,10 +334,14 @@ func (t *quartzTrigger) setSimple(e *Entry, start *time.Time) error {
 	}
 	if count == 0 { // once
 		s.Schedule, s.Overlap, s.End = "@after 1ms", rouse.OverlapDefault, 0
-		if start == nil {
-			e.note("Quartz runs it at each start of the program; here it runs once, after the import.")
-		} else {
+		switch {
+		case start != nil:
 			s.Schedule = max(rouse.MinInstant, rouse.At(*start)).String()
+		case strings.Trim(string(t.StartIn), "0") != "":
+			s.Schedule = "@after " + string(t.StartIn) + "s"
+			e.note("Quartz runs it %s seconds after each start of the program; here it runs once, so long after the import.", t.StartIn)
+		default:
+			e.note("Quartz runs it at each start of the program; here it runs once, after the import.")
 		}
 		return nil
 	}
@@ -361,11 +354,14 @@ func (t *quartzTrigger) setSimple(e *Entry, start *time.Time) error {
 	if count > 0 {
 		s.MaxOccurrences = uint64(count) + 1
 	}
-	if start == nil {
+	switch {
+	case start != nil:
+		e.startAt(*start, every)
+	case t.StartIn != "":
+		e.note("Quartz runs it %s seconds after it starts, and then every %v; here the first occurrence is due after one interval.", t.StartIn, every)
+	default:
 		e.note("Quartz runs it at once when it starts, and then every %v; here the first occurrence is due after one interval.", every)
-		return nil
 	}
-	e.startAt(*start, every)
 	return nil
 }
 

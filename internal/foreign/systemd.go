@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"math"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -37,10 +38,7 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 	var units []*unit
 	named := map[string]*unit{}
 	section := ""
-	begin := func(line int, name string, dropIn bool) *unit {
-		if u := named[name]; u != nil && dropIn {
-			return u
-		}
+	begin := func(line int, name string) *unit {
 		u := &unit{name: name, line: line, text: map[string][]string{}}
 		units, named[name] = append(units, u), u
 		return u
@@ -53,7 +51,20 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 		number = at + strings.Count(line, "\x00")
 		line = strings.TrimSpace(strings.ReplaceAll(line, "\x00", ""))
 		if m := systemdPath.FindStringSubmatch(line); m != nil {
-			u, section = begin(at, m[1], m[2] != ""), ""
+			section = ""
+			switch first := named[m[1]]; {
+			case m[2] == "": // of a unit
+				u = begin(at, m[1])
+			case u != nil && m[1] == templateOf(u.name): // whose instance may have been named before
+			case first != nil:
+				u = first
+			case u != nil && u.name == templateOf(m[1]): // names the instance that is printed
+				named[u.name] = &unit{name: u.name, line: u.line, text: maps.Clone(u.text)}
+				u.name, named[m[1]] = m[1], u
+			case u != nil && path.Ext(u.name) == path.Ext(m[1]): // of a prefix or an alias of the unit before it
+			default:
+				u = begin(at, m[1])
+			}
 			continue
 		}
 		if line == "" || line[0] == '#' || line[0] == ';' {
@@ -62,7 +73,7 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 		if line[0] == '[' {
 			next := strings.Trim(line, "[]")
 			if u == nil || u.name == "" && next == "Unit" && section != "" { // files one after the other, without their names
-				u = begin(at, "", false)
+				u = begin(at, "")
 			}
 			section = next
 			continue
@@ -89,6 +100,15 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 		return nil, rouse.Refuse("file", "", "has no timer", "give what systemctl cat '*.timer' prints")
 	}
 	return entries, nil
+}
+
+// templateOf returns the name of the template of an instance; of another unit its own.
+func templateOf(name string) string {
+	template, instance, ok := strings.Cut(name, "@")
+	if !ok {
+		return name
+	}
+	return template + "@" + path.Ext(instance)
 }
 
 // set takes an assignment. An empty one resets a list, and that of any time all of them.
@@ -142,7 +162,7 @@ func (u *unit) entry(units map[string]*unit, o *Options) Entry {
 		ExecStart   []string `json:"exec_start,omitempty"`
 		User        string   `json:"user,omitempty"`
 	}{Unit: starts, Timer: u.name, Description: u.last("Unit.Description")}
-	if service := units[starts]; service != nil {
+	if service := cmp.Or(units[starts], units[templateOf(starts)]); service != nil {
 		run.ExecStart, run.User = service.text["Service.ExecStart"], service.last("Service.User")
 	}
 	s := &e.Spec
@@ -180,10 +200,10 @@ func (u *unit) times(e *Entry, o *Options) error {
 		switch seconds, single := strings.CutPrefix(value, "@"); {
 		case name == "OnCalendar" && single:
 			n, err := strconv.ParseInt(seconds, 10, 40)
-			if err != nil || rouse.Instant(n*1000) <= o.Now {
-				return rouse.Refuse(name, value, "is past, or no time", "leave it out")
+			if err != nil {
+				return rouse.Refuse(name, value, "is no time", "give seconds since 1970, such as @1900000000")
 			}
-			addSchedule(s, rouse.Instant(n*1000).String())
+			addSchedule(s, max(rouse.MinInstant, rouse.Instant(n*1000)).String())
 		case name == "OnCalendar":
 			l, zone, err := onCalendar(value)
 			if err == nil {

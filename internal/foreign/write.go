@@ -202,6 +202,10 @@ func (w *Writer) check(x *leaving) error {
 	if err == nil {
 		err = entries[0].Err
 	}
+	if name := x.t.Key.Name; err == nil && entries[0].Name != name && w.kind != "crontab" { // whose names are of commands
+		err = rouse.Refuse("name", name, fmt.Sprintf("would come back as %q, which may be another timer", entries[0].Name),
+			"make it again with that name, or another one")
+	}
 	if err != nil {
 		return err
 	}

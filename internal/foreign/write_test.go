@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -309,6 +310,62 @@ func cronCommand(line string) string {
 		}
 	}
 	return string(out)
+}
+
+// TestNamesComeBack: a timer comes back with its name, or is refused; a crontab has no names.
+func TestNamesComeBack(t *testing.T) {
+	for kind := range written {
+		for _, name := range []string{"a", "shop/a", "DEFAULT/a", "default/a", "/a", "a/", "a b", "a/b/c", "A", "Å"} {
+			timer, _, err := leaving(name, rouse.Spec{Schedule: "0 6 * * *", Target: "https://a.example.com/"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			file, lost := write(t, kind, []rouse.Timer{timer})
+			switch refused := strings.Contains(lost, "!\n"); {
+			case refused && !strings.Contains(lost, "name"), refused && (kind == "crontab" || name == "a" || name == "shop/a"):
+				t.Errorf("%s: %s: %s", kind, name, lost)
+			case refused || kind == "crontab":
+			default:
+				if back := read(t, kind, file); len(back) != 1 || back[0].Err != nil || back[0].Name != name {
+					t.Errorf("%s: %s came back as %+v", kind, name, back)
+				}
+			}
+		}
+	}
+}
+
+// TestLabelsOfApply: what apply and import have labelled a timer with stays here, and is not told as lost;
+// the timer comes back as one of its own.
+func TestLabelsOfApply(t *testing.T) {
+	labels := map[string]string{"rouse.owner": "shop", "rouse.applied": "1f2e", "rouse.imported": "crontab"}
+	for kind := range written {
+		for _, own := range []string{"", "billing"} {
+			s := rouse.Spec{Schedule: "0 6 * * *", Target: "https://a.example.com/", Labels: maps.Clone(labels)}
+			if own != "" {
+				s.Labels["team"] = own
+			}
+			timer, _, err := leaving("a", s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file, lost := write(t, kind, []rouse.Timer{timer})
+			if strings.Contains(file+lost, "rouse.") || strings.Contains(lost, "!\n") || own == "" && strings.Contains(lost, "labels") {
+				t.Errorf("%s: %s\n%s", kind, lost, file)
+			}
+			back := read(t, kind, file)
+			if len(back) != 1 || back[0].Err != nil {
+				t.Fatalf("%s: %+v", kind, back)
+			}
+			for key := range back[0].Spec.Labels {
+				if key != "team" {
+					t.Errorf("%s: it has come back with the label %s", kind, key)
+				}
+			}
+			if len(timer.Spec.Labels) != len(s.Labels) || timer.Spec.Labels["rouse.owner"] != "shop" {
+				t.Errorf("%s: the export has changed the timer: %v", kind, timer.Spec.Labels)
+			}
+		}
+	}
 }
 
 // TestWritten: timers as each kind has them, and what is lost. ROUSE_UPDATE=1 writes the files.
