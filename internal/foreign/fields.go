@@ -68,6 +68,9 @@ func (f *field) parse(text string) (set uint64, err error) {
 	if f.hi == 7 { // a day of the week, which is Sunday
 		set = (set | set>>7) & 0x7f
 	}
+	if f.hi == 24 { // an hour, which is that of midnight
+		set = (set | set>>24) & (1<<24 - 1)
+	}
 	return set, nil
 }
 
@@ -92,10 +95,10 @@ func (f *field) refuse(text, wrong string) error {
 	return rouse.Refuse("schedule", text, "as "+f.name+" "+wrong, cure)
 }
 
-// size is how many values there are. Of the days of the week, 7 is another name of 0.
+// size is how many values there are. Of the days of the week, 7 is another name of 0, and 24 of the hours.
 func (f *field) size() int {
-	if f.hi == 7 {
-		return 7
+	if f.hi == 7 || f.hi == 24 {
+		return f.hi
 	}
 	return f.hi - f.lo + 1
 }

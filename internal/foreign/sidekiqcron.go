@@ -109,6 +109,29 @@ func (j *sidekiqJob) entry(e *Entry, o *Options) (err error) {
 // fugitStepOne is a step that counts as none: 5/1 is 5 alone.
 var fugitStepOne = regexp.MustCompile(`/1(,|$)`)
 
+// fugitFrom24 are steps that begin at hour 24, which versions of Fugit count differently.
+var fugitFrom24 = regexp.MustCompile(`(^|,)24(-[0-9]+)?/`)
+
+// fugitWord tells texts in words, whose first two places are those of no cron expression: 10:00 every day.
+var fugitWord = regexp.MustCompile(`[\pL:]`)
+
+// fugitOffset is the zone of an expression as the difference to UTC.
+var fugitOffset = regexp.MustCompile(`^[-+][0-9]{2}:?(00|15|30|45)$`)
+
+// zoneOfOffset returns the zone of a difference to UTC. The signs in its names are turned: Etc/GMT-9 is +09:00.
+func zoneOfOffset(text string) (string, error) {
+	hours, err := strconv.Atoi(text[:3])
+	switch name := fmt.Sprintf("Etc/GMT%+d", -hours); {
+	case err != nil || !strings.HasSuffix(text, "00") || hours < -12 || hours > 14:
+		return "", rouse.Refuse("timezone", text, "is no time zone: those of an offset alone have whole hours, from -12:00 to +14:00",
+			"give the name of a zone that has this offset, such as Asia/Kolkata for +05:30")
+	case hours == 0:
+		return "UTC", nil
+	default:
+		return name, nil
+	}
+}
+
 // fugitWords are the texts in words that are read, with their number as N.
 var fugitWords = map[string]string{"second": "*/N * * * * *", "minute": "*/N * * * *", "hour": "0 */N * * *", "day": "0 0 */N * *"}
 
@@ -131,10 +154,18 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 	case m != nil:
 		f = strings.Fields(strings.Replace(fugitWords[m[2]], "N", cmp.Or(m[1], "1"), 1))
 	}
-	if n := len(f); n > 5 && f[n-1][0] > '9' {
+	if n := len(f); n > 5 && fugitOffset.MatchString(f[n-1]) {
+		if s.Timezone, err = zoneOfOffset(f[n-1]); err != nil {
+			return err
+		}
+		f = f[:n-1]
+	} else if n > 5 && f[n-1][0] > '9' {
 		if _, err := time.LoadLocation(f[n-1]); err == nil || strings.Contains(f[n-1], "/") {
 			s.Timezone, f = f[n-1], f[:n-1]
 		}
+	}
+	if n := len(f); n != 5 && n != 6 || fugitWord.MatchString(f[0]+f[1]) {
+		return rouse.Refuse("cron", text, "is no cron expression", "write the one that it stands for: Fugit.parse(…).to_cron_s prints it")
 	}
 	l := localTimes{seconds: 1, either: true}
 	if len(f) == 6 {
@@ -143,13 +174,14 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 		}
 		f = f[1:]
 	}
-	if len(f) != 5 {
-		return rouse.Refuse("cron", text, "is no cron expression", "write the one that it stands for: Fugit.parse(…).to_cron_s prints it")
-	}
 	fields := cronFields("-", true, true)
+	fields[1].hi = 24                       // another name of 0
 	fields[4].hi, fields[4].open = 7, false // there mon/2 is Monday alone
 	for i := range f {
 		f[i] = fugitStepOne.ReplaceAllString(f[i], "$1")
+		if i == 1 && fugitFrom24.MatchString(f[i]) {
+			return rouse.Refuse("cron", f[i], "counts hours from 24 on", "begin at 0")
+		}
 		if i == 2 || i == 4 {
 			if day, ok := strings.CutSuffix(f[i], "&"); ok {
 				f[i], l.either = day, false
