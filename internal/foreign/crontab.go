@@ -1,9 +1,11 @@
 package foreign
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -76,7 +78,7 @@ func (c *crontab) line(number int, line string) {
 	case times == "@every_minute":
 		e.Spec.Schedule = "* * * * *"
 	case strings.Contains(times, "~"):
-		e.Err = rouse.Refuse("schedule", times, "has a random value", "write H, which is always the same for one name: H(0-29) instead of 0~29")
+		e.Err = rouse.Refuse("schedule", times, "has a random value", "write H, which is always the same for one name: "+randomOf(times))
 	}
 	if strings.Contains(flags, "s") {
 		e.Spec.Overlap = rouse.OverlapSkip
@@ -88,6 +90,24 @@ func (c *crontab) line(number int, line string) {
 		e.note("cron uses the local time of its machine, this timer UTC: give --timezone.")
 	}
 	c.entries, c.commands = append(c.entries, e), append(c.commands, run)
+}
+
+var random = regexp.MustCompile(`[0-9A-Za-z]*~[0-9A-Za-z]*`)
+
+// randomOf returns times with H instead of random values.
+func randomOf(times string) string {
+	texts, fields := strings.Fields(times), cronFields("-", false, true)
+	for i, text := range texts {
+		texts[i] = random.ReplaceAllStringFunc(text, func(item string) string {
+			lo, hi, _ := strings.Cut(item, "~")
+			if lo+hi == "" {
+				return "H"
+			}
+			f := &fields[min(i, 4)]
+			return "H(" + cmp.Or(lo, strconv.Itoa(f.lo)) + "-" + cmp.Or(hi, strconv.Itoa(f.hi)) + ")"
+		})
+	}
+	return strings.Join(texts, " ")
 }
 
 // nameEntries names the entries after their commands.

@@ -109,7 +109,7 @@ func (j *sidekiqJob) entry(e *Entry, o *Options) (err error) {
 // fugitStepOne is a step that counts as none: 5/1 is 5 alone.
 var fugitStepOne = regexp.MustCompile(`/1(,|$)`)
 
-// fugitFrom24 are steps that begin at hour 24, which versions of Fugit count differently.
+// fugitFrom24 are steps that begin at hour 24, which Fugit does not count as those from 0.
 var fugitFrom24 = regexp.MustCompile(`(^|,)24(-[0-9]+)?/`)
 
 // fugitWord tells texts in words, whose first two places are those of no cron expression: 10:00 every day.
@@ -199,6 +199,39 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 	return l.put(s)
 }
 
+// refuseWeeks refuses a day of every second week or so, with the rule that it stands for.
+func (l *localTimes) refuseWeeks(item string, others bool, f *field) error {
+	const wrong = "counts weeks, which no cron expression of rouse does"
+	if fields := cronFields("-", true, true); l.odd[0] != "" || l.set[2] != fields[2].full() || l.set[3] != fields[3].full() {
+		return rouse.Refuse("cron", item, wrong, "leave the job to Sidekiq, or take out its days of the month and months")
+	} else if others {
+		return rouse.Refuse("cron", item, wrong, "give this day a job of its own, and read there what to do with it")
+	}
+	name, weeks, _ := strings.Cut(item, "%")
+	day, err := f.value(name)
+	if err != nil {
+		return err
+	}
+	weeks, _, _ = strings.Cut(weeks, "+")
+	n, err := strconv.Atoi(weeks)
+	if err != nil || n < 1 {
+		return rouse.Refuse("cron", item, "has no number of weeks", "write it as in mon%2")
+	}
+	rule := fmt.Sprintf("rrule:FREQ=WEEKLY;INTERVAL=%d;BYDAY=%s", n, strings.ToUpper(weekdayWord(day)[:2]))
+	for i, set := range []uint64{l.set[1], l.set[0], l.seconds} {
+		part := []string{";BYHOUR=", ";BYMINUTE=", ";BYSECOND="}[i]
+		var values []string
+		for v := range 60 {
+			if set>>v&1 != 0 {
+				values = append(values, strconv.Itoa(v))
+			}
+		}
+		rule += part + strings.Join(values, ",")
+	}
+	return rouse.Refuse("cron", item, wrong,
+		"leave the job out, and create it with rouse create -s '"+rule+"', and --start in a week in which it is due")
+}
+
 // fugitDays takes out the days that are counted from the end, or in the month.
 func (l *localTimes) fugitDays(of int, text string, f *field) (rest string, err error) {
 	var others []string
@@ -220,8 +253,8 @@ func (l *localTimes) fugitDays(of int, text string, f *field) (rest string, err 
 				odd = odd[:3] + "L"
 			}
 			l.odd[1] = strings.Trim(l.odd[1]+","+odd, ",")
-		case strings.Contains(item, "%"):
-			return "", rouse.Refuse("cron", item, "counts weeks, which rouse does not", "write it as rrule:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO")
+		case of == 1 && strings.Contains(item, "%"):
+			return "", l.refuseWeeks(item, item != text, f)
 		default:
 			others = append(others, item)
 		}
