@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,13 +40,23 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 		return refuse("has Ruby in it", "give what it becomes: ruby -rerb -e 'puts ERB.new(STDIN.read).result' < schedule.yml")
 	}
 	var named yaml.MapSlice
-	if err := yaml.Unmarshal(in, &named); err != nil {
+	if err := yaml.UnmarshalWithOptions(in, &named, yaml.AllowDuplicateMapKey()); err != nil {
 		var list []any
 		if yaml.Unmarshal(in, &list) != nil {
 			return refuse("is no YAML of jobs: "+err.Error(), shape)
 		}
 		for _, job := range list {
 			named = append(named, yaml.MapItem{Value: job})
+		}
+	}
+	last := map[any]int{}
+	for i, item := range named {
+		if isKey(item.Key, "scheduler", "schedule") && jobsBelow(item.Value) != "" {
+			return refuse("is of sidekiq-scheduler, whose jobs are below "+fmt.Sprint(item.Key),
+				"give the hash under :schedule: as a file, with a cron and a class for each job")
+		}
+		if item.Key != nil {
+			last[fmt.Sprint(item.Key)] = i
 		}
 	}
 	for i, item := range named {
@@ -58,6 +70,11 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 		if e.Err == nil {
 			e.Err = j.entry(&e, o)
 		}
+		if job := jobsBelow(item.Value); job != "" {
+			e.Err = rouse.Refuse("entry", e.Name, "is no job, but has some, such as "+job, "give the hash under "+e.Name+" as a file")
+		} else if item.Key != nil && last[e.Name] != i {
+			e.Err = rouse.Refuse("entry", e.Name, "is there again below, which Ruby takes", "leave it out, or rename one of them")
+		}
 		if err != nil {
 			e.Err = rouse.Refuse("entry", e.Name, "is no job: "+err.Error(), shape)
 		}
@@ -67,6 +84,29 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 		return refuse("has no job", shape)
 	}
 	return entries, nil
+}
+
+// isKey reports whether a key is one of the names, as a text or as a symbol of Ruby.
+func isKey(key any, names ...string) bool {
+	return slices.Contains(names, strings.TrimPrefix(fmt.Sprint(key), ":"))
+}
+
+// jobsBelow returns a job of a hash of jobs, of jobs in one of its hashes, or nothing if the value is none.
+func jobsBelow(value any) (name string) {
+	hash, _ := value.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(hash)) {
+		inner, ok := hash[key].(map[string]any)
+		switch {
+		case isKey(key, "cron", "class", "klass"):
+			return "" // it is a job
+		case !ok:
+		case slices.ContainsFunc(slices.Collect(maps.Keys(inner)), func(k string) bool { return isKey(k, "cron", "every", "class", "klass") }):
+			name = cmp.Or(name, key)
+		default:
+			name = cmp.Or(name, jobsBelow(inner))
+		}
+	}
+	return name
 }
 
 func (j *sidekiqJob) entry(e *Entry, o *Options) (err error) {
