@@ -79,8 +79,8 @@ func TestCures(t *testing.T) {
 	}
 }
 
-// TestCuresOfFiles: no error of the files of testdata tells to write a form that only rouse has, where the file
-// has its own, and what they tell to create is a schedule.
+// TestCuresOfFiles: no error of the files of testdata tells to write a form that only rouse has, where the
+// file has its own, and what they tell to create is a schedule.
 func TestCuresOfFiles(t *testing.T) {
 	prefixes := map[string]string{"eventbridge": `"aws:`, "quartz": `"quartz:`}
 	for _, kind := range foreign.Formats() {

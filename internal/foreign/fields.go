@@ -105,7 +105,8 @@ func (f *field) refuseStep(item string) error {
 		fmt.Sprintf("write %s, or %s%s%d/%s", base, base, f.to, f.hi, step))
 }
 
-// refuseBackwards refuses a range over the end of its field, where none may be, with the values from lo to hi.
+// refuseBackwards refuses a range over the end of its field, where none may be, with the values from lo to
+// hi.
 func (f *field) refuseBackwards(item string, lo, hi, step int) error {
 	var values []string
 	for v := lo; v <= hi; v += step {

@@ -151,8 +151,8 @@ func TestSidekiqCronList(t *testing.T) {
 	}
 }
 
-// TestSidekiqFiles: files of sidekiq-scheduler, and those with jobs below an environment, are told as what they
-// are; of two jobs of a name, the last counts.
+// TestSidekiqFiles: files of sidekiq-scheduler, and those with jobs below an environment, are told as what
+// they are; of two jobs of a name, the last counts.
 func TestSidekiqFiles(t *testing.T) {
 	const scheduler = "is of sidekiq-scheduler"
 	for in, want := range map[string]string{

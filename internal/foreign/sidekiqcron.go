@@ -158,7 +158,8 @@ var fugitWord = regexp.MustCompile(`[\pL:]`)
 // fugitOffset is the zone of an expression as the difference to UTC.
 var fugitOffset = regexp.MustCompile(`^[-+][0-9]{2}:?(00|15|30|45)$`)
 
-// zoneOfOffset returns the zone of a difference to UTC. The signs in its names are turned: Etc/GMT-9 is +09:00.
+// zoneOfOffset returns the zone of a difference to UTC. The signs in its names are turned: Etc/GMT-9 is
+// +09:00.
 func zoneOfOffset(text string) (string, error) {
 	hours, err := strconv.Atoi(text[:3])
 	switch name := fmt.Sprintf("Etc/GMT%+d", -hours); {
