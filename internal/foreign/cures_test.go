@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// create is a timer that an error tells to create beside the file.
+// create is a timer that an error tells to create in addition to the file.
 var create = regexp.MustCompile(`rouse create -s '([^']*)'`)
 
 // TestCures: what an error tells to write in a file instead is read from it, and what it tells to create is a
