@@ -123,7 +123,10 @@ func parseFields(expr, text string, d *dialect, o Options) (rouse.Schedule, erro
 	case len(texts) == 5 && d == spring:
 		cure = "write " + quote("spring:0"+with)
 	case len(texts) == 5 && d == aws:
-		cure = "write " + quote("aws:"+with[1:]+" *") + " for every year"
+		if cure = with[1:] + " *"; strings.HasPrefix(expr, "aws:cron(") {
+			cure = "cron(" + cure + ")"
+		}
+		cure = "write " + quote("aws:"+cure) + " for every year"
 	}
 	return nil, refuse(expr, "has "+count(texts)+", "+d.fields, cure)
 }

@@ -197,6 +197,9 @@ func (f *field) item(text string, d *dialect) (lo, hi, step int, err *fault) {
 	}
 	step, ok := number(stepText)
 	if !ok || step < 1 || step >= f.size() {
+		if n, err := strconv.ParseUint(stepText, 10, 16); !ok && digits(stepText) && (err != nil || int(n) >= f.size()) {
+			step, ok = f.size(), true // what matches is the same
+		}
 		return 0, 0, 0, f.fault(text, "has a step that is not between 1 and "+strconv.Itoa(min(f.size()-1, 99)), f.steps(lo, step, ok))
 	}
 	return lo, hi, step, nil

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"regexp"
@@ -81,7 +82,7 @@ func (c *crontab) line(number int, line string) {
 	case times == "@every_minute":
 		e.Spec.Schedule = "* * * * *"
 	case strings.Contains(times, "~"):
-		e.Err = rouse.Refuse("schedule", times, "has a random value", "write H, which is always the same for one name: H(0-29) instead of 0~29")
+		e.Err = rouse.Refuse("schedule", times, "has a random value", "write H, which is always the same for one name: "+randomOf(times))
 	}
 	if delay := c.environment["RANDOM_DELAY"]; delay != "" {
 		e.delay(delay)
@@ -107,6 +108,24 @@ func (e *Entry) delay(text string) {
 	} else if e.Spec.Jitter = time.Duration(minutes) * time.Minute; minutes > 0 {
 		e.note("its random delay, which only cronie has, became jitter: each occurrence has always the same delay.")
 	}
+}
+
+var random = regexp.MustCompile(`[0-9A-Za-z]*~[0-9A-Za-z]*`)
+
+// randomOf returns times with H instead of random values.
+func randomOf(times string) string {
+	texts, fields := strings.Fields(times), cronFields("-", false, true)
+	for i, text := range texts {
+		texts[i] = random.ReplaceAllStringFunc(text, func(item string) string {
+			lo, hi, _ := strings.Cut(item, "~")
+			if lo+hi == "" {
+				return "H"
+			}
+			f := &fields[min(i, 4)]
+			return "H(" + cmp.Or(lo, strconv.Itoa(f.lo)) + "-" + cmp.Or(hi, strconv.Itoa(f.hi)) + ")"
+		})
+	}
+	return strings.Join(texts, " ")
 }
 
 // nameEntries names the entries after their commands.

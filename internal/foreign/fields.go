@@ -52,13 +52,13 @@ func (f *field) parse(text string) (set uint64, err error) {
 		n := 1
 		if stepped {
 			if n, err = strconv.Atoi(step); err != nil || n < 1 || base != "*" && !ranged && !f.open {
-				return 0, f.refuse(item, "has a wrong step")
+				return 0, f.refuseStep(item)
 			}
 			n = min(n, 64) // more is no other set
 		}
 		if hi < lo {
 			if hi += f.size(); !f.wraps {
-				return 0, f.refuse(item, "runs backwards")
+				return 0, f.refuseBackwards(item, lo, hi, n)
 			}
 		}
 		for v := lo; v <= hi; v += n {
@@ -67,6 +67,9 @@ func (f *field) parse(text string) (set uint64, err error) {
 	}
 	if f.hi == 7 { // a day of the week, which is Sunday
 		set = (set | set>>7) & 0x7f
+	}
+	if f.hi == 24 { // an hour, which is that of midnight
+		set = (set | set>>24) & (1<<24 - 1)
 	}
 	return set, nil
 }
@@ -92,10 +95,35 @@ func (f *field) refuse(text, wrong string) error {
 	return rouse.Refuse("schedule", text, "as "+f.name+" "+wrong, cure)
 }
 
-// size is how many values there are. Of the days of the week, 7 is another name of 0.
+// refuseStep refuses an item whose step is no number from 1 on, or comes after a single value.
+func (f *field) refuseStep(item string) error {
+	base, step, _ := strings.Cut(item, "/")
+	if n, err := strconv.Atoi(step); err != nil || n < 1 {
+		return rouse.Refuse("schedule", item, "as "+f.name+" has a wrong step", fmt.Sprintf("use a step of 1 to %d", f.size()-1))
+	}
+	return rouse.Refuse("schedule", item, "as "+f.name+" has a step after a single value",
+		fmt.Sprintf("write %s, or %s%s%d/%s", base, base, f.to, f.hi, step))
+}
+
+// refuseBackwards refuses a range over the end of its field, where none may be, with the values from lo to
+// hi.
+func (f *field) refuseBackwards(item string, lo, hi, step int) error {
+	var values []string
+	for v := lo; v <= hi; v += step {
+		at := (v-f.lo)%f.size() + f.lo
+		if f.word != nil && item[0] > '9' {
+			values = append(values, f.word(at)[:3])
+		} else {
+			values = append(values, strconv.Itoa(at))
+		}
+	}
+	return rouse.Refuse("schedule", item, "as "+f.name+" runs backwards", "write "+strings.Join(values, ","))
+}
+
+// size is how many values there are. Of the days of the week, 7 is another name of 0, and 24 of the hours.
 func (f *field) size() int {
-	if f.hi == 7 {
-		return 7
+	if f.hi == 7 || f.hi == 24 {
+		return f.hi
 	}
 	return f.hi - f.lo + 1
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -52,21 +53,23 @@ const MaxBytes = 16 << 20
 type format struct {
 	read  func(in []byte, o *Options) ([]Entry, error)
 	notes []string // on all entries
+
+	prefix string // of its expressions in rouse, which those of its files do not have
 }
 
 var formats = map[string]format{
-	"crontab":         {readCrontab(false), cronNotes},
-	"system-crontab":  {readCrontab(true), cronNotes},
-	"k8s-cronjob":     {readCronJobs, cronJobNotes},
-	"eventbridge":     {readEventBridge, eventBridgeNotes},
-	"cloud-scheduler": {readCloudScheduler, cloudSchedulerNotes},
-	"quartz":          {readQuartz, quartzNotes},
-	"river":           {readRiver, riverNotes},
-	"asynq":           {readAsynq, asynqNotes},
-	"pg_cron":         {readPgCron, pgCronNotes},
-	"celery-beat":     {readCelery, celeryNotes},
-	"sidekiq-cron":    {readSidekiqCron, sidekiqCronNotes},
-	"systemd":         {readSystemd, systemdNotes},
+	"crontab":         {readCrontab(false), cronNotes, ""},
+	"system-crontab":  {readCrontab(true), cronNotes, ""},
+	"k8s-cronjob":     {readCronJobs, cronJobNotes, ""},
+	"eventbridge":     {readEventBridge, eventBridgeNotes, "aws:"},
+	"cloud-scheduler": {readCloudScheduler, cloudSchedulerNotes, ""},
+	"quartz":          {readQuartz, quartzNotes, "quartz:"},
+	"river":           {readRiver, riverNotes, ""},
+	"asynq":           {readAsynq, asynqNotes, ""},
+	"pg_cron":         {readPgCron, pgCronNotes, ""},
+	"celery-beat":     {readCelery, celeryNotes, ""},
+	"sidekiq-cron":    {readSidekiqCron, sidekiqCronNotes, ""},
+	"systemd":         {readSystemd, systemdNotes, ""},
 }
 
 // Formats returns the names of the kinds of files, in order.
@@ -91,7 +94,7 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 		e := &entries[i]
 		wrong := e.fitTimes(&o)
 		if e.Err == nil {
-			e.Err = cmp.Or(e.finish(&o), wrong)
+			e.Err = f.inOwnForm(cmp.Or(e.finish(&o), wrong))
 		}
 		if e.Passed {
 			e.Err = nil // no timer is made: what is wrong with it does not matter
@@ -102,6 +105,21 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 		notes = append(slices.Clone(notes), "left out: "+strings.Join(o.leftOut, ", ")+".")
 	}
 	return entries, notes, nil
+}
+
+// inOwnForm returns an error about an expression without the prefix, as the file has it.
+func (f *format) inOwnForm(err error) error {
+	var inv *rouse.Invalid
+	if f.prefix == "" || !errors.As(err, &inv) {
+		return err
+	}
+	out := &rouse.Invalid{Problems: slices.Clone(inv.Problems)}
+	for i := range out.Problems {
+		p := &out.Problems[i]
+		p.Value = strings.TrimPrefix(p.Value, f.prefix)
+		p.Wrong, p.Cure = strings.ReplaceAll(p.Wrong, `"`+f.prefix, `"`), strings.ReplaceAll(p.Cure, `"`+f.prefix, `"`)
+	}
+	return out
 }
 
 // finish adds the target, if the entry has none that rouse can reach, and checks the spec.

@@ -180,6 +180,35 @@ func TestSidekiqCronList(t *testing.T) {
 	}
 }
 
+// TestSidekiqFiles: files of sidekiq-scheduler, and those with jobs below an environment, are told as what
+// they are; of two jobs of a name, the last counts.
+func TestSidekiqFiles(t *testing.T) {
+	const scheduler = "is of sidekiq-scheduler"
+	for in, want := range map[string]string{
+		":concurrency: 5\n:scheduler:\n  :schedule:\n    a:\n      cron: '0 5 * * *'\n      class: A\n": scheduler,
+		":schedule:\n  a:\n    every: 5m\n    class: A\n":                                               scheduler,
+		"schedule: {a: {cron: 0 5 * * *, class: A}}\n":                                                  scheduler,
+		"scheduler: {schedule: {a: {every: [5m], class: A}}}\n":                                         scheduler,
+		"production:\n  a: {cron: 0 5 * * *, class: A}\n":                                               `entry "production": is no job, but has some, such as a; give the hash under production`,
+		"schedule: {cron: 0 5 * * *, class: A}\n":                                                       "",
+		"a: {cron: 0 5 * * *, class: A, args: {b: {class: B}}}\n":                                       "",
+		"a: {cron: 0 5 * * *, class: A, class: B}\n":                                                    "",
+	} {
+		entries, _, err := foreign.Read("sidekiq-cron", []byte(in), foreign.Options{Target: "https://run.example.com/{name}"})
+		if err == nil {
+			err = entries[0].Err
+		}
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+	in := []byte("a: {cron: 0 5 * * *, class: A}\nb: {cron: 0 5 * * *, class: B}\na: {cron: 0 6 * * *, class: A}\n")
+	entries, _, err := foreign.Read("sidekiq-cron", in, foreign.Options{Target: "https://run.example.com/{name}"})
+	if err != nil || len(entries) != 3 || entries[0].Err == nil || entries[1].Err != nil || entries[2].Err != nil || entries[2].Spec.Schedule != "0 6 * * *" {
+		t.Errorf("%+v %v", entries, err)
+	}
+}
+
 // TestRefused: what cannot be read at all is refused, with the cure.
 func TestRefused(t *testing.T) {
 	for kind, bad := range map[string][]string{

@@ -208,7 +208,7 @@ func (k *quartzTriggerKind) add(entries []Entry, jobs map[string]*quartzJob, o *
 	}
 	if t := k.Interval; t != nil {
 		addTrigger(t, rouse.Refuse("calendar-interval", string(t.Name), "is not read",
-			"write it as an interval of ISO 8601, such as R/2027-01-01T00:00:00Z/P1M"))
+			"leave it out, and create it with an interval of ISO 8601, such as rouse create -s 'R/2027-01-01T00:00:00Z/P1M'"))
 	}
 	for i := range k.Others {
 		t := &k.Others[i]

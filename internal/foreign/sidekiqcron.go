@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,13 +40,23 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 		return refuse("has Ruby in it", "give what it becomes: ruby -rerb -e 'puts ERB.new(STDIN.read).result' < schedule.yml")
 	}
 	var named yaml.MapSlice
-	if err := yaml.Unmarshal(in, &named); err != nil {
+	if err := yaml.UnmarshalWithOptions(in, &named, yaml.AllowDuplicateMapKey()); err != nil {
 		var list []any
 		if yaml.Unmarshal(in, &list) != nil {
 			return refuse("is no YAML of jobs: "+oneLine(err, 1), shape)
 		}
 		for _, job := range list {
 			named = append(named, yaml.MapItem{Value: job})
+		}
+	}
+	last := map[any]int{}
+	for i, item := range named {
+		if isKey(item.Key, "scheduler", "schedule") && jobsBelow(item.Value) != "" {
+			return refuse("is of sidekiq-scheduler, whose jobs are below "+fmt.Sprint(item.Key),
+				"give the hash under :schedule: as a file, with a cron and a class for each job")
+		}
+		if item.Key != nil {
+			last[fmt.Sprint(item.Key)] = i
 		}
 	}
 	for i, item := range named {
@@ -58,6 +70,11 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 		if e.Err == nil {
 			e.Err = j.entry(&e, o)
 		}
+		if job := jobsBelow(item.Value); job != "" {
+			e.Err = rouse.Refuse("entry", e.Name, "is no job, but has some, such as "+job, "give the hash under "+e.Name+" as a file")
+		} else if item.Key != nil && last[e.Name] != i {
+			e.Err = rouse.Refuse("entry", e.Name, "is there again below, which Ruby takes", "leave it out, or rename one of them")
+		}
 		if err != nil {
 			e.Err = rouse.Refuse("entry", e.Name, "is no job: "+err.Error(), shape)
 		}
@@ -67,6 +84,29 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 		return refuse("has no job", shape)
 	}
 	return entries, nil
+}
+
+// isKey reports whether a key is one of the names, as a text or as a symbol of Ruby.
+func isKey(key any, names ...string) bool {
+	return slices.Contains(names, strings.TrimPrefix(fmt.Sprint(key), ":"))
+}
+
+// jobsBelow returns a job of a hash of jobs, of jobs in one of its hashes, or nothing if the value is none.
+func jobsBelow(value any) (name string) {
+	hash, _ := value.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(hash)) {
+		inner, ok := hash[key].(map[string]any)
+		switch {
+		case isKey(key, "cron", "class", "klass"):
+			return "" // it is a job
+		case !ok:
+		case slices.ContainsFunc(slices.Collect(maps.Keys(inner)), func(k string) bool { return isKey(k, "cron", "every", "class", "klass") }):
+			name = cmp.Or(name, key)
+		default:
+			name = cmp.Or(name, jobsBelow(inner))
+		}
+	}
+	return name
 }
 
 func (j *sidekiqJob) entry(e *Entry, o *Options) (err error) {
@@ -109,6 +149,30 @@ func (j *sidekiqJob) entry(e *Entry, o *Options) (err error) {
 // fugitStepOne is a step that counts as none: 5/1 is 5 alone.
 var fugitStepOne = regexp.MustCompile(`/1(,|$)`)
 
+// fugitFrom24 are steps that begin at hour 24, which Fugit does not count as those from 0.
+var fugitFrom24 = regexp.MustCompile(`(^|,)24(-[0-9]+)?/`)
+
+// fugitWord tells texts in words, whose first two places are those of no cron expression: 10:00 every day.
+var fugitWord = regexp.MustCompile(`[\pL:]`)
+
+// fugitOffset is the zone of an expression as the difference to UTC.
+var fugitOffset = regexp.MustCompile(`^[-+][0-9]{2}:?(00|15|30|45)$`)
+
+// zoneOfOffset returns the zone of a difference to UTC. The signs in its names are turned: Etc/GMT-9 is
+// +09:00.
+func zoneOfOffset(text string) (string, error) {
+	hours, err := strconv.Atoi(text[:3])
+	switch name := fmt.Sprintf("Etc/GMT%+d", -hours); {
+	case err != nil || !strings.HasSuffix(text, "00") || hours < -12 || hours > 14:
+		return "", rouse.Refuse("timezone", text, "is no time zone: those of an offset alone have whole hours, from -12:00 to +14:00",
+			"give the name of a zone that has this offset, such as Asia/Kolkata for +05:30")
+	case hours == 0:
+		return "UTC", nil
+	default:
+		return name, nil
+	}
+}
+
 // fugitWords are the texts in words that are read, with their number as N.
 var fugitWords = map[string]string{"second": "*/N * * * * *", "minute": "*/N * * * *", "hour": "0 */N * * *", "day": "0 0 */N * *"}
 
@@ -131,10 +195,18 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 	case m != nil:
 		f = strings.Fields(strings.Replace(fugitWords[m[2]], "N", cmp.Or(m[1], "1"), 1))
 	}
-	if n := len(f); n > 5 && f[n-1][0] > '9' {
+	if n := len(f); n > 5 && fugitOffset.MatchString(f[n-1]) {
+		if s.Timezone, err = zoneOfOffset(f[n-1]); err != nil {
+			return err
+		}
+		f = f[:n-1]
+	} else if n > 5 && f[n-1][0] > '9' {
 		if _, err := time.LoadLocation(f[n-1]); err == nil || strings.Contains(f[n-1], "/") {
 			s.Timezone, f = f[n-1], f[:n-1]
 		}
+	}
+	if n := len(f); n != 5 && n != 6 || fugitWord.MatchString(f[0]+f[1]) {
+		return rouse.Refuse("cron", text, "is no cron expression", "write the one that it stands for: Fugit.parse(…).to_cron_s prints it")
 	}
 	l := localTimes{seconds: 1, either: true}
 	if len(f) == 6 {
@@ -143,13 +215,14 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 		}
 		f = f[1:]
 	}
-	if len(f) != 5 {
-		return rouse.Refuse("cron", text, "is no cron expression", "write the one that it stands for: Fugit.parse(…).to_cron_s prints it")
-	}
 	fields := cronFields("-", true, true)
+	fields[1].hi = 24                       // another name of 0
 	fields[4].hi, fields[4].open = 7, false // there mon/2 is Monday alone
 	for i := range f {
 		f[i] = fugitStepOne.ReplaceAllString(f[i], "$1")
+		if i == 1 && fugitFrom24.MatchString(f[i]) {
+			return rouse.Refuse("cron", f[i], "counts hours from 24 on", "begin at 0")
+		}
 		if i == 2 || i == 4 {
 			if day, ok := strings.CutSuffix(f[i], "&"); ok {
 				f[i], l.either = day, false
@@ -165,6 +238,39 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 		}
 	}
 	return l.put(s)
+}
+
+// refuseWeeks refuses a day of every second week or so, with the rule that it stands for.
+func (l *localTimes) refuseWeeks(item string, others bool, f *field) error {
+	const wrong = "counts weeks, which no cron expression of rouse does"
+	if fields := cronFields("-", true, true); l.odd[0] != "" || l.set[2] != fields[2].full() || l.set[3] != fields[3].full() {
+		return rouse.Refuse("cron", item, wrong, "leave the job to Sidekiq, or take out its days of the month and months")
+	} else if others {
+		return rouse.Refuse("cron", item, wrong, "give this day a job of its own, and read there what to do with it")
+	}
+	name, weeks, _ := strings.Cut(item, "%")
+	day, err := f.value(name)
+	if err != nil {
+		return err
+	}
+	weeks, _, _ = strings.Cut(weeks, "+")
+	n, err := strconv.Atoi(weeks)
+	if err != nil || n < 1 {
+		return rouse.Refuse("cron", item, "has no number of weeks", "write it as in mon%2")
+	}
+	rule := fmt.Sprintf("rrule:FREQ=WEEKLY;INTERVAL=%d;BYDAY=%s", n, strings.ToUpper(weekdayWord(day)[:2]))
+	for i, set := range []uint64{l.set[1], l.set[0], l.seconds} {
+		part := []string{";BYHOUR=", ";BYMINUTE=", ";BYSECOND="}[i]
+		var values []string
+		for v := range 60 {
+			if set>>v&1 != 0 {
+				values = append(values, strconv.Itoa(v))
+			}
+		}
+		rule += part + strings.Join(values, ",")
+	}
+	return rouse.Refuse("cron", item, wrong,
+		"leave the job out, and create it with rouse create -s '"+rule+"', and --start in a week in which it is due")
 }
 
 // fugitDays takes out the days that are counted from the end, or in the month.
@@ -188,8 +294,8 @@ func (l *localTimes) fugitDays(of int, text string, f *field) (rest string, err 
 				odd = odd[:3] + "L"
 			}
 			l.odd[1] = strings.Trim(l.odd[1]+","+odd, ",")
-		case strings.Contains(item, "%"):
-			return "", rouse.Refuse("cron", item, "counts weeks, which rouse does not", "write it as rrule:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO")
+		case of == 1 && strings.Contains(item, "%"):
+			return "", l.refuseWeeks(item, item != text, f)
 		default:
 			others = append(others, item)
 		}
