@@ -56,7 +56,7 @@ func (c *crontab) line(number int, line string) {
 		line = rest
 	}
 	fields := 5
-	if line[0] == '@' {
+	if strings.HasPrefix(line, "@") {
 		fields = 1
 	}
 	times, rest := cut(line, fields)

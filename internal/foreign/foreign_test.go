@@ -155,7 +155,7 @@ func TestSidekiqCronList(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for kind, bad := range map[string][]string{
 		"k8s-cronjob":     {"", "kind: [", "kind: Service"},
-		"eventbridge":     {"", "{", "[]"},
+		"eventbridge":     {"", "{", "[]", "{\"Name\": \"a\"}\n]\n{\"Name\": \"b\"}", "{\"Name\": \"a\"}}"},
 		"cloud-scheduler": {"", "[{]"},
 		"quartz":          {"", "<a/>", "<job-scheduling-data/>"},
 		"systemd":         {"", "OnCalendar=daily", "# /etc/systemd/system/a.service\n[Service]\nExecStart=/bin/true\n"},
