@@ -79,7 +79,7 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 	in = bytes.TrimPrefix(in, []byte("\xef\xbb\xbf"))
 	for line := 1; len(in) > 0; {
 		n := DocumentEnd(in)
-		raw, err := jsonOf(in[:n])
+		raw, err := o.jsonOf(in[:n])
 		if err != nil {
 			return nil, rouse.Refuse("file", "", fmt.Sprintf("has no YAML of Kubernetes from line %d on: %v", line, err), cronJobsWanted)
 		}

@@ -40,6 +40,7 @@ type Options struct {
 	Now rouse.Instant
 
 	leftOut []string // objects of the file that are no entries
+	aliased int      // bytes that the aliases of its YAML add to it
 }
 
 // MaxBytes bounds a file.

@@ -37,19 +37,19 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 	if bytes.Contains(in, []byte("<%")) {
 		return refuse("has Ruby in it", "give what it becomes: ruby -rerb -e 'puts ERB.new(STDIN.read).result' < schedule.yml")
 	}
-	var named yaml.MapSlice
-	if err := yaml.Unmarshal(in, &named); err != nil {
-		var list []any
-		if yaml.Unmarshal(in, &list) != nil {
-			return refuse("is no YAML of jobs: "+err.Error(), shape)
-		}
+	jobs, err := o.decodeYAML(in)
+	if err != nil {
+		return refuse("is no YAML of jobs: "+err.Error(), shape)
+	}
+	named, _ := jobs.(yaml.MapSlice)
+	if list, ok := jobs.([]any); ok {
 		for _, job := range list {
 			named = append(named, yaml.MapItem{Value: job})
 		}
 	}
 	for i, item := range named {
 		e := Entry{Line: i + 1}
-		raw, err := json.Marshal(item.Value)
+		raw, err := appendJSON(nil, item.Value)
 		var j sidekiqJob
 		e.Err = e.read(raw, &j)
 		if e.Name = j.Name; item.Key != nil {
