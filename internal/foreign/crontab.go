@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"maps"
 	"path"
 	"regexp"
 	"strings"
@@ -29,7 +28,7 @@ type command struct {
 // which has the user after the times.
 func readCrontab(system bool) func(in []byte, o *Options) ([]Entry, error) {
 	return func(in []byte, o *Options) ([]Entry, error) {
-		c := crontab{system: system, zone: o.Timezone, environment: map[string]string{}}
+		c := crontab{system: system, o: o, zone: o.Timezone, environment: map[string]string{}}
 		for number, line := range strings.Split(string(in), "\n") {
 			c.line(number+1, strings.TrimSpace(line))
 		}
@@ -40,6 +39,7 @@ func readCrontab(system bool) func(in []byte, o *Options) ([]Entry, error) {
 
 type crontab struct {
 	system      bool
+	o           *Options
 	zone        string
 	zoned       bool // the file names the zone
 	environment map[string]string
@@ -60,14 +60,14 @@ func (c *crontab) line(number int, line string) {
 		fields = 1
 	}
 	times, rest := cut(line, fields)
-	run := command{Environment: maps.Clone(c.environment)}
+	run := command{Environment: c.environment}
 	if c.system {
 		run.User, rest = cut(rest, 1)
 	}
 	flags, rest := cutFlags(rest)
 	run.Command, run.Stdin = commandOf(rest)
-	e.Spec = rouse.Spec{Schedule: times, Timezone: c.zone, ContentType: "application/json", Overlap: rouse.OverlapAllow}
-	e.Spec.Payload = payload(run)
+	e.Spec = rouse.Spec{Schedule: times, Timezone: c.zone, Overlap: rouse.OverlapAllow}
+	e.setPayload(run, c.o)
 	switch {
 	case run.Command == "":
 		e.Err = rouse.Refuse("line", line, "has no command", "give the times, and then the command")

@@ -180,6 +180,32 @@ func TestAliases(t *testing.T) {
 	}
 }
 
+// TestPayloadsTogether: what entries share, and each gets a copy of, is bounded for a whole file.
+func TestPayloadsTogether(t *testing.T) {
+	const entries = 300
+	shared := strings.Repeat("a", rouse.MaxPayload-1000)
+	crontab, units, triggers := "A="+shared+"\n", "# /u/a.service\n[Service]\nExecStart="+shared+"\n", ""
+	for i := range entries {
+		crontab += fmt.Sprintf("0 5 * * * /bin/a%d\n", i)
+		units += fmt.Sprintf("# /u/t%d.timer\n[Timer]\nUnit=a.service\nOnCalendar=daily\n", i)
+		triggers += fmt.Sprintf("<trigger><cron><name>t%d</name><job-name>a</job-name><cron-expression>0 0 5 * * ?</cron-expression></cron></trigger>", i)
+	}
+	job := "<job><name>a</name><job-class>A</job-class><job-data-map><entry><key>a</key><value>" + shared + "</value></entry></job-data-map></job>"
+	for kind, file := range map[string]string{
+		"crontab": crontab, "systemd": units,
+		"quartz": "<job-scheduling-data><schedule>" + job + triggers + "</schedule></job-scheduling-data>",
+	} {
+		list, _, err := foreign.Read(kind, []byte(file), foreign.Options{Target: "stream:x", Timezone: "UTC"})
+		if err != nil || len(list) != entries || list[0].Err != nil || len(list[0].Spec.Payload) < len(shared) {
+			t.Fatalf("%s: %d entries, %v, %v", kind, len(list), err, list[0].Err)
+		}
+		last := &list[entries-1]
+		if last.Err == nil || !strings.Contains(last.Err.Error(), "with those before it, exceeds 67108864 bytes") || len(last.Spec.Payload) > 0 {
+			t.Errorf("%s: %v, with %d bytes", kind, last.Err, len(last.Spec.Payload))
+		}
+	}
+}
+
 // TestRefused: what cannot be read at all is refused, with the cure.
 func TestRefused(t *testing.T) {
 	for kind, bad := range map[string][]string{

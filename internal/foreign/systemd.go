@@ -137,7 +137,8 @@ func (u *unit) entry(units map[string]*unit, o *Options) Entry {
 		run.ExecStart, run.User = service.text["Service.ExecStart"], service.last("Service.User")
 	}
 	s := &e.Spec
-	s.Payload, s.ContentType, s.Overlap = payload(run), "application/json", rouse.OverlapSkip
+	s.Overlap = rouse.OverlapSkip
+	e.setPayload(run, o)
 	if e.Err = u.times(&e, o); e.Err != nil {
 		return e
 	}
