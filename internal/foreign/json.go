@@ -73,18 +73,20 @@ func readEntries(list []json.RawMessage, read func(in json.RawMessage, number in
 func readEntry(in json.RawMessage, number int, to any, entry func(number int) Entry) Entry {
 	var read Entry
 	if err := read.read(in, to); err != nil {
-		var named struct{ Name string }
-		_ = json.Unmarshal(in, &named) // a name tells which one it is
-		return Entry{Line: number, Name: named.Name, Err: err}
+		return Entry{Line: number, Name: read.Name, Err: err}
 	}
 	e := entry(number)
 	e.Notes = append(e.Notes, read.Notes...)
 	return e
 }
 
-// read reads an object into a structure, and notes the members that the structure does not have.
+// read reads an object into a structure, and notes the members that the structure does not have. One that
+// cannot be read gives the entry its name only.
 func (e *Entry) read(in json.RawMessage, to any) error {
 	if err := json.Unmarshal(in, to); err != nil {
+		var named struct{ Name, JobName string }
+		_ = json.Unmarshal(in, &named) // a name tells which one it is
+		e.Name = cmp.Or(named.Name, named.JobName)
 		return refuseMember(err)
 	}
 	var unread []string
