@@ -96,7 +96,7 @@ func (e *Entry) read(in json.RawMessage, to any) error {
 	return nil
 }
 
-// refuseMember says what is wrong with an object that has the form of JSON.
+// refuseMember returns what is wrong with an object that has the form of JSON.
 func refuseMember(err error) error {
 	field, wrong := "entry", err.Error()
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
