@@ -137,12 +137,12 @@ func (t *asynqTask) entry(number int) Entry {
 	s := &e.Spec
 	s.Labels = map[string]string{"type": m.kind, "queue": m.queue}
 	s.Payload, s.ContentType = m.json(), "application/json"
-	due := rouse.Instant(t.At * 1000)
+	due := rouse.Instant(min(max(t.At, math.MinInt64/1000), math.MaxInt64/1000) * 1000)
 	s.Schedule = due.String()
 	if t.State != "scheduled" && t.State != "retry" {
 		e.Err = rouse.Refuse("state", t.State, "is not of a task that waits for its time", "leave it to asynq, which works it now, or has done so")
 	}
-	s.Retry.Attempts = uint32(min(max(0, m.retry-m.retried), math.MaxInt32)) + 1
+	s.Retry.Attempts = countAttempts(m.retry-m.retried) + 1
 	if t.State == "retry" {
 		e.note("it has failed, the last time with %q; attempts left: %d.", rouse.Shorten(m.failure, 128), s.Retry.Attempts)
 	}
@@ -161,6 +161,11 @@ func (t *asynqTask) entry(number int) Entry {
 func seconds(n int64) time.Duration {
 	const most = 100 * 366 * 24 * 60 * 60 // no overflow: what is too long is refused later
 	return time.Duration(min(max(0, n), most)) * time.Second
+}
+
+// countAttempts returns a number of attempts, none for a negative number.
+func countAttempts(n int64) uint32 {
+	return uint32(min(max(0, n), math.MaxInt32)) // what is too much is refused later
 }
 
 // json returns what the target gets: a payload that is JSON as it is, any other in base64.

@@ -60,11 +60,14 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 	var add func(raw json.RawMessage)
 	add = func(raw json.RawMessage) {
 		var k kubeObject
-		err := json.Unmarshal(raw, &k)
+		err := json.Unmarshal(raw, &k) // the kind is read even if another member is malformed
+		list := k.Kind == "List" || strings.HasSuffix(k.Kind, "List") && (k.Items != nil || err != nil)
 		switch {
+		case err != nil && (k.Kind == "CronJob" || k.Kind == "CronWorkflow" || list):
+			entries = append(entries, Entry{Line: len(entries) + 1, Name: k.Metadata.Name, Err: refuseMember(err)})
 		case k.Kind == "CronJob" || k.Kind == "CronWorkflow":
 			entries = append(entries, k.entry(raw, len(entries)+1, o))
-		case err == nil && (k.Kind == "List" || strings.HasSuffix(k.Kind, "List") && k.Items != nil):
+		case list:
 			for _, item := range k.Items {
 				add(item)
 			}
@@ -76,7 +79,7 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 	}
 	for line := 1; len(in) > 0; {
 		n := DocumentEnd(in)
-		raw, err := jsonOf(in[:n])
+		raw, err := o.jsonOf(in[:n])
 		if before := len(entries); err != nil {
 			err = refuseDocument(in[:n], fmt.Sprintf("is no YAML of Kubernetes from line %d on: %s", line, oneLine(err, line)))
 			unread = cmp.Or(unread, err)

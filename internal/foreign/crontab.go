@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"cmp"
-	"maps"
 	"path"
 	"regexp"
 	"strconv"
@@ -32,7 +31,7 @@ type command struct {
 // which has the user after the times.
 func readCrontab(system bool) func(in []byte, o *Options) ([]Entry, error) {
 	return func(in []byte, o *Options) ([]Entry, error) {
-		c := crontab{system: system, zone: o.Timezone, usual: o.Timezone, environment: map[string]string{}}
+		c := crontab{system: system, o: o, zone: o.Timezone, usual: o.Timezone, environment: map[string]string{}}
 		for number, line := range strings.Split(string(in), "\n") {
 			c.line(number+1, strings.TrimSpace(line))
 		}
@@ -43,6 +42,7 @@ func readCrontab(system bool) func(in []byte, o *Options) ([]Entry, error) {
 
 type crontab struct {
 	system      bool
+	o           *Options
 	zone        string
 	usual       string // the zone of lines for which the file names none
 	zoned       bool   // the file names the zone
@@ -60,18 +60,18 @@ func (c *crontab) line(number int, line string) {
 		line = rest
 	}
 	fields := 5
-	if line[0] == '@' {
+	if strings.HasPrefix(line, "@") {
 		fields = 1
 	}
 	times, rest := cut(line, fields)
-	run := command{Environment: maps.Clone(c.environment)}
+	run := command{Environment: c.environment}
 	if c.system {
 		run.User, rest = cut(rest, 1)
 	}
 	flags, rest := cutFlags(rest)
 	run.Command, run.Stdin = commandOf(rest)
-	e.Spec = rouse.Spec{Schedule: narrowSteps(times), Timezone: c.zone, ContentType: "application/json", Overlap: rouse.OverlapAllow}
-	e.Spec.Payload = payload(run)
+	e.Spec = rouse.Spec{Schedule: narrowSteps(times), Timezone: c.zone, Overlap: rouse.OverlapAllow}
+	e.setPayload(run, c.o)
 	switch {
 	case strings.Contains(run.User, "/"):
 		e.Err = rouse.Refuse("user", run.User, "is a command: the line has no user", "use --from crontab")

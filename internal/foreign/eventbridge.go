@@ -3,6 +3,7 @@ package foreign
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -130,7 +131,7 @@ func (r *eventBridge) entry(number int, o *Options) Entry {
 		}
 	}
 	if f := &r.FlexibleTimeWindow; f.Mode == "FLEXIBLE" {
-		s.Jitter = time.Duration(f.MaximumWindowInMinutes) * time.Minute
+		s.Jitter = seconds(60 * int64(min(f.MaximumWindowInMinutes, math.MaxInt32)))
 		e.note("its flexible window of %d minutes became jitter: each occurrence has always the same delay.", f.MaximumWindowInMinutes)
 	}
 	retries, age := 185, 24*60*60 // its defaults
@@ -138,7 +139,7 @@ func (r *eventBridge) entry(number int, o *Options) Entry {
 		retries = *cmp.Or(t.RetryPolicy.MaximumRetryAttempts, &retries)
 		age = *cmp.Or(t.RetryPolicy.MaximumEventAgeInSeconds, &age)
 	}
-	s.Retry.Attempts, s.Retry.GiveUp = uint32(max(0, retries))+1, time.Duration(age)*time.Second
+	s.Retry.Attempts, s.Retry.GiveUp = countAttempts(int64(retries))+1, seconds(int64(age))
 	if s.Recurring() {
 		s.Overlap = rouse.OverlapAllow
 	} else if r.ActionAfterCompletion != "DELETE" {

@@ -29,6 +29,8 @@ type Entry struct {
 	Passed bool     // no time of it is left: a timer would fire at once, or never, so that none is made
 	Notes  []string // how the timer differs from the entry
 	Err    error    // why there is no timer for it
+
+	over error // its payload is left out: those of the file have too much
 }
 
 // Options are what a file does not say.
@@ -44,6 +46,8 @@ type Options struct {
 	Now rouse.Instant
 
 	leftOut []string // objects of the file that are no entries
+	aliased int      // bytes that the aliases of its YAML add to it
+	shared  int      // bytes of the payloads of setPayload
 }
 
 // MaxBytes bounds a file.
@@ -93,6 +97,7 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 	for i := range entries {
 		e := &entries[i]
 		wrong := e.fitTimes(&o)
+		e.Err = cmp.Or(e.Err, e.over)
 		if e.Err == nil {
 			e.Err = f.inOwnForm(cmp.Or(e.finish(&o), wrong))
 		}
@@ -220,6 +225,23 @@ func (e *Entry) setTimeout(d time.Duration) {
 	const longest = time.Hour
 	if e.Spec.Retry.Timeout = min(d, longest); d > longest {
 		e.note("its timeout of %.0f s is cut to %v: for longer work answer 202, and report.", d.Seconds(), longest)
+	}
+}
+
+// maxShared bounds the payloads of a file together in which each entry gets a copy of what others have, too.
+const maxShared = 64 << 20
+
+// setPayload makes the JSON of a value the payload of an entry, of which a part is shared with other entries.
+func (e *Entry) setPayload(v any, o *Options) {
+	e.Spec.ContentType = "application/json"
+	if o.shared <= maxShared {
+		e.Spec.Payload = payload(v)
+		o.shared += len(e.Spec.Payload)
+	}
+	if o.shared > maxShared {
+		e.Spec.Payload = nil
+		e.over = rouse.Refuse("payload", "", fmt.Sprintf("with those before it, exceeds %d bytes: each timer gets a copy of what its entry shares with others", maxShared),
+			"import the file in parts, or take out what the target does not need")
 	}
 }
 

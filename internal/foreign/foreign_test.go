@@ -209,17 +209,73 @@ func TestSidekiqFiles(t *testing.T) {
 	}
 }
 
+// TestAliases: an alias of YAML is read, and what aliases add to a file is bounded before anything is
+// decoded: aliases of aliases multiply it.
+func TestAliases(t *testing.T) {
+	jobs := "a: &a {cron: 0 5 * * *, class: A, args: [1]}\nb: *a\nc: {<<: *a, class: C}\n"
+	entries, _, err := foreign.Read("sidekiq-cron", []byte(jobs), foreign.Options{Target: "stream:x"})
+	if err != nil || len(entries) != 3 || entries[1].Spec.Labels["class"] != "A" || entries[2].Spec.Labels["class"] != "C" || entries[2].Err != nil {
+		t.Errorf("%+v %v", entries, err)
+	}
+	grown := func(levels int) string { // 64 KiB, and eight times as much with each level
+		text := "x0: &x0 !!str " + strings.Repeat("a", 64<<10) + "\n"
+		for i := range levels {
+			text += fmt.Sprintf("x%d: &x%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*x%d, ", i), 8), ", "))
+		}
+		return text
+	}
+	for kind, before := range map[string]string{"sidekiq-cron": "", "k8s-cronjob": "kind: CronJob\nmetadata: {name: a}\n"} {
+		for levels := 1; levels <= 3; levels++ { // 512 KiB, 4.5 MiB, 36.5 MiB
+			_, _, err := foreign.Read(kind, []byte(before+grown(levels)), foreign.Options{})
+			if refused := err != nil && strings.Contains(err.Error(), "has aliases, which add more than 4194304 bytes to it"); refused != (levels > 1) {
+				t.Errorf("%s with %d levels: %v", kind, levels, err)
+			}
+		}
+	}
+	many := strings.Repeat("kind: CronJob\nmetadata: {name: a}\n"+grown(1)+"---\n", 9)
+	entries, _, err = foreign.Read("k8s-cronjob", []byte(many), foreign.Options{})
+	if last := entries[len(entries)-1].Err; err != nil || last == nil || !strings.Contains(last.Error(), "has aliases") {
+		t.Error("in documents together:", err, last)
+	}
+}
+
+// TestPayloadsTogether: what entries share, and each gets a copy of, is bounded for a whole file.
+func TestPayloadsTogether(t *testing.T) {
+	const entries = 300
+	shared := strings.Repeat("a", rouse.MaxPayload-1000)
+	crontab, units, triggers := "A="+shared+"\n", "# /u/a.service\n[Service]\nExecStart="+shared+"\n", ""
+	for i := range entries {
+		crontab += fmt.Sprintf("0 5 * * * /bin/a%d\n", i)
+		units += fmt.Sprintf("# /u/t%d.timer\n[Timer]\nUnit=a.service\nOnCalendar=daily\n", i)
+		triggers += fmt.Sprintf("<trigger><cron><name>t%d</name><job-name>a</job-name><cron-expression>0 0 5 * * ?</cron-expression></cron></trigger>", i)
+	}
+	job := "<job><name>a</name><job-class>A</job-class><job-data-map><entry><key>a</key><value>" + shared + "</value></entry></job-data-map></job>"
+	for kind, file := range map[string]string{
+		"crontab": crontab, "systemd": units,
+		"quartz": "<job-scheduling-data><schedule>" + job + triggers + "</schedule></job-scheduling-data>",
+	} {
+		list, _, err := foreign.Read(kind, []byte(file), foreign.Options{Target: "stream:x", Timezone: "UTC"})
+		if err != nil || len(list) != entries || list[0].Err != nil || len(list[0].Spec.Payload) < len(shared) {
+			t.Fatalf("%s: %d entries, %v, %v", kind, len(list), err, list[0].Err)
+		}
+		last := &list[entries-1]
+		if last.Err == nil || !strings.Contains(last.Err.Error(), "with those before it, exceeds 67108864 bytes") || len(last.Spec.Payload) > 0 {
+			t.Errorf("%s: %v, with %d bytes", kind, last.Err, len(last.Spec.Payload))
+		}
+	}
+}
+
 // TestRefused: what cannot be read at all is refused, with the cure.
 func TestRefused(t *testing.T) {
 	for kind, bad := range map[string][]string{
 		"k8s-cronjob":     {"", "kind: [", "kind: Service", "---\nname: {{ .Values.name }}\n---\n{{- if .Values.more }}\n"},
-		"eventbridge":     {"", "{", "[]"},
+		"eventbridge":     {"", "{", "[]", "{\"Name\": \"a\"}\n]\n{\"Name\": \"b\"}", "{\"Name\": \"a\"}}"},
 		"cloud-scheduler": {"", "[{]"},
 		"quartz":          {"", "<a/>", "<job-scheduling-data/>"},
 		"systemd":         {"", "OnCalendar=daily", "# /etc/systemd/system/a.service\n[Service]\nExecStart=/bin/true\n"},
 		"pg_cron":         {"", "jobid | schedule"},
 		"celery-beat":     {"", "beat_schedule = {}", `[{"model": "auth.user", "pk": "a", "fields": {}}]`},
-		"sidekiq-cron":    {"", "a: [", "7", "<% 3.times do %>"},
+		"sidekiq-cron":    {"", "a: [", "7", "&a !!str\n", "<% 3.times do %>"},
 		"sundial":         {"0 0 * * *"},
 		"crontab":         {strings.Repeat("#", foreign.MaxBytes+1)},
 	} {

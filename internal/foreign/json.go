@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -24,9 +25,11 @@ func payload(v any) []byte {
 // objects reads a JSON object, several one after the other, or an array of them.
 func objects[T any](in []byte, want string) (list []T, err error) {
 	refuse := func(wrong string) error { return rouse.Refuse("file", "", wrong, "give "+want) }
-	for d := json.NewDecoder(bytes.NewReader(in)); d.More(); {
+	for d := json.NewDecoder(bytes.NewReader(in)); ; {
 		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
+		if err := d.Decode(&raw); err == io.EOF { // More would also end at a bracket too many
+			break
+		} else if err != nil {
 			return nil, refuse("is no JSON: " + err.Error())
 		}
 		if raw[0] != '[' {
@@ -70,29 +73,36 @@ func readEntries(list []json.RawMessage, read func(in json.RawMessage, number in
 func readEntry(in json.RawMessage, number int, to any, entry func(number int) Entry) Entry {
 	var read Entry
 	if err := read.read(in, to); err != nil {
-		var named struct{ Name string }
-		_ = json.Unmarshal(in, &named) // a name tells which one it is
-		return Entry{Line: number, Name: named.Name, Err: err}
+		return Entry{Line: number, Name: read.Name, Err: err}
 	}
 	e := entry(number)
 	e.Notes = append(e.Notes, read.Notes...)
 	return e
 }
 
-// read reads an object into a structure, and notes the members that the structure does not have.
+// read reads an object into a structure, and notes the members that the structure does not have. One that
+// cannot be read gives the entry its name only.
 func (e *Entry) read(in json.RawMessage, to any) error {
 	if err := json.Unmarshal(in, to); err != nil {
-		field, wrong := "entry", err.Error()
-		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			field, wrong = cmp.Or(strings.TrimPrefix(t.Field, "."), field), "has the type "+t.Value
-		}
-		return rouse.Refuse(field, "", wrong, "give what the source's own command prints")
+		var named struct{ Name, JobName string }
+		_ = json.Unmarshal(in, &named) // a name tells which one it is
+		e.Name = cmp.Or(named.Name, named.JobName)
+		return refuseMember(err)
 	}
 	var unread []string
 	addUnread(&unread, "", in, reflect.TypeOf(to))
 	slices.Sort(unread)
 	e.noteUnread(unread)
 	return nil
+}
+
+// refuseMember returns what is wrong with an object that has the form of JSON.
+func refuseMember(err error) error {
+	field, wrong := "entry", err.Error()
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		field, wrong = cmp.Or(strings.TrimPrefix(t.Field, "."), field), "has the type "+t.Value
+	}
+	return rouse.Refuse(field, "", wrong, "give what the source's own command prints")
 }
 
 // addUnread adds the members of an object that a type does not have. Those that are null are as absent.

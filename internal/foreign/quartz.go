@@ -239,8 +239,8 @@ func (t *quartzTrigger) entry(number int, job *quartzJob, o *Options) Entry {
 	if class == "" {
 		class = job.Type
 	}
-	s.Payload = payload(map[string]any{"job": job.Name, "class": class, "data": data})
-	s.ContentType, s.Overlap = "application/json", rouse.OverlapAllow
+	e.setPayload(map[string]any{"job": job.Name, "class": class, "data": data}, o)
+	s.Overlap = rouse.OverlapAllow
 	e.noteUnread(append(quartzNames(t.Others), quartzNames(job.Others)...))
 	switch priority, err := strconv.Atoi(string(t.Priority)); {
 	case t.Priority == "":

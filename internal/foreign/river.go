@@ -72,7 +72,7 @@ func (j *riverJob) entry(number int) Entry {
 		e.Err = rouse.Refuse("scheduled_at", j.ScheduledAt, "is no time", "give rows as row_to_json prints them")
 	}
 	s.Schedule = at.String()
-	s.Retry.Attempts = uint32(max(1, j.MaxAttempts-j.Attempt))
+	s.Retry.Attempts = max(1, countAttempts(int64(j.MaxAttempts)-int64(j.Attempt)))
 	if n := len(j.Errors); j.State == "retryable" && n > 0 {
 		e.note("it has failed, the last time with %q; attempts left: %d.", rouse.Shorten(strings.TrimSpace(j.Errors[n-1].Error), 128), s.Retry.Attempts)
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -39,12 +38,12 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 	if bytes.Contains(in, []byte("<%")) {
 		return refuse("has Ruby in it", "give what it becomes: ruby -rerb -e 'puts ERB.new(STDIN.read).result' < schedule.yml")
 	}
-	var named yaml.MapSlice
-	if err := yaml.UnmarshalWithOptions(in, &named, yaml.AllowDuplicateMapKey()); err != nil {
-		var list []any
-		if yaml.Unmarshal(in, &list) != nil {
-			return refuse("is no YAML of jobs: "+oneLine(err, 1), shape)
-		}
+	jobs, err := o.decodeYAML(in, yaml.AllowDuplicateMapKey())
+	if err != nil {
+		return refuse("is no YAML of jobs: "+oneLine(err, 1), shape)
+	}
+	named, _ := jobs.(yaml.MapSlice)
+	if list, ok := jobs.([]any); ok {
 		for _, job := range list {
 			named = append(named, yaml.MapItem{Value: job})
 		}
@@ -61,7 +60,7 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 	}
 	for i, item := range named {
 		e := Entry{Line: i + 1}
-		raw, err := json.Marshal(item.Value)
+		raw, err := appendJSON(nil, item.Value)
 		var j sidekiqJob
 		e.Err = e.read(raw, &j)
 		if e.Name = j.Name; item.Key != nil {
@@ -93,15 +92,15 @@ func isKey(key any, names ...string) bool {
 
 // jobsBelow returns a job of a hash of jobs, of jobs in one of its hashes, or nothing if the value is none.
 func jobsBelow(value any) (name string) {
-	hash, _ := value.(map[string]any)
-	for _, key := range slices.Sorted(maps.Keys(hash)) {
-		inner, ok := hash[key].(map[string]any)
+	hash, _ := value.(yaml.MapSlice)
+	for _, item := range hash {
+		inner, ok := item.Value.(yaml.MapSlice)
 		switch {
-		case isKey(key, "cron", "class", "klass"):
+		case isKey(item.Key, "cron", "class", "klass"):
 			return "" // it is a job
 		case !ok:
-		case slices.ContainsFunc(slices.Collect(maps.Keys(inner)), func(k string) bool { return isKey(k, "cron", "every", "class", "klass") }):
-			name = cmp.Or(name, key)
+		case slices.ContainsFunc(inner, func(i yaml.MapItem) bool { return isKey(i.Key, "cron", "every", "class", "klass") }):
+			name = cmp.Or(name, fmt.Sprint(item.Key))
 		default:
 			name = cmp.Or(name, jobsBelow(inner))
 		}

@@ -166,7 +166,8 @@ func (u *unit) entry(units map[string]*unit, o *Options) Entry {
 		run.ExecStart, run.User = service.text["Service.ExecStart"], service.last("Service.User")
 	}
 	s := &e.Spec
-	s.Payload, s.ContentType, s.Overlap = payload(run), "application/json", rouse.OverlapSkip
+	s.Overlap = rouse.OverlapSkip
+	e.setPayload(run, o)
 	if e.Err = u.times(&e, o); e.Err != nil {
 		return e
 	}
@@ -260,7 +261,7 @@ func systemdSpan(text string) (span time.Duration, err error) {
 		}
 		n, err := strconv.ParseFloat(m[1], 64)
 		unit := cmp.Or(systemdUnits[m[2]], systemdUnits[strings.TrimSuffix(m[2], "s")])
-		if n *= float64(unit); err != nil || unit == 0 || n > float64(seconds(math.MaxInt64)) {
+		if n *= float64(unit); err != nil || unit == 0 || n+float64(span) > float64(seconds(math.MaxInt64)) {
 			return 0, rouse.Refuse("span", text, "is no time span of systemd, or too long", "give one such as 1h 30min")
 		}
 		span, rest = span+time.Duration(n).Round(time.Microsecond), rest[len(m[0]):]

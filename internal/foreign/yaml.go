@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 )
 
 // DocumentEnd returns where the next document of a YAML file begins: at a line "---", which can be nothing
@@ -27,11 +29,74 @@ func DocumentEnd(body []byte) int {
 	}
 }
 
+// maxAliased bounds what the aliases of YAML add to a file, in bytes.
+const maxAliased = 4 << 20
+
+// checkAliases refuses a YAML document in which aliases, which can be of what has aliases, add too much.
+func (o *Options) checkAliases(document []byte) error {
+	if !bytes.ContainsRune(document, '&') {
+		return nil
+	}
+	tree, err := parser.ParseBytes(document, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil // what decodes it has the same error
+	}
+	a := aliases{sizes: map[string]int{}, added: o.aliased}
+	for _, d := range tree.Docs {
+		ast.Walk(&a, d.Body)
+	}
+	if o.aliased = a.added; a.added > maxAliased {
+		return fmt.Errorf("it has aliases, which add more than %d bytes to it: write out what they stand for", maxAliased)
+	}
+	return nil
+}
+
+// aliases counts the bytes of a YAML document, and those that aliases add.
+type aliases struct {
+	sizes       map[string]int // of what has an anchor, with what its own aliases add
+	size, added int
+}
+
+// Visit counts a node. Nothing is counted any more when too much was added, so that sums stay small.
+func (a *aliases) Visit(node ast.Node) ast.Visitor {
+	if node == nil || a.added > maxAliased {
+		return nil
+	}
+	switch n := node.(type) {
+	case *ast.AnchorNode:
+		before := a.size
+		ast.Walk(a, n.Value)
+		a.sizes[n.Name.GetToken().Value] = a.size - before
+		return nil
+	case *ast.AliasNode:
+		size := a.sizes[n.Value.GetToken().Value]
+		a.size, a.added = a.size+size, a.added+size
+		return nil
+	}
+	if t := node.GetToken(); t != nil {
+		a.size += len(t.Value) + 1
+	}
+	return a
+}
+
+// decodeYAML returns the value of a YAML document, with its members in their order; that of an empty one is
+// nil.
+func (o *Options) decodeYAML(document []byte, more ...yaml.DecodeOption) (value any, err error) {
+	if err := o.checkAliases(document); err != nil {
+		return nil, err
+	}
+	err = yaml.NewDecoder(bytes.NewReader(document), append(more, yaml.UseOrderedMap())...).Decode(&value)
+	if errors.Is(err, io.EOF) {
+		return nil, nil // an empty document has no value
+	}
+	return value, err
+}
+
 // jsonOf returns a YAML document as JSON, with its members in their order; an empty one is null. Anchors are
 // resolved, which go-yaml's UseJSONUnmarshaler does not do for all.
-func jsonOf(document []byte) (json.RawMessage, error) {
-	var value any
-	if err := yaml.NewDecoder(bytes.NewReader(document), yaml.UseOrderedMap()).Decode(&value); err != nil && !errors.Is(err, io.EOF) {
+func (o *Options) jsonOf(document []byte) (json.RawMessage, error) {
+	value, err := o.decodeYAML(document)
+	if err != nil {
 		return nil, err
 	}
 	return appendJSON(nil, value)
