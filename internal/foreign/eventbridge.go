@@ -73,9 +73,10 @@ func readEventBridge(in []byte, o *Options) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.noteZone("EventBridge reads an expression in UTC, unless ScheduleExpressionTimezone names a zone")
 	return readEntries(list, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var r eventBridge
-		e := readEntry(in, number, &r, func(number int) Entry { return r.entry(number, o) })
+		e := readEntry(in, number, &r, func(number int) Entry { return r.entry(number) })
 		if r.Schedules == nil {
 			return e, r.Rules
 		}
@@ -107,7 +108,7 @@ func (r *eventBridge) schedule() (expression string, every time.Duration) {
 	return "rate(" + strconv.Itoa(n) + " " + m[2] + ")", every
 }
 
-func (r *eventBridge) entry(number int, o *Options) Entry {
+func (r *eventBridge) entry(number int) Entry {
 	e := Entry{Line: number, Name: r.Name, Paused: r.State == "DISABLED"}
 	if r.GroupName != "" && r.GroupName != "default" {
 		e.Name = r.GroupName + "/" + r.Name
@@ -116,7 +117,7 @@ func (r *eventBridge) entry(number int, o *Options) Entry {
 	expression, every := r.schedule()
 	s.Schedule = "aws:" + expression
 	if !strings.HasPrefix(expression, "rate(") {
-		s.Timezone = cmp.Or(r.ScheduleExpressionTimezone, o.Timezone)
+		s.Timezone = r.ScheduleExpressionTimezone // without it, and in a rule, it is UTC
 	}
 	if strings.HasPrefix(expression, "cron(") {
 		s.DST = "skip" // a time that the clocks skip is left out, one that they repeat is due once

@@ -34,12 +34,21 @@ type Options struct {
 	// Target is where fires go, for entries whose own target rouse cannot reach: "{name}" in it stands for
 	// the name of the timer. Empty: such entries are refused.
 	Target string
-	// Timezone is that of entries that name none, as an IANA name; empty is UTC.
+	// Timezone is that of entries that name none, as an IANA name; empty is UTC. It is not that of sources which
+	// say that such an entry is in UTC.
 	Timezone string
 	// Now is when the file is read.
 	Now rouse.Instant
 
 	leftOut []string // objects of the file that are no entries
+	notes   []string // on the file
+}
+
+// noteZone notes that Timezone is not used, if it is given: all entries have zones of their own.
+func (o *Options) noteZone(why string) {
+	if o.Timezone != "" {
+		o.notes = append(o.notes, "the time zone "+o.Timezone+" is not used: "+why+".")
+	}
 }
 
 // MaxBytes bounds a file.
@@ -93,9 +102,9 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 			e.Err = nil // no timer is made: what is wrong with it does not matter
 		}
 	}
-	notes = f.notes
+	notes = slices.Concat(f.notes, o.notes)
 	if len(o.leftOut) > 0 {
-		notes = append(slices.Clone(notes), "left out: "+strings.Join(o.leftOut, ", ")+".")
+		notes = append(notes, "left out: "+strings.Join(o.leftOut, ", ")+".")
 	}
 	return entries, notes, nil
 }
