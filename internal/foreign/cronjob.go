@@ -55,7 +55,6 @@ type cronJob struct {
 const cronJobsWanted = "give what kubectl get cronjobs -o yaml prints, or manifests of CronJobs and of Argo's CronWorkflows"
 
 func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
-	left := 0
 	var add func(raw json.RawMessage)
 	add = func(raw json.RawMessage) {
 		var k kubeObject
@@ -68,9 +67,7 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 				add(item)
 			}
 		case string(raw) != "null":
-			if left++; left <= maxLeftOut {
-				o.leftOut = append(o.leftOut, strings.TrimSpace(cmp.Or(k.Kind, "an object without a kind")+" "+k.Metadata.Name))
-			}
+			o.leaveOut(strings.TrimSpace(cmp.Or(k.Kind, "an object without a kind") + " " + k.Metadata.Name))
 		}
 	}
 	in = bytes.TrimPrefix(in, []byte("\xef\xbb\xbf"))
@@ -84,21 +81,15 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 		line += bytes.Count(in[:n], []byte{'\n'})
 		in = in[n:]
 	}
-	if left > maxLeftOut {
-		o.leftOut = append(o.leftOut, fmt.Sprintf("and %d more", left-maxLeftOut))
-	}
 	if len(entries) == 0 {
 		wrong := "has no CronJob and no CronWorkflow"
-		if left > 0 {
-			wrong += ", but " + strings.Join(o.leftOut, ", ")
+		if len(o.leftOut) > 0 {
+			wrong += ", but " + o.allLeftOut()
 		}
 		return nil, rouse.Refuse("file", "", wrong, cronJobsWanted)
 	}
 	return entries, nil
 }
-
-// maxLeftOut bounds the objects that are named as left out.
-const maxLeftOut = 20
 
 func (k *kubeObject) entry(raw json.RawMessage, number int, o *Options) Entry {
 	e := Entry{Line: number, Name: k.Metadata.Name}

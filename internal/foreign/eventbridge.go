@@ -3,7 +3,9 @@ package foreign
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,15 +76,25 @@ func readEventBridge(in []byte, o *Options) ([]Entry, error) {
 		return nil, err
 	}
 	o.noteZone("EventBridge reads an expression in UTC, unless ScheduleExpressionTimezone names a zone")
-	return readEntries(list, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
+	entries := readEntries(list, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var r eventBridge
 		e := readEntry(in, number, &r, func(number int) Entry { return r.entry(number) })
 		if r.Schedules == nil {
 			return e, r.Rules
 		}
 		return e, r.Schedules
+	})
+	return slices.DeleteFunc(entries, func(e Entry) bool {
+		without := errors.Is(e.Err, errNoTime)
+		if without {
+			o.leaveOut("rule " + e.Name + " of an EventPattern")
+		}
+		return without
 	}), nil
 }
+
+// errNoTime is that of a rule which waits for events alone.
+var errNoTime = errors.New("has no time")
 
 var rate = regexp.MustCompile(`^rate\(\s*(\d+)\s+(minute|hour|day)s?\s*\)$`)
 
@@ -151,10 +163,13 @@ func (r *eventBridge) entry(number int) Entry {
 	case r.EndDate.wrong != "":
 		e.Err = rouse.Refuse("EndDate", r.EndDate.wrong, "is no time", "give it as get-schedule prints it")
 	case r.EventPattern != "" && expression == "":
-		e.Err = rouse.Refuse("EventPattern", "", "waits for events, not for a time", "leave the rule where it is")
+		e.Err = errNoTime
 	case expression == "":
 		e.Err = rouse.Refuse("ScheduleExpression", "", "is missing", "list-schedules leaves it out: give what get-schedule prints of each")
 	default:
+		if r.EventPattern != "" {
+			e.note("it waits for events, too: this timer is that of its ScheduleExpression alone.")
+		}
 		e.Err = r.target(&e)
 	}
 	return e

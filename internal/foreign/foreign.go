@@ -40,8 +40,30 @@ type Options struct {
 	// Now is when the file is read.
 	Now rouse.Instant
 
-	leftOut []string // objects of the file that are no entries
+	leftOut []string // objects of the file that are no entries, up to maxLeftOut of them
+	unnamed int      // how many more there are
 	notes   []string // on the file
+}
+
+// maxLeftOut bounds the objects that are named as left out.
+const maxLeftOut = 20
+
+// leaveOut names an object of the file that is no entry, as it has no time.
+func (o *Options) leaveOut(what string) {
+	if len(o.leftOut) == maxLeftOut {
+		o.unnamed++
+		return
+	}
+	o.leftOut = append(o.leftOut, what)
+}
+
+// allLeftOut names the objects that are left out.
+func (o *Options) allLeftOut() string {
+	text := strings.Join(o.leftOut, ", ")
+	if o.unnamed > 0 {
+		text += fmt.Sprintf(", and %d more", o.unnamed)
+	}
+	return text
 }
 
 // noteZone notes that Timezone is not used, if it is given: all entries have zones of their own.
@@ -104,7 +126,7 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 	}
 	notes = slices.Concat(f.notes, o.notes)
 	if len(o.leftOut) > 0 {
-		notes = append(notes, "left out: "+strings.Join(o.leftOut, ", ")+".")
+		notes = append(notes, "left out: "+o.allLeftOut()+".")
 	}
 	return entries, notes, nil
 }
