@@ -19,7 +19,7 @@ import (
 
 // Entry is one entry of a file.
 type Entry struct {
-	Line   int    // where it is: a line, or a number from 1 where the file has no meaningful lines
+	Line   int    // where it is: a line, or, where HasLines says no, its number among the entries from 1
 	Name   string // of its timer
 	Spec   rouse.Spec
 	Paused bool     // it is suspended there
@@ -80,25 +80,29 @@ const MaxBytes = 16 << 20
 type format struct {
 	read  func(in []byte, o *Options) ([]Entry, error)
 	notes []string // on all entries
+	lines bool     // an entry begins with a line, or is one
 }
 
 var formats = map[string]format{
-	"crontab":         {readCrontab(false), cronNotes},
-	"system-crontab":  {readCrontab(true), cronNotes},
-	"k8s-cronjob":     {readCronJobs, cronJobNotes},
-	"eventbridge":     {readEventBridge, eventBridgeNotes},
-	"cloud-scheduler": {readCloudScheduler, cloudSchedulerNotes},
-	"quartz":          {readQuartz, quartzNotes},
-	"river":           {readRiver, riverNotes},
-	"asynq":           {readAsynq, asynqNotes},
-	"pg_cron":         {readPgCron, pgCronNotes},
-	"celery-beat":     {readCelery, celeryNotes},
-	"sidekiq-cron":    {readSidekiqCron, sidekiqCronNotes},
-	"systemd":         {readSystemd, systemdNotes},
+	"crontab":         {readCrontab(false), cronNotes, true},
+	"system-crontab":  {readCrontab(true), cronNotes, true},
+	"k8s-cronjob":     {readCronJobs, cronJobNotes, false},
+	"eventbridge":     {readEventBridge, eventBridgeNotes, false},
+	"cloud-scheduler": {readCloudScheduler, cloudSchedulerNotes, false},
+	"quartz":          {readQuartz, quartzNotes, false},
+	"river":           {readRiver, riverNotes, true},
+	"asynq":           {readAsynq, asynqNotes, true},
+	"pg_cron":         {readPgCron, pgCronNotes, true},
+	"celery-beat":     {readCelery, celeryNotes, false},
+	"sidekiq-cron":    {readSidekiqCron, sidekiqCronNotes, false},
+	"systemd":         {readSystemd, systemdNotes, true},
 }
 
 // Formats returns the names of the kinds of files, in order.
 func Formats() []string { return slices.Sorted(maps.Keys(formats)) }
+
+// HasLines reports whether the entries of a kind have lines. Those of the others have numbers.
+func HasLines(kind string) bool { return formats[kind].lines }
 
 // Read reads a file of a kind. notes are on all of its entries. The specs have been checked, but for what
 // only a server knows. The error is that the file cannot be read at all.
