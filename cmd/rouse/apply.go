@@ -243,9 +243,7 @@ func (p *applying) tell(o applied) error {
 		}
 		p.a.say("    %s: %s → %s", c.Field, cmp.Or(c.Old, "(none)"), cmp.Or(c.New, "(none)"))
 	}
-	for _, n := range o.Notes {
-		p.a.say("    %s", n)
-	}
+	p.a.sayNotes(o.Notes)
 	return nil
 }
 

@@ -171,8 +171,6 @@ func (c *importCmd) showEntry(a *app, e *foreign.Entry, now rouse.Instant) error
 		words = "paused"
 	}
 	a.say("%s: %s, %s", e.Name, e.Spec.Schedule, words)
-	for _, n := range e.Notes {
-		a.say("    %s", n)
-	}
+	a.sayNotes(e.Notes)
 	return nil
 }
