@@ -157,6 +157,15 @@ func (r *eventBridge) entry(number int) Entry {
 	} else if r.ActionAfterCompletion != "DELETE" {
 		s.Keep = -1
 	}
+	switch r.ActionAfterCompletion {
+	case "", "DELETE":
+	case "NONE":
+		if s.Recurring() && s.End != 0 {
+			e.note("it stays there when it has ended (ActionAfterCompletion); this timer is deleted then, as it has no keep.")
+		}
+	default:
+		e.note("not read: ActionAfterCompletion %q.", r.ActionAfterCompletion)
+	}
 	switch {
 	case r.StartDate.wrong != "":
 		e.Err = rouse.Refuse("StartDate", r.StartDate.wrong, "is no time", "give it as get-schedule prints it")
@@ -178,6 +187,9 @@ func (r *eventBridge) entry(number int) Entry {
 // keyword is what EventBridge Scheduler replaces in an Input at each invocation.
 var keyword = regexp.MustCompile(`<aws\.scheduler\.[a-z-]+>`)
 
+// scheduleARN is the keyword that is the same at each invocation.
+const scheduleARN = "<aws.scheduler.schedule-arn>"
+
 // target takes what is sent, and notes where to.
 func (r *eventBridge) target(e *Entry) error {
 	t := r.Target
@@ -189,7 +201,7 @@ func (r *eventBridge) target(e *Entry) error {
 	}
 	input := t.Input
 	if r.Arn != "" {
-		input = strings.ReplaceAll(input, "<aws.scheduler.schedule-arn>", r.Arn)
+		input = strings.ReplaceAll(input, scheduleARN, r.Arn)
 	}
 	if input != "" {
 		e.Spec.Payload = []byte(input)
@@ -203,7 +215,11 @@ func (r *eventBridge) target(e *Entry) error {
 	if t.DeadLetterConfig.Arn != "" {
 		e.note("its dead letters go to %s; here they are kept with the timer: rouse dead.", t.DeadLetterConfig.Arn)
 	}
-	if word := keyword.FindString(input); word != "" {
+	switch word := keyword.FindString(input); word {
+	case "":
+	case scheduleARN:
+		return rouse.Refuse("Input", word, "stands for the Arn of the schedule, which the file does not have", "give its Arn, as get-schedule prints it")
+	default:
 		return rouse.Refuse("Input", word, "is replaced by EventBridge each time, and rouse sends a payload as it is",
 			"take it out, and let the target read the headers of the request: rouse-fire-id, rouse-due and rouse-attempt")
 	}
