@@ -34,8 +34,8 @@ type Options struct {
 	// Target is where fires go, for entries whose own target rouse cannot reach: "{name}" in it stands for
 	// the name of the timer. Empty: such entries are refused.
 	Target string
-	// Timezone is that of entries that name none, as an IANA name; empty is UTC. It is not that of sources which
-	// say that such an entry is in UTC.
+	// Timezone is that of entries that name none, as an IANA name; empty is UTC. It is not that of sources
+	// which say that such an entry is in UTC.
 	Timezone string
 	// Now is when the file is read.
 	Now rouse.Instant
