@@ -72,7 +72,7 @@ func flatten(at string, value jsontext.Value, to map[string]string) error {
 }
 
 // samePayload reports whether the payloads of both are JSON of one value: programs that print JSON again,
-// such as kubectl, order the members of its objects anew.
+// such as kubectl, put the members of its objects in another order.
 func samePayload(a, b *rouse.Spec) bool {
 	x, y := orderedJSON(a), orderedJSON(b)
 	return x != nil && bytes.Equal(x, y)

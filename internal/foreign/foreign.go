@@ -19,7 +19,7 @@ import (
 
 // Entry is one entry of a file.
 type Entry struct {
-	Line   int    // where it is: a line, or, where HasLines says no, its number among the entries from 1
+	Line   int    // where it is: a line, or, where HasLines returns false, its number among the entries from 1
 	Name   string // of its timer
 	Spec   rouse.Spec
 	Paused bool     // it is suspended there
@@ -34,8 +34,8 @@ type Options struct {
 	// Target is where fires go, for entries whose own target rouse cannot reach: "{name}" in it stands for
 	// the name of the timer. Empty: such entries are refused.
 	Target string
-	// Timezone is that of entries that name none, as an IANA name; empty is UTC. It is not that of sources
-	// which say that such an entry is in UTC.
+	// Timezone is that of entries that name none, as an IANA name; empty is UTC. Sources that have such
+	// entries in UTC do not use it.
 	Timezone string
 	// Now is when the file is read.
 	Now rouse.Instant

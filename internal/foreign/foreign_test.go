@@ -137,8 +137,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestTimezone: the zone that is given is that of entries without one, but where the source says that they
-// are in UTC: that it is not used is noted.
+// TestTimezone: the zone that is given is that of entries without one, but where the source has them in UTC:
+// that it is not used is noted.
 func TestTimezone(t *testing.T) {
 	for _, c := range []struct{ kind, in, zone string }{
 		{"crontab", "0 6 * * * /bin/a", "Asia/Tokyo"},
