@@ -84,6 +84,16 @@ func (a *app) say(format string, args ...any) {
 	fmt.Fprintln(a.out, fmt.Sprintf(format, cleaned(args)...))
 }
 
+// sayNotes prints the notes on a result below it, unless --quiet is set.
+func (a *app) sayNotes(notes []string) {
+	if a.cli.Quiet {
+		return
+	}
+	for _, n := range notes {
+		a.say("    %s", n)
+	}
+}
+
 // note prints a line that is not an error to stderr, unless --quiet is set.
 func (a *app) note(format string, args ...any) {
 	if !a.cli.Quiet {

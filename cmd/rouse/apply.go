@@ -59,7 +59,8 @@ type applied struct {
 	Notes   []string         `json:"notes,omitempty"`
 	Problem *api.Problem     `json:"problem,omitzero"`
 
-	err error
+	entry bool // Line is the number of an entry
+	err   error
 }
 
 // applying is an apply in progress.
@@ -163,7 +164,7 @@ func (p *applying) each(n int, do func(i int)) {
 }
 
 func (d *declared) outcome(o declare.Outcome) applied {
-	out := applied{Kind: d.Kind(), Name: d.Name, Outcome: o.What, File: d.file, Line: d.line, Changes: o.Changes, err: o.Err}
+	out := applied{Kind: d.Kind(), Name: d.Name, Outcome: o.What, File: d.file, Line: d.line, entry: d.entry, Changes: o.Changes, err: o.Err}
 	if o.What != declare.Unchanged && o.Err == nil {
 		out.Notes = d.notes
 	}
@@ -225,7 +226,10 @@ func (p *applying) tell(o applied) error {
 	}
 	if o.err != nil {
 		place := ""
-		if o.File != "" {
+		switch {
+		case o.entry:
+			place = fmt.Sprintf("%s: entry %d: ", o.File, o.Line)
+		case o.File != "":
 			place = fmt.Sprintf("%s:%d: ", o.File, o.Line)
 		}
 		fmt.Fprintf(p.a.errOut, "%s %s%s: %s\n", p.a.styleErr.red("rouse:"), clean(place), clean(name), clean(o.err.Error()))
@@ -239,9 +243,7 @@ func (p *applying) tell(o applied) error {
 		}
 		p.a.say("    %s: %s → %s", c.Field, cmp.Or(c.Old, "(none)"), cmp.Or(c.New, "(none)"))
 	}
-	for _, n := range o.Notes {
-		p.a.say("    %s", n)
-	}
+	p.a.sayNotes(o.Notes)
 	return nil
 }
 

@@ -37,6 +37,7 @@ type declared struct {
 	file string
 	line int
 
+	entry bool     // line is the number of an entry
 	notes []string // what differs from where it was imported from
 }
 

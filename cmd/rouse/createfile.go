@@ -70,7 +70,7 @@ func (c *createCmd) createFile(a *app) error {
 		if err != nil {
 			return err
 		}
-		t := &tally{a: a, did: "created", bar: a.progress("timers", total)}
+		t := &tally{a: a, did: "created", of: "line", bar: a.progress("timers", total)}
 		err = t.run(ctx, cancel, in, stream)
 		t.bar.end()
 		return t.result(err)
@@ -81,6 +81,7 @@ func (c *createCmd) createFile(a *app) error {
 type tally struct {
 	a   *app
 	did string // verb for timers without a problem
+	of  string // what has a number: a line
 	bar *progress
 
 	mu     sync.Mutex // guards the bar, the output and the counts, because both goroutines have outcomes
@@ -237,7 +238,7 @@ func (t *tally) outcome(line int, c client.Created) error {
 		if c.Name != "" {
 			text = c.Name + ": " + strings.TrimPrefix(text, fmt.Sprintf("timer %q: ", c.Name)) // which also names it
 		}
-		fmt.Fprintf(t.a.errOut, "%s line %d: %s\n", t.a.styleErr.red("rouse:"), line, clean(text))
+		fmt.Fprintf(t.a.errOut, "%s %s %d: %s\n", t.a.styleErr.red("rouse:"), t.of, line, clean(text))
 	}
 	return nil
 }

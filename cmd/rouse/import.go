@@ -76,7 +76,7 @@ func (c *importCmd) Run(a *app) error {
 		}
 		in = f
 	}
-	t := &tally{a: a, did: "imported", bar: a.progress("timers", total)}
+	t := &tally{a: a, did: "imported", of: "line", bar: a.progress("timers", total)}
 	if c.DryRun {
 		t.did = "good"
 		err := readExport(in, c.File, func(l exportLine) error {

@@ -49,12 +49,20 @@ func (c *importCmd) foreign(a *app) error {
 	return set.apply(a, list, refused)
 }
 
+// numbered returns what the numbers of entries are of.
+func (c *importCmd) numbered() string {
+	if foreign.HasLines(c.From) {
+		return "line"
+	}
+	return "entry"
+}
+
 // declared returns entries as what apply makes, and those that cannot be a timer. It notes in entries why.
 func (c *importCmd) declared(a *app, entries []foreign.Entry, now rouse.Instant) (list []declared, refused []applied) {
 	lines := map[string]int{}
 	for i := range entries {
 		e := &entries[i]
-		d := declared{Object: declare.Object{Name: e.Name, Spec: e.Spec, Late: e.Late}, file: c.File, line: e.Line, notes: e.Notes}
+		d := declared{Object: declare.Object{Name: e.Name, Spec: e.Spec, Late: e.Late}, file: c.File, line: e.Line, entry: !foreign.HasLines(c.From), notes: e.Notes}
 		if e.Paused {
 			d.Paused = "it was suspended where it was imported from"
 		}
@@ -69,7 +77,7 @@ func (c *importCmd) declared(a *app, entries []foreign.Entry, now rouse.Instant)
 			_, e.Err = firstDue(a, e, now)
 		}
 		if first, twice := lines[e.Name]; twice && e.Err == nil {
-			e.Err = rouse.Refuse("name", e.Name, fmt.Sprintf("is that of the timer of line %d, too", first), "import them apart, into two namespaces")
+			e.Err = rouse.Refuse("name", e.Name, fmt.Sprintf("is that of the timer of %s %d, too", c.numbered(), first), "import them apart, into two namespaces")
 		}
 		if e.Err != nil {
 			refused = append(refused, d.outcome(declare.Outcome{What: declare.Failed, Err: e.Err}))
@@ -128,7 +136,7 @@ type foreignLine struct {
 
 // show prints what entries mean, without a server.
 func (c *importCmd) show(a *app, entries []foreign.Entry, notes []string, now rouse.Instant) error {
-	t := &tally{a: a, did: "good", bar: a.progress("timers", 0)}
+	t := &tally{a: a, did: "good", of: c.numbered(), bar: a.progress("timers", 0)}
 	for i := range entries {
 		e := &entries[i]
 		if e.Err != nil {
@@ -163,8 +171,6 @@ func (c *importCmd) showEntry(a *app, e *foreign.Entry, now rouse.Instant) error
 		words = "paused"
 	}
 	a.say("%s: %s, %s", e.Name, e.Spec.Schedule, words)
-	for _, n := range e.Notes {
-		a.say("    %s", n)
-	}
+	a.sayNotes(e.Notes)
 	return nil
 }

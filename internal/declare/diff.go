@@ -1,6 +1,7 @@
 package declare
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
@@ -68,6 +69,24 @@ func flatten(at string, value jsontext.Value, to map[string]string) error {
 	}
 	to[at] = string(value)
 	return nil
+}
+
+// samePayload reports whether the payloads of both are JSON of one value: programs that print JSON again,
+// such as kubectl, put the members of its objects in another order.
+func samePayload(a, b *rouse.Spec) bool {
+	x, y := orderedJSON(a), orderedJSON(b)
+	return x != nil && bytes.Equal(x, y)
+}
+
+// orderedJSON returns the payload of a spec without spaces and with its members in order, numbers and texts
+// as they are written; nil if it is no JSON, or has a member twice.
+func orderedJSON(s *rouse.Spec) []byte {
+	shown, _ := api.PayloadOf(s.ContentType, s.Payload)
+	ordered := shown.Clone()
+	if ordered.Format(jsontext.ReorderRawObjects(true), jsontext.PreserveRawStrings(true)) != nil {
+		return nil
+	}
+	return ordered
 }
 
 // dayFields returns the days of a calendar as texts.

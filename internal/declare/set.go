@@ -126,6 +126,13 @@ func (s *Set) Timer(ctx context.Context, o *Object) Outcome {
 	if err != nil {
 		return failed(err)
 	}
+	if samePayload(&have.Spec, &want) {
+		spec := o.Spec
+		spec.Payload = have.Spec.Payload
+		if want, err = ownedBy(s.Owner, &spec); err != nil {
+			return failed(err)
+		}
+	}
 	return s.change(ctx, o, &have, want)
 }
 

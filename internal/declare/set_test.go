@@ -129,6 +129,39 @@ func TestDeclaredSchedulesThatAreOver(t *testing.T) {
 	}
 }
 
+// TestPayloadsOfOneValue: a payload whose members are in another order is the same, and what is stored stays;
+// another value, and bytes that are no JSON, are a change.
+func TestPayloadsOfOneValue(t *testing.T) {
+	s := rousetest.NewServer(t)
+	p := &Set{Client: s.Client, Namespace: "default", Owner: "shop", Timeout: time.Minute}
+	const first = `{"a": 9007199254740993, "b": {"c": "x", "d": [1, 2]}}`
+	apply := func(contentType, schedule, payload string) Outcome {
+		t.Helper()
+		o := p.Timer(t.Context(), &Object{Name: "t", Spec: rouse.Spec{Schedule: schedule, Target: "stream:x", ContentType: contentType, Payload: []byte(payload)}})
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		return o
+	}
+	const json, text = "application/json", "text/plain"
+	for _, c := range []struct{ contentType, schedule, payload, what, stored string }{
+		{json, "@every 1h", first, Created, first},
+		{json, "@every 1h", `{"b":{"d":[1,2],"c":"x"},"a":9007199254740993}`, Unchanged, first},
+		{json, "@every 2h", `{"b":{"d":[1,2],"c":"x"},"a":9007199254740993}`, Changed, first},
+		{json, "@every 2h", first, Unchanged, first},
+		{json, "@every 2h", `{"b":{"d":[2,1],"c":"x"},"a":9007199254740993}`, Changed, `{"b":{"d":[2,1],"c":"x"},"a":9007199254740993}`},
+		{json, "@every 2h", `{"b":{"d":[2,1],"c":"x"},"a":9007199254740992}`, Changed, `{"b":{"d":[2,1],"c":"x"},"a":9007199254740992}`},
+		{text, "@every 2h", `{"b":1,"a":2}`, Changed, `{"b":1,"a":2}`},
+		{text, "@every 2h", `{"a":2,"b":1}`, Changed, `{"a":2,"b":1}`},
+	} {
+		o := apply(c.contentType, c.schedule, c.payload)
+		now, err := p.get(t.Context(), "t")
+		if o.What != c.what || err != nil || string(now.Spec.Payload) != c.stored {
+			t.Errorf("%s: %+v, %s, %v", c.payload, o, now.Spec.Payload, err)
+		}
+	}
+}
+
 // TestCreatesPausedAndLate: a timer that is declared paused is created so, and is resumed for good; one whose
 // time has passed is created only if it is declared late, and once.
 func TestCreatesPausedAndLate(t *testing.T) {

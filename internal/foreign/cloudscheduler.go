@@ -77,6 +77,7 @@ func readCloudScheduler(in []byte, o *Options) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.noteZone("Cloud Scheduler reads a schedule in UTC, unless timeZone names a zone")
 	return readEntries(jobs, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var j cloudJob
 		e := readEntry(in, number, &j, func(number int) Entry { return j.entry(number, o) })
@@ -88,7 +89,7 @@ func (j *cloudJob) entry(number int, o *Options) Entry {
 	e := Entry{Line: number, Name: j.Name[strings.LastIndex(j.Name, "/")+1:]}
 	e.Paused = j.State == "PAUSED" || j.State == "DISABLED"
 	s := &e.Spec
-	s.Schedule, s.Timezone, s.Overlap = j.Schedule, cmp.Or(j.TimeZone, o.Timezone), rouse.OverlapWait
+	s.Schedule, s.Timezone, s.Overlap = j.Schedule, j.TimeZone, rouse.OverlapWait
 	if j.State == "UPDATE_FAILED" {
 		e.note("its state is %s: its last update failed there; this timer has what the file has, and is not paused.", j.State)
 	}

@@ -55,7 +55,7 @@ type cronJob struct {
 const cronJobsWanted = "give what kubectl get cronjobs -o yaml prints, or manifests of CronJobs and of Argo's CronWorkflows"
 
 func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
-	left, read := 0, 0
+	read := 0
 	var unread error // the first document that is no YAML
 	var add func(raw json.RawMessage)
 	add = func(raw json.RawMessage) {
@@ -72,9 +72,7 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 				add(item)
 			}
 		case string(raw) != "null":
-			if left++; left <= maxLeftOut {
-				o.leftOut = append(o.leftOut, strings.TrimSpace(cmp.Or(k.Kind, "an object without a kind")+" "+k.Metadata.Name))
-			}
+			o.leaveOut(strings.TrimSpace(cmp.Or(k.Kind, "an object without a kind") + " " + k.Metadata.Name))
 		}
 	}
 	for line := 1; len(in) > 0; {
@@ -95,24 +93,18 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 		line += bytes.Count(in[:n], []byte{'\n'})
 		in = in[n:]
 	}
-	if left > maxLeftOut {
-		o.leftOut = append(o.leftOut, fmt.Sprintf("and %d more", left-maxLeftOut))
-	}
 	if read == 0 && unread != nil {
 		return nil, unread
 	}
 	if len(entries) == 0 {
 		wrong := "has no CronJob and no CronWorkflow"
-		if left > 0 {
-			wrong += ", but " + strings.Join(o.leftOut, ", ")
+		if len(o.leftOut) > 0 {
+			wrong += ", but " + o.allLeftOut()
 		}
 		return nil, rouse.Refuse("file", "", wrong, cronJobsWanted)
 	}
 	return entries, nil
 }
-
-// maxLeftOut bounds the objects that are named as left out.
-const maxLeftOut = 20
 
 // refuseDocument refuses one document of a file: the others are read.
 func refuseDocument(document []byte, wrong string) error {

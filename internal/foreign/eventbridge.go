@@ -3,8 +3,10 @@ package foreign
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,15 +76,26 @@ func readEventBridge(in []byte, o *Options) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readEntries(list, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
+	o.noteZone("EventBridge reads an expression in UTC, unless ScheduleExpressionTimezone names a zone")
+	entries := readEntries(list, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var r eventBridge
-		e := readEntry(in, number, &r, func(number int) Entry { return r.entry(number, o) })
+		e := readEntry(in, number, &r, func(number int) Entry { return r.entry(number) })
 		if r.Schedules == nil {
 			return e, r.Rules
 		}
 		return e, r.Schedules
+	})
+	return slices.DeleteFunc(entries, func(e Entry) bool {
+		without := errors.Is(e.Err, errNoTime)
+		if without {
+			o.leaveOut("rule " + e.Name + " of an EventPattern")
+		}
+		return without
 	}), nil
 }
+
+// errNoTime is that of a rule which waits for events alone.
+var errNoTime = errors.New("has no time")
 
 var rate = regexp.MustCompile(`^rate\(\s*(\d+)\s+(minute|hour|day)s?\s*\)$`)
 
@@ -108,7 +121,7 @@ func (r *eventBridge) schedule() (expression string, every time.Duration) {
 	return "rate(" + strconv.Itoa(n) + " " + m[2] + ")", every
 }
 
-func (r *eventBridge) entry(number int, o *Options) Entry {
+func (r *eventBridge) entry(number int) Entry {
 	e := Entry{Line: number, Name: r.Name, Paused: r.State == "DISABLED"}
 	if r.GroupName != "" && r.GroupName != "default" {
 		e.Name = r.GroupName + "/" + r.Name
@@ -117,7 +130,7 @@ func (r *eventBridge) entry(number int, o *Options) Entry {
 	expression, every := r.schedule()
 	s.Schedule = "aws:" + expression
 	if !strings.HasPrefix(expression, "rate(") {
-		s.Timezone = cmp.Or(r.ScheduleExpressionTimezone, o.Timezone)
+		s.Timezone = r.ScheduleExpressionTimezone // without it, and in a rule, it is UTC
 	}
 	if strings.HasPrefix(expression, "cron(") {
 		s.DST = "skip" // a time that the clocks skip is left out, one that they repeat is due once
@@ -145,16 +158,28 @@ func (r *eventBridge) entry(number int, o *Options) Entry {
 	} else if r.ActionAfterCompletion != "DELETE" {
 		s.Keep = -1
 	}
+	switch r.ActionAfterCompletion {
+	case "", "DELETE":
+	case "NONE":
+		if s.Recurring() && s.End != 0 {
+			e.note("it stays there when it has ended (ActionAfterCompletion); this timer is deleted then, as it has no keep.")
+		}
+	default:
+		e.note("not read: ActionAfterCompletion %q.", r.ActionAfterCompletion)
+	}
 	switch {
 	case r.StartDate.wrong != "":
 		e.Err = rouse.Refuse("StartDate", r.StartDate.wrong, "is no time", "give it as get-schedule prints it")
 	case r.EndDate.wrong != "":
 		e.Err = rouse.Refuse("EndDate", r.EndDate.wrong, "is no time", "give it as get-schedule prints it")
 	case r.EventPattern != "" && expression == "":
-		e.Err = rouse.Refuse("EventPattern", "", "waits for events, not for a time", "leave the rule where it is")
+		e.Err = errNoTime
 	case expression == "":
 		e.Err = rouse.Refuse("ScheduleExpression", "", "is missing", "list-schedules leaves it out: give what get-schedule prints of each")
 	default:
+		if r.EventPattern != "" {
+			e.note("it waits for events, too: this timer is that of its ScheduleExpression alone.")
+		}
 		e.Err = r.target(&e)
 	}
 	return e
@@ -162,6 +187,9 @@ func (r *eventBridge) entry(number int, o *Options) Entry {
 
 // keyword is what EventBridge Scheduler replaces in an Input at each invocation.
 var keyword = regexp.MustCompile(`<aws\.scheduler\.[a-z-]+>`)
+
+// scheduleARN is the keyword that is the same at each invocation.
+const scheduleARN = "<aws.scheduler.schedule-arn>"
 
 // target takes what is sent, and notes where to.
 func (r *eventBridge) target(e *Entry) error {
@@ -174,7 +202,7 @@ func (r *eventBridge) target(e *Entry) error {
 	}
 	input := t.Input
 	if r.Arn != "" {
-		input = strings.ReplaceAll(input, "<aws.scheduler.schedule-arn>", r.Arn)
+		input = strings.ReplaceAll(input, scheduleARN, r.Arn)
 	}
 	if input != "" {
 		e.Spec.Payload = []byte(input)
@@ -188,7 +216,11 @@ func (r *eventBridge) target(e *Entry) error {
 	if t.DeadLetterConfig.Arn != "" {
 		e.note("its dead letters go to %s; here they are kept with the timer: rouse dead.", t.DeadLetterConfig.Arn)
 	}
-	if word := keyword.FindString(input); word != "" {
+	switch word := keyword.FindString(input); word {
+	case "":
+	case scheduleARN:
+		return rouse.Refuse("Input", word, "stands for the Arn of the schedule, which the file does not have", "give its Arn, as get-schedule prints it")
+	default:
 		return rouse.Refuse("Input", word, "is replaced by EventBridge each time, and rouse sends a payload as it is",
 			"take it out, and let the target read the headers of the request: rouse-fire-id, rouse-due and rouse-attempt")
 	}

@@ -21,7 +21,7 @@ import (
 
 // Entry is one entry of a file.
 type Entry struct {
-	Line   int    // where it is: a line, or a number from 1 where the file has no meaningful lines
+	Line   int    // where it is: a line, or, where HasLines returns false, its number among the entries from 1
 	Name   string // of its timer
 	Spec   rouse.Spec
 	Paused bool     // it is suspended there
@@ -38,16 +38,47 @@ type Options struct {
 	// Target is where fires go, for entries whose own target rouse cannot reach: "{name}" in it stands for
 	// the name of the timer. Empty: such entries are refused.
 	Target string
-	// Timezone is that of entries that name none, as an IANA name; empty is UTC.
+	// Timezone is that of entries that name none, as an IANA name; empty is UTC. Sources that have such
+	// entries in UTC do not use it.
 	Timezone string
 	// File is the path of the file, which is the name of some entries; empty if it has none.
 	File string
 	// Now is when the file is read.
 	Now rouse.Instant
 
-	leftOut []string // objects of the file that are no entries
+	leftOut []string // objects of the file that are no entries, up to maxLeftOut of them
+	unnamed int      // how many more there are
+	notes   []string // on the file
 	aliased int      // bytes that the aliases of its YAML add to it
 	shared  int      // bytes of the payloads of setPayload
+}
+
+// maxLeftOut bounds the objects that are named as left out.
+const maxLeftOut = 20
+
+// leaveOut names an object of the file that is no entry, as it has no time.
+func (o *Options) leaveOut(what string) {
+	if len(o.leftOut) == maxLeftOut {
+		o.unnamed++
+		return
+	}
+	o.leftOut = append(o.leftOut, what)
+}
+
+// allLeftOut names the objects that are left out.
+func (o *Options) allLeftOut() string {
+	text := strings.Join(o.leftOut, ", ")
+	if o.unnamed > 0 {
+		text += fmt.Sprintf(", and %d more", o.unnamed)
+	}
+	return text
+}
+
+// noteZone notes that Timezone is not used, if it is given: all entries have zones of their own.
+func (o *Options) noteZone(why string) {
+	if o.Timezone != "" {
+		o.notes = append(o.notes, "the time zone "+o.Timezone+" is not used: "+why+".")
+	}
 }
 
 // MaxBytes bounds a file.
@@ -57,27 +88,31 @@ const MaxBytes = 16 << 20
 type format struct {
 	read  func(in []byte, o *Options) ([]Entry, error)
 	notes []string // on all entries
+	lines bool     // an entry begins with a line, or is one
 
 	prefix string // of its expressions in rouse, which those of its files do not have
 }
 
 var formats = map[string]format{
-	"crontab":         {readCrontab(false), cronNotes, ""},
-	"system-crontab":  {readCrontab(true), cronNotes, ""},
-	"k8s-cronjob":     {readCronJobs, cronJobNotes, ""},
-	"eventbridge":     {readEventBridge, eventBridgeNotes, "aws:"},
-	"cloud-scheduler": {readCloudScheduler, cloudSchedulerNotes, ""},
-	"quartz":          {readQuartz, quartzNotes, "quartz:"},
-	"river":           {readRiver, riverNotes, ""},
-	"asynq":           {readAsynq, asynqNotes, ""},
-	"pg_cron":         {readPgCron, pgCronNotes, ""},
-	"celery-beat":     {readCelery, celeryNotes, ""},
-	"sidekiq-cron":    {readSidekiqCron, sidekiqCronNotes, ""},
-	"systemd":         {readSystemd, systemdNotes, ""},
+	"crontab":         {readCrontab(false), cronNotes, true, ""},
+	"system-crontab":  {readCrontab(true), cronNotes, true, ""},
+	"k8s-cronjob":     {readCronJobs, cronJobNotes, false, ""},
+	"eventbridge":     {readEventBridge, eventBridgeNotes, false, "aws:"},
+	"cloud-scheduler": {readCloudScheduler, cloudSchedulerNotes, false, ""},
+	"quartz":          {readQuartz, quartzNotes, false, "quartz:"},
+	"river":           {readRiver, riverNotes, true, ""},
+	"asynq":           {readAsynq, asynqNotes, true, ""},
+	"pg_cron":         {readPgCron, pgCronNotes, true, ""},
+	"celery-beat":     {readCelery, celeryNotes, false, ""},
+	"sidekiq-cron":    {readSidekiqCron, sidekiqCronNotes, false, ""},
+	"systemd":         {readSystemd, systemdNotes, true, ""},
 }
 
 // Formats returns the names of the kinds of files, in order.
 func Formats() []string { return slices.Sorted(maps.Keys(formats)) }
+
+// HasLines reports whether the entries of a kind have lines. Those of the others have numbers.
+func HasLines(kind string) bool { return formats[kind].lines }
 
 // Read reads a file of a kind. notes are on all of its entries. The specs have been checked, but for what
 // only a server knows. The error is that the file cannot be read at all.
@@ -105,9 +140,9 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 			e.Err = nil // no timer is made: what is wrong with it does not matter
 		}
 	}
-	notes = f.notes
+	notes = slices.Concat(f.notes, o.notes)
 	if len(o.leftOut) > 0 {
-		notes = append(slices.Clone(notes), "left out: "+strings.Join(o.leftOut, ", ")+".")
+		notes = append(notes, "left out: "+o.allLeftOut()+".")
 	}
 	return entries, notes, nil
 }

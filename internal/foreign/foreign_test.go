@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 				}
 				got := shown(t, entries)
 				for _, n := range notes {
-					if strings.HasPrefix(n, "left out: ") {
+					if strings.HasPrefix(n, "left out: ") || strings.HasPrefix(n, "not read: ") {
 						got += n + "\n"
 					}
 				}
@@ -160,9 +160,31 @@ func TestTargets(t *testing.T) {
 	if err := entries[1].Err; err == nil || !strings.Contains(err.Error(), "target") {
 		t.Error("an entry without a target:", err)
 	}
-	entries, _, err = foreign.Read("cloud-scheduler", in, foreign.Options{Target: "pool:jobs/{name}", Timezone: "Asia/Tokyo"})
-	if err != nil || entries[0].Spec.Target != "pool:jobs/own" || entries[1].Spec.Target != "pool:jobs/none" || entries[1].Spec.Timezone != "Asia/Tokyo" {
+	entries, _, err = foreign.Read("cloud-scheduler", in, foreign.Options{Target: "pool:jobs/{name}"})
+	if err != nil || entries[0].Spec.Target != "pool:jobs/own" || entries[1].Spec.Target != "pool:jobs/none" {
 		t.Errorf("%+v %v", entries, err)
+	}
+}
+
+// TestTimezone: the zone that is given is that of entries without one, but where the source has them in UTC:
+// that it is not used is noted.
+func TestTimezone(t *testing.T) {
+	for _, c := range []struct{ kind, in, zone string }{
+		{"crontab", "0 6 * * * /bin/a", "Asia/Tokyo"},
+		{"eventbridge", `{"Rules": [{"Name": "a", "Arn": "arn:aws:events:eu-west-1:000000000000:rule/a", "ScheduleExpression": "cron(0 6 * * ? *)"}]}`, ""},
+		{"eventbridge", `{"Name": "a", "ScheduleExpression": "cron(0 6 * * ? *)"}`, ""},
+		{"eventbridge", `{"Name": "a", "ScheduleExpression": "cron(0 6 * * ? *)", "ScheduleExpressionTimezone": "Europe/Rome"}`, "Europe/Rome"},
+		{"cloud-scheduler", `{"name": "a", "schedule": "0 6 * * *"}`, ""},
+		{"cloud-scheduler", `{"name": "a", "schedule": "0 6 * * *", "timeZone": "Europe/Rome"}`, "Europe/Rome"},
+	} {
+		entries, notes, err := foreign.Read(c.kind, []byte(c.in), foreign.Options{Target: "pool:jobs/{name}", Timezone: "Asia/Tokyo", Now: now})
+		if err != nil || len(entries) != 1 || entries[0].Err != nil || entries[0].Spec.Timezone != c.zone {
+			t.Errorf("%s: %+v %v", c.in, entries, err)
+		}
+		noted := strings.Contains(strings.Join(notes, "\n"), "the time zone Asia/Tokyo is not used")
+		if used := c.zone == "Asia/Tokyo"; used == noted {
+			t.Errorf("%s: %q", c.in, notes)
+		}
 	}
 }
 

@@ -145,6 +145,9 @@ func memberType(t reflect.Type, name string) reflect.Type {
 // noteUnread notes what an entry has that is not read.
 func (e *Entry) noteUnread(names []string) {
 	if len(names) > 0 {
-		e.note("not read: %s.", strings.Join(names, ", "))
+		e.Notes = append(e.Notes, notRead(names))
 	}
 }
+
+// notRead returns the note of what is not read.
+func notRead(names []string) string { return "not read: " + strings.Join(names, ", ") + "." }

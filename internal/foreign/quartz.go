@@ -175,14 +175,13 @@ func readQuartz(in []byte, o *Options) (entries []Entry, err error) {
 			entries = s.Triggers[i].add(entries, jobs, o)
 		}
 	}
-	for i := range entries {
-		entries[i].noteUnread(unread)
+	if len(unread) > 0 {
+		o.notes = append(o.notes, notRead(unread))
 	}
 	for _, s := range data.Schedules {
 		for i := range s.Jobs {
 			if j := &s.Jobs[i]; !j.used {
-				wrong := rouse.Refuse("job", string(j.Name), "has no trigger in the file", "leave it out, or give it one")
-				entries = append(entries, Entry{Line: len(entries) + 1, Name: quartzKey(j.Group, j.Name), Err: wrong})
+				o.leaveOut("job " + quartzKey(j.Group, j.Name) + " without a trigger")
 			}
 		}
 	}
