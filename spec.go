@@ -82,8 +82,8 @@ func (s *Spec) Recurring() bool {
 	return len(s.Also) > 0 || s.Schedule != "" && !isOneShot(s.Schedule)
 }
 
-// HasPassed reports whether no time of the schedule is left at now, although it had some: the timer would fire
-// immediately, or not at all. times are those of the schedule.
+// HasPassed reports whether no time of the schedule is left at now, although it had some: the timer would
+// fire immediately, or not at all. times are those of the schedule.
 func (s *Spec) HasPassed(times Schedule, now Instant) bool {
 	switch {
 	case s.End != 0 && s.End <= now:
