@@ -82,6 +82,27 @@ func (s *Spec) Recurring() bool {
 	return len(s.Also) > 0 || s.Schedule != "" && !isOneShot(s.Schedule)
 }
 
+// HasPassed reports whether no time of the schedule is left at now, although it had some: the timer would
+// fire immediately, or not at all. times are those of the schedule.
+func (s *Spec) HasPassed(times Schedule, now Instant) bool {
+	switch {
+	case s.End != 0 && s.End <= now:
+		return true
+	case len(s.Calendar.Only) > 0:
+		return false // their days may be on a server only
+	}
+	from := now
+	if !s.Recurring() {
+		from = 0
+	}
+	due, ok := times.Next(from)
+	if ok {
+		return due <= now
+	}
+	_, ever := times.Next(0)
+	return ever || s.End != 0 // an interval from now on has no time before its end
+}
+
 // isOneShot tells the forms apart by their first bytes: "@after …", "aws:at(…)", or an RFC 3339 instant,
 // "YYYY-…". No number in a cron expression has four digits.
 func isOneShot(s string) bool {

@@ -87,7 +87,8 @@ func (c *applyCmd) Run(a *app) error {
 	return c.apply(a, list, nil)
 }
 
-// apply makes what is declared. refused are timers that cannot be declared.
+// apply makes what is declared. refused are timers that cannot be declared, or have passed: the files have
+// them, too.
 func (c *applyCmd) apply(a *app, list []declared, refused []applied) error {
 	var calendars, timers []declared
 	for _, d := range list {
@@ -97,26 +98,27 @@ func (c *applyCmd) apply(a *app, list []declared, refused []applied) error {
 			timers = append(timers, d)
 		}
 	}
-	if c.Prune && len(timers) == 0 {
+	if c.Prune && len(timers)+len(refused) == 0 {
 		return rouse.Refuse("prune", "", "would delete all timers of "+c.Owner+": the files have none", "give the files; to delete them all use: rouse delete --label "+declare.OwnerLabel+"="+c.Owner)
 	}
 	return a.remote(func(s *client.Client) error {
 		set := &declare.Set{Client: s, Namespace: a.cli.Namespace, Owner: c.Owner, DryRun: c.DryRun, Timeout: a.cli.Timeout}
 		p := &applying{applyCmd: c, a: a, set: set, left: map[string]bool{}, counts: map[string]int{}}
-		for _, o := range refused {
-			if err := p.tell(o); err != nil {
-				return err
-			}
-		}
-		err := p.run(calendars, timers)
+		err := p.run(calendars, timers, refused)
 		return cmp.Or(err, p.result())
 	})
 }
 
-func (p *applying) run(calendars, timers []declared) error {
+func (p *applying) run(calendars, timers []declared, refused []applied) error {
 	ctx := client.WithIdempotencyKey(p.a.ctx, "") // applying again changes nothing by itself, and one key is not for many calls
 	if err := p.set.Read(ctx, func(t *rouse.Timer) { p.left[t.Key.Name] = true }); err != nil {
 		return err
+	}
+	for _, o := range refused {
+		if err := p.tell(o); err != nil {
+			return err
+		}
+		delete(p.left, o.Name)
 	}
 	for i := range calendars {
 		if err := p.tell(calendars[i].outcome(p.set.Calendar(ctx, &calendars[i].Object))); err != nil {

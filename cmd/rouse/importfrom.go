@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -57,23 +58,24 @@ func (c *importCmd) numbered() string {
 	return "entry"
 }
 
-// declared returns entries as what apply makes, and those that cannot be a timer. It notes in entries why.
+// declared returns entries as what apply makes, and those that are no timer: they cannot be one, or have
+// passed. It notes in entries why.
 func (c *importCmd) declared(a *app, entries []foreign.Entry, now rouse.Instant) (list []declared, refused []applied) {
 	lines := map[string]int{}
 	for i := range entries {
 		e := &entries[i]
 		d := declared{Object: declare.Object{Name: e.Name, Spec: e.Spec, Late: e.Late}, file: c.File, line: e.Line, entry: !foreign.HasLines(c.From), notes: e.Notes}
+		if e.Passed { // no timer is made: neither its name nor what is wrong with it matters
+			refused, e.Err = append(refused, d.outcome(declare.Outcome{What: declare.Passed})), nil
+			continue
+		}
 		if e.Paused {
 			d.Paused = "it was suspended where it was imported from"
 		}
 		if e.Err == nil {
 			e.Err = d.Check(a.cli.Namespace, now)
 		}
-		if e.Passed && e.Err != nil { // what is wrong with it does not matter
-			refused, e.Err = append(refused, d.outcome(declare.Outcome{What: declare.Passed})), nil
-			continue
-		}
-		if e.Err == nil && !e.Passed {
+		if e.Err == nil {
 			_, e.Err = firstDue(a, e, now)
 		}
 		if first, twice := lines[e.Name]; twice && e.Err == nil {
@@ -170,7 +172,7 @@ func (c *importCmd) showEntry(a *app, e *foreign.Entry, now rouse.Instant) error
 	case e.Paused:
 		words = "paused"
 	}
-	a.say("%s: %s, %s", e.Name, e.Spec.Schedule, words)
+	a.say("%s: %s, %s", e.Name, strings.Join(append([]string{e.Spec.Schedule}, e.Spec.Also...), " also "), words)
 	a.sayNotes(e.Notes)
 	return nil
 }

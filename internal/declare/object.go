@@ -119,16 +119,5 @@ func (o *Object) times(namespace string, now rouse.Instant) (rouse.Schedule, err
 // HasPassed reports whether no time of the schedule is left: the timer would fire immediately, or not at all.
 func (o *Object) HasPassed(namespace string, now rouse.Instant) bool {
 	s, err := o.times(namespace, now)
-	if err != nil || len(o.Spec.Calendar.Only) > 0 && o.Spec.End == 0 {
-		return false
-	}
-	if o.Spec.End != 0 && o.Spec.End <= now {
-		return true
-	}
-	from := now
-	if !o.Spec.Recurring() {
-		from = 0
-	}
-	due, ok := s.Next(from)
-	return len(o.Spec.Calendar.Only) == 0 && (!ok || due <= now)
+	return err == nil && o.Spec.HasPassed(s, now)
 }

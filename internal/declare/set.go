@@ -157,12 +157,13 @@ func (s *Set) create(ctx context.Context, o *Object, want rouse.Spec) Outcome {
 		return Outcome{What: Passed}
 	}
 	if s.DryRun {
-		return Outcome{What: Created}
+		return Outcome{What: Created}.or(s.mayCreate(ctx, o))
 	}
 	var made rouse.Timer
 	err := s.call(ctx, func(ctx context.Context) (err error) {
 		if o.Paused != "" {
-			return s.createPaused(ctx, o, want)
+			made, err = s.createPaused(ctx, o, want)
+			return err
 		}
 		made, err = s.Client.Create(ctx, s.Namespace, o.Name, want)
 		return err
@@ -173,25 +174,37 @@ func (s *Set) create(ctx context.Context, o *Object, want rouse.Spec) Outcome {
 	return Outcome{What: Created, Timer: &made}.or(err)
 }
 
+// mayCreate finds out, for a dry run, whether the key may create a timer paused: an import, of nothing, needs
+// the same verb, which roles that may create have not.
+func (s *Set) mayCreate(ctx context.Context, o *Object) error {
+	if o.Paused == "" {
+		return nil
+	}
+	return s.call(ctx, func(ctx context.Context) error {
+		_, err := s.Client.Import(ctx, client.CreateOnly, nil, nil)
+		return err
+	})
+}
+
 // createPaused creates a timer and its pause in one write, so that it does not fire between two.
-func (s *Set) createPaused(ctx context.Context, o *Object, want rouse.Spec) error {
+func (s *Set) createPaused(ctx context.Context, o *Object, want rouse.Spec) (t rouse.Timer, err error) {
 	now := s.now()
 	times, err := o.times(s.Namespace, now)
 	if err != nil {
-		return err
+		return t, err
 	}
-	t, err := rouse.NewTimer(rouse.Key{Namespace: s.Namespace, Name: o.Name}, want, now, now, times)
+	t, err = rouse.NewTimer(rouse.Key{Namespace: s.Namespace, Name: o.Name}, want, now, now, times)
 	if err == nil {
 		err = t.Pause(o.Paused, 0, now)
 	}
 	if err != nil {
-		return err
+		return t, err
 	}
 	created, err := s.Client.Import(ctx, client.CreateOnly, []rouse.Timer{t}, nil)
 	if err == nil && len(created) == 1 {
 		err = created[0].Err
 	}
-	return err
+	return t, err
 }
 
 // change replaces a timer, if it differs. Its revision is that of its spec until a client changes it, or
@@ -222,7 +235,7 @@ func (s *Set) change(ctx context.Context, o *Object, have *rouse.Timer, want rou
 	case len(changes) == 0:
 		return Outcome{What: Unchanged, Timer: have}
 	case o.HasPassed(s.Namespace, s.now()):
-		return Outcome{What: Passed, Changes: changes, Timer: have}
+		return Outcome{What: Passed, Timer: have}
 	case s.DryRun:
 		return Outcome{What: what, Changes: changes}
 	}

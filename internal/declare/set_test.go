@@ -114,6 +114,8 @@ func TestDeclaredSchedulesThatAreOver(t *testing.T) {
 		{rouse.Spec{Schedule: "@every 1h"}, false},
 		{rouse.Spec{Schedule: "@every 1h", End: now}, true},
 		{rouse.Spec{Schedule: "@every 1h", End: now.Add(2 * time.Hour)}, false},
+		{rouse.Spec{Schedule: "@every 1h", End: now.Add(time.Minute)}, true},
+		{rouse.Spec{Schedule: "rrule:DTSTART=20260101T000000;FREQ=DAILY;COUNT=3", Start: now.Add(time.Hour)}, false}, // never: it is refused
 		{rouse.Spec{Schedule: "@after 1h", Keep: -1}, false},
 		{rouse.Spec{Schedule: "0 9 * * *", Calendar: rouse.CalendarRule{Only: []string{"open"}}}, false},
 		{rouse.Spec{Schedule: "0 9 * * *", End: now, Calendar: rouse.CalendarRule{Only: []string{"open"}}}, true},
@@ -176,12 +178,21 @@ func TestCreatesPausedAndLate(t *testing.T) {
 		first string
 		again string
 	}{{paused, Created, Unchanged}, {passed, Passed, Passed}, {late, Created, Unchanged}} {
-		if o := p.Timer(ctx, c.o); o.What != c.first || o.Err != nil {
+		o := p.Timer(ctx, c.o)
+		if o.What != c.first || o.Err != nil {
 			t.Errorf("%s: %+v", c.o.Name, o)
+		}
+		if o.What == Created && (o.Timer.Key.Name != c.o.Name || o.Timer.Paused != (c.o.Paused != "")) {
+			t.Errorf("%s was created as %+v", c.o.Name, o.Timer)
 		}
 		if o := p.Timer(ctx, c.o); o.What != c.again || o.Err != nil {
 			t.Errorf("%s again: %+v", c.o.Name, o)
 		}
+	}
+	passed.Name = "late" // which is there, with another target
+	passed.Spec.Target = "stream:y"
+	if o := p.Timer(ctx, passed); o.What != Passed || o.Err != nil || len(o.Changes) > 0 {
+		t.Errorf("nothing is changed, but told is %+v", o)
 	}
 	if now, err := p.get(ctx, "paused"); err != nil || !now.Paused || now.Reason != "suspended there" || now.Spec.Labels[OwnerLabel] != "shop" {
 		t.Errorf("%+v %v", now, err)

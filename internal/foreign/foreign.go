@@ -197,12 +197,12 @@ func (e *Entry) fitTimes(o *Options) error {
 	if err := e.Spec.CheckCost(from, s); err != nil {
 		return err
 	}
-	due, ok := s.Next(from)
-	if _, ever := s.Next(0); !ok && !ever {
-		return nil // the check of the timer explains why
-	}
-	if e.Passed = !e.Late && (!ok || due <= o.Now); e.Passed || e.Spec.Jitter == 0 || !e.Spec.Recurring() {
+	if e.Passed = !e.Late && e.Spec.HasPassed(s, o.Now); e.Passed || e.Spec.Jitter == 0 || !e.Spec.Recurring() {
 		return nil
+	}
+	due, ok := s.Next(from)
+	if !ok {
+		return nil // the check of the timer explains why
 	}
 	if shortest, _ := rouse.ShortestInterval(due, s); shortest > time.Millisecond && e.Spec.Jitter >= shortest {
 		e.Spec.Jitter = shortest - time.Millisecond
