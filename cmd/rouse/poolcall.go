@@ -41,8 +41,9 @@ func (p *poolAddress) dial(a *app) (base string, client *http.Client, err error)
 	if err != nil {
 		return "", nil, err
 	}
-	if base = "https://" + at.Target; at.Plain {
-		base = "http://" + at.Target
+	host := strings.TrimPrefix(at.Target, grpclink.NamesHost)
+	if base = "https://" + host; at.Plain {
+		base = "http://" + host
 	}
 	t := &http.Transport{DisableKeepAlives: true}
 	if strings.HasPrefix(base, "https://") {
