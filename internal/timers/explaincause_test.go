@@ -2,6 +2,7 @@ package timers
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rousehq/rouse"
@@ -18,5 +19,17 @@ func TestEveryCauseHasAText(t *testing.T) {
 				t.Errorf("explain has the cure %q for %v", causeCures[c], c)
 			}
 		}
+	}
+}
+
+func TestAttemptsWithoutATimeHaveNone(t *testing.T) {
+	var x Explanation
+	x.tellFailure(rouse.Attempt{Detail: "accepted, but no report came in time"})
+	x.tellFailure(rouse.Attempt{Sent: day, Took: 1_000_000_000, Code: 503})
+	if text := x.Reasons[0].Text; text != "An attempt failed: accepted, but no report came in time." {
+		t.Error(text)
+	}
+	if text := x.Reasons[1].Text; !strings.Contains(text, "2025") || !strings.Contains(text, "failed after 1s: ") {
+		t.Error(text)
 	}
 }
