@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,10 +97,10 @@ func (p *poolAddress) call(a *app, method, path string, out any) error {
 	}
 	var failure struct{ Error, Detail string }
 	if json.Unmarshal(body, &failure) != nil || failure.Error == "" {
-		if answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed {
+		if failure.Detail == "" || answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed {
 			return p.noManager(answer)
 		}
-		failure.Error = cmp.Or(failure.Detail, "answers "+answer.Status)
+		failure.Error = failure.Detail
 	}
 	kind := map[int]error{http.StatusUnauthorized: rouse.ErrUnauthenticated, http.StatusForbidden: rouse.ErrForbidden,
 		http.StatusNotFound: rouse.ErrNotFound, http.StatusServiceUnavailable: rouse.ErrUnavailable,

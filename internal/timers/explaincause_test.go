@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rousehq/rouse"
 )
@@ -23,9 +24,9 @@ func TestEveryCauseHasAText(t *testing.T) {
 }
 
 func TestAttemptsWithoutATimeHaveNone(t *testing.T) {
-	var x Explanation
+	x := Explanation{Zone: time.UTC}
 	x.tellFailure(rouse.Attempt{Detail: "accepted, but no report came in time"})
-	x.tellFailure(rouse.Attempt{Sent: day, Took: 1_000_000_000, Code: 503})
+	x.tellFailure(rouse.Attempt{Sent: day, Took: time.Second, Code: 503})
 	if text := x.Reasons[0].Text; text != "An attempt failed: accepted, but no report came in time." {
 		t.Error(text)
 	}
