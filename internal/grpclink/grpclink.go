@@ -98,7 +98,8 @@ func parseFault(err error) string {
 	return err.Error()
 }
 
-// refuseUser returns the error of an address with a user in it. It has no part of it, which may be a password.
+// refuseUser returns the error of an address with a user in it. It has no part of it, which may be a
+// password.
 func refuseUser() error {
 	return rouse.Refuse("address", "", "has a user or a password in it", "give a host and a port only, and a token as the token")
 }
@@ -155,8 +156,8 @@ func refuseHost(at, port string) error {
 	return rouse.Refuse("address", at, "is no host and port", "give one such as localhost:"+port)
 }
 
-// mayBeName reports whether a text could be the name of a host: whether it has nothing that would end one in a
-// URL, or begin something else.
+// mayBeName reports whether a text could be the name of a host: whether it has nothing that would end one in
+// a URL, or begin something else.
 func mayBeName(host string) bool {
 	return !strings.ContainsFunc(host, isNoText) && !strings.Contains(host, "%")
 }

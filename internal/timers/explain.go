@@ -250,8 +250,8 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	}
 }
 
-// tellFailure explains an attempt that failed. When it was sent is not known of one that was accepted and that
-// nothing was reported of.
+// tellFailure explains an attempt that failed. When it was sent is not known of one that was accepted and
+// that nothing was reported of.
 func (x *Explanation) tellFailure(f rouse.Attempt) {
 	what := "An attempt failed"
 	if f.Sent != 0 {

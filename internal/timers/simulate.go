@@ -170,8 +170,8 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 }
 
 // plan is how the occurrences of a recurring timer in a range are found: those after a time, of which at most
-// left remain from next on: those before it have used up theirs. Those before first, and those from pause.From
-// on and before pause.To, do not fire, and only use up what remains.
+// left remain from next on: those before it have used up theirs. Those before first, and those from
+// pause.From on and before pause.To, do not fire, and only use up what remains.
 type plan struct {
 	after rouse.Instant
 	left  uint64
