@@ -280,9 +280,20 @@ func (w *Webhook) check(add func(field, value, wrong, cure string)) {
 		add("webhook.retry_on", "", fmt.Sprintf("are %d", len(w.RetryOn)), fmt.Sprintf("use at most %d, such as 4xx", MaxRetryOn))
 		return
 	}
-	for _, status := range w.RetryOn {
-		if n, _ := strconv.Atoi(status); status != "3xx" && status != "4xx" && (strconv.Itoa(n) != status || n < 300 || n > 499 || n == 410) {
-			add("webhook.retry_on", status, "is no permanent failure of a callback", "use 3xx, 4xx, or a status from 300 to 499 other than 410, which ends the timer")
+	for i, status := range w.RetryOn {
+		field := fmt.Sprintf("webhook.retry_on[%d]", i)
+		n, _ := strconv.Atoi(status)
+		switch {
+		case status == "3xx", status == "4xx":
+		case status == "":
+			add(field, "", `"" is no status`, retryOnCure)
+		case strconv.Itoa(n) != status || n < 300 || n > 499 || n == 410:
+			add(field, status, "is no permanent failure of a callback", retryOnCure)
+		case n == 408 || n == 425 || n == 429:
+			add(field, status, "is no permanent failure of a callback: it is retried anyway", "leave it out")
 		}
 	}
 }
+
+// retryOnCure is the cure of an entry of Webhook.RetryOn.
+const retryOnCure = "use 3xx, 4xx, or a status from 300 to 499 other than 410, which ends the timer"

@@ -50,8 +50,12 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		{"webhook.batch", func(s *Spec) { s.Webhook.Batch, s.Webhook.Method = 2, "GET" }},
 		{"criticality", func(s *Spec) { s.Criticality = MaxCriticality + 1 }},
 		{"webhook.accept", func(s *Spec) { s.Webhook.Accept = time.Millisecond }},
-		{"webhook.retry_on", func(s *Spec) { s.Webhook.RetryOn = []string{"404", "410"} }},
-		{"webhook.retry_on", func(s *Spec) { s.Webhook.RetryOn = []string{"5xx", "+404"} }},
+		{"webhook.retry_on[1]", func(s *Spec) { s.Webhook.RetryOn = []string{"404", "410"} }},
+		{"webhook.retry_on[0]", func(s *Spec) { s.Webhook.RetryOn = []string{"5xx"} }},
+		{"webhook.retry_on[1]", func(s *Spec) { s.Webhook.RetryOn = []string{"4xx", "+404"} }},
+		{"webhook.retry_on[0]", func(s *Spec) { s.Webhook.RetryOn = []string{""} }},
+		{"webhook.retry_on[0]", func(s *Spec) { s.Webhook.RetryOn = []string{"408"} }},
+		{"webhook.retry_on[1]", func(s *Spec) { s.Webhook.RetryOn = []string{"3xx", "429"} }},
 		{"webhook.retry_on", func(s *Spec) { s.Webhook.RetryOn = slices.Repeat([]string{"404"}, MaxRetryOn+1) }},
 	} {
 		s := Spec{Schedule: "* * * * *", Target: "https://example.com/"}

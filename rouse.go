@@ -414,7 +414,9 @@ type Want struct {
 	If uint64
 }
 
-// Locks are the leases of a store. All methods may be called concurrently.
+// Locks are the leases of a store. All methods may be called concurrently. Without LeaseEnder, a lease whose
+// owner is gone is free at its end by the store's clock only: when that clock is set back, it is not ended by
+// those that have seen its time pass, and nothing tells of it.
 type Locks interface {
 	// Lock takes or renews leases for an owner until the store's now plus ttl, each on its own, in one step,
 	// and returns their state afterwards, in the order of wants: a lease with another Owner was not taken.

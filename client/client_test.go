@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -52,8 +53,35 @@ func TestAddresses(t *testing.T) {
 		{target: "https://", refused: true},
 		{target: "https://rouse.example/path", refused: true},
 		{target: "https://me:secret@rouse.example", refused: true},
+		{target: "https://[fe80::1%25eth0]", address: "dns:///[fe80::1%25eth0]:443"},
+		{target: "http://[fe80::1%25eth0]:7", address: "dns:///[fe80::1%25eth0]:7", plain: true},
+		{target: "fe80::1%eth0", address: "dns:///[fe80::1%25eth0]:7411"},
+		{target: "[fe80::1%eth0]:7", address: "dns:///[fe80::1%25eth0]:7"},
+		{target: "unix", address: "dns:///unix:7411"},
+		{target: "https://Unix:7", address: "dns:///Unix:7"},
+		{target: "DNS:///rouse.example:7", address: "DNS:///rouse.example:7"},
+		{target: "rouse.example/path", refused: true},
+		{target: "rouse.example:7/path", refused: true},
+		{target: "a b", refused: true},
+		{target: "a\tb:7", refused: true},
+		{target: "[::1", refused: true},
+		{target: "::1]", refused: true},
+		{target: "[rouse.example]:7", refused: true},
+		{target: "rouse.example#f", refused: true},
+		{target: "rouse.example?q", refused: true},
+		{target: "rouse%41.example", refused: true},
+		{target: "grpc://rouse.example:7", refused: true},
+		{target: "https://rouse.example#f", refused: true},
+		{target: "https://rouse.example?", refused: true},
+		{target: "me:secret@rouse.example:7", refused: true},
+		{target: "HTTPS://me:secret@rouse.example", refused: true},
+		{target: "https://me:secret/@rouse.example", refused: true},
+		{target: "https://me:7/secret@rouse.example", refused: true},
 	} {
 		a, err := c.o.link().Parse(c.target)
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error tells the password: %v", c.target, err)
+		}
 		if (err != nil) != c.refused || err == nil && (a.Target != c.address || a.Plain != c.plain) {
 			t.Errorf("%s: %q, plain %v, %v", c.target, a.Target, a.Plain, err)
 		}

@@ -329,8 +329,8 @@ var inputs = []input{
 		words: func(s *rouse.Spec) { s.Target, s.Webhook.Headers = "stream:x", map[string]string{"a": "\x01"} }, flags: []string{"-t", "stream:x", "-H", "a: \x01"},
 		refusal: refusal{"header.a", "has a value that cannot be sent"}},
 	{what: "status to retry", json: `{"webhook":{"retry_on":["404","410"]}}`, words: func(s *rouse.Spec) { s.Webhook.RetryOn = []string{"404", "410"} },
-		flags: []string{"--retry-on", "404,410"}, refusal: refusal{"retry-on", "is no permanent failure of a callback"}},
-	{what: "statuses to retry", json: `{"webhook":{"retry_on":["404","3xx"]}}`, words: func(s *rouse.Spec) { s.Webhook.RetryOn = []string{"404", "3xx"} }, flags: []string{"--retry-on", "404,3xx"}},
+		flags: []string{"--retry-on", "404,410"}, refusal: refusal{"retry-on[1]", "is no permanent failure of a callback"}},
+	{what: "statuses to retry", json: `{"webhook":{"retry_on":["404","3xx"]}}`, words: func(s *rouse.Spec) { s.Webhook.RetryOn = []string{"404", "3xx"} }, flags: []string{"--retry-on", "404, 3xx"}},
 	{what: "batch", json: `{"webhook":{"batch":1001}}`, words: func(s *rouse.Spec) { s.Webhook.Batch = 1001 }, flags: []string{"--batch", "1001"}, refusal: refusal{"batch", "is too many"}},
 	{what: "accept", json: `{"webhook":{"accept":"1ms"}}`, words: func(s *rouse.Spec) { s.Webhook.Accept = 1_000_000 }, flags: []string{"--accept", "1ms"}, refusal: refusal{"accept", "is out of bounds"}},
 

@@ -147,6 +147,10 @@ func sentAt(t *rouse.Timer, now time.Time) string {
 func failureText(failures []rouse.Attempt) string {
 	var parts []string
 	for _, f := range failures {
+		if f.Sent == 0 { // it was accepted, and nothing was reported of it
+			parts = append(parts, rouse.Shorten(f.Detail, 80))
+			continue
+		}
 		parts = append(parts, stamp(f.Sent)+" "+rouse.Shorten(strings.TrimSpace(fmt.Sprintf("%s (%s)", f.Detail, roughly(f.Took))), 80))
 	}
 	return strings.Join(parts, " · ")

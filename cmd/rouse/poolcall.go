@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,8 +40,9 @@ func (p *poolAddress) dial(a *app) (base string, client *http.Client, err error)
 	if err != nil {
 		return "", nil, err
 	}
-	if base = "https://" + at.Target; at.Plain {
-		base = "http://" + at.Target
+	host := strings.TrimPrefix(at.Target, grpclink.NamesHost)
+	if base = "https://" + host; at.Plain {
+		base = "http://" + host
 	}
 	t := &http.Transport{DisableKeepAlives: true}
 	if strings.HasPrefix(base, "https://") {
@@ -97,10 +97,10 @@ func (p *poolAddress) call(a *app, method, path string, out any) error {
 	}
 	var failure struct{ Error, Detail string }
 	if json.Unmarshal(body, &failure) != nil || failure.Error == "" {
-		if answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed {
+		if failure.Detail == "" || answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed {
 			return p.noManager(answer)
 		}
-		failure.Error = cmp.Or(failure.Detail, "answers "+answer.Status)
+		failure.Error = failure.Detail
 	}
 	kind := map[int]error{http.StatusUnauthorized: rouse.ErrUnauthenticated, http.StatusForbidden: rouse.ErrForbidden,
 		http.StatusNotFound: rouse.ErrNotFound, http.StatusServiceUnavailable: rouse.ErrUnavailable,

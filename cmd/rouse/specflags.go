@@ -55,7 +55,7 @@ type specFlags struct {
 	Structured bool          `help:"Send callbacks as CloudEvents in structured mode." member:"webhook.structured"`
 	Batch      uint32        `help:"Send up to this number of fires for one URL in one callback." placeholder:"N" member:"webhook.batch"`
 	Accept     time.Duration `help:"How long a receiver that responds with 202 may take to report; default 10m." placeholder:"DURATION" member:"webhook.accept"`
-	RetryOn    []string      `help:"Permanent failures of callbacks that are retried: statuses such as 404, or 3xx, 4xx." placeholder:"STATUS,..." member:"webhook.retry_on"`
+	RetryOn    []string      `help:"Permanent failures of callbacks that are retried: statuses such as 404, or 3xx, 4xx." placeholder:"STATUS" member:"webhook.retry_on"`
 }
 
 // keepFor is how long an ended timer is kept: a duration, or "forever".
@@ -79,6 +79,9 @@ const coalesced = "@after 0s"
 
 // spec returns the spec of the flags. The server validates its schedule and target.
 func (f *specFlags) spec(in io.Reader, coalesce bool) (rouse.Spec, error) {
+	for i, status := range f.RetryOn { // lists are written with spaces, too
+		f.RetryOn[i] = strings.TrimSpace(status)
+	}
 	var o api.Spec
 	setMembers(f, &o)
 	s, err := o.Parse()

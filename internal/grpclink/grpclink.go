@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -65,13 +66,16 @@ func (o Options) Parse(target string) (a Address, err error) {
 		plain := !o.secure() && (o.Insecure || Local(target))
 		return Address{target, plain, plain && o.Insecure}, nil
 	}
+	if strings.Contains(target, "@") {
+		return a, refuseUser()
+	}
 	u, err := url.Parse(target)
 	if err != nil {
 		return a, rouse.Refuse("address", "", "cannot be read: "+parseFault(err), "give https://host:port")
 	}
 	switch {
-	case u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil:
-		return a, rouse.Refuse("address", u.Redacted(), "is more than a host and a port, or less", "give a host and a port only")
+	case u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return a, rouse.Refuse("address", target, "is more than a host and a port, or less", "give a host and a port only")
 	case u.Scheme == "http" && o.secure():
 		return a, rouse.Refuse("address", target, "asks for plain text, and certificates or a TLS configuration for TLS", "use https://, or give no certificates")
 	}
@@ -86,7 +90,7 @@ func (o Options) Parse(target string) (a Address, err error) {
 	return a, nil
 }
 
-// parseFault returns why a URL cannot be read, without the URL, which may have a password.
+// parseFault returns why a URL cannot be read, without the URL.
 func parseFault(err error) string {
 	if of, is := errors.AsType[*url.Error](err); is {
 		err = of.Err
@@ -94,31 +98,73 @@ func parseFault(err error) string {
 	return err.Error()
 }
 
+// refuseUser returns the error of an address with a user in it. It has no part of it, which may be a
+// password.
+func refuseUser() error {
+	return rouse.Refuse("address", "", "has a user or a password in it", "give a host and a port only, and a token as the token")
+}
+
 // DefaultPort is the port of the API.
 const DefaultPort = "7411"
 
 // completeTarget adds the port to a host without one. Targets of gRPC's own stay as they are.
 func completeTarget(target string) (string, error) {
-	if scheme, _, found := strings.Cut(target, ":"); found && resolver.Get(scheme) != nil {
+	if scheme, _, found := strings.Cut(target, ":"); found && isScheme(scheme) {
 		return target, nil
 	}
 	return CompleteHost(target, DefaultPort)
 }
 
-// CompleteHost returns a host with its port, which is the given one if it has none.
+// isScheme reports whether gRPC takes the text before a colon as the scheme of a target.
+func isScheme(s string) bool { return resolver.Get(strings.ToLower(s)) != nil }
+
+// NamesHost is before a host and its port in the target of one that gRPC would take for something else. What
+// follows is as it is in a URL.
+const NamesHost = "dns:///"
+
+// CompleteHost returns the target of a host with its port, which is the given one if it has none.
 func CompleteHost(at, port string) (string, error) {
-	host := strings.TrimSuffix(strings.TrimPrefix(at, "["), "]")
-	if net.ParseIP(host) != nil || !strings.Contains(at, ":") {
-		return net.JoinHostPort(host, port), nil
+	if strings.Contains(at, "@") {
+		return "", refuseUser()
 	}
-	_, given, err := net.SplitHostPort(at)
-	if err != nil {
-		return "", rouse.Refuse("address", at, "is no host and port", "give one such as localhost:"+port)
+	host, given := at, port
+	inner, bracketed := strings.CutPrefix(at, "[")
+	if bracketed {
+		inner, bracketed = strings.CutSuffix(inner, "]")
+	}
+	if bracketed {
+		host = inner
+	} else if _, err := netip.ParseAddr(at); err != nil && strings.Contains(at, ":") {
+		if host, given, err = net.SplitHostPort(at); err != nil {
+			return "", refuseHost(at, port)
+		}
+	}
+	if ip, err := netip.ParseAddr(host); err != nil && (strings.HasPrefix(at, "[") || !mayBeName(host)) || strings.ContainsFunc(ip.Zone(), isNoText) {
+		return "", refuseHost(at, port)
 	}
 	if n, err := strconv.ParseUint(given, 10, 16); err != nil || n == 0 {
 		return "", rouse.Refuse("address", at, "has no valid port", "give a number up to 65535, such as "+port)
 	}
-	return at, nil
+	if target := net.JoinHostPort(host, given); !isScheme(host) && !strings.Contains(host, "%") {
+		return target, nil
+	}
+	return NamesHost + net.JoinHostPort(strings.ReplaceAll(host, "%", "%25"), given), nil
+}
+
+// refuseHost returns the error of an address that is no host and port.
+func refuseHost(at, port string) error {
+	return rouse.Refuse("address", at, "is no host and port", "give one such as localhost:"+port)
+}
+
+// mayBeName reports whether a text could be the name of a host: whether it has nothing that would end one in
+// a URL, or begin something else.
+func mayBeName(host string) bool {
+	return !strings.ContainsFunc(host, isNoText) && !strings.Contains(host, "%")
+}
+
+// isNoText reports whether a character is in no name of a host, and in none of an interface.
+func isNoText(r rune) bool {
+	return r <= ' ' || r == 0x7f || strings.ContainsRune("/\\?#[]<>^`{|}\"", r)
 }
 
 // Files returns the files of a client by their names, of which "" is none.

@@ -246,8 +246,18 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 		x.say("skips", 0, "The %d occurrences after the one in progress are to be skipped.", t.Skips)
 	}
 	for _, f := range t.Failures {
-		x.say("retrying", f.Sent, "An attempt at %s failed after %v: %s.", x.when(f.Sent), f.Took, rouse.Answered(f.Code, f.Detail))
+		x.tellFailure(f)
 	}
+}
+
+// tellFailure explains an attempt that failed. When it was sent is not known of one that was accepted and
+// that nothing was reported of.
+func (x *Explanation) tellFailure(f rouse.Attempt) {
+	what := "An attempt failed"
+	if f.Sent != 0 {
+		what = fmt.Sprintf("An attempt at %s failed after %v", x.when(f.Sent), f.Took)
+	}
+	x.say("retrying", f.Sent, "%s: %s.", what, rouse.Answered(f.Code, f.Detail))
 }
 
 // cureWithheld is the cure of rouse.Withholding.

@@ -119,7 +119,9 @@ func (f *forecast) resume(ctx context.Context, place *rouse.ForecastPlace) (*rou
 		return nil, err
 	}
 	p := planned(&t, f.now, f.from)
-	p.after, p.left = place.Due, place.Left
+	if p.after = place.Due; place.Due >= p.next {
+		p.left = place.Left
+	}
 	return f.count(ctx, &t, p)
 }
 
@@ -160,11 +162,18 @@ func (f *forecast) count(ctx context.Context, t *rouse.Timer, p plan) (*rouse.Fo
 				ends = min(ends, p.pause.From)
 			}
 		}
-		n := uint64(1)
-		at, left = due, left-1
+		n, passed := uint64(1), due < p.next
+		if at = due; passed {
+			ends = min(ends, p.next)
+		} else {
+			left--
+		}
 		if more, last, counted := f.meter.Between(due, ends-1); counted && more > 0 {
-			more = min(more, left)
-			n, at, left = n+more, last, left-more
+			if at = last; !passed {
+				more = min(more, left)
+				left -= more
+			}
+			n += more
 		}
 		if fires {
 			f.counts[rouse.Load{From: begins, Key: key}] += int64(n)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/schedulecache"
 	"github.com/rousehq/rouse/schedule"
 )
 
@@ -37,7 +38,10 @@ func looked(t *testing.T, all []rouse.Timer, q rouse.Query, now, from, until, st
 		passed := tm.Passed
 		for at, ok := s.Next(first - 1); ok && at < until && (tm.Spec.MaxOccurrences == 0 || passed < tm.Spec.MaxOccurrences); at, ok = s.Next(at) {
 			over := tm.Until != 0 && at >= tm.Until
-			if passed++; at >= from && (!paused || over) && (!tm.Paused || over || at <= tm.PausedAt) {
+			if at >= tm.Due { // those before have passed already
+				passed++
+			}
+			if at >= from && (!paused || over) && (!tm.Paused || over || at <= tm.PausedAt) {
 				counts[at/step*step]++
 			}
 		}
@@ -122,6 +126,25 @@ func TestForecastIsWhatALookAtEachFinds(t *testing.T) {
 			}
 			if len(want) > 0 || len(f.Loads) == 0 || c.parts != (parts > 1) {
 				t.Errorf("%+v: %d steps in %d parts, and these are missing: %v", c, len(f.Loads), parts, want)
+			}
+		}
+	})
+}
+
+// TestPastOccurrencesUseUpNothing: what is left of max_occurrences begins at the next one.
+func TestPastOccurrencesUseUpNothing(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, ts *Timers) {
+		now := day
+		for past, want := range map[time.Duration]int{0: 3, 9 * time.Second: 6, 30 * time.Second: 13} {
+			tm := rouse.Timer{Key: rouse.Key{Namespace: "a", Name: "x"}, Generation: 1, Spec: rouse.Spec{Schedule: "@every 3s", MaxOccurrences: 6, Target: "stream:x"},
+				Passed: 3, Anchor: now.Add(-time.Hour), Due: now}
+			n := 0
+			err := ts.simulated(t.Context(), &tm, &schedulecache.Meter{Limit: maxSimulatedSteps}, now, now.Add(-past), now.Add(time.Hour), func(rouse.Coming, *time.Location) bool {
+				n++
+				return true
+			})
+			if err != nil || n != want {
+				t.Errorf("from %v before now: %d occurrences, want %d, %v", past, n, want, err)
 			}
 		}
 	})

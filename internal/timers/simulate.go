@@ -143,7 +143,7 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 	p := planned(t, now, from)
 	at, zone := p.after, describe(s).Location
 	m.On(s)
-	for left := p.left; left > 0; left-- {
+	for left := p.left; left > 0; {
 		due, ok := m.Next(at)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -151,7 +151,9 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 		if !ok || due >= until {
 			break
 		}
-		at = due
+		if at = due; due >= p.next {
+			left--
+		}
 		sent := t.SentAt(due)
 		if sent < p.first || sent >= until || due >= p.pause.From && due < p.pause.To {
 			continue
@@ -168,17 +170,18 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 }
 
 // plan is how the occurrences of a recurring timer in a range are found: those after a time, of which at most
-// left remain. Those before first, and those from pause.From on and before pause.To, do not fire, and only
-// use up what remains.
+// left remain from next on: those before it have used up theirs. Those before first, and those from
+// pause.From on and before pause.To, do not fire, and only use up what remains.
 type plan struct {
 	after rouse.Instant
 	left  uint64
+	next  rouse.Instant
 	first rouse.Instant
 	pause rouse.Span
 }
 
 func planned(t *rouse.Timer, now, from rouse.Instant) plan {
-	p := plan{after: from - 1, left: 1<<64 - 1, first: from}
+	p := plan{after: from - 1, left: 1<<64 - 1, next: t.Due, first: from}
 	if t.Spec.MaxOccurrences != 0 {
 		p.left = t.Spec.MaxOccurrences - min(t.Passed, t.Spec.MaxOccurrences)
 	}

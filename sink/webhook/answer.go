@@ -99,11 +99,11 @@ func meaning(code int, retryAfter, head string, spec *rouse.Spec, now time.Time)
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code/100 != 3 && code/100 != 4, spec.Webhook.Retries(code):
 		o.Verdict = rouse.Failed
 		o.After, note = parseRetryAfter(retryAfter, now)
-	case code/100 == 3:
-		o.Verdict = rouse.Rejected
-		note = ", and redirects are not followed"
 	default:
 		o.Verdict = rouse.Rejected
+	}
+	if code/100 == 3 {
+		note += ", and redirects are not followed"
 	}
 	label := status(code) + note
 	if head != "" {

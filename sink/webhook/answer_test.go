@@ -47,8 +47,9 @@ func TestStatusesToRetry(t *testing.T) {
 		w := newWire(t, webhook.Options{}, receiver.Options{Answer: receiver.Status(c.code)})
 		f := w.fire()
 		f.Spec.Webhook.RetryOn = c.retry
-		if o := w.send(f)[0]; o.Verdict != c.want {
-			t.Errorf("%d with %q: %v, want %v", c.code, c.retry, o.Verdict, c.want)
+		o := w.send(f)[0]
+		if o.Verdict != c.want || (c.code/100 == 3) != strings.Contains(o.Detail, "redirects are not followed") {
+			t.Errorf("%d with %q: %v, want %v: %s", c.code, c.retry, o.Verdict, c.want, o.Detail)
 		}
 	}
 }

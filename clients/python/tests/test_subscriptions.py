@@ -217,6 +217,12 @@ class Handlers(unittest.IsolatedAsyncioTestCase):
         def both(fire: Any, over: Any) -> None: ...
         def more(fire: Any, over: Any, more: int = 0) -> None: ...
 
+        def needing(fire: Any, over: Any, database: str) -> None: ...
+
+        @functools.wraps(needing)
+        def supplying(fire: Any, over: Any) -> None:
+            needing(fire, over, "database")
+
         work, any_number = Work(), unittest.mock.Mock()
         few, many = r"\(fire\): use a function of 2 arguments, \(fire, over\)", r"\(fire.*, over.*: use a function of 1 argument, \(fire\)"
         unawaited = "is a coroutine function, and Client would not wait for it: .* or AsyncClient"
@@ -231,7 +237,7 @@ class Handlers(unittest.IsolatedAsyncioTestCase):
             for handler, why in ((lambda fire, over: None, many), (both, many), (work.later, many), (None, "None cannot be called")):
                 with self.assertRaisesRegex(TypeError, why):
                     service.subscribe(handler)
-        for handler in (both, more, any_number, functools.partial(more, more=1), print, max):
+        for handler in (both, more, supplying, any_number, functools.partial(more, more=1), print, max):
             _check_handler(handler, "fire", "over")
         for handler in (work.one, any_number, functools.partial(both, over=None), print):
             _check_handler(handler, "fire")

@@ -60,7 +60,7 @@ def _check_handler(handler: Callable[..., object], *takes: str) -> None:
     if len(takes) > 1 and inspect.iscoroutinefunction(called):
         raise TypeError(f"handler {handler!r} is a coroutine function, and Client would not wait for it: {wanted}, or AsyncClient")
     try:
-        signature = inspect.signature(handler)
+        signature = inspect.signature(handler, follow_wrapped=False)  # a decorator may supply arguments of what it wraps
     except ValueError:  # of a builtin, which has none to read
         return
     try:
