@@ -45,7 +45,7 @@ func someSpec(t *rapid.T) rouse.Spec {
 		s.Except = []string{"2091-12-24", "0 3 * * *"}
 		s.Retry = rouse.Retry{Attempts: 3, Interval: time.Millisecond, Factor: 1.5, Max: time.Hour, Jitter: rapid.SampledFrom([]time.Duration{-1, 0, 1500 * time.Microsecond}).Draw(t, "jitter"),
 			Timeout: time.Second, GiveUp: time.Hour}
-		s.Webhook = rouse.Webhook{Method: "PUT", Headers: map[string]string{"X-A": "b"}, Structured: true, Batch: 3, Accept: time.Minute}
+		s.Webhook = rouse.Webhook{Method: "PUT", Headers: map[string]string{"X-A": "b"}, Structured: true, Batch: 3, Accept: time.Minute, RetryOn: []string{"404"}}
 		s.Misfire, s.Within, s.Deadline, s.Criticality = rouse.MisfireWithin, time.Hour, time.Second, 9
 		s.Start, s.MaxOccurrences, s.Calendar = rouse.MinInstant, 1000, rouse.CalendarRule{Off: []string{rouse.Weekends}, Shift: rouse.ShiftNext}
 	}
