@@ -108,7 +108,7 @@ func (c *calendarPutCmd) Run(a *app) error {
 	ical := isICalendar(c.File, body)
 	switch {
 	case ical && len(c.Only)+len(c.Without) > 0:
-		if body, err = c.filter(a, body); err != nil {
+		if body, err = c.filterEvents(a, body); err != nil {
 			return err
 		}
 	case ical:
@@ -168,9 +168,9 @@ func isICalendar(name string, body []byte) bool {
 	return len(head) >= len(begin) && strings.EqualFold(string(head[:len(begin)]), begin)
 }
 
-// filter leaves out the events that --only and --without do not want. A calendar that would have none is
+// filterEvents leaves out the events that --only and --without do not want. A calendar that would have none is
 // refused: timers would fire on all of its days.
-func (c *calendarPutCmd) filter(a *app, body []byte) ([]byte, error) {
+func (c *calendarPutCmd) filterEvents(a *app, body []byte) ([]byte, error) {
 	within := func(list []string, text string) bool {
 		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(s)) })
 	}

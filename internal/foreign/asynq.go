@@ -52,7 +52,7 @@ func readAsynq(in []byte, _ *Options) ([]Entry, error) {
 	}
 	return readEntries(tasks, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var t asynqTask
-		return readEntry(in, number, &t, t.entry), nil
+		return readEntry(in, number, &t, t.toEntry), nil
 	}), nil
 }
 
@@ -122,7 +122,7 @@ func eachField(in []byte, do func(field protowire.Number, number uint64, body []
 	return nil
 }
 
-func (t *asynqTask) entry(number int) Entry {
+func (t *asynqTask) toEntry(number int) Entry {
 	e := Entry{Line: number, Late: true}
 	var m asynqMessage
 	err := m.parse(t.Msg)

@@ -68,7 +68,7 @@ func readCelery(in []byte, o *Options) (entries []Entry, err error) {
 		if r.Model == beatModel+"periodictask" {
 			e, t := Entry{Line: i + 1}, beatTask{}
 			if e.Err = e.read(r.Fields, &t); e.Err == nil {
-				e.Err = t.entry(&e, schedules, o)
+				e.Err = t.toEntry(&e, schedules, o)
 			}
 			entries = append(entries, e)
 		}
@@ -79,7 +79,7 @@ func readCelery(in []byte, o *Options) (entries []Entry, err error) {
 	return entries, nil
 }
 
-func (t *beatTask) entry(e *Entry, schedules map[string]beatSchedule, o *Options) error {
+func (t *beatTask) toEntry(e *Entry, schedules map[string]beatSchedule, o *Options) error {
 	e.Name, e.Paused = t.Name, !t.Enabled
 	s := &e.Spec
 	texts := map[string]json.RawMessage{"args": json.RawMessage(cmp.Or(t.Args, "[]")), "kwargs": json.RawMessage(cmp.Or(t.Kwargs, "{}")), "headers": json.RawMessage(t.Headers)}
@@ -121,7 +121,7 @@ func (t *beatTask) entry(e *Entry, schedules map[string]beatSchedule, o *Options
 		case b.wrong != nil:
 			return b.wrong
 		}
-		if err := b.put(e, set.kind, o); err != nil || set.kind == "clocked" {
+		if err := b.putTimes(e, set.kind, o); err != nil || set.kind == "clocked" {
 			return err
 		}
 		return t.setBounds(e, time.Duration(b.Every)*beatPeriods[b.Period], o)
@@ -150,8 +150,8 @@ func (t *beatTask) setBounds(e *Entry, every time.Duration, o *Options) error {
 
 var beatPeriods = map[string]time.Duration{"days": 24 * time.Hour, "hours": time.Hour, "minutes": time.Minute, "seconds": time.Second, "microseconds": time.Microsecond}
 
-// put sets when the timer is due.
-func (b *beatSchedule) put(e *Entry, kind string, o *Options) (err error) {
+// putTimes sets when the timer is due.
+func (b *beatSchedule) putTimes(e *Entry, kind string, o *Options) (err error) {
 	s := &e.Spec
 	switch kind {
 	case "crontab":
@@ -162,7 +162,7 @@ func (b *beatSchedule) put(e *Entry, kind string, o *Options) (err error) {
 			}
 		}
 		s.Timezone, s.DST = cmp.Or(b.Timezone, o.Timezone), "shift,first"
-		return l.put(s)
+		return l.putTimes(s)
 	case "interval":
 		unit := beatPeriods[b.Period]
 		if unit == 0 || b.Every < 1 || b.Every > int64(seconds(math.MaxInt64)/unit) {

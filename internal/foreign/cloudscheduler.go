@@ -80,12 +80,12 @@ func readCloudScheduler(in []byte, o *Options) ([]Entry, error) {
 	o.noteZone("Cloud Scheduler reads a schedule in UTC, unless timeZone names a zone")
 	return readEntries(jobs, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var j cloudJob
-		e := readEntry(in, number, &j, func(number int) Entry { return j.entry(number, o) })
+		e := readEntry(in, number, &j, func(number int) Entry { return j.toEntry(number, o) })
 		return e, j.Jobs
 	}), nil
 }
 
-func (j *cloudJob) entry(number int, o *Options) Entry {
+func (j *cloudJob) toEntry(number int, o *Options) Entry {
 	e := Entry{Line: number, Name: j.Name[strings.LastIndex(j.Name, "/")+1:]}
 	e.Paused = j.State == "PAUSED" || j.State == "DISABLED"
 	s := &e.Spec

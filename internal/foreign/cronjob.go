@@ -66,7 +66,7 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 		case err != nil && (k.Kind == "CronJob" || k.Kind == "CronWorkflow" || list):
 			entries = append(entries, Entry{Line: len(entries) + 1, Name: k.Metadata.Name, Err: refuseMember(err)})
 		case k.Kind == "CronJob" || k.Kind == "CronWorkflow":
-			entries = append(entries, k.entry(raw, len(entries)+1, o))
+			entries = append(entries, k.toEntry(raw, len(entries)+1, o))
 		case list:
 			for _, item := range k.Items {
 				add(item)
@@ -115,7 +115,7 @@ func refuseDocument(document []byte, wrong string) error {
 	return rouse.Refuse("document", "", wrong, cure)
 }
 
-func (k *kubeObject) entry(raw json.RawMessage, number int, o *Options) Entry {
+func (k *kubeObject) toEntry(raw json.RawMessage, number int, o *Options) Entry {
 	e := Entry{Line: number, Name: k.Metadata.Name}
 	if k.Metadata.Namespace != "" {
 		e.Name = k.Metadata.Namespace + "/" + k.Metadata.Name

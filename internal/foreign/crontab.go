@@ -85,7 +85,7 @@ func (c *crontab) line(number int, line string) {
 		e.Err = rouse.Refuse("schedule", times, "has a random value", "write H, which is always the same for one name: "+randomOf(times))
 	}
 	if delay := c.environment["RANDOM_DELAY"]; delay != "" {
-		e.delay(delay)
+		e.setRandomDelay(delay)
 	}
 	if strings.Contains(flags, "s") {
 		e.Spec.Overlap = rouse.OverlapSkip
@@ -99,9 +99,9 @@ func (c *crontab) line(number int, line string) {
 	c.entries, c.commands = append(c.entries, e), append(c.commands, run)
 }
 
-// delay takes over the minutes by which cronie starts commands later: a random part of them, until it is
+// setRandomDelay takes over the minutes by which cronie starts commands later: a random part of them, until it is
 // started again.
-func (e *Entry) delay(text string) {
+func (e *Entry) setRandomDelay(text string) {
 	minutes, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
 		e.note("RANDOM_DELAY=%s is left out: it is no number of minutes.", text)

@@ -79,7 +79,7 @@ func readEventBridge(in []byte, o *Options) ([]Entry, error) {
 	o.noteZone("EventBridge reads an expression in UTC, unless ScheduleExpressionTimezone names a zone")
 	entries := readEntries(list, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var r eventBridge
-		e := readEntry(in, number, &r, func(number int) Entry { return r.entry(number) })
+		e := readEntry(in, number, &r, func(number int) Entry { return r.toEntry(number) })
 		if r.Schedules == nil {
 			return e, r.Rules
 		}
@@ -121,7 +121,7 @@ func (r *eventBridge) schedule() (expression string, every time.Duration) {
 	return "rate(" + strconv.Itoa(n) + " " + m[2] + ")", every
 }
 
-func (r *eventBridge) entry(number int) Entry {
+func (r *eventBridge) toEntry(number int) Entry {
 	e := Entry{Line: number, Name: r.Name, Paused: r.State == "DISABLED"}
 	if r.GroupName != "" && r.GroupName != "default" {
 		e.Name = r.GroupName + "/" + r.Name

@@ -219,8 +219,8 @@ type localTimes struct {
 	either  bool      // a day has to match one of the day fields, if both are given, instead of both
 }
 
-// put adds the times to the schedules of a timer.
-func (l *localTimes) put(s *rouse.Spec) error {
+// putTimes adds the times to the schedules of a timer.
+func (l *localTimes) putTimes(s *rouse.Spec) error {
 	var texts [5]string
 	fields := cronFields("-", false, true)
 	for i := range fields {

@@ -49,7 +49,7 @@ func readPgCron(in []byte, o *Options) ([]Entry, error) {
 			} else if named[e.Name] > 1 { // of two users
 				e.Name = fmt.Sprintf("%s-%d", e.Name, j.JobID)
 			}
-			e.Err = j.entry(e, o)
+			e.Err = j.toEntry(e, o)
 		}
 	}
 	return entries, nil
@@ -57,7 +57,7 @@ func readPgCron(in []byte, o *Options) ([]Entry, error) {
 
 var pgCronInterval = regexp.MustCompile(`(?i)^\s*([1-9]|[1-5][0-9]) seconds?\s*$`)
 
-func (j *pgCronJob) entry(e *Entry, o *Options) (err error) {
+func (j *pgCronJob) toEntry(e *Entry, o *Options) (err error) {
 	e.Paused = j.Active != nil && !*j.Active
 	s, times := &e.Spec, strings.Join(strings.Fields(j.Schedule), " ")
 	j.Schedule, j.Active = "", nil
@@ -80,7 +80,7 @@ func (j *pgCronJob) entry(e *Entry, o *Options) (err error) {
 				return err
 			}
 		}
-		return l.put(s)
+		return l.putTimes(s)
 	}
 	return nil
 }

@@ -194,7 +194,7 @@ func readQuartz(in []byte, o *Options) (entries []Entry, err error) {
 // add adds the entries of a trigger: one.
 func (k *quartzTriggerKind) add(entries []Entry, jobs map[string]*quartzJob, o *Options) []Entry {
 	addTrigger := func(t *quartzTrigger, wrong error) {
-		e := t.entry(len(entries)+1, jobs[quartzKey(t.JobGroup, t.Job)], o)
+		e := t.toEntry(len(entries)+1, jobs[quartzKey(t.JobGroup, t.Job)], o)
 		if wrong != nil {
 			e.Err = wrong
 		}
@@ -217,7 +217,7 @@ func (k *quartzTriggerKind) add(entries []Entry, jobs map[string]*quartzJob, o *
 	return entries
 }
 
-func (t *quartzTrigger) entry(number int, job *quartzJob, o *Options) Entry {
+func (t *quartzTrigger) toEntry(number int, job *quartzJob, o *Options) Entry {
 	e := Entry{Line: number, Name: string(t.Name)}
 	if t.Group != "" && t.Group != "DEFAULT" {
 		e.Name = string(t.Group + "/" + t.Name)

@@ -42,11 +42,11 @@ func readRiver(in []byte, _ *Options) ([]Entry, error) {
 	}
 	return readEntries(jobs, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var j riverJob
-		return readEntry(in, number, &j, j.entry), nil
+		return readEntry(in, number, &j, j.toEntry), nil
 	}), nil
 }
 
-func (j *riverJob) entry(number int) Entry {
+func (j *riverJob) toEntry(number int) Entry {
 	e := Entry{Line: number, Name: fmt.Sprintf("%s-%d", j.Kind, j.ID), Late: true}
 	s := &e.Spec
 	s.Labels = map[string]string{"kind": j.Kind, "queue": j.Queue}

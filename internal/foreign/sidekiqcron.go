@@ -67,7 +67,7 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 			e.Name = fmt.Sprint(item.Key)
 		}
 		if e.Err == nil {
-			e.Err = j.entry(&e, o)
+			e.Err = j.toEntry(&e, o)
 		}
 		if job := jobsBelow(item.Value); job != "" {
 			e.Err = rouse.Refuse("entry", e.Name, "is no job, but has some, such as "+job, "give the hash under "+e.Name+" as a file")
@@ -108,7 +108,7 @@ func jobsBelow(value any) (name string) {
 	return name
 }
 
-func (j *sidekiqJob) entry(e *Entry, o *Options) (err error) {
+func (j *sidekiqJob) toEntry(e *Entry, o *Options) (err error) {
 	e.Paused = j.Status == "disabled"
 	s := &e.Spec
 	class := cmp.Or(j.Class, j.Klass)
@@ -236,7 +236,7 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 			}
 		}
 	}
-	return l.put(s)
+	return l.putTimes(s)
 }
 
 // refuseWeeks refuses a day of every second week or so, with the rule that it stands for.

@@ -94,7 +94,7 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 		if base := filepath.Base(o.File); len(units) == 1 && u.name == "" && strings.HasSuffix(base, ".timer") {
 			u.name = base
 		}
-		entries = append(entries, u.entry(named, o))
+		entries = append(entries, u.toEntry(named, o))
 	}
 	if len(entries) == 0 {
 		return nil, rouse.Refuse("file", "", "has no timer", "give what systemctl cat '*.timer' prints")
@@ -125,23 +125,23 @@ func (u *unit) set(section, name, value string) {
 	}
 }
 
-// last returns the assignment of a directive that is in force.
-func (u *unit) last(key string) string {
+// lastOf returns the assignment of a directive that is in force.
+func (u *unit) lastOf(key string) string {
 	if list := u.text[key]; len(list) > 0 {
 		return list[len(list)-1]
 	}
 	return ""
 }
 
-func (u *unit) on(key string) bool {
-	return slices.Contains([]string{"1", "yes", "y", "true", "t", "on"}, strings.ToLower(u.last(key)))
+func (u *unit) isOn(key string) bool {
+	return slices.Contains([]string{"1", "yes", "y", "true", "t", "on"}, strings.ToLower(u.lastOf(key)))
 }
 
 // directives are those of [Timer] that are read, or have no meaning here.
 var directives = []string{"Timer.Unit", "Timer.Persistent", "Timer.RandomizedDelaySec", "Timer.FixedRandomDelay", "Timer.AccuracySec", "Timer.RemainAfterElapse"}
 
-func (u *unit) entry(units map[string]*unit, o *Options) Entry {
-	e, starts := Entry{Line: u.line}, u.last("Timer.Unit")
+func (u *unit) toEntry(units map[string]*unit, o *Options) Entry {
+	e, starts := Entry{Line: u.line}, u.lastOf("Timer.Unit")
 	if u.name == "" {
 		if starts == "" {
 			e.Err = rouse.Refuse("name", "", "is missing: the file does not name its timer", "give what systemctl cat prints, or the file under its own name, such as backup.timer")
@@ -161,9 +161,9 @@ func (u *unit) entry(units map[string]*unit, o *Options) Entry {
 		Description string   `json:"description,omitempty"`
 		ExecStart   []string `json:"exec_start,omitempty"`
 		User        string   `json:"user,omitempty"`
-	}{Unit: starts, Timer: u.name, Description: u.last("Unit.Description")}
+	}{Unit: starts, Timer: u.name, Description: u.lastOf("Unit.Description")}
 	if service := cmp.Or(units[starts], units[templateOf(starts)]); service != nil {
-		run.ExecStart, run.User = service.text["Service.ExecStart"], service.last("Service.User")
+		run.ExecStart, run.User = service.text["Service.ExecStart"], service.lastOf("Service.User")
 	}
 	s := &e.Spec
 	s.Overlap = rouse.OverlapSkip
@@ -174,18 +174,18 @@ func (u *unit) entry(units map[string]*unit, o *Options) Entry {
 	if !s.Recurring() {
 		s.Overlap = rouse.OverlapDefault
 	}
-	if !u.on("Timer.Persistent") {
+	if !u.isOn("Timer.Persistent") {
 		s.Misfire = rouse.MisfireSkip
 	}
-	if delay := u.last("Timer.RandomizedDelaySec"); delay != "" {
-		if s.Jitter, e.Err = systemdSpan(delay); s.Jitter > 0 && !u.on("Timer.FixedRandomDelay") {
+	if delay := u.lastOf("Timer.RandomizedDelaySec"); delay != "" {
+		if s.Jitter, e.Err = systemdSpan(delay); s.Jitter > 0 && !u.isOn("Timer.FixedRandomDelay") {
 			e.note("its random delay became jitter: each occurrence has always the same delay.")
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(u.text)) {
 		section, directive, _ := strings.Cut(key, ".")
 		if section == "Timer" && !slices.Contains(directives, key) || section == "Unit" && (strings.HasPrefix(directive, "Condition") || strings.HasPrefix(directive, "Assert")) {
-			e.note("%s=%s is left out.", directive, u.last(key))
+			e.note("%s=%s is left out.", directive, u.lastOf(key))
 		}
 	}
 	return e
@@ -208,7 +208,7 @@ func (u *unit) times(e *Entry, o *Options) error {
 		case name == "OnCalendar":
 			l, zone, err := onCalendar(value)
 			if err == nil {
-				err = l.put(s)
+				err = l.putTimes(s)
 			}
 			if err != nil {
 				return err

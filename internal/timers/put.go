@@ -84,7 +84,7 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	now := ts.Engine.Latest() // a delay counted from an earlier moment would end early
 	for i := range puts {
 		if puts[i].clashes {
-			results[i] = PutResult{Err: clashing(&puts[i])}
+			results[i] = PutResult{Err: refuseClash(&puts[i])}
 			continue
 		}
 		var row *rouse.Row

@@ -315,8 +315,8 @@ func hashPuts(ctx context.Context, puts []Put) {
 	}
 }
 
-// clashing refuses a put that clashes.
-func clashing(p *Put) error {
+// refuseClash refuses a put that clashes.
+func refuseClash(p *Put) error {
 	err := rouse.ErrConflict
 	if p.Mode == CreateOnly && p.IfRevision == 0 {
 		err = rouse.ErrExists

@@ -52,7 +52,7 @@ type guarded struct {
 // withEverything adds what the other parts of a node offer through the doors of the API.
 func withEverything(c *node.Config) {
 	c.Reminders, c.Grace = true, 100*time.Millisecond // nothing takes the calls of the pool
-	c.Pools = []pool.Setup{{Config: pool.Config{Name: "work", Delays: pool.Delays{Unbind: time.Minute, Stop: time.Minute}},
+	c.Pools = []pool.Setup{{Config: pool.Config{Name: "render", Delays: pool.Delays{Unbind: time.Minute, Stop: time.Minute}},
 		Open: func(*slog.Logger) (driver.Driver, error) { return noop.Driver{}, nil }}}
 }
 

@@ -113,9 +113,9 @@ var repeatedCalls = []repeatedCall{
 		message: func(s string, other bool) proto.Message {
 			return &rousev1.BulkRequest{Filter: &rousev1.Filter{Namespace: own, Name: s}, Action: pick(other, "skip", "pause")}
 		}},
-	{route: "POST /pools/{pool}/{key}:call", method: "Calls/Call", path: "pools/work/%s:call?wait=0s", body: `{"a": 1}`, other: `{"a": 2}`, alone: true,
+	{route: "POST /pools/{pool}/{key}:call", method: "Calls/Call", path: "pools/render/%s:call?wait=0s", body: `{"a": 1}`, other: `{"a": 2}`, alone: true,
 		message: func(s string, other bool) proto.Message {
-			return &rousev1.CallRequest{Namespace: own, Pool: "work", Key: s, Payload: []byte(pick(other, "1", "2"))}
+			return &rousev1.CallRequest{Namespace: own, Pool: "render", Key: s, Payload: []byte(pick(other, "1", "2"))}
 		}},
 	{route: "POST /v1/keys", method: "Access/CreateKey", path: "/v1/keys", body: `{"name": "%s", "grants": [{"role": "worker", "namespaces": ["own"]}]}`,
 		other: `{"name": "%s", "grants": [{"role": "reader", "namespaces": ["own"]}]}`, alone: true, once: 409,

@@ -345,7 +345,7 @@ var samples = map[string]func(namespace string) proto.Message{
 	"Secrets/RevealSigningKeys": func(ns string) proto.Message { return &rousev1.RevealSigningKeysRequest{Namespace: ns} },
 	"Secrets/RotateSigningKeys": func(ns string) proto.Message { return &rousev1.RotateSigningKeysRequest{Namespace: ns} },
 	"Calls/Call": func(ns string) proto.Message {
-		return &rousev1.CallRequest{Namespace: ns, Pool: "work", Key: "k", Id: "call"}
+		return &rousev1.CallRequest{Namespace: ns, Pool: "render", Key: "k", Id: "call"}
 	},
 	"Calls/Fetch":                func(ns string) proto.Message { return &rousev1.FetchRequest{Namespace: ns, Id: "call"} },
 	"Namespaces/PutNamespace":    func(ns string) proto.Message { return &rousev1.PutNamespaceRequest{Name: ns} },
@@ -403,7 +403,7 @@ func names(method, path, namespace string) *strings.Replacer {
 	case strings.HasSuffix(path, ":backfill"): // "a" has nothing to go back to
 		name = "missing"
 	}
-	return strings.NewReplacer("{namespace}", namespace, "{name}", name, "{fire_id}", fireID, "{pool}", "work", "{key}:call", "k:call?wait=0s", "{id}", "000000000000", "{role}", "x")
+	return strings.NewReplacer("{namespace}", namespace, "{name}", name, "{fire_id}", fireID, "{pool}", "render", "{key}:call", "k:call?wait=0s", "{id}", "000000000000", "{role}", "x")
 }
 
 // call makes a call of a gRPC method, and returns the verdict.
