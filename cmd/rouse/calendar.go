@@ -168,8 +168,8 @@ func isICalendar(name string, body []byte) bool {
 	return len(head) >= len(begin) && strings.EqualFold(string(head[:len(begin)]), begin)
 }
 
-// filterEvents leaves out the events that --only and --without do not want. A calendar that would have none is
-// refused: timers would fire on all of its days.
+// filterEvents leaves out the events that --only and --without do not want. A calendar that would have none
+// is refused: timers would fire on all of its days.
 func (c *calendarPutCmd) filterEvents(a *app, body []byte) ([]byte, error) {
 	within := func(list []string, text string) bool {
 		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(s)) })

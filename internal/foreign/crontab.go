@@ -99,8 +99,8 @@ func (c *crontab) line(number int, line string) {
 	c.entries, c.commands = append(c.entries, e), append(c.commands, run)
 }
 
-// setRandomDelay takes over the minutes by which cronie starts commands later: a random part of them, until it is
-// started again.
+// setRandomDelay takes over the minutes by which cronie starts commands later: a random part of them, until
+// it is started again.
 func (e *Entry) setRandomDelay(text string) {
 	minutes, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
