@@ -99,7 +99,7 @@ func (h *fakeService) build(address string) *fakeInstance {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	i := &fakeInstance{h: h, address: l.Addr().String(), server: grpc.NewServer()}
+	i := &fakeInstance{h: h, address: l.Addr().String(), server: grpc.NewServer(grpc.WaitForHandlers(true))}
 	i.stage = &stage{i: i, at: map[string]string{}}
 	reminderv1.RegisterReminderServiceServer(i.server, i)
 	reminderv1.RegisterActorServiceServer(i.server, i.stage)
