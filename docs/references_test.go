@@ -33,7 +33,7 @@ var (
 
 // TestLinks follows links within the repository, to their headings.
 func TestLinks(t *testing.T) {
-	for _, page := range append(pages(t), "../ARCHITECTURE.md") {
+	for _, page := range slices.Concat(pages(t), contributing(t), []string{"../ARCHITECTURE.md", "../CONTRIBUTING.md"}) {
 		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, page), ""), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
@@ -47,6 +47,28 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: a link leads to %s, which is not there", page, m[1])
 			} else if place != "" && !places(t, to)[place] {
 				t.Errorf("%s: a link leads to %s, which has no such place", page, m[1])
+			}
+		}
+	}
+}
+
+// contributing returns the pages for people who change the code.
+func contributing(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob("contributing/*.md")
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no pages for contributors: %v", err)
+	}
+	return found
+}
+
+// TestFilesOfContributorsExist looks for the files and folders that the pages for contributors name.
+func TestFilesOfContributorsExist(t *testing.T) {
+	path := regexp.MustCompile("`((?:[a-z_]+/)*[a-z_]+(?:\\.(?:go|proto|txtar)|/))`")
+	for _, page := range contributing(t) {
+		for _, m := range path.FindAllStringSubmatch(read(t, page), -1) {
+			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+				t.Errorf("%s names %s, which is not there", page, m[1])
 			}
 		}
 	}
