@@ -26,6 +26,21 @@ func TestAnswersOfLibraries(t *testing.T) {
 		prefix  string
 		differs func(*oracletest.Answer) string
 	}{
+		"apscheduler": {"spring:", func(a *oracletest.Answer) string {
+			switch f := strings.Fields(a.Expr); {
+			case strings.Contains(f[3], "_") && f[5] != "*":
+				return "an nth day of the week that must be another day of the week, too"
+			case a.ChangesClocks():
+				return "changes of the clocks"
+			}
+			return ""
+		}},
+		"node-cron": {"spring:", func(a *oracletest.Answer) string {
+			if a.ChangesClocks() {
+				return "changes of the clocks"
+			}
+			return ""
+		}},
 		"cron": {"", func(a *oracletest.Answer) string {
 			if a.ChangesClocks() {
 				return "jobs of a skipped hour"
@@ -95,9 +110,52 @@ func TestAnswersOfLibraries(t *testing.T) {
 				if strings.Contains(a.Expr, "TZID") {
 					o.Timezone = ""
 				}
-				return schedule.Parse(d.prefix+a.Expr, o)
+				expr := a.Expr
+				switch name {
+				case "apscheduler":
+					expr = springOfTrigger(expr)
+				case "node-cron": // Spring's */2 begins with Monday
+					expr = expr[:strings.LastIndex(expr, " ")] + strings.ReplaceAll(expr[strings.LastIndex(expr, " "):], "*/", "0-6/")
+				}
+				return schedule.Parse(d.prefix+expr, o)
 			}
 			oracletest.CompareAnswers(t, "testdata/oracles/"+name+".txt", parse, d.differs)
 		})
 	}
+}
+
+var stepOfNames = regexp.MustCompile(`([a-z]{3})/\d+`)
+
+// springOfTrigger returns what docs/moving-in.md makes of the fields of an APScheduler's CronTrigger: days of
+// the week count from Monday there, the nth or last of one stands in the field of days of the month, and a
+// step after names is ignored.
+func springOfTrigger(expr string) string {
+	f := strings.Fields(stepOfNames.ReplaceAllString(expr, "$1"))
+	items := strings.Split(f[5], ",")
+	for i, item := range items {
+		item, step, stepped := strings.Cut(item, "/")
+		first, last, ranged := strings.Cut(item, "-")
+		if item[0] == '*' || item[0] > '9' {
+			continue
+		}
+		items[i] = string(first[0] + 1)
+		if ranged {
+			items[i] += "-" + string(last[0]+1)
+		} else if stepped {
+			items[i] += "-7"
+		}
+		if stepped {
+			items[i] += "/" + step
+		}
+	}
+	f[5] = strings.Join(items, ",")
+	if nth, day, ok := strings.Cut(f[3], "_"); ok {
+		f[3], f[5] = "*", day+"#"+nth[:1]
+		if nth == "last" {
+			f[5] = day + "L"
+		}
+	} else if f[3] == "last" {
+		f[3] = "L"
+	}
+	return strings.Join(f, " ")
 }

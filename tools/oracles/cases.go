@@ -24,9 +24,10 @@ type grammar struct {
 	fields []part
 	odd    bool // days with L, W and #
 	blank  string
-	unless bool // one of the day fields is '?'
-	wraps  bool // ranges may run over the end of their field
-	closed bool // no step after a single value
+	unless bool     // one of the day fields is '?'
+	wraps  bool     // ranges may run over the end of their field
+	closed bool     // no step after a single value
+	words  []string // of the field of days of the month
 }
 
 // part is the range of a field, and the names of its values from the first on.
@@ -45,9 +46,16 @@ var (
 	months   = part{low: 1, high: 12, names: strings.Fields("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC")}
 	sunday1  = part{low: 1, high: 7, names: strings.Fields("SUN MON TUE WED THU FRI SAT"), weekday: true}
 	years    = part{low: 2026, high: 2031}
+	monday0  = part{low: 0, high: 6, names: strings.Fields("mon tue wed thu fri sat sun"), weekday: true}
 	weekday  = part{low: 0, high: 6, names: strings.Fields("SUN MON TUE WED THU FRI SAT"), weekday: true}
 	sunday07 = part{low: 0, high: 7, names: strings.Fields("SUN MON TUE WED THU FRI SAT"), weekday: true}
 )
+
+// trigger is the grammar of APScheduler's CronTrigger.
+var trigger = grammar{
+	fields: []part{seconds, minutes, hours, monthday, {low: 1, high: 12, names: strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec")}, monday0},
+	words:  strings.Fields("last last_fri 1st_mon 2nd_tue 3rd_wed 4th_sun 5th_sat last_sun"),
+}
 
 // questions makes n questions with random expressions, the same ones each time. Two thirds start before a
 // change of the clocks, if the zone has one.
@@ -108,6 +116,8 @@ func (g grammar) expr(random *rand.Rand) string {
 func (g grammar) field(p part, random *rand.Rand) string {
 	if day := p.monthday || p.weekday; day && g.odd && random.IntN(8) == 0 {
 		return g.oddDay(p, random)
+	} else if p.monthday && g.words != nil && random.IntN(6) == 0 {
+		return g.words[random.IntN(len(g.words))]
 	} else if day && g.blank != "" && random.IntN(8) == 0 {
 		return g.blank
 	} else if day && random.IntN(2) == 0 {

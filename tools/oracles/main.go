@@ -41,6 +41,8 @@ var oracles = []oracle{
 	{"cron", "Debian's cron 3.0pl1-162, ten days of the daemon; > is up to when there is no other", crontab},
 	{"robfig", "github.com/robfig/cron v3.0.1, ParseStandard, as Kubernetes' CronJobs have it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, blank: "?"}.questions},
 	{"croner", "croner 11.0.1, with six fields", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday07}, closed: true}.questions},
+	{"node-cron", "node-cron 4.6.0, with six fields", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday07}, closed: true, odd: true}.questions},
+	{"apscheduler", "APScheduler 3.11.3, CronTrigger; fields from second to day_of_week, _ is a blank", trigger.questions},
 	{"dateutil", "python-dateutil 4.0.0, rrulestr", rules},
 	{"lib-recur", "lib-recur 0.17.1, RecurrenceRule", rules},
 	{"quartz", "Quartz 2.5.2, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday1}, odd: true, unless: true, wraps: true}.questions},
