@@ -66,7 +66,7 @@ func (c *importCmd) declared(a *app, entries []foreign.Entry, now rouse.Instant)
 		e := &entries[i]
 		d := declared{Object: declare.Object{Name: e.Name, Spec: e.Spec, Late: e.Late}, file: c.File, line: e.Line, entry: !foreign.HasLines(c.From), notes: e.Notes}
 		if e.Passed { // no timer is made: neither its name nor what is wrong with it matters
-			refused, e.Err = append(refused, d.outcome(declare.Outcome{What: declare.Passed})), nil
+			refused = append(refused, d.outcome(declare.Outcome{What: declare.Passed}))
 			continue
 		}
 		if e.Paused {

@@ -51,12 +51,18 @@ type beatSchedule struct {
 
 func readCelery(in []byte, o *Options) (entries []Entry, err error) {
 	const want = "what python manage.py dumpdata django_celery_beat prints; a beat_schedule in Python cannot be read"
-	rows, err := objects[struct {
-		Model      string
-		PK, Fields json.RawMessage
-	}](in, want)
+	list, err := objects[json.RawMessage](in, want)
 	if err != nil {
 		return nil, err
+	}
+	rows := make([]struct {
+		Model      string
+		PK, Fields json.RawMessage
+	}, len(list))
+	for i := range list {
+		if err := json.Unmarshal(list[i], &rows[i]); err != nil {
+			entries = append(entries, Entry{Line: i + 1, Err: refuseMember(err)})
+		}
 	}
 	schedules := map[string]beatSchedule{} // by model and key
 	for _, r := range rows {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -62,8 +63,9 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 		var k kubeObject
 		err := json.Unmarshal(raw, &k) // the kind is read even if another member is malformed
 		list := k.Kind == "List" || strings.HasSuffix(k.Kind, "List") && (k.Items != nil || err != nil)
+		wrong, _ := errors.AsType[*json.UnmarshalTypeError](err)
 		switch {
-		case err != nil && (k.Kind == "CronJob" || k.Kind == "CronWorkflow" || list):
+		case err != nil && (wrong != nil && wrong.Field == "kind" || k.Kind == "CronJob" || k.Kind == "CronWorkflow" || list):
 			entries = append(entries, Entry{Line: len(entries) + 1, Name: k.Metadata.Name, Err: refuseMember(err)})
 		case k.Kind == "CronJob" || k.Kind == "CronWorkflow":
 			entries = append(entries, k.toEntry(raw, len(entries)+1, o))

@@ -25,6 +25,7 @@ var eventBridgeNotes = []string{
 // list-rules" print, or an array of such objects.
 type eventBridge struct {
 	Schedules, Rules []json.RawMessage
+	NextToken        string // there are more, which are not in the answer
 
 	Arn, Name, GroupName       string
 	ScheduleExpression         string
@@ -47,7 +48,7 @@ type eventBridge struct {
 
 	CreationDate, LastModificationDate, Description ignored // of schedules
 	RoleArn, EventBusName                           ignored // of rules
-	NextToken, ResponseMetadata                     ignored // of answers
+	ResponseMetadata                                ignored // of answers
 }
 
 // awsTime is a time as the command line of AWS prints it: a text, or seconds since 1970.
@@ -56,12 +57,15 @@ type awsTime struct {
 	wrong string // a text that is none
 }
 
+// maxSeconds is after any year that a time can be of.
+const maxSeconds = 1e12
+
 func (t *awsTime) UnmarshalJSON(in []byte) (err error) {
 	text := strings.Trim(string(in), `"`)
 	if text == "null" || text == "" {
 		return nil
 	}
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(seconds) < maxSeconds {
 		t.at = time.UnixMilli(int64(seconds * 1000))
 		return nil
 	}
@@ -77,14 +81,22 @@ func readEventBridge(in []byte, o *Options) ([]Entry, error) {
 		return nil, err
 	}
 	o.noteZone("EventBridge reads an expression in UTC, unless ScheduleExpressionTimezone names a zone")
+	part := false
 	entries := readEntries(list, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var r eventBridge
 		e := readEntry(in, number, &r, func(number int) Entry { return r.toEntry(number) })
+		if r.NextToken != "" {
+			part = true
+		}
 		if r.Schedules == nil {
 			return e, r.Rules
 		}
 		return e, r.Schedules
 	})
+	if part { // what was pruned by it would be lost
+		entries = append(entries, Entry{Line: len(entries) + 1, Name: "NextToken",
+			Err: rouse.Refuse("NextToken", "", "is there: the file is a part of the schedules", "list them without --max-items and --no-paginate")})
+	}
 	return slices.DeleteFunc(entries, func(e Entry) bool {
 		without := errors.Is(e.Err, errNoTime)
 		if without {

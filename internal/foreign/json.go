@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"slices"
@@ -150,4 +151,9 @@ func (e *Entry) noteUnread(names []string) {
 }
 
 // notRead returns the note of what is not read.
-func notRead(names []string) string { return "not read: " + strings.Join(names, ", ") + "." }
+func notRead(names []string) string {
+	if more := len(names) - maxLeftOut; more > 0 {
+		names = append(names[:maxLeftOut:maxLeftOut], fmt.Sprintf("and %d more", more))
+	}
+	return "not read: " + strings.Join(names, ", ") + "."
+}

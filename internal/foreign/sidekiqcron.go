@@ -38,7 +38,14 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 	if bytes.Contains(in, []byte("<%")) {
 		return refuse("has Ruby in it", "give what it becomes: ruby -rerb -e 'puts ERB.new(STDIN.read).result' < schedule.yml")
 	}
-	jobs, err := o.decodeYAML(in, yaml.AllowDuplicateMapKey())
+	var jobs any
+	for rest := in; len(rest) > 0 && jobs == nil && err == nil; {
+		document := rest[:DocumentEnd(rest)]
+		jobs, err = o.decodeYAML(document, yaml.AllowDuplicateMapKey())
+		if rest = rest[len(document):]; jobs != nil && len(rest) > 0 {
+			o.notes = append(o.notes, "not read: the documents after the first, as by Ruby.")
+		}
+	}
 	if err != nil {
 		return refuse("is no YAML of jobs: "+oneLine(err, 1), shape)
 	}

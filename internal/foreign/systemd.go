@@ -152,6 +152,9 @@ func (u *unit) toEntry(units map[string]*unit, o *Options) Entry {
 	}
 	name := strings.TrimSuffix(u.name, ".timer")
 	e.Name, starts = name, cmp.Or(starts, name+".service")
+	if prefix, instance, ok := strings.Cut(name, "@"); ok && instance != "" {
+		starts = strings.NewReplacer("%%", "%", "%p", prefix, "%i", instance).Replace(starts)
+	}
 	if strings.HasSuffix(name, "@") {
 		e.note("it is a template, whose instances the file does not name.")
 	}
