@@ -1495,8 +1495,8 @@ var Jobs_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Secrets_PutSecret_FullMethodName         = "/rouse.v1.Secrets/PutSecret"
 	Secrets_ListSecrets_FullMethodName       = "/rouse.v1.Secrets/ListSecrets"
+	Secrets_PutSecret_FullMethodName         = "/rouse.v1.Secrets/PutSecret"
 	Secrets_DeleteSecret_FullMethodName      = "/rouse.v1.Secrets/DeleteSecret"
 	Secrets_ListSigningKeys_FullMethodName   = "/rouse.v1.Secrets/ListSigningKeys"
 	Secrets_RevealSigningKeys_FullMethodName = "/rouse.v1.Secrets/RevealSigningKeys"
@@ -1509,17 +1509,17 @@ const (
 //
 // Secrets keeps the secrets and the signing keys of namespaces. Secrets are never returned.
 type SecretsClient interface {
-	// PutSecret creates a secret, or gives it a new value. Headers of timers refer to it as {{secret:NAME}}.
-	PutSecret(ctx context.Context, in *PutSecretRequest, opts ...grpc.CallOption) (*Secret, error)
-	// ListSecrets describes the secrets of a namespace, without their values.
+	// ListSecrets lists the secrets of a namespace, without their values.
 	ListSecrets(ctx context.Context, in *ListSecretsRequest, opts ...grpc.CallOption) (*ListSecretsResponse, error)
+	// PutSecret creates a secret, or gives it a new value.
+	PutSecret(ctx context.Context, in *PutSecretRequest, opts ...grpc.CallOption) (*Secret, error)
 	// DeleteSecret deletes a secret. Fires that need it wait.
 	DeleteSecret(ctx context.Context, in *DeleteSecretRequest, opts ...grpc.CallOption) (*DeleteSecretResponse, error)
 	// ListSigningKeys returns the public keys that verify the callbacks of a namespace.
 	ListSigningKeys(ctx context.Context, in *ListSigningKeysRequest, opts ...grpc.CallOption) (*SigningKeys, error)
-	// RevealSigningKeys returns the same keys with their secrets, which receivers need for signatures v1.
+	// RevealSigningKeys returns the keys that sign the callbacks of a namespace with their secrets, which receivers need for signatures v1.
 	RevealSigningKeys(ctx context.Context, in *RevealSigningKeysRequest, opts ...grpc.CallOption) (*SigningKeys, error)
-	// RotateSigningKeys gives a namespace a new key. The old ones sign, too, until the overlap ends.
+	// RotateSigningKeys gives a namespace a new signing key; the old ones sign, too, until the overlap ends.
 	RotateSigningKeys(ctx context.Context, in *RotateSigningKeysRequest, opts ...grpc.CallOption) (*SigningKeys, error)
 }
 
@@ -1531,20 +1531,20 @@ func NewSecretsClient(cc grpc.ClientConnInterface) SecretsClient {
 	return &secretsClient{cc}
 }
 
-func (c *secretsClient) PutSecret(ctx context.Context, in *PutSecretRequest, opts ...grpc.CallOption) (*Secret, error) {
+func (c *secretsClient) ListSecrets(ctx context.Context, in *ListSecretsRequest, opts ...grpc.CallOption) (*ListSecretsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(Secret)
-	err := c.cc.Invoke(ctx, Secrets_PutSecret_FullMethodName, in, out, cOpts...)
+	out := new(ListSecretsResponse)
+	err := c.cc.Invoke(ctx, Secrets_ListSecrets_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *secretsClient) ListSecrets(ctx context.Context, in *ListSecretsRequest, opts ...grpc.CallOption) (*ListSecretsResponse, error) {
+func (c *secretsClient) PutSecret(ctx context.Context, in *PutSecretRequest, opts ...grpc.CallOption) (*Secret, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListSecretsResponse)
-	err := c.cc.Invoke(ctx, Secrets_ListSecrets_FullMethodName, in, out, cOpts...)
+	out := new(Secret)
+	err := c.cc.Invoke(ctx, Secrets_PutSecret_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1597,17 +1597,17 @@ func (c *secretsClient) RotateSigningKeys(ctx context.Context, in *RotateSigning
 //
 // Secrets keeps the secrets and the signing keys of namespaces. Secrets are never returned.
 type SecretsServer interface {
-	// PutSecret creates a secret, or gives it a new value. Headers of timers refer to it as {{secret:NAME}}.
-	PutSecret(context.Context, *PutSecretRequest) (*Secret, error)
-	// ListSecrets describes the secrets of a namespace, without their values.
+	// ListSecrets lists the secrets of a namespace, without their values.
 	ListSecrets(context.Context, *ListSecretsRequest) (*ListSecretsResponse, error)
+	// PutSecret creates a secret, or gives it a new value.
+	PutSecret(context.Context, *PutSecretRequest) (*Secret, error)
 	// DeleteSecret deletes a secret. Fires that need it wait.
 	DeleteSecret(context.Context, *DeleteSecretRequest) (*DeleteSecretResponse, error)
 	// ListSigningKeys returns the public keys that verify the callbacks of a namespace.
 	ListSigningKeys(context.Context, *ListSigningKeysRequest) (*SigningKeys, error)
-	// RevealSigningKeys returns the same keys with their secrets, which receivers need for signatures v1.
+	// RevealSigningKeys returns the keys that sign the callbacks of a namespace with their secrets, which receivers need for signatures v1.
 	RevealSigningKeys(context.Context, *RevealSigningKeysRequest) (*SigningKeys, error)
-	// RotateSigningKeys gives a namespace a new key. The old ones sign, too, until the overlap ends.
+	// RotateSigningKeys gives a namespace a new signing key; the old ones sign, too, until the overlap ends.
 	RotateSigningKeys(context.Context, *RotateSigningKeysRequest) (*SigningKeys, error)
 	mustEmbedUnimplementedSecretsServer()
 }
@@ -1619,11 +1619,11 @@ type SecretsServer interface {
 // pointer dereference when methods are called.
 type UnimplementedSecretsServer struct{}
 
-func (UnimplementedSecretsServer) PutSecret(context.Context, *PutSecretRequest) (*Secret, error) {
-	return nil, status.Error(codes.Unimplemented, "method PutSecret not implemented")
-}
 func (UnimplementedSecretsServer) ListSecrets(context.Context, *ListSecretsRequest) (*ListSecretsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSecrets not implemented")
+}
+func (UnimplementedSecretsServer) PutSecret(context.Context, *PutSecretRequest) (*Secret, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutSecret not implemented")
 }
 func (UnimplementedSecretsServer) DeleteSecret(context.Context, *DeleteSecretRequest) (*DeleteSecretResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteSecret not implemented")
@@ -1658,24 +1658,6 @@ func RegisterSecretsServer(s grpc.ServiceRegistrar, srv SecretsServer) {
 	s.RegisterService(&Secrets_ServiceDesc, srv)
 }
 
-func _Secrets_PutSecret_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PutSecretRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(SecretsServer).PutSecret(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Secrets_PutSecret_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(SecretsServer).PutSecret(ctx, req.(*PutSecretRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _Secrets_ListSecrets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListSecretsRequest)
 	if err := dec(in); err != nil {
@@ -1690,6 +1672,24 @@ func _Secrets_ListSecrets_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(SecretsServer).ListSecrets(ctx, req.(*ListSecretsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Secrets_PutSecret_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutSecretRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SecretsServer).PutSecret(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Secrets_PutSecret_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SecretsServer).PutSecret(ctx, req.(*PutSecretRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1774,12 +1774,12 @@ var Secrets_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*SecretsServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
-			MethodName: "PutSecret",
-			Handler:    _Secrets_PutSecret_Handler,
-		},
-		{
 			MethodName: "ListSecrets",
 			Handler:    _Secrets_ListSecrets_Handler,
+		},
+		{
+			MethodName: "PutSecret",
+			Handler:    _Secrets_PutSecret_Handler,
 		},
 		{
 			MethodName: "DeleteSecret",
@@ -2265,9 +2265,9 @@ var Fires_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Namespaces_ListNamespaces_FullMethodName  = "/rouse.v1.Namespaces/ListNamespaces"
 	Namespaces_PutNamespace_FullMethodName    = "/rouse.v1.Namespaces/PutNamespace"
 	Namespaces_GetNamespace_FullMethodName    = "/rouse.v1.Namespaces/GetNamespace"
-	Namespaces_ListNamespaces_FullMethodName  = "/rouse.v1.Namespaces/ListNamespaces"
 	Namespaces_DeleteNamespace_FullMethodName = "/rouse.v1.Namespaces/DeleteNamespace"
 )
 
@@ -2277,12 +2277,12 @@ const (
 //
 // Namespaces has the namespaces that were created, and their quotas. Unless access control is on, timers can also be in others.
 type NamespacesClient interface {
+	// ListNamespaces lists the namespaces that were created, and that the caller may read something in.
+	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
 	// PutNamespace creates a namespace, or replaces its quotas.
 	PutNamespace(ctx context.Context, in *PutNamespaceRequest, opts ...grpc.CallOption) (*Namespace, error)
-	// GetNamespace returns a namespace, with how much of its quotas it uses.
+	// GetNamespace reads a namespace, with how much of its quotas it uses.
 	GetNamespace(ctx context.Context, in *GetNamespaceRequest, opts ...grpc.CallOption) (*Namespace, error)
-	// ListNamespaces lists those that the caller may read something in, in the order of their names.
-	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
 	// DeleteNamespace deletes a namespace that has no timers.
 	DeleteNamespace(ctx context.Context, in *DeleteNamespaceRequest, opts ...grpc.CallOption) (*DeleteNamespaceResponse, error)
 }
@@ -2293,6 +2293,16 @@ type namespacesClient struct {
 
 func NewNamespacesClient(cc grpc.ClientConnInterface) NamespacesClient {
 	return &namespacesClient{cc}
+}
+
+func (c *namespacesClient) ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListNamespacesResponse)
+	err := c.cc.Invoke(ctx, Namespaces_ListNamespaces_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *namespacesClient) PutNamespace(ctx context.Context, in *PutNamespaceRequest, opts ...grpc.CallOption) (*Namespace, error) {
@@ -2315,16 +2325,6 @@ func (c *namespacesClient) GetNamespace(ctx context.Context, in *GetNamespaceReq
 	return out, nil
 }
 
-func (c *namespacesClient) ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListNamespacesResponse)
-	err := c.cc.Invoke(ctx, Namespaces_ListNamespaces_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *namespacesClient) DeleteNamespace(ctx context.Context, in *DeleteNamespaceRequest, opts ...grpc.CallOption) (*DeleteNamespaceResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteNamespaceResponse)
@@ -2341,12 +2341,12 @@ func (c *namespacesClient) DeleteNamespace(ctx context.Context, in *DeleteNamesp
 //
 // Namespaces has the namespaces that were created, and their quotas. Unless access control is on, timers can also be in others.
 type NamespacesServer interface {
+	// ListNamespaces lists the namespaces that were created, and that the caller may read something in.
+	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
 	// PutNamespace creates a namespace, or replaces its quotas.
 	PutNamespace(context.Context, *PutNamespaceRequest) (*Namespace, error)
-	// GetNamespace returns a namespace, with how much of its quotas it uses.
+	// GetNamespace reads a namespace, with how much of its quotas it uses.
 	GetNamespace(context.Context, *GetNamespaceRequest) (*Namespace, error)
-	// ListNamespaces lists those that the caller may read something in, in the order of their names.
-	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
 	// DeleteNamespace deletes a namespace that has no timers.
 	DeleteNamespace(context.Context, *DeleteNamespaceRequest) (*DeleteNamespaceResponse, error)
 	mustEmbedUnimplementedNamespacesServer()
@@ -2359,14 +2359,14 @@ type NamespacesServer interface {
 // pointer dereference when methods are called.
 type UnimplementedNamespacesServer struct{}
 
+func (UnimplementedNamespacesServer) ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListNamespaces not implemented")
+}
 func (UnimplementedNamespacesServer) PutNamespace(context.Context, *PutNamespaceRequest) (*Namespace, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutNamespace not implemented")
 }
 func (UnimplementedNamespacesServer) GetNamespace(context.Context, *GetNamespaceRequest) (*Namespace, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetNamespace not implemented")
-}
-func (UnimplementedNamespacesServer) ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListNamespaces not implemented")
 }
 func (UnimplementedNamespacesServer) DeleteNamespace(context.Context, *DeleteNamespaceRequest) (*DeleteNamespaceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteNamespace not implemented")
@@ -2390,6 +2390,24 @@ func RegisterNamespacesServer(s grpc.ServiceRegistrar, srv NamespacesServer) {
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&Namespaces_ServiceDesc, srv)
+}
+
+func _Namespaces_ListNamespaces_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListNamespacesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).ListNamespaces(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_ListNamespaces_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).ListNamespaces(ctx, req.(*ListNamespacesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
 }
 
 func _Namespaces_PutNamespace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -2428,24 +2446,6 @@ func _Namespaces_GetNamespace_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Namespaces_ListNamespaces_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListNamespacesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(NamespacesServer).ListNamespaces(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Namespaces_ListNamespaces_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(NamespacesServer).ListNamespaces(ctx, req.(*ListNamespacesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _Namespaces_DeleteNamespace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteNamespaceRequest)
 	if err := dec(in); err != nil {
@@ -2472,16 +2472,16 @@ var Namespaces_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*NamespacesServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
+			MethodName: "ListNamespaces",
+			Handler:    _Namespaces_ListNamespaces_Handler,
+		},
+		{
 			MethodName: "PutNamespace",
 			Handler:    _Namespaces_PutNamespace_Handler,
 		},
 		{
 			MethodName: "GetNamespace",
 			Handler:    _Namespaces_GetNamespace_Handler,
-		},
-		{
-			MethodName: "ListNamespaces",
-			Handler:    _Namespaces_ListNamespaces_Handler,
 		},
 		{
 			MethodName: "DeleteNamespace",
@@ -2770,12 +2770,12 @@ const (
 	Access_ListKeys_FullMethodName         = "/rouse.v1.Access/ListKeys"
 	Access_RotateKey_FullMethodName        = "/rouse.v1.Access/RotateKey"
 	Access_RevokeKey_FullMethodName        = "/rouse.v1.Access/RevokeKey"
+	Access_ListRoles_FullMethodName        = "/rouse.v1.Access/ListRoles"
+	Access_PutRole_FullMethodName          = "/rouse.v1.Access/PutRole"
+	Access_DeleteRole_FullMethodName       = "/rouse.v1.Access/DeleteRole"
 	Access_ListSessions_FullMethodName     = "/rouse.v1.Access/ListSessions"
 	Access_EndSessions_FullMethodName      = "/rouse.v1.Access/EndSessions"
 	Access_RotateSessionKey_FullMethodName = "/rouse.v1.Access/RotateSessionKey"
-	Access_PutRole_FullMethodName          = "/rouse.v1.Access/PutRole"
-	Access_ListRoles_FullMethodName        = "/rouse.v1.Access/ListRoles"
-	Access_DeleteRole_FullMethodName       = "/rouse.v1.Access/DeleteRole"
 )
 
 // AccessClient is the client API for Access service.
@@ -2786,7 +2786,7 @@ const (
 type AccessClient interface {
 	// WhoAmI tells what the caller's credentials are, and what they allow.
 	WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error)
-	// CreateKey makes an API key. Its text is in this answer only.
+	// CreateKey makes an API key, whose text is in this answer only.
 	CreateKey(ctx context.Context, in *CreateKeyRequest, opts ...grpc.CallOption) (*CreatedKey, error)
 	// ListKeys lists the keys that the caller could have created.
 	ListKeys(ctx context.Context, in *ListKeysRequest, opts ...grpc.CallOption) (*ListKeysResponse, error)
@@ -2794,6 +2794,12 @@ type AccessClient interface {
 	RotateKey(ctx context.Context, in *RotateKeyRequest, opts ...grpc.CallOption) (*CreatedKey, error)
 	// RevokeKey deletes a key. All nodes refuse it within five seconds, and end its streams.
 	RevokeKey(ctx context.Context, in *RevokeKeyRequest, opts ...grpc.CallOption) (*RevokeKeyResponse, error)
+	// ListRoles lists the roles, in the order of their names.
+	ListRoles(ctx context.Context, in *ListRolesRequest, opts ...grpc.CallOption) (*ListRolesResponse, error)
+	// PutRole creates or replaces a role.
+	PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error)
+	// DeleteRole deletes a role that no key has.
+	DeleteRole(ctx context.Context, in *DeleteRoleRequest, opts ...grpc.CallOption) (*DeleteRoleResponse, error)
 	// ListSessions lists the people who signed in to the console at an issuer, with their sessions.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// EndSessions ends all sessions of a person. All nodes refuse them within five seconds, and end their streams.
@@ -2801,11 +2807,6 @@ type AccessClient interface {
 	// RotateSessionKey makes a new key of sessions: all sessions of the console end, those of keys, too. All nodes refuse them within five
 	// seconds, and end their streams.
 	RotateSessionKey(ctx context.Context, in *RotateSessionKeyRequest, opts ...grpc.CallOption) (*RotateSessionKeyResponse, error)
-	// PutRole creates or replaces a role of its own name.
-	PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error)
-	ListRoles(ctx context.Context, in *ListRolesRequest, opts ...grpc.CallOption) (*ListRolesResponse, error)
-	// DeleteRole deletes a role that no key has.
-	DeleteRole(ctx context.Context, in *DeleteRoleRequest, opts ...grpc.CallOption) (*DeleteRoleResponse, error)
 }
 
 type accessClient struct {
@@ -2866,6 +2867,36 @@ func (c *accessClient) RevokeKey(ctx context.Context, in *RevokeKeyRequest, opts
 	return out, nil
 }
 
+func (c *accessClient) ListRoles(ctx context.Context, in *ListRolesRequest, opts ...grpc.CallOption) (*ListRolesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRolesResponse)
+	err := c.cc.Invoke(ctx, Access_ListRoles_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessClient) PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Role)
+	err := c.cc.Invoke(ctx, Access_PutRole_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessClient) DeleteRole(ctx context.Context, in *DeleteRoleRequest, opts ...grpc.CallOption) (*DeleteRoleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteRoleResponse)
+	err := c.cc.Invoke(ctx, Access_DeleteRole_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *accessClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListSessionsResponse)
@@ -2896,36 +2927,6 @@ func (c *accessClient) RotateSessionKey(ctx context.Context, in *RotateSessionKe
 	return out, nil
 }
 
-func (c *accessClient) PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(Role)
-	err := c.cc.Invoke(ctx, Access_PutRole_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *accessClient) ListRoles(ctx context.Context, in *ListRolesRequest, opts ...grpc.CallOption) (*ListRolesResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListRolesResponse)
-	err := c.cc.Invoke(ctx, Access_ListRoles_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *accessClient) DeleteRole(ctx context.Context, in *DeleteRoleRequest, opts ...grpc.CallOption) (*DeleteRoleResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(DeleteRoleResponse)
-	err := c.cc.Invoke(ctx, Access_DeleteRole_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // AccessServer is the server API for Access service.
 // All implementations must embed UnimplementedAccessServer
 // for forward compatibility.
@@ -2934,7 +2935,7 @@ func (c *accessClient) DeleteRole(ctx context.Context, in *DeleteRoleRequest, op
 type AccessServer interface {
 	// WhoAmI tells what the caller's credentials are, and what they allow.
 	WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error)
-	// CreateKey makes an API key. Its text is in this answer only.
+	// CreateKey makes an API key, whose text is in this answer only.
 	CreateKey(context.Context, *CreateKeyRequest) (*CreatedKey, error)
 	// ListKeys lists the keys that the caller could have created.
 	ListKeys(context.Context, *ListKeysRequest) (*ListKeysResponse, error)
@@ -2942,6 +2943,12 @@ type AccessServer interface {
 	RotateKey(context.Context, *RotateKeyRequest) (*CreatedKey, error)
 	// RevokeKey deletes a key. All nodes refuse it within five seconds, and end its streams.
 	RevokeKey(context.Context, *RevokeKeyRequest) (*RevokeKeyResponse, error)
+	// ListRoles lists the roles, in the order of their names.
+	ListRoles(context.Context, *ListRolesRequest) (*ListRolesResponse, error)
+	// PutRole creates or replaces a role.
+	PutRole(context.Context, *PutRoleRequest) (*Role, error)
+	// DeleteRole deletes a role that no key has.
+	DeleteRole(context.Context, *DeleteRoleRequest) (*DeleteRoleResponse, error)
 	// ListSessions lists the people who signed in to the console at an issuer, with their sessions.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// EndSessions ends all sessions of a person. All nodes refuse them within five seconds, and end their streams.
@@ -2949,11 +2956,6 @@ type AccessServer interface {
 	// RotateSessionKey makes a new key of sessions: all sessions of the console end, those of keys, too. All nodes refuse them within five
 	// seconds, and end their streams.
 	RotateSessionKey(context.Context, *RotateSessionKeyRequest) (*RotateSessionKeyResponse, error)
-	// PutRole creates or replaces a role of its own name.
-	PutRole(context.Context, *PutRoleRequest) (*Role, error)
-	ListRoles(context.Context, *ListRolesRequest) (*ListRolesResponse, error)
-	// DeleteRole deletes a role that no key has.
-	DeleteRole(context.Context, *DeleteRoleRequest) (*DeleteRoleResponse, error)
 	mustEmbedUnimplementedAccessServer()
 }
 
@@ -2979,6 +2981,15 @@ func (UnimplementedAccessServer) RotateKey(context.Context, *RotateKeyRequest) (
 func (UnimplementedAccessServer) RevokeKey(context.Context, *RevokeKeyRequest) (*RevokeKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RevokeKey not implemented")
 }
+func (UnimplementedAccessServer) ListRoles(context.Context, *ListRolesRequest) (*ListRolesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRoles not implemented")
+}
+func (UnimplementedAccessServer) PutRole(context.Context, *PutRoleRequest) (*Role, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutRole not implemented")
+}
+func (UnimplementedAccessServer) DeleteRole(context.Context, *DeleteRoleRequest) (*DeleteRoleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteRole not implemented")
+}
 func (UnimplementedAccessServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
 }
@@ -2987,15 +2998,6 @@ func (UnimplementedAccessServer) EndSessions(context.Context, *EndSessionsReques
 }
 func (UnimplementedAccessServer) RotateSessionKey(context.Context, *RotateSessionKeyRequest) (*RotateSessionKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RotateSessionKey not implemented")
-}
-func (UnimplementedAccessServer) PutRole(context.Context, *PutRoleRequest) (*Role, error) {
-	return nil, status.Error(codes.Unimplemented, "method PutRole not implemented")
-}
-func (UnimplementedAccessServer) ListRoles(context.Context, *ListRolesRequest) (*ListRolesResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListRoles not implemented")
-}
-func (UnimplementedAccessServer) DeleteRole(context.Context, *DeleteRoleRequest) (*DeleteRoleResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method DeleteRole not implemented")
 }
 func (UnimplementedAccessServer) mustEmbedUnimplementedAccessServer() {}
 func (UnimplementedAccessServer) testEmbeddedByValue()                {}
@@ -3108,6 +3110,60 @@ func _Access_RevokeKey_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Access_ListRoles_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRolesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).ListRoles(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_ListRoles_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).ListRoles(ctx, req.(*ListRolesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Access_PutRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutRoleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).PutRole(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_PutRole_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).PutRole(ctx, req.(*PutRoleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Access_DeleteRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteRoleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).DeleteRole(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_DeleteRole_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).DeleteRole(ctx, req.(*DeleteRoleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Access_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListSessionsRequest)
 	if err := dec(in); err != nil {
@@ -3162,60 +3218,6 @@ func _Access_RotateSessionKey_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Access_PutRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PutRoleRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AccessServer).PutRole(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Access_PutRole_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AccessServer).PutRole(ctx, req.(*PutRoleRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Access_ListRoles_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListRolesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AccessServer).ListRoles(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Access_ListRoles_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AccessServer).ListRoles(ctx, req.(*ListRolesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Access_DeleteRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(DeleteRoleRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AccessServer).DeleteRole(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Access_DeleteRole_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AccessServer).DeleteRole(ctx, req.(*DeleteRoleRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // Access_ServiceDesc is the grpc.ServiceDesc for Access service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -3244,6 +3246,18 @@ var Access_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Access_RevokeKey_Handler,
 		},
 		{
+			MethodName: "ListRoles",
+			Handler:    _Access_ListRoles_Handler,
+		},
+		{
+			MethodName: "PutRole",
+			Handler:    _Access_PutRole_Handler,
+		},
+		{
+			MethodName: "DeleteRole",
+			Handler:    _Access_DeleteRole_Handler,
+		},
+		{
 			MethodName: "ListSessions",
 			Handler:    _Access_ListSessions_Handler,
 		},
@@ -3254,18 +3268,6 @@ var Access_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RotateSessionKey",
 			Handler:    _Access_RotateSessionKey_Handler,
-		},
-		{
-			MethodName: "PutRole",
-			Handler:    _Access_PutRole_Handler,
-		},
-		{
-			MethodName: "ListRoles",
-			Handler:    _Access_ListRoles_Handler,
-		},
-		{
-			MethodName: "DeleteRole",
-			Handler:    _Access_DeleteRole_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
