@@ -34,6 +34,8 @@ var accessRoutes = []route{
 		summary: "Lists the people who signed in to the console at an issuer, with their sessions.", means: "A page."},
 	{method: "POST", path: "/v1/sessions:end", serve: endSessions, rpc: "Access/EndSessions", body: api.EndSessions{},
 		summary: "Ends all sessions of a person. All nodes refuse them within five seconds, and end their streams.", means: "They have ended."},
+	{method: "POST", path: "/v1/sessions:rotate-key", serve: rotateSessionKey, rpc: "Access/RotateSessionKey", repeats: withKey,
+		summary: "Makes a new key of sessions: all sessions of the console end, those of keys, too. All nodes refuse them within five seconds, and end their streams.", means: "It is rotated."},
 }
 
 func whoAmI(f *httpHandler, c *call) error {

@@ -64,11 +64,6 @@ func (f *accessServer) RotateSessionKey(ctx context.Context, _ *rousev1.RotateSe
 	return &rousev1.RotateSessionKeyResponse{}, f.rotateSessionKey(ctx)
 }
 
-var personRoutes = []route{
-	{method: "POST", path: "/v1/sessions:rotate-key", repeats: withKey, serve: rotateSessionKey, rpc: "Access/RotateSessionKey",
-		summary: "Makes a new key of sessions: all sessions of the console end, those of keys, too. All nodes refuse them within five seconds, and end their streams.", means: "It is rotated."},
-}
-
 func rotateSessionKey(f *httpHandler, c *call) error {
 	c.r = c.r.WithContext(context.WithoutCancel(c.r.Context())) // it may end the session of this request
 	return c.done(f.rotateSessionKey(c.ctx))

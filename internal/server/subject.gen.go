@@ -38,7 +38,7 @@ func noteSubject(call *audit.Call, message any) {
 		call.About("", m.GetRole().GetName())
 	case *rousev1.DeleteRoleRequest:
 		call.About("", m.GetName())
-	case *rousev1.ListNamespacesRequest, *rousev1.WhoAmIRequest, *rousev1.ListKeysRequest, *rousev1.ListRolesRequest, *rousev1.ListSessionsRequest, *rousev1.EndSessionsRequest, *rousev1.RotateSessionKeyRequest:
+	case *rousev1.GetClockRequest, *rousev1.AdvanceClockRequest, *rousev1.BackupRequest, *rousev1.ListNodesRequest, *rousev1.ListAuditRequest, *rousev1.FollowAuditRequest, *rousev1.ListNamespacesRequest, *rousev1.WhoAmIRequest, *rousev1.ListKeysRequest, *rousev1.ListRolesRequest, *rousev1.ListSessionsRequest, *rousev1.EndSessionsRequest, *rousev1.RotateSessionKeyRequest:
 	default:
 		call.Request(message)
 	}

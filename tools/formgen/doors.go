@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/format"
 	"log"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -75,7 +76,7 @@ func subjects(methods []*method) string {
 		if namespace == "" && m.Input().Fields().ByName("namespace") != nil {
 			namespace = "namespace"
 		}
-		if namespace == "" && len(m.names()) == 0 {
+		if namespace == "" && len(m.list("names")) == 0 {
 			fmt.Fprintf(&none, ", *rousev1.%s", m.request())
 			continue
 		}
@@ -83,7 +84,7 @@ func subjects(methods []*method) string {
 		if namespace != "" {
 			args[0] = m.getter("m", namespace)
 		}
-		for _, name := range m.names() {
+		for _, name := range m.list("names") {
 			args = append(args, m.getter("m", name))
 		}
 		fmt.Fprintf(&b, "case *rousev1.%s:\ncall.About(%s)\n", m.request(), strings.Join(args, ", "))
@@ -135,7 +136,12 @@ func (d *doors) service(methods []*method) string {
 	}
 	d.printf("}\n")
 	for _, m := range methods {
-		d.handler(m, name)
+		switch {
+		case !m.has("by_hand"):
+			d.handler(m, name)
+		case m.answer() != "":
+			d.toJSON(m.Output(), m.answer())
+		}
 	}
 	for len(d.todo) > 0 {
 		next := d.todo[0]
@@ -150,7 +156,7 @@ func (d *doors) service(methods []*method) string {
 			if !renamed {
 				name = strings.Trim(path[strings.LastIndex(strings.TrimSuffix(path, `"`), "/")+1:], `"`)
 			}
-			if bytes.Contains(d.Bytes(), []byte(name+".")) {
+			if regexp.MustCompile(`\b` + name + `\.[A-Z]`).Match(d.Bytes()) {
 				imports += path + "\n"
 			}
 		}
@@ -172,7 +178,7 @@ func (m *method) body() string {
 
 // answer returns the struct of the answer; empty: there is none.
 func (m *method) answer() string {
-	if m.Output().Fields().Len() == 0 {
+	if m.Output().Fields().Len() == 0 || m.IsStreamingServer() {
 		return ""
 	}
 	name := string(m.Output().Name())
@@ -184,12 +190,14 @@ func (m *method) answer() string {
 
 func (d *doors) route(m *method) {
 	d.printf("{method: %q, path: %q, serve: %s, rpc: %q,", m.verb, m.shownPath(), m.operation(), m.service+"/"+m.name())
-	var params []string
+	params := m.list("params")
 	for _, f := range m.queried() {
-		params = append(params, fmt.Sprintf("%q", f.Name()))
+		if !m.has("by_hand") {
+			params = append(params, string(f.Name()))
+		}
 	}
 	if params != nil {
-		d.printf(" params: []string{%s},", strings.Join(params, ", "))
+		d.printf(" params: %#v,", params)
 	}
 	if m.has("repeats") {
 		d.printf(" repeats: withKey,")
@@ -232,7 +240,7 @@ func (d *doors) handler(m *method, service string) {
 		}
 		d.printf("r.%s = c.vars[%d]\n", strings.Join(path, "."), i)
 	}
-	for _, name := range m.names() { // the path is noted already
+	for _, name := range m.list("names") { // the path is noted already
 		if m.body() != "" && !slices.Contains(m.variables(), name) {
 			d.printf("c.audit.About(\"\", %s)\n", m.getter("r", name))
 		}

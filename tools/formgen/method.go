@@ -30,9 +30,9 @@ func (m *method) option(name protoreflect.Name) protoreflect.Value {
 	return m.call.Get(m.call.Descriptor().Fields().ByName(name))
 }
 
-// names returns the fields that the audit log names.
-func (m *method) names() (out []string) {
-	list := m.option("names").List()
+// list returns an option that is a list.
+func (m *method) list(name protoreflect.Name) (out []string) {
+	list := m.option(name).List()
 	for i := range list.Len() {
 		out = append(out, list.Get(i).String())
 	}
@@ -73,7 +73,7 @@ func (m *method) shownPath() string {
 	return strings.Replace(m.path, "{"+fields[len(fields)-1]+"}", "{"+shown+"}", 1)
 }
 
-// queried returns the fields that are parameters of the query: those of a request without a body.
+// queried returns the fields that the generated door reads from the query: those of a request without a body.
 func (m *method) queried() (fields []protoreflect.FieldDescriptor) {
 	for i := range m.Input().Fields().Len() {
 		if f := m.Input().Fields().Get(i); m.bodyField == "" && !slices.Contains(m.variables(), string(f.Name())) {

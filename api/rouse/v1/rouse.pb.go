@@ -13695,10 +13695,10 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x0fListSigningKeys\x12 .rouse.v1.ListSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys\x12N\n" +
 	"\x11RevealSigningKeys\x12\".rouse.v1.RevealSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys\x12N\n" +
 	"\x11RotateSigningKeys\x12\".rouse.v1.RotateSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys2\x95\x03\n" +
-	"\x05Admin\x12:\n" +
-	"\x06Backup\x12\x17.rouse.v1.BackupRequest\x1a\x15.rouse.v1.BackupChunk0\x01\x126\n" +
+	"\x05Admin\x126\n" +
 	"\bGetClock\x12\x19.rouse.v1.GetClockRequest\x1a\x0f.rouse.v1.Clock\x12>\n" +
-	"\fAdvanceClock\x12\x1d.rouse.v1.AdvanceClockRequest\x1a\x0f.rouse.v1.Clock\x12D\n" +
+	"\fAdvanceClock\x12\x1d.rouse.v1.AdvanceClockRequest\x1a\x0f.rouse.v1.Clock\x12:\n" +
+	"\x06Backup\x12\x17.rouse.v1.BackupRequest\x1a\x15.rouse.v1.BackupChunk0\x01\x12D\n" +
 	"\tListNodes\x12\x1a.rouse.v1.ListNodesRequest\x1a\x1b.rouse.v1.ListNodesResponse\x12D\n" +
 	"\tListAudit\x12\x1a.rouse.v1.ListAuditRequest\x1a\x1b.rouse.v1.ListAuditResponse\x12L\n" +
 	"\vFollowAudit\x12\x1c.rouse.v1.FollowAuditRequest\x1a\x1d.rouse.v1.FollowAuditResponse0\x012\x8e\x01\n" +
@@ -14124,9 +14124,9 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	10,  // 183: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
 	11,  // 184: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
 	12,  // 185: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	129, // 186: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	131, // 187: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	132, // 188: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	131, // 186: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	132, // 187: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	129, // 188: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
 	134, // 189: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
 	138, // 190: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
 	140, // 191: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
@@ -14192,9 +14192,9 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	9,   // 251: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
 	9,   // 252: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
 	9,   // 253: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	130, // 254: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	133, // 255: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	133, // 256: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	133, // 254: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	133, // 255: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	130, // 256: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
 	135, // 257: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
 	139, // 258: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
 	141, // 259: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse

@@ -1803,9 +1803,9 @@ var Secrets_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Admin_Backup_FullMethodName       = "/rouse.v1.Admin/Backup"
 	Admin_GetClock_FullMethodName     = "/rouse.v1.Admin/GetClock"
 	Admin_AdvanceClock_FullMethodName = "/rouse.v1.Admin/AdvanceClock"
+	Admin_Backup_FullMethodName       = "/rouse.v1.Admin/Backup"
 	Admin_ListNodes_FullMethodName    = "/rouse.v1.Admin/ListNodes"
 	Admin_ListAudit_FullMethodName    = "/rouse.v1.Admin/ListAudit"
 	Admin_FollowAudit_FullMethodName  = "/rouse.v1.Admin/FollowAudit"
@@ -1817,17 +1817,23 @@ const (
 //
 // Admin is for those who run the service.
 type AdminClient interface {
-	// Backup streams a consistent copy of the store, as a tar archive, while the service goes on.
-	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error)
 	// GetClock tells what the service takes for now.
 	GetClock(ctx context.Context, in *GetClockRequest, opts ...grpc.CallOption) (*Clock, error)
-	// AdvanceClock moves the clock of a development server: by default from due time to due time, waiting for what fires.
+	// AdvanceClock moves the clock of a development server; by default from due time to due time, waiting for what fires.
 	AdvanceClock(ctx context.Context, in *AdvanceClockRequest, opts ...grpc.CallOption) (*Clock, error)
+	// Backup streams a consistent copy of the store while the service goes on; one at a time.
+	//
+	// It is a tar archive.
+	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error)
 	// ListNodes tells which nodes serve the store; one that is alone tells of itself.
 	ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error)
-	// ListAudit returns what callers did, on all nodes: those of the namespaces in which the caller has the verb audit.read.
+	// ListAudit tells what callers did, on all nodes, newest first.
+	//
+	// They are those of the namespaces in which the caller has the verb audit.read.
 	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
-	// FollowAudit streams events as they happen, on all nodes, about a second later.
+	// FollowAudit streams events of the audit log as they happen, about a second later.
+	//
+	// They are those of all nodes.
 	FollowAudit(ctx context.Context, in *FollowAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowAuditResponse], error)
 }
 
@@ -1838,25 +1844,6 @@ type adminClient struct {
 func NewAdminClient(cc grpc.ClientConnInterface) AdminClient {
 	return &adminClient{cc}
 }
-
-func (c *adminClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[0], Admin_Backup_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[BackupRequest, BackupChunk]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Admin_BackupClient = grpc.ServerStreamingClient[BackupChunk]
 
 func (c *adminClient) GetClock(ctx context.Context, in *GetClockRequest, opts ...grpc.CallOption) (*Clock, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -1877,6 +1864,25 @@ func (c *adminClient) AdvanceClock(ctx context.Context, in *AdvanceClockRequest,
 	}
 	return out, nil
 }
+
+func (c *adminClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[0], Admin_Backup_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BackupRequest, BackupChunk]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_BackupClient = grpc.ServerStreamingClient[BackupChunk]
 
 func (c *adminClient) ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -1923,17 +1929,23 @@ type Admin_FollowAuditClient = grpc.ServerStreamingClient[FollowAuditResponse]
 //
 // Admin is for those who run the service.
 type AdminServer interface {
-	// Backup streams a consistent copy of the store, as a tar archive, while the service goes on.
-	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error
 	// GetClock tells what the service takes for now.
 	GetClock(context.Context, *GetClockRequest) (*Clock, error)
-	// AdvanceClock moves the clock of a development server: by default from due time to due time, waiting for what fires.
+	// AdvanceClock moves the clock of a development server; by default from due time to due time, waiting for what fires.
 	AdvanceClock(context.Context, *AdvanceClockRequest) (*Clock, error)
+	// Backup streams a consistent copy of the store while the service goes on; one at a time.
+	//
+	// It is a tar archive.
+	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error
 	// ListNodes tells which nodes serve the store; one that is alone tells of itself.
 	ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error)
-	// ListAudit returns what callers did, on all nodes: those of the namespaces in which the caller has the verb audit.read.
+	// ListAudit tells what callers did, on all nodes, newest first.
+	//
+	// They are those of the namespaces in which the caller has the verb audit.read.
 	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
-	// FollowAudit streams events as they happen, on all nodes, about a second later.
+	// FollowAudit streams events of the audit log as they happen, about a second later.
+	//
+	// They are those of all nodes.
 	FollowAudit(*FollowAuditRequest, grpc.ServerStreamingServer[FollowAuditResponse]) error
 	mustEmbedUnimplementedAdminServer()
 }
@@ -1945,14 +1957,14 @@ type AdminServer interface {
 // pointer dereference when methods are called.
 type UnimplementedAdminServer struct{}
 
-func (UnimplementedAdminServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error {
-	return status.Error(codes.Unimplemented, "method Backup not implemented")
-}
 func (UnimplementedAdminServer) GetClock(context.Context, *GetClockRequest) (*Clock, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetClock not implemented")
 }
 func (UnimplementedAdminServer) AdvanceClock(context.Context, *AdvanceClockRequest) (*Clock, error) {
 	return nil, status.Error(codes.Unimplemented, "method AdvanceClock not implemented")
+}
+func (UnimplementedAdminServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error {
+	return status.Error(codes.Unimplemented, "method Backup not implemented")
 }
 func (UnimplementedAdminServer) ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListNodes not implemented")
@@ -1983,17 +1995,6 @@ func RegisterAdminServer(s grpc.ServiceRegistrar, srv AdminServer) {
 	}
 	s.RegisterService(&Admin_ServiceDesc, srv)
 }
-
-func _Admin_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(BackupRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(AdminServer).Backup(m, &grpc.GenericServerStream[BackupRequest, BackupChunk]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Admin_BackupServer = grpc.ServerStreamingServer[BackupChunk]
 
 func _Admin_GetClock_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetClockRequest)
@@ -2030,6 +2031,17 @@ func _Admin_AdvanceClock_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _Admin_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BackupRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AdminServer).Backup(m, &grpc.GenericServerStream[BackupRequest, BackupChunk]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_BackupServer = grpc.ServerStreamingServer[BackupChunk]
 
 func _Admin_ListNodes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListNodesRequest)
