@@ -16,13 +16,13 @@ var adminRoutes = []route{
 	{method: "POST", path: "/v1/clock:advance", serve: advanceClock, rpc: "Admin/AdvanceClock", repeats: withKey, body: api.AdvanceClock{}, answer: api.Clock{},
 		summary: "Moves the clock of a development server; by default from due time to due time, waiting for what fires.", means: "The clock after it."},
 	{method: "GET", path: "/v1/backup", serve: writeBackup, rpc: "Admin/Backup",
-		summary: "Streams a consistent copy of the store while the service goes on; one at a time.", means: "", more: backupAnswer},
+		summary: "Streams a consistent copy of the store while the service goes on; one at a time.", more: backupAnswer},
 	{method: "GET", path: "/v1/nodes", serve: listNodes, rpc: "Admin/ListNodes", answer: api.NodeList{},
 		summary: "Tells which nodes serve the store; one that is alone tells of itself.", means: "The nodes, in the order of their ids."},
 	{method: "GET", path: "/v1/audit", serve: listAudit, rpc: "Admin/ListAudit", params: []string{"from", "until", "order", "namespace", "principal", "verb", "name", "outcome", "page_size", "page_token"}, answer: api.AuditList{},
 		summary: "Tells what callers did, on all nodes, newest first.", means: "A page.", more: auditListMore},
 	{method: "GET", path: "/v1/audit:follow", serve: streamAudit, rpc: "Admin/FollowAudit", params: []string{"namespace", "principal", "verb", "name", "outcome"},
-		summary: "Streams events of the audit log as they happen, about a second later.", means: "", more: auditStreamMore},
+		summary: "Streams events of the audit log as they happen, about a second later.", more: auditStreamMore},
 }
 
 func showClock(f *httpHandler, c *call) error {

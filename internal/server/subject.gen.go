@@ -3,6 +3,8 @@
 package server
 
 import (
+	"cmp"
+
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/audit"
 )
@@ -10,6 +12,77 @@ import (
 // noteSubject notes what a request of gRPC is about.
 func noteSubject(call *audit.Call, message any) {
 	switch m := message.(type) {
+	case *rousev1.CreateRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.BatchCreateRequest:
+		namespace, names := m.GetNamespace(), []string(nil)
+		for _, one := range m.GetTimers()[:min(len(m.GetTimers()), audit.MaxNames)] {
+			names = append(names, one.GetName())
+		}
+		call.About(namespace, names...)
+	case *rousev1.GetRequest:
+		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
+	case *rousev1.ListRequest:
+		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
+	case *rousev1.CountRequest:
+		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
+	case *rousev1.DeleteRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.PauseRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ResumeRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.RunRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.SkipRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.RescheduleRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.BackfillRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ExplainRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.SimulateRequest:
+		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
+	case *rousev1.ForecastRequest:
+		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
+	case *rousev1.BulkRequest:
+		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
+	case *rousev1.ImportRequest:
+		namespace, names := "", []string(nil)
+		for _, one := range m.GetTimers()[:min(len(m.GetTimers()), audit.MaxNames)] {
+			namespace = cmp.Or(namespace, one.GetNamespace())
+			names = append(names, audit.Joined(one.GetName(), one.GetFireId()))
+		}
+		call.About(namespace, names...)
+	case *rousev1.PreviewRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ListRecordsRequest:
+		call.About(ofFilter(m.GetNamespace(), m.GetFilter() != nil), m.GetName())
+	case *rousev1.AggregateRecordsRequest:
+		call.About(ofFilter(m.GetNamespace(), m.GetFilter() != nil), m.GetName())
+	case *rousev1.ListOutcomesRequest:
+		call.About(m.GetNamespace())
+	case *rousev1.FollowRecordsRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.RedriveRequest:
+		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
+	case *rousev1.PurgeRequest:
+		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
+	case *rousev1.PutCalendarRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.GetCalendarRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ListCalendarsRequest:
+		call.About(m.GetNamespace())
+	case *rousev1.DeleteCalendarRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ListJobsRequest:
+		call.About(m.GetNamespace())
+	case *rousev1.GetJobRequest:
+		call.About(m.GetNamespace(), m.GetId())
+	case *rousev1.CancelJobRequest:
+		call.About(m.GetNamespace(), m.GetId())
 	case *rousev1.ListSecretsRequest:
 		call.About(m.GetNamespace())
 	case *rousev1.PutSecretRequest:
@@ -22,12 +95,22 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(m.GetNamespace())
 	case *rousev1.RotateSigningKeysRequest:
 		call.About(m.GetNamespace())
+	case *rousev1.SubscribeRequest:
+		call.About(m.GetOpen().GetNamespace(), m.GetOpen().GetChannel())
+	case *rousev1.ReportRequest:
+		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
 	case *rousev1.PutNamespaceRequest:
 		call.About(m.GetName())
 	case *rousev1.GetNamespaceRequest:
 		call.About(m.GetName())
 	case *rousev1.DeleteNamespaceRequest:
 		call.About(m.GetName())
+	case *rousev1.ListTargetsRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ListBucketsRequest:
+		call.About(m.GetNamespace())
+	case *rousev1.ListPoolsRequest:
+		call.About("", m.GetPool())
 	case *rousev1.CreateKeyRequest:
 		call.About("", m.GetName())
 	case *rousev1.RotateKeyRequest:
@@ -38,7 +121,11 @@ func noteSubject(call *audit.Call, message any) {
 		call.About("", m.GetRole().GetName())
 	case *rousev1.DeleteRoleRequest:
 		call.About("", m.GetName())
-	case *rousev1.GetClockRequest, *rousev1.AdvanceClockRequest, *rousev1.BackupRequest, *rousev1.ListNodesRequest, *rousev1.ListAuditRequest, *rousev1.FollowAuditRequest, *rousev1.ListNamespacesRequest, *rousev1.WhoAmIRequest, *rousev1.ListKeysRequest, *rousev1.ListRolesRequest, *rousev1.ListSessionsRequest, *rousev1.EndSessionsRequest, *rousev1.RotateSessionKeyRequest:
+	case *rousev1.CallRequest:
+		call.About(m.GetNamespace(), m.GetId(), m.GetPool(), m.GetKey())
+	case *rousev1.FetchRequest:
+		call.About(m.GetNamespace(), m.GetId())
+	case *rousev1.GetClockRequest, *rousev1.AdvanceClockRequest, *rousev1.BackupRequest, *rousev1.ListNodesRequest, *rousev1.ListAuditRequest, *rousev1.FollowAuditRequest, *rousev1.ListNamespacesRequest, *rousev1.GetStatsRequest, *rousev1.DoctorRequest, *rousev1.WhoAmIRequest, *rousev1.ListKeysRequest, *rousev1.ListRolesRequest, *rousev1.ListSessionsRequest, *rousev1.EndSessionsRequest, *rousev1.RotateSessionKeyRequest:
 	default:
 		call.Request(message)
 	}

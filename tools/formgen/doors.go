@@ -64,34 +64,53 @@ func verbs(methods []*method) string {
 	return b.String() + "}\n"
 }
 
-// subjects makes the function that notes what a request is about, as its method declares it. Services without
-// doors of this generator declare nothing yet.
+// subjects makes the function that notes what a request is about, as its method declares it.
 func subjects(methods []*method) string {
 	var b, none strings.Builder
+	done := map[string]bool{}
 	for _, m := range methods {
-		if !slices.ContainsFunc(methods, func(o *method) bool { return o.service == m.service && hasDoor(o) }) {
+		if done[m.request()] {
 			continue
 		}
-		namespace := m.text("namespace")
-		if namespace == "" && m.Input().Fields().ByName("namespace") != nil {
+		done[m.request()] = true
+		namespace, names, fields := m.text("namespace"), m.list("names"), m.Input().Fields()
+		if namespace == "" && fields.ByName("namespace") != nil {
 			namespace = "namespace"
 		}
-		if namespace == "" && len(m.list("names")) == 0 {
+		if namespace == "" && len(names) == 0 {
 			fmt.Fprintf(&none, ", *rousev1.%s", m.request())
+			continue
+		}
+		fmt.Fprintf(&b, "case *rousev1.%s:\n", m.request())
+		if list := fields.ByName("timers"); list != nil {
+			within := func(path string) string { return strings.TrimPrefix(path, "timers.") }
+			first, each := `""`, ""
+			if namespace == "namespace" {
+				first = m.getter("m", namespace)
+			} else {
+				each = fmt.Sprintf("namespace = cmp.Or(namespace, %s)\n", getter(list.Message(), "one", within(namespace)))
+			}
+			fmt.Fprintf(&b, "namespace, names := %s, []string(nil)\nfor _, one := range m.GetTimers()[:min(len(m.GetTimers()), audit.MaxNames)] {\n", first)
+			fmt.Fprintf(&b, "%snames = append(names, %s)\n}\ncall.About(namespace, names...)\n", each, getter(list.Message(), "one", within(names[0])))
 			continue
 		}
 		args := []string{`""`}
 		if namespace != "" {
 			args[0] = m.getter("m", namespace)
+			if fields.ByName("filter") != nil {
+				args[0] = "ofFilter(" + args[0] + ", m.GetFilter() != nil)"
+			}
 		}
-		for _, name := range m.list("names") {
+		for _, name := range names {
 			args = append(args, m.getter("m", name))
 		}
-		fmt.Fprintf(&b, "case *rousev1.%s:\ncall.About(%s)\n", m.request(), strings.Join(args, ", "))
+		fmt.Fprintf(&b, "call.About(%s)\n", strings.Join(args, ", "))
 	}
 	return made + `package server
 
 import (
+	"cmp"
+
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/audit"
 )
@@ -102,13 +121,17 @@ func noteSubject(call *audit.Call, message any) {
 	` + b.String() + "case " + strings.TrimPrefix(none.String(), ", ") + ":\ndefault:\ncall.Request(message)\n}\n}\n"
 }
 
-// getter returns the expression of a field of a field.
-func (m *method) getter(of, path string) string {
-	message := m.Input()
+func (m *method) getter(of, path string) string { return getter(m.Input(), of, path) }
+
+// getter returns the expression of a field of a field; "name/fire_id" is an occurrence.
+func getter(message protoreflect.MessageDescriptor, of, path string) string {
+	if name, fire, ok := strings.Cut(path, "/"); ok {
+		return "audit.Joined(" + getter(message, of, name) + ", " + getter(message, of, fire) + ")"
+	}
 	for name := range strings.SplitSeq(path, ".") {
 		f := message.Fields().ByName(protoreflect.Name(name))
 		if f == nil {
-			log.Fatalf("%s: %s has no field %s", m.FullName(), message.FullName(), name)
+			log.Fatalf("%s has no field %s", message.FullName(), name)
 		}
 		of, message = of+".Get"+goName(name)+"()", f.Message()
 	}
@@ -208,7 +231,10 @@ func (d *doors) route(m *method) {
 	if m.answer() != "" {
 		d.printf(" answer: api.%s{},", m.answer())
 	}
-	d.printf("\nsummary: %q, means: %q", m.comment(), m.text("means"))
+	d.printf("\nsummary: %q", m.comment())
+	if means := m.text("means"); means != "" {
+		d.printf(", means: %q", means)
+	}
 	if more := m.text("more"); more != "" {
 		d.printf(", more: %s", more)
 	}
