@@ -212,7 +212,7 @@ func (m *method) answer() string {
 }
 
 func (d *doors) route(m *method) {
-	d.printf("{method: %q, path: %q, serve: %s, rpc: %q,", m.verb, m.shownPath(), m.operation(), m.service+"/"+m.name())
+	d.printf("{method: %q, path: %q, serve: %s, rpc: %q,", m.httpMethod, m.shownPath(), m.operation(), m.service+"/"+m.name())
 	params := m.list("params")
 	for _, f := range m.queried() {
 		if !m.has("by_hand") {

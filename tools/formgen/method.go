@@ -16,10 +16,10 @@ import (
 // method is an RPC of rouse.v1 with what its options declare.
 type method struct {
 	protoreflect.MethodDescriptor
-	call       protoreflect.Message // its option rouse.v1.call
-	verb, path string               // of HTTP; empty without a door
-	bodyField  string               // the field of the request that the body is; "*" is the request, "" no body
-	service    string
+	call             protoreflect.Message // its option rouse.v1.call
+	httpMethod, path string               // empty without a door
+	bodyField        string               // the field of the request that the body is; "*" is the request, "" no body
+	service          string
 }
 
 // text returns an option of the call.
@@ -114,7 +114,7 @@ func readMethods(dir string) (list []*method) {
 						if f.Name() == "body" {
 							m.bodyField = v.String()
 						} else {
-							m.verb, m.path = strings.ToUpper(string(f.Name())), v.String()
+							m.httpMethod, m.path = strings.ToUpper(string(f.Name())), v.String()
 						}
 						return true
 					})
