@@ -33,9 +33,6 @@ const (
 	timerPath  = timersPath + "/{name}"
 	deadPath   = timerPath + "/dead/{fire_id}"
 	firePath   = timerPath + "/fires/{fire_id}"
-
-	calendarsPath = nsPath + "/calendars"
-	calendarPath  = calendarsPath + "/{name}"
 )
 
 // rpcMethod returns the route's name in the table of access control.

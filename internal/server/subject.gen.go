@@ -69,12 +69,12 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
 	case *rousev1.PurgeRequest:
 		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
+	case *rousev1.ListCalendarsRequest:
+		call.About(m.GetNamespace())
 	case *rousev1.PutCalendarRequest:
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.GetCalendarRequest:
 		call.About(m.GetNamespace(), m.GetName())
-	case *rousev1.ListCalendarsRequest:
-		call.About(m.GetNamespace())
 	case *rousev1.DeleteCalendarRequest:
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.ListJobsRequest:

@@ -13679,10 +13679,10 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\rFollowRecords\x12\x1e.rouse.v1.FollowRecordsRequest\x1a\x1f.rouse.v1.FollowRecordsResponse0\x01\x12>\n" +
 	"\aRedrive\x12\x18.rouse.v1.RedriveRequest\x1a\x19.rouse.v1.RedriveResponse\x128\n" +
 	"\x05Purge\x12\x16.rouse.v1.PurgeRequest\x1a\x17.rouse.v1.PurgeResponse2\xbf\x02\n" +
-	"\tCalendars\x12J\n" +
+	"\tCalendars\x12P\n" +
+	"\rListCalendars\x12\x1e.rouse.v1.ListCalendarsRequest\x1a\x1f.rouse.v1.ListCalendarsResponse\x12J\n" +
 	"\vPutCalendar\x12\x1c.rouse.v1.PutCalendarRequest\x1a\x1d.rouse.v1.PutCalendarResponse\x12?\n" +
-	"\vGetCalendar\x12\x1c.rouse.v1.GetCalendarRequest\x1a\x12.rouse.v1.Calendar\x12P\n" +
-	"\rListCalendars\x12\x1e.rouse.v1.ListCalendarsRequest\x1a\x1f.rouse.v1.ListCalendarsResponse\x12S\n" +
+	"\vGetCalendar\x12\x1c.rouse.v1.GetCalendarRequest\x1a\x12.rouse.v1.Calendar\x12S\n" +
 	"\x0eDeleteCalendar\x12\x1f.rouse.v1.DeleteCalendarRequest\x1a .rouse.v1.DeleteCalendarResponse2\xb3\x01\n" +
 	"\x04Jobs\x12A\n" +
 	"\bListJobs\x12\x19.rouse.v1.ListJobsRequest\x1a\x1a.rouse.v1.ListJobsResponse\x120\n" +
@@ -14111,9 +14111,9 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	155, // 170: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
 	157, // 171: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
 	159, // 172: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	122, // 173: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	124, // 174: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	125, // 175: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	125, // 173: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	122, // 174: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	124, // 175: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
 	127, // 176: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
 	113, // 177: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
 	115, // 178: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
@@ -14179,9 +14179,9 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	156, // 238: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
 	158, // 239: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
 	160, // 240: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	123, // 241: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	120, // 242: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	126, // 243: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	126, // 241: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	123, // 242: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	120, // 243: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
 	128, // 244: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
 	114, // 245: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
 	117, // 246: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job

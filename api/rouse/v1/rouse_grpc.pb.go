@@ -1085,9 +1085,9 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Calendars_ListCalendars_FullMethodName  = "/rouse.v1.Calendars/ListCalendars"
 	Calendars_PutCalendar_FullMethodName    = "/rouse.v1.Calendars/PutCalendar"
 	Calendars_GetCalendar_FullMethodName    = "/rouse.v1.Calendars/GetCalendar"
-	Calendars_ListCalendars_FullMethodName  = "/rouse.v1.Calendars/ListCalendars"
 	Calendars_DeleteCalendar_FullMethodName = "/rouse.v1.Calendars/DeleteCalendar"
 )
 
@@ -1097,10 +1097,12 @@ const (
 //
 // Calendars keeps named sets of days, which schedules leave out or keep to.
 type CalendarsClient interface {
+	// ListCalendars lists the calendars of a namespace, without their days.
+	ListCalendars(ctx context.Context, in *ListCalendarsRequest, opts ...grpc.CallOption) (*ListCalendarsResponse, error)
 	// PutCalendar creates or replaces a calendar, and moves the timers that use it to their new due times.
 	PutCalendar(ctx context.Context, in *PutCalendarRequest, opts ...grpc.CallOption) (*PutCalendarResponse, error)
+	// GetCalendar reads a calendar with its days.
 	GetCalendar(ctx context.Context, in *GetCalendarRequest, opts ...grpc.CallOption) (*Calendar, error)
-	ListCalendars(ctx context.Context, in *ListCalendarsRequest, opts ...grpc.CallOption) (*ListCalendarsResponse, error)
 	// DeleteCalendar deletes a calendar that no timer uses.
 	DeleteCalendar(ctx context.Context, in *DeleteCalendarRequest, opts ...grpc.CallOption) (*DeleteCalendarResponse, error)
 }
@@ -1111,6 +1113,16 @@ type calendarsClient struct {
 
 func NewCalendarsClient(cc grpc.ClientConnInterface) CalendarsClient {
 	return &calendarsClient{cc}
+}
+
+func (c *calendarsClient) ListCalendars(ctx context.Context, in *ListCalendarsRequest, opts ...grpc.CallOption) (*ListCalendarsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListCalendarsResponse)
+	err := c.cc.Invoke(ctx, Calendars_ListCalendars_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *calendarsClient) PutCalendar(ctx context.Context, in *PutCalendarRequest, opts ...grpc.CallOption) (*PutCalendarResponse, error) {
@@ -1133,16 +1145,6 @@ func (c *calendarsClient) GetCalendar(ctx context.Context, in *GetCalendarReques
 	return out, nil
 }
 
-func (c *calendarsClient) ListCalendars(ctx context.Context, in *ListCalendarsRequest, opts ...grpc.CallOption) (*ListCalendarsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListCalendarsResponse)
-	err := c.cc.Invoke(ctx, Calendars_ListCalendars_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *calendarsClient) DeleteCalendar(ctx context.Context, in *DeleteCalendarRequest, opts ...grpc.CallOption) (*DeleteCalendarResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteCalendarResponse)
@@ -1159,10 +1161,12 @@ func (c *calendarsClient) DeleteCalendar(ctx context.Context, in *DeleteCalendar
 //
 // Calendars keeps named sets of days, which schedules leave out or keep to.
 type CalendarsServer interface {
+	// ListCalendars lists the calendars of a namespace, without their days.
+	ListCalendars(context.Context, *ListCalendarsRequest) (*ListCalendarsResponse, error)
 	// PutCalendar creates or replaces a calendar, and moves the timers that use it to their new due times.
 	PutCalendar(context.Context, *PutCalendarRequest) (*PutCalendarResponse, error)
+	// GetCalendar reads a calendar with its days.
 	GetCalendar(context.Context, *GetCalendarRequest) (*Calendar, error)
-	ListCalendars(context.Context, *ListCalendarsRequest) (*ListCalendarsResponse, error)
 	// DeleteCalendar deletes a calendar that no timer uses.
 	DeleteCalendar(context.Context, *DeleteCalendarRequest) (*DeleteCalendarResponse, error)
 	mustEmbedUnimplementedCalendarsServer()
@@ -1175,14 +1179,14 @@ type CalendarsServer interface {
 // pointer dereference when methods are called.
 type UnimplementedCalendarsServer struct{}
 
+func (UnimplementedCalendarsServer) ListCalendars(context.Context, *ListCalendarsRequest) (*ListCalendarsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListCalendars not implemented")
+}
 func (UnimplementedCalendarsServer) PutCalendar(context.Context, *PutCalendarRequest) (*PutCalendarResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutCalendar not implemented")
 }
 func (UnimplementedCalendarsServer) GetCalendar(context.Context, *GetCalendarRequest) (*Calendar, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetCalendar not implemented")
-}
-func (UnimplementedCalendarsServer) ListCalendars(context.Context, *ListCalendarsRequest) (*ListCalendarsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListCalendars not implemented")
 }
 func (UnimplementedCalendarsServer) DeleteCalendar(context.Context, *DeleteCalendarRequest) (*DeleteCalendarResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteCalendar not implemented")
@@ -1206,6 +1210,24 @@ func RegisterCalendarsServer(s grpc.ServiceRegistrar, srv CalendarsServer) {
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&Calendars_ServiceDesc, srv)
+}
+
+func _Calendars_ListCalendars_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListCalendarsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CalendarsServer).ListCalendars(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Calendars_ListCalendars_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CalendarsServer).ListCalendars(ctx, req.(*ListCalendarsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
 }
 
 func _Calendars_PutCalendar_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -1244,24 +1266,6 @@ func _Calendars_GetCalendar_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Calendars_ListCalendars_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListCalendarsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(CalendarsServer).ListCalendars(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Calendars_ListCalendars_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(CalendarsServer).ListCalendars(ctx, req.(*ListCalendarsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _Calendars_DeleteCalendar_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteCalendarRequest)
 	if err := dec(in); err != nil {
@@ -1288,16 +1292,16 @@ var Calendars_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*CalendarsServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
+			MethodName: "ListCalendars",
+			Handler:    _Calendars_ListCalendars_Handler,
+		},
+		{
 			MethodName: "PutCalendar",
 			Handler:    _Calendars_PutCalendar_Handler,
 		},
 		{
 			MethodName: "GetCalendar",
 			Handler:    _Calendars_GetCalendar_Handler,
-		},
-		{
-			MethodName: "ListCalendars",
-			Handler:    _Calendars_ListCalendars_Handler,
 		},
 		{
 			MethodName: "DeleteCalendar",
