@@ -29,7 +29,8 @@ func (d *doors) printf(text string, args ...any) { fmt.Fprintf(d, text, args...)
 
 // generateDoors returns the files, by their paths.
 func generateDoors(methods []*method, forms map[string][]field) map[string][]byte {
-	files := map[string]string{"internal/access/verb.gen.go": verbs(methods), "internal/server/subject.gen.go": subjects(methods)}
+	files := map[string]string{"internal/access/verb.gen.go": verbs(methods),
+		"internal/server/subject.gen.go": subjects(methods)}
 	for i := 0; i < len(methods); {
 		end := i + 1
 		for end < len(methods) && methods[end].service == methods[i].service {
@@ -91,7 +92,8 @@ func subjects(methods []*method) string {
 				each = fmt.Sprintf("namespace = cmp.Or(namespace, %s)\n", getter(list.Message(), "one", within(namespace)))
 			}
 			fmt.Fprintf(&b, "namespace, names := %s, []string(nil)\nfor _, one := range m.GetTimers()[:min(len(m.GetTimers()), audit.MaxNames)] {\n", first)
-			fmt.Fprintf(&b, "%snames = append(names, %s)\n}\ncall.About(namespace, names...)\n", each, getter(list.Message(), "one", within(names[0])))
+			fmt.Fprintf(&b, "%snames = append(names, %s)\n}\ncall.About(namespace, names...)\n",
+				each, getter(list.Message(), "one", within(names[0])))
 			continue
 		}
 		args := []string{`""`}
@@ -212,7 +214,8 @@ func (m *method) answer() string {
 }
 
 func (d *doors) route(m *method) {
-	d.printf("{method: %q, path: %q, serve: %s, rpc: %q,", m.httpMethod, m.shownPath(), m.operation(), m.service+"/"+m.name())
+	d.printf("{method: %q, path: %q, serve: %s, rpc: %q,", m.httpMethod, m.shownPath(), m.operation(),
+		m.service+"/"+m.name())
 	params := m.list("params")
 	for _, f := range m.queried() {
 		if !m.has("by_hand") {
@@ -243,10 +246,12 @@ func (d *doors) route(m *method) {
 
 // handler makes the door of a method: it reads the request, calls the method, and translates the response.
 func (d *doors) handler(m *method, service string) {
-	d.printf("\nfunc %s(f *httpHandler, c *call) error {\ns := &%sServer{service: f.service}\n", m.operation(), service)
+	d.printf("\nfunc %s(f *httpHandler, c *call) error {\ns := &%sServer{service: f.service}\n", m.operation(),
+		service)
 	if body := m.body(); body != "" {
 		d.printf("if err := s.offered(); err != nil {\nreturn err\n}\nvar body api.%s\n", body)
-		d.printf("if err := c.decode(%s, %t, &body); err != nil {\nreturn err\n}\n", cmp.Or(m.text("most"), "maxBody"), m.has("optional_body"))
+		d.printf("if err := c.decode(%s, %t, &body); err != nil {\nreturn err\n}\n", cmp.Or(m.text("most"), "maxBody"),
+			m.has("optional_body"))
 		message := m.Input()
 		r := "r := "
 		if m.bodyField != "*" {
@@ -373,7 +378,8 @@ func (d *doors) toJSON(message protoreflect.MessageDescriptor, form string) stri
 			}
 			fmt.Fprintf(&literal, "%s: %s,\n", strings.TrimPrefix(p.json.name, "api."), value)
 		}
-		d.printf("\nfunc %s(p *rousev1.%s) api.%s {\nout := api.%[3]s{\n%s}\n%sreturn out\n}\n", name, message.Name(), form, literal.String(), after.String())
+		d.printf("\nfunc %s(p *rousev1.%s) api.%s {\nout := api.%[3]s{\n%s}\n%sreturn out\n}\n", name, message.Name(),
+			form, literal.String(), after.String())
 	})
 }
 
@@ -393,7 +399,8 @@ func (d *doors) fromJSON(message protoreflect.MessageDescriptor, form string) st
 				fmt.Fprintf(&after, "if %s != nil {\nout.%s = durationpb.New(time.Duration(*%[1]s))\n}\n", of, field)
 				continue
 			case nested && p.message.IsList():
-				fmt.Fprintf(&after, "for i := range %s {\nout.%s = append(out.%[2]s, %s(&%[1]s[i]))\n}\n", of, field, d.fromJSON(p.message.Message(), typ))
+				fmt.Fprintf(&after, "for i := range %s {\nout.%s = append(out.%[2]s, %s(&%[1]s[i]))\n}\n",
+					of, field, d.fromJSON(p.message.Message(), typ))
 				continue
 			case nested:
 				value = d.fromJSON(p.message.Message(), typ) + "(&" + of + ")"
@@ -402,6 +409,7 @@ func (d *doors) fromJSON(message protoreflect.MessageDescriptor, form string) st
 			}
 			fmt.Fprintf(&literal, "%s: %s,\n", field, value)
 		}
-		d.printf("\nfunc %s(body *api.%s) *rousev1.%s {\nout := &rousev1.%[3]s{\n%s}\n%sreturn out\n}\n", name, form, message.Name(), literal.String(), after.String())
+		d.printf("\nfunc %s(body *api.%s) *rousev1.%s {\nout := &rousev1.%[3]s{\n%s}\n%sreturn out\n}\n",
+			name, form, message.Name(), literal.String(), after.String())
 	})
 }

@@ -89,7 +89,8 @@ func readMethods(dir string) (list []*method) {
 		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{dir}}),
 		SourceInfoMode: protocompile.SourceInfoStandard,
 	}
-	files, err := compiler.Compile(context.Background(), "rouse/v1/rouse.proto", "rouse/v1/options.proto", "google/api/annotations.proto")
+	files, err := compiler.Compile(context.Background(), "rouse/v1/rouse.proto", "rouse/v1/options.proto",
+		"google/api/annotations.proto")
 	if err != nil {
 		log.Fatal(err)
 	}
