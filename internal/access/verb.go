@@ -1,5 +1,7 @@
 package access
 
+import "maps"
+
 // Verb is what an RPC does. Roles are lists of verbs.
 type Verb string
 
@@ -71,86 +73,9 @@ var Verbs = []Verb{TimersRead, Reveal, TimersCreate, TimersImport, TimersDelete,
 	KeysCreate, KeysList, KeysRotate, KeysRevoke, SessionsList, SessionsEnd, SessionsRotate, RolesRead, RolesWrite, SecretsRead, SecretsPut, SigningShow, SigningTurn}
 
 // methods is the one table of what a call needs: by the full name of the gRPC method, or, for what HTTP alone
-// offers, by method and path, those of the admin port with "admin" in front. What is not here is refused.
+// offers, by method and path, those of the admin port with "admin" in front. What is not here is refused. The
+// methods of rouse.v1 declare their verbs in rouse.proto.
 var methods = map[string]Verb{
-	"/rouse.v1.Timers/Create":           TimersCreate,
-	"/rouse.v1.Timers/BatchCreate":      TimersCreate,
-	"/rouse.v1.Timers/CreateStream":     TimersCreate,
-	"/rouse.v1.Timers/Get":              TimersRead,
-	"/rouse.v1.Timers/List":             TimersRead,
-	"/rouse.v1.Timers/Count":            TimersRead,
-	"/rouse.v1.Timers/Delete":           TimersDelete,
-	"/rouse.v1.Timers/Pause":            TimersPause,
-	"/rouse.v1.Timers/Resume":           TimersPause,
-	"/rouse.v1.Timers/Run":              TimersRun,
-	"/rouse.v1.Timers/Skip":             TimersSkip,
-	"/rouse.v1.Timers/Reschedule":       TimersReschedule,
-	"/rouse.v1.Timers/Backfill":         TimersBackfill,
-	"/rouse.v1.Timers/Explain":          TimersRead,
-	"/rouse.v1.Timers/Simulate":         TimersRead,
-	"/rouse.v1.Timers/Forecast":         TimersRead,
-	"/rouse.v1.Timers/Bulk":             TimersBulk,
-	"/rouse.v1.Timers/Import":           TimersImport,
-	"/rouse.v1.Timers/Preview":          TimersRead,
-	"/rouse.v1.Timers/ListRecords":      TimersRead,
-	"/rouse.v1.Timers/FollowRecords":    TimersRead,
-	"/rouse.v1.Timers/AggregateRecords": TimersRead,
-	"/rouse.v1.Timers/ListOutcomes":     TimersRead,
-	"/rouse.v1.Timers/Redrive":          DeadRedrive,
-	"/rouse.v1.Timers/Purge":            DeadPurge,
-
-	"/rouse.v1.Calendars/PutCalendar":    CalendarsWrite,
-	"/rouse.v1.Calendars/GetCalendar":    CalendarsRead,
-	"/rouse.v1.Calendars/ListCalendars":  CalendarsRead,
-	"/rouse.v1.Calendars/DeleteCalendar": CalendarsWrite,
-
-	"/rouse.v1.Jobs/ListJobs":  TimersRead,
-	"/rouse.v1.Jobs/GetJob":    TimersRead,
-	"/rouse.v1.Jobs/CancelJob": TimersBulk,
-
-	"/rouse.v1.Secrets/PutSecret":         SecretsPut,
-	"/rouse.v1.Secrets/ListSecrets":       SecretsRead,
-	"/rouse.v1.Secrets/DeleteSecret":      SecretsPut,
-	"/rouse.v1.Secrets/ListSigningKeys":   Open, // public keys, which receivers ask for
-	"/rouse.v1.Secrets/RevealSigningKeys": SigningShow,
-	"/rouse.v1.Secrets/RotateSigningKeys": SigningTurn,
-
-	"/rouse.v1.Admin/Backup":       BackupRead,
-	"/rouse.v1.Admin/GetClock":     ClockRead,
-	"/rouse.v1.Admin/AdvanceClock": ClockAdvance,
-	"/rouse.v1.Admin/ListNodes":    NodesRead,
-	"/rouse.v1.Admin/ListAudit":    AuditRead,
-	"/rouse.v1.Admin/FollowAudit":  AuditRead,
-
-	"/rouse.v1.Fires/Subscribe": FiresSubscribe,
-	"/rouse.v1.Fires/Report":    FiresReport,
-
-	"/rouse.v1.Calls/Call":  CallsCall,
-	"/rouse.v1.Calls/Fetch": CallsCall,
-
-	"/rouse.v1.Namespaces/PutNamespace":    NamespacesWrite,
-	"/rouse.v1.Namespaces/GetNamespace":    NamespacesRead,
-	"/rouse.v1.Namespaces/ListNamespaces":  NamespacesRead,
-	"/rouse.v1.Namespaces/DeleteNamespace": NamespacesWrite,
-
-	"/rouse.v1.Status/GetStats":    NodesRead,
-	"/rouse.v1.Status/ListTargets": TimersRead,
-	"/rouse.v1.Status/Doctor":      NodesRead,
-	"/rouse.v1.Status/ListBuckets": NodesRead,
-	"/rouse.v1.Status/ListPools":   NodesRead,
-
-	"/rouse.v1.Access/WhoAmI":           Known,
-	"/rouse.v1.Access/CreateKey":        KeysCreate,
-	"/rouse.v1.Access/ListKeys":         KeysList,
-	"/rouse.v1.Access/RotateKey":        KeysRotate,
-	"/rouse.v1.Access/RevokeKey":        KeysRevoke,
-	"/rouse.v1.Access/ListSessions":     SessionsList,
-	"/rouse.v1.Access/EndSessions":      SessionsEnd,
-	"/rouse.v1.Access/RotateSessionKey": SessionsRotate,
-	"/rouse.v1.Access/PutRole":          RolesWrite,
-	"/rouse.v1.Access/ListRoles":        RolesRead,
-	"/rouse.v1.Access/DeleteRole":       RolesWrite,
-
 	"/grpc.health.v1.Health/Check": Open,
 	"/grpc.health.v1.Health/List":  Open,
 	"/grpc.health.v1.Health/Watch": Open,
@@ -212,6 +137,8 @@ var methods = map[string]Verb{
 	"admin POST /debug/pprof/symbol": ProfilesRead,
 	"admin GET /debug/pprof/trace":   ProfilesRead,
 }
+
+func init() { maps.Copy(methods, declared) }
 
 // whole are verbs of what belongs to no namespace: they need a scope of all namespaces, targets and labels.
 var whole = map[Verb]bool{RemindersUse: true, NodesCall: true, MetricsRead: true, StatusRead: true, ProfilesRead: true,

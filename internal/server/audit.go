@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/audit"
@@ -168,9 +167,9 @@ func (f *adminServer) FollowAudit(r *rousev1.FollowAuditRequest, stream grpc.Ser
 	})
 }
 
-var auditNames = []string{"namespace", "principal", "verb", "name", "outcome"}
-
-const auditParameters = `
+// Other parts of the description.
+const (
+	auditParameters = `
 parameters:
   - {name: namespace, in: query, schema: {type: string}, description: 'Of this namespace; with * at the end, of those that begin so.'}
   - {name: principal, in: query, schema: {type: string}, description: The id or the name of a principal.}
@@ -178,70 +177,58 @@ parameters:
   - {name: name, in: query, schema: {type: string}, description: 'Of what was changed or asked for, such as a timer.'}
   - {name: outcome, in: query, schema: {type: string}, description: 'A code, such as ok or forbidden; refused is all but ok.'}`
 
-var auditRoutes = []route{
-	{method: "GET", path: "/v1/audit", serve: listAudit, rpc: "Admin/ListAudit", answer: api.AuditList{},
-		params:  append(append([]string{"from", "until", "order"}, auditNames...), pageNames...),
-		summary: "Tells what callers did, on all nodes, newest first.", means: "A page.",
-		more: auditParameters + `
+	auditListMore = auditParameters + `
   - {name: from, in: query, schema: {type: string, format: date-time}, description: At or after this time.}
   - {name: until, in: query, schema: {type: string, format: date-time}, description: Before this time.}
-  - {name: order, in: query, schema: {type: string, enum: [newest, oldest]}, description: Which events come first. Default newest.}`},
-	{method: "GET", path: "/v1/audit:follow", serve: streamAudit, rpc: "Admin/FollowAudit", params: auditNames,
-		summary: "Streams events of the audit log as they happen, about a second later.",
-		more: `
+  - {name: order, in: query, schema: {type: string, enum: [newest, oldest]}, description: Which events come first. Default newest.}`
+
+	auditStreamMore = `
 description: |
   Server-sent events: "audit" with an AuditEvent. Lines that begin with ":" are comments.` + auditParameters + `
 responses:
-  "200": {description: 'The stream, which ends when the server stops.', content: {text/event-stream: {schema: {type: string}}}}`},
-}
+  "200": {description: 'The stream, which ends when the server stops.', content: {text/event-stream: {schema: {type: string}}}}`
+)
 
-func (c *call) auditQuery() audit.Query {
+func (c *call) auditFilter() *rousev1.AuditFilter {
 	p := c.params
-	return audit.Query{Namespace: p.text("namespace"), Principal: p.text("principal"), Verb: p.text("verb"), Name: p.text("name"), Outcome: p.text("outcome")}
+	return &rousev1.AuditFilter{Namespace: p.text("namespace"), Principal: p.text("principal"), Verb: p.text("verb"), Name: p.text("name"), Outcome: p.text("outcome")}
 }
 
-func listAudit(f *httpHandler, c *call) error {
-	size, token, err := c.params.page()
+// listAudit reads the order, and a filter without a message of its own, from the query.
+func listAudit(f *httpHandler, c *call) (err error) {
+	r := &rousev1.ListAuditRequest{Filter: c.auditFilter()}
+	if r.PageSize, r.PageToken, err = c.params.page(); err != nil {
+		return err
+	}
+	from, err := c.params.instant("from")
 	if err != nil {
 		return err
 	}
-	q := c.auditQuery()
-	if q.From, err = c.params.instant("from"); err != nil {
+	until, err := c.params.instant("until")
+	if err != nil {
 		return err
 	}
-	if q.Until, err = c.params.instant("until"); err != nil {
-		return err
-	}
+	r.Filter.FromMs, r.Filter.UntilMs = int64(from), int64(until)
 	switch order := c.params.text("order"); order {
 	case "", "newest":
 	case "oldest":
-		q.Oldest = true
+		r.OldestFirst = true
 	default:
 		return malformed("order", order, "is no order", "give newest or oldest")
 	}
-	page, err := f.searchAudit(c.ctx, q, size, token)
+	out, err := (&adminServer{service: f.service}).ListAudit(c.ctx, r)
 	if err != nil {
 		return err
 	}
-	out := api.AuditList{Events: make([]api.AuditEvent, len(page.Events)), NextPageToken: page.Next.Token(), Searched: page.Searched, Reached: api.TimeOf(page.Reached)}
-	for i := range page.Events {
-		out.Events[i] = auditOf(&page.Events[i])
-	}
-	return c.reply(http.StatusOK, out)
-}
-
-func auditOf(e *audit.Event) api.AuditEvent {
-	return api.AuditEvent{ID: e.ID, Time: api.TimeOf(e.Instant()), Node: e.Node, Door: e.Door, Remote: e.Remote, RequestID: e.Request, Principal: e.Principal,
-		Name: e.Name, Source: e.Source, Verb: e.Verb, Method: e.Method, Namespace: e.Namespace, Names: e.Names, Changed: e.Changed, Failed: e.Failed,
-		Hash: e.Hash, Before: e.Before, After: e.After, Outcome: e.Outcome, Reason: e.Reason, Duration: api.Duration(e.Duration)}
+	return c.reply(http.StatusOK, auditListToJSON(out))
 }
 
 // streamAudit streams events as server-sent events.
 func streamAudit(f *httpHandler, c *call) error {
 	return c.sendEvents(func(ctx context.Context, begin func() error, ev *events) error {
-		return f.followAudit(ctx, c.auditQuery(), begin, func(list []audit.Event) error {
-			for i := range list {
-				if err := ev.one("audit", auditOf(&list[i])); err != nil {
+		return f.followAudit(ctx, auditFromProto(c.auditFilter()), begin, func(list []audit.Event) error {
+			for _, e := range auditToProto(list) {
+				if err := ev.one("audit", auditEventToJSON(e)); err != nil {
 					return err
 				}
 			}

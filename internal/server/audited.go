@@ -26,6 +26,14 @@ func codesOf(err error) (code, reason string) {
 	return p.Code, access.ReasonOf(err)
 }
 
+// ofFilter returns the namespace of a request, which is several if its filter has none.
+func ofFilter(namespace string, filtered bool) string {
+	if namespace == "" && filtered {
+		return audit.Several
+	}
+	return namespace
+}
+
 // about notes what the path of a request names.
 func (r *route) about(call *audit.Call, vars []string) {
 	if call == nil {

@@ -64,17 +64,13 @@ func (c chunks) Write(b []byte) (int, error) {
 
 const tarType = "application/x-tar"
 
-var backupRoutes = []route{
-	{method: "GET", path: "/v1/backup", serve: (*httpHandler).writeBackup, rpc: "Admin/Backup",
-		summary: "Streams a consistent copy of the store while the service goes on; one at a time.",
-		more: `
+const backupAnswer = `
 responses:
-  "200": {description: 'A tar archive. An answer that ends early, with its connection cut, is not whole.', content: {application/x-tar: {schema: {type: string, contentEncoding: binary}}}}`},
-}
+  "200": {description: 'A tar archive. An answer that ends early, with its connection cut, is not whole.', content: {application/x-tar: {schema: {type: string, contentEncoding: binary}}}}`
 
 // writeBackup streams a tar archive. An error after its beginning cuts the connection, so that the client
 // cannot take a part for the whole.
-func (f *httpHandler) writeBackup(c *call) error {
+func writeBackup(f *httpHandler, c *call) error {
 	if c.r.Method == http.MethodHead {
 		c.w.Header().Set("Content-Type", tarType)
 		return nil

@@ -49,19 +49,25 @@ func (s *service) parseCalendar(ctx context.Context, icalendar []byte) (days []r
 	return slices.CompactFunc(days, func(a, b rouse.Day) bool { return a.Date == b.Date }), warnings, nil // a day may have several events
 }
 
-// putCalendar stores a calendar and returns it with the number of timers whose due time moved, and the job
-// that moves the rest, or could not move some; "" if all have moved.
-func (s *service) putCalendar(ctx context.Context, c rouse.Calendar) (saved rouse.Calendar, moved uint64, job string, err error) {
+// putCalendar stores a calendar. The answer gets the number of timers whose due time moved, and the job that
+// moves the rest, or could not move some; none if all have moved.
+func (s *service) putCalendar(ctx context.Context, c rouse.Calendar, out *rousev1.PutCalendarResponse) error {
 	give, err := s.bulks.take(ctx) // it may wait for many timers
 	if err != nil {
-		return saved, 0, "", err
+		return err
 	}
 	defer give()
-	saved, j, err := s.timers.PutCalendar(ctx, c)
-	if j.State == rouse.JobRunning || j.Failed > 0 {
-		job = j.ID
+	out.Days = uint64(len(c.Days))
+	c, j, err := s.timers.PutCalendar(ctx, c)
+	if err != nil {
+		return err
 	}
-	return saved, j.Changed, job, err
+	if out.Moved = j.Changed; j.State == rouse.JobRunning || j.Failed > 0 {
+		out.Job = j.ID
+	}
+	c.Days = nil
+	out.Calendar = rousev1.CalendarToProto(&c)
+	return nil
 }
 
 // calendars returns all calendars of a namespace, without their days.
@@ -100,13 +106,7 @@ func (f *calendarsServer) PutCalendar(ctx context.Context, r *rousev1.PutCalenda
 	if err != nil {
 		return nil, err
 	}
-	out.Days = uint64(len(c.Days))
-	if c, out.Moved, out.Job, err = f.putCalendar(ctx, c); err != nil {
-		return nil, err
-	}
-	c.Days = nil
-	out.Calendar = rousev1.CalendarToProto(&c)
-	return out, nil
+	return out, f.putCalendar(ctx, c, out)
 }
 
 func (f *calendarsServer) GetCalendar(ctx context.Context, r *rousev1.GetCalendarRequest) (*rousev1.Calendar, error) {
@@ -140,88 +140,45 @@ func (f *calendarsServer) DeleteCalendar(ctx context.Context, r *rousev1.DeleteC
 
 const icalendarType = "text/calendar"
 
-var calendarsRoutes = []route{
-	{method: "GET", path: calendarsPath, serve: (*httpHandler).listCalendars, rpc: "Calendars/ListCalendars", answer: api.CalendarList{},
-		summary: "Lists the calendars of a namespace, without their days.", means: "All of them."},
-	{method: "PUT", path: calendarPath, serve: (*httpHandler).putCalendarDays, rpc: "Calendars/PutCalendar", body: api.PutCalendar{}, answer: api.CalendarPut{},
-		summary: "Creates or replaces a calendar, and moves the timers that use it to their new due times.",
-		means:   "It is kept.",
-		more: `
+// Other parts of the description.
+const (
+	calendarName = `
 parameters:
   - {name: name, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 64}, description:
-      '1 to 64 bytes of printable UTF-8 without space, ",", "=" and "/".'}
-requestBody: {content: {text/calendar: {schema: {type: string, description: 'An iCalendar file: the whole days that its events touch.'}}}}`},
-	{method: "GET", path: calendarPath, serve: (*httpHandler).getCalendar, rpc: "Calendars/GetCalendar", answer: api.Calendar{},
-		summary: "Reads a calendar with its days.", means: "The calendar.",
-		more: `
-parameters:
-  - {name: name, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 64}, description:
-      '1 to 64 bytes of printable UTF-8 without space, ",", "=" and "/".'}`},
-	{method: "DELETE", path: calendarPath, serve: (*httpHandler).dropCalendar, rpc: "Calendars/DeleteCalendar",
-		summary: "Deletes a calendar that no timer uses.", means: "It is deleted.",
-		more: `
-parameters:
-  - {name: name, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 64}, description:
-      '1 to 64 bytes of printable UTF-8 without space, ",", "=" and "/".'}`},
-}
+      '1 to 64 bytes of printable UTF-8 without space, ",", "=" and "/".'}`
+	calendarFile = calendarName + `
+requestBody: {content: {text/calendar: {schema: {type: string, description: 'An iCalendar file: the whole days that its events touch.'}}}}`
+)
 
 // putCalendarDays accepts days as JSON or the events of an iCalendar file.
-func (f *httpHandler) putCalendarDays(c *call) error {
-	out := api.CalendarPut{}
-	days, err := c.calendarDays(&out)
-	if err != nil {
+func putCalendarDays(f *httpHandler, c *call) (err error) {
+	out := &rousev1.PutCalendarResponse{}
+	calendar := rouse.Calendar{Namespace: c.namespace(), Name: c.name()}
+	if calendar.Days, out.Warnings, err = c.calendarDays(); err != nil {
 		return err
 	}
-	saved, moved, job, err := f.putCalendar(c.ctx, rouse.Calendar{Namespace: c.namespace(), Name: c.name(), Days: days})
-	if err != nil {
+	if err := f.putCalendar(c.ctx, calendar, out); err != nil {
 		return err
 	}
-	out.Days, out.Moved, out.Job = len(days), moved, job
-	saved.Days = nil
-	out.Calendar = api.CalendarOf(&saved)
-	return c.reply(http.StatusOK, out)
+	return c.reply(http.StatusOK, calendarPutToJSON(out))
 }
 
 // calendarDays reads the days of the body.
-func (c *call) calendarDays(out *api.CalendarPut) (days []rouse.Day, err error) {
+func (c *call) calendarDays() (days []rouse.Day, warnings []string, err error) {
 	if media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err == nil && media == icalendarType {
 		file, err := c.read(maxCalendar)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		days, out.Warnings, err = c.handler.parseCalendar(c.ctx, file)
-		return days, err
+		return c.handler.parseCalendar(c.ctx, file)
 	}
 	var body api.PutCalendar
 	if err := c.decode(maxCalendar, false, &body); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if body.Days == nil {
-		return nil, rouse.Refuse("days", "", "is missing", "give the days, or an empty list")
+		return nil, nil, rouse.Refuse("days", "", "is missing", "give the days, or an empty list")
 	}
-	return body.Parse()
-}
-
-func (f *httpHandler) getCalendar(c *call) error {
-	found, err := f.timers.Calendar(c.ctx, c.namespace(), c.name())
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, api.CalendarOf(&found))
-}
-
-func (f *httpHandler) listCalendars(c *call) error {
-	list, err := f.calendars(c.ctx, c.namespace())
-	if err != nil {
-		return err
-	}
-	out := api.CalendarList{Calendars: make([]api.Calendar, len(list))}
-	for i := range list {
-		out.Calendars[i] = api.CalendarOf(&list[i])
-	}
-	return c.reply(http.StatusOK, out)
-}
-
-func (f *httpHandler) dropCalendar(c *call) error {
-	return c.done(f.timers.DeleteCalendar(c.ctx, c.namespace(), c.name()))
+	days, err = body.Parse()
+	return days, nil, err
 }

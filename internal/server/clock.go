@@ -113,20 +113,8 @@ func clockToProto(c clockState) *rousev1.Clock {
 	return &rousev1.Clock{NowMs: int64(c.now), Ahead: rousev1.DurationToProto(c.ahead), Virtual: c.virtual, Fired: c.fired}
 }
 
-var clockRoutes = []route{
-	{method: "GET", path: "/v1/clock", serve: (*httpHandler).showClock, rpc: "Admin/GetClock", answer: api.Clock{},
-		summary: "Tells what the service takes for now.", means: "The clock."},
-	{method: "POST", path: "/v1/clock:advance", repeats: withKey, serve: (*httpHandler).advanceClock, rpc: "Admin/AdvanceClock", body: api.AdvanceClock{}, answer: api.Clock{},
-		summary: "Moves the clock of a development server; by default from due time to due time, waiting for what fires.",
-		means:   "The clock after it."},
-}
-
-func (f *httpHandler) showClock(c *call) error {
-	return c.reply(http.StatusOK, clockOf(f.clock()))
-}
-
 // advanceClock takes as long as the fires that it causes.
-func (f *httpHandler) advanceClock(c *call) error {
+func advanceClock(f *httpHandler, c *call) error {
 	var body api.AdvanceClock
 	if err := c.whole(&body); err != nil {
 		return err
@@ -136,9 +124,5 @@ func (f *httpHandler) advanceClock(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, clockOf(state))
-}
-
-func clockOf(s clockState) api.Clock {
-	return api.Clock{Now: api.TimeOf(s.now), Ahead: api.Duration(s.ahead), Virtual: s.virtual, Fired: s.fired}
+	return c.reply(http.StatusOK, clockToJSON(clockToProto(state)))
 }

@@ -160,7 +160,7 @@ func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 			refused := err
 			_, _ = h(srv, ctx, func(m any) error {
 				_ = in.read(m, receive)
-				call.Request(m)
+				noteSubject(call, m)
 				return refused
 			}, ic)
 		}
@@ -168,7 +168,7 @@ func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 			defer give()
 			out, err = h(srv, ctx, func(m any) error {
 				err := in.read(m, receive)
-				call.Request(m)
+				noteSubject(call, m)
 				return err
 			}, ic)
 		}

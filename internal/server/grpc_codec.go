@@ -198,7 +198,7 @@ func (s *readableStream) receive(m any) error {
 	s.done(arrival{}, 0)
 	next := arrival{memory: s.memory, conn: s.conn}
 	size, err := next.readSize(m, s.ServerStream.RecvMsg)
-	s.call.Request(m)
+	noteSubject(s.call, m)
 	s.done(next, int64(size)+messagePrefix)
 	return err
 }

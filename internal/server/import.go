@@ -45,7 +45,7 @@ func (s *service) restore(ctx context.Context, rows []rouse.Timer, calendars []r
 		}
 	}
 	for i := range calendars {
-		if _, _, _, err := s.putCalendar(ctx, calendars[i]); err != nil {
+		if err := s.putCalendar(ctx, calendars[i], new(rousev1.PutCalendarResponse)); err != nil {
 			return nil, rouse.Under(at("calendars", i), err)
 		}
 	}

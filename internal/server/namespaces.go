@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
@@ -114,7 +112,11 @@ func namespaceToProto(n *rouse.Namespace) *rousev1.Namespace {
 	return p
 }
 
-// Methods of gRPC.
+// offered is asked before the body of a request is read.
+func (f *namespacesServer) offered() error {
+	_, err := f.spaces()
+	return err
+}
 
 func (f *namespacesServer) PutNamespace(ctx context.Context, r *rousev1.PutNamespaceRequest) (*rousev1.Namespace, error) {
 	q, err := quotasFromProto(r.Quotas)
@@ -167,78 +169,4 @@ func (f *namespacesServer) DeleteNamespace(ctx context.Context, r *rousev1.Delet
 		return nil, err
 	}
 	return &rousev1.DeleteNamespaceResponse{}, nil
-}
-
-// Routes of HTTP.
-
-const namespacesPath = "/v1/namespaces"
-
-var namespacesRoutes = []route{
-	{method: "GET", path: namespacesPath, serve: (*httpHandler).listNamespaces, rpc: "Namespaces/ListNamespaces", params: append(pageNames, "all", "counts"), answer: api.NamespaceList{},
-		summary: "Lists the namespaces that were created, and that the caller may read something in.", means: "A page. With counts it has at most 100 namespaces."},
-	{method: "PUT", path: nsPath, serve: (*httpHandler).setNamespace, rpc: "Namespaces/PutNamespace", body: api.PutNamespace{}, answer: api.Namespace{},
-		summary: "Creates a namespace, or replaces its quotas.", means: "The namespace."},
-	{method: "GET", path: nsPath, serve: (*httpHandler).getNamespace, rpc: "Namespaces/GetNamespace", answer: api.Namespace{},
-		summary: "Reads a namespace, with how much of its quotas it uses.", means: "The namespace."},
-	{method: "DELETE", path: nsPath, serve: (*httpHandler).dropNamespace, rpc: "Namespaces/DeleteNamespace",
-		summary: "Deletes a namespace that has no timers.", means: "It is deleted."},
-}
-
-func (f *httpHandler) listNamespaces(c *call) error {
-	size, token, err := c.params.page()
-	if err != nil {
-		return err
-	}
-	l := rouse.NamespaceQuery{After: token}
-	if l.All, err = c.params.flag("all"); err != nil {
-		return err
-	}
-	if l.Counts, err = c.params.flag("counts"); err != nil {
-		return err
-	}
-	list, next, err := f.namespacePage(c.ctx, size, l)
-	if err != nil {
-		return err
-	}
-	out := api.NamespaceList{Namespaces: make([]api.Namespace, len(list)), NextPageToken: next}
-	for i := range list {
-		out.Namespaces[i] = api.NamespaceOf(&list[i])
-	}
-	return c.reply(http.StatusOK, out)
-}
-
-func (f *httpHandler) setNamespace(c *call) error {
-	var body api.PutNamespace
-	if err := c.whole(&body); err != nil {
-		return err
-	}
-	n, err := f.putNamespace(c.ctx, c.namespace(), body.Quotas.Words(), false, 0)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, api.NamespaceOf(&n))
-}
-
-func (f *httpHandler) getNamespace(c *call) error {
-	spaces, err := f.spaces()
-	if err != nil {
-		return err
-	}
-	n, u, err := spaces.Get(c.ctx, c.namespace())
-	if err != nil {
-		return err
-	}
-	out := api.NamespaceOf(&n)
-	if !u.Hidden {
-		out.Usage = api.UsageOf(&u)
-	}
-	return c.reply(http.StatusOK, out)
-}
-
-func (f *httpHandler) dropNamespace(c *call) error {
-	spaces, err := f.spaces()
-	if err != nil {
-		return err
-	}
-	return c.done(spaces.Delete(c.ctx, c.namespace()))
 }

@@ -3,13 +3,11 @@ package server
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
@@ -63,23 +61,4 @@ func (f *adminServer) ListNodes(ctx context.Context, _ *rousev1.ListNodesRequest
 			Leader: n.Leader, Buckets: uint32(n.Buckets), Strategy: n.Strategy, Roles: n.Roles, Claims: n.Claims}
 	}
 	return out, nil
-}
-
-var nodesRoutes = []route{
-	{method: "GET", path: "/v1/nodes", serve: (*httpHandler).listNodes, rpc: "Admin/ListNodes", answer: api.NodeList{},
-		summary: "Tells which nodes serve the store; one that is alone tells of itself.",
-		means:   "The nodes, in the order of their ids."},
-}
-
-func (f *httpHandler) listNodes(c *call) error {
-	list, err := f.nodes(c.r.Context())
-	if err != nil {
-		return err
-	}
-	out := api.NodeList{Nodes: make([]api.Node, len(list))}
-	for i, n := range list {
-		out.Nodes[i] = api.Node{ID: n.ID, Address: n.Address, Version: n.Version, Started: api.TimeOf(n.Started), Self: n.Self, Leader: n.Leader,
-			Buckets: n.Buckets, Strategy: n.Strategy, Roles: n.Roles, Claims: n.Claims}
-	}
-	return c.reply(http.StatusOK, out)
 }

@@ -33,9 +33,6 @@ const (
 	timerPath  = timersPath + "/{name}"
 	deadPath   = timerPath + "/dead/{fire_id}"
 	firePath   = timerPath + "/fires/{fire_id}"
-
-	calendarsPath = nsPath + "/calendars"
-	calendarPath  = calendarsPath + "/{name}"
 )
 
 // rpcMethod returns the route's name in the table of access control.
@@ -47,7 +44,7 @@ func (r *route) rpcMethod() string {
 }
 
 // routes is the whole HTTP API.
-var routes = slices.Concat(createRoutes, batchRoutes, timerRoutes, listRoutes, deadRoutes, editRoutes, importRoutes, recordsRoutes, aggregateRoutes, firesRoutes, planRoutes, bulkRoutes, jobsRoutes, calendarsRoutes, secretsRoutes, poolRoutes, clockRoutes, backupRoutes, nodesRoutes, auditRoutes, accessRoutes, personRoutes, sessionRoutes, loginRoutes, namespacesRoutes, statusRoutes, otherRoutes)
+var routes = slices.Concat(createRoutes, batchRoutes, timerRoutes, listRoutes, deadRoutes, editRoutes, importRoutes, recordsRoutes, aggregateRoutes, firesRoutes, planRoutes, bulkRoutes, jobsRoutes, calendarsRoutes, secretsRoutes, poolRoutes, adminRoutes, accessRoutes, sessionRoutes, loginRoutes, namespacesRoutes, statusRoutes, otherRoutes)
 
 // table is the routes as a tree of segments. The standard mux cannot be used: it cleans paths, and a timer
 // name may contain any printable character, such as "/" and ":" (escaped as %2F and %3A).

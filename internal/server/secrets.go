@@ -3,11 +3,9 @@ package server
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
 )
@@ -51,6 +49,12 @@ func (s *service) secrets() (Secrets, error) {
 type secretsServer struct {
 	rousev1.UnimplementedSecretsServer
 	*service
+}
+
+// offered is asked before the body of a request is read.
+func (f *secretsServer) offered() error {
+	_, err := f.secrets()
+	return err
 }
 
 func (f *secretsServer) PutSecret(ctx context.Context, r *rousev1.PutSecretRequest) (*rousev1.Secret, error) {
@@ -121,20 +125,16 @@ func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.Rotate
 	if err != nil {
 		return nil, err
 	}
-	list, err := rotateSigningKeys(ctx, f.service, ops, keyFrom(r.Namespace, "", "").Namespace, overlap)
+	namespace := keyFrom(r.Namespace, "", "").Namespace
+	var list []SigningKey
+	err = f.timers.DoOnce(ctx, namespace, []any{access.SigningTurn, overlap}, func(ctx context.Context) (err error) {
+		list, err = ops.RotateSigningKeys(ctx, namespace, overlap)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	return signingToProto(list), nil
-}
-
-// rotateSigningKeys gives a namespace a new signing key.
-func rotateSigningKeys(ctx context.Context, s *service, ops Secrets, namespace string, overlap time.Duration) (list []SigningKey, err error) {
-	err = s.timers.DoOnce(ctx, namespace, []any{access.SigningTurn, overlap}, func(ctx context.Context) (err error) {
-		list, err = ops.RotateSigningKeys(ctx, namespace, overlap)
-		return err
-	})
-	return list, err
 }
 
 func secretToProto(namespace string, s *Secret) *rousev1.Secret {
@@ -149,113 +149,9 @@ func signingToProto(list []SigningKey) *rousev1.SigningKeys {
 	return out
 }
 
-const (
-	secretsPath = nsPath + "/secrets"
-	secretPath  = secretsPath + "/{name}"
-	signingPath = nsPath + "/signing-keys"
-
-	secretName = `
+const secretName = `
 parameters:
   - {name: name, in: path, required: true, schema: {type: string, pattern: '^[a-z0-9][a-z0-9._-]{0,63}$'}}`
-)
-
-var secretsRoutes = []route{
-	{method: "GET", path: secretsPath, serve: (*httpHandler).listSecrets, rpc: "Secrets/ListSecrets", answer: api.SecretList{},
-		summary: "Lists the secrets of a namespace, without their values.", means: "All of them."},
-	{method: "PUT", path: secretPath, serve: (*httpHandler).putSecret, rpc: "Secrets/PutSecret", body: api.PutSecret{}, answer: api.Secret{},
-		summary: "Creates a secret, or gives it a new value.", means: "It is kept.", more: secretName},
-	{method: "DELETE", path: secretPath, serve: (*httpHandler).dropSecret, rpc: "Secrets/DeleteSecret",
-		summary: "Deletes a secret. Fires that need it wait.", means: "It is deleted.", more: secretName},
-	{method: "GET", path: signingPath, serve: listSigning, rpc: "Secrets/ListSigningKeys", answer: api.SigningKeys{},
-		summary: "Returns the public keys that verify the callbacks of a namespace.", means: "The keys that sign now."},
-	{method: "POST", path: signingPath + ":reveal", serve: revealSigning, rpc: "Secrets/RevealSigningKeys", answer: api.SigningKeys{},
-		summary: "Returns the keys that sign the callbacks of a namespace with their secrets, which receivers need for signatures v1.", means: "The keys that sign now."},
-	{method: "POST", path: signingPath + ":rotate", repeats: withKey, serve: (*httpHandler).rotateSigning, rpc: "Secrets/RotateSigningKeys", body: api.RotateSigningKeys{}, answer: api.SigningKeys{},
-		summary: "Gives a namespace a new signing key; the old ones sign, too, until the overlap ends.", means: "The keys that sign now, with their secrets."},
-}
-
-func secretOf(namespace string, s *Secret) api.Secret {
-	return api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created), Updated: api.TimeOf(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
-}
-
-func (f *httpHandler) listSecrets(c *call) error {
-	ops, err := f.secrets()
-	if err != nil {
-		return err
-	}
-	list, err := ops.Secrets(c.ctx, c.namespace())
-	if err != nil {
-		return err
-	}
-	out := api.SecretList{Secrets: make([]api.Secret, len(list))}
-	for i := range list {
-		out.Secrets[i] = secretOf(c.namespace(), &list[i])
-	}
-	return c.reply(http.StatusOK, out)
-}
 
 // maxSecretBody bounds the body of a request with a secret: each of its bytes may be escaped.
 const maxSecretBody = 8 * rouse.MaxSecret
-
-func (f *httpHandler) putSecret(c *call) error {
-	ops, err := f.secrets()
-	if err != nil {
-		return err
-	}
-	var body api.PutSecret
-	if err := c.decode(maxSecretBody, false, &body); err != nil {
-		return err
-	}
-	s, err := ops.PutSecret(c.ctx, c.namespace(), c.name(), body.Value, body.Hosts)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, secretOf(c.namespace(), &s))
-}
-
-func (f *httpHandler) dropSecret(c *call) error {
-	ops, err := f.secrets()
-	if err != nil {
-		return err
-	}
-	return c.done(ops.DeleteSecret(c.ctx, c.namespace(), c.name()))
-}
-
-func listSigning(f *httpHandler, c *call) error   { return f.replySigning(c, false) }
-func revealSigning(f *httpHandler, c *call) error { return f.replySigning(c, true) }
-
-func (f *httpHandler) replySigning(c *call, reveal bool) error {
-	ops, err := f.secrets()
-	if err != nil {
-		return err
-	}
-	list, err := ops.SigningKeys(c.ctx, c.namespace(), reveal)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, signingOf(list))
-}
-
-func (f *httpHandler) rotateSigning(c *call) error {
-	ops, err := f.secrets()
-	if err != nil {
-		return err
-	}
-	var body api.RotateSigningKeys
-	if err := c.decode(maxSecretBody, true, &body); err != nil {
-		return err
-	}
-	list, err := rotateSigningKeys(c.ctx, f.service, ops, c.namespace(), time.Duration(body.Overlap))
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, signingOf(list))
-}
-
-func signingOf(list []SigningKey) api.SigningKeys {
-	out := api.SigningKeys{Keys: make([]api.SigningKey, len(list))}
-	for i, k := range list {
-		out.Keys[i] = api.SigningKey{ID: k.ID, Created: api.TimeOf(k.Created), Until: api.TimeOf(k.Until), PublicKey: k.Public, Secret: k.Secret}
-	}
-	return out
-}

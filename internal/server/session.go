@@ -57,9 +57,9 @@ func sessionFor(f *httpHandler, p *access.Principal) api.Session {
 	if p == nil {
 		return s
 	}
-	s.Identity = &api.Identity{Access: true, ID: p.ID, Name: p.Name, Source: p.Source, Grants: grantsOf(p.Grants), Expires: api.TimeOf(instantOf(p.Expires))}
-	for _, grant := range p.Grants {
-		right := api.Right{Grant: grantsOf([]access.Grant{grant})[0]}
+	s.Identity = new(identityToJSON(identityOf(p)))
+	for i, grant := range p.Grants {
+		right := api.Right{Grant: s.Identity.Grants[i]}
 		for _, v := range g.Control.VerbsOf(&grant) {
 			right.Verbs = append(right.Verbs, string(v))
 		}

@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"net/http"
 
-	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
 )
@@ -64,48 +62,6 @@ func (s *service) rotateSessionKey(ctx context.Context) error {
 
 func (f *accessServer) RotateSessionKey(ctx context.Context, _ *rousev1.RotateSessionKeyRequest) (*rousev1.RotateSessionKeyResponse, error) {
 	return &rousev1.RotateSessionKeyResponse{}, f.rotateSessionKey(ctx)
-}
-
-const sessionsPath = "/v1/sessions"
-
-var personRoutes = []route{
-	{method: "GET", path: sessionsPath, serve: listSessions, rpc: "Access/ListSessions", params: append([]string{"prefix"}, pageNames...),
-		answer: api.PersonList{}, summary: "Lists the people who signed in to the console at an issuer, with their sessions.", means: "A page."},
-	{method: "POST", path: sessionsPath + ":end", serve: endSessions, rpc: "Access/EndSessions", body: api.EndSessions{},
-		summary: "Ends all sessions of a person. All nodes refuse them within five seconds, and end their streams.", means: "They have ended."},
-	{method: "POST", path: sessionsPath + ":rotate-key", repeats: withKey, serve: rotateSessionKey, rpc: "Access/RotateSessionKey",
-		summary: "Makes a new key of sessions: all sessions of the console end, those of keys, too. All nodes refuse them within five seconds, and end their streams.", means: "It is rotated."},
-}
-
-func listSessions(f *httpHandler, c *call) error {
-	size, token, err := c.params.page()
-	if err != nil {
-		return err
-	}
-	people, next, err := f.people(c.ctx, c.params.text("prefix"), size, token)
-	if err != nil {
-		return err
-	}
-	out := api.PersonList{People: make([]api.Person, len(people)), NextPageToken: next}
-	for i, p := range people {
-		out.People[i] = api.Person{Principal: p.Principal, Name: p.Name}
-		for _, s := range p.Sessions {
-			out.People[i].Sessions = append(out.People[i].Sessions, api.PersonSession{Began: api.TimeOf(instantOf(s.Began)), Expires: api.TimeOf(instantOf(s.Expires))})
-		}
-	}
-	return c.reply(http.StatusOK, out)
-}
-
-func endSessions(f *httpHandler, c *call) error {
-	g, err := f.gate()
-	if err != nil {
-		return err
-	}
-	var body api.EndSessions
-	if err := c.whole(&body); err != nil {
-		return err
-	}
-	return c.done(g.Sessions.EndAll(c.ctx, body.Principal))
 }
 
 func rotateSessionKey(f *httpHandler, c *call) error {

@@ -74,9 +74,12 @@ func main() {
 	check := flag.Bool("check", false, "compare instead of writing")
 	flag.Parse()
 	words := structs(*root, "rouse.")
+	files := generateDoors(readMethods(filepath.Join(*root, "api")), structs(filepath.Join(*root, "api"), "api."))
 	for _, f := range forms {
-		path := filepath.Join(*root, f.dir, "forms.gen.go")
-		code := f.generate(words, structs(filepath.Join(*root, f.dir), ""))
+		files[f.dir+"/forms.gen.go"] = f.generate(words, structs(filepath.Join(*root, f.dir), ""))
+	}
+	for path, code := range files {
+		path = filepath.Join(*root, path)
 		if !*check {
 			if err := os.WriteFile(path, code, 0o644); err != nil {
 				log.Fatal(err)

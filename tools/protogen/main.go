@@ -17,9 +17,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bufbuild/protocompile"
+	"github.com/bufbuild/protocompile/linker"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -62,10 +64,21 @@ func generate(dir string, emit func(path string, content []byte) error) error {
 	if err != nil {
 		return err
 	}
-	req := &pluginpb.CodeGeneratorRequest{FileToGenerate: files, Parameter: proto.String("paths=source_relative")}
+	req := &pluginpb.CodeGeneratorRequest{Parameter: proto.String("paths=source_relative")}
 	seen := map[string]bool{}
+	for _, f := range linked { // those without a package of Go have options for formgen
+		if f.Options().(*descriptorpb.FileOptions).GetGoPackage() == "" {
+			seen[f.Path()] = true
+		}
+	}
 	for _, f := range linked {
+		if !seen[f.Path()] {
+			req.FileToGenerate = append(req.FileToGenerate, f.Path())
+		}
 		req.ProtoFile = appendFile(req.ProtoFile, f, seen)
+	}
+	for _, f := range req.ProtoFile {
+		withoutOptions(f, linked)
 	}
 	for _, plugin := range []string{"protoc-gen-go", "protoc-gen-go-grpc"} {
 		if err := run(plugin, req, dir, emit); err != nil {
@@ -97,6 +110,29 @@ func appendFile(out []*descriptorpb.FileDescriptorProto, f protoreflect.FileDesc
 		out = appendFile(out, f.Imports().Get(i).FileDescriptor, seen)
 	}
 	return append(out, protodesc.ToFileDescriptorProto(f))
+}
+
+// withoutOptions removes the options of methods that formgen reads, and the imports of their files, so that
+// programs do not link what only generators need.
+func withoutOptions(f *descriptorpb.FileDescriptorProto, linked linker.Files) {
+	f.Dependency = slices.DeleteFunc(f.Dependency, func(path string) bool {
+		imported := linked.FindFileByPath(path)
+		return imported != nil && imported.Options().(*descriptorpb.FileOptions).GetGoPackage() == ""
+	})
+	for _, s := range f.Service {
+		for _, m := range s.Method {
+			proto.RangeExtensions(m.Options, func(t protoreflect.ExtensionType, _ any) bool {
+				proto.ClearExtension(m.Options, t)
+				return true
+			})
+			if m.Options != nil {
+				m.Options.ProtoReflect().SetUnknown(nil)
+			}
+			if m.Options != nil && proto.Size(m.Options) == 0 {
+				m.Options = nil
+			}
+		}
+	}
 }
 
 func run(plugin string, req *pluginpb.CodeGeneratorRequest, dir string, emit func(path string, content []byte) error) error {

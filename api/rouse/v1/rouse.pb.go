@@ -13679,26 +13679,26 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\rFollowRecords\x12\x1e.rouse.v1.FollowRecordsRequest\x1a\x1f.rouse.v1.FollowRecordsResponse0\x01\x12>\n" +
 	"\aRedrive\x12\x18.rouse.v1.RedriveRequest\x1a\x19.rouse.v1.RedriveResponse\x128\n" +
 	"\x05Purge\x12\x16.rouse.v1.PurgeRequest\x1a\x17.rouse.v1.PurgeResponse2\xbf\x02\n" +
-	"\tCalendars\x12J\n" +
+	"\tCalendars\x12P\n" +
+	"\rListCalendars\x12\x1e.rouse.v1.ListCalendarsRequest\x1a\x1f.rouse.v1.ListCalendarsResponse\x12J\n" +
 	"\vPutCalendar\x12\x1c.rouse.v1.PutCalendarRequest\x1a\x1d.rouse.v1.PutCalendarResponse\x12?\n" +
-	"\vGetCalendar\x12\x1c.rouse.v1.GetCalendarRequest\x1a\x12.rouse.v1.Calendar\x12P\n" +
-	"\rListCalendars\x12\x1e.rouse.v1.ListCalendarsRequest\x1a\x1f.rouse.v1.ListCalendarsResponse\x12S\n" +
+	"\vGetCalendar\x12\x1c.rouse.v1.GetCalendarRequest\x1a\x12.rouse.v1.Calendar\x12S\n" +
 	"\x0eDeleteCalendar\x12\x1f.rouse.v1.DeleteCalendarRequest\x1a .rouse.v1.DeleteCalendarResponse2\xb3\x01\n" +
 	"\x04Jobs\x12A\n" +
 	"\bListJobs\x12\x19.rouse.v1.ListJobsRequest\x1a\x1a.rouse.v1.ListJobsResponse\x120\n" +
 	"\x06GetJob\x12\x17.rouse.v1.GetJobRequest\x1a\r.rouse.v1.Job\x126\n" +
 	"\tCancelJob\x12\x1a.rouse.v1.CancelJobRequest\x1a\r.rouse.v1.Job2\xcb\x03\n" +
-	"\aSecrets\x129\n" +
-	"\tPutSecret\x12\x1a.rouse.v1.PutSecretRequest\x1a\x10.rouse.v1.Secret\x12J\n" +
-	"\vListSecrets\x12\x1c.rouse.v1.ListSecretsRequest\x1a\x1d.rouse.v1.ListSecretsResponse\x12M\n" +
+	"\aSecrets\x12J\n" +
+	"\vListSecrets\x12\x1c.rouse.v1.ListSecretsRequest\x1a\x1d.rouse.v1.ListSecretsResponse\x129\n" +
+	"\tPutSecret\x12\x1a.rouse.v1.PutSecretRequest\x1a\x10.rouse.v1.Secret\x12M\n" +
 	"\fDeleteSecret\x12\x1d.rouse.v1.DeleteSecretRequest\x1a\x1e.rouse.v1.DeleteSecretResponse\x12J\n" +
 	"\x0fListSigningKeys\x12 .rouse.v1.ListSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys\x12N\n" +
 	"\x11RevealSigningKeys\x12\".rouse.v1.RevealSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys\x12N\n" +
 	"\x11RotateSigningKeys\x12\".rouse.v1.RotateSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys2\x95\x03\n" +
-	"\x05Admin\x12:\n" +
-	"\x06Backup\x12\x17.rouse.v1.BackupRequest\x1a\x15.rouse.v1.BackupChunk0\x01\x126\n" +
+	"\x05Admin\x126\n" +
 	"\bGetClock\x12\x19.rouse.v1.GetClockRequest\x1a\x0f.rouse.v1.Clock\x12>\n" +
-	"\fAdvanceClock\x12\x1d.rouse.v1.AdvanceClockRequest\x1a\x0f.rouse.v1.Clock\x12D\n" +
+	"\fAdvanceClock\x12\x1d.rouse.v1.AdvanceClockRequest\x1a\x0f.rouse.v1.Clock\x12:\n" +
+	"\x06Backup\x12\x17.rouse.v1.BackupRequest\x1a\x15.rouse.v1.BackupChunk0\x01\x12D\n" +
 	"\tListNodes\x12\x1a.rouse.v1.ListNodesRequest\x1a\x1b.rouse.v1.ListNodesResponse\x12D\n" +
 	"\tListAudit\x12\x1a.rouse.v1.ListAuditRequest\x1a\x1b.rouse.v1.ListAuditResponse\x12L\n" +
 	"\vFollowAudit\x12\x1c.rouse.v1.FollowAuditRequest\x1a\x1d.rouse.v1.FollowAuditResponse0\x012\x8e\x01\n" +
@@ -13706,10 +13706,10 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tSubscribe\x12\x1a.rouse.v1.SubscribeRequest\x1a\x1b.rouse.v1.SubscribeResponse(\x010\x01\x12;\n" +
 	"\x06Report\x12\x17.rouse.v1.ReportRequest\x1a\x18.rouse.v1.ReportResponse2\xc1\x02\n" +
 	"\n" +
-	"Namespaces\x12B\n" +
+	"Namespaces\x12S\n" +
+	"\x0eListNamespaces\x12\x1f.rouse.v1.ListNamespacesRequest\x1a .rouse.v1.ListNamespacesResponse\x12B\n" +
 	"\fPutNamespace\x12\x1d.rouse.v1.PutNamespaceRequest\x1a\x13.rouse.v1.Namespace\x12B\n" +
-	"\fGetNamespace\x12\x1d.rouse.v1.GetNamespaceRequest\x1a\x13.rouse.v1.Namespace\x12S\n" +
-	"\x0eListNamespaces\x12\x1f.rouse.v1.ListNamespacesRequest\x1a .rouse.v1.ListNamespacesResponse\x12V\n" +
+	"\fGetNamespace\x12\x1d.rouse.v1.GetNamespaceRequest\x1a\x13.rouse.v1.Namespace\x12V\n" +
 	"\x0fDeleteNamespace\x12 .rouse.v1.DeleteNamespaceRequest\x1a!.rouse.v1.DeleteNamespaceResponse2\xdb\x02\n" +
 	"\x06Status\x126\n" +
 	"\bGetStats\x12\x19.rouse.v1.GetStatsRequest\x1a\x0f.rouse.v1.Stats\x12J\n" +
@@ -13722,14 +13722,14 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tCreateKey\x12\x1a.rouse.v1.CreateKeyRequest\x1a\x14.rouse.v1.CreatedKey\x12A\n" +
 	"\bListKeys\x12\x19.rouse.v1.ListKeysRequest\x1a\x1a.rouse.v1.ListKeysResponse\x12=\n" +
 	"\tRotateKey\x12\x1a.rouse.v1.RotateKeyRequest\x1a\x14.rouse.v1.CreatedKey\x12D\n" +
-	"\tRevokeKey\x12\x1a.rouse.v1.RevokeKeyRequest\x1a\x1b.rouse.v1.RevokeKeyResponse\x12M\n" +
+	"\tRevokeKey\x12\x1a.rouse.v1.RevokeKeyRequest\x1a\x1b.rouse.v1.RevokeKeyResponse\x12D\n" +
+	"\tListRoles\x12\x1a.rouse.v1.ListRolesRequest\x1a\x1b.rouse.v1.ListRolesResponse\x123\n" +
+	"\aPutRole\x12\x18.rouse.v1.PutRoleRequest\x1a\x0e.rouse.v1.Role\x12G\n" +
+	"\n" +
+	"DeleteRole\x12\x1b.rouse.v1.DeleteRoleRequest\x1a\x1c.rouse.v1.DeleteRoleResponse\x12M\n" +
 	"\fListSessions\x12\x1d.rouse.v1.ListSessionsRequest\x1a\x1e.rouse.v1.ListSessionsResponse\x12J\n" +
 	"\vEndSessions\x12\x1c.rouse.v1.EndSessionsRequest\x1a\x1d.rouse.v1.EndSessionsResponse\x12Y\n" +
-	"\x10RotateSessionKey\x12!.rouse.v1.RotateSessionKeyRequest\x1a\".rouse.v1.RotateSessionKeyResponse\x123\n" +
-	"\aPutRole\x12\x18.rouse.v1.PutRoleRequest\x1a\x0e.rouse.v1.Role\x12D\n" +
-	"\tListRoles\x12\x1a.rouse.v1.ListRolesRequest\x1a\x1b.rouse.v1.ListRolesResponse\x12G\n" +
-	"\n" +
-	"DeleteRole\x12\x1b.rouse.v1.DeleteRoleRequest\x1a\x1c.rouse.v1.DeleteRoleResponse2k\n" +
+	"\x10RotateSessionKey\x12!.rouse.v1.RotateSessionKeyRequest\x1a\".rouse.v1.RotateSessionKeyResponse2k\n" +
 	"\x05Calls\x12/\n" +
 	"\x04Call\x12\x15.rouse.v1.CallRequest\x1a\x10.rouse.v1.Called\x121\n" +
 	"\x05Fetch\x12\x16.rouse.v1.FetchRequest\x1a\x10.rouse.v1.CalledB/Z-github.com/rousehq/rouse/api/rouse/v1;rousev1b\x06proto3"
@@ -14111,30 +14111,30 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	155, // 170: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
 	157, // 171: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
 	159, // 172: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	122, // 173: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	124, // 174: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	125, // 175: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	125, // 173: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	122, // 174: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	124, // 175: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
 	127, // 176: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
 	113, // 177: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
 	115, // 178: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
 	116, // 179: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	3,   // 180: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	4,   // 181: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	4,   // 180: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	3,   // 181: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
 	6,   // 182: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
 	10,  // 183: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
 	11,  // 184: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
 	12,  // 185: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	129, // 186: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	131, // 187: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	132, // 188: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	131, // 186: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	132, // 187: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	129, // 188: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
 	134, // 189: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
 	138, // 190: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
 	140, // 191: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
 	161, // 192: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
 	175, // 193: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	16,  // 194: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	17,  // 195: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	18,  // 196: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	18,  // 194: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	16,  // 195: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	17,  // 196: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
 	20,  // 197: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
 	27,  // 198: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
 	31,  // 199: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
@@ -14146,12 +14146,12 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	46,  // 205: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
 	48,  // 206: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
 	49,  // 207: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	53,  // 208: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	55,  // 209: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	57,  // 210: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
-	60,  // 211: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	61,  // 212: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	63,  // 213: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	61,  // 208: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	60,  // 209: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	63,  // 210: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	53,  // 211: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	55,  // 212: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	57,  // 213: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
 	163, // 214: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
 	164, // 215: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
 	65,  // 216: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
@@ -14179,30 +14179,30 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	156, // 238: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
 	158, // 239: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
 	160, // 240: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	123, // 241: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	120, // 242: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	126, // 243: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	126, // 241: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	123, // 242: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	120, // 243: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
 	128, // 244: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
 	114, // 245: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
 	117, // 246: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
 	117, // 247: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	2,   // 248: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	5,   // 249: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	5,   // 248: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	2,   // 249: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
 	7,   // 250: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
 	9,   // 251: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
 	9,   // 252: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
 	9,   // 253: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	130, // 254: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	133, // 255: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	133, // 256: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	133, // 254: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	133, // 255: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	130, // 256: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
 	135, // 257: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
 	139, // 258: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
 	141, // 259: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
 	171, // 260: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
 	176, // 261: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	14,  // 262: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	14,  // 263: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	19,  // 264: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	19,  // 262: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	14,  // 263: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	14,  // 264: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
 	21,  // 265: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
 	28,  // 266: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
 	32,  // 267: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
@@ -14214,12 +14214,12 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	47,  // 273: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
 	45,  // 274: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
 	50,  // 275: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	54,  // 276: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	56,  // 277: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	58,  // 278: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
-	59,  // 279: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	62,  // 280: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	64,  // 281: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	62,  // 276: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	59,  // 277: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	64,  // 278: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	54,  // 279: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	56,  // 280: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	58,  // 281: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
 	165, // 282: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
 	165, // 283: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
 	216, // [216:284] is the sub-list for method output_type

@@ -1085,9 +1085,9 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Calendars_ListCalendars_FullMethodName  = "/rouse.v1.Calendars/ListCalendars"
 	Calendars_PutCalendar_FullMethodName    = "/rouse.v1.Calendars/PutCalendar"
 	Calendars_GetCalendar_FullMethodName    = "/rouse.v1.Calendars/GetCalendar"
-	Calendars_ListCalendars_FullMethodName  = "/rouse.v1.Calendars/ListCalendars"
 	Calendars_DeleteCalendar_FullMethodName = "/rouse.v1.Calendars/DeleteCalendar"
 )
 
@@ -1097,10 +1097,12 @@ const (
 //
 // Calendars keeps named sets of days, which schedules leave out or keep to.
 type CalendarsClient interface {
+	// ListCalendars lists the calendars of a namespace, without their days.
+	ListCalendars(ctx context.Context, in *ListCalendarsRequest, opts ...grpc.CallOption) (*ListCalendarsResponse, error)
 	// PutCalendar creates or replaces a calendar, and moves the timers that use it to their new due times.
 	PutCalendar(ctx context.Context, in *PutCalendarRequest, opts ...grpc.CallOption) (*PutCalendarResponse, error)
+	// GetCalendar reads a calendar with its days.
 	GetCalendar(ctx context.Context, in *GetCalendarRequest, opts ...grpc.CallOption) (*Calendar, error)
-	ListCalendars(ctx context.Context, in *ListCalendarsRequest, opts ...grpc.CallOption) (*ListCalendarsResponse, error)
 	// DeleteCalendar deletes a calendar that no timer uses.
 	DeleteCalendar(ctx context.Context, in *DeleteCalendarRequest, opts ...grpc.CallOption) (*DeleteCalendarResponse, error)
 }
@@ -1111,6 +1113,16 @@ type calendarsClient struct {
 
 func NewCalendarsClient(cc grpc.ClientConnInterface) CalendarsClient {
 	return &calendarsClient{cc}
+}
+
+func (c *calendarsClient) ListCalendars(ctx context.Context, in *ListCalendarsRequest, opts ...grpc.CallOption) (*ListCalendarsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListCalendarsResponse)
+	err := c.cc.Invoke(ctx, Calendars_ListCalendars_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *calendarsClient) PutCalendar(ctx context.Context, in *PutCalendarRequest, opts ...grpc.CallOption) (*PutCalendarResponse, error) {
@@ -1133,16 +1145,6 @@ func (c *calendarsClient) GetCalendar(ctx context.Context, in *GetCalendarReques
 	return out, nil
 }
 
-func (c *calendarsClient) ListCalendars(ctx context.Context, in *ListCalendarsRequest, opts ...grpc.CallOption) (*ListCalendarsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListCalendarsResponse)
-	err := c.cc.Invoke(ctx, Calendars_ListCalendars_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *calendarsClient) DeleteCalendar(ctx context.Context, in *DeleteCalendarRequest, opts ...grpc.CallOption) (*DeleteCalendarResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteCalendarResponse)
@@ -1159,10 +1161,12 @@ func (c *calendarsClient) DeleteCalendar(ctx context.Context, in *DeleteCalendar
 //
 // Calendars keeps named sets of days, which schedules leave out or keep to.
 type CalendarsServer interface {
+	// ListCalendars lists the calendars of a namespace, without their days.
+	ListCalendars(context.Context, *ListCalendarsRequest) (*ListCalendarsResponse, error)
 	// PutCalendar creates or replaces a calendar, and moves the timers that use it to their new due times.
 	PutCalendar(context.Context, *PutCalendarRequest) (*PutCalendarResponse, error)
+	// GetCalendar reads a calendar with its days.
 	GetCalendar(context.Context, *GetCalendarRequest) (*Calendar, error)
-	ListCalendars(context.Context, *ListCalendarsRequest) (*ListCalendarsResponse, error)
 	// DeleteCalendar deletes a calendar that no timer uses.
 	DeleteCalendar(context.Context, *DeleteCalendarRequest) (*DeleteCalendarResponse, error)
 	mustEmbedUnimplementedCalendarsServer()
@@ -1175,14 +1179,14 @@ type CalendarsServer interface {
 // pointer dereference when methods are called.
 type UnimplementedCalendarsServer struct{}
 
+func (UnimplementedCalendarsServer) ListCalendars(context.Context, *ListCalendarsRequest) (*ListCalendarsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListCalendars not implemented")
+}
 func (UnimplementedCalendarsServer) PutCalendar(context.Context, *PutCalendarRequest) (*PutCalendarResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutCalendar not implemented")
 }
 func (UnimplementedCalendarsServer) GetCalendar(context.Context, *GetCalendarRequest) (*Calendar, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetCalendar not implemented")
-}
-func (UnimplementedCalendarsServer) ListCalendars(context.Context, *ListCalendarsRequest) (*ListCalendarsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListCalendars not implemented")
 }
 func (UnimplementedCalendarsServer) DeleteCalendar(context.Context, *DeleteCalendarRequest) (*DeleteCalendarResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteCalendar not implemented")
@@ -1206,6 +1210,24 @@ func RegisterCalendarsServer(s grpc.ServiceRegistrar, srv CalendarsServer) {
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&Calendars_ServiceDesc, srv)
+}
+
+func _Calendars_ListCalendars_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListCalendarsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CalendarsServer).ListCalendars(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Calendars_ListCalendars_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CalendarsServer).ListCalendars(ctx, req.(*ListCalendarsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
 }
 
 func _Calendars_PutCalendar_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -1244,24 +1266,6 @@ func _Calendars_GetCalendar_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Calendars_ListCalendars_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListCalendarsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(CalendarsServer).ListCalendars(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Calendars_ListCalendars_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(CalendarsServer).ListCalendars(ctx, req.(*ListCalendarsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _Calendars_DeleteCalendar_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteCalendarRequest)
 	if err := dec(in); err != nil {
@@ -1288,16 +1292,16 @@ var Calendars_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*CalendarsServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
+			MethodName: "ListCalendars",
+			Handler:    _Calendars_ListCalendars_Handler,
+		},
+		{
 			MethodName: "PutCalendar",
 			Handler:    _Calendars_PutCalendar_Handler,
 		},
 		{
 			MethodName: "GetCalendar",
 			Handler:    _Calendars_GetCalendar_Handler,
-		},
-		{
-			MethodName: "ListCalendars",
-			Handler:    _Calendars_ListCalendars_Handler,
 		},
 		{
 			MethodName: "DeleteCalendar",
@@ -1495,8 +1499,8 @@ var Jobs_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Secrets_PutSecret_FullMethodName         = "/rouse.v1.Secrets/PutSecret"
 	Secrets_ListSecrets_FullMethodName       = "/rouse.v1.Secrets/ListSecrets"
+	Secrets_PutSecret_FullMethodName         = "/rouse.v1.Secrets/PutSecret"
 	Secrets_DeleteSecret_FullMethodName      = "/rouse.v1.Secrets/DeleteSecret"
 	Secrets_ListSigningKeys_FullMethodName   = "/rouse.v1.Secrets/ListSigningKeys"
 	Secrets_RevealSigningKeys_FullMethodName = "/rouse.v1.Secrets/RevealSigningKeys"
@@ -1509,17 +1513,17 @@ const (
 //
 // Secrets keeps the secrets and the signing keys of namespaces. Secrets are never returned.
 type SecretsClient interface {
-	// PutSecret creates a secret, or gives it a new value. Headers of timers refer to it as {{secret:NAME}}.
-	PutSecret(ctx context.Context, in *PutSecretRequest, opts ...grpc.CallOption) (*Secret, error)
-	// ListSecrets describes the secrets of a namespace, without their values.
+	// ListSecrets lists the secrets of a namespace, without their values.
 	ListSecrets(ctx context.Context, in *ListSecretsRequest, opts ...grpc.CallOption) (*ListSecretsResponse, error)
+	// PutSecret creates a secret, or gives it a new value.
+	PutSecret(ctx context.Context, in *PutSecretRequest, opts ...grpc.CallOption) (*Secret, error)
 	// DeleteSecret deletes a secret. Fires that need it wait.
 	DeleteSecret(ctx context.Context, in *DeleteSecretRequest, opts ...grpc.CallOption) (*DeleteSecretResponse, error)
 	// ListSigningKeys returns the public keys that verify the callbacks of a namespace.
 	ListSigningKeys(ctx context.Context, in *ListSigningKeysRequest, opts ...grpc.CallOption) (*SigningKeys, error)
-	// RevealSigningKeys returns the same keys with their secrets, which receivers need for signatures v1.
+	// RevealSigningKeys returns the keys that sign the callbacks of a namespace with their secrets, which receivers need for signatures v1.
 	RevealSigningKeys(ctx context.Context, in *RevealSigningKeysRequest, opts ...grpc.CallOption) (*SigningKeys, error)
-	// RotateSigningKeys gives a namespace a new key. The old ones sign, too, until the overlap ends.
+	// RotateSigningKeys gives a namespace a new signing key; the old ones sign, too, until the overlap ends.
 	RotateSigningKeys(ctx context.Context, in *RotateSigningKeysRequest, opts ...grpc.CallOption) (*SigningKeys, error)
 }
 
@@ -1531,20 +1535,20 @@ func NewSecretsClient(cc grpc.ClientConnInterface) SecretsClient {
 	return &secretsClient{cc}
 }
 
-func (c *secretsClient) PutSecret(ctx context.Context, in *PutSecretRequest, opts ...grpc.CallOption) (*Secret, error) {
+func (c *secretsClient) ListSecrets(ctx context.Context, in *ListSecretsRequest, opts ...grpc.CallOption) (*ListSecretsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(Secret)
-	err := c.cc.Invoke(ctx, Secrets_PutSecret_FullMethodName, in, out, cOpts...)
+	out := new(ListSecretsResponse)
+	err := c.cc.Invoke(ctx, Secrets_ListSecrets_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *secretsClient) ListSecrets(ctx context.Context, in *ListSecretsRequest, opts ...grpc.CallOption) (*ListSecretsResponse, error) {
+func (c *secretsClient) PutSecret(ctx context.Context, in *PutSecretRequest, opts ...grpc.CallOption) (*Secret, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListSecretsResponse)
-	err := c.cc.Invoke(ctx, Secrets_ListSecrets_FullMethodName, in, out, cOpts...)
+	out := new(Secret)
+	err := c.cc.Invoke(ctx, Secrets_PutSecret_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1597,17 +1601,17 @@ func (c *secretsClient) RotateSigningKeys(ctx context.Context, in *RotateSigning
 //
 // Secrets keeps the secrets and the signing keys of namespaces. Secrets are never returned.
 type SecretsServer interface {
-	// PutSecret creates a secret, or gives it a new value. Headers of timers refer to it as {{secret:NAME}}.
-	PutSecret(context.Context, *PutSecretRequest) (*Secret, error)
-	// ListSecrets describes the secrets of a namespace, without their values.
+	// ListSecrets lists the secrets of a namespace, without their values.
 	ListSecrets(context.Context, *ListSecretsRequest) (*ListSecretsResponse, error)
+	// PutSecret creates a secret, or gives it a new value.
+	PutSecret(context.Context, *PutSecretRequest) (*Secret, error)
 	// DeleteSecret deletes a secret. Fires that need it wait.
 	DeleteSecret(context.Context, *DeleteSecretRequest) (*DeleteSecretResponse, error)
 	// ListSigningKeys returns the public keys that verify the callbacks of a namespace.
 	ListSigningKeys(context.Context, *ListSigningKeysRequest) (*SigningKeys, error)
-	// RevealSigningKeys returns the same keys with their secrets, which receivers need for signatures v1.
+	// RevealSigningKeys returns the keys that sign the callbacks of a namespace with their secrets, which receivers need for signatures v1.
 	RevealSigningKeys(context.Context, *RevealSigningKeysRequest) (*SigningKeys, error)
-	// RotateSigningKeys gives a namespace a new key. The old ones sign, too, until the overlap ends.
+	// RotateSigningKeys gives a namespace a new signing key; the old ones sign, too, until the overlap ends.
 	RotateSigningKeys(context.Context, *RotateSigningKeysRequest) (*SigningKeys, error)
 	mustEmbedUnimplementedSecretsServer()
 }
@@ -1619,11 +1623,11 @@ type SecretsServer interface {
 // pointer dereference when methods are called.
 type UnimplementedSecretsServer struct{}
 
-func (UnimplementedSecretsServer) PutSecret(context.Context, *PutSecretRequest) (*Secret, error) {
-	return nil, status.Error(codes.Unimplemented, "method PutSecret not implemented")
-}
 func (UnimplementedSecretsServer) ListSecrets(context.Context, *ListSecretsRequest) (*ListSecretsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSecrets not implemented")
+}
+func (UnimplementedSecretsServer) PutSecret(context.Context, *PutSecretRequest) (*Secret, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutSecret not implemented")
 }
 func (UnimplementedSecretsServer) DeleteSecret(context.Context, *DeleteSecretRequest) (*DeleteSecretResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteSecret not implemented")
@@ -1658,24 +1662,6 @@ func RegisterSecretsServer(s grpc.ServiceRegistrar, srv SecretsServer) {
 	s.RegisterService(&Secrets_ServiceDesc, srv)
 }
 
-func _Secrets_PutSecret_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PutSecretRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(SecretsServer).PutSecret(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Secrets_PutSecret_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(SecretsServer).PutSecret(ctx, req.(*PutSecretRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _Secrets_ListSecrets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListSecretsRequest)
 	if err := dec(in); err != nil {
@@ -1690,6 +1676,24 @@ func _Secrets_ListSecrets_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(SecretsServer).ListSecrets(ctx, req.(*ListSecretsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Secrets_PutSecret_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutSecretRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SecretsServer).PutSecret(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Secrets_PutSecret_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SecretsServer).PutSecret(ctx, req.(*PutSecretRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1774,12 +1778,12 @@ var Secrets_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*SecretsServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
-			MethodName: "PutSecret",
-			Handler:    _Secrets_PutSecret_Handler,
-		},
-		{
 			MethodName: "ListSecrets",
 			Handler:    _Secrets_ListSecrets_Handler,
+		},
+		{
+			MethodName: "PutSecret",
+			Handler:    _Secrets_PutSecret_Handler,
 		},
 		{
 			MethodName: "DeleteSecret",
@@ -1803,9 +1807,9 @@ var Secrets_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Admin_Backup_FullMethodName       = "/rouse.v1.Admin/Backup"
 	Admin_GetClock_FullMethodName     = "/rouse.v1.Admin/GetClock"
 	Admin_AdvanceClock_FullMethodName = "/rouse.v1.Admin/AdvanceClock"
+	Admin_Backup_FullMethodName       = "/rouse.v1.Admin/Backup"
 	Admin_ListNodes_FullMethodName    = "/rouse.v1.Admin/ListNodes"
 	Admin_ListAudit_FullMethodName    = "/rouse.v1.Admin/ListAudit"
 	Admin_FollowAudit_FullMethodName  = "/rouse.v1.Admin/FollowAudit"
@@ -1817,17 +1821,23 @@ const (
 //
 // Admin is for those who run the service.
 type AdminClient interface {
-	// Backup streams a consistent copy of the store, as a tar archive, while the service goes on.
-	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error)
 	// GetClock tells what the service takes for now.
 	GetClock(ctx context.Context, in *GetClockRequest, opts ...grpc.CallOption) (*Clock, error)
-	// AdvanceClock moves the clock of a development server: by default from due time to due time, waiting for what fires.
+	// AdvanceClock moves the clock of a development server; by default from due time to due time, waiting for what fires.
 	AdvanceClock(ctx context.Context, in *AdvanceClockRequest, opts ...grpc.CallOption) (*Clock, error)
+	// Backup streams a consistent copy of the store while the service goes on; one at a time.
+	//
+	// It is a tar archive.
+	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error)
 	// ListNodes tells which nodes serve the store; one that is alone tells of itself.
 	ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error)
-	// ListAudit returns what callers did, on all nodes: those of the namespaces in which the caller has the verb audit.read.
+	// ListAudit tells what callers did, on all nodes, newest first.
+	//
+	// They are those of the namespaces in which the caller has the verb audit.read.
 	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
-	// FollowAudit streams events as they happen, on all nodes, about a second later.
+	// FollowAudit streams events of the audit log as they happen, about a second later.
+	//
+	// They are those of all nodes.
 	FollowAudit(ctx context.Context, in *FollowAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowAuditResponse], error)
 }
 
@@ -1838,25 +1848,6 @@ type adminClient struct {
 func NewAdminClient(cc grpc.ClientConnInterface) AdminClient {
 	return &adminClient{cc}
 }
-
-func (c *adminClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[0], Admin_Backup_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[BackupRequest, BackupChunk]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Admin_BackupClient = grpc.ServerStreamingClient[BackupChunk]
 
 func (c *adminClient) GetClock(ctx context.Context, in *GetClockRequest, opts ...grpc.CallOption) (*Clock, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -1877,6 +1868,25 @@ func (c *adminClient) AdvanceClock(ctx context.Context, in *AdvanceClockRequest,
 	}
 	return out, nil
 }
+
+func (c *adminClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupChunk], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Admin_ServiceDesc.Streams[0], Admin_Backup_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BackupRequest, BackupChunk]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_BackupClient = grpc.ServerStreamingClient[BackupChunk]
 
 func (c *adminClient) ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -1923,17 +1933,23 @@ type Admin_FollowAuditClient = grpc.ServerStreamingClient[FollowAuditResponse]
 //
 // Admin is for those who run the service.
 type AdminServer interface {
-	// Backup streams a consistent copy of the store, as a tar archive, while the service goes on.
-	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error
 	// GetClock tells what the service takes for now.
 	GetClock(context.Context, *GetClockRequest) (*Clock, error)
-	// AdvanceClock moves the clock of a development server: by default from due time to due time, waiting for what fires.
+	// AdvanceClock moves the clock of a development server; by default from due time to due time, waiting for what fires.
 	AdvanceClock(context.Context, *AdvanceClockRequest) (*Clock, error)
+	// Backup streams a consistent copy of the store while the service goes on; one at a time.
+	//
+	// It is a tar archive.
+	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error
 	// ListNodes tells which nodes serve the store; one that is alone tells of itself.
 	ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error)
-	// ListAudit returns what callers did, on all nodes: those of the namespaces in which the caller has the verb audit.read.
+	// ListAudit tells what callers did, on all nodes, newest first.
+	//
+	// They are those of the namespaces in which the caller has the verb audit.read.
 	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
-	// FollowAudit streams events as they happen, on all nodes, about a second later.
+	// FollowAudit streams events of the audit log as they happen, about a second later.
+	//
+	// They are those of all nodes.
 	FollowAudit(*FollowAuditRequest, grpc.ServerStreamingServer[FollowAuditResponse]) error
 	mustEmbedUnimplementedAdminServer()
 }
@@ -1945,14 +1961,14 @@ type AdminServer interface {
 // pointer dereference when methods are called.
 type UnimplementedAdminServer struct{}
 
-func (UnimplementedAdminServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error {
-	return status.Error(codes.Unimplemented, "method Backup not implemented")
-}
 func (UnimplementedAdminServer) GetClock(context.Context, *GetClockRequest) (*Clock, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetClock not implemented")
 }
 func (UnimplementedAdminServer) AdvanceClock(context.Context, *AdvanceClockRequest) (*Clock, error) {
 	return nil, status.Error(codes.Unimplemented, "method AdvanceClock not implemented")
+}
+func (UnimplementedAdminServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupChunk]) error {
+	return status.Error(codes.Unimplemented, "method Backup not implemented")
 }
 func (UnimplementedAdminServer) ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListNodes not implemented")
@@ -1983,17 +1999,6 @@ func RegisterAdminServer(s grpc.ServiceRegistrar, srv AdminServer) {
 	}
 	s.RegisterService(&Admin_ServiceDesc, srv)
 }
-
-func _Admin_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(BackupRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(AdminServer).Backup(m, &grpc.GenericServerStream[BackupRequest, BackupChunk]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Admin_BackupServer = grpc.ServerStreamingServer[BackupChunk]
 
 func _Admin_GetClock_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetClockRequest)
@@ -2030,6 +2035,17 @@ func _Admin_AdvanceClock_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _Admin_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BackupRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AdminServer).Backup(m, &grpc.GenericServerStream[BackupRequest, BackupChunk]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admin_BackupServer = grpc.ServerStreamingServer[BackupChunk]
 
 func _Admin_ListNodes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListNodesRequest)
@@ -2265,9 +2281,9 @@ var Fires_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Namespaces_ListNamespaces_FullMethodName  = "/rouse.v1.Namespaces/ListNamespaces"
 	Namespaces_PutNamespace_FullMethodName    = "/rouse.v1.Namespaces/PutNamespace"
 	Namespaces_GetNamespace_FullMethodName    = "/rouse.v1.Namespaces/GetNamespace"
-	Namespaces_ListNamespaces_FullMethodName  = "/rouse.v1.Namespaces/ListNamespaces"
 	Namespaces_DeleteNamespace_FullMethodName = "/rouse.v1.Namespaces/DeleteNamespace"
 )
 
@@ -2277,12 +2293,12 @@ const (
 //
 // Namespaces has the namespaces that were created, and their quotas. Unless access control is on, timers can also be in others.
 type NamespacesClient interface {
+	// ListNamespaces lists the namespaces that were created, and that the caller may read something in.
+	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
 	// PutNamespace creates a namespace, or replaces its quotas.
 	PutNamespace(ctx context.Context, in *PutNamespaceRequest, opts ...grpc.CallOption) (*Namespace, error)
-	// GetNamespace returns a namespace, with how much of its quotas it uses.
+	// GetNamespace reads a namespace, with how much of its quotas it uses.
 	GetNamespace(ctx context.Context, in *GetNamespaceRequest, opts ...grpc.CallOption) (*Namespace, error)
-	// ListNamespaces lists those that the caller may read something in, in the order of their names.
-	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
 	// DeleteNamespace deletes a namespace that has no timers.
 	DeleteNamespace(ctx context.Context, in *DeleteNamespaceRequest, opts ...grpc.CallOption) (*DeleteNamespaceResponse, error)
 }
@@ -2293,6 +2309,16 @@ type namespacesClient struct {
 
 func NewNamespacesClient(cc grpc.ClientConnInterface) NamespacesClient {
 	return &namespacesClient{cc}
+}
+
+func (c *namespacesClient) ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListNamespacesResponse)
+	err := c.cc.Invoke(ctx, Namespaces_ListNamespaces_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *namespacesClient) PutNamespace(ctx context.Context, in *PutNamespaceRequest, opts ...grpc.CallOption) (*Namespace, error) {
@@ -2315,16 +2341,6 @@ func (c *namespacesClient) GetNamespace(ctx context.Context, in *GetNamespaceReq
 	return out, nil
 }
 
-func (c *namespacesClient) ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListNamespacesResponse)
-	err := c.cc.Invoke(ctx, Namespaces_ListNamespaces_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *namespacesClient) DeleteNamespace(ctx context.Context, in *DeleteNamespaceRequest, opts ...grpc.CallOption) (*DeleteNamespaceResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteNamespaceResponse)
@@ -2341,12 +2357,12 @@ func (c *namespacesClient) DeleteNamespace(ctx context.Context, in *DeleteNamesp
 //
 // Namespaces has the namespaces that were created, and their quotas. Unless access control is on, timers can also be in others.
 type NamespacesServer interface {
+	// ListNamespaces lists the namespaces that were created, and that the caller may read something in.
+	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
 	// PutNamespace creates a namespace, or replaces its quotas.
 	PutNamespace(context.Context, *PutNamespaceRequest) (*Namespace, error)
-	// GetNamespace returns a namespace, with how much of its quotas it uses.
+	// GetNamespace reads a namespace, with how much of its quotas it uses.
 	GetNamespace(context.Context, *GetNamespaceRequest) (*Namespace, error)
-	// ListNamespaces lists those that the caller may read something in, in the order of their names.
-	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
 	// DeleteNamespace deletes a namespace that has no timers.
 	DeleteNamespace(context.Context, *DeleteNamespaceRequest) (*DeleteNamespaceResponse, error)
 	mustEmbedUnimplementedNamespacesServer()
@@ -2359,14 +2375,14 @@ type NamespacesServer interface {
 // pointer dereference when methods are called.
 type UnimplementedNamespacesServer struct{}
 
+func (UnimplementedNamespacesServer) ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListNamespaces not implemented")
+}
 func (UnimplementedNamespacesServer) PutNamespace(context.Context, *PutNamespaceRequest) (*Namespace, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutNamespace not implemented")
 }
 func (UnimplementedNamespacesServer) GetNamespace(context.Context, *GetNamespaceRequest) (*Namespace, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetNamespace not implemented")
-}
-func (UnimplementedNamespacesServer) ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListNamespaces not implemented")
 }
 func (UnimplementedNamespacesServer) DeleteNamespace(context.Context, *DeleteNamespaceRequest) (*DeleteNamespaceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteNamespace not implemented")
@@ -2390,6 +2406,24 @@ func RegisterNamespacesServer(s grpc.ServiceRegistrar, srv NamespacesServer) {
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&Namespaces_ServiceDesc, srv)
+}
+
+func _Namespaces_ListNamespaces_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListNamespacesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).ListNamespaces(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_ListNamespaces_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).ListNamespaces(ctx, req.(*ListNamespacesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
 }
 
 func _Namespaces_PutNamespace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -2428,24 +2462,6 @@ func _Namespaces_GetNamespace_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Namespaces_ListNamespaces_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListNamespacesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(NamespacesServer).ListNamespaces(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Namespaces_ListNamespaces_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(NamespacesServer).ListNamespaces(ctx, req.(*ListNamespacesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _Namespaces_DeleteNamespace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteNamespaceRequest)
 	if err := dec(in); err != nil {
@@ -2472,16 +2488,16 @@ var Namespaces_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*NamespacesServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
+			MethodName: "ListNamespaces",
+			Handler:    _Namespaces_ListNamespaces_Handler,
+		},
+		{
 			MethodName: "PutNamespace",
 			Handler:    _Namespaces_PutNamespace_Handler,
 		},
 		{
 			MethodName: "GetNamespace",
 			Handler:    _Namespaces_GetNamespace_Handler,
-		},
-		{
-			MethodName: "ListNamespaces",
-			Handler:    _Namespaces_ListNamespaces_Handler,
 		},
 		{
 			MethodName: "DeleteNamespace",
@@ -2770,12 +2786,12 @@ const (
 	Access_ListKeys_FullMethodName         = "/rouse.v1.Access/ListKeys"
 	Access_RotateKey_FullMethodName        = "/rouse.v1.Access/RotateKey"
 	Access_RevokeKey_FullMethodName        = "/rouse.v1.Access/RevokeKey"
+	Access_ListRoles_FullMethodName        = "/rouse.v1.Access/ListRoles"
+	Access_PutRole_FullMethodName          = "/rouse.v1.Access/PutRole"
+	Access_DeleteRole_FullMethodName       = "/rouse.v1.Access/DeleteRole"
 	Access_ListSessions_FullMethodName     = "/rouse.v1.Access/ListSessions"
 	Access_EndSessions_FullMethodName      = "/rouse.v1.Access/EndSessions"
 	Access_RotateSessionKey_FullMethodName = "/rouse.v1.Access/RotateSessionKey"
-	Access_PutRole_FullMethodName          = "/rouse.v1.Access/PutRole"
-	Access_ListRoles_FullMethodName        = "/rouse.v1.Access/ListRoles"
-	Access_DeleteRole_FullMethodName       = "/rouse.v1.Access/DeleteRole"
 )
 
 // AccessClient is the client API for Access service.
@@ -2786,7 +2802,7 @@ const (
 type AccessClient interface {
 	// WhoAmI tells what the caller's credentials are, and what they allow.
 	WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error)
-	// CreateKey makes an API key. Its text is in this answer only.
+	// CreateKey makes an API key, whose text is in this answer only.
 	CreateKey(ctx context.Context, in *CreateKeyRequest, opts ...grpc.CallOption) (*CreatedKey, error)
 	// ListKeys lists the keys that the caller could have created.
 	ListKeys(ctx context.Context, in *ListKeysRequest, opts ...grpc.CallOption) (*ListKeysResponse, error)
@@ -2794,6 +2810,12 @@ type AccessClient interface {
 	RotateKey(ctx context.Context, in *RotateKeyRequest, opts ...grpc.CallOption) (*CreatedKey, error)
 	// RevokeKey deletes a key. All nodes refuse it within five seconds, and end its streams.
 	RevokeKey(ctx context.Context, in *RevokeKeyRequest, opts ...grpc.CallOption) (*RevokeKeyResponse, error)
+	// ListRoles lists the roles, in the order of their names.
+	ListRoles(ctx context.Context, in *ListRolesRequest, opts ...grpc.CallOption) (*ListRolesResponse, error)
+	// PutRole creates or replaces a role.
+	PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error)
+	// DeleteRole deletes a role that no key has.
+	DeleteRole(ctx context.Context, in *DeleteRoleRequest, opts ...grpc.CallOption) (*DeleteRoleResponse, error)
 	// ListSessions lists the people who signed in to the console at an issuer, with their sessions.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// EndSessions ends all sessions of a person. All nodes refuse them within five seconds, and end their streams.
@@ -2801,11 +2823,6 @@ type AccessClient interface {
 	// RotateSessionKey makes a new key of sessions: all sessions of the console end, those of keys, too. All nodes refuse them within five
 	// seconds, and end their streams.
 	RotateSessionKey(ctx context.Context, in *RotateSessionKeyRequest, opts ...grpc.CallOption) (*RotateSessionKeyResponse, error)
-	// PutRole creates or replaces a role of its own name.
-	PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error)
-	ListRoles(ctx context.Context, in *ListRolesRequest, opts ...grpc.CallOption) (*ListRolesResponse, error)
-	// DeleteRole deletes a role that no key has.
-	DeleteRole(ctx context.Context, in *DeleteRoleRequest, opts ...grpc.CallOption) (*DeleteRoleResponse, error)
 }
 
 type accessClient struct {
@@ -2866,6 +2883,36 @@ func (c *accessClient) RevokeKey(ctx context.Context, in *RevokeKeyRequest, opts
 	return out, nil
 }
 
+func (c *accessClient) ListRoles(ctx context.Context, in *ListRolesRequest, opts ...grpc.CallOption) (*ListRolesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRolesResponse)
+	err := c.cc.Invoke(ctx, Access_ListRoles_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessClient) PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Role)
+	err := c.cc.Invoke(ctx, Access_PutRole_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *accessClient) DeleteRole(ctx context.Context, in *DeleteRoleRequest, opts ...grpc.CallOption) (*DeleteRoleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteRoleResponse)
+	err := c.cc.Invoke(ctx, Access_DeleteRole_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *accessClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListSessionsResponse)
@@ -2896,36 +2943,6 @@ func (c *accessClient) RotateSessionKey(ctx context.Context, in *RotateSessionKe
 	return out, nil
 }
 
-func (c *accessClient) PutRole(ctx context.Context, in *PutRoleRequest, opts ...grpc.CallOption) (*Role, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(Role)
-	err := c.cc.Invoke(ctx, Access_PutRole_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *accessClient) ListRoles(ctx context.Context, in *ListRolesRequest, opts ...grpc.CallOption) (*ListRolesResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListRolesResponse)
-	err := c.cc.Invoke(ctx, Access_ListRoles_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *accessClient) DeleteRole(ctx context.Context, in *DeleteRoleRequest, opts ...grpc.CallOption) (*DeleteRoleResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(DeleteRoleResponse)
-	err := c.cc.Invoke(ctx, Access_DeleteRole_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // AccessServer is the server API for Access service.
 // All implementations must embed UnimplementedAccessServer
 // for forward compatibility.
@@ -2934,7 +2951,7 @@ func (c *accessClient) DeleteRole(ctx context.Context, in *DeleteRoleRequest, op
 type AccessServer interface {
 	// WhoAmI tells what the caller's credentials are, and what they allow.
 	WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error)
-	// CreateKey makes an API key. Its text is in this answer only.
+	// CreateKey makes an API key, whose text is in this answer only.
 	CreateKey(context.Context, *CreateKeyRequest) (*CreatedKey, error)
 	// ListKeys lists the keys that the caller could have created.
 	ListKeys(context.Context, *ListKeysRequest) (*ListKeysResponse, error)
@@ -2942,6 +2959,12 @@ type AccessServer interface {
 	RotateKey(context.Context, *RotateKeyRequest) (*CreatedKey, error)
 	// RevokeKey deletes a key. All nodes refuse it within five seconds, and end its streams.
 	RevokeKey(context.Context, *RevokeKeyRequest) (*RevokeKeyResponse, error)
+	// ListRoles lists the roles, in the order of their names.
+	ListRoles(context.Context, *ListRolesRequest) (*ListRolesResponse, error)
+	// PutRole creates or replaces a role.
+	PutRole(context.Context, *PutRoleRequest) (*Role, error)
+	// DeleteRole deletes a role that no key has.
+	DeleteRole(context.Context, *DeleteRoleRequest) (*DeleteRoleResponse, error)
 	// ListSessions lists the people who signed in to the console at an issuer, with their sessions.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// EndSessions ends all sessions of a person. All nodes refuse them within five seconds, and end their streams.
@@ -2949,11 +2972,6 @@ type AccessServer interface {
 	// RotateSessionKey makes a new key of sessions: all sessions of the console end, those of keys, too. All nodes refuse them within five
 	// seconds, and end their streams.
 	RotateSessionKey(context.Context, *RotateSessionKeyRequest) (*RotateSessionKeyResponse, error)
-	// PutRole creates or replaces a role of its own name.
-	PutRole(context.Context, *PutRoleRequest) (*Role, error)
-	ListRoles(context.Context, *ListRolesRequest) (*ListRolesResponse, error)
-	// DeleteRole deletes a role that no key has.
-	DeleteRole(context.Context, *DeleteRoleRequest) (*DeleteRoleResponse, error)
 	mustEmbedUnimplementedAccessServer()
 }
 
@@ -2979,6 +2997,15 @@ func (UnimplementedAccessServer) RotateKey(context.Context, *RotateKeyRequest) (
 func (UnimplementedAccessServer) RevokeKey(context.Context, *RevokeKeyRequest) (*RevokeKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RevokeKey not implemented")
 }
+func (UnimplementedAccessServer) ListRoles(context.Context, *ListRolesRequest) (*ListRolesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRoles not implemented")
+}
+func (UnimplementedAccessServer) PutRole(context.Context, *PutRoleRequest) (*Role, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutRole not implemented")
+}
+func (UnimplementedAccessServer) DeleteRole(context.Context, *DeleteRoleRequest) (*DeleteRoleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteRole not implemented")
+}
 func (UnimplementedAccessServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
 }
@@ -2987,15 +3014,6 @@ func (UnimplementedAccessServer) EndSessions(context.Context, *EndSessionsReques
 }
 func (UnimplementedAccessServer) RotateSessionKey(context.Context, *RotateSessionKeyRequest) (*RotateSessionKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RotateSessionKey not implemented")
-}
-func (UnimplementedAccessServer) PutRole(context.Context, *PutRoleRequest) (*Role, error) {
-	return nil, status.Error(codes.Unimplemented, "method PutRole not implemented")
-}
-func (UnimplementedAccessServer) ListRoles(context.Context, *ListRolesRequest) (*ListRolesResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListRoles not implemented")
-}
-func (UnimplementedAccessServer) DeleteRole(context.Context, *DeleteRoleRequest) (*DeleteRoleResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method DeleteRole not implemented")
 }
 func (UnimplementedAccessServer) mustEmbedUnimplementedAccessServer() {}
 func (UnimplementedAccessServer) testEmbeddedByValue()                {}
@@ -3108,6 +3126,60 @@ func _Access_RevokeKey_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Access_ListRoles_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRolesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).ListRoles(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_ListRoles_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).ListRoles(ctx, req.(*ListRolesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Access_PutRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutRoleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).PutRole(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_PutRole_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).PutRole(ctx, req.(*PutRoleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Access_DeleteRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteRoleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AccessServer).DeleteRole(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Access_DeleteRole_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AccessServer).DeleteRole(ctx, req.(*DeleteRoleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Access_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListSessionsRequest)
 	if err := dec(in); err != nil {
@@ -3162,60 +3234,6 @@ func _Access_RotateSessionKey_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Access_PutRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PutRoleRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AccessServer).PutRole(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Access_PutRole_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AccessServer).PutRole(ctx, req.(*PutRoleRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Access_ListRoles_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListRolesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AccessServer).ListRoles(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Access_ListRoles_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AccessServer).ListRoles(ctx, req.(*ListRolesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Access_DeleteRole_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(DeleteRoleRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AccessServer).DeleteRole(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Access_DeleteRole_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AccessServer).DeleteRole(ctx, req.(*DeleteRoleRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // Access_ServiceDesc is the grpc.ServiceDesc for Access service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -3244,6 +3262,18 @@ var Access_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Access_RevokeKey_Handler,
 		},
 		{
+			MethodName: "ListRoles",
+			Handler:    _Access_ListRoles_Handler,
+		},
+		{
+			MethodName: "PutRole",
+			Handler:    _Access_PutRole_Handler,
+		},
+		{
+			MethodName: "DeleteRole",
+			Handler:    _Access_DeleteRole_Handler,
+		},
+		{
 			MethodName: "ListSessions",
 			Handler:    _Access_ListSessions_Handler,
 		},
@@ -3254,18 +3284,6 @@ var Access_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RotateSessionKey",
 			Handler:    _Access_RotateSessionKey_Handler,
-		},
-		{
-			MethodName: "PutRole",
-			Handler:    _Access_PutRole_Handler,
-		},
-		{
-			MethodName: "ListRoles",
-			Handler:    _Access_ListRoles_Handler,
-		},
-		{
-			MethodName: "DeleteRole",
-			Handler:    _Access_DeleteRole_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

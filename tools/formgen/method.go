@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"log"
+	"slices"
+	"strings"
+
+	"github.com/bufbuild/protocompile"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+)
+
+// method is an RPC of rouse.v1 with what its options declare.
+type method struct {
+	protoreflect.MethodDescriptor
+	call             protoreflect.Message // its option rouse.v1.call
+	httpMethod, path string               // empty without a door
+	bodyField        string               // the field of the request that the body is; "*" is the request, "" no body
+	service          string
+}
+
+// text returns an option of the call.
+func (m *method) text(name protoreflect.Name) string { return m.option(name).String() }
+func (m *method) has(name protoreflect.Name) bool    { return m.option(name).Bool() }
+
+func (m *method) option(name protoreflect.Name) protoreflect.Value {
+	return m.call.Get(m.call.Descriptor().Fields().ByName(name))
+}
+
+// list returns an option that is a list.
+func (m *method) list(name protoreflect.Name) (out []string) {
+	list := m.option(name).List()
+	for i := range list.Len() {
+		out = append(out, list.Get(i).String())
+	}
+	return out
+}
+
+func (m *method) name() string    { return string(m.Name()) }
+func (m *method) request() string { return string(m.Input().Name()) }
+
+// comment returns the first paragraph of the comment, without the name that it begins with, as a sentence.
+func (m *method) comment() string {
+	text := m.ParentFile().SourceLocations().ByDescriptor(m).LeadingComments
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n\n")
+	text, named := strings.CutPrefix(strings.Join(strings.Fields(text), " "), m.name()+" ")
+	if !named {
+		log.Fatalf("%s: its comment does not begin with its name", m.FullName())
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// variables returns the fields that the path has.
+func (m *method) variables() (fields []string) {
+	for part := range strings.SplitSeq(m.path, "{") {
+		if name, _, ok := strings.Cut(part, "}"); ok {
+			fields = append(fields, name)
+		}
+	}
+	return fields
+}
+
+// shownPath returns the path as the description has it.
+func (m *method) shownPath() string {
+	shown := m.text("variable")
+	if shown == "" {
+		return m.path
+	}
+	fields := m.variables()
+	return strings.Replace(m.path, "{"+fields[len(fields)-1]+"}", "{"+shown+"}", 1)
+}
+
+// queried returns the fields that the generated door reads from the query: those of a request without a body.
+func (m *method) queried() (fields []protoreflect.FieldDescriptor) {
+	for i := range m.Input().Fields().Len() {
+		if f := m.Input().Fields().Get(i); m.bodyField == "" && !slices.Contains(m.variables(), string(f.Name())) {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// readMethods returns the RPCs of rouse.v1 in their order. Each has a verb.
+func readMethods(dir string) (list []*method) {
+	compiler := protocompile.Compiler{
+		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{dir}}),
+		SourceInfoMode: protocompile.SourceInfoStandard,
+	}
+	files, err := compiler.Compile(context.Background(), "rouse/v1/rouse.proto", "rouse/v1/options.proto",
+		"google/api/annotations.proto")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i := range files[0].Services().Len() {
+		service := files[0].Services().Get(i)
+		for j := range service.Methods().Len() {
+			m := &method{MethodDescriptor: service.Methods().Get(j), service: string(service.Name())}
+			bytes, err := proto.Marshal(m.Options())
+			if err != nil {
+				log.Fatal(err)
+			}
+			options := dynamicpb.NewMessage((&descriptorpb.MethodOptions{}).ProtoReflect().Descriptor())
+			if err := (proto.UnmarshalOptions{Resolver: files.AsResolver()}).Unmarshal(bytes, options); err != nil {
+				log.Fatal(err)
+			}
+			options.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+				switch f.FullName() {
+				case "rouse.v1.call":
+					m.call = v.Message()
+				case "google.api.http":
+					v.Message().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+						if f.Name() == "body" {
+							m.bodyField = v.String()
+						} else {
+							m.httpMethod, m.path = strings.ToUpper(string(f.Name())), v.String()
+						}
+						return true
+					})
+				}
+				return true
+			})
+			if m.call == nil || m.text("verb") == "" {
+				log.Fatalf("%s has no verb: give it the option (call).verb", m.FullName())
+			}
+			list = append(list, m)
+		}
+	}
+	return list
+}
