@@ -35,7 +35,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/closing"
 	"github.com/rousehq/rouse/store/internal/kit"
 )
 
@@ -77,7 +76,7 @@ type Store struct {
 	lock  *lsm.Lock
 	room  *room
 
-	life   closing.Guard // of calls and Close
+	life   kit.Guard // of calls and Close
 	faults kit.Faults
 	notes  *notes
 

@@ -27,7 +27,6 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/closing"
 	"github.com/rousehq/rouse/internal/witness"
 	"github.com/rousehq/rouse/store/internal/kit"
 )
@@ -75,7 +74,7 @@ type Store struct {
 	readers *sql.DB
 	read    reads
 
-	life    closing.Guard // of calls and Close
+	life    kit.Guard // of calls and Close
 	faults  kit.Faults
 	witness *witness.Witness // nil for a Relaxed store, whose commits are acknowledged before they are durable
 

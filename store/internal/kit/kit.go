@@ -1,5 +1,6 @@
-// Package kit has what embedded stores do alike between their callers and their files: one writer at a
-// time, errors that end all writing, damage, and the free space of the disk.
+// Package kit has what stores do alike: it keeps calls and the end of a store apart, and merges pages of
+// rows. For stores in files it has one writer at a time, errors that end all writing, damage, and the free
+// space of the disk.
 package kit
 
 import (

@@ -1,4 +1,4 @@
-package closing
+package kit
 
 import (
 	"context"
