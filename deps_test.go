@@ -57,7 +57,7 @@ var rules = []struct {
 	{"internal/engine", "drives whatever store, strategy and sink it is given; the wheel and the group commit are its own tools", []string{floor, ".", "internal/wheel", "internal/batch", "internal/schedulecache"}},
 	{"store/storetest", "one contract for every store", []string{".", "internal/poll"}},
 	{"store", "a store adapts one technology, registers itself in the table of kinds, and knows no other part", []string{floor, ".", "=store", "internal/private", "internal/witness"}},
-	{"store/internal/kit", "a mechanism: what stores do alike; knows the words only", []string{"."}},
+	{"internal/storekit", "a mechanism: what stores do alike; knows the words only", []string{"."}},
 	{"internal/private", "a mechanism of what keeps files: knows files only", nil},
 	{"internal/witness", "a mechanism of stores with files: knows files only", nil},
 	{"test/issuer", "tests only: an issuer at which people sign in", nil},
@@ -168,8 +168,8 @@ var links = []struct {
 		"github.com/go-json-experiment/json": "JSON of the API",
 	}, []string{"api", "examples/embed", "internal/access", "internal/audit", "internal/backoff", "internal/batch", "internal/boottime", "internal/certs", "internal/claim", "internal/codec", "internal/engine", "internal/listen",
 		"internal/migrate", "internal/note", "internal/notify", "internal/parts", "internal/pool", "internal/pool/driver", "internal/pool/target", "internal/private", "internal/queue", "internal/quota",
-		"internal/recent", "internal/relay", "internal/schedulecache", "internal/scratch", "internal/secret", "internal/setting", "internal/throttle", "internal/timers", "internal/wheel", "internal/witness",
-		"node", "schedule", "sink", "sink/broker", "sink/cloudevent", "sink/function", "sink/webhook", "store", "store/internal/kit", "store/mem", "store/pebble"}},
+		"internal/recent", "internal/relay", "internal/schedulecache", "internal/scratch", "internal/secret", "internal/setting", "internal/storekit", "internal/throttle", "internal/timers", "internal/wheel", "internal/witness",
+		"node", "schedule", "sink", "sink/broker", "sink/cloudevent", "sink/function", "sink/webhook", "store", "store/mem", "store/pebble"}},
 }
 
 // rpc lists the modules that a client of the API needs.

@@ -35,7 +35,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/store/internal/kit"
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // Options configure a store. Zero fields mean the defaults named in their comments.
@@ -76,11 +76,11 @@ type Store struct {
 	lock  *lsm.Lock
 	room  *room
 
-	life   kit.Guard // of calls and Close
-	faults kit.Faults
+	life   storekit.Guard // of calls and Close
+	faults storekit.Faults
 	notes  *notes
 
-	turn    kit.Turn // of writers, while they check and build; guards the following fields
+	turn    storekit.Turn // of writers, while they check and build; guards the following fields
 	write   write
 	counts  counts
 	hours   map[uint32]int64 // records of each hour
@@ -89,7 +89,7 @@ type Store struct {
 	syncer  sync.WaitGroup
 	counter sync.WaitGroup // of countNames
 
-	trimming kit.Turn // so that no other trim deletes what one has found
+	trimming storekit.Turn // so that no other trim deletes what one has found
 }
 
 // revisionGap is how far revisions advance when a store is opened. A crash may have lost the latest
@@ -129,11 +129,11 @@ func newStore(fs vfs.FS, dir string, o Options) *Store {
 		dir:      dir,
 		clock:    o.Clock,
 		room:     newRoom(fs, dir, o.Reserve),
-		faults:   kit.Faults{Store: dir, Explain: explain, Report: o.Report},
+		faults:   storekit.Faults{Store: dir, AddCure: explain, Report: o.Report},
 		notes:    newNotes(),
-		turn:     kit.NewTurn(),
+		turn:     storekit.NewTurn(),
 		syncing:  make(chan pending, 1024),
-		trimming: kit.NewTurn(),
+		trimming: storekit.NewTurn(),
 	}
 }
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 
-	"github.com/rousehq/rouse/store/internal/kit"
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // Raise makes revisions continue above the given one, if they are lower.
 func (s *Store) Raise(ctx context.Context, revision uint64) error {
-	if err := kit.CheckRevision(revision); err != nil {
+	if err := storekit.CheckRevision(revision); err != nil {
 		return err
 	}
 	if err := s.begin(ctx); err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rousehq/rouse/internal/private"
-	"github.com/rousehq/rouse/store/internal/kit"
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // room watches the free space of the disk. Below the reserve no rows are added; when the reserve is used up,
 // too, writes wait until there is space, because an error would end the process.
 type room struct {
-	kit.Space
+	storekit.Space
 	disk vfs.FS
 	dir  string
 
@@ -59,7 +59,7 @@ func (r *room) giveUp() { r.once.Do(func() { close(r.leaving) }) }
 // insist retries do while it fails for lack of space, for at most the patience (0: no limit).
 func (r *room) insist(patience time.Duration, do func() error) error {
 	err := do()
-	if !kit.IsFull(err) {
+	if !storekit.IsFull(err) {
 		return err
 	}
 	r.waits.Add(1)
@@ -71,7 +71,7 @@ func (r *room) insist(patience time.Duration, do func() error) error {
 			return err
 		case <-tick.C:
 		}
-		if err = do(); !kit.IsFull(err) {
+		if err = do(); !storekit.IsFull(err) {
 			return err
 		}
 	}

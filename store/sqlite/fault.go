@@ -10,7 +10,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/store/internal/kit"
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // code returns SQLite's result code in an error, or 0.
@@ -25,7 +25,7 @@ func code(err error) int {
 // isFull reports whether an error means that the disk is full.
 func isFull(err error) bool {
 	c := code(err)
-	return c&0xff == sqlite3.SQLITE_FULL || c == sqlite3.SQLITE_IOERR_SHMSIZE || kit.IsFull(err)
+	return c&0xff == sqlite3.SQLITE_FULL || c == sqlite3.SQLITE_IOERR_SHMSIZE || storekit.IsFull(err)
 }
 
 // isFatal reports whether, after an error other than a full disk, the content of the disk is unknown.

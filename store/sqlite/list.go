@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/store/internal/kit"
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // maxLooks limits the keys that one page of a list reads in each of its sources.
@@ -39,7 +39,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 		}
 		found = append(found, rouse.Page{Rows: rows, Next: next})
 	}
-	return kit.MergePages(q.Limit, found...), nil
+	return storekit.MergePages(q.Limit, found...), nil
 }
 
 // Count returns how many rows match.

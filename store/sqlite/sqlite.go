@@ -27,8 +27,8 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/storekit"
 	"github.com/rousehq/rouse/internal/witness"
-	"github.com/rousehq/rouse/store/internal/kit"
 )
 
 // Options configure a store. Zero fields mean the defaults named in their comments.
@@ -69,20 +69,20 @@ type Store struct {
 	path    string
 	clock   func() time.Time
 	lock    *lock
-	disk    *kit.Space
+	disk    *storekit.Space
 	writer  *sql.DB
 	readers *sql.DB
 	read    reads
 
-	life    kit.Guard // of calls and Close
-	faults  kit.Faults
+	life    storekit.Guard // of calls and Close
+	faults  storekit.Faults
 	witness *witness.Witness // nil for a Relaxed store, whose commits are acknowledged before they are durable
 
-	turn kit.Turn // of writers; guards the following fields
+	turn storekit.Turn // of writers; guards the following fields
 	tx   *write
 	last uint64 // the last revision
 
-	trimming kit.Turn // so that no other trim deletes what one has found
+	trimming storekit.Turn // so that no other trim deletes what one has found
 }
 
 // revisionGap is how far revisions advance when a store is opened. A power cut may have lost commits of a
@@ -110,10 +110,10 @@ func open(path string, o Options, free func(string) (int64, error)) (_ *Store, e
 		path:     path,
 		clock:    o.Clock,
 		lock:     l,
-		disk:     &kit.Space{Reserve: o.Reserve, Measure: func() (int64, error) { return free(path) }},
-		faults:   kit.Faults{Store: path, Explain: explain, Report: o.Report},
-		turn:     kit.NewTurn(),
-		trimming: kit.NewTurn(),
+		disk:     &storekit.Space{Reserve: o.Reserve, Measure: func() (int64, error) { return free(path) }},
+		faults:   storekit.Faults{Store: path, AddCure: explain, Report: o.Report},
+		turn:     storekit.NewTurn(),
+		trimming: storekit.NewTurn(),
 	}
 	defer func() {
 		if err != nil {

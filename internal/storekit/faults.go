@@ -1,7 +1,7 @@
-// Package kit has what stores do alike: it keeps calls and the end of a store apart, and merges pages of
+// Package storekit has what stores do alike: it keeps calls and the end of a store apart, and merges pages of
 // rows. For stores in files it has one writer at a time, errors that end all writing, damage, and the free
 // space of the disk.
-package kit
+package storekit
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func (t Turn) Release() { <-t }
 // Faults records why a store can no longer be written, and the first damage that was found.
 type Faults struct {
 	Store   string            // its path, for errors
-	Explain func(error) error // adds the cure to an error
+	AddCure func(error) error // adds the cure to an error
 	Report  func(error)       // is called for the first damage
 
 	broken, damaged atomic.Pointer[error]
@@ -55,7 +55,7 @@ func (f *Faults) Broken() error { return load(&f.broken) }
 
 // Note records damage that a call found, and returns the error for the call.
 func (f *Faults) Note(err error) error {
-	if err = f.Explain(err); errors.Is(err, rouse.ErrCorrupt) && f.damaged.CompareAndSwap(nil, &err) {
+	if err = f.AddCure(err); errors.Is(err, rouse.ErrCorrupt) && f.damaged.CompareAndSwap(nil, &err) {
 		f.Report(f.Corrupted())
 	}
 	return err
