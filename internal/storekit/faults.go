@@ -45,7 +45,8 @@ type Faults struct {
 
 // Break ends all writing, and returns the error of all later writes.
 func (f *Faults) Break(err error) error {
-	err = fmt.Errorf("store %s: %w; nothing more is written; what was acknowledged is safe; restart rouse when the disk is well", f.Store, err)
+	err = fmt.Errorf("store %s: %w; nothing more is written; what was acknowledged is safe; "+
+		"restart rouse when the disk is well", f.Store, err)
 	f.broken.CompareAndSwap(nil, &err)
 	return f.Broken()
 }
@@ -123,7 +124,8 @@ const mostRevision = 1 << 62
 // CheckRevision refuses a revision that is too high for Raise.
 func CheckRevision(revision uint64) error {
 	if revision > mostRevision {
-		return rouse.Refuse("revision", fmt.Sprint(revision), "is too high", fmt.Sprintf("use at most %d", uint64(mostRevision)))
+		cure := fmt.Sprintf("use at most %d", uint64(mostRevision))
+		return rouse.Refuse("revision", fmt.Sprint(revision), "is too high", cure)
 	}
 	return nil
 }
