@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/unset"
+	"github.com/rousehq/rouse/test/unset"
 )
 
 func drawInstant(t *rapid.T) rouse.Instant {

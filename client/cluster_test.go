@@ -16,7 +16,6 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
-	"github.com/rousehq/rouse/internal/cutstore"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/server"
@@ -25,6 +24,7 @@ import (
 	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/sink/stream"
 	"github.com/rousehq/rouse/store/mem"
+	"github.com/rousehq/rouse/test/cutstore"
 )
 
 // cluster is real nodes on one store: engines, sinks and servers. Only the strategies are the test's own.

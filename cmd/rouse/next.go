@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 )
 
@@ -59,24 +61,17 @@ func (c *nextCmd) Run(a *app) error {
 		return c.print(a, p, from, now)
 	}
 	if c.Full {
-		return a.printJSON(p.json())
+		return a.printJSON(nextJSON(&p))
 	}
-	quoted := make([]string, len(p.next))
-	for i, n := range p.next {
+	quoted := make([]string, len(p.Next))
+	for i, n := range p.Next {
 		quoted[i] = `"` + stamp(n.Due) + `"`
 	}
 	_, err = fmt.Fprintf(a.out, "{\"next\": [%s]}\n", strings.Join(quoted, ", "))
 	return err
 }
 
-// preview is the result of a schedule.
-type preview struct {
-	words string
-	zone  *time.Location
-	next  []rouse.Coming
-}
-
-func (c *nextCmd) preview(a *app, spec *rouse.Spec, from time.Time) (preview, error) {
+func (c *nextCmd) preview(a *app, spec *rouse.Spec, from time.Time) (rouse.Preview, error) {
 	// Due times are whole milliseconds, so those after from come after its current millisecond.
 	after := rouse.Reached(from)
 	if slices.ContainsFunc(slices.Concat(spec.Calendar.Off, spec.Calendar.Only), func(name string) bool { return name != rouse.Weekends }) {
@@ -85,86 +80,60 @@ func (c *nextCmd) preview(a *app, spec *rouse.Spec, from time.Time) (preview, er
 	key := rouse.Key{Namespace: a.cli.Namespace, Name: c.Name}
 	s, err := schedule.Compile(spec, rouse.ScheduleInput{Key: key, Anchor: after})
 	if err != nil {
-		return preview{}, err
+		return rouse.Preview{}, err
 	}
 	if err := spec.CheckCost(after, s); err != nil {
-		return preview{}, err
+		return rouse.Preview{}, err
 	}
-	if first, ok := s.Next(after); ok {
-		if err := spec.CheckIntervals(first, s); err != nil {
-			return preview{}, err
-		}
-	}
-	p := preview{zone: time.UTC}
-	d, described := s.(rouse.Described)
-	if described {
-		p.words, p.zone = d.Describe(), d.Location()
-	}
-	timer := rouse.Timer{Key: key, Spec: *spec}
-	count := c.Count
-	if spec.MaxOccurrences > 0 {
-		count = int(min(uint64(count), spec.MaxOccurrences))
-	}
-	for len(p.next) < count {
-		due, ok := s.Next(after)
-		if !ok {
-			break
-		}
-		coming := rouse.Coming{Due: due, At: timer.SentAt(due)}
-		if described {
-			coming.Mark = d.Mark(due)
-		}
-		p.next, after = append(p.next, coming), due
-	}
-	return p, nil
+	return timers.PreviewSchedule(a.ctx, key, *spec, s, after, c.Count, math.MaxInt)
 }
 
 // ask asks the server, which has the calendars.
-func (c *nextCmd) ask(a *app, spec *rouse.Spec, after rouse.Instant) (p preview, err error) {
+func (c *nextCmd) ask(a *app, spec *rouse.Spec, after rouse.Instant) (p rouse.Preview, err error) {
 	err = a.call(func(ctx context.Context, s *client.Client) error {
 		told, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.cli.Namespace, Name: c.Name, After: after, Count: c.Count})
 		if err != nil {
 			return err
 		}
-		p.words, p.zone = told.Words, time.UTC
+		p.Words, p.Location = told.Words, time.UTC
 		if zone, err := time.LoadLocation(told.Timezone); err == nil {
-			p.zone = zone
+			p.Location = zone
 		}
 		for _, n := range told.Next {
-			p.next = append(p.next, n.Coming)
+			p.Next = append(p.Next, n.Coming)
 		}
 		return nil
 	})
 	return p, err
 }
 
-// json is the answer that the API gives.
-func (p *preview) json() api.Next {
-	o := api.Next{Next: []api.Time{}, Occurrences: []api.Coming{}, Words: p.words, Timezone: p.zone.String()}
-	for i := range p.next {
-		n := &p.next[i]
+// nextJSON is the answer that the API gives.
+func nextJSON(p *rouse.Preview) api.Next {
+	o := api.Next{Next: []api.Time{}, Occurrences: []api.Coming{}, Words: p.Words, Timezone: p.Location.String()}
+	for i := range p.Next {
+		n := &p.Next[i]
 		o.Next = append(o.Next, api.TimeOf(n.Due))
-		o.Occurrences = append(o.Occurrences, api.ComingOf(n, n.Due.Time().In(p.zone).Format(time.RFC3339Nano)))
+		o.Occurrences = append(o.Occurrences, api.ComingOf(n, n.Due.Time().In(p.Location).Format(time.RFC3339Nano)))
 	}
 	return o
 }
 
 // print shows the schedule in words, and the times in UTC and, if there is one, in the zone.
-func (c *nextCmd) print(a *app, p preview, from, now time.Time) error {
-	if len(p.next) == 0 {
+func (c *nextCmd) print(a *app, p rouse.Preview, from, now time.Time) error {
+	if len(p.Next) == 0 {
 		a.note("never after %s", from.UTC().Format(time.RFC3339Nano))
 		return nil
 	}
-	if p.words != "" {
-		a.say("%s", p.words)
+	if p.Words != "" {
+		a.say("%s", p.Words)
 	}
 	local := ""
-	if p.zone.String() != "UTC" {
-		local = strings.ToUpper(p.zone.String())
+	if p.Location.String() != "UTC" {
+		local = strings.ToUpper(p.Location.String())
 	}
-	rows := make([]comingRow, len(p.next))
-	for i, n := range p.next {
-		rows[i] = comingRow{due: n.Due, at: n.At, local: n.Due.Time().In(p.zone).Format("Mon 2006-01-02 15:04:05 MST"), mark: n.Mark}
+	rows := make([]comingRow, len(p.Next))
+	for i, n := range p.Next {
+		rows[i] = comingRow{due: n.Due, at: n.At, local: n.Due.Time().In(p.Location).Format("Mon 2006-01-02 15:04:05 MST"), mark: n.Mark}
 	}
 	return a.showComing(local, rows, now)
 }

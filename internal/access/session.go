@@ -63,7 +63,7 @@ func (s *Sessions) UseKey(key []byte, since time.Time) {
 	}
 	s.key, s.seal, s.since = key, nil, since
 	if key != nil {
-		s.seal = newSeal(key)
+		s.seal = NewSeal(key)
 	}
 	for _, list := range s.requests {
 		for r := range list {
@@ -72,7 +72,8 @@ func (s *Sessions) UseKey(key []byte, since time.Time) {
 	}
 }
 
-func newSeal(key []byte) cipher.AEAD {
+// NewSeal returns AES-GCM, with random nonces, of a key of 32 bytes.
+func NewSeal(key []byte) cipher.AEAD {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		panic(err) // a key has 32 bytes

@@ -329,7 +329,7 @@ func (l *lanes) refill(now time.Time) (wait time.Duration, any bool) {
 		if l.allows(sh) > 0 {
 			delete(l.limited, sh)
 			l.ring = append(l.ring, sh)
-		} else if d := sh.rate.Wait(); !any || d < wait {
+		} else if d := sh.rate.Wait(1); !any || d < wait {
 			wait, any = d, true
 		}
 	}
@@ -352,9 +352,9 @@ func (l *lanes) refill(now time.Time) (wait time.Duration, any bool) {
 func (ln *lane) sendableIn(now time.Time) time.Duration {
 	ln.all.Allows(1, now)
 	ln.catchUp.Allows(1, now)
-	wait := ln.all.Wait()
+	wait := ln.all.Wait(1)
 	if ln.queued == ln.queues[late].queued {
-		wait = max(wait, ln.catchUp.Wait())
+		wait = max(wait, ln.catchUp.Wait(1))
 	}
 	return wait
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse/internal/pool/driver"
+	"github.com/rousehq/rouse/internal/throttle"
 )
 
 // startLine queues the keys whose workers cannot be started yet because of a limit, first come, first served.
@@ -12,10 +13,9 @@ import (
 type startLine struct {
 	limits Limits
 	line   []string
-	tokens float64 // starts available now
-	at     time.Time
-	total  int // workers in the last list
-	asked  int // requested workers that no list has shown yet
+	tokens throttle.TokenBucket // of starts
+	total  int                  // workers in the last list
+	asked  int                  // requested workers that no list has shown yet
 }
 
 // missingWorkers returns how many workers a call of Ensure for a key would start.
@@ -68,18 +68,12 @@ func (l *groupLoop) room(n int) bool {
 
 // take takes n tokens. If there are fewer, it takes none and returns how long to wait for them.
 func (s *startLine) take(n int, now time.Time) (wait time.Duration) {
-	rate := float64(s.limits.Starts)
-	burst := rate * startBurst
-	if s.at.IsZero() {
-		s.tokens = burst
-	} else {
-		s.tokens = min(burst, s.tokens+rate*now.Sub(s.at).Seconds())
+	burst := s.limits.Starts * startBurst
+	s.tokens.Set(float64(s.limits.Starts), burst, now)
+	if need := min(n, burst); s.tokens.Allows(need, now) < need {
+		return s.tokens.Wait(need)
 	}
-	s.at = now
-	if need := min(float64(n), burst); s.tokens < need {
-		return max(time.Millisecond, time.Duration((need-s.tokens)/rate*float64(time.Second))) // never 0, which means success
-	}
-	s.tokens -= float64(n)
+	s.tokens.Take(n)
 	return 0
 }
 

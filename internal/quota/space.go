@@ -147,7 +147,7 @@ func (sp *space) take(kind, n int, now time.Time) (int, error) {
 		return n, nil
 	}
 	limit := rates(&sp.is.Quotas)[kind]
-	return got, exceeded(sp.name, kindNames[kind], strconv.FormatFloat(limit, 'g', -1, 64), max(b.Wait(), time.Millisecond))
+	return got, exceeded(sp.name, kindNames[kind], strconv.FormatFloat(limit, 'g', -1, 64), max(b.Wait(1), time.Millisecond))
 }
 
 // countedQuota is a quota that bounds a number of rows.

@@ -10,7 +10,6 @@ package secret
 
 import (
 	"bytes"
-	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
@@ -21,6 +20,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/rousehq/rouse/internal/access"
 )
 
 // keyPrefix begins the text form of a sealing key.
@@ -58,19 +59,11 @@ func ParseRing(text []byte) (*Ring, error) {
 		if !ok || err != nil || len(key) != 32 {
 			return nil, fmt.Errorf("line %d is no sealing key: a key is %q and the base64 form of 32 bytes, as rouse secret new-key prints it", n+1, keyPrefix)
 		}
-		block, err := aes.NewCipher(key)
-		if err != nil {
-			return nil, err
-		}
-		seal, err := cipher.NewGCMWithRandomNonce(block)
-		if err != nil {
-			return nil, err
-		}
 		id := keyID(key)
 		if len(r.keys) == 0 {
 			r.newest = id
 		}
-		r.keys[id] = sealingKey{seal, key}
+		r.keys[id] = sealingKey{access.NewSeal(key), key}
 	}
 	if len(r.keys) == 0 {
 		return nil, errors.New("there is no sealing key: put one on a line of its own, as rouse secret new-key prints it")

@@ -82,12 +82,12 @@ func (b *TokenBucket) Full(now time.Time) bool {
 	return b.rate == 0 || b.tokens+now.Sub(b.at).Seconds()*b.rate >= b.burst
 }
 
-// Wait returns how long it is, by what Allows saw last, until one may go.
-func (b *TokenBucket) Wait() time.Duration {
-	if b.rate == 0 || b.tokens >= 1 {
+// Wait returns how long it is, by what Allows saw last, until n may go.
+func (b *TokenBucket) Wait(n int) time.Duration {
+	if b.rate == 0 || b.tokens >= float64(n) {
 		return 0
 	}
-	return time.Duration((1-b.tokens)/b.rate*float64(time.Second)) + time.Millisecond
+	return time.Duration((float64(n)-b.tokens)/b.rate*float64(time.Second)) + time.Millisecond
 }
 
 // Speed estimates how many fires a second a lane gets rid of.

@@ -64,15 +64,15 @@ func TestHoldersLeavePlacesForOthers(t *testing.T) {
 
 func TestTokensComeAtTheirRate(t *testing.T) {
 	var b TokenBucket
-	if n := b.Allows(1000, start); n != 1000 || b.Wait() != 0 || b.Rate() != 0 {
+	if n := b.Allows(1000, start); n != 1000 || b.Wait(1) != 0 || b.Rate() != 0 {
 		t.Errorf("without a limit %d of 1000 may go", n)
 	}
 	b.Set(10, 5, start)
 	sent := 0
 	for d := time.Duration(0); d <= 10*time.Second; d += 37 * time.Millisecond {
 		n := b.Allows(1000, at(d))
-		if n == 0 && b.Wait() > 101*time.Millisecond {
-			t.Fatalf("after %v it waits %v", d, b.Wait())
+		if n == 0 && b.Wait(1) > 101*time.Millisecond {
+			t.Fatalf("after %v it waits %v", d, b.Wait(1))
 		}
 		b.Take(n)
 		sent += n

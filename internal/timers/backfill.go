@@ -62,7 +62,7 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 		return b, rouse.Refuse("name", key.Name, "has no schedule to go back on", "create a timer that is due now instead")
 	}
 	b.Zone = describe(s).Location
-	due, err := coming(ctx, &t, s, from-1, until, MaxBackfill+1)
+	due, err := coming(ctx, &t, s, from-1, until, MaxBackfill+1, maxLookSteps)
 	if err != nil {
 		return b, err
 	}

@@ -148,7 +148,7 @@ func (ts explaining) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule)
 	if !t.Spec.Recurring() {
 		return []rouse.Coming{{Due: t.Due, At: t.SentAt(t.Due)}}
 	}
-	list, _ := coming(ctx, t, s, t.Due-1, rouse.Never, n) // a schedule that costs too much is explained without its next times
+	list, _ := coming(ctx, t, s, t.Due-1, rouse.Never, n, maxLookSteps) // a schedule that costs too much is explained without its next times
 	return list
 }
 

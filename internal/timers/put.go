@@ -461,16 +461,22 @@ func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, f
 	if err := cmp.Or(spec.CheckCost(anchor, s), ts.checkEvery(key.Namespace, &spec, anchor, s)); err != nil {
 		return rouse.Preview{}, err
 	}
-	if first, ok := s.Next(anchor); ok {
+	return PreviewSchedule(ctx, key, spec, s, anchor, count, maxLookSteps)
+}
+
+// PreviewSchedule is Preview of a schedule whose cost was checked, with a bound of its steps.
+func PreviewSchedule(ctx context.Context, key rouse.Key, spec rouse.Spec, s rouse.Schedule, from rouse.Instant, count, steps int) (rouse.Preview, error) {
+	if first, ok := s.Next(from); ok {
 		if err := spec.CheckIntervals(first, s); err != nil {
 			return rouse.Preview{}, err
 		}
 	}
 	if spec.MaxOccurrences != 0 {
-		count = min(count, int(spec.MaxOccurrences))
+		count = int(min(uint64(count), spec.MaxOccurrences))
 	}
 	p := describe(s)
-	p.Next, err = coming(ctx, &rouse.Timer{Key: key, Spec: spec}, s, anchor, rouse.Never, count)
+	var err error
+	p.Next, err = coming(ctx, &rouse.Timer{Key: key, Spec: spec}, s, from, rouse.Never, count, steps)
 	return p, err
 }
 
@@ -487,8 +493,8 @@ func describe(s rouse.Schedule) rouse.Preview {
 const maxLookSteps = 200_000
 
 // coming returns up to count due times after from and before until. It refuses schedules that need more than
-// maxLookSteps, and ends with ctx.
-func coming(ctx context.Context, t *rouse.Timer, s rouse.Schedule, from, until rouse.Instant, count int) (list []rouse.Coming, err error) {
+// most steps, and ends with ctx.
+func coming(ctx context.Context, t *rouse.Timer, s rouse.Schedule, from, until rouse.Instant, count, most int) (list []rouse.Coming, err error) {
 	for spent := 0; len(list) < count; {
 		next, ok, steps := rouse.Look(s, from)
 		spent += steps
@@ -503,8 +509,8 @@ func coming(ctx context.Context, t *rouse.Timer, s rouse.Schedule, from, until r
 		c := rouse.Coming{Due: next, At: t.SentAt(next)}
 		c.Mark, steps = rouse.Mark(s, next)
 		list, from = append(list, c), next
-		if spent += steps; spent > maxLookSteps && len(list) < count {
-			return nil, rouse.Refuse("count", strconv.Itoa(count), fmt.Sprintf("times of this schedule take more than %d steps, which is all that one call may take", maxLookSteps),
+		if spent += steps; spent > most && len(list) < count {
+			return nil, rouse.Refuse("count", strconv.Itoa(count), fmt.Sprintf("times of this schedule take more than %d steps, which is all that one call may take", most),
 				fmt.Sprintf("ask for %d or fewer, and go on from the last one", len(list)))
 		}
 	}

@@ -122,7 +122,7 @@ func nextOf(ctx context.Context, ts *Timers, t *rouse.Timer) ([]rouse.Instant, e
 	if !t.Spec.Recurring() {
 		return next, nil
 	}
-	list, err := coming(ctx, t, s, t.Due, rouse.Never, count-1)
+	list, err := coming(ctx, t, s, t.Due, rouse.Never, count-1, maxLookSteps)
 	for i := range list {
 		next = append(next, list[i].Due)
 	}

@@ -34,7 +34,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/closing"
+	"github.com/rousehq/rouse/internal/storekit"
 	"github.com/rousehq/rouse/store/postgres"
 )
 
@@ -107,7 +107,7 @@ type Store struct {
 	sync    syncing // used only by keep
 	net     net     // used only by keep
 
-	life closing.Guard      // of calls that do more than call PostgreSQL, and Close
+	life storekit.Guard     // of calls that do more than call PostgreSQL, and Close
 	stop context.CancelFunc // stops keep
 	kept chan struct{}      // closed when keep has ended
 }

@@ -56,20 +56,18 @@ func checkChanges(changes []rouse.Change) error {
 // commit takes its turn, calls build to fill a batch, and passes it to the log. The returned channel reports
 // when the batch is durable; it is nil if there was nothing to write. If build fails, nothing was changed.
 func (s *Store) commit(ctx context.Context, build func(*write) error) (<-chan error, error) {
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := s.turn.Take(ctx); err != nil {
+		return nil, err
 	}
-	defer func() { <-s.turn }()
-	if why := s.broken.Load(); why != nil {
-		return nil, *why
+	defer s.turn.Release()
+	if err := s.faults.Broken(); err != nil {
+		return nil, err
 	}
 	w := &s.write
 	w.begin()
 	if err := build(w); err != nil {
 		w.abandon()
-		return nil, s.met(err)
+		return nil, s.faults.Note(err)
 	}
 	if w.empty() {
 		w.abandon()
@@ -77,12 +75,11 @@ func (s *Store) commit(ctx context.Context, build func(*write) error) (<-chan er
 	}
 	if err := w.finish(); err != nil {
 		w.abandon()
-		return nil, s.met(err)
+		return nil, s.faults.Note(err)
 	}
 	p := pending{batch: w.batch, revision: w.revision, done: make(chan error, 1)}
 	if err := s.db.ApplyNoSyncWait(w.batch, lsm.Sync); err != nil {
-		s.fail(err)
-		return nil, *s.broken.Load()
+		return nil, s.faults.Break(err)
 	}
 	w.written()
 	s.syncing <- p // the syncer receives them in the order of the log, in which they become durable
@@ -101,8 +98,7 @@ func (s *Store) syncLoop() {
 	for p := range s.syncing {
 		err := p.batch.SyncWait()
 		if err != nil {
-			s.fail(fmt.Errorf("the log was not written: %w", err))
-			err = *s.broken.Load()
+			err = s.faults.Break(fmt.Errorf("the log was not written: %w", err))
 		} else {
 			s.notes.reached(p.revision) // before any writer is notified
 			_ = p.batch.Close()

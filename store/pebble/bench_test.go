@@ -48,7 +48,7 @@ func openBench(b *testing.B) *Store {
 // openRaw opens Pebble as this package does, but without the checks of the log and the disk.
 func openRaw(b *testing.B) *lsm.DB {
 	b.Helper()
-	s := &Store{room: newRoom(vfs.Default, b.TempDir(), 0), notes: newNotes(), report: func(error) {}}
+	s := newStore(vfs.Default, b.TempDir(), Options{}.withDefaults())
 	db, err := lsm.Open(b.TempDir(), s.tune(Options{}.withDefaults(), true))
 	if err != nil {
 		b.Fatal(err)

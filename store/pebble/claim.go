@@ -61,7 +61,7 @@ func (s *Store) read(w rouse.Window) (b rouse.Batch, err error) {
 		if e := q.close(); err == nil {
 			err = e
 		}
-		err = s.met(err)
+		err = s.faults.Note(err)
 	}()
 	if err != nil {
 		return b, err

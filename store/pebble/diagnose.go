@@ -16,6 +16,6 @@ func (s *Store) Diagnose(ctx context.Context) ([]rouse.Finding, error) {
 	defer s.life.RUnlock()
 	return []rouse.Finding{
 		{Check: rouse.CheckStoreSettings, Severity: rouse.SeverityOK, Seen: "every commit is synced to the disk"},
-		rouse.SpaceFinding(s.dir, s.room.free(), max(s.room.reserve, 0)),
+		rouse.SpaceFinding(s.dir, s.room.Free(), max(s.room.Reserve, 0)),
 	}, nil
 }

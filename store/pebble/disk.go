@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // fs returns the disk for Pebble: without space, writes take longer instead of failing, and syncs of the
@@ -180,7 +182,7 @@ func (f *patientFile) noted(written int64, sync func() error) error {
 
 // Preallocate is only an optimization: if there is no space for it, the writes wait for theirs.
 func (f *patientFile) Preallocate(offset, length int64) error {
-	if err := f.File.Preallocate(offset, length); !isFull(err) {
+	if err := f.File.Preallocate(offset, length); !storekit.IsFull(err) {
 		return err
 	}
 	return nil

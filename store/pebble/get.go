@@ -23,13 +23,13 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) 
 		b = appendKeyKey(b[:0], k)
 		p, err := getPlace(snap, b)
 		if err != nil {
-			return nil, s.met(err)
+			return nil, s.faults.Note(err)
 		}
 		if !p.exists {
 			continue
 		}
 		if rows[i], b, err = getRow(snap, k, &p, b); err != nil {
-			return nil, s.met(err)
+			return nil, s.faults.Note(err)
 		}
 	}
 	return rows, nil

@@ -23,13 +23,13 @@ func (s *Store) Examine(ctx context.Context) error {
 	defer s.life.RUnlock()
 	must := s.notes.acknowledged()
 	if err := s.checkTables(ctx); err != nil {
-		return s.met(err)
+		return s.faults.Note(err)
 	}
 	t, err := count(ctx, s.db)
 	if err == nil && t.last < must {
 		err = fmt.Errorf("%w: it ends at revision %d, and revision %d was acknowledged", rouse.ErrCorrupt, t.last, must)
 	}
-	return s.met(err)
+	return s.faults.Note(err)
 }
 
 // checkTables reads the tables from the disk: reads of rows may find their blocks in the cache.

@@ -45,7 +45,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err e
 		return true, err
 	})
 	if err != nil {
-		return rouse.Page{}, s.met(err)
+		return rouse.Page{}, s.faults.Note(err)
 	}
 	return page, nil
 }
@@ -60,7 +60,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 	defer snap.Close()
 	if q.Prefix == "" && q.Name == "" && len(q.Labels) == 0 && q.DueFrom == 0 && q.DueUntil == 0 {
 		n, err = countStates(snap, &q)
-		return n, s.met(err)
+		return n, s.faults.Note(err)
 	}
 	looks := 0
 	err = scan(snap, &q, rouse.Key{}, func(_ []byte, p *place) (bool, error) {
@@ -73,7 +73,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 		return true, nil
 	})
 	if err != nil {
-		return 0, s.met(err)
+		return 0, s.faults.Note(err)
 	}
 	return n, nil
 }

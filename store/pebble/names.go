@@ -131,11 +131,11 @@ func (s *Store) countSome(total int) (count int, all bool, err error) {
 	case <-s.room.leaving:
 		return 0, false, errors.New("closing")
 	}
-	defer func() { <-s.turn }()
+	defer s.turn.Release()
 	n := &s.write.names
 	if count, err = n.step(s.db); err != nil || total+count > mostNames {
 		n.cells = nil
-		return count, true, s.met(err)
+		return count, true, s.faults.Note(err)
 	}
 	return count, n.all, nil
 }

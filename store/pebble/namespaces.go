@@ -18,7 +18,7 @@ func (s *Store) RecordNamespaces(ctx context.Context) (names []string, err error
 	defer s.life.RUnlock()
 	it, err := s.db.NewIterWithContext(ctx, &lsm.IterOptions{LowerBound: []byte{tagMoment}, UpperBound: []byte{tagMoment + 1}})
 	if err != nil {
-		return nil, s.met(err)
+		return nil, s.faults.Note(err)
 	}
 	defer func() {
 		if e := it.Close(); err == nil {
@@ -33,13 +33,13 @@ func (s *Store) RecordNamespaces(ctx context.Context) (names []string, err error
 			end = bytes.IndexByte(key[5:], 0)
 		}
 		if end < 0 {
-			return nil, s.met(errDamaged)
+			return nil, s.faults.Note(errDamaged)
 		}
 		seen[string(key[5:5+end])] = true
 		ok = it.SeekGE(after(key[:5+end+1]))
 	}
 	if err := it.Error(); err != nil {
-		return nil, s.met(err)
+		return nil, s.faults.Note(err)
 	}
 	return slices.Sorted(maps.Keys(seen)), nil
 }

@@ -29,14 +29,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/closing"
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // Options configure a store. Zero fields mean the defaults named in their comments.
@@ -77,14 +76,11 @@ type Store struct {
 	lock  *lsm.Lock
 	room  *room
 
-	life   closing.Guard         // of calls and Close
-	broken atomic.Pointer[error] // why the store can no longer be written to or read
+	life   storekit.Guard // of calls and Close
+	faults storekit.Faults
+	notes  *notes
 
-	notes   *notes
-	report  func(error)
-	damaged atomic.Pointer[error] // the first damage that was found
-
-	turn    chan struct{} // contains a token while a writer checks and builds; guards the following fields
+	turn    storekit.Turn // of writers, while they check and build; guards the following fields
 	write   write
 	counts  counts
 	hours   map[uint32]int64 // records of each hour
@@ -93,7 +89,7 @@ type Store struct {
 	syncer  sync.WaitGroup
 	counter sync.WaitGroup // of countNames
 
-	trimming chan struct{} // contains a token while records are deleted
+	trimming storekit.Turn // so that no other trim deletes what one has found
 }
 
 // revisionGap is how far revisions advance when a store is opened. A crash may have lost the latest
@@ -112,8 +108,8 @@ func open(dir string, o Options, fs vfs.FS) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, clock: o.Clock, lock: h.lock, room: newRoom(fs, dir, o.Reserve), turn: make(chan struct{}, 1), trimming: make(chan struct{}, 1),
-		syncing: make(chan pending, 1024), notes: newNotes(), report: o.Report}
+	s := newStore(fs, dir, o)
+	s.lock = h.lock
 	if err := s.start(o, &h); err != nil {
 		if s.db != nil {
 			err = errors.Join(err, s.db.Close())
@@ -126,6 +122,19 @@ func open(dir string, o Options, fs vfs.FS) (*Store, error) {
 		s.counter.Go(s.countNames)
 	}
 	return s, nil
+}
+
+func newStore(fs vfs.FS, dir string, o Options) *Store {
+	return &Store{
+		dir:      dir,
+		clock:    o.Clock,
+		room:     newRoom(fs, dir, o.Reserve),
+		faults:   storekit.Faults{Store: dir, AddCure: explain, Report: o.Report},
+		notes:    newNotes(),
+		turn:     storekit.NewTurn(),
+		syncing:  make(chan pending, 1024),
+		trimming: storekit.NewTurn(),
+	}
 }
 
 // start checks and opens the existing files, or creates them.
@@ -254,31 +263,12 @@ func (s *Store) begin(ctx context.Context) error {
 	if err := s.life.Begin(ctx); err != nil {
 		return err
 	}
-	if why := s.broken.Load(); why != nil { // what reads would return may never have reached the disk
+	err := s.faults.Broken()
+	if err != nil { // what reads would return may never have reached the disk
 		s.life.RUnlock()
-		return *why
-	}
-	return nil
-}
-
-// fail ends all writing.
-func (s *Store) fail(err error) {
-	err = fmt.Errorf("store %s: %w; nothing more is written; what was acknowledged is safe; restart rouse when the disk is well", s.dir, err)
-	s.broken.CompareAndSwap(nil, &err)
-}
-
-// met records damage that a call found, and returns the error for the call.
-func (s *Store) met(err error) error {
-	if err = explain(err); errors.Is(err, rouse.ErrCorrupt) && s.damaged.CompareAndSwap(nil, &err) {
-		s.report(fmt.Errorf("store %s: %w", s.dir, err))
 	}
 	return err
 }
 
 // Corrupted returns the first damage found since the store was opened.
-func (s *Store) Corrupted() error {
-	if err := s.damaged.Load(); err != nil {
-		return fmt.Errorf("store %s: %w", s.dir, *err)
-	}
-	return nil
-}
+func (s *Store) Corrupted() error { return s.faults.Corrupted() }

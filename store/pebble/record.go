@@ -31,7 +31,7 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 		err = ofNamespace(ctx, snap, q.Namespace, until, add(&page, limit, q.Namespace))
 	}
 	if err != nil {
-		return rouse.RecordPage{}, s.met(err)
+		return rouse.RecordPage{}, s.faults.Note(err)
 	}
 	return page, nil
 }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -82,13 +81,6 @@ func create(name string) rouse.Change {
 	return rouse.Change{Key: r.Key, If: rouse.NoRow, To: r}
 }
 
-// expire makes the store read the free space again.
-func (r *room) expire() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.checked = time.Time{}
-}
-
 // TestTheDoctorSeesTheRoom that is left.
 func TestTheDoctorSeesTheRoom(t *testing.T) {
 	d := newSmallDisk()
@@ -99,7 +91,7 @@ func TestTheDoctorSeesTheRoom(t *testing.T) {
 		severity string
 	}{{2 << 30, rouse.SeverityOK}, {1 << 30, rouse.SeverityWarning}, {99 << 20, rouse.SeverityCritical}} {
 		d.avail.Store(c.free)
-		s.room.expire()
+		s.room.Expire()
 		if list, err := s.Diagnose(t.Context()); err != nil || len(list) != 2 || list[1].Severity != c.severity {
 			t.Errorf("%d bytes free: %+v, %v", c.free, list, err)
 		}
@@ -112,7 +104,7 @@ func TestBelowTheReserveRowsAreNotAdded(t *testing.T) {
 	defer s.Close()
 	storetest.Reserve(t, s, func(bytes int64) {
 		d.avail.Store(bytes)
-		s.room.expire()
+		s.room.Expire()
 	})
 }
 

@@ -44,7 +44,7 @@ func Tally(ctx context.Context, dir string) (rows map[rouse.State]int64, records
 	if err := x.look(vfs.Default, dir); err != nil {
 		return nil, 0, err
 	}
-	s := &Store{dir: dir, room: newRoom(vfs.Default, dir, -1), notes: newNotes(), report: func(error) {}}
+	s := newStore(vfs.Default, dir, Options{Reserve: -1}.withDefaults())
 	opts := s.tune(Options{CacheBytes: 1 << 20, MemTableBytes: 16 << 20}, false)
 	opts.ReadOnly = true
 	db, err := lsm.Open(dir, opts)

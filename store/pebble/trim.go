@@ -17,10 +17,10 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 		return 0, err
 	}
 	defer s.life.RUnlock()
-	if err := s.beginTrim(ctx); err != nil {
+	if err := s.trimming.Take(ctx); err != nil {
 		return 0, err
 	}
-	defer s.endTrim()
+	defer s.trimming.Release()
 	var gone []uint32
 	done, err := s.commit(ctx, func(w *write) error {
 		all := slices.Sorted(maps.Keys(s.hours))
@@ -85,10 +85,10 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 		return 0, err
 	}
 	defer s.life.RUnlock()
-	if err := s.beginTrim(ctx); err != nil {
+	if err := s.trimming.Take(ctx); err != nil {
 		return 0, err
 	}
-	defer s.endTrim()
+	defer s.trimming.Release()
 	until := rouse.RecordCursor{Ended: rouse.Never, Seq: 1<<64 - 1}
 	if keep > 0 {
 		left := keep
@@ -99,7 +99,7 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 			return left > 0, nil
 		})
 		if err != nil || left > 0 {
-			return 0, s.met(err)
+			return 0, s.faults.Note(err)
 		}
 	}
 	for {
@@ -109,7 +109,7 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 			return len(gone) < trimChunk, nil
 		})
 		if err != nil || len(gone) == 0 {
-			return n, s.met(err)
+			return n, s.faults.Note(err)
 		}
 		done, err := s.commit(ctx, func(w *write) error { return w.removeRecords(namespace, gone) })
 		if err == nil {
@@ -140,15 +140,3 @@ func (w *write) removeRecords(namespace string, gone []moment) error {
 	}
 	return nil
 }
-
-// beginTrim waits until no other trim runs, so that no other trim deletes what this one has found.
-func (s *Store) beginTrim(ctx context.Context) error {
-	select {
-	case s.trimming <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (s *Store) endTrim() { <-s.trimming }

@@ -53,11 +53,11 @@ func (s *Store) tune(o Options, fresh bool) *lsm.Options {
 		// that was deleted as set once, and was not, may have its earlier value again.
 		EventListener: &lsm.EventListener{
 			DataCorruption: func(i lsm.DataCorruptionInfo) {
-				s.met(fmt.Errorf("%w: %s: %w", rouse.ErrCorrupt, i.Path, i.Details))
+				s.faults.Note(fmt.Errorf("%w: %s: %w", rouse.ErrCorrupt, i.Path, i.Details))
 			},
 			PossibleAPIMisuse: func(i lsm.PossibleAPIMisuseInfo) {
 				if i.Kind == lsm.NondeterministicSingleDelete {
-					s.met(fmt.Errorf("%w: a row that was deleted may be there again; %s", rouse.ErrCorrupt, restoreCure))
+					s.faults.Note(fmt.Errorf("%w: a row that was deleted may be there again; %s", rouse.ErrCorrupt, restoreCure))
 				}
 			},
 		},

@@ -38,7 +38,7 @@ func (w *write) init(s *Store) {
 func (w *write) begin() {
 	w.batch = w.s.db.NewBatch(keptBatch)
 	w.revision = w.s.last
-	w.low = w.s.room.low()
+	w.low = w.s.room.Low()
 	w.seen.reset()
 	clear(w.counts)
 	w.log.reset()

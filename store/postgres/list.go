@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/pages"
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // maxLooks limits the rows that one page of a list examines in each of its sources.
@@ -52,7 +52,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	for i, src := range sources {
 		found[i] = rouse.Page{Rows: src.rows, Next: src.next}
 	}
-	return pages.Merge(q.Limit, found...), nil
+	return storekit.MergePages(q.Limit, found...), nil
 }
 
 // Count returns how many rows match. Counts by namespace and states come from the tallies; with other

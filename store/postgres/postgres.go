@@ -28,7 +28,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/closing"
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // Options configure a store. Zero fields mean the defaults named in their comments.
@@ -92,7 +92,7 @@ type Store struct {
 	misfit  misfit
 	writer  atomic.Int64 // the number under which this store writes; 0: the next write draws one
 
-	life    closing.Guard  // of calls and Close
+	life    storekit.Guard // of calls and Close
 	closing chan struct{}  // closed when Close begins
 	watches sync.WaitGroup // running calls of Watch
 }

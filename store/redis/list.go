@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/pages"
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // maxLooks limits the rows that one page of a list examines in each of its sources, scriptLooks the rows that
@@ -43,7 +43,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	if err != nil {
 		return rouse.Page{}, err
 	}
-	return pages.Merge(q.Limit, slices.Concat(found...)...), nil
+	return storekit.MergePages(q.Limit, slices.Concat(found...)...), nil
 }
 
 // Count returns how many rows match.

@@ -81,7 +81,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/closing"
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // Options configure a store. Zero fields mean the defaults named in their comments.
@@ -124,7 +124,7 @@ type Store struct {
 	marked   bool   // all shards have the id
 	spread   bool   // all shards have notes
 
-	life closing.Guard // of calls and Close
+	life storekit.Guard // of calls and Close
 }
 
 // shard is a part of the rows: its server and the prefix of its keys.

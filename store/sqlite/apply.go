@@ -31,14 +31,12 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 // commit takes its turn and calls work to write in one transaction. If that fails, nothing was changed. Once
 // begun, it ignores the context: an interrupted statement would roll back the whole transaction.
 func (s *Store) commit(ctx context.Context, work func(*write) error) error {
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := s.turn.Take(ctx); err != nil {
+		return err
 	}
-	defer func() { <-s.turn }()
-	if why := s.broken.Load(); why != nil {
-		return *why
+	defer s.turn.Release()
+	if err := s.faults.Broken(); err != nil {
+		return err
 	}
 	w := s.tx
 	w.ctx = context.WithoutCancel(ctx)
@@ -60,8 +58,7 @@ func (s *Store) commit(ctx context.Context, work func(*write) error) error {
 	case isFull(err):
 		return rouse.ErrFull
 	case isFatal(err):
-		s.fail(explain(err))
-		return *s.broken.Load()
+		return s.faults.Break(explain(err))
 	}
-	return s.met(err)
+	return s.faults.Note(err)
 }

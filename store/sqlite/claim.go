@@ -20,11 +20,11 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 	if w.Hold <= 0 {
 		tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // all buckets at the same moment
 		if err != nil {
-			return b, s.met(readErr(ctx, err))
+			return b, s.faults.Note(readErr(ctx, err))
 		}
 		defer tx.Rollback()
 		b, err = readWindow(ctx, tx, tx.StmtContext(ctx, s.read.window), w, s.now())
-		return b, s.met(readErr(ctx, err))
+		return b, s.faults.Note(readErr(ctx, err))
 	}
 	err = s.commit(ctx, func(tx *write) error {
 		if b, err = readWindow(tx.ctx, tx.conn, tx.window, w, s.now()); err != nil {

@@ -19,5 +19,5 @@ func (s *Store) Diagnose(ctx context.Context) ([]rouse.Finding, error) {
 		settings.Severity, settings.Seen = rouse.SeverityWarning, "commits are not synced to the disk: a power cut loses the last ones"
 		settings.Cure = "open the store without Relaxed"
 	}
-	return []rouse.Finding{settings, rouse.SpaceFinding(s.path, s.disk.free(), max(s.disk.reserve, 0))}, nil
+	return []rouse.Finding{settings, rouse.SpaceFinding(s.path, s.disk.Free(), max(s.disk.Reserve, 0))}, nil
 }

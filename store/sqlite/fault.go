@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"syscall"
-	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // code returns SQLite's result code in an error, or 0.
@@ -26,7 +25,7 @@ func code(err error) int {
 // isFull reports whether an error means that the disk is full.
 func isFull(err error) bool {
 	c := code(err)
-	return c&0xff == sqlite3.SQLITE_FULL || c == sqlite3.SQLITE_IOERR_SHMSIZE || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return c&0xff == sqlite3.SQLITE_FULL || c == sqlite3.SQLITE_IOERR_SHMSIZE || storekit.IsFull(err)
 }
 
 // isFatal reports whether, after an error other than a full disk, the content of the disk is unknown.
@@ -57,34 +56,4 @@ func explain(err error) error {
 		return fmt.Errorf("is locked by another program: %w; end it", err)
 	}
 	return err
-}
-
-// disk reads the free space of the file's disk.
-type disk struct {
-	path    string
-	reserve int64
-	measure func(path string) (int64, error)
-
-	mu      sync.Mutex
-	checked time.Time
-	avail   int64
-}
-
-// roomCheck is the interval of reading the free space.
-const roomCheck = 100 * time.Millisecond
-
-// low reports whether there is too little space to add rows.
-func (d *disk) low() bool { return d.reserve > 0 && d.free() < d.reserve }
-
-// free returns the recently read number of free bytes.
-func (d *disk) free() int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now := time.Now(); d.checked.IsZero() || now.Sub(d.checked) >= roomCheck {
-		d.checked, d.avail = now, 1<<63-1 // a disk that does not report its space is not full
-		if n, err := d.measure(d.path); err == nil {
-			d.avail = n
-		}
-	}
-	return d.avail
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/store/storetest"
@@ -238,13 +237,6 @@ func TestBelowTheReserveRowsAreNotAdded(t *testing.T) {
 	defer s.Close()
 	storetest.Reserve(t, s, func(bytes int64) {
 		avail.Store(bytes)
-		s.disk.expire()
+		s.disk.Expire()
 	})
-}
-
-// expire makes low read the free space again.
-func (d *disk) expire() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.checked = time.Time{}
 }

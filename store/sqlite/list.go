@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/pages"
+	"github.com/rousehq/rouse/internal/storekit"
 )
 
 // maxLooks limits the keys that one page of a list reads in each of its sources.
@@ -23,23 +23,23 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	defer s.life.RUnlock()
 	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return rouse.Page{}, s.met(readErr(ctx, err))
+		return rouse.Page{}, s.faults.Note(readErr(ctx, err))
 	}
 	defer tx.Rollback()
 	q.Limit = max(1, q.Limit)
 	sources, err := fewDue(ctx, tx, &q)
 	if err != nil {
-		return rouse.Page{}, s.met(readErr(ctx, err))
+		return rouse.Page{}, s.faults.Note(readErr(ctx, err))
 	}
 	var found []rouse.Page
 	for _, src := range sources {
 		rows, next, err := src.page(ctx, tx, &q)
 		if err != nil {
-			return rouse.Page{}, s.met(readErr(ctx, err))
+			return rouse.Page{}, s.faults.Note(readErr(ctx, err))
 		}
 		found = append(found, rouse.Page{Rows: rows, Next: next})
 	}
-	return pages.Merge(q.Limit, found...), nil
+	return storekit.MergePages(q.Limit, found...), nil
 }
 
 // Count returns how many rows match.
@@ -55,7 +55,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 			c.add("namespace = ?", q.Namespace)
 		}
 		err = s.readers.QueryRowContext(ctx, `SELECT COALESCE(SUM(rows), 0) FROM counts WHERE `+c.text(), c.args...).Scan(&n)
-		return n, s.met(readErr(ctx, err))
+		return n, s.faults.Note(readErr(ctx, err))
 	}
 	q.After = rouse.Key{}
 	sources := sourcesOf(&q)
@@ -67,7 +67,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 		src.filters(&q, &c)
 		var one int64
 		if err := s.readers.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+src.join()+` WHERE `+c.text(), c.args...).Scan(&one); err != nil {
-			return 0, s.met(readErr(ctx, err))
+			return 0, s.faults.Note(readErr(ctx, err))
 		}
 		n += one
 	}

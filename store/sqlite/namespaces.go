@@ -18,16 +18,16 @@ func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
 	defer s.life.RUnlock()
 	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return nil, s.met(err)
+		return nil, s.faults.Note(err)
 	}
 	defer tx.Rollback()
 	hours, err := hoursBefore(ctx, tx, math.MaxInt64)
 	if err != nil {
-		return nil, s.met(err)
+		return nil, s.faults.Note(err)
 	}
 	next, err := tx.PrepareContext(ctx, `SELECT namespace FROM records WHERE hour = ? AND namespace > ? ORDER BY namespace LIMIT 1`)
 	if err != nil {
-		return nil, s.met(err)
+		return nil, s.faults.Note(err)
 	}
 	defer next.Close()
 	seen := map[string]bool{}
@@ -38,7 +38,7 @@ func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
 				break
 			}
 			if err != nil {
-				return nil, s.met(err)
+				return nil, s.faults.Note(err)
 			}
 		}
 	}

@@ -37,14 +37,14 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) (out []rouse.Row, err
 	defer s.life.RUnlock()
 	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return nil, s.met(readErr(ctx, err))
+		return nil, s.faults.Note(readErr(ctx, err))
 	}
 	defer tx.Rollback()
 	stmt := tx.StmtContext(ctx, s.read.get)
 	out = make([]rouse.Row, len(keys))
 	for i, k := range keys {
 		if err := getRow(ctx, stmt, k, &out[i]); err != nil {
-			return nil, s.met(readErr(ctx, err))
+			return nil, s.faults.Note(readErr(ctx, err))
 		}
 	}
 	return out, nil

@@ -18,7 +18,7 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 	defer s.life.RUnlock()
 	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return page, s.met(readErr(ctx, err))
+		return page, s.faults.Note(readErr(ctx, err))
 	}
 	defer tx.Rollback()
 	ended, seq := int64(math.MaxInt64), int64(math.MaxInt64)
@@ -32,7 +32,7 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 	text += ` AND (ended, seq) < (?, ?) ORDER BY ended DESC, seq DESC LIMIT ?`
 	hours, err := hoursBefore(ctx, tx, hourOf(rouse.Instant(ended)))
 	if err != nil {
-		return page, s.met(readErr(ctx, err))
+		return page, s.faults.Note(readErr(ctx, err))
 	}
 	limit := max(1, q.Limit)
 	var last rouse.RecordCursor
@@ -40,11 +40,11 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 		args[0] = hour
 		rows, err := tx.QueryContext(ctx, text, append(args[:len(args):len(args)], ended, seq, limit+1-len(page.Records))...)
 		if err != nil {
-			return rouse.RecordPage{}, s.met(readErr(ctx, err))
+			return rouse.RecordPage{}, s.faults.Note(readErr(ctx, err))
 		}
 		more, err := readRecords(rows, q.Namespace, limit, &page, &last)
 		if err != nil {
-			return rouse.RecordPage{}, s.met(readErr(ctx, err))
+			return rouse.RecordPage{}, s.faults.Note(readErr(ctx, err))
 		}
 		if more {
 			page.Next = &last

@@ -22,13 +22,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/closing"
+	"github.com/rousehq/rouse/internal/storekit"
 	"github.com/rousehq/rouse/internal/witness"
 )
 
@@ -70,23 +69,20 @@ type Store struct {
 	path    string
 	clock   func() time.Time
 	lock    *lock
-	disk    *disk
+	disk    *storekit.Space
 	writer  *sql.DB
 	readers *sql.DB
 	read    reads
 
-	life   closing.Guard         // of calls and Close
-	broken atomic.Pointer[error] // why nothing can be written any more
-
+	life    storekit.Guard // of calls and Close
+	faults  storekit.Faults
 	witness *witness.Witness // nil for a Relaxed store, whose commits are acknowledged before they are durable
-	report  func(error)
-	damaged atomic.Pointer[error] // the first damage that was found
 
-	turn chan struct{} // contains a token while a writer works; guards the following fields
+	turn storekit.Turn // of writers; guards the following fields
 	tx   *write
 	last uint64 // the last revision
 
-	trimming chan struct{} // contains a token while records are deleted
+	trimming storekit.Turn // so that no other trim deletes what one has found
 }
 
 // revisionGap is how far revisions advance when a store is opened. A power cut may have lost commits of a
@@ -110,8 +106,15 @@ func open(path string, o Options, free func(string) (int64, error)) (_ *Store, e
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, clock: o.Clock, report: o.Report, lock: l, disk: &disk{path: path, reserve: o.Reserve, measure: free}, turn: make(chan struct{}, 1),
-		trimming: make(chan struct{}, 1)}
+	s := &Store{
+		path:     path,
+		clock:    o.Clock,
+		lock:     l,
+		disk:     &storekit.Space{Reserve: o.Reserve, Measure: func() (int64, error) { return free(path) }},
+		faults:   storekit.Faults{Store: path, AddCure: explain, Report: o.Report},
+		turn:     storekit.NewTurn(),
+		trimming: storekit.NewTurn(),
+	}
 	defer func() {
 		if err != nil {
 			s.release()
@@ -187,14 +190,6 @@ func (s *Store) Close() error {
 // begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
 func (s *Store) begin(ctx context.Context) error { return s.life.Begin(ctx) }
 
-// met records damage that a call found, and returns the error for the call.
-func (s *Store) met(err error) error {
-	if err = explain(err); errors.Is(err, rouse.ErrCorrupt) && s.damaged.CompareAndSwap(nil, &err) {
-		s.report(fmt.Errorf("store %s: %w", s.path, err))
-	}
-	return err
-}
-
 // readErr returns the error of a read: that of its context, if this ended it. SQLite then returns
 // "interrupted", which database/sql does not always replace.
 func readErr(ctx context.Context, err error) error {
@@ -218,19 +213,8 @@ func (s *Store) Examine(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return s.met(readErr(ctx, sound(ctx, db)))
+	return s.faults.Note(readErr(ctx, sound(ctx, db)))
 }
 
 // Corrupted returns the first damage found since the store was opened.
-func (s *Store) Corrupted() error {
-	if err := s.damaged.Load(); err != nil {
-		return fmt.Errorf("store %s: %w", s.path, *err)
-	}
-	return nil
-}
-
-// fail ends all writing.
-func (s *Store) fail(err error) {
-	err = fmt.Errorf("store %s: %w; nothing more is written; what was acknowledged is safe; restart rouse when the disk is well", s.path, err)
-	s.broken.CompareAndSwap(nil, &err)
-}
+func (s *Store) Corrupted() error { return s.faults.Corrupted() }

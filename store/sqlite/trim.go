@@ -18,13 +18,13 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 		return 0, err
 	}
 	defer s.life.RUnlock()
-	if err := s.beginTrim(ctx); err != nil {
+	if err := s.trimming.Take(ctx); err != nil {
 		return 0, err
 	}
-	defer s.endTrim()
+	defer s.trimming.Release()
 	gone, err := s.doomed(ctx, hourOf(before), most)
 	if err != nil {
-		return 0, s.met(err)
+		return 0, s.faults.Note(err)
 	}
 	for _, hour := range gone {
 		for more := true; more; {
@@ -88,13 +88,13 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 		return 0, err
 	}
 	defer s.life.RUnlock()
-	if err := s.beginTrim(ctx); err != nil {
+	if err := s.trimming.Take(ctx); err != nil {
 		return 0, err
 	}
-	defer s.endTrim()
+	defer s.trimming.Release()
 	until, hours, err := s.surplus(ctx, namespace, name, max(0, keep))
 	if err != nil {
-		return 0, s.met(err)
+		return 0, s.faults.Note(err)
 	}
 	for _, hour := range hours {
 		for more := true; more; {
@@ -168,15 +168,3 @@ func (w *write) trimTimer(hour int64, namespace, name string, until rouse.Record
 	w.hours[hour] -= n
 	return n, nil
 }
-
-// beginTrim waits until no other trim runs, so that no other trim deletes what this one has found.
-func (s *Store) beginTrim(ctx context.Context) error {
-	select {
-	case s.trimming <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (s *Store) endTrim() { <-s.trimming }

@@ -38,7 +38,7 @@ type countKey struct {
 }
 
 func (w *write) begin() error {
-	w.revision, w.low, w.changed = w.s.last, w.s.disk.low(), false
+	w.revision, w.low, w.changed = w.s.last, w.s.disk.Low(), false
 	clear(w.counts)
 	clear(w.hours)
 	_, err := w.beginS.ExecContext(w.ctx)

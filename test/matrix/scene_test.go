@@ -14,10 +14,10 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/claim"
-	"github.com/rousehq/rouse/internal/cutstore"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
+	"github.com/rousehq/rouse/test/cutstore"
 )
 
 // site is where operations are called, and what happens around them.

@@ -14,11 +14,11 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/claim"
-	"github.com/rousehq/rouse/internal/cutstore"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/rousetest/history"
 	"github.com/rousehq/rouse/store/mem"
+	"github.com/rousehq/rouse/test/cutstore"
 )
 
 // receiver returns how long an attempt takes, and its verdict.

@@ -1,5 +1,4 @@
-// Package pages merges pages of rows.
-package pages
+package storekit
 
 import (
 	"slices"
@@ -7,9 +6,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Merge returns the first rows of several sources in the order of keys, limit at most: those up to the last
-// key that all sources have read.
-func Merge(limit int, sources ...rouse.Page) (page rouse.Page) {
+// MergePages returns the first rows of several sources in the order of keys, limit at most: those up to the
+// last key that all sources have read.
+func MergePages(limit int, sources ...rouse.Page) (page rouse.Page) {
 	for _, s := range sources {
 		page.Rows = append(page.Rows, s.Rows...)
 		if s.Next != nil && (page.Next == nil || s.Next.Compare(*page.Next) < 0) {

@@ -1,5 +1,4 @@
-// Package closing ends parts whose methods may be running.
-package closing
+package storekit
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package pages
+package storekit
 
 import (
 	"strings"
@@ -39,7 +39,7 @@ func TestMerge(t *testing.T) {
 		for _, s := range c.sources {
 			sources = append(sources, of(s))
 		}
-		got, want := Merge(c.limit, sources...), of(c.want)
+		got, want := MergePages(c.limit, sources...), of(c.want)
 		same := len(got.Rows) == len(want.Rows) && (got.Next == nil) == (want.Next == nil) && (got.Next == nil || *got.Next == *want.Next)
 		for i := range want.Rows {
 			same = same && got.Rows[i].Key == want.Rows[i].Key

@@ -1,4 +1,4 @@
-package closing
+package storekit
 
 import (
 	"context"
