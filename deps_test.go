@@ -255,54 +255,6 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 }
 
-// longestChain bounds how many packages import each other in a row below the programs, the root not counted:
-// a reader who follows a call passes no more.
-const longestChain = 5
-
-// programs are the packages that put whole nodes together, and what is below them. Nothing else of the module
-// may import them.
-var programs = []string{"cmd", "bench", "examples", "test", "rousetest", "node/all"}
-
-func isProgram(pkg string) bool {
-	return slices.ContainsFunc(programs, func(p string) bool { return pkg == p || strings.HasPrefix(pkg, p+"/") })
-}
-
-func TestImportsAreNotDeep(t *testing.T) {
-	imports := map[string][]string{}
-	for line := range strings.Lines(output(t, "go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...")) {
-		names := strings.Fields(line)
-		for _, name := range names[1:] {
-			if !strings.HasPrefix(name, module+"/") {
-				continue
-			}
-			imports[names[0]] = append(imports[names[0]], name)
-			if pkg, imp := inModule(names[0]), inModule(name); isProgram(imp) && !isProgram(pkg) {
-				t.Errorf("%s imports %s, which puts whole nodes together", pkg, imp)
-			}
-		}
-	}
-	deepest := map[string][]string{}
-	var chain func(pkg string) []string
-	chain = func(pkg string) []string {
-		if known, ok := deepest[pkg]; ok {
-			return known
-		}
-		var longest []string
-		for _, imp := range imports[pkg] {
-			if c := chain(imp); len(c) > len(longest) {
-				longest = c
-			}
-		}
-		deepest[pkg] = append([]string{inModule(pkg)}, longest...)
-		return deepest[pkg]
-	}
-	for pkg := range imports {
-		if c := chain(pkg); !isProgram(c[0]) && len(c) > longestChain {
-			t.Errorf("%d packages in a row: %s", len(c), strings.Join(c, " imports "))
-		}
-	}
-}
-
 func inModule(path string) string {
 	if path == module {
 		return "."

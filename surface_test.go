@@ -116,3 +116,18 @@ func taken(f *ast.File) map[string]ast.Expr {
 	}
 	return types
 }
+
+// receiver returns the name of the type that has a method.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}

@@ -92,7 +92,8 @@ func readDuration(expr, word, arg string) (time.Duration, error) {
 	case arg == "":
 		return 0, refuse(expr, word+" has no duration", "write a number and a unit of ms, s, m or h, as in "+quote(word+" 1h30m"))
 	case inv != nil && strings.HasSuffix(arg, "d"):
-		return 0, refuse(expr, quote(arg)+" is no duration", inv.Problems[0].Cure+"; "+quote("P"+strings.ToUpper(arg))+" repeats by days of the calendar")
+		return 0, refuse(expr, quote(arg)+" is no duration",
+			inv.Problems[0].Cure+"; "+quote("P"+strings.ToUpper(arg))+" repeats by days of the calendar")
 	case inv != nil:
 		return 0, refuse(expr, quote(arg)+" is no duration", inv.Problems[0].Cure)
 	case d < 0:

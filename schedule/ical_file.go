@@ -88,7 +88,8 @@ func readICalendar(data []byte) (events []component, zoneName string, others map
 				return nil, "", nil, refuseLine(line, text, "is out of place", cure)
 			}
 			if len(open) == maxComponents {
-				return nil, "", nil, refuseLine(line, text, fmt.Sprintf("is within more than %d components", maxComponents), "give a file that is less nested")
+				return nil, "", nil, refuseLine(line, text,
+					fmt.Sprintf("is within more than %d components", maxComponents), "give a file that is less nested")
 			}
 			open = append(open, name)
 			switch {
@@ -101,7 +102,8 @@ func readICalendar(data []byte) (events []component, zoneName string, others map
 			return nil, "", nil, refuseLine(line, text, "is not in a calendar", cure)
 		case p.name == "END":
 			if name != open[len(open)-1] {
-				return nil, "", nil, refuseLine(line, text, "ends a "+quote(name)+" where "+open[len(open)-1]+" is open", "end each component in which it begins")
+				return nil, "", nil, refuseLine(line, text,
+					"ends a "+quote(name)+" where "+open[len(open)-1]+" is open", "end each component in which it begins")
 			}
 			open = open[:len(open)-1]
 		case len(open) == 1 && p.name == "X-WR-TIMEZONE":

@@ -215,7 +215,8 @@ func (r *rrule) readDates(expr string, set setText, date bool) error {
 		}
 		for _, s := range stamps {
 			if s.date && !date {
-				return refuse(expr, "RDATE "+showStamp(s.wall)[:8]+" has no time of day", "write "+showStamp(s.wall)[:8]+"T090000, or the time that is meant")
+				return refuse(expr, "RDATE "+showStamp(s.wall)[:8]+" has no time of day",
+					"write "+showStamp(s.wall)[:8]+"T090000, or the time that is meant")
 			}
 			r.dates = append(r.dates, s.wall)
 		}

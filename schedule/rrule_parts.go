@@ -108,7 +108,8 @@ func (p *ruleParts) read(name, value string) *fault {
 	case "UNTIL":
 		s, ok := parseStamp(value)
 		if !ok {
-			return &fault{"UNTIL " + quote(value) + " is no date and time that exists", "write one such as 20271231, 20271231T235959 or 20271231T225959Z"}
+			return &fault{"UNTIL " + quote(value) + " is no date and time that exists",
+				"write one such as 20271231, 20271231T235959 or 20271231T225959Z"}
 		}
 		p.until = s
 	case "WKST":
@@ -120,12 +121,15 @@ func (p *ruleParts) read(name, value string) *fault {
 	case "BYDAY":
 		return p.readDays(value)
 	case "RSCALE", "SKIP":
-		return &fault{"the part " + quote(name) + " is not offered", "leave it out: rules are of the Gregorian calendar, and days that do not exist are left out"}
+		return &fault{"the part " + quote(name) + " is not offered",
+			"leave it out: rules are of the Gregorian calendar, and days that do not exist are left out"}
 	case "TZID", "DTSTART", "RDATE", "EXDATE", "DTEND", "DURATION":
-		return &fault{"the part " + quote(name) + " does not belong into a rule", "write it as a line of its own, as in DTSTART;TZID=Europe/Berlin:20270101T090000 RRULE:FREQ=DAILY"}
+		return &fault{"the part " + quote(name) + " does not belong into a rule",
+			"write it as a line of its own, as in DTSTART;TZID=Europe/Berlin:20270101T090000 RRULE:FREQ=DAILY"}
 	default:
-		return &fault{"the part " + quote(name) + " is not known", "the parts are FREQ, INTERVAL, COUNT, UNTIL, WKST, BYDAY, BYMONTH, BYMONTHDAY, " +
-			"BYYEARDAY, BYWEEKNO, BYHOUR, BYMINUTE, BYSECOND and BYSETPOS"}
+		return &fault{"the part " + quote(name) + " is not known",
+			"the parts are FREQ, INTERVAL, COUNT, UNTIL, WKST, BYDAY, BYMONTH, BYMONTHDAY, " +
+				"BYYEARDAY, BYWEEKNO, BYHOUR, BYMINUTE, BYSECOND and BYSETPOS"}
 	}
 	return nil
 }
@@ -174,7 +178,8 @@ func (p *ruleParts) readDays(value string) *fault {
 		return tooMany("BYDAY")
 	}
 	for text := range strings.SplitSeq(value, ",") {
-		wrong := &fault{"BYDAY " + quote(text) + " is no day", "give MO, TU, WE, TH, FR, SA or SU, in months and years perhaps with a number in front, as in 2MO or -1FR"}
+		wrong := &fault{"BYDAY " + quote(text) + " is no day",
+			"give MO, TU, WE, TH, FR, SA or SU, in months and years perhaps with a number in front, as in 2MO or -1FR"}
 		if len(text) < 2 {
 			return wrong
 		}
@@ -212,7 +217,8 @@ func (p *ruleParts) check() *fault {
 	nthOfYear := p.freq == yearly && !given(byMonth)
 	switch {
 	case p.count > maxPicked && given(bySetPos) && p.freq >= weekly:
-		return &fault{fmt.Sprintf("COUNT %d is more than %d, the most together with BYSETPOS", p.count, maxPicked), "give a smaller one, or an end with UNTIL"}
+		return &fault{fmt.Sprintf("COUNT %d is more than %d, the most together with BYSETPOS", p.count, maxPicked),
+			"give a smaller one, or an end with UNTIL"}
 	case p.count != 0 && p.has("UNTIL"):
 		return &fault{"has both COUNT and UNTIL", "give the one that is meant"}
 	case given(byWeekNo) && p.freq != yearly:
@@ -222,15 +228,18 @@ func (p *ruleParts) check() *fault {
 	case given(byMonthDay) && p.freq == weekly:
 		return with("BYMONTHDAY", "", "use FREQ=MONTHLY, or FREQ=DAILY")
 	case len(p.nth) > 0 && p.freq != monthly && p.freq != yearly:
-		return with("a number in BYDAY", ", whose periods have each day once at most or no days at all", "use FREQ=MONTHLY, or leave the number out")
+		return with("a number in BYDAY", ", whose periods have each day once at most or no days at all",
+			"use FREQ=MONTHLY, or leave the number out")
 	case len(p.nth) > 0 && given(byWeekNo):
 		return &fault{"a number in BYDAY does not go with BYWEEKNO, as a week has each day once", "leave the number out"}
-	case given(bySetPos) && p.weekdays == 0 && len(p.nth) == 0 && !slices.ContainsFunc([]int{bySecond, byMinute, byHour, byMonthDay, byYearDay, byWeekNo, byMonth}, given):
+	case given(bySetPos) && p.weekdays == 0 && len(p.nth) == 0 &&
+		!slices.ContainsFunc([]int{bySecond, byMinute, byHour, byMonthDay, byYearDay, byWeekNo, byMonth}, given):
 		return &fault{"BYSETPOS stands alone", "give a part that it can pick from, such as BYDAY=MO,TU,WE,TH,FR"}
 	}
 	for _, d := range p.nth {
 		if !nthOfYear && (d.n > 5 || d.n < -5) {
-			return &fault{fmt.Sprintf("BYDAY %d%s is no day: a month has each at most five times", d.n, weekdayCodes[d.weekday]), "use 1 to 5, or -5 to -1"}
+			return &fault{fmt.Sprintf("BYDAY %d%s is no day: a month has each at most five times", d.n,
+				weekdayCodes[d.weekday]), "use 1 to 5, or -5 to -1"}
 		}
 	}
 	return nil

@@ -48,7 +48,8 @@ func (t *times) size() int {
 // at returns the i-th time, from 0.
 func (t *times) at(i int) int64 {
 	minutes, seconds := bits.OnesCount64(t.minutes), bits.OnesCount64(t.seconds)
-	return int64(nthBit(t.hours, i/seconds/minutes))*3600 + int64(nthBit(t.minutes, i/seconds%minutes))*60 + int64(nthBit(t.seconds, i%seconds))
+	return int64(nthBit(t.hours, i/seconds/minutes))*3600 + int64(nthBit(t.minutes,
+		i/seconds%minutes))*60 + int64(nthBit(t.seconds, i%seconds))
 }
 
 // pick leaves only the times at the given positions: from 1, or from -1 at the end.

@@ -26,7 +26,8 @@ func (s *settler) settled(en *entry, decoded *[]rouse.Timer) *rouse.Timer {
 }
 
 // quickChange is change for cheap steps; expensive ones are queued for evaluation, and it returns errLater.
-func (s *settler) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *schedulecache.Meter) (c rouse.Change, err error) {
+func (s *settler) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant,
+	m *schedulecache.Meter) (c rouse.Change, err error) {
 	if t != nil {
 		c, err = s.change(r, t, orphan, logged, now, m)
 		if err == nil && !m.Out || err != nil && !errors.Is(err, errLater) {
@@ -46,7 +47,8 @@ func (s *settler) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, 
 // change returns the conditional write for an outcome. logged means that its occurrence was recorded while it
 // was out. If the meter has a limit and the schedule is not cached, or the store has to be read, it returns
 // errLater.
-func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant, m *schedulecache.Meter) (rouse.Change, error) {
+func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant,
+	m *schedulecache.Meter) (rouse.Change, error) {
 	if orphan { // its timer was deleted or replaced: only the record of the fire remains to be written
 		var log []rouse.Record
 		if r.fire && !logged {

@@ -46,7 +46,8 @@ func newCommits(m *memory, h *health) *commits {
 		n, most = sharedWriters, min(most, sharedCommit)
 	}
 	for range n {
-		c.list = append(c.list, batch.New(batch.Options{MaxItems: most, MaxBytes: 8 << 20, Queue: c.opts.Queue}, (*Write).size, c.flush, c.committed))
+		c.list = append(c.list, batch.New(batch.Options{MaxItems: most, MaxBytes: 8 << 20, Queue: c.opts.Queue},
+			(*Write).size, c.flush, c.committed))
 	}
 	return c
 }

@@ -201,7 +201,8 @@ func finish(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rouse.Step {
 	to := *t
 	step := rouse.Step{To: &to}
 	if t.IsDraft() {
-		step.Log = []rouse.Record{{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: rouse.EndDead, Cause: rouse.CauseInvalid,
+		step.Log = []rouse.Record{{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation,
+			Ending: rouse.EndDead, Cause: rouse.CauseInvalid,
 			Due: t.Created, Reason: t.Reason, Ended: now}}
 	}
 	return step

@@ -97,7 +97,8 @@ func (h *inheritance) uncoverAll(ctx context.Context, grain int, buckets []uint3
 	}
 	after := rouse.Position{Visible: h.Now()}
 	for {
-		batch, err := h.store.Claim(ctx, rouse.Window{Buckets: buckets, After: after, Ahead: h.holds.reach(g) + span + holdGrain*2, Limit: pageRows, Bytes: pageBytes})
+		batch, err := h.store.Claim(ctx, rouse.Window{Buckets: buckets, After: after,
+			Ahead: h.holds.reach(g) + span + holdGrain*2, Limit: pageRows, Bytes: pageBytes})
 		if err != nil {
 			return err
 		}

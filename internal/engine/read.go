@@ -163,7 +163,8 @@ func (r *reader) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 	r.memory.Unlock()
 
 	asked := boottime.Now()
-	batch, err := r.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, After: after, Ahead: r.opts.Ahead, Limit: pageRows, Bytes: pageBytes})
+	batch, err := r.store.Claim(ctx, rouse.Window{Buckets: grant.Buckets, After: after, Ahead: r.opts.Ahead,
+		Limit: pageRows, Bytes: pageBytes})
 	failpoint("after-claim")
 
 	r.memory.Lock()
@@ -241,7 +242,8 @@ func (r *reader) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	}
 	r.memory.Unlock()
 	asked := boottime.Now() // a hold counts from the request, not from the response
-	win := rouse.Window{Buckets: grant.Buckets, Ahead: r.holds.claimAhead(grant.Hold), Hold: grant.Hold, Until: r.holds.ownEnd(r.clock.latest().Add(grant.Hold)),
+	win := rouse.Window{Buckets: grant.Buckets, Ahead: r.holds.claimAhead(grant.Hold), Hold: grant.Hold,
+		Until: r.holds.ownEnd(r.clock.latest().Add(grant.Hold)),
 		Limit: limit, Bytes: min(bodies, pageBytes), Namespaces: r.opts.Namespaces}
 	batch, err := r.store.Claim(ctx, win)
 	if err != nil {

@@ -104,7 +104,8 @@ func (r *reader) reread(ctx context.Context, buckets []uint32, since uint64) (to
 		r.memory.window.reading = cursor.Visible
 		r.memory.Unlock()
 		asked := boottime.Now()
-		batch, err := r.store.Claim(ctx, rouse.Window{Buckets: buckets, After: after, Ahead: r.opts.Ahead, Since: since, Limit: pageRows, Bytes: pageBytes})
+		batch, err := r.store.Claim(ctx, rouse.Window{Buckets: buckets, After: after, Ahead: r.opts.Ahead,
+			Since: since, Limit: pageRows, Bytes: pageBytes})
 		more := r.found(&batch, err, asked)
 		if err != nil {
 			return 0, err

@@ -40,7 +40,8 @@ func (e *Engine) Stats() Stats {
 func (m *memory) stats() Stats {
 	m.Lock()
 	defer m.Unlock()
-	s := Stats{Window: m.window.entries.len() + m.window.orphans, Bytes: m.window.bytes, Out: m.lanes.out, Running: m.lanes.running, Blocked: m.lanes.blocked(), Lanes: len(m.lanes.byName)}
+	s := Stats{Window: m.window.entries.len() + m.window.orphans, Bytes: m.window.bytes, Out: m.lanes.out,
+		Running: m.lanes.running, Blocked: m.lanes.blocked(), Lanes: len(m.lanes.byName)}
 	if at := m.full.since(); !at.IsZero() {
 		s.Full = time.Since(at)
 	}

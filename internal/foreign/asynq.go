@@ -130,7 +130,8 @@ func (t *asynqTask) toEntry(number int) Entry {
 		err = errors.New("it has no type or no id")
 	}
 	if err != nil {
-		e.Err = rouse.Refuse("msg", rouse.Shorten(string(t.Msg), 64), "is no task of asynq: "+err.Error(), "give tasks as docs/moving-in.md exports them")
+		e.Err = rouse.Refuse("msg", rouse.Shorten(string(t.Msg), 64), "is no task of asynq: "+err.Error(),
+			"give tasks as docs/moving-in.md exports them")
 		return e
 	}
 	e.Name = m.kind + "-" + m.id
@@ -140,7 +141,8 @@ func (t *asynqTask) toEntry(number int) Entry {
 	due := rouse.Instant(min(max(t.At, math.MinInt64/1000), math.MaxInt64/1000) * 1000)
 	s.Schedule = due.String()
 	if t.State != "scheduled" && t.State != "retry" {
-		e.Err = rouse.Refuse("state", t.State, "is not of a task that waits for its time", "leave it to asynq, which works it now, or has done so")
+		e.Err = rouse.Refuse("state", t.State, "is not of a task that waits for its time",
+			"leave it to asynq, which works it now, or has done so")
 	}
 	s.Retry.Attempts = countAttempts(m.retry-m.retried) + 1
 	if t.State == "retry" {

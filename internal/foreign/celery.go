@@ -88,7 +88,8 @@ func readCelery(in []byte, o *Options) (entries []Entry, err error) {
 func (t *beatTask) toEntry(e *Entry, schedules map[string]beatSchedule, o *Options) error {
 	e.Name, e.Paused = t.Name, !t.Enabled
 	s := &e.Spec
-	texts := map[string]json.RawMessage{"args": json.RawMessage(cmp.Or(t.Args, "[]")), "kwargs": json.RawMessage(cmp.Or(t.Kwargs, "{}")), "headers": json.RawMessage(t.Headers)}
+	texts := map[string]json.RawMessage{"args": json.RawMessage(cmp.Or(t.Args, "[]")),
+		"kwargs": json.RawMessage(cmp.Or(t.Kwargs, "{}")), "headers": json.RawMessage(t.Headers)}
 	for _, name := range []string{"args", "kwargs", "headers"} {
 		if text := texts[name]; len(text) > 0 && !json.Valid(text) {
 			return rouse.Refuse(name, string(text), "is no JSON", "correct the task: Celery disables it, too")
@@ -154,7 +155,8 @@ func (t *beatTask) setBounds(e *Entry, every time.Duration, o *Options) error {
 	return nil
 }
 
-var beatPeriods = map[string]time.Duration{"days": 24 * time.Hour, "hours": time.Hour, "minutes": time.Minute, "seconds": time.Second, "microseconds": time.Microsecond}
+var beatPeriods = map[string]time.Duration{"days": 24 * time.Hour, "hours": time.Hour, "minutes": time.Minute,
+	"seconds": time.Second, "microseconds": time.Microsecond}
 
 // putTimes sets when the timer is due.
 func (b *beatSchedule) putTimes(e *Entry, kind string, o *Options) (err error) {

@@ -128,7 +128,8 @@ func (k *kubeObject) toEntry(raw json.RawMessage, number int, o *Options) Entry 
 	}
 	var j cronJob
 	if err := json.Unmarshal(raw, &j); err != nil {
-		e.Err = rouse.Refuse("spec", "", "is none of a "+k.Kind+": "+err.Error(), "write it as kubectl explain "+strings.ToLower(k.Kind)+".spec has it")
+		e.Err = rouse.Refuse("spec", "", "is none of a "+k.Kind+": "+err.Error(),
+			"write it as kubectl explain "+strings.ToLower(k.Kind)+".spec has it")
 		return e
 	}
 	e.Paused = j.Spec.Suspend
@@ -216,14 +217,17 @@ func (j *cronJob) workflow(e *Entry) {
 	case j.Spec.When != "":
 		e.Err = rouse.Refuse("when", j.Spec.When, "is an expression of Argo, which rouse does not evaluate", decides)
 	case len(j.Spec.StopStrategy) > 0 && string(j.Spec.StopStrategy) != "null":
-		e.Err = rouse.Refuse("stopStrategy", rouse.Shorten(string(j.Spec.StopStrategy), 128), "has an expression of Argo, which rouse does not evaluate", decides+": the answer 410 ends the timer")
+		e.Err = rouse.Refuse("stopStrategy", rouse.Shorten(string(j.Spec.StopStrategy), 128),
+			"has an expression of Argo, which rouse does not evaluate", decides+": the answer 410 ends the timer")
 	}
 }
 
 // startWithin takes over startingDeadlineSeconds.
 func startWithin(s *rouse.Spec, seconds int64) error {
 	if most := int64(rouse.MaxWithin / time.Second); seconds < 1 || seconds > most {
-		return rouse.Refuse("startingDeadlineSeconds", strconv.FormatInt(seconds, 10), fmt.Sprintf("is not between 1 and %d", most), "leave it out to start the latest missed one however late it is, or give a number between them")
+		return rouse.Refuse("startingDeadlineSeconds", strconv.FormatInt(seconds, 10),
+			fmt.Sprintf("is not between 1 and %d", most),
+			"leave it out to start the latest missed one however late it is, or give a number between them")
 	}
 	s.Misfire, s.Within = rouse.MisfireWithin, time.Duration(seconds)*time.Second
 	return nil

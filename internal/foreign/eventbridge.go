@@ -231,7 +231,8 @@ func (r *eventBridge) target(e *Entry) error {
 	switch word := keyword.FindString(input); word {
 	case "":
 	case scheduleARN:
-		return rouse.Refuse("Input", word, "stands for the Arn of the schedule, which the file does not have", "give its Arn, as get-schedule prints it")
+		return rouse.Refuse("Input", word, "stands for the Arn of the schedule, which the file does not have",
+			"give its Arn, as get-schedule prints it")
 	default:
 		return rouse.Refuse("Input", word, "is replaced by EventBridge each time, and rouse sends a payload as it is",
 			"take it out, and let the target read the headers of the request: rouse-fire-id, rouse-due and rouse-attempt")

@@ -74,7 +74,8 @@ func (j *riverJob) toEntry(number int) Entry {
 	s.Schedule = at.String()
 	s.Retry.Attempts = max(1, countAttempts(int64(j.MaxAttempts)-int64(j.Attempt)))
 	if n := len(j.Errors); j.State == "retryable" && n > 0 {
-		e.note("it has failed, the last time with %q; attempts left: %d.", rouse.Shorten(strings.TrimSpace(j.Errors[n-1].Error), 128), s.Retry.Attempts)
+		e.note("it has failed, the last time with %q; attempts left: %d.",
+			rouse.Shorten(strings.TrimSpace(j.Errors[n-1].Error), 128), s.Retry.Attempts)
 	}
 	return e
 }

@@ -138,13 +138,15 @@ func (u *unit) isOn(key string) bool {
 }
 
 // directives are those of [Timer] that are read, or have no meaning here.
-var directives = []string{"Timer.Unit", "Timer.Persistent", "Timer.RandomizedDelaySec", "Timer.FixedRandomDelay", "Timer.AccuracySec", "Timer.RemainAfterElapse"}
+var directives = []string{"Timer.Unit", "Timer.Persistent", "Timer.RandomizedDelaySec", "Timer.FixedRandomDelay",
+	"Timer.AccuracySec", "Timer.RemainAfterElapse"}
 
 func (u *unit) toEntry(units map[string]*unit, o *Options) Entry {
 	e, starts := Entry{Line: u.line}, u.lastOf("Timer.Unit")
 	if u.name == "" {
 		if starts == "" {
-			e.Err = rouse.Refuse("name", "", "is missing: the file does not name its timer", "give what systemctl cat prints, or the file under its own name, such as backup.timer")
+			e.Err = rouse.Refuse("name", "", "is missing: the file does not name its timer",
+				"give what systemctl cat prints, or the file under its own name, such as backup.timer")
 			return e
 		}
 		u.name = strings.TrimSuffix(starts, ".service") + ".timer"

@@ -251,7 +251,8 @@ func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
 	}
 	alike, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: s.DST, Anchor: x.t.Anchor, Start: started})
 	if err == nil && x.s.Same(alike, x.due) {
-		return rouse.Refuse("dst", cmp.Or(s.DST, "vixie"), "is another rule for changes of the clocks, at times of this schedule, than the format "+w.kind+" has",
+		return rouse.Refuse("dst", cmp.Or(s.DST, "vixie"),
+			"is another rule for changes of the clocks, at times of this schedule, than the format "+w.kind+" has",
 			"set dst to "+cmp.Or(back.DST, "vixie")+" before, or give another time of day")
 	}
 	return lacks("schedule", s.Schedule)

@@ -32,7 +32,8 @@ func writeCronJob(w *Writer, x *leaving) error {
 		space, name = "", space
 	}
 	if !kubeName.MatchString(name) || ok && !kubeName.MatchString(space) {
-		return rouse.Refuse("name", x.t.Key.Name, "is no name of a CronJob", "use NAME or NAMESPACE/NAME with at most 52 of a-z, 0-9 and '-' each")
+		return rouse.Refuse("name", x.t.Key.Name, "is no name of a CronJob",
+			"use NAME or NAMESPACE/NAME with at most 52 of a-z, 0-9 and '-' each")
 	}
 	times, zone := s.Schedule, ""
 	if step, ok := x.s.Interval(); ok {

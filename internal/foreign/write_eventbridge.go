@@ -45,13 +45,15 @@ type awsTarget struct {
 
 func writeEventBridge(w *Writer, x *leaving) error {
 	s := x.spec
-	out := awsSchedule{Name: x.t.Key.Name, State: "ENABLED", FlexibleTimeWindow: awsWindow{Mode: "OFF"}, Target: awsTarget{Arn: w.o.ARN, RoleArn: w.o.Role}}
+	out := awsSchedule{Name: x.t.Key.Name, State: "ENABLED", FlexibleTimeWindow: awsWindow{Mode: "OFF"},
+		Target: awsTarget{Arn: w.o.ARN, RoleArn: w.o.Role}}
 	if group, name, ok := strings.Cut(out.Name, "/"); ok {
 		out.GroupName, out.Name = group, name
 	}
 	switch {
 	case !awsName.MatchString(out.Name), out.GroupName != "" && !awsName.MatchString(out.GroupName), out.GroupName == "default":
-		return rouse.Refuse("name", x.t.Key.Name, "is no name of a schedule", "use NAME or GROUP/NAME with at most 64 of letters, digits, '-', '_' and '.' each, and no group default")
+		return rouse.Refuse("name", x.t.Key.Name, "is no name of a schedule",
+			"use NAME or GROUP/NAME with at most 64 of letters, digits, '-', '_' and '.' each, and no group default")
 	case !utf8.Valid(s.Payload), bytes.Contains(s.Payload, []byte("<aws.scheduler.")):
 		return rouse.Refuse("payload", "", "is no text that EventBridge sends as it is", "give it as text or JSON, without <aws.scheduler.")
 	}

@@ -59,7 +59,8 @@ func writeQuartz(w *Writer, x *leaving) error {
 	case len(w.jobs) == maxQuartzJobs && !known:
 		return rouse.Refuse("payload", job.Job, "is one job too many for a file", fmt.Sprintf("export at most %d at a time", maxQuartzJobs))
 	}
-	definition := "<job>" + element("name", job.Job) + element("job-class", job.Class) + "<durability>true</durability><recover>false</recover></job>"
+	definition := "<job>" + element("name", job.Job) + element("job-class",
+		job.Class) + "<durability>true</durability><recover>false</recover></job>"
 	x.alone = quartzHead + "<schedule>" + definition + trigger + "</schedule>\n" + quartzFoot
 	if known {
 		definition = ""
@@ -148,7 +149,9 @@ func (x *leaving) quartzTrigger(job *leavingJob) (string, error) {
 	}
 	if simple {
 		if isInterval && x.left() != 1 {
-			out.WriteString(element("repeat-count", strconv.FormatInt(int64(x.left())-1, 10)) + element("repeat-interval", strconv.FormatInt(int64(step/time.Millisecond), 10)))
+			out.WriteString(element("repeat-count",
+				strconv.FormatInt(int64(x.left())-1,
+					10)) + element("repeat-interval", strconv.FormatInt(int64(step/time.Millisecond), 10)))
 		}
 		return "<trigger><simple>" + out.String() + "</simple></trigger>", nil
 	}
@@ -165,7 +168,8 @@ func (x *leaving) quartzTrigger(job *leavingJob) (string, error) {
 	if strings.Contains(expression, "W ") {
 		x.note("of several times on a day with W, Quartz leaves out some.")
 	}
-	return "<trigger><cron>" + out.String() + element("cron-expression", expression) + element("time-zone", x.zone()) + "</cron></trigger>", nil
+	return "<trigger><cron>" + out.String() + element("cron-expression", expression) + element("time-zone",
+		x.zone()) + "</cron></trigger>", nil
 }
 
 // The schema of Quartz's files, which it validates them with, has less than its expressions: no steps in
@@ -185,7 +189,8 @@ var quartzSchema = regexp.MustCompile(`^` + schemaClock + ` ` + schemaClock + ` 
 // quartzFields are the bounds of its fields.
 var quartzFields = [...][2]int{{0, 59}, {0, 59}, {0, 23}, {1, 31}, {1, 12}, {1, 7}, {1970, 2099}}
 
-var quartzNumbers = strings.NewReplacer("JAN", "1", "FEB", "2", "MAR", "3", "APR", "4", "MAY", "5", "JUN", "6", "JUL", "7", "AUG", "8", "SEP", "9", "OCT", "10",
+var quartzNumbers = strings.NewReplacer("JAN", "1", "FEB", "2", "MAR", "3", "APR", "4", "MAY", "5", "JUN", "6", "JUL",
+	"7", "AUG", "8", "SEP", "9", "OCT", "10",
 	"NOV", "11", "DEC", "12", "SUN", "1", "MON", "2", "TUE", "3", "WED", "4", "THU", "5", "FRI", "6", "SAT", "7")
 
 // inSchema returns an expression as the schema has it.

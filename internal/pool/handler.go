@@ -11,9 +11,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Transport is what NewHandler needs from the transport of a pool.
+// Transport is what NewHandler needs from the transport of a pool. It may be an Inventory too.
 type Transport interface {
-	Inventory
 	State() string  // in a word or two, what it does: connecting, standing by or leading
 	Leader() string // the process that leads the pool, if known
 }
@@ -64,12 +63,12 @@ func NewHandler(pools []Served) http.Handler {
 			return Operated{p.Manager.config.Name, key, verb}, do(p.Manager, key, r)
 		}))
 	}
-	mux.HandleFunc("GET /pools/{pool}/poison", h.with(listPoison))
-	mux.HandleFunc("GET /pools/{pool}/poison/{id}", h.with(func(p Served, r *http.Request) (any, error) {
-		return p.Transport.InspectPoison(r.Context(), r.PathValue("id"))
+	mux.HandleFunc("GET /pools/{pool}/poison", h.withInventory(listPoison))
+	mux.HandleFunc("GET /pools/{pool}/poison/{id}", h.withInventory(func(i Inventory, r *http.Request) (any, error) {
+		return i.InspectPoison(r.Context(), r.PathValue("id"))
 	}))
-	replay := h.with(func(p Served, r *http.Request) (any, error) { return changed(p.Transport.ReplayPoison, r) })
-	purge := h.with(func(p Served, r *http.Request) (any, error) { return changed(p.Transport.PurgePoison, r) })
+	replay := h.withInventory(func(i Inventory, r *http.Request) (any, error) { return changed(i.ReplayPoison, r) })
+	purge := h.withInventory(func(i Inventory, r *http.Request) (any, error) { return changed(i.PurgePoison, r) })
 	mux.HandleFunc("POST /pools/{pool}/poison/{id}/replay", replay)
 	mux.HandleFunc("POST /pools/{pool}/poison/replay", replay)
 	mux.HandleFunc("DELETE /pools/{pool}/poison/{id}", purge)
@@ -156,6 +155,21 @@ func (h *handler) with(f func(Served, *http.Request) (any, error)) http.HandlerF
 	}
 }
 
+// errNoInventory refuses requests for poison if the transport keeps none: requests that workers died with are
+// dead letters then, like those of all timers.
+var errNoInventory = rouse.Refuse("poison", "", "is not kept apart in rouse's own store", "use rouse dead list, show, redrive and purge")
+
+// withInventory serves poison requests.
+func (h *handler) withInventory(f func(i Inventory, r *http.Request) (any, error)) http.HandlerFunc {
+	return h.with(func(p Served, r *http.Request) (any, error) {
+		i, ok := p.Transport.(Inventory)
+		if !ok {
+			return nil, errNoInventory
+		}
+		return f(i, r)
+	})
+}
+
 type failure struct {
 	Error string `json:"error"`
 }
@@ -183,7 +197,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 // mostListed is the highest limit of a list of poison requests.
 const mostListed = 1000
 
-func listPoison(p Served, r *http.Request) (any, error) {
+func listPoison(i Inventory, r *http.Request) (any, error) {
 	limit := 100
 	if text := r.URL.Query().Get("limit"); text != "" {
 		var err error
@@ -191,7 +205,7 @@ func listPoison(p Served, r *http.Request) (any, error) {
 			return nil, rouse.Refuse("limit", rouse.Shorten(text, 64), "is out of range", "give 1 to "+strconv.Itoa(mostListed))
 		}
 	}
-	return p.Transport.ListPoison(r.Context(), limit)
+	return i.ListPoison(r.Context(), limit)
 }
 
 // Changed is how many poison requests an operation affected.

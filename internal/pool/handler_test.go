@@ -89,6 +89,12 @@ func TestHandler(t *testing.T) {
 	if status, _ := ask("POST", "/pools/core/poison/replay", "Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"); status != http.StatusForbidden {
 		t.Errorf("a page of another origin is answered %d", status)
 	}
+	bare := struct{ Transport }{s} // without an inventory
+	h = NewHandler([]Served{{m, bare}})
+	if status, body := ask("GET", "/pools/core/poison"); status != 400 || !strings.Contains(body, "rouse dead list") {
+		t.Errorf("a pool without an inventory of poison answers %d, %s", status, body)
+	}
+	h = NewHandler([]Served{{m, s}})
 	s.state = StateConnecting
 	if status, _ := ask("POST", "/pools/core/poison/replay"); status != 503 {
 		t.Errorf("while it does not lead, a replay is answered %d", status)

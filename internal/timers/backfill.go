@@ -51,7 +51,8 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 	now := ts.Engine.Latest()
 	switch {
 	case until > now+1:
-		return b, rouse.Refuse("until", until.String(), "is not past: now is "+now.String(), "give a range of past times; what is to come fires by itself")
+		return b, rouse.Refuse("until", until.String(), "is not past: now is "+now.String(),
+			"give a range of past times; what is to come fires by itself")
 	}
 	t, err := ts.get(ctx, access.TimersBackfill, key)
 	if err != nil {
@@ -67,7 +68,8 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 		return b, err
 	}
 	if len(due) > MaxBackfill {
-		return b, rouse.Refuse("from", from.String(), fmt.Sprintf("has more than %d occurrences until %v", MaxBackfill, until), "give a shorter range")
+		return b, rouse.Refuse("from", from.String(),
+			fmt.Sprintf("has more than %d occurrences until %v", MaxBackfill, until), "give a shorter range")
 	}
 	if due, err = within(ctx, &t, s, due); err != nil {
 		return b, err
@@ -175,7 +177,8 @@ func countUntil(ctx context.Context, t *rouse.Timer, s rouse.Schedule, until rou
 		case !ok || next > until:
 			return n, nil
 		case spent > maxLookSteps:
-			return 0, rouse.Refuse("name", t.Key.Name, fmt.Sprintf("has had more occurrences before the range than can be counted for max_occurrences in %d steps", maxLookSteps),
+			return 0, rouse.Refuse("name", t.Key.Name,
+				fmt.Sprintf("has had more occurrences before the range than can be counted for max_occurrences in %d steps", maxLookSteps),
 				"give a range closer to its first occurrence, or create a timer that is due now for each occurrence")
 		}
 		from = next
@@ -289,7 +292,8 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 func (ts *Timers) already(ctx context.Context, t *rouse.Timer, due []rouse.Coming) (n uint64, err error) {
 	keys := make([]rouse.Key, len(due))
 	for i, c := range due {
-		keys[i] = rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name, Fire: rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, c.Due, false)}
+		keys[i] = rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name,
+			Fire: rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, c.Due, false)}
 	}
 	rows, err := ts.store.Get(ctx, keys)
 	for i := range rows {

@@ -221,7 +221,8 @@ func (ts working) bulkWork(r *BulkRequest) (*work, error) {
 	}
 	matches := func(ctx context.Context, t *rouse.Timer) bool { return ts.bulkMatches(ctx, r, &q, t) }
 	own := ts.matching(matches)
-	w := &work{query: q, verbs: []access.Verb{access.TimersBulk, bulkVerbs[r.Action]}, verb: access.TimersBulk, wants: matches, part: 100, limit: r.Limit,
+	w := &work{query: q, verbs: []access.Verb{access.TimersBulk, bulkVerbs[r.Action]}, verb: access.TimersBulk,
+		wants: matches, part: 100, limit: r.Limit,
 		perSecond: r.PerSecond, missing: r.Action == "reschedule"}
 	w.do = func(ctx context.Context, rows []rouse.Timer) []error {
 		errs := make([]error, len(rows))
@@ -318,7 +319,8 @@ func (ts working) askedBefore(ctx context.Context, r *BulkRequest) (n askedNote,
 // bulkMatches reports whether a request with the query is about a row.
 func (ts working) bulkMatches(ctx context.Context, r *BulkRequest, q *rouse.Query, t *rouse.Timer) bool {
 	row := rouse.Row{Key: t.Key, State: t.State(), Labels: t.Spec.Labels, Due: t.Due}
-	return q.Selects(&row) && ts.mayList(ctx, t, access.TimersBulk, bulkVerbs[r.Action]) && ts.sought(ctx, q, t) && ts.failedWith(ctx, r.ErrorContains, t)
+	return q.Selects(&row) && ts.mayList(ctx, t, access.TimersBulk, bulkVerbs[r.Action]) && ts.sought(ctx, q, t) &&
+		ts.failedWith(ctx, r.ErrorContains, t)
 }
 
 // failedWith reports whether the error of a dead letter contains a text, as far as the caller may see it.

@@ -50,7 +50,8 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	if err != nil {
 		return c, job, err
 	}
-	out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: key, If: rouse.AnyRevision, To: &row, Also: []rouse.Row{t.Row()}}})
+	out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: key, If: rouse.AnyRevision, To: &row,
+		Also: []rouse.Row{t.Row()}}})
 	if err != nil {
 		return c, job, err
 	}

@@ -45,7 +45,8 @@ func plain(s *rouse.Spec) error {
 	for _, f := range []struct {
 		name string
 		is   bool
-	}{{"schedule", s.Schedule != ""}, {"timezone", s.Timezone != ""}, {"also", len(s.Also) > 0}, {"except", len(s.Except) > 0}, {"dst", s.DST != ""},
+	}{{"schedule", s.Schedule != ""}, {"timezone", s.Timezone != ""}, {"also", len(s.Also) > 0}, {"except",
+		len(s.Except) > 0}, {"dst", s.DST != ""},
 		{"calendar", len(s.Calendar.Off) > 0 || len(s.Calendar.Only) > 0}, {"start", s.Start != 0}, {"end", s.End != 0}, {"ttl", s.TTL != 0},
 		{"max_occurrences", s.MaxOccurrences != 0}, {"jitter", s.Jitter != 0}, {"overlap", s.Overlap != 0},
 		{"pause_after", s.PauseAfter != 0}, {"expect", s.Expect.Any()}} {

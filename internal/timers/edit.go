@@ -373,7 +373,8 @@ func (ts *Timers) Purge(ctx context.Context, key rouse.Key) error {
 }
 
 // editTimer is edit that returns the timer as it is then, as the caller may see it.
-func (ts *Timers) editTimer(ctx context.Context, v access.Verb, key rouse.Key, o *once, fn func(*rouse.Timer) (rouse.Step, error)) (rouse.Timer, error) {
+func (ts *Timers) editTimer(ctx context.Context, v access.Verb, key rouse.Key, o *once,
+	fn func(*rouse.Timer) (rouse.Step, error)) (rouse.Timer, error) {
 	var last rouse.Timer
 	out, err := ts.edit(ctx, v, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
 		step, err := fn(t)
@@ -412,7 +413,8 @@ type edited struct {
 // edit reads a row that the caller has the verb for, lets fn change it, and writes it back unless o, which
 // may be nil, was done before. If it has changed since, it begins again. fn may be called several times, and
 // must change nothing but its result.
-func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevision uint64, o *once, fn func(*rouse.Timer) (rouse.Step, error)) (edited, error) {
+func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevision uint64, o *once,
+	fn func(*rouse.Timer) (rouse.Step, error)) (edited, error) {
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return edited{}, err
 	}

@@ -17,7 +17,8 @@ const evaluateID = "evaluate-" + rouse.EvaluateZones
 // progress, to the due time that they would have if they were written now: with their anchors, pauses and
 // skips.
 func (ts working) newEvaluation(ctx context.Context) jobRow {
-	j := ts.newJob(ctx, rouse.JobEvaluate, rouse.Everywhere, evaluateID, rouse.BucketOf(rouse.JobKey(rouse.Everywhere, evaluateID), ts.opts.Engine.Buckets))
+	j := ts.newJob(ctx, rouse.JobEvaluate, rouse.Everywhere, evaluateID,
+		rouse.BucketOf(rouse.JobKey(rouse.Everywhere, evaluateID), ts.opts.Engine.Buckets))
 	j.Job.Action = rouse.EvaluateZones
 	return j
 }
@@ -90,7 +91,8 @@ const zoneShift = 26 * time.Hour
 // skippedUntil returns up to when a client has skipped the next occurrences of a timer, by its history; 0 if
 // it has not. The history may have been removed by then: a due time that is further in the future than the
 // shift that a change may have made has been skipped to, too; 0: it may have made any.
-func (ts working) skippedUntil(ctx context.Context, t *rouse.Timer, now rouse.Instant, s rouse.Schedule, shift time.Duration) (rouse.Instant, error) {
+func (ts working) skippedUntil(ctx context.Context, t *rouse.Timer, now rouse.Instant, s rouse.Schedule,
+	shift time.Duration) (rouse.Instant, error) {
 	first, ok, _ := rouse.Look(s, now)
 	if !ok || !t.Spec.Recurring() || t.Due >= rouse.UnknownDue || first >= t.Due {
 		return 0, nil

@@ -34,7 +34,8 @@ func (ts expecting) checkExpect(ctx context.Context, namespace string, s *rouse.
 	if s.Expect.Notify == "" {
 		return nil
 	}
-	err := cmp.Or(ts.sink.Check(&rouse.Spec{Schedule: "@after 1s", Target: s.Expect.Notify}), ts.access.Require(ctx, access.TimersCreate, namespace, s.Expect.Notify, s.Labels))
+	err := cmp.Or(ts.sink.Check(&rouse.Spec{Schedule: "@after 1s", Target: s.Expect.Notify}),
+		ts.access.Require(ctx, access.TimersCreate, namespace, s.Expect.Notify, s.Labels))
 	return rouse.Under("expect.notify", err)
 }
 
@@ -57,7 +58,8 @@ func (ts explaining) tellExpected(x *Explanation, t *rouse.Timer) {
 		told = ", and " + t.Spec.Expect.Notify + " was told"
 	}
 	if t.Overdue != 0 {
-		x.say("overdue", t.Overdue, "It is overdue: it was expected to succeed until %s%s; %s.", x.when(t.Overdue), told, last).lasts(t.Overdue, 0).
+		x.say("overdue", t.Overdue, "It is overdue: it was expected to succeed until %s%s; %s.", x.when(t.Overdue),
+			told, last).lasts(t.Overdue, 0).
 			cure("look at why it fails or does not fire; the next success ends this, also one of rouse run")
 		return
 	}

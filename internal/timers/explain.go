@@ -170,7 +170,8 @@ func (ts explaining) explainNow(ctx context.Context, x *Explanation, key rouse.K
 	}
 	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}})
 	if err == nil && n > 0 {
-		x.say("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n).cure("repair the target, then redrive them: rouse dead redrive, or with --with-current-spec if the timer has another target now")
+		x.say("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n).
+			cure("repair the target, then redrive them: rouse dead redrive, or with --with-current-spec if the timer has another target now")
 	}
 	return err
 }
@@ -196,7 +197,8 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	}
 	switch {
 	case p.Sending && current:
-		x.say("firing", p.Sent, "Attempt %d of %d of the occurrence of %s is on its way to %s.", p.Attempt, most, x.when(occ.Due), t.Spec.Target).lasts(p.Sent, 0)
+		x.say("firing", p.Sent, "Attempt %d of %d of the occurrence of %s is on its way to %s.", p.Attempt, most,
+			x.when(occ.Due), t.Spec.Target).lasts(p.Sent, 0)
 	case t.Token != 0:
 		x.say("accepted", t.Visible, "The receiver has accepted the occurrence of %s and has until %s to report; then the attempt counts as failed.", x.when(occ.Due), x.when(t.Visible)).lasts(t.Began, t.Visible)
 	case p.Queued && current:
@@ -204,16 +206,19 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	case t.Paused:
 		x.say("paused", t.Until, "It is paused%s%s.", pauseText(t), until(x, t.Until)).lasts(0, t.Until).cure(cureResume)
 	case t.Attempts != 0:
-		x.say("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s%s.", t.Attempts, most, x.when(occ.Due), t.LastError, x.when(t.Visible), lostNote(t)).lasts(t.Began, t.Visible).cure("look at the target; the retry policy goes on by itself")
+		x.say("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s%s.",
+			t.Attempts, most, x.when(occ.Due), t.LastError, x.when(t.Visible), lostNote(t)).lasts(t.Began, t.Visible).cure("look at the target; the retry policy goes on by itself")
 	case t.Over():
-		x.say("ended", 0, "Its schedule has ended, after %d occurrences; its row is kept until %s.", t.Ended, x.when(t.Visible)).lasts(0, t.Visible)
+		x.say("ended", 0, "Its schedule has ended, after %d occurrences; its row is kept until %s.", t.Ended,
+			x.when(t.Visible)).lasts(0, t.Visible)
 	case current && !occ.Manual && t.SentAt(occ.Due) > now:
 		at := t.SentAt(occ.Due)
 		x.say("scheduled", at, "Nothing is due: the next occurrence is at %s%s.", x.when(at), jitterNote(x, t)).lasts(0, at)
 	case current && in.Until > now:
 		x.say("waiting", occ.Due, "The occurrence of %s is due, and another node has it; if that node is gone, it is taken over at %s.", x.when(occ.Due), x.when(in.Until)).lasts(occ.Due, in.Until)
 	case current && visible > now:
-		x.say("waiting", visible, "The occurrence of %s is due, but was put off; it is tried again at %s.", x.when(occ.Due), x.when(visible)).lasts(occ.Due, visible)
+		x.say("waiting", visible, "The occurrence of %s is due, but was put off; it is tried again at %s.",
+			x.when(occ.Due), x.when(visible)).lasts(occ.Due, visible)
 	case withheld != "":
 		x.say("waiting", visible, "The occurrence of %s is due, and waits: %s.", x.when(occ.Due), withheld).lasts(occ.Due, 0).cure(cureWithheld)
 	default:
@@ -230,7 +235,8 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	}
 	x.tellWaits(t)
 	if t.Paused && t.Attempts != 0 {
-		x.say("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", pauseText(t), until(x, t.Until), x.when(occ.Due)).lasts(0, t.Until).cure(cureResume)
+		x.say("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", pauseText(t),
+			until(x, t.Until), x.when(occ.Due)).lasts(0, t.Until).cure(cureResume)
 	}
 	if ts.Engine.Unclaimed(t.Key.Namespace) {
 		x.say("unclaimed", 0, "No live node claims the namespace %q, so nothing of it fires until one does: see claims of rouse serve, and rouse nodes.", t.Key.Namespace).cure("start a node whose claims name the namespace, or are empty")
@@ -317,13 +323,18 @@ func (x *Explanation) tell(r *rouse.Record) {
 		if r.Began != 0 {
 			late = r.Began.Sub(r.Due)
 		}
-		x.say("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what, x.when(r.Sent), r.Attempts, late, because(rouse.Answered(r.Code, r.Reason))).lasts(r.Began, r.Ended)
+		x.say("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what,
+			x.when(r.Sent), r.Attempts, late, because(rouse.Answered(r.Code, r.Reason))).lasts(r.Began, r.Ended)
 	case rouse.EndDead:
-		x.say("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.when(r.Ended), attempts(r.Attempts), r.Cause, because(rouse.Answered(r.Code, r.Reason))).lasts(r.Began, r.Ended).cure("repair the target, then redrive it: rouse dead redrive, or with --with-current-spec if the timer has another target now")
+		x.say("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.when(r.Ended), attempts(r.Attempts),
+			r.Cause, because(rouse.Answered(r.Code,
+				r.Reason))).lasts(r.Began, r.Ended).cure("repair the target, then redrive it: rouse dead redrive, or with --with-current-spec if the timer has another target now")
 	case rouse.EndSkipped:
-		x.say("skipped", r.Ended, "%s did not fire, on purpose: %s (%s%s).", what, x.causeText(r), r.Cause, because(r.Reason)).lasts(r.Due, max(r.Due, r.LastDue)).cure(causeCures[r.Cause])
+		x.say("skipped", r.Ended, "%s did not fire, on purpose: %s (%s%s).", what, x.causeText(r), r.Cause,
+			because(r.Reason)).lasts(r.Due, max(r.Due, r.LastDue)).cure(causeCures[r.Cause])
 	case rouse.EndMissed:
-		x.say("missed", r.Ended, "%s did not fire: %s (%s). Given up at %s by %s.", what, x.causeText(r), r.Cause, x.when(r.Ended), r.Reason).lasts(r.Due, max(r.Due, r.LastDue)).cure(causeCures[r.Cause])
+		x.say("missed", r.Ended, "%s did not fire: %s (%s). Given up at %s by %s.", what, x.causeText(r), r.Cause,
+			x.when(r.Ended), r.Reason).lasts(r.Due, max(r.Due, r.LastDue)).cure(causeCures[r.Cause])
 	}
 }
 

@@ -71,7 +71,8 @@ func (x *Explanation) causeText(r *rouse.Record) string {
 func (x *Explanation) tellWaits(t *rouse.Timer) {
 	for i := len(t.Waits) - 1; i >= 0; i-- {
 		w := t.Waits[i]
-		x.say("waited", w.From, "From %s until %s it waited: %s (%s).", x.when(w.From), x.when(w.To), causeTexts[w.Cause], w.Cause).lasts(w.From, w.To).cure(causeCures[w.Cause])
+		x.say("waited", w.From, "From %s until %s it waited: %s (%s).", x.when(w.From), x.when(w.To),
+			causeTexts[w.Cause], w.Cause).lasts(w.From, w.To).cure(causeCures[w.Cause])
 	}
 }
 

@@ -20,7 +20,8 @@ const MaxForecast = 50_000
 // until, in steps of time, and divided by a property of the timers, which may be empty. It uses schedules
 // alone: retries and requested runs are not included. It reads timers in the order of their keys, after
 // place, until it reaches a bound: Next is where the rest begins.
-func (ts *Timers) Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by string, place *rouse.ForecastPlace) (rouse.Forecast, error) {
+func (ts *Timers) Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration,
+	by string, place *rouse.ForecastPlace) (rouse.Forecast, error) {
 	none := rouse.Forecast{}
 	if err := cmp.Or(q.Check(), ordinary(&q), ts.ChargeRead(ctx, q.Namespace)); err != nil {
 		return none, err
@@ -39,7 +40,8 @@ func (ts *Timers) Forecast(ctx context.Context, q rouse.Query, from, until rouse
 	if from >= now && (q.DueUntil == 0 || q.DueUntil > until) {
 		q.DueUntil = until // timers that are next due after that have no occurrence before
 	}
-	f := forecast{Timers: ts, now: now, from: from, until: until, step: rouse.Instant(step.Milliseconds()), by: by, counts: map[rouse.Load]int64{}, keys: map[string]bool{}}
+	f := forecast{Timers: ts, now: now, from: from, until: until, step: rouse.Instant(step.Milliseconds()), by: by,
+		counts: map[rouse.Load]int64{}, keys: map[string]bool{}}
 	f.meter.Limit = bounds.steps
 	next, err := f.run(ctx, q, place)
 	if err != nil {

@@ -64,7 +64,8 @@ type ended struct {
 // eachRecord calls do with the records that match, as far as the caller may see them, in the order of the
 // query, until do returns false or it has read the given number. wanted is how many do is likely to take;
 // with joins it also needs the target of records that have none.
-func (ts *Timers) eachRecord(ctx context.Context, q rouse.RecordQuery, most int64, wanted int, joins bool, do func(r *rouse.Record, at rouse.RecordCursor, target string) bool) (ended, error) {
+func (ts *Timers) eachRecord(ctx context.Context, q rouse.RecordQuery, most int64, wanted int, joins bool,
+	do func(r *rouse.Record, at rouse.RecordCursor, target string) bool) (ended, error) {
 	if err := q.Check(); err != nil {
 		return ended{}, err
 	}
@@ -103,7 +104,8 @@ func (ts *sight) histories(ctx context.Context, q *rouse.RecordQuery) ([]string,
 		return name == rouse.ReservedNamespace || !ts.access.AllowsIn(ctx, access.TimersRead, name)
 	})
 	if len(all) > MaxRecordNamespaces {
-		return nil, rouse.Refuse("namespace", "", fmt.Sprintf("is left open, and %d have records, more than %d", len(all), MaxRecordNamespaces), "name one")
+		return nil, rouse.Refuse("namespace", "", fmt.Sprintf("is left open, and %d have records, more than %d",
+			len(all), MaxRecordNamespaces), "name one")
 	}
 	return all, nil
 }

@@ -183,7 +183,8 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 	rows, next := ts.wantedRows(ctx, w, &page, j, portion)
 	if j.generation != 0 && len(rows) > 0 {
 		var event *audit.Call
-		by := audit.Caller{ID: j.Caller.ID, Name: j.Caller.Name, Source: j.Caller.Source, Tenant: cmp.Or(j.Caller.Tenant(), j.Job.Namespace), Door: "job", Request: j.Job.ID}
+		by := audit.Caller{ID: j.Caller.ID, Name: j.Caller.Name, Source: j.Caller.Source,
+			Tenant: cmp.Or(j.Caller.Tenant(), j.Job.Namespace), Door: "job", Request: j.Job.ID}
 		ctx, event, err = ts.opts.Audit.Begin(ctx, string(w.verb), "job "+string(j.Job.Kind), by, nil)
 		if err != nil { // there is no change without its event
 			return 0, rouse.Unavailable(err)
@@ -257,9 +258,12 @@ func endEvent(ctx context.Context, event *audit.Call, err error) error {
 var auditCodes = []struct {
 	err  error
 	code string
-}{{rouse.ErrUnauthenticated, "unauthenticated"}, {rouse.ErrForbidden, "forbidden"}, {rouse.ErrCorrupt, "damaged"}, {rouse.ErrNotFound, "not_found"},
-	{rouse.ErrExists, "already_exists"}, {rouse.ErrConflict, "conflict"}, {rouse.ErrFull, "full"}, {rouse.ErrQuota, "quota"}, {rouse.ErrOverloaded, "overloaded"},
-	{rouse.ErrClosed, "closed"}, {rouse.ErrUnavailable, "unavailable"}, {context.Canceled, "canceled"}, {context.DeadlineExceeded, "deadline_exceeded"}}
+}{{rouse.ErrUnauthenticated, "unauthenticated"}, {rouse.ErrForbidden, "forbidden"}, {rouse.ErrCorrupt,
+	"damaged"}, {rouse.ErrNotFound, "not_found"},
+	{rouse.ErrExists, "already_exists"}, {rouse.ErrConflict, "conflict"}, {rouse.ErrFull, "full"}, {rouse.ErrQuota,
+		"quota"}, {rouse.ErrOverloaded, "overloaded"},
+	{rouse.ErrClosed, "closed"}, {rouse.ErrUnavailable, "unavailable"}, {context.Canceled,
+		"canceled"}, {context.DeadlineExceeded, "deadline_exceeded"}}
 
 // AuditCodes returns the outcome that the audit log has of a page of a job that failed, and why access
 // control refused it.

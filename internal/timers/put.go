@@ -208,7 +208,8 @@ type writing struct {
 // writePuts makes the changes of puts in one durable step, and fills in the result of each: items[j] writes
 // results[at[j]].Timer, as puts[at[j]] asks. Rows next to a timer that is replaced end with it, except for
 // the rows in here, which came with what replaces it.
-func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Write, at []int, here map[rouse.Key]bool, results []PutResult) error {
+func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Write, at []int, here map[rouse.Key]bool,
+	results []PutResult) error {
 	for j, i := range at {
 		if j == 0 || puts[i].Key.Namespace != puts[at[j-1]].Key.Namespace {
 			ts.Engine.WarnUnclaimed(puts[i].Key.Namespace)
@@ -324,7 +325,8 @@ func (ts *Timers) checkEvery(namespace string, spec *rouse.Spec, from rouse.Inst
 }
 
 // prepare checks a put and makes its change. old is the row that it replaces whatever is in it, nil for none.
-func (ts *Timers) prepare(ctx context.Context, p *Put, old *rouse.Row, t *rouse.Timer, w *writing, now rouse.Instant, span *rouse.TraceContext) error {
+func (ts *Timers) prepare(ctx context.Context, p *Put, old *rouse.Row, t *rouse.Timer, w *writing, now rouse.Instant,
+	span *rouse.TraceContext) error {
 	s, err := ts.compile(ctx, p, now)
 	if err != nil {
 		return err
@@ -510,7 +512,8 @@ func coming(ctx context.Context, t *rouse.Timer, s rouse.Schedule, from, until r
 		c.Mark, steps = rouse.Mark(s, next)
 		list, from = append(list, c), next
 		if spent += steps; spent > most && len(list) < count {
-			return nil, rouse.Refuse("count", strconv.Itoa(count), fmt.Sprintf("times of this schedule take more than %d steps, which is all that one call may take", most),
+			return nil, rouse.Refuse("count", strconv.Itoa(count),
+				fmt.Sprintf("times of this schedule take more than %d steps, which is all that one call may take", most),
 				fmt.Sprintf("ask for %d or fewer, and go on from the last one", len(list)))
 		}
 	}

@@ -64,7 +64,8 @@ func (a *admission) writes(namespace string, n int) (int, error) {
 }
 
 // admit drops the puts that the quotas of their namespaces do not allow, with the reason as their results.
-func (a *admission) admit(ctx context.Context, puts []Put, items []*engine.Write, at []int, results []PutResult) ([]*engine.Write, []int, error) {
+func (a *admission) admit(ctx context.Context, puts []Put, items []*engine.Write, at []int,
+	results []PutResult) ([]*engine.Write, []int, error) {
 	if a.quotas == nil {
 		return items, at, nil
 	}
@@ -323,7 +324,8 @@ func (a *admission) lasts(namespace string, spec *rouse.Spec) error {
 		}
 	}
 	if timeout := spec.Retry.Effective().Timeout; timeout > most && most > 0 {
-		return rouse.Refuse("retry.timeout", timeout.String(), fmt.Sprintf("is longer than %v, which an attempt may take in the namespace %q", most, namespace), cure)
+		return rouse.Refuse("retry.timeout", timeout.String(),
+			fmt.Sprintf("is longer than %v, which an attempt may take in the namespace %q", most, namespace), cure)
 	}
 	return nil
 }

@@ -14,5 +14,6 @@ func checkRate(perSecond float64) error {
 	if perSecond == 0 || perSecond >= minRate && perSecond <= maxRate {
 		return nil
 	}
-	return rouse.Refuse("per_second", fmt.Sprint(perSecond), "is out of bounds", fmt.Sprintf("give %v to %d, or leave it out", minRate, maxRate))
+	return rouse.Refuse("per_second", fmt.Sprint(perSecond), "is out of bounds",
+		fmt.Sprintf("give %v to %d, or leave it out", minRate, maxRate))
 }

@@ -50,7 +50,8 @@ func takeCurrentSpec(ctx context.Context, ts *Timers, dead *rouse.Timer) error {
 	case err != nil:
 		return err
 	case dead.Notice != 0 && t.Spec.Expect.Notify == "":
-		return rouse.Refuse("with_current_spec", "true", fmt.Sprintf("needs a target for notices, and the timer %q has no expect.notify any more", key.Name), cure)
+		return rouse.Refuse("with_current_spec", "true",
+			fmt.Sprintf("needs a target for notices, and the timer %q has no expect.notify any more", key.Name), cure)
 	case dead.Notice != 0:
 		dead.Spec.Target = t.Spec.Expect.Notify
 	default:

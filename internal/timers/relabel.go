@@ -11,7 +11,8 @@ import (
 // Relabel replaces the target and labels of a timer, and keeps everything else: its generation, its due time,
 // and the occurrence in progress. An attempt in flight stays with its old target. With an ifRevision other
 // than 0, a timer with another revision is rouse.ErrConflict.
-func (ts *Timers) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, target string, labels map[string]string) (rouse.Timer, error) {
+func (ts *Timers) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, target string,
+	labels map[string]string) (rouse.Timer, error) {
 	if err := forTimers(key); err != nil {
 		return rouse.Timer{}, err
 	}

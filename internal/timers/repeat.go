@@ -336,7 +336,8 @@ func (p *Put) request(ctx context.Context) *once {
 // repeated takes the puts out that an earlier request with the same key has made, and gives them what is
 // there now as their result; the others get its mark, and the first of them its note, which is the last of
 // the writes then.
-func repeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int, results []PutResult) ([]*engine.Write, []int, *engine.Write, error) {
+func repeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int,
+	results []PutResult) ([]*engine.Write, []int, *engine.Write, error) {
 	if access.RepeatKey(ctx) == "" || len(items) == 0 {
 		return items, at, nil, nil
 	}
@@ -387,7 +388,8 @@ func readRepeated(ctx context.Context, ts *Timers, key rouse.Key, err error) Put
 	}
 	rows, err := ts.store.Get(ctx, []rouse.Key{key})
 	if err == nil && rows[0].Revision == 0 {
-		err = fmt.Errorf("timer %q: the first request with this Idempotency-Key was carried out, and %w: %w", key.Name, errGoneSince, rouse.ErrConflict)
+		err = fmt.Errorf("timer %q: the first request with this Idempotency-Key was carried out, and %w: %w",
+			key.Name, errGoneSince, rouse.ErrConflict)
 	}
 	if err != nil {
 		return PutResult{Err: err}

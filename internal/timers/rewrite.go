@@ -39,7 +39,8 @@ func (w rewriting) replace(ctx context.Context, p *Put) PutResult {
 
 // replacement is the rewriting of a put.
 func replacement(ctx context.Context, ts *Timers, p *Put, span *rouse.TraceContext) rewriting {
-	return rewriting{Timers: ts, trace: span, key: p.Key, ifRevision: p.IfRevision, verb: access.TimersCreate, end: cut{rouse.CauseReplaced, "replaced"}, restart: p.Restart,
+	return rewriting{Timers: ts, trace: span, key: p.Key, ifRevision: p.IfRevision, verb: access.TimersCreate,
+		end: cut{rouse.CauseReplaced, "replaced"}, restart: p.Restart,
 		spec:    func(*rouse.Timer) (rouse.Spec, error) { return p.Spec, nil },
 		compile: func(_ *rouse.Spec, now rouse.Instant) (rouse.Schedule, error) { return ts.compile(ctx, p, now) }}
 }

@@ -170,7 +170,8 @@ func (ts *sight) Count(ctx context.Context, q rouse.Query) (n int64, err error) 
 		return 0, err
 	}
 	if q.Sought.Any() {
-		return 0, rouse.Refuse("text", q.Sought.Text, "cannot be counted, nor can a target or a code, without reading all timers", "list them, or count without it")
+		return 0, rouse.Refuse("text", q.Sought.Text,
+			"cannot be counted, nor can a target or a code, without reading all timers", "list them, or count without it")
 	}
 	const v = access.TimersRead
 	if q.Namespace != "" {

@@ -129,7 +129,8 @@ func (ts *Timers) simulate(ctx context.Context, q rouse.Query, now, from, until 
 var errSpent = errors.New("no steps are left")
 
 // simulated calls yield for the due times of a timer in a range, until it returns false.
-func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecache.Meter, now, from, until rouse.Instant, yield func(rouse.Coming, *time.Location) bool) error {
+func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecache.Meter, now, from,
+	until rouse.Instant, yield func(rouse.Coming, *time.Location) bool) error {
 	s, err := ts.schedules.Of(t)
 	if errors.Is(err, schedulecache.ErrNone) {
 		if at := t.SentAt(t.Due); at >= from && at < until && !t.Paused {

@@ -47,7 +47,8 @@ func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) (
 }
 
 // importSome imports the timers at some places.
-func importSome(ctx context.Context, ts *Timers, timers []rouse.Timer, puts []Put, places []int, here map[rouse.Key]bool, results []PutResult) error {
+func importSome(ctx context.Context, ts *Timers, timers []rouse.Timer, puts []Put, places []int,
+	here map[rouse.Key]bool, results []PutResult) error {
 	existing, err := existingRows(ctx, ts.store, puts)
 	if err != nil {
 		return err
@@ -115,7 +116,8 @@ func sameImport(was rouse.Timer, t *rouse.Timer, now rouse.Instant) bool {
 		return false
 	}
 	a, b := was.Row(), t.Row()
-	return a.Generation == b.Generation && a.Bucket == b.Bucket && a.Due == b.Due && bytes.Equal(a.Body, b.Body) && maps.Equal(a.Labels, b.Labels)
+	return a.Generation == b.Generation && a.Bucket == b.Bucket && a.Due == b.Due && bytes.Equal(a.Body, b.Body) &&
+		maps.Equal(a.Labels, b.Labels)
 }
 
 // acceptImport checks a timer from elsewhere, and returns it as it is stored, with its schedule.
@@ -124,7 +126,8 @@ func acceptImport(ctx context.Context, ts *Timers, t rouse.Timer) (rouse.Timer, 
 		return t, nil, err
 	}
 	if t.Redacted {
-		return t, nil, rouse.Refuse("redacted", "true", "is of a timer whose payload and headers were left out", "export it again with a credential that has the verb reveal")
+		return t, nil, rouse.Refuse("redacted", "true", "is of a timer whose payload and headers were left out",
+			"export it again with a credential that has the verb reveal")
 	}
 	if err := ts.checkSpec(&t.Spec); err != nil {
 		return t, nil, err

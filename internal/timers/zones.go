@@ -217,8 +217,10 @@ func (ts zoning) reportRules(note *zonesNote, behind []string) {
 }
 
 // noteChange is the write of the note, with the job that moves timers if they have to be.
-func (ts zoning) noteChange(ctx context.Context, note *zonesNote, revision uint64, moves bool, now rouse.Instant) (c rouse.Change, err error) {
-	row := rouse.Row{Key: zonesKey, Bucket: rouse.BucketOf(zonesKey, ts.opts.Engine.Buckets), State: rouse.StateNote, Visible: rouse.Never, Due: rouse.Never}
+func (ts zoning) noteChange(ctx context.Context, note *zonesNote, revision uint64, moves bool,
+	now rouse.Instant) (c rouse.Change, err error) {
+	row := rouse.Row{Key: zonesKey, Bucket: rouse.BucketOf(zonesKey, ts.opts.Engine.Buckets), State: rouse.StateNote,
+		Visible: rouse.Never, Due: rouse.Never}
 	if row.Body, err = json.Marshal(note); err != nil {
 		return c, err
 	}

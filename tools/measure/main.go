@@ -1,5 +1,5 @@
-// Command measure prints how large a tree of Go code is, and how well its parts can be found and changed:
-// distributions, of which nothing fails.
+// Command measure prints how large the module in a directory is, and how well its parts can be found and
+// changed: distributions, of which nothing fails.
 //
 //	measure [DIR]
 //
@@ -8,11 +8,9 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"go/types"
 	"log"
@@ -23,195 +21,217 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-)
 
-// tree is what was counted.
-type tree struct {
-	lines, testLines  int
-	functions, files  []int          // lines of each
-	names             map[string]int // how many functions bear it
-	methods           map[string]int // by type
-	interfaces        int
-	what, comments    int // lines of comments with the word, and all
-	wide, wider, code int // lines of more than 120 and 160 columns, and all
-	imports           map[string][]string
-	features          map[string]bool // "secret internal/access": folders of files named for one
-	folders           map[string]int  // their files
-}
-
-var (
-	generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
-	oneWord   = regexp.MustCompile(`^[a-z]+$`)
-	nouns     = []string{"secret", "audit", "namespace", "status", "quota", "calendar"}
+	"golang.org/x/tools/go/packages"
 )
 
 const module = "github.com/rousehq/rouse"
 
-func main() {
-	if err := measure(append(os.Args, ".")[1]); err != nil {
+var (
+	generated   = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+	comment     = regexp.MustCompile(`(?m)//.*$`)
+	hasWhat     = regexp.MustCompile(`(?i)\bwhat\b`)
+	anInterface = regexp.MustCompile(`\binterface ?\{ *($|[^} ])`)
+	apart       = regexp.MustCompile(`^(store/storetest|sink/sinktest|rousetest|test|bench|examples|docs|tools)/|_test\.go$`)
+	feature     = regexp.MustCompile(`secret|audit|namespace`)
+	operations  = []string{"Backfill", "Explain", "Reschedule", "Skip", "Simulate"} // written by hand in every form
+)
+
+// counts has a number for pairs of names: a measure and what is measured, or the ends of an arrow. An arrow
+// runs from a file to one that declares a name that it uses, from a function to one that it names, and from a
+// package to one that it imports.
+type counts map[string]map[string]int
+
+func (c counts) add(from, to string, n int) {
+	if c[from] == nil {
+		c[from] = map[string]int{}
+	}
+	c[from][to] += n
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
 		log.Fatalln("measure:", err)
 	}
+	return v
 }
 
-func measure(dir string) error {
-	list, err := exec.Command("git", "-C", dir, "ls-files", "*.go", ":!*testdata*").Output()
-	if err != nil {
-		return err
-	}
-	t := tree{names: map[string]int{}, methods: map[string]int{}, imports: map[string][]string{}, features: map[string]bool{}, folders: map[string]int{}}
-	for path := range strings.FieldsSeq(string(list)) {
-		text, err := os.ReadFile(filepath.Join(dir, path))
-		if err != nil {
-			return err
-		}
-		if generated.Match(text) {
-			continue
-		}
-		if err := t.addFile(path, text); err != nil {
-			return err
+func main() {
+	dir := append(os.Args, ".")[1]
+	measures, files, functions, imports := counts{}, counts{}, counts{}, counts{}
+	list := exec.Command("git", "-C", dir, "ls-files", "*.go", "*.proto", ":!*testdata*")
+	for path := range strings.FieldsSeq(string(must(list.Output()))) {
+		if text := must(os.ReadFile(filepath.Join(dir, path))); !generated.Match(text) {
+			measures.addText(path, string(text))
 		}
 	}
-	t.print()
-	return nil
+	for _, pkg := range must(packages.Load(&packages.Config{Mode: packages.LoadSyntax, Dir: dir}, "./...")) {
+		for imported := range pkg.Imports {
+			imports.add(pkg.PkgPath, imported, 1)
+		}
+		for _, f := range pkg.Syntax {
+			addSyntax(pkg, f, measures, files, functions)
+		}
+	}
+	printMeasures(measures, files, functions, imports)
 }
 
-// addFile counts a file.
-func (t *tree) addFile(path string, text []byte) error {
-	lines := bytes.Count(text, []byte("\n"))
-	if strings.HasSuffix(path, "_test.go") {
-		t.testLines += lines
-		return nil
-	}
-	files := token.NewFileSet()
-	f, err := parser.ParseFile(files, path, text, parser.ParseComments)
-	if err != nil {
-		return err
-	}
-	folder := filepath.Dir(path)
-	t.lines += lines
-	t.files = append(t.files, lines)
-	t.folders[folder]++
-	t.addLines(string(text))
-	for _, i := range f.Imports {
-		if p := strings.Trim(i.Path.Value, `"`); p == module || strings.HasPrefix(p, module+"/") {
-			from := filepath.ToSlash(filepath.Join(module, folder))
-			t.imports[from] = append(t.imports[from], p)
+// addText counts what the text of a file shows.
+func (c counts) addText(path, text string) {
+	for _, op := range operations {
+		names := fmt.Sprintf(`\b(%[1]s|%[1]sRequest|%[2]sCmd|%[2]sTimers?)\b`, op, strings.ToLower(op))
+		if !apart.MatchString(path) && regexp.MustCompile(names).MatchString(comment.ReplaceAllString(text, "")) {
+			c.add("operation", op, 1)
 		}
 	}
-	for _, noun := range nouns {
-		if strings.Contains(filepath.Base(path), noun) {
-			t.features[noun+" "+folder] = true
+	if lines := strings.Count(text, "\n"); strings.HasSuffix(path, "_test.go") {
+		c.add("lines", "test", lines)
+	} else if strings.HasSuffix(path, ".go") {
+		c.add("lines", "code", lines)
+		c.add("file", path, lines)
+		c.add(feature.FindString(filepath.Base(path)), filepath.Dir(path), 1)
+		for line := range strings.Lines(text) {
+			of := []string{"code", "comment"}[oneIf(strings.HasPrefix(strings.TrimSpace(line), "//"))]
+			columns := len([]rune(strings.TrimRight(line, "\n")))
+			c.add(of, "", 1)
+			c.add(of, "what", oneIf(hasWhat.MatchString(line)))
+			c.add(of, "interface", oneIf(anInterface.MatchString(line)))
+			c.add(of, "wide", oneIf(columns > 120))
+			c.add(of, "wider", oneIf(columns > 160))
 		}
 	}
-	ast.Inspect(f, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.InterfaceType:
-			t.interfaces++
-		case *ast.FuncDecl:
-			t.functions = append(t.functions, files.Position(n.End()).Line-files.Position(n.Pos()).Line+1)
-			if n.Name.Name != "main" && n.Name.Name != "init" {
-				t.names[n.Name.Name]++
+}
+
+// addSyntax counts the declarations and arrows of a file.
+func addSyntax(pkg *packages.Package, f *ast.File, measures, files, functions counts) {
+	fileOf := func(of *types.Package, pos token.Pos) string {
+		return of.Path() + "/" + filepath.Base(pkg.Fset.Position(pos).Filename)
+	}
+	file := fileOf(pkg.Types, f.Pos())
+	files.add(file, file, 0)
+	if ast.IsGenerated(f) {
+		measures = counts{} // its arrows count, it does not
+	}
+	for _, d := range f.Decls {
+		inside := ""
+		if fn, ok := d.(*ast.FuncDecl); ok {
+			obj := pkg.TypesInfo.Defs[fn.Name].(*types.Func)
+			inside = obj.FullName() + " " + file
+			functions.add(inside, inside, 0)
+			if recv := obj.Signature().Recv(); recv != nil {
+				measures.add("method", strings.TrimLeft(types.TypeString(recv.Type(), nil), "*"), 1)
 			}
-			if n.Recv != nil {
-				name, _, _ := strings.Cut(strings.TrimLeft(types.ExprString(n.Recv.List[0].Type), "*"), "[")
-				t.methods[folder+"."+name]++
+			measures.add("name", fn.Name.Name, 1)
+			measures.add("function", inside, pkg.Fset.Position(fn.End()).Line-pkg.Fset.Position(fn.Pos()).Line+1)
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			id, _ := n.(*ast.Ident)
+			used := pkg.TypesInfo.Uses[id]
+			if used == nil || used.Pkg() == nil || !strings.HasPrefix(used.Pkg().Path()+"/", module+"/") {
+				return true
+			}
+			to := fileOf(used.Pkg(), used.Pos())
+			files.add(file, to, 1)
+			if fn, ok := used.(*types.Func); ok {
+				functions.add(inside, fn.Origin().FullName()+" "+to, 1)
+			}
+			return true
+		})
+	}
+}
+
+func printMeasures(c, files, functions, imports counts) {
+	all, words, unexported, shared := 0, 0, 0, 0
+	for name, n := range c["name"] {
+		all += n
+		words += n * oneIf(name == strings.ToLower(name))
+		unexported += n * oneIf(!ast.IsExported(name))
+		shared += n * oneIf(!ast.IsExported(name) && n >= 3)
+	}
+	printRow("hand-written lines of Go", largest(c["lines"], 2))
+	printRow("lines of a function: median, p90, p99, most", spread(c["function"]))
+	printRow("lines of a file: median, p90, p99, most", spread(c["file"]))
+	printRow("hand-written files with an operation", largest(c["operation"], 9))
+	printRow("folders with files named secret, audit, namespace", len(c["secret"]), len(c["audit"]), len(c["namespace"]))
+	printRow("functions named by one lower-case word", percent(words, all))
+	printRow("unexported functions, name borne by three or more", percent(shared, unexported))
+	printRow("  the most common names", largest(c["name"], 8))
+	printRow("\"what\" per 1,000 lines of comments", 1000*c["comment"]["what"]/max(1, c["comment"][""]))
+	printRow("lines of code over 120, 160 columns", percent(c["code"]["wide"], c["code"][""]), c["code"]["wider"])
+	printRow("interfaces", c["code"]["interface"])
+	printRow("types with the most methods", largest(c["method"], 5))
+	printRow("arrows between files back up: internal/server", upward(files, module+"/internal/server/"))
+	printRow("  the whole module", upward(files, module))
+	reached, inFiles, known, longest := map[string]int{}, map[string]bool{}, map[string]int{}, 0
+	functions.chain("(*"+module+"/internal/timers.Timers).Put "+module+"/internal/timers/put.go", reached)
+	for fn := range reached {
+		inFiles[strings.Fields(fn)[1]] = true
+	}
+	printRow("functions, files that Timers.Put may call", len(reached), len(inFiles))
+	for pkg := range imports {
+		longest = max(longest, imports.chain(pkg, known))
+	}
+	printRow("longest chain of imports, programs counted", longest)
+}
+
+// chain returns how many names in a row arrows join, from one down, and adds those that it passes to known.
+// Names without arrows, such as packages of others and the methods of an interface, end it.
+func (c counts) chain(from string, known map[string]int) int {
+	if known[from] == 0 {
+		known[from] = oneIf(c[from] != nil)
+		for to := range c[from] {
+			known[from] = max(known[from], 1+c.chain(to, known))
+		}
+	}
+	return known[from]
+}
+
+// upward returns the share of the arrows between the files under a path that run back up. Files are laid from
+// the top down: next is always one that none of the rest uses, or else the one that uses most more of them
+// than use it. Arrows to it from the rest then run back up. An order with fewer may exist.
+func upward(arrows counts, under string) string {
+	rest, all, up := maps.Clone(arrows), 0, 0
+	maps.DeleteFunc(rest, func(file string, _ map[string]int) bool { return !strings.HasPrefix(file, under) })
+	for len(rest) > 0 {
+		users, balance := map[string]int{}, map[string]int{}
+		for from, uses := range rest {
+			for to := range uses {
+				if from != to && rest[to] != nil {
+					users[to]++
+					balance[to]--
+					balance[from]++
+				}
 			}
 		}
-		return true
-	})
-	return nil
+		next := slices.MaxFunc(slices.Sorted(maps.Keys(rest)), func(a, b string) int {
+			return cmp.Or(oneIf(users[a] == 0)-oneIf(users[b] == 0), balance[a]-balance[b])
+		})
+		up += users[next]
+		all += balance[next] + 2*users[next]
+		delete(rest, next)
+	}
+	return percent(up, all) + fmt.Sprintf(" of %d", all)
 }
 
-// addLines counts what single lines show.
-func (t *tree) addLines(text string) {
-	for line := range strings.Lines(text) {
-		trimmed := strings.TrimSpace(line)
-		if strings.HasPrefix(trimmed, "//") {
-			t.comments++
-			if slices.Contains(strings.FieldsFunc(strings.ToLower(trimmed), func(r rune) bool { return r < 'a' || r > 'z' }), "what") {
-				t.what++
-			}
-			continue
-		}
-		t.code++
-		columns := len([]rune(strings.TrimRight(line, "\n")))
-		if columns > 120 {
-			t.wide++
-		}
-		if columns > 160 {
-			t.wider++
-		}
-	}
-}
+func printRow(label string, values ...any) { fmt.Printf("%-53s %s", label, fmt.Sprintln(values...)) }
 
-// chain returns how many packages of the tree a package imports one through the other, itself counted.
-func (t *tree) chain(pkg string, known map[string]int) int {
-	if known[pkg] > 0 {
-		return known[pkg]
-	}
-	most := 0
-	for _, p := range t.imports[pkg] {
-		most = max(most, t.chain(p, known))
-	}
-	known[pkg] = most + 1
-	return known[pkg]
-}
-
-func (t *tree) print() {
-	row := func(what string, format string, args ...any) {
-		fmt.Printf("%-52s %s\n", what, fmt.Sprintf(format, args...))
-	}
-	functions, words, unexported, shared := 0, 0, 0, 0
-	for name, n := range t.names {
-		functions += n
-		if oneWord.MatchString(name) {
-			words += n
-		}
-		if ast.IsExported(name) {
-			continue
-		}
-		if unexported += n; n >= 3 {
-			shared += n
-		}
-	}
-	longest, known := 0, map[string]int{}
-	for pkg := range t.imports {
-		longest = max(longest, t.chain(pkg, known))
-	}
-	row("lines by hand: code, tests", "%d, %d", t.lines, t.testLines)
-	row("lines of a function: median, p90, p99, most", "%s", spread(t.functions))
-	row("lines of a file: median, p90, p99, most", "%s", spread(t.files))
-	row("functions named by one lower-case word", "%s", percent(words, functions))
-	row("unexported functions whose name three or more bear", "%s", percent(shared, unexported))
-	row("  the most common names", "%s", largest(t.names, 8))
-	row("\"what\" in 1,000 lines of comments", "%d", 1000*t.what/max(1, t.comments))
-	row("lines of code over 120, 160 columns", "%s, %d", percent(t.wide, t.code), t.wider)
-	row("interfaces", "%d", t.interfaces)
-	row("types with the most methods", "%s", largest(t.methods, 5))
-	row("longest chain of imports, programs counted", "%d", longest)
-	row("folders with the most files", "%s", largest(t.folders, 5))
-	features := map[string]int{}
-	for noun := range t.features {
-		features[strings.Fields(noun)[0]]++
-	}
-	row("folders with files named for one feature", "%s", largest(features, len(features)))
-}
+func oneIf(b bool) int { return map[bool]int{true: 1}[b] }
 
 // spread returns the median, two percentiles and the largest of some numbers.
-func spread(list []int) string {
-	slices.Sort(list)
-	at := func(p int) int { return list[min(len(list)-1, len(list)*p/100)] }
-	return fmt.Sprintf("%d, %d, %d, %d", at(50), at(90), at(99), list[len(list)-1])
+func spread(counts map[string]int) string {
+	list, n := slices.Sorted(maps.Values(counts)), len(counts)
+	return fmt.Sprint(list[n/2], list[n*9/10], list[n*99/100], list[n-1])
 }
 
 func percent(n, of int) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(1, of))) }
 
 // largest returns the names with the largest numbers.
 func largest(counts map[string]int, n int) string {
-	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
-	var texts []string
-	for _, name := range names[:min(n, len(names))] {
-		texts = append(texts, fmt.Sprintf("%s %d", name, counts[name]))
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %d", strings.TrimPrefix(name, module+"/"), counts[name])
 	}
-	return strings.Join(texts, ", ")
+	return strings.Join(names[:min(n, len(names))], ", ")
 }

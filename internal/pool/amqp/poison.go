@@ -99,6 +99,8 @@ func (c *Controller) inventory() (*inventory, error) {
 	return c.poison, nil
 }
 
+var _ pool.Inventory = (*Controller)(nil)
+
 // ListPoison returns at most limit poison requests, oldest first, without their bodies.
 func (c *Controller) ListPoison(ctx context.Context, limit int) ([]pool.Poison, error) {
 	i, err := c.inventory()

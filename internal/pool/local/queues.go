@@ -91,6 +91,19 @@ func (p *Pool) group(namespace, key string) string {
 // Manager returns the manager of the pool.
 func (p *Pool) Manager() *pool.Manager { return p.manager }
 
+// State returns whether the pool is managed.
+func (p *Pool) State() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.term == nil {
+		return pool.StateConnecting
+	}
+	return pool.StateLeading
+}
+
+// Leader returns an empty string: each node leads for the keys whose requests it fires.
+func (p *Pool) Leader() string { return "" }
+
 // List returns the existing queues.
 func (p *Pool) List(context.Context) ([]pool.Queue, error) {
 	p.mu.Lock()
