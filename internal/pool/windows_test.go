@@ -78,7 +78,7 @@ func TestWindowsFollowTheClock(t *testing.T) {
 // when it opens, and what is left when it closes waits for the next one.
 func TestWorkersKeepToWindows(t *testing.T) {
 	opens := 30 * time.Minute // clocks of a bubble begin at midnight
-	bubble(t, Timing{Settle: time.Second}, func(w *simulation) {
+	bubble(t, Timing{Settle: time.Second, Listing: 17 * time.Minute}, func(w *simulation) {
 		w.takes, w.stops = 2*time.Minute, true
 		w.config = func(c *Config) {
 			c.Windows, c.Pinned = windowsOf(t, "", 5*time.Minute, "30 * * * *"), []string{"pinned"}
