@@ -116,3 +116,32 @@ func TestWorkersKeepToWindows(t *testing.T) {
 		}
 	})
 }
+
+// TestWindowClosesWithoutAManager closes a window while no manager runs: the next one ends the workers that
+// it finds, and keeps the requests for the next window.
+func TestWindowClosesWithoutAManager(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSimulation(t, 1)
+		w.takes, w.stops = 10*time.Minute, true
+		w.config = func(c *Config) { c.Windows = windowsOf(t, "", 5*time.Minute, "0 * * * *") }
+		delays, timing := Delays{10 * time.Second, 10 * time.Second}, Timing{Settle: time.Second}
+		stop := w.start(delays, timing)
+		for id := range 2 {
+			w.publish("k", id)
+		}
+		time.Sleep(time.Minute)
+		stop()
+		time.Sleep(5 * time.Minute)
+		stop = w.start(delays, timing)
+		time.Sleep(10 * time.Minute)
+		if w.answers(0) != 1 || w.answers(1) != 0 || len(w.list()) != 0 {
+			t.Errorf("%d and %d answers, workers %v; calls were %v", w.answers(0), w.answers(1), w.list(), w.log())
+		}
+		time.Sleep(time.Hour)
+		if left := w.left(); w.answers(1) != 1 || len(left) > 0 {
+			t.Errorf("%d answers, %q are left; calls were %v", w.answers(1), left, w.log())
+		}
+		stop()
+		w.life.Wait()
+	})
+}
