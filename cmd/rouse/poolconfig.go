@@ -21,6 +21,7 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver/noop"
 	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
 	"github.com/rousehq/rouse/internal/pool/driver/systemd"
+	"github.com/rousehq/rouse/schedule"
 )
 
 // poolsFile is the file of rouse pool. A test compares it with docs/pools.md.
@@ -60,9 +61,37 @@ type poolEntry struct {
 	MaxStarts       int           `yaml:"max_starts_per_second"`
 	Namespaces      string        `yaml:"namespaces"`
 	Pinned          []string      `yaml:"pinned"`
+	Windows         []windowEntry `yaml:"windows"`
 	Prefetch        int           `yaml:"prefetch"`
 	Prewarm         time.Duration `yaml:"prewarm"` // of the transport store
 	Driver          driverEntry   `yaml:"driver"`
+}
+
+// windowEntry is a time span in which workers may run.
+type windowEntry struct {
+	Schedule string        `yaml:"schedule"`
+	Zone     string        `yaml:"zone"` // UTC if empty
+	For      time.Duration `yaml:"for"`
+
+	parsed rouse.Schedule
+}
+
+// parse parses the schedule.
+func (e *windowEntry) parse() error {
+	s, err := schedule.Parse(e.Schedule, schedule.Options{Timezone: e.Zone})
+	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
+		for i := range inv.Problems {
+			if p := &inv.Problems[i]; p.Field == "timezone" {
+				p.Field = "zone"
+			}
+		}
+		return inv
+	}
+	if err == nil && s.OneShot() {
+		return rouse.Refuse("schedule", e.Schedule, "has one time", `give one that repeats, such as "0 22 * * MON-FRI"`)
+	}
+	e.parsed = s
+	return err
 }
 
 // driverEntry has exactly one member.
@@ -173,6 +202,11 @@ func (e *poolEntry) complete() error {
 	case e.Driver.count() != 1:
 		return rouse.Refuse("driver", "", "is not exactly one", "write subprocess: with a command below it, or another one of docs/pools.md")
 	}
+	for i := range e.Windows {
+		if err := e.Windows[i].parse(); err != nil {
+			return rouse.Under(fmt.Sprintf("windows[%d]", i), err)
+		}
+	}
 	for _, d := range []*time.Duration{&e.UnbindDelay, &e.StopDelay} {
 		if *d == 0 {
 			*d = defaultPoolDelay
@@ -247,6 +281,10 @@ func (e *poolEntry) manager(d driver.Driver, log *slog.Logger, m *pool.Registry)
 
 // managed returns the configuration of a pool.
 func (e *poolEntry) managed() pool.Config {
-	return pool.Config{Name: e.Name, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay}, ExtraLifetime: e.ExtraLifetime, MaxWork: e.MaxWork, Namespaces: e.Namespaces, Workers: e.Workers,
+	var windows []pool.Window
+	for _, w := range e.Windows {
+		windows = append(windows, pool.Window{Schedule: w.parsed, For: w.For})
+	}
+	return pool.Config{Name: e.Name, Windows: windows, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay}, ExtraLifetime: e.ExtraLifetime, MaxWork: e.MaxWork, Namespaces: e.Namespaces, Workers: e.Workers,
 		Limits: pool.Limits{Groups: e.MaxGroups, NamespaceOwned: e.MaxNamespace, Workers: e.MaxWorkers, Starts: e.MaxStarts}, Pinned: e.Pinned}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -116,7 +117,13 @@ func (p *placed) line(i int, field string) int {
 		}
 	}
 	for part := range strings.SplitSeq(field, ".") {
-		next := member(at, part)
+		name, index, indexed := strings.Cut(strings.TrimSuffix(part, "]"), "[")
+		next := member(at, name)
+		if list, ok := anchored(next).(*ast.SequenceNode); ok && indexed {
+			if k, err := strconv.Atoi(index); err == nil && k < len(list.Values) {
+				next = anchored(list.Values[k])
+			}
+		}
 		if next == nil {
 			break
 		}
@@ -165,6 +172,15 @@ func (p *placed) strictly(i int, m *ast.MappingNode, t reflect.Type, zero bool) 
 				return p.wrong(i, v.Value.GetToken().Position.Line, err)
 			}
 			inner := pointed(f.Type)
+			if list, ok := anchored(v.Value).(*ast.SequenceNode); ok && f.Type == reflect.TypeFor[[]windowEntry]() {
+				for _, one := range list.Values {
+					if sub, ok := mapping(anchored(one)); ok {
+						if err := p.strictly(i, sub, reflect.TypeFor[windowEntry](), false); err != nil {
+							return err
+						}
+					}
+				}
+			}
 			if sub, ok := mapping(v.Value); ok && inner.Kind() == reflect.Struct {
 				if err := p.strictly(i, sub, inner, inner == reflect.TypeFor[subprocess.Config]()); err != nil {
 					return err

@@ -136,7 +136,7 @@ func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what s
 			c.busy, c.since, l.relist = false, l.lists, true
 			l.outcome(ctx, key, what, err)
 			if err == nil {
-				if what == "start" && l.plans[key] == run {
+				if what == "start" && l.plan(key) == run {
 					l.ensured[key] = true
 				}
 				return

@@ -40,6 +40,7 @@ type groupLoop struct {
 	inProgress map[string]*groupCall // keys with a call in flight, or whose last call did not have its effect yet
 	ensured    map[string]bool       // keys that the driver has ensured since their plan is to run
 	starts     startLine
+	windows    windowState
 
 	mu       sync.Mutex // guards the fields below, which other goroutines read
 	have     bool       // there was a list in this term
@@ -49,6 +50,7 @@ type groupLoop struct {
 	limited  map[string]string   // keys whose workers wait for a limit, with the limit
 	failed   map[string]*trouble // keys whose last call failed
 	unlisted *trouble            // of the last list: what it would show is not known
+	shut     string              // what all workers wait for outside of the windows; empty in one
 }
 
 // groupState is the workers of a key as in the last list.
@@ -87,6 +89,7 @@ func (l *groupLoop) pass(ctx context.Context, now time.Time) time.Time {
 		}
 		l.pending[key] = true
 	}
+	l.followWindows(now)
 	if !l.have {
 		return next // no list yet
 	}
@@ -100,7 +103,36 @@ func (l *groupLoop) pass(ctx context.Context, now time.Time) time.Time {
 	}
 	l.advance(func(key string) { l.step(ctx, key, now) })
 	l.waits()
-	return earlier(next, l.awake)
+	return earlier(earlier(next, l.awake), l.windows.until)
+}
+
+// followWindows marks all keys as pending when a window opens or the last one closes.
+func (l *groupLoop) followWindows(now time.Time) {
+	computed := l.windows.until
+	if changed := l.windows.advance(now); !changed && l.windows.until.Equal(computed) {
+		return
+	}
+	l.mu.Lock()
+	l.shut = l.windows.wait()
+	l.mu.Unlock()
+	for key := range l.plans {
+		l.pending[key] = true
+	}
+}
+
+// plan returns the plan for the workers of a key: outside of the windows they end, and their queue stays.
+func (l *groupLoop) plan(key string) plan {
+	if l.windows.closed {
+		return end
+	}
+	return l.plans[key]
+}
+
+// closed returns what all workers wait for outside of the windows; empty in one.
+func (l *groupLoop) closed() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.shut
 }
 
 // waken marks as pending the keys that are due and those whose workers stall.
@@ -133,7 +165,7 @@ func (l *groupLoop) sleep(key string, until time.Time) {
 // step makes the call that a key needs, if any.
 func (l *groupLoop) step(ctx context.Context, key string, now time.Time) {
 	serving := l.serving(key)
-	switch plan := l.plans[key]; {
+	switch plan := l.plan(key); {
 	case plan == run && l.isStalled(key):
 		l.replace(ctx, key, now)
 	case plan == run && (serving != l.size || !l.ensured[key]): // existing workers may have been started with older settings

@@ -31,6 +31,7 @@ type Config struct {
 
 	Workers int // of a group; 1 if zero
 	Limits  Limits
+	Windows []Window // when workers may run; always if empty
 	Pinned  []string // names of the groups that are always there
 	Timing  Timing
 	Driver  driver.Driver
@@ -71,6 +72,9 @@ func (c *Config) check() error {
 		if _, err := c.ParseGroup(name); err != nil {
 			return rouse.Under("pinned", err)
 		}
+	}
+	if err := checkWindows(c.Windows); err != nil {
+		return err
 	}
 	return c.Limits.check(max(1, c.Workers))
 }

@@ -82,7 +82,7 @@ func (l *groupLoop) advance(start func(key string)) {
 	s := &l.starts
 	for len(s.line) > 0 && !l.full() {
 		key := s.line[0]
-		if l.plans[key] != run || l.missingWorkers(key) == 0 {
+		if l.plan(key) != run || l.missingWorkers(key) == 0 {
 			s.line = s.line[1:]
 			continue
 		}

@@ -49,7 +49,7 @@ func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 		stopped: map[string]*stop{}}
 	t.queues = newQueueLoop(queues, c, there)
 	t.groups = newGroupLoop(c.Driver, c.Workers, c.Timing)
-	t.groups.starts.limits = c.Limits
+	t.groups.starts.limits, t.groups.windows.windows = c.Limits, c.Windows
 	tracker := NewTracker(c.Delays, t.began, keys)
 	tracker.limits, tracker.maxWork = c.Limits, c.MaxWork
 	for _, key := range m.pins() {
@@ -387,11 +387,14 @@ func (t *Term) count(ctx context.Context) {
 			t.metrics.groups.WithLabelValues(s.String()).Set(float64(groups[s]))
 		}
 		t.groups.mu.Lock()
-		waiting := map[string]int{LimitGroups: 0, LimitNamespace: 0, rouse.QuotaPoolGroups: 0, LimitWorkers: 0, LimitStarts: 0}
+		waiting := map[string]int{LimitGroups: 0, LimitNamespace: 0, rouse.QuotaPoolGroups: 0, LimitWorkers: 0, LimitStarts: 0, LimitWindows: 0}
 		for _, limit := range t.groups.limited {
 			waiting[limit]++
 		}
 		t.groups.mu.Unlock()
+		if t.groups.closed() != "" {
+			waiting[LimitWindows] = groups[Active]
+		}
 		for _, w := range t.tracker.waiting() {
 			waiting[w.limit]++
 		}

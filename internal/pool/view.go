@@ -81,6 +81,7 @@ func (m *Manager) View() View {
 		v.Waiting = append(v.Waiting, WaitView{namespace, key, w.limit, w.since})
 	}
 	limited, failed, unlisted := t.groups.limits(), t.groups.failures(), t.groups.listFailure()
+	closed := t.groups.closed()
 	t.mu.Lock()
 	load, seen := t.load, maps.Clone(t.seen)
 	t.mu.Unlock()
@@ -92,6 +93,9 @@ func (m *Manager) View() View {
 		namespace, plain := SplitGroup(key)
 		g := GroupView{Namespace: namespace, Key: plain, Status: target.Groups[key].String(), Queue: q.actual.String(), Report: seen[key],
 			Workers: slices.Clone(workers[key]), Ready: load[key].Ready, Held: load[key].Held, Limit: limited[key], Pinned: pinned[key]}
+		if closed != "" && target.Groups[key] == Active {
+			g.Limit = closed
+		}
 		if q.closing {
 			g.Queue = "closing"
 		}
