@@ -152,9 +152,9 @@ var notInTheTable = map[string][]string{
 		"internal/kubelink/names.go maxLabel", "internal/kubelink/names.go maxSubdomain", "internal/pool/driver/kubernetes/names.go longestName", "internal/pool/driver/systemd/names.go longestInstance",
 		"internal/pool/driver/systemd/names.go longestUnit", "internal/queue/check.go maxID", "internal/reminder/allocation/id.go maxPrefix",
 		"internal/wheel/slab.go chunkSize", "internal/witness/witness.go MaxMore", "internal/witness/witness.go headSize", "internal/witness/witness.go slotSize",
-		"schedule/zone.go maxShift", "sink/stream/settle.go maxContentType", "store/pebble/disk.go mostZeros", "store/pebble/notes.go mostLogs", "store/pebble/raise.go mostRevision",
+		"schedule/zone.go maxShift", "sink/stream/settle.go maxContentType", "store/pebble/disk.go mostZeros", "store/pebble/notes.go mostLogs", "internal/storekit/faults.go mostRevision", "internal/foreign/eventbridge.go maxSeconds",
 		"store/postgres/part.go blockSize", "store/redis/blob.go headSize", "store/redis/chunk.go oddSize", "store/redis/chunk.go refusedSize",
-		"store/redis/get.go maxRaise", "store/redis/record.go markSize", "store/postgres/places.go tidSize", "store/sqlite/checksum.go pageSize", "store/sqlite/raise.go mostRevision", "store/sqlite/wal.go frameSize"},
+		"store/redis/get.go maxRaise", "store/redis/record.go markSize", "store/postgres/places.go tidSize", "store/sqlite/checksum.go pageSize", "store/sqlite/wal.go frameSize"},
 	"another limit by another name, or a default of a setting": {
 		"internal/dapr/job/policy.go mostRetries", "internal/queue/amqp/amqp.go deliveryLimit", "internal/reminder/allocation/allocation.go DefaultSize",
 		"internal/server/audit.go maxFollowed", "internal/server/grpc.go maxMessage", "internal/server/secrets.go maxSecretBody", "sink/webhook/secret.go maxHeader", "cause.go CauseOverlapLimit"},
