@@ -65,11 +65,20 @@ type Timers struct {
 func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Timers {
 	o.Engine.Buckets = max(o.Engine.Buckets, 1)
 	available := engine.Available(store)
-	ts := &Timers{sink: sink, schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
-		sight: sight{store: available, access: o.Access,
-			admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.Access != nil &&
-				o.Quotas != nil}}, writings: new(scratch.Slices[writing]), lines: new(callLines), opts: o,
-		zones: new(zoneState)}
+	explicit := o.Access != nil && o.Quotas != nil
+	ts := &Timers{
+		sink:      sink,
+		schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
+		sight: sight{
+			store:     available,
+			access:    o.Access,
+			admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, explicit},
+		},
+		writings: new(scratch.Slices[writing]),
+		lines:    new(callLines),
+		opts:     o,
+		zones:    new(zoneState),
+	}
 	ts.read, ts.withheld = ts.Read, func(*rouse.Spec) string { return "" }
 	if w, ok := store.(rouse.Withholding); ok {
 		ts.withheld = w.Withheld
