@@ -92,8 +92,8 @@ func TestSidecarsThatConnectWhereTheirBucketsAre(t *testing.T) {
 		t.Error("no execution was handed to another instance: the nodes happen to send all where they are executed")
 	}
 
-	// Those of an app without sidecars wait wherever they are, until one comes, to one instance. A slow machine
-	// may have executed some before the sidecar leaves.
+	// Those of an app without sidecars wait wherever they are, until one comes, to one instance. A slow
+	// machine may have executed some before the sidecar leaves.
 	lonely := newRemindee(t, "lonely", "x", all...)
 	for i := range each {
 		lonely.makes(&reminderv1.Reminder{ReminderName: fmt.Sprint("l", i), InitialDelay: "4s"}, all...)
