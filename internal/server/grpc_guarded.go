@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse/internal/transport"
 )
 
-// guardedStream is the stream of a guarded call: its header has the service's clock, and the audit log has what
-// it is about.
+// guardedStream is the stream of a guarded call: its header has the service's clock, and the audit log has
+// what it is about.
 type guardedStream struct {
 	*transport.Stream
 	ctx   context.Context    // has the principal, and ends when its credential does

@@ -71,13 +71,11 @@ type Options struct {
 	Pools http.Handler
 	// PoolStatus returns the pools of this node; nil: it has none.
 	PoolStatus func() []rouse.PoolStatus
-	// Tables are shown on the status page, at / of the admin listener, after those of timers and nodes.
-	// Each is called every few seconds while the page is open; an error is shown in its place.
-	Tables []func(ctx context.Context) (Table, error)
 	// Calls tracks callers of pools; nil: there are no pools.
 	Calls *Calls
 
 	// Console serves a request of the web console, and reports whether it was one; nil: there is no console.
+	// / of the admin listener leads there.
 	Console func(w http.ResponseWriter, r *http.Request) bool
 
 	// Services register further services on the gRPC server of the API.
@@ -238,7 +236,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 		back = transport.NewSplit(adminListener, s.opts.TLS, conns, transport.NewBudget(math.MaxInt64, nil, nil))
 		wrong := wrongPort(apiListener)
 		// Profiles take as long as requested: there is no timeout of requests.
-		admin = s.newHTTP(inBoth(Guard(s.insistOnTLS(newAdmin(s.core, wrong)), adminListener.Addr(), s.opts.Hosts), wrong))
+		admin = s.newHTTP(inBoth(Guard(s.insistOnTLS(newAdmin(s.core, apiListener)), adminListener.Addr(), s.opts.Hosts), wrong))
 		admin.Protocols.SetUnencryptedHTTP2(true) // transport.Split has removed the TLS
 		running.Go(func() {
 			if err := back.Run(); err != nil {

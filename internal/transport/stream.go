@@ -6,9 +6,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Stream is a stream that blames the client for messages that cannot be decoded. A message counts as memory until
-// the next one is read. A goroutine of the handler may read on after the handler returned; what it reads no
-// longer counts.
+// Stream is a stream that blames the client for messages that cannot be decoded. A message counts as memory
+// until the next one is read. A goroutine of the handler may read on after the handler returned; what it
+// reads no longer counts.
 type Stream struct {
 	grpc.ServerStream
 	memory *Budget

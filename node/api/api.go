@@ -1,5 +1,5 @@
-// Package api adds the API, gRPC and HTTP, and the admin port to a node: metrics, health, the status page and
-// profiles. A program that serves one of them imports it:
+// Package api adds the API, gRPC and HTTP, and the admin port to a node: metrics, health and profiles. A
+// program that serves one of them imports it:
 //
 //	import _ "github.com/rousehq/rouse/node/api"
 //
