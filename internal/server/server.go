@@ -41,7 +41,7 @@ import (
 
 // Options configure a Server. Zero fields have the defaults that their comments name.
 type Options struct {
-	Timers     Timers       // *timers.Timers; nil: only the admin listener is served
+	Timers     Timers       // timers.Guarded; nil: only the admin listener is served
 	Subscriber Subscriber   // serves subscriptions; nil: none are served
 	Polls      Polls        // serves polls; nil: none are served
 	Metrics    http.Handler // serves /metrics; nil: it does not exist

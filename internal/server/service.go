@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse/internal/transport"
 )
 
-// Timers is the interface of *timers.Timers that the server needs. Each operation has one file here, with its
+// Timers is the interface of timers.Guarded that the server needs. Each operation has one file here, with its
 // checks, its gRPC method, its HTTP routes and handlers, and its part of this interface.
 type Timers interface {
 	createOps
@@ -28,9 +28,10 @@ type Timers interface {
 	jobOps
 	calendarOps
 	Now() rouse.Instant
+	DecidesByCaller() // only timers with access control have it
 }
 
-var _ Timers = (*timers.Timers)(nil)
+var _ Timers = timers.Guarded{}
 
 // defaultNamespace is the namespace of a gRPC request that has none.
 const defaultNamespace = "default"

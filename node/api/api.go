@@ -78,8 +78,8 @@ func (p *part) start() error {
 		o.Console = console.Serve
 	}
 	o.Audit, o.Events = c.Audit()
-	if t := c.Guarded(); t != nil {
-		o.Timers, o.Live, o.Ready = t, t.Alive, t.Healthy
+	if t := c.Timers(); t != nil {
+		o.Timers, o.Live, o.Ready = t.Guarded(), t.Alive, t.Healthy
 		o.Degraded = func() error { return errors.Join(t.Degraded(), t.Clock.WasAhead()) }
 	}
 	if s := c.Status(); s != nil {
