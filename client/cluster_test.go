@@ -124,7 +124,7 @@ func (c *cluster) start(id string) *node {
 	streams := stream.New(stream.Options{Now: func() rouse.Instant { return n.engine.Now() }})
 	n.engine = timers.New(n.store, n.strategy(c), sink.Mux{"stream": counted{streams, n}}, timers.Options{Compile: schedule.Compile, Engine: engine.Options{Buckets: c.buckets,
 		Shared: true, Hold: time.Second, Ahead: time.Second, Poll: 100 * time.Millisecond, Grace: 100 * time.Millisecond}})
-	api := server.New(server.Options{Timers: n.engine, Subscriber: streams, Grace: time.Millisecond,
+	api := server.New(server.Options{Timers: n.engine.Guarded(), Subscriber: streams, Grace: time.Millisecond,
 		Nodes: func(context.Context) ([]server.Node, error) { return c.nodes(n) }})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -9,7 +9,6 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/parts"
-	"github.com/rousehq/rouse/internal/timers"
 )
 
 // The values of the setting access.
@@ -93,7 +92,3 @@ func (n *Node) openAccess() error {
 
 // Access returns access control as doors need it; nil if it is off.
 func (c core) Access() *access.Gate { return c.access }
-
-// Guarded returns the timers for doors that put the caller's principal into the context: each operation
-// decides what the caller may do.
-func (c core) Guarded() *timers.Timers { return c.guarded }

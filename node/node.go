@@ -86,7 +86,6 @@ type Node struct {
 	vault   *vault
 	metrics *metrics
 	timers  *timers.Timers     // without access control: for what acts for the node itself, and for the program
-	guarded *timers.Timers     // the same, with access control
 	access  *access.Gate       // nil: it is off
 	audit   *audit.Log         // nil: it is off
 	events  *audit.Rows        // of the audit log; nil: they are not kept in the store
@@ -242,8 +241,19 @@ func (n *Node) openTimers(ctx context.Context) error {
 		through = relay.NewSink(n.deliver, q, relay.SinkOptions{Now: func() rouse.Instant { return n.timers.Now() }})
 	}
 	least, free := cfg.minInterval()
-	n.guarded = timers.New(n.store, n.gate, through, timers.Options{Access: n.access.Decider(), Audit: n.audit, Quotas: n.quotas, Compile: schedule.Compile, Zones: n.zones(), MinInterval: least, AnyInterval: free, MaxTimeout: cfg.maxTimeout(), Spec: readSpec, Check: n.vault.Check, Engine: n.engine()})
-	n.timers = n.guarded.Unguarded()
+	n.timers = timers.New(n.store, n.gate, through, timers.Options{
+		Access:      n.access.Decider(),
+		Audit:       n.audit,
+		Quotas:      n.quotas,
+		Compile:     schedule.Compile,
+		Zones:       n.zones(),
+		MinInterval: least,
+		AnyInterval: free,
+		MaxTimeout:  cfg.maxTimeout(),
+		Spec:        readSpec,
+		Check:       n.vault.Check,
+		Engine:      n.engine(),
+	}).Unguarded()
 	n.metrics.now = n.timers.Now
 	n.metrics.watch(n.timers, n.store)
 	n.metrics.watchStore(n.store)

@@ -73,8 +73,7 @@ func (c callerOf) Run(context.Context) { panic("no timers, no calls") }
 
 func (c callerOf) Obstacle() string { return "" }
 
-// TestANodeThatManagesPoolsOnly has the admin port of any node: health, metrics, the status page and its
-// pools; and no store.
+// TestANodeThatManagesPoolsOnly has the admin port of any node: health, metrics and its pools; and no store.
 func TestANodeThatManagesPoolsOnly(t *testing.T) {
 	c, tr := poolsOnly(t)
 	_, admin, stop := serve(t, c)
@@ -93,7 +92,7 @@ func TestANodeThatManagesPoolsOnly(t *testing.T) {
 		t.Errorf("while it connects, readiness is %d, %s", status, body)
 	}
 	tr.state.Store(pool.StateLeading)
-	for path, want := range map[string]string{"/readyz": "ok", "/livez": "ok", "/pools": `"pool":"core"`, "/metrics": "rouse_pool_leads", "/version": "test", "/": "Workers that this node starts"} {
+	for path, want := range map[string]string{"/readyz": "ok", "/livez": "ok", "/pools": `"pool":"core"`, "/metrics": "rouse_pool_leads", "/version": "test"} {
 		if status, body := get(path); status != 200 || !strings.Contains(body, want) {
 			t.Errorf("%s is answered %d, %.300s", path, status, body)
 		}

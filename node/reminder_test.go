@@ -2,11 +2,8 @@ package node
 
 import (
 	"context"
-	"io"
 	"maps"
-	"net/http"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -194,23 +191,6 @@ func (s *remindee) makes(r *reminderv1.Reminder, at ...*instance) string {
 	}
 	s.t.Fatalf("no instance makes a reminder: %v", last)
 	return ""
-}
-
-// TestTheStatusPageShowsTheReminderService: people see how loaded its instances are.
-func TestTheStatusPageShowsTheReminderService(t *testing.T) {
-	in := runReminderNode(t, "mem:", func(c *Config) { c.Admin = "127.0.0.1:0" })
-	s := newRemindee(t, "orderapp", "10.0.0.1:50002", in)
-	poll.Until(t, "the sidecar is told the table", func() bool { return s.table() != nil })
-	row := regexp.MustCompile("<td>" + regexp.QuoteMeta(in.address) + `</td><td>[^<]*</td><td>\d+\.\d\d</td><td>1</td><td>1</td>`) // its load, sidecars and buckets
-	poll.Until(t, "the page shows the instance", func() bool {
-		res, err := http.Get("http://" + in.AdminAddr() + "/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		return err == nil && strings.Contains(string(body), "<h2>Reminder service</h2>") && row.Match(body)
-	})
 }
 
 func TestAReminderIsMadeExecutedReadAndDeleted(t *testing.T) {

@@ -43,7 +43,7 @@ const (
 	BackupRead   Verb = "backup.read"
 	AuditRead    Verb = "audit.read"
 	MetricsRead  Verb = "metrics.read"
-	StatusRead   Verb = "status.read"   // the status page
+	StatusRead   Verb = "status.read"   // the version, at the admin port
 	ProfilesRead Verb = "profiles.read" // pprof
 	PoolsRead    Verb = "pools.read"
 	PoolsOperate Verb = "pools.operate"
@@ -121,7 +121,7 @@ var methods = map[string]Verb{
 	"GET /v1/session/callback":   Open,
 	"GET /v1/session/signed-out": Open,
 
-	"admin GET /{$}":                 StatusRead,
+	"admin GET /{$}":                 Open, // leads to the console, which asks for a key
 	"admin GET /metrics":             MetricsRead,
 	"admin GET /livez":               Open,
 	"admin GET /readyz":              Open,

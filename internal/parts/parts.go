@@ -55,7 +55,6 @@ type Kind[C, T any] struct {
 type Node[C, T any] interface {
 	Config() *C
 	Timers() T                        // the zero value if the node manages pools only, or has not made them yet
-	Guarded() T                       // the same for doors that put the caller's principal into the context: each operation decides what it may do
 	Access() *access.Gate             // authenticates callers; nil: access control is off
 	Audit() (*audit.Log, *audit.Rows) // what callers did, and where it can be searched; nil: it is off, or not kept
 	Quotas() Namespaces               // those that were created

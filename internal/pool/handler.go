@@ -100,8 +100,8 @@ type Operated struct {
 	Verb string `json:"did"` // stop, restart or pin
 }
 
-// Summaries returns one line for each pool.
-func Summaries(pools []Served) []Summary {
+// summarizePools returns one line for each pool.
+func summarizePools(pools []Served) []Summary {
 	list := []Summary{}
 	for _, p := range pools {
 		v := p.Manager.View()
@@ -123,7 +123,7 @@ func (h *handler) all(w http.ResponseWriter, _ *http.Request) {
 	for i, name := range h.names {
 		list[i] = h.pools[name]
 	}
-	answer(w, http.StatusOK, Summaries(list))
+	answer(w, http.StatusOK, summarizePools(list))
 }
 
 // The states of transports.

@@ -1,17 +1,16 @@
 package server
 
 import (
-	"bytes"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/listen"
+	"github.com/rousehq/rouse/internal/transport"
 )
 
 // Guard passes a request to h unless a web page of another site made the browser send it, whatever its
@@ -110,59 +109,6 @@ func refuseRequest(w http.ResponseWriter, err error) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// head scans the request heads of an HTTP/1 connection for requests that have both a Content-Length and a
-// Transfer-Encoding. Package net/http drops the Content-Length of such a request, but a proxy in front may
-// have used it (request smuggling).
-type head struct {
-	mu   sync.Mutex
-	over bool // the head of the current request has been read
-	buf  []byte
-	both bool // it had both headers
-}
-
-// expect starts a head; skip ignores the bytes until the next one.
-func (h *head) expect() { h.set(false) }
-func (h *head) skip()   { h.set(true) }
-
-func (h *head) set(over bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.over, h.both, h.buf = over, false, h.buf[:0]
-}
-
-func (h *head) read(b []byte) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.over || len(b) == 0 {
-		return
-	}
-	h.buf = append(h.buf, b[:min(len(b), 2*maxHeaderBytes-len(h.buf))]...)
-	end := bytes.Index(h.buf, []byte("\n\r\n"))
-	if bare := bytes.Index(h.buf, []byte("\n\n")); bare >= 0 && (end < 0 || bare < end) {
-		end = bare
-	}
-	if end < 0 && len(h.buf) < 2*maxHeaderBytes { // an oversized head is refused anyway
-		return
-	}
-	length, encoding := false, false
-	for line := range bytes.Lines(h.buf[:max(0, end)]) {
-		name, _, _ := bytes.Cut(line, []byte(":"))
-		switch strings.ToLower(string(bytes.TrimSpace(name))) {
-		case "content-length":
-			length = true
-		case "transfer-encoding":
-			encoding = true
-		}
-	}
-	h.over, h.both, h.buf = true, length && encoding, h.buf[:0]
-}
-
-func (h *head) ambiguous() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.both
-}
-
 // refuseAmbiguous refuses a request whose body length is ambiguous. A chunked request always closes the
 // connection: if a proxy read it differently, the bytes after it must not be taken for a request.
 func refuseAmbiguous(w http.ResponseWriter, r *http.Request) error {
@@ -170,7 +116,7 @@ func refuseAmbiguous(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	w.Header().Set("Connection", "close")
-	if c := connOf(r.Context()); c != nil && c.head.ambiguous() {
+	if c := transport.ConnOf(r.Context()); c != nil && c.IsAmbiguous() {
 		return malformed("Content-Length", "", "comes with Transfer-Encoding", "send one of them")
 	}
 	return nil

@@ -2,18 +2,20 @@ package server
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 
 	"github.com/rousehq/rouse/api"
 )
 
-// newAdmin serves operators: status page, metrics, health, and profiles. Without access control it is for
-// trusted networks only. wrong is the answer to requests for the API.
-func newAdmin(core *service, wrong func() error) http.Handler {
+// newAdmin serves operators: metrics, health, and profiles. Without access control it is for trusted networks
+// only. Requests for the API are told where it is; its listener may be nil.
+func newAdmin(core *service, apiListener net.Listener) http.Handler {
 	o := core.opts
 	mux := admitted{http.NewServeMux(), o}
-	mux.HandleFunc("GET /{$}", core.page)
+	mux.HandleFunc("GET /{$}", redirectToConsole(o, apiListener))
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", o.Metrics)
 	}
@@ -41,9 +43,24 @@ func newAdmin(core *service, wrong func() error) http.Handler {
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.ServeMux.HandleFunc("/v1/", func(w http.ResponseWriter, _ *http.Request) {
-		refuseRequest(w, &failure{code: "no_such_path", detail: wrong().Error()})
+		refuseRequest(w, &failure{code: "no_such_path", detail: wrongPort(apiListener)().Error()})
 	})
 	return mux.ServeMux
+}
+
+// redirectToConsole leads people to the console: the host of their request, at the port of the API.
+func redirectToConsole(o *Options, apiListener net.Listener) http.HandlerFunc {
+	if o.Console == nil || apiListener == nil {
+		return http.NotFound
+	}
+	_, port, err := net.SplitHostPort(apiListener.Addr().String())
+	if err != nil {
+		return http.NotFound
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		to := url.URL{Host: net.JoinHostPort(hostOf(r.Host), port), Path: "/"}
+		http.Redirect(w, r, to.String(), http.StatusTemporaryRedirect)
+	}
 }
 
 // admitted is a mux whose handlers serve admitted callers. Its methods take patterns as http.ServeMux does;

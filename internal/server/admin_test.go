@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +42,34 @@ func received(t *testing.T, c rousev1.AdminClient) ([]byte, error) {
 		}
 		all = append(all, chunk.Data...)
 	}
+}
+
+// TestTheAdminPortLeadsToTheConsole: at the host of the request, whatever its form, and only if there is one.
+func TestTheAdminPortLeadsToTheConsole(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	adminOf := func(api net.Listener, console func(http.ResponseWriter, *http.Request) bool) http.Handler {
+		o := Options{Timers: newFake(), Console: console}.withDefaults()
+		return newAdmin(newService(&o, context.Background()), api)
+	}
+	console := func(http.ResponseWriter, *http.Request) bool { return true }
+	h := adminOf(listener, console)
+	for host, at := range map[string]string{"localhost:7412": "localhost", "rouse.example": "rouse.example", "[::1]:7412": "[::1]"} {
+		r := httptest.NewRequest("GET", "http://"+host+"/", nil)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if to := w.Header().Get("Location"); w.Code != http.StatusTemporaryRedirect || to != "//"+at+":"+port+"/" {
+			t.Errorf("of %s: %d, %s", host, w.Code, to)
+		}
+	}
+	want(t, do(h, "GET", "/nowhere", ""), 404)
+	want(t, do(h, "POST", "/", ""), 405)
+	want(t, do(adminOf(nil, console), "GET", "/", ""), 404)
+	want(t, do(adminOf(listener, nil), "GET", "/", ""), 404)
 }
 
 func TestBackup(t *testing.T) {

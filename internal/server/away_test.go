@@ -123,7 +123,7 @@ func serveEngine(t *testing.T, store rouse.Store, with ...func(*Options)) *runni
 	if err := e.ClockMoved(ctx); err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Timers: e, Nodes: func(ctx context.Context) ([]Node, error) {
+	o := Options{Timers: e.Guarded(), Nodes: func(ctx context.Context) ([]Node, error) {
 		_, err := store.Get(ctx, []rouse.Key{{Namespace: "n", Name: "n"}})
 		return []Node{{ID: "a"}}, rouse.Unavailable(err)
 	}}

@@ -11,6 +11,7 @@ import (
 	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/scratch"
 	"github.com/rousehq/rouse/internal/timers"
+	"github.com/rousehq/rouse/internal/transport"
 )
 
 // batch writes many timers, each with its own outcome.
@@ -34,7 +35,7 @@ func checkBatch(namespace string, n int) error {
 		return err
 	}
 	if n > rouse.MaxBatch {
-		return tooMany("timers", n, rouse.MaxBatch)
+		return transport.TooMany("timers", n, rouse.MaxBatch)
 	}
 	return nil
 }

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -26,6 +25,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/transport"
 )
 
 // Bounds of the gRPC server. maxMessage leaves room for a batch. The windows are larger than the default,
@@ -34,14 +34,13 @@ import (
 const (
 	maxMessage    = maxBatchBody
 	maxHeaderList = 16 << 10
-	maxStreams    = 256 // per connection
 	streamWindow  = 1 << 20
 	connWindow    = 1 << 20
 )
 
 // newGRPC returns the gRPC server of the services. Its Stop waits for all handlers.
 func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistrar), core *service, streams *background) *grpc.Server {
-	s := grpc.NewServer(append(callBounds(), grpc.ForceServerCodecV2(newCodec()), grpc.NumStreamWorkers(streamWorkers))...)
+	s := grpc.NewServer(append(callBounds(), grpc.ForceServerCodecV2(transport.NewCodec(lists)), grpc.NumStreamWorkers(streamWorkers))...)
 	g := guard{core.opts.Log, core.memory, core.refused, func() rouse.Instant { return core.clock().now }, core.opts.Access, streams, core.opts.Audit, core.opts.Traced, core.open}
 	for desc, impl := range services {
 		s.RegisterService(g.service(desc), impl)
@@ -56,13 +55,13 @@ func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistr
 // callBounds are the options of all gRPC servers.
 func callBounds() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.Creds(handshaken{insecure.NewCredentials()}),
+		grpc.Creds(transport.Credentials()),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaderList),
-		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxConcurrentStreams(transport.MaxStreams),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
-		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.ConnectionTimeout(transport.HandshakeTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, MaxConnectionAge: 30 * time.Minute}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
@@ -113,8 +112,8 @@ const streamWorkers = 64
 // not fit into memory, and recovers from panics.
 type guard struct {
 	log     *slog.Logger
-	memory  *budget
-	refused *refusals
+	memory  *transport.Budget
+	refused *transport.Refusals
 	now     func() rouse.Instant
 	gate    *access.Gate
 	streams *background
@@ -151,15 +150,15 @@ func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 				out, err = nil, call.End(ctx, g.panicked(p), codesOf)
 			}
 		}()
-		in := arrival{memory: g.memory, conn: callerConn(ctx)}
-		defer in.release()
+		in := transport.NewMessage(ctx, g.memory)
+		defer in.Release()
 		give := func() {}
 		if ctx, call, err = g.enter(ctx, method); err == nil {
 			give, err = g.open.takeIfOpen(ctx, method)
 		} else if call != nil && access.From(ctx) != nil { // the event has what a known caller asked for
 			refused := err
 			_, _ = h(srv, ctx, func(m any) error {
-				_ = in.read(m, receive)
+				_ = in.Decode(m, receive)
 				noteSubject(call, m)
 				return refused
 			}, ic)
@@ -167,7 +166,7 @@ func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 		if err == nil {
 			defer give()
 			out, err = h(srv, ctx, func(m any) error {
-				err := in.read(m, receive)
+				err := in.Decode(m, receive)
 				noteSubject(call, m)
 				return err
 			}, ic)
@@ -183,13 +182,13 @@ func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 
 func (g guard) stream(method string, h grpc.StreamHandler, clientStreams bool) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) (err error) {
-		in := &readableStream{ServerStream: stream, ctx: stream.Context(), clock: g.clock, memory: g.memory, conn: callerConn(stream.Context()), opens: access.OpensStream(method)}
+		in := &guardedStream{Stream: transport.NewStream(stream, g.memory), ctx: stream.Context(), clock: g.clock, opens: access.OpensStream(method)}
 		defer func() {
 			if p := recover(); p != nil {
 				err = in.call.End(in.ctx, g.panicked(p), codesOf)
 			}
 		}()
-		defer in.end()
+		defer in.EndStream()
 		give := func() {}
 		if in.ctx, in.call, err = g.enter(in.ctx, method); err == nil {
 			give, err = g.open.takeIfOpen(in.ctx, method)
@@ -267,7 +266,7 @@ func (g guard) status(err error) error {
 	if st.Code() == codes.Internal {
 		g.log.Error("request failed", "err", err)
 	}
-	g.refused.failed(err)
+	noteFailure(g.refused, err)
 	return st.Err()
 }
 

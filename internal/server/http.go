@@ -16,6 +16,7 @@ import (
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/timers"
+	"github.com/rousehq/rouse/internal/transport"
 )
 
 const (
@@ -54,8 +55,8 @@ type call struct {
 	began   time.Time
 	route   *route
 	audit   *audit.Call
-	conn    *slotConn // nil in tests
-	held    int64     // bytes taken from service.memory for the body and its decoded form
+	conn    *transport.Conn // nil in tests
+	held    int64           // bytes taken from service.memory for the body and its decoded form
 }
 
 // namespace, name and fire return the variables of a path that has them.
@@ -72,9 +73,9 @@ func (c *call) deadKey() rouse.Key {
 }
 
 func (f *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{w: w, r: r, handler: f, began: time.Now(), conn: connOf(r.Context())}
+	c := &call{w: w, r: r, handler: f, began: time.Now(), conn: transport.ConnOf(r.Context())}
 	defer func() {
-		f.memory.give(c.conn, c.held)
+		f.memory.GiveBytes(c.conn, c.held)
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler {
 				panic(p)

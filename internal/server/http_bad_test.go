@@ -335,15 +335,15 @@ func TestEndlessBodyIsCut(t *testing.T) {
 func TestBodiesShareABudget(t *testing.T) {
 	f := newFake()
 	h := handlerOf(Options{Timers: f, MaxInFlight: 10})
-	full := h.memory.most - 4000
-	h.memory.used.Store(full)
+	full := h.memory.Most() - 4000
+	h.memory.TakeBytes(nil, full)
 	w := do(h, "POST", timersURL, with(`"payload":"`+strings.Repeat("x", 2000)+`"`))
 	want(t, w, 429)
 	if w.Header().Get("Retry-After") != "1" {
 		t.Errorf("headers %v", w.Header())
 	}
 	want(t, do(h, "POST", timersURL, good), 201)
-	if n := h.memory.used.Load(); n != full {
+	if n := h.memory.Used(); n != full {
 		t.Errorf("the budget is off by %d", n-full)
 	}
 }

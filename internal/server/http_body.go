@@ -14,6 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/internal/transport"
 )
 
 const (
@@ -21,6 +22,23 @@ const (
 	maxBatchBody = 8 << 20 // also bounds gRPC messages
 	bodyChunk    = 64 << 10
 )
+
+// lists are the maximum lengths of lists in messages; bounded has those of bodies.
+var lists = transport.Lists{
+	"rouse.v1.BatchCreateRequest": {"timers": rouse.MaxBatch},
+	"rouse.v1.ImportRequest":      {"timers": maxImport, "calendars": maxImportCalendars},
+}
+
+// bounded is a body that contains a list with a limit.
+func bounded(to any) (field string, most int) {
+	switch to.(type) {
+	case *api.BatchCreate:
+		return "timers", rouse.MaxBatch
+	case *api.Import:
+		return "timers", maxImport
+	}
+	return "", 0
+}
 
 // decode reads the body into a value of package api. With optional the body may be empty.
 func (c *call) decode(limit int64, optional bool, to any) error {
@@ -40,15 +58,15 @@ func (c *call) decode(limit int64, optional bool, to any) error {
 		}
 		return malformed("body", "", "is missing", "send a JSON object")
 	}
-	cost, longest := weighJSON(body)
+	cost, longest := transport.WeighJSON(body)
 	if field, most := bounded(to); field != "" && longest > most {
-		return tooMany(field, longest, most)
+		return transport.TooMany(field, longest, most)
 	}
-	if cost > c.handler.memory.most {
-		return &failure{code: "too_large", detail: fmt.Sprintf("the body takes about %d bytes in memory, and all requests together may take %d; send several requests", cost, c.handler.memory.most)}
+	if most := c.handler.memory.Most(); cost > most {
+		return &failure{code: "too_large", detail: fmt.Sprintf("the body takes about %d bytes in memory, and all requests together may take %d; send several requests", cost, most)}
 	}
 	if !c.hold(cost) {
-		return errMemory()
+		return transport.NewMemoryOverload()
 	}
 	if err := api.Decode(body, to); err != nil {
 		return unread(err)
@@ -92,7 +110,7 @@ func (c *call) read(limit int64) ([]byte, error) {
 				grown = int(n) + 1
 			}
 			if !c.hold(int64(grown - cap(body))) {
-				return nil, errMemory()
+				return nil, transport.NewMemoryOverload()
 			}
 			body = append(make([]byte, 0, grown), body...)
 		}
@@ -110,11 +128,8 @@ func (c *call) read(limit int64) ([]byte, error) {
 // hold takes bytes from the budget until the response is written.
 func (c *call) hold(n int64) bool {
 	c.held += n
-	return c.handler.memory.take(c.conn, n)
+	return c.handler.memory.TakeBytes(c.conn, n)
 }
-
-// errMemory is the error of a request that does not fit into the memory budget.
-func errMemory() error { return overloaded(limitMemory) }
 
 func tooLarge(limit int64) error {
 	return &failure{code: "too_large", detail: fmt.Sprintf("the body has more than %d bytes; send less, or several requests", limit)}

@@ -127,7 +127,7 @@ func (c *call) problem(err error) {
 	if !known {
 		c.handler.log.Error("request failed", "path", shown(c.r.URL.Path), "err", err)
 	}
-	c.handler.refused.failed(err)
+	noteFailure(c.handler.refused, err)
 	var f *failure
 	if errors.As(err, &f) {
 		for k, v := range f.header {

@@ -9,6 +9,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/timers"
+	"github.com/rousehq/rouse/internal/transport"
 )
 
 // importOps are the operations of this file.
@@ -24,10 +25,10 @@ const (
 // checkImport refuses imports that are too large.
 func checkImport(timers, calendars int) error {
 	if timers > maxImport {
-		return tooMany("timers", timers, maxImport)
+		return transport.TooMany("timers", timers, maxImport)
 	}
 	if calendars > maxImportCalendars {
-		return tooMany("calendars", calendars, maxImportCalendars)
+		return transport.TooMany("calendars", calendars, maxImportCalendars)
 	}
 	return nil
 }

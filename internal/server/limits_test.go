@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"runtime"
@@ -26,6 +25,7 @@ import (
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/poll"
+	"github.com/rousehq/rouse/internal/transport"
 )
 
 // from opens a connection from a loopback address.
@@ -225,38 +225,6 @@ func TestUnfinishedMessagesShareABudget(t *testing.T) {
 
 const goodJSON = good // for tests that shadow good
 
-// ended is a connection from an address that records when it is closed.
-type ended struct {
-	net.Conn
-	at     string
-	closed bool
-}
-
-func (c *ended) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.at), Port: 1} }
-func (c *ended) Close() error         { c.closed = true; return nil }
-
-func TestTheHeaviestAddressGivesWay(t *testing.T) {
-	refused := newRefusals(&Options{Log: slog.New(slog.DiscardHandler)})
-	slots := newConns("connections", 10, 10, refused)
-	b := &budget{most: 100, refused: refused, conns: slots}
-	take := func(at string, n int64) (*slotConn, *ended, bool) {
-		end := &ended{at: at}
-		c := slots.admit(end, b)
-		return c, end, b.take(c, n)
-	}
-	one, small, ok1 := take("2001:db8::1", 40)
-	_, large, ok2 := take("2001:db8::2", 50) // of the same /64
-	if !ok1 || !ok2 {
-		t.Fatal("refused within the budget")
-	}
-	if _, _, ok := take("10.0.0.1", 20); !ok || !large.closed || small.closed {
-		t.Errorf("taken: %v; closed: %v, %v; want the heaviest connection of the heaviest address closed", ok, large.closed, small.closed)
-	}
-	if b.take(one, 1) {
-		t.Error("the heaviest address took more")
-	}
-}
-
 // wantMemory waits until requests take this much memory.
 func wantMemory(t *testing.T, s *running, want int64) {
 	t.Helper()
@@ -332,7 +300,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantMemory(t, s, 105+14*frameCost) // of the second call, in 15 frames
+	wantMemory(t, s, 105+14*96) // of the second call, in 15 frames; each beyond the first costs 96 bytes more
 	p.Close()
 	wantMemory(t, s, 0)
 }
@@ -359,7 +327,7 @@ func TestMessagesHaveToArriveInTime(t *testing.T) {
 			_ = c.framer.WriteWindowUpdate(0, 1)
 		}
 		reader.Wait()
-		if ended < receiveTimeout || ended > receiveTimeout+2*time.Second {
+		if ended < transport.ReceiveTimeout || ended > transport.ReceiveTimeout+2*time.Second {
 			t.Errorf("closed after %v", ended)
 		}
 		conn.Close()

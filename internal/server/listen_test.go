@@ -15,6 +15,7 @@ import (
 	"time"
 
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/transport"
 )
 
 // TestGarbage: a connection is answered or closed whatever its first bytes, and others are still served.
@@ -135,15 +136,15 @@ func TestSlowClientsAreCut(t *testing.T) {
 		most  time.Duration
 		reply string
 	}{
-		"nothing":                    {"", "", handshakeTimeout, ""},
-		"a preface that stops":       {"PRI * HT", "", handshakeTimeout, ""},
-		"a preface that drips":       {"", "PRI * HTTP/2.0", 2 * handshakeTimeout, ""},
+		"nothing":                    {"", "", transport.HandshakeTimeout, ""},
+		"a preface that stops":       {"PRI * HT", "", transport.HandshakeTimeout, ""},
+		"a preface that drips":       {"", "PRI * HTTP/2.0", 2 * transport.HandshakeTimeout, ""},
 		"headers that stop":          {"GET / HTTP/1.1\r\nHo", "", readHeaderTimeout, ""},
 		"headers that drip":          {"GET / HTTP/1.1\r\n", "X: y\r\n", readHeaderTimeout + drip, ""},
 		"a body that does not come":  {head + "Content-Length: 100\r\n\r\n", "", readTimeout + time.Second, "HTTP/1.1 408"},
 		"a body that drips":          {head + "Content-Length: 100000\r\n\r\n", "x", readTimeout + time.Second, "HTTP/1.1 408"},
 		"a connection that is idle":  {"GET /v1/version HTTP/1.1\r\nHost: localhost\r\n\r\n", "", idleTimeout + time.Second, "HTTP/1.1 200"},
-		"an HTTP/2 that goes silent": {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", handshakeTimeout, ""},
+		"an HTTP/2 that goes silent": {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", transport.HandshakeTimeout, ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			inVirtualTime(t, Options{Timers: newFake()}, func(t *testing.T, p *pipes) {

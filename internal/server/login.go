@@ -116,7 +116,7 @@ func (c *call) signInFailed(err error) error {
 		c.handler.log.Error("a login failed", "err", err)
 	}
 	text := cmp.Or(p.Detail, "the log of the server has more")
-	c.handler.refused.failed(err)
+	noteFailure(c.handler.refused, err)
 	if p.Status == http.StatusUnauthorized {
 		c.w.Header().Set("WWW-Authenticate", authenticate)
 	}

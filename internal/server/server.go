@@ -1,8 +1,8 @@
 // Package server serves an engine over the network: gRPC (rouse.v1) and HTTP/JSON share one port and one
 // implementation; metrics, health and profiles have another port.
 //
-//	listener ─► split ─┬─ HTTP/2 ─► grpc ─► timersServer, firesServer …┐
-//	                   └─ HTTP/1 ─► httpHandler ──────────────────────┴─► service ─► Timers (the engine)
+//	listener ─► transport ─┬─ HTTP/2 ─► grpc ─► timersServer, firesServer …┐
+//	                       └─ HTTP/1 ─► httpHandler ──────────────────────┴─► service ─► Timers (the engine)
 //
 // The protocol layers only translate; the service validates, generates names, pages and sheds. So both refuse
 // the same requests with the same codes: errors are those of package rouse, api/rouse/v1 maps them to codes,
@@ -26,7 +26,6 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -37,11 +36,12 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/transport"
 )
 
 // Options configure a Server. Zero fields have the defaults that their comments name.
 type Options struct {
-	Timers     Timers       // *timers.Timers; nil: only the admin listener is served
+	Timers     Timers       // timers.Guarded; nil: only the admin listener is served
 	Subscriber Subscriber   // serves subscriptions; nil: none are served
 	Polls      Polls        // serves polls; nil: none are served
 	Metrics    http.Handler // serves /metrics; nil: it does not exist
@@ -71,13 +71,11 @@ type Options struct {
 	Pools http.Handler
 	// PoolStatus returns the pools of this node; nil: it has none.
 	PoolStatus func() []rouse.PoolStatus
-	// Tables are shown on the status page, at / of the admin listener, after those of timers and nodes.
-	// Each is called every few seconds while the page is open; an error is shown in its place.
-	Tables []func(ctx context.Context) (Table, error)
 	// Calls tracks callers of pools; nil: there are no pools.
 	Calls *Calls
 
 	// Console serves a request of the web console, and reports whether it was one; nil: there is no console.
+	// / of the admin listener leads there.
 	Console func(w http.ResponseWriter, r *http.Request) bool
 
 	// Services register further services on the gRPC server of the API.
@@ -139,10 +137,9 @@ const maxWrites = 16_384
 // Limits of time and size of the HTTP/1 servers.
 const (
 	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 15 * time.Second
+	readTimeout       = transport.ReceiveTimeout
 	writeTimeout      = 30 * time.Second
 	idleTimeout       = 60 * time.Second
-	maxHeaderBytes    = 16 << 10
 
 	// The operators' port has its own limits, so that API connections cannot lock out health probes.
 	maxAdminConns        = 256
@@ -158,7 +155,6 @@ type Server struct {
 	drain    context.CancelFunc // ends requests without an end of their own
 	streams  background         // goroutines of gRPC streams
 	requests sync.WaitGroup     // HTTP requests in progress
-	conns    atomic.Pointer[conns]
 }
 
 // New returns a server that does nothing until Run.
@@ -190,9 +186,9 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 	counted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
 		defer s.requests.Done()
-		if c := connOf(r.Context()); c != nil {
-			defer c.serve()()
-			r.TLS = c.tls
+		if c := transport.ConnOf(r.Context()); c != nil {
+			defer c.ServeRequest()()
+			r.TLS = c.TLS()
 		}
 		if err := refuseAmbiguous(w, r); err != nil {
 			refuseRequest(w, err)
@@ -202,15 +198,16 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 	})
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	return &http.Server{Handler: counted, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug), ConnContext: withConn,
-		ConnState: func(c net.Conn, state http.ConnState) {
-			if c, ok := c.(*slotConn); ok && state == http.StateIdle {
-				if _, http2 := c.meter.idleSince(); !http2 {
-					c.head.expect()
-				}
-			}
-		}}
+	return &http.Server{
+		Handler:           counted,
+		Protocols:         protocols,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    transport.MaxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug),
+		ConnContext:       transport.ConnContext,
+		ConnState:         transport.ConnState,
+	}
 }
 
 // Run serves until ctx ends: the API on the first listener, operators on the second; each may be nil. Then
@@ -222,34 +219,32 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	defer cancel()
 	var running sync.WaitGroup
 	var broken error // of the API's listener
-	slots := newConns(limitConns, s.opts.MaxConns, s.opts.MaxConnsAddress, s.core.refused)
-	s.core.memory.conns = slots // no request is served yet
-	s.conns.Store(slots)
-	var front, back *split
+	var front, back *transport.Split
 	var admin *http.Server
 	if apiListener != nil {
-		front = newSplit(apiListener, s.opts.TLS, slots, s.core.memory)
+		front = transport.NewSplit(apiListener, s.opts.TLS, s.core.conns, s.core.memory)
 		s.http.Handler = Guard(s.insistOnTLS(s.http.Handler), apiListener.Addr(), s.opts.Hosts)
 		running.Go(func() {
-			broken = front.run()
+			broken = front.Run()
 			cancel()
 		})
-		running.Go(func() { _ = s.http.Serve(front.http1) }) // both end when they are stopped
-		running.Go(func() { _ = s.grpc.Serve(front.http2) })
+		running.Go(func() { _ = s.http.Serve(front.HTTP1()) }) // both end when they are stopped
+		running.Go(func() { _ = s.grpc.Serve(front.HTTP2()) })
 	}
 	if adminListener != nil {
-		back = newSplit(adminListener, s.opts.TLS, newConns(limitAdminConns, maxAdminConns, maxAdminConnsAddress, s.core.refused), &budget{most: math.MaxInt64})
+		conns := transport.NewConns(limitAdminConns, maxAdminConns, maxAdminConnsAddress, s.core.refused)
+		back = transport.NewSplit(adminListener, s.opts.TLS, conns, transport.NewBudget(math.MaxInt64, nil, nil))
 		wrong := wrongPort(apiListener)
 		// Profiles take as long as requested: there is no timeout of requests.
-		admin = s.newHTTP(inBoth(Guard(s.insistOnTLS(newAdmin(s.core, wrong)), adminListener.Addr(), s.opts.Hosts), wrong))
-		admin.Protocols.SetUnencryptedHTTP2(true) // the split has removed the TLS
+		admin = s.newHTTP(inBoth(Guard(s.insistOnTLS(newAdmin(s.core, apiListener)), adminListener.Addr(), s.opts.Hosts), wrong))
+		admin.Protocols.SetUnencryptedHTTP2(true) // transport.Split has removed the TLS
 		running.Go(func() {
-			if err := back.run(); err != nil {
+			if err := back.Run(); err != nil {
 				s.opts.Log.Error("the admin listener broke", "err", err)
 			}
 		})
-		running.Go(func() { _ = admin.Serve(back.http1) })
-		running.Go(func() { _ = admin.Serve(back.http2) })
+		running.Go(func() { _ = admin.Serve(back.HTTP1()) })
+		running.Go(func() { _ = admin.Serve(back.HTTP2()) })
 	}
 
 	<-ctx.Done()
@@ -257,7 +252,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 		s.stop(front)
 	}
 	if back != nil { // last, so that operators can watch the shutdown
-		back.close()
+		back.Close()
 		admin.Close()
 	}
 	running.Wait()
@@ -283,16 +278,12 @@ type Load struct {
 
 // Load returns the current resource use.
 func (s *Server) Load() Load {
-	l := Load{Memory: s.core.memory.used.Load()}
-	if conns := s.conns.Load(); conns != nil {
-		l.Conns = conns.count()
-	}
-	return l
+	return Load{Conns: s.core.conns.Count(), Memory: s.core.memory.Used()}
 }
 
 // stop shuts down the API: requests in progress have Grace to finish.
-func (s *Server) stop(front *split) {
-	front.close()
+func (s *Server) stop(front *transport.Split) {
+	front.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace)
 	defer cancel()
 	var ending sync.WaitGroup

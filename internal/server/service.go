@@ -8,9 +8,10 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/timers"
+	"github.com/rousehq/rouse/internal/transport"
 )
 
-// Timers is the interface of *timers.Timers that the server needs. Each operation has one file here, with its
+// Timers is the interface of timers.Guarded that the server needs. Each operation has one file here, with its
 // checks, its gRPC method, its HTTP routes and handlers, and its part of this interface.
 type Timers interface {
 	createOps
@@ -27,9 +28,10 @@ type Timers interface {
 	jobOps
 	calendarOps
 	Now() rouse.Instant
+	DecidesByCaller() // only timers with access control have it
 }
 
-var _ Timers = (*timers.Timers)(nil)
+var _ Timers = timers.Guarded{}
 
 // defaultNamespace is the namespace of a gRPC request that has none.
 const defaultNamespace = "default"
@@ -39,8 +41,9 @@ const defaultNamespace = "default"
 type service struct {
 	timers  Timers
 	opts    *Options
-	refused *refusals
-	memory  *budget // of requests that are being received and handled
+	refused *transport.Refusals
+	conns   *transport.Conns  // of the API
+	memory  *transport.Budget // of requests that are being received and handled
 
 	// What all callers share; see slots.
 	writes   *slots // timers that are being written, by weight
@@ -74,12 +77,13 @@ const (
 	weightBytes = 4096
 
 	// again is when a client should retry a request that was shed.
-	again = time.Second
+	again = transport.RetryAfter
 )
 
 func newService(o *Options, draining context.Context) *service {
-	refused := newRefusals(o)
-	return &service{timers: o.Timers, opts: o, refused: refused, memory: &budget{most: o.RequestMemory, refused: refused},
+	refused := transport.NewRefusals(o.Log, o.Refused)
+	conns := transport.NewConns(limitConns, o.MaxConns, o.MaxConnsAddress, refused)
+	return &service{timers: o.Timers, opts: o, refused: refused, conns: conns, memory: transport.NewBudget(o.RequestMemory, conns, refused),
 		writes: newSlots("writes", o.MaxInFlight), reads: newSlots("reads", maxReads), follow: newSlots("followers", maxFollowers),
 		bulks: newSlots("bulks", maxBulks), simulate: newSlots("simulations", maxSimulations), calls: newSlots("calls", maxCalls),
 		logins: newSlots("logins", maxLogins), open: newSlots("open", maxOpen), started: rouse.Reached(time.Now()), draining: draining}
@@ -109,11 +113,6 @@ func (s *service) ended(err error) error {
 		return rouse.ErrClosed
 	}
 	return err
-}
-
-// overloaded is the error of a request that was refused because a limit of refusals.go was reached.
-func overloaded(limit string) error {
-	return &rouse.RetryAfter{Err: &shed{limit}, After: again}
 }
 
 // admit admits puts or sheds them; the caller gives the returned places back. With wait it blocks instead of

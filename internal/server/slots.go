@@ -8,6 +8,7 @@ import (
 
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/throttle"
+	"github.com/rousehq/rouse/internal/transport"
 )
 
 // slots are the places of requests of one kind. Their holders share them by throttle.Share: the tenant of a
@@ -53,7 +54,7 @@ func (s *slots) placesFor(ctx context.Context, n int64) places {
 		tenant := p.Tenant()
 		return places{[2]holder{{tenant: tenant}, {tenant: tenant, id: p.ID}}, min(n, share(most, most))}
 	}
-	at := holder{address: sourceOf(ctx)}
+	at := holder{address: transport.SourceOf(ctx)}
 	return places{[2]holder{at, at}, min(n, most)}
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http/httptest"
-	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -17,6 +17,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/timers"
+	"github.com/rousehq/rouse/internal/transport"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -128,7 +129,7 @@ func TestEveryKindOfPlaceIsTried(t *testing.T) {
 		}
 	}
 	for limit := range sheds {
-		if _, ok := all[limit]; !ok && limit != limitMemory { // memory is shared by address; see budget
+		if _, ok := all[limit]; !ok {
 			t.Errorf("requests are shed by the limit %q, which is not shared by slots", limit)
 		}
 	}
@@ -204,6 +205,14 @@ func stuckHandler(t *testing.T, control bool, limit string, places int64) *httpH
 	return h
 }
 
+// addressed is a connection from an address, which may be empty.
+type addressed struct {
+	net.Conn
+	address string
+}
+
+func (c addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(c.address), Port: 1} }
+
 // askStuck sends a request, and returns the status of its answer; 0 if it holds its place.
 func askStuck(ctx context.Context, h *httpHandler, r placeHolder, from caller) int {
 	namespace, _, _ := strings.Cut(from.bearer, "/")
@@ -221,15 +230,12 @@ func askStuck(ctx context.Context, h *httpHandler, r placeHolder, from caller) i
 	if from.bearer != "" {
 		q.Header.Set("Authorization", "Bearer "+from.bearer)
 	}
-	conn := &slotConn{}
-	if from.address != "" {
-		conn.source = netip.MustParseAddr(from.address)
-	}
+	conn := transport.NewConns("", 1, 1, nil).AdmitConn(addressed{address: from.address}, nil)
 	w := response{httptest.NewRecorder()}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		h.ServeHTTP(w, q.WithContext(withConn(ctx, conn)))
+		h.ServeHTTP(w, q.WithContext(transport.ConnContext(ctx, conn)))
 	}()
 	synctest.Wait()
 	select {

@@ -4,14 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -169,72 +165,4 @@ func TestACertificateReachesHandlers(t *testing.T) {
 			t.Errorf("it is %s", got)
 		}
 	}
-}
-
-// one is a listener with one connection.
-type one struct {
-	conn chan net.Conn
-	end  chan struct{}
-	once sync.Once
-}
-
-func (l *one) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conn:
-		return c, nil
-	case <-l.end:
-		return nil, net.ErrClosed
-	}
-}
-func (l *one) Close() error   { l.once.Do(func() { close(l.end) }); return nil }
-func (l *one) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
-
-// TestHandshakesEnd: a client that does not finish its handshake has a slot for handshakeTimeout at most,
-// whatever it sends, and is counted.
-func TestHandshakesEnd(t *testing.T) {
-	hello := []byte{22, 3, 1, 0, 200, 1, 0, 0, 196}
-	for name, send := range map[string][]byte{"nothing": nil, "half a hello": hello, "no TLS": []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "an alert": {21, 3, 1, 0, 2, 2, 40}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				refused := 0
-				o := Options{Refused: func(limit string) {
-					if limit == limitHandshake {
-						refused++
-					}
-				}}.withDefaults()
-				slots := newConns(limitConns, 10, 10, newRefusals(&o))
-				l := &one{conn: make(chan net.Conn, 1), end: make(chan struct{})}
-				config := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("none") }}
-				s := newSplit(l, config, slots, &budget{most: 1 << 20})
-				var running sync.WaitGroup
-				running.Go(func() { _ = s.run() })
-				server, client := net.Pipe()
-				l.conn <- server
-				running.Go(func() { _, _ = client.Write(send) })
-				running.Go(func() { _, _ = io.Copy(io.Discard, client) })
-				time.Sleep(handshakeTimeout + time.Second)
-				synctest.Wait()
-				if slots.count() != 0 || refused != 1 {
-					t.Errorf("%d slots are taken, %d connections were counted", slots.count(), refused)
-				}
-				s.close()
-				client.Close()
-				running.Wait()
-			})
-		})
-	}
-}
-
-// TestTheEndDoesNotWaitForTLS: closing a connection whose client does not read does not take time.
-func TestTheEndDoesNotWaitForTLS(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, client := net.Pipe()
-		defer client.Close()
-		o := Options{}.withDefaults()
-		c := newConns(limitConns, 1, 1, newRefusals(&o)).admit(tls.Server(server, &tls.Config{}), &budget{most: 1})
-		began := time.Now()
-		if c.abort(); time.Since(began) != 0 {
-			t.Errorf("it took %v", time.Since(began))
-		}
-	})
 }

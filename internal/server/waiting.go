@@ -17,6 +17,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/transport"
 )
 
 // WaitAt serves the listeners of the API and of operators until the returned function is called. The API
@@ -91,7 +92,7 @@ func serveUntil(l net.Listener, secure *tls.Config, h http.Handler, log *slog.Lo
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	s := &http.Server{Handler: h, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+		IdleTimeout: idleTimeout, MaxHeaderBytes: transport.MaxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	lent := &lent{Listener: l}
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -65,14 +65,13 @@ type Timers struct {
 func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Timers {
 	o.Engine.Buckets = max(o.Engine.Buckets, 1)
 	available := engine.Available(store)
-	explicit := o.Access != nil && o.Quotas != nil
 	ts := &Timers{
 		sink:      sink,
 		schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
 		sight: sight{
 			store:     available,
 			access:    o.Access,
-			admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, explicit},
+			admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.hasExplicitNamespaces()},
 		},
 		writings: new(scratch.Slices[writing]),
 		lines:    new(callLines),
@@ -94,6 +93,26 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	ts.Engine = engine.New(store, strategy, sink, o.Engine)
 	ts.Clock = &HighClock{store: available, latest: ts.Engine.Latest}
 	return ts
+}
+
+// hasExplicitNamespaces reports whether timers are written only in namespaces that have been created.
+func (o *Options) hasExplicitNamespaces() bool { return o.Access != nil && o.Quotas != nil }
+
+// Guarded are timers whose operations decide, by Options.Access, what the caller in the context may do. Doors
+// take no others; only Timers.Guarded makes them.
+type Guarded struct{ *guarded }
+
+// guarded keeps other packages from making a Guarded of timers without access control.
+type guarded = Timers
+
+// DecidesByCaller tells Guarded from Timers, which may have no access control.
+func (Guarded) DecidesByCaller() {}
+
+// Guarded returns the same timers for doors that put the caller's principal into the context.
+func (ts *Timers) Guarded() Guarded {
+	own := *ts
+	own.access, own.admission.explicit = ts.opts.Access, ts.opts.hasExplicitNamespaces()
+	return Guarded{&own}
 }
 
 // Unguarded returns the same timers for parts that act for rouse itself, for services that decide by

@@ -1,5 +1,5 @@
-// Package api adds the API, gRPC and HTTP, and the admin port to a node: metrics, health, the status page and
-// profiles. A program that serves one of them imports it:
+// Package api adds the API, gRPC and HTTP, and the admin port to a node: metrics, health and profiles. A
+// program that serves one of them imports it:
 //
 //	import _ "github.com/rousehq/rouse/node/api"
 //
@@ -78,8 +78,8 @@ func (p *part) start() error {
 		o.Console = console.Serve
 	}
 	o.Audit, o.Events = c.Audit()
-	if t := c.Guarded(); t != nil {
-		o.Timers, o.Live, o.Ready = t, t.Alive, t.Healthy
+	if t := c.Timers(); t != nil {
+		o.Timers, o.Live, o.Ready = t.Guarded(), t.Alive, t.Healthy
 		o.Degraded = func() error { return errors.Join(t.Degraded(), t.Clock.WasAhead()) }
 	}
 	if s := c.Status(); s != nil {

@@ -145,7 +145,7 @@ func TestTheAdminPortNeedsKeys(t *testing.T) {
 	g := serveGuarded(t, mem.New())
 	operator := g.key("operator", "*")
 	g.addr = g.n.AdminAddr()
-	for path, open := range map[string]bool{"/": false, "/metrics": false, "/version": false, "/debug/pprof/": false, "/debug/pprof/cmdline": false, "/debug/pprof/heap": false,
+	for path, open := range map[string]bool{"/metrics": false, "/version": false, "/debug/pprof/": false, "/debug/pprof/cmdline": false, "/debug/pprof/heap": false,
 		"/livez": true, "/readyz": true} {
 		if code, _ := g.http("GET", path, ""); open != (code == 200) || !open && code != 401 {
 			t.Errorf("%s without a key: %d", path, code)

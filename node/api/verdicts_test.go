@@ -152,12 +152,12 @@ none     -     InstanceService/ReleaseReminders
 none     -     InstanceService/TakeTokens
 none     -     InstanceService/ExecuteHere
 
---oa--   all   admin GET /{$}
 --oa--   all   admin GET /metrics
 --oa--   all   admin GET /version
 --oa--   all   admin GET /pools              | admin GET /pools/
 --oa--   all   admin /pools                  | admin /pools/
 ---a--   all   admin GET /debug/pprof/       | admin GET /debug/pprof/cmdline | admin GET /debug/pprof/profile | admin GET /debug/pprof/symbol | admin POST /debug/pprof/symbol | admin GET /debug/pprof/trace
+open     -     admin GET /{$}
 open     -     admin GET /livez
 open     -     admin GET /readyz
 `

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -302,7 +301,6 @@ func (p *part) Serve(o *server.Options) {
 	if len(p.drivers) > 0 {
 		o.Calls, o.Pools = p.calls, pool.NewHandler(p.served())
 		o.PoolStatus = func() []rouse.PoolStatus { return pool.Statuses(p.served()) }
-		o.Tables = append(o.Tables, p.table)
 	}
 }
 
@@ -314,15 +312,6 @@ func (p *part) ready() error {
 		}
 	}
 	return nil
-}
-
-// table shows the pools on the status page.
-func (p *part) table(context.Context) (server.Table, error) {
-	t := server.Table{Title: "Pools", Note: "Workers that this node starts on demand.", Head: []string{"pool", "state", "groups", "workers"}}
-	for _, s := range pool.Summaries(p.served()) {
-		t.Rows = append(t.Rows, server.Row{Cells: []string{s.Pool, s.State, strconv.Itoa(s.Groups), strconv.Itoa(s.Workers)}})
-	}
-	return t, nil
 }
 
 func (p *part) served() []pool.Served {

@@ -163,7 +163,6 @@ func (p *part) Serve(o *server.Options) {
 	if p.service == nil {
 		return
 	}
-	o.Tables = append(o.Tables, p.table)
 	o.Services = append(o.Services, func(r grpc.ServiceRegistrar) {
 		p.service.Register(r)
 		p.actors.Register(r)

@@ -83,12 +83,12 @@ func (f *sidecarServer) DescribeTable(ctx context.Context, r *reminderv1.Describ
 	if err := f.requireApp(ctx, cmp.Or(r.AppId, anyApp)); err != nil {
 		return nil, err
 	}
-	return f.Describe(ctx, r.AppId)
+	return f.describeTable(ctx, r.AppId)
 }
 
-// Describe returns the table of an app, or of all apps with "", and the loads that the instances reported to
-// the store.
-func (s *Service) Describe(ctx context.Context, app string) (*reminderv1.DescribeTableResponse, error) {
+// describeTable returns the table of an app, or of all apps with "", and the loads that the instances
+// reported to the store.
+func (s *Service) describeTable(ctx context.Context, app string) (*reminderv1.DescribeTableResponse, error) {
 	reported, err := s.opts.Notes.Instances(ctx)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"encoding/binary"
@@ -10,8 +10,8 @@ import (
 // arrived on open streams, minus the messages that handlers consumed. gRPC itself bounds only single
 // messages and streams, and does not call the handler before a message is complete.
 type meter struct {
-	conn   *slotConn
-	budget *budget
+	conn   *Conn
+	budget *Budget
 
 	mu      sync.Mutex
 	on      bool // the connection is HTTP/2
@@ -45,6 +45,9 @@ type frames struct {
 	stream uint32
 }
 
+// MaxStreams is how many calls of gRPC a connection may have at a time.
+const MaxStreams = 256
+
 const (
 	frameData    = 0
 	frameHeaders = 1
@@ -60,17 +63,15 @@ const (
 	frameCost = 96
 )
 
-func (m *meter) init(c *slotConn, b *budget) { m.conn, m.budget = c, b }
-
-// begin is called when the connection uses HTTP/2.
-func (m *meter) begin() {
+// startHTTP2 is called when the connection uses HTTP/2.
+func (m *meter) startHTTP2() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.on, m.preface, m.streams, m.idle = true, prefaceLength, map[uint32]incoming{}, time.Now()
 }
 
-// read follows the bytes from the client. It returns false if the connection has to be closed.
-func (m *meter) read(b []byte) bool {
+// meterRead follows the bytes from the client. It returns false if the connection has to be closed.
+func (m *meter) meterRead(b []byte) bool {
 	m.mu.Lock()
 	if !m.on || m.closed {
 		m.mu.Unlock()
@@ -79,26 +80,26 @@ func (m *meter) read(b []byte) bool {
 	before := m.held
 	skip := min(m.preface, len(b))
 	m.preface -= skip
-	m.in.walk(b[skip:], m.opens, m.arrives)
-	fits := len(m.streams) <= 2*maxStreams // gRPC refuses streams beyond maxStreams; this stops a client that floods it
-	return m.unlock(before) && fits
+	m.in.walkFrames(b[skip:], m.openStream, m.receiveData)
+	fits := len(m.streams) <= 2*MaxStreams // gRPC refuses streams beyond MaxStreams; this stops a client that floods it
+	return m.unlockMeter(before) && fits
 }
 
-// write follows the bytes to the client.
-func (m *meter) write(b []byte) {
+// meterWrite follows the bytes to the client.
+func (m *meter) meterWrite(b []byte) {
 	m.mu.Lock()
 	if !m.on || m.closed {
 		m.mu.Unlock()
 		return
 	}
 	before := m.held
-	m.out.walk(b, m.ends, nil)
-	m.unlock(before)
+	m.out.walkFrames(b, m.closeStream, nil)
+	m.unlockMeter(before)
 }
 
-// consumed notes that a handler consumed n bytes of a stream. When the handler returns, it undoes this with
-// a negative n, as the end of the stream releases all of its bytes.
-func (m *meter) consumed(n int64) {
+// noteConsumed notes that a handler consumed n bytes of a stream. When the handler returns, it undoes this
+// with a negative n, as the end of the stream releases all of its bytes.
+func (m *meter) noteConsumed(n int64) {
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
@@ -106,28 +107,28 @@ func (m *meter) consumed(n int64) {
 	}
 	before := m.held
 	m.held -= n
-	m.unlock(before)
+	m.unlockMeter(before)
 }
 
-// unlock accounts for the difference.
-func (m *meter) unlock(before int64) (ok bool) {
+// unlockMeter accounts for the difference.
+func (m *meter) unlockMeter(before int64) (ok bool) {
 	change := m.held - before
 	m.mu.Unlock()
 	switch {
 	case change > 0:
-		return m.budget.take(m.conn, change)
+		return m.budget.TakeBytes(m.conn, change)
 	case change < 0:
-		m.budget.give(m.conn, -change)
+		m.budget.GiveBytes(m.conn, -change)
 	}
 	return true
 }
 
-// close releases all memory.
-func (m *meter) close() {
+// closeMeter releases all memory.
+func (m *meter) closeMeter() {
 	m.mu.Lock()
 	before := m.held
 	m.held, m.closed, m.streams = 0, true, nil
-	m.unlock(before)
+	m.unlockMeter(before)
 }
 
 // idleSince returns whether the connection uses HTTP/2, and since when it has no streams; zero if it has
@@ -141,8 +142,8 @@ func (m *meter) idleSince() (since time.Time, on bool) {
 	return m.idle, m.on
 }
 
-// unfinished returns when the oldest incomplete message began; false if every message is complete.
-func (m *meter) unfinished() (since time.Time, some bool) {
+// unfinishedSince returns when the oldest incomplete message began; false if every message is complete.
+func (m *meter) unfinishedSince() (since time.Time, some bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.partial == 0 {
@@ -156,8 +157,8 @@ func (m *meter) unfinished() (since time.Time, some bool) {
 	return since, some
 }
 
-// walk calls head at each frame header, and data with the data of DATA frames.
-func (f *frames) walk(b []byte, head func(*frames), data func(f *frames, b []byte)) {
+// walkFrames calls head at each frame header, and data with the data of DATA frames.
+func (f *frames) walkFrames(b []byte, head func(*frames), data func(f *frames, b []byte)) {
 	for len(b) > 0 {
 		if f.have < len(f.head) {
 			n := copy(f.head[f.have:], b)
@@ -192,13 +193,13 @@ func (f *frames) walk(b []byte, head func(*frames), data func(f *frames, b []byt
 	}
 }
 
-// opens handles a frame of the client: HEADERS opens a stream, RST_STREAM ends one.
-func (m *meter) opens(f *frames) {
+// openStream handles a frame of the client: HEADERS opens a stream, RST_STREAM ends one.
+func (m *meter) openStream(f *frames) {
 	switch _, there := m.streams[f.stream]; {
 	case f.kind == frameHeaders && !there:
 		m.streams[f.stream] = incoming{}
 	case f.kind == frameReset:
-		m.end(f.stream)
+		m.endStream(f.stream)
 	case f.kind == frameData && there:
 		if s := m.streams[f.stream]; !s.since.IsZero() {
 			s.frames++
@@ -209,14 +210,14 @@ func (m *meter) opens(f *frames) {
 	}
 }
 
-// ends handles a frame of the server: END_STREAM or RST_STREAM ends a stream.
-func (m *meter) ends(f *frames) {
+// closeStream handles a frame of the server: END_STREAM or RST_STREAM ends a stream.
+func (m *meter) closeStream(f *frames) {
 	if f.kind == frameReset || f.flags&flagEndStream != 0 && (f.kind == frameData || f.kind == frameHeaders) {
-		m.end(f.stream)
+		m.endStream(f.stream)
 	}
 }
 
-func (m *meter) end(stream uint32) {
+func (m *meter) endStream(stream uint32) {
 	s, there := m.streams[stream]
 	if !there {
 		return
@@ -230,8 +231,8 @@ func (m *meter) end(stream uint32) {
 	}
 }
 
-// arrives handles data of a stream.
-func (m *meter) arrives(f *frames, b []byte) {
+// receiveData handles data of a stream.
+func (m *meter) receiveData(f *frames, b []byte) {
 	s, there := m.streams[f.stream]
 	if !there {
 		return // the stream has ended
@@ -244,13 +245,13 @@ func (m *meter) arrives(f *frames, b []byte) {
 			s.have, b = s.have+n, b[n:]
 			if s.have == len(s.prefix) {
 				s.have, s.left = 0, int64(binary.BigEndian.Uint32(s.prefix[1:]))
-				m.complete(&s)
+				m.endMessage(&s)
 			}
 			continue
 		}
 		n := min(int64(len(b)), s.left)
 		s.left, b = s.left-n, b[n:]
-		m.complete(&s)
+		m.endMessage(&s)
 	}
 	if s.since.IsZero() && (s.have > 0 || s.left > 0) {
 		s.since = time.Now()
@@ -259,8 +260,8 @@ func (m *meter) arrives(f *frames, b []byte) {
 	m.streams[f.stream] = s
 }
 
-// complete ends the current message of a stream if all of it arrived.
-func (m *meter) complete(s *incoming) {
+// endMessage ends the current message of a stream if all of it arrived.
+func (m *meter) endMessage(s *incoming) {
 	if s.left != 0 {
 		return
 	}

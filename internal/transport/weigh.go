@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"fmt"
@@ -26,25 +26,22 @@ const (
 	valueCost  = 48
 )
 
-// bounds are the maximum lengths of lists in requests: over gRPC by message and field, over HTTP by the
-// body's member.
-var bounds = map[protoreflect.FullName]map[protoreflect.Name]int{
-	"rouse.v1.BatchCreateRequest": {"timers": rouse.MaxBatch},
-	"rouse.v1.ImportRequest":      {"timers": maxImport, "calendars": maxImportCalendars},
-}
+// Lists are the maximum lengths of lists in requests, by message and field.
+type Lists map[protoreflect.FullName]map[protoreflect.Name]int
 
-func tooMany(field string, n, most int) error {
+// TooMany returns the error of a list that has more than its bound.
+func TooMany(field string, n, most int) error {
 	return rouse.Refuse(field, strconv.Itoa(n), "are too many", fmt.Sprintf("send at most %d at a time", most))
 }
 
 // weighMessage estimates the decoded size of a message. For invalid messages it returns any value.
-func weighMessage(b []byte, d protoreflect.MessageDescriptor) (cost int64, err error) {
-	limits := bounds[d.FullName()]
+func weighMessage(b []byte, d protoreflect.MessageDescriptor, lists Lists) (cost int64, err error) {
+	limits := lists[d.FullName()]
 	counts := map[protoreflect.Name]int{}
 	cost = weighFields(b, d, api.MaxDepth, func(f protoreflect.FieldDescriptor) { counts[f.Name()]++ })
 	for name, most := range limits {
 		if n := counts[name]; n > most {
-			return 0, tooMany(string(name), n, most)
+			return 0, TooMany(string(name), n, most)
 		}
 	}
 	return cost, nil
@@ -78,21 +75,10 @@ func weighFields(b []byte, d protoreflect.MessageDescriptor, depth int, item fun
 	return cost
 }
 
-// bounded is a body that contains a list with a limit.
-func bounded(to any) (field string, most int) {
-	switch to.(type) {
-	case *api.BatchCreate:
-		return "timers", rouse.MaxBatch
-	case *api.Import:
-		return "timers", maxImport
-	}
-	return "", 0
-}
-
-// weighJSON estimates the decoded size of a body, and returns the length of the longest list that is a
+// WeighJSON estimates the decoded size of a body, and returns the length of the longest list that is a
 // member of it. It looks only at brackets and commas outside of strings; for invalid JSON it returns any
 // value.
-func weighJSON(b []byte) (cost int64, longest int) {
+func WeighJSON(b []byte) (cost int64, longest int) {
 	depth, items, quoted := 0, 0, false
 	cost = int64(len(b))
 	for i := 0; i < len(b); i++ {
