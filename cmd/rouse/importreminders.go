@@ -12,7 +12,6 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
-	"github.com/rousehq/rouse/client/reminder"
 )
 
 // importRemindersCmd imports the reminders that Dapr's sidecars kept in their state store before Dapr had a
@@ -23,7 +22,6 @@ type importRemindersCmd struct {
 	DaprNamespace string   `help:"Namespace of the actors, as Dapr has it." default:"default" placeholder:"NAME"`
 	ActorType     []string `help:"Reminders of actors of these types only." placeholder:"TYPE"`
 	As            string   `help:"App that requests the reminders." default:"rouse" placeholder:"APP"`
-	Into          string   `help:"Where they go: dapr, as Dapr's scheduler has them; reminders, into the reminder service, as reminders of the app --as." enum:"dapr,reminders" default:"dapr" placeholder:"WHERE"`
 	DryRun        bool     `help:"Print the effect for each reminder, and change nothing; needs no server."`
 }
 
@@ -39,8 +37,7 @@ Examples:
 
     rouse import-reminders state.jsonl --dry-run
     rouse import-reminders state.jsonl --actor-type Cart --as shop
-    rouse import-reminders - --dapr-namespace prod < state.jsonl
-    rouse import-reminders state.jsonl --into reminders --as shop`
+    rouse import-reminders - --dapr-namespace prod < state.jsonl`
 }
 
 // Run imports.
@@ -62,12 +59,6 @@ func (c *importRemindersCmd) Run(a *app) error {
 	if c.DryRun {
 		return i.result(i.run(state, rouse.At(time.Now())))
 	}
-	if c.Into == "reminders" {
-		if i.into, err = openReminders(a, c.As); err != nil {
-			return err
-		}
-		defer i.into.close()
-	}
 	return a.remote(func(s *client.Client) error {
 		i.server = s
 		ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
@@ -86,12 +77,9 @@ type reminderImport struct {
 	a      *app
 	server *client.Client // nil: nothing is written
 
-	into *remindersInto // nil: they become timers as Dapr's scheduler has them
-
 	batch  []rouse.Timer
-	ends   []reminderEnd       // of the batch
-	list   []reminder.Reminder // instead of timers, with --into reminders
-	size   int                 // bytes of it, about
+	ends   []reminderEnd // of the batch
+	size   int           // bytes of it, about
 	counts map[string]int
 	told   int
 }
@@ -172,16 +160,6 @@ func (i *reminderImport) take(end reminderEnd, r *oldReminder, last *oldTrack, n
 		end.Outcome = reminderOver
 		return i.tell(end, nil)
 	}
-	if i.Into == "reminders" {
-		made, err := r.reminder(next)
-		if err != nil {
-			return i.tell(end, err)
-		}
-		if i.list, i.ends = append(i.list, made), append(i.ends, end); len(i.list) == bulkTimers {
-			return i.flush()
-		}
-		return nil
-	}
 	t, over, err := r.timer(next, i.DaprNamespace, i.As, now)
 	switch {
 	case err != nil:
@@ -199,18 +177,13 @@ func (i *reminderImport) take(end reminderEnd, r *oldReminder, last *oldTrack, n
 
 // flush writes the collected timers.
 func (i *reminderImport) flush() error {
-	timers, list, ends := i.batch, i.list, i.ends
-	i.batch, i.list, i.ends, i.size = nil, nil, nil, 0
+	timers, ends := i.batch, i.ends
+	i.batch, i.ends, i.size = nil, nil, 0
 	if len(ends) == 0 {
 		return nil
 	}
 	created := make([]client.Created, len(ends))
-	switch {
-	case i.into != nil:
-		for n, err := range i.into.write(list) {
-			created[n].Err = err
-		}
-	case i.server != nil:
+	if i.server != nil {
 		ctx, cancel := context.WithTimeout(i.a.ctx, i.a.cli.Timeout)
 		defer cancel()
 		var err error

@@ -175,16 +175,6 @@ func TestOldPeriodsAsSchedules(t *testing.T) {
 	}
 }
 
-// Each period has the same words in ISO 8601, which the reminder service reads.
-func TestOldPeriodsAsIntervals(t *testing.T) {
-	for text, want := range map[string]string{"": "", "10s": "PT10S", "1h30m": "PT90M", "90.5s": "PT1M30.5S", "R5/P1Y2M": "P14M", "P1M1D": "P1MT1440M", "P1W": "PT10080M"} {
-		p, _, err := readOldPeriod(text)
-		if got := p.interval(); err != nil || got != want {
-			t.Errorf("%q is %q, %v; want %q", text, got, err, want)
-		}
-	}
-}
-
 // What a sidecar is handed is what it wrote: the data as JSON bytes, in the form that it has for the
 // scheduler.
 func TestOldReminderAsJob(t *testing.T) {
