@@ -40,7 +40,7 @@ var rules = []struct {
 	{"internal/recent", "a mechanism: counts what happened lately, in fixed memory; knows the words only", []string{"."}},
 	{"internal/scratch", "a mechanism: knows slices only", nil},
 	{"internal/throttle", "a mechanism: knows numbers, times and addresses only", nil},
-	{"internal/foreign", "files of other schedulers to specs, and back; and imports of timers that go on from where they are, through the API", []string{".", "api", "client", "schedule"}},
+	{"internal/foreign", "files of other schedulers to specs, and back; and imports of timers that go on from where they are, through the API", []string{".", "api", "client", "internal/declare", "schedule"}},
 	{"internal/foreign/dapr", "what Dapr has scheduled to timers", []string{".", "api/dapr", "api/rouse/v1", "internal/dapr/job", "internal/foreign", "schedule"}},
 	{"internal/poll", "a mechanism of tests: waits until a condition holds; knows time only", nil},
 	{"test/unset", "a mechanism of tests: finds fields that are not set; knows no type", nil},
