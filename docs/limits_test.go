@@ -140,7 +140,7 @@ var notInTheTable = map[string][]string{
 		"internal/engine/waits.go maxHindrances", "internal/pool/driver/docker/ends.go maxProved", "internal/pool/driver/kubernetes/kubernetes.go maxAsked",
 		"internal/reminder/actor/hosts.go maxMoves", "internal/wheel/advance.go maxScratch", "store/front/token.go maxTokens"},
 	"how much of a text or list is shown": {
-		"internal/declare/diff.go maxFieldText", "internal/foreign/dapr/state.go maxParts",
+		"internal/declare/diff.go maxFieldText", "internal/doctor/doctor.go maxNames", "internal/doctor/doctor.go maxText", "internal/foreign/dapr/state.go maxParts",
 		"api/rouse/v1/errors.go maxDetails", "api/rouse/v1/errors.go maxMessage", "api/rouse/v1/errors.go maxViolations", "internal/dapr/job/job.go maxShown",
 		"internal/migrate/migrate.go mostDifferences", "internal/reminder/service/move.go maxUnmoved", "internal/reminder/service/round.go mostRates",
 		"schedule/describe.go maxListed", "sink/stream/settle.go maxFaults"},

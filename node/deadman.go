@@ -53,7 +53,7 @@ func (c *Config) checkSigns() error {
 
 // openSigns adds the signs of life of a node that others can watch: the canary and the heartbeat.
 func openSigns(n *Node) {
-	c := canary{every: n.cfg.Canary, store: n.store, timers: func() *timers.Timers { return n.timers }}
+	c := n.canary()
 	if c.every > 0 {
 		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_canary_age_seconds",
 			Help: "How long ago the occurrence of the canary was due that fired last; -1 if the store does not answer."}, c.seconds))
@@ -84,8 +84,8 @@ func firing(n *Node, c canary) func(context.Context) error {
 		if c.every == 0 {
 			return nil
 		}
-		age, err := c.age(ctx)
-		if err == nil && age > canaryLate*c.every {
+		age, late, err := c.lateness(ctx)
+		if late {
 			err = fmt.Errorf("the canary has not fired for %v", age)
 		}
 		return err
@@ -163,6 +163,10 @@ type canary struct {
 	timers func() *timers.Timers
 }
 
+func (n *Node) canary() canary {
+	return canary{every: n.cfg.Canary, store: n.store, timers: func() *timers.Timers { return n.timers }}
+}
+
 // run makes the timer, or changes its interval, and then waits for the end of the node.
 func (c canary) run(log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
@@ -212,6 +216,12 @@ func (c canary) age(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	return max(0, now.Sub(rows[0].Due.Add(-c.every))), nil
+}
+
+// lateness returns the age, and whether no heartbeats are to be sent because of it.
+func (c canary) lateness(ctx context.Context) (age time.Duration, late bool, err error) {
+	age, err = c.age(ctx)
+	return age, err == nil && age > canaryLate*c.every, err
 }
 
 // seconds returns the age for the metric.
