@@ -63,5 +63,5 @@ func (s ownStatus) Members(ctx context.Context) ([]claim.Node, error) {
 
 // CanaryAge returns how long ago the canary fired, and whether that is too long.
 func (s ownStatus) CanaryAge(ctx context.Context) (age time.Duration, late bool, err error) {
-	return s.n.canary().lateness(ctx)
+	return s.n.canary().Age(ctx)
 }

@@ -218,7 +218,7 @@ func TestTheDoctorLooksAtTimers(t *testing.T) {
 	}
 	finds(t, n, "lag", rouse.SeverityCritical, "1m0s after")
 
-	if err := n.canary().make(t.Context()); err != nil {
+	if err := n.canary().Make(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	finds(t, n, "canary", rouse.SeverityOK)
