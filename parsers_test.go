@@ -19,13 +19,13 @@ var parsers = []struct {
 	{"time.ParseDuration(", "call rouse.ParseDuration", []string{
 		"instant.go",
 		"internal/dapr/job/when.go", "internal/dapr/job/time.go", // durations as Dapr takes them
-		"cmd/rouse/importremindersold.go", // what an actor runtime stored
+		"internal/foreign/dapr/period.go", // what an actor runtime stored
 	}},
 	{"time.Parse(time.RFC3339", "call rouse.ParseInstant", []string{
 		"instant.go",
 		"cmd/rouse/timearg.go",                                                                                      // after rouse.ParseInstant took it: before it is rounded
 		"internal/dapr/job/time.go",                                                                                 // times as Dapr takes them
-		"cmd/rouse/importremindersold.go",                                                                           // what an actor runtime stored
+		"internal/foreign/dapr/reminder.go",                                                                         // what an actor runtime stored
 		"client/times.go",                                                                                           // what a server answers: a local time with its offset
 		"internal/claim/clock.go", "internal/pool/driver/systemd/files.go", "bench/webhook.go", "rousetest/want.go", // written by rouse
 		"internal/pool/driver/docker/ends.go", // written by Docker

@@ -140,7 +140,7 @@ var notInTheTable = map[string][]string{
 		"internal/engine/waits.go maxHindrances", "internal/pool/driver/docker/ends.go maxProved", "internal/pool/driver/kubernetes/kubernetes.go maxAsked",
 		"internal/reminder/actor/hosts.go maxMoves", "internal/wheel/advance.go maxScratch", "store/front/token.go maxTokens"},
 	"how much of a text or list is shown": {
-		"internal/declare/diff.go maxFieldText",
+		"internal/declare/diff.go maxFieldText", "internal/doctor/doctor.go maxNames", "internal/doctor/doctor.go maxText", "internal/foreign/dapr/state.go maxParts",
 		"api/rouse/v1/errors.go maxDetails", "api/rouse/v1/errors.go maxMessage", "api/rouse/v1/errors.go maxViolations", "internal/dapr/job/job.go maxShown",
 		"internal/migrate/migrate.go mostDifferences", "internal/reminder/service/move.go maxUnmoved", "internal/reminder/service/round.go mostRates",
 		"schedule/describe.go maxListed", "sink/stream/settle.go maxFaults"},
@@ -152,7 +152,7 @@ var notInTheTable = map[string][]string{
 		"internal/kubelink/names.go maxLabel", "internal/kubelink/names.go maxSubdomain", "internal/pool/driver/kubernetes/names.go longestName", "internal/pool/driver/systemd/names.go longestInstance",
 		"internal/pool/driver/systemd/names.go longestUnit", "internal/queue/check.go maxID", "internal/reminder/allocation/id.go maxPrefix",
 		"internal/wheel/slab.go chunkSize", "internal/witness/witness.go MaxMore", "internal/witness/witness.go headSize", "internal/witness/witness.go slotSize",
-		"schedule/zone.go maxShift", "sink/stream/settle.go maxContentType", "store/pebble/disk.go mostZeros", "store/pebble/notes.go mostLogs", "internal/storekit/faults.go mostRevision", "internal/foreign/eventbridge.go maxSeconds",
+		"schedule/zone.go maxShift", "sink/stream/settle.go maxContentType", "store/pebble/disk.go mostZeros", "store/pebble/notes.go mostLogs", "internal/storekit/faults.go mostRevision", "internal/foreign/eventbridge.go maxSeconds", "internal/foreign/dapr/period.go maxPeriodYears",
 		"store/postgres/part.go blockSize", "store/redis/blob.go headSize", "store/redis/chunk.go oddSize", "store/redis/chunk.go refusedSize",
 		"store/redis/get.go maxRaise", "store/redis/record.go markSize", "store/postgres/places.go tidSize", "store/sqlite/checksum.go pageSize", "store/sqlite/wal.go frameSize"},
 	"another limit by another name, or a default of a setting": {

@@ -129,9 +129,5 @@ func checkCircuits(t *testing.T, store string) {
 			return slices.ContainsFunc(x.Reasons, func(r timers.Reason) bool { return r.Code == "obstacle" && strings.Contains(r.Text, circuit) })
 		})
 	}
-	var r report
-	doctor{n}.circuits(t.Context(), &r)
-	if len(r.list) != 1 || !strings.Contains(r.list[0].Seen, fails.URL+"/bad") || !strings.Contains(r.list[0].Seen, down) {
-		t.Errorf("%+v", r.list)
-	}
+	finds(t, n, "circuits", rouse.SeverityWarning, fails.URL+"/bad", down)
 }

@@ -1,13 +1,23 @@
 package main
 
 import (
-	"context"
-	"strings"
-	"time"
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	etcdv1 "github.com/rousehq/rouse/api/dapr/etcd/v1"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/dapr/identity"
+	"github.com/rousehq/rouse/internal/foreign"
+	"github.com/rousehq/rouse/internal/foreign/dapr"
 )
 
 // daprImportCmd imports the jobs of another Dapr scheduler.
@@ -26,7 +36,9 @@ type daprImportCmd struct {
 	Replace bool   `help:"Replace existing jobs."`
 	DryRun  bool   `help:"Print what would be done, and change nothing; needs no server."`
 
-	sourceFlags `embed:""`
+	Cert         string `help:"Certificate of the app that asks, in PEM, for a scheduler with identities." placeholder:"FILE"`
+	Key          string `help:"Key of that certificate." placeholder:"FILE"`
+	TrustAnchors string `help:"Trust anchors by which the scheduler is believed." placeholder:"FILE"`
 }
 
 func (daprImportCmd) Help() string {
@@ -48,89 +60,108 @@ Examples:
     rouse dapr-import dapr-scheduler:443 --app shop --cert tls.crt --key tls.key --trust-anchors ca.crt`
 }
 
-// workflowKinds are the kinds of actors of an app's workflows that have reminders.
-var workflowKinds = []string{"workflow", "activity", "retentioner"}
-
-// daprGroup is the content of one list: the jobs of an app, or the reminders of an actor type.
-type daprGroup struct {
-	what     string
-	metadata *schedulerv1.JobMetadata
-}
-
-// groups returns the requested lists.
-func (c *daprImportCmd) groups() (list []daprGroup, err error) {
-	as := c.As
-	switch {
-	case as != "":
-	case len(c.App) > 0:
-		as = c.App[0]
-	default:
-		as = "rouse"
-	}
-	actors := func(as, typ string) {
-		list = append(list, daprGroup{"actors " + typ, &schedulerv1.JobMetadata{Namespace: c.DaprNamespace, AppId: as, Target: &schedulerv1.JobTargetMetadata{
-			Type: &schedulerv1.JobTargetMetadata_Actor{Actor: &schedulerv1.TargetActorReminder{Type: typ}}}}})
-	}
-	for _, app := range c.App {
-		list = append(list, daprGroup{"app " + app, &schedulerv1.JobMetadata{Namespace: c.DaprNamespace, AppId: app, Target: &schedulerv1.JobTargetMetadata{
-			Type: &schedulerv1.JobTargetMetadata_Job{Job: &schedulerv1.TargetJob{}}}}})
-		if c.Workflows {
-			for _, kind := range workflowKinds {
-				actors(app, strings.Join([]string{"dapr.internal", c.DaprNamespace, app, kind}, "."))
-			}
-		}
-	}
-	for _, typ := range c.ActorType {
-		actors(as, typ)
-	}
-	if len(list) == 0 {
-		return nil, &usage{text: "whose jobs? the protocol has no list of all: give --app or --actor-type", help: "rouse dapr-import --help"}
-	}
-	return list, nil
-}
-
 // Run imports.
 func (c *daprImportCmd) Run(a *app) error {
-	i := &daprImport{daprImportCmd: c, a: a}
-	read, end, err := c.open(a, i)
-	if err != nil {
-		return err
+	i := &sourceImport{
+		a:        a,
+		dryRun:   c.DryRun,
+		mode:     client.CreateOnly,
+		outcomes: []string{foreign.Imported, foreign.There, foreign.Over, foreign.LeftOut, foreign.Failed},
+		line: func(r *foreign.Resumed, problem *api.Problem) any {
+			return daprJob{r.Timer.Key.Namespace, r.Timer.Key.Name, r.Outcome, r.Notes, problem}
+		},
 	}
-	defer end()
-	if c.DryRun {
-		return i.result(read(rouse.At(time.Now())))
+	if c.Replace {
+		i.mode = client.CreateOrReplace
 	}
-	return a.remote(func(s *client.Client) error {
-		i.server = s
-		ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
-		clock, err := s.Clock(ctx)
-		cancel()
+	selection := dapr.Selection{
+		Namespace:  c.DaprNamespace,
+		Apps:       c.App,
+		ActorTypes: c.ActorType,
+		Workflows:  c.Workflows,
+		As:         cmp.Or(slices.Concat([]string{c.As}, c.App, []string{"rouse"})...),
+		Exact:      c.Exact,
+	}
+	switch {
+	case c.Etcd != "" && c.From != "":
+		return &usage{text: "jobs are read from a scheduler or from its etcd: give HOST:PORT or --etcd", help: "rouse dapr-import --help"}
+	case c.Etcd != "" && (c.Since != moment{} || c.Cert != "" || c.Key != "" || c.TrustAnchors != ""):
+		return &usage{text: "--since, --cert, --key and --trust-anchors do not go with --etcd: it tells how far each job is, in plain text", help: "rouse dapr-import --help"}
+	case c.Etcd != "":
+		conn, err := dialEtcd(c.Etcd)
 		if err != nil {
 			return err
 		}
-		return i.result(read(clock.Now))
-	})
+		defer conn.Close()
+		if !a.given["dapr-namespace"] {
+			selection.Namespace = ""
+		}
+		return i.run((&dapr.Etcd{Selection: selection, KV: etcdv1.NewKVClient(conn), Timeout: a.cli.Timeout}).Read)
+	case c.From == "":
+		return &usage{text: "where are the jobs? give the scheduler's HOST:PORT, or --etcd", help: "rouse dapr-import --help"}
+	case len(c.App)+len(c.ActorType) == 0:
+		return &usage{text: "whose jobs? the protocol has no list of all: give --app or --actor-type", help: "rouse dapr-import --help"}
+	}
+	conn, err := c.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return i.run((&dapr.Scheduler{Selection: selection, Client: schedulerv1.NewSchedulerClient(conn), Timeout: a.cli.Timeout, Since: c.Since.instant()}).Read)
 }
 
-// open returns a function that reads the jobs from the scheduler or its etcd, and one that closes the
-// connection.
-func (c *daprImportCmd) open(a *app, i *daprImport) (read func(now rouse.Instant) error, end func(), err error) {
-	switch {
-	case c.Etcd != "" && c.From != "":
-		return nil, nil, &usage{text: "jobs are read from a scheduler or from its etcd: give HOST:PORT or --etcd", help: "rouse dapr-import --help"}
-	case c.Etcd != "" && (c.Since != moment{} || c.Cert != "" || c.Key != "" || c.TrustAnchors != ""):
-		return nil, nil, &usage{text: "--since, --cert, --key and --trust-anchors do not go with --etcd: it tells how far each job is, in plain text", help: "rouse dapr-import --help"}
-	case c.Etcd != "":
-		return c.openEtcd(i, a.given["dapr-namespace"])
-	case c.From == "":
-		return nil, nil, &usage{text: "where are the jobs? give the scheduler's HOST:PORT, or --etcd", help: "rouse dapr-import --help"}
+// daprJob is the JSON output for a job.
+type daprJob struct {
+	Namespace string       `json:"namespace"`
+	Name      string       `json:"name"` // of its timer
+	Outcome   string       `json:"outcome"`
+	Unknown   []string     `json:"unknown,omitzero"`
+	Problem   *api.Problem `json:"problem,omitzero"`
+}
+
+// maxDaprList bounds a list, which arrives in one message.
+const maxDaprList = 1 << 30
+
+// dial creates a connection to the scheduler, which connects with the first call.
+func (c *daprImportCmd) dial() (conn *grpc.ClientConn, err error) {
+	if _, _, err := net.SplitHostPort(c.From); err != nil {
+		return nil, rouse.Refuse("from", c.From, "is no address of a scheduler", "give HOST:PORT, such as 127.0.0.1:50006")
 	}
-	groups, err := c.groups()
+	creds := insecure.NewCredentials()
+	if c.Cert != "" || c.Key != "" || c.TrustAnchors != "" {
+		if creds, err = c.credentials(); err != nil {
+			return nil, err
+		}
+	}
+	return dialSource(c.From, creds)
+}
+
+func dialEtcd(address string) (*grpc.ClientConn, error) {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, rouse.Refuse("etcd", address, "is no address of an etcd", "give HOST:PORT, such as 127.0.0.1:2379")
+	}
+	return dialSource(address, insecure.NewCredentials())
+}
+
+func dialSource(address string, creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(creds), grpc.WithNoProxy(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxDaprList)))
+}
+
+// credentials returns the credentials of the calling app. Schedulers have one name in every namespace and
+// trust domain.
+func (c *daprImportCmd) credentials() (credentials.TransportCredentials, error) {
+	if c.Cert == "" || c.Key == "" || c.TrustAnchors == "" {
+		return nil, &usage{text: "--cert, --key and --trust-anchors go together: give all three, or none", help: "rouse dapr-import --help"}
+	}
+	i, err := identity.FromFiles(identity.Files{Certificate: c.Cert, Key: c.Key, TrustAnchors: c.TrustAnchors})
 	if err != nil {
-		return nil, nil, err
+		return nil, rouse.Refuse("cert", c.Cert, "is no identity: "+err.Error(), "give the files of the app's certificate")
 	}
-	if i.source, end, err = c.dial(a); err != nil {
-		return nil, nil, err
-	}
-	return func(now rouse.Instant) error { return i.run(groups, now) }, end, nil
+	return i.Dialer(func(server identity.ID) error {
+		if server.App != daprScheduler {
+			return fmt.Errorf("the server is %s, which is no %s", server, daprScheduler)
+		}
+		return nil
+	}), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/foreign"
 )
 
 // importCmd imports the output of export.
@@ -76,54 +77,39 @@ func (c *importCmd) Run(a *app) error {
 		}
 		in = f
 	}
-	t := &tally{a: a, did: "imported", of: "line", bar: a.progress("timers", total)}
+	i := &importing{a: a, t: &tally{a: a, did: "imported", of: "line", bar: a.progress("timers", total)}, mode: importModes[c.Mode]}
+	i.timers = foreign.Importer{Report: i.report, MaxTimers: bulkTimers, MaxBytes: bulkBytes}
 	if c.DryRun {
-		t.did = "good"
-		err := readExport(in, c.File, func(l exportLine) error {
-			name, err := l.check()
-			return t.outcome(l.number, client.Created{Name: name, Err: err})
-		})
-		t.bar.end()
+		i.t.did = "good"
+		err := readExport(in, c.File, i.line)
+		i.t.bar.end()
 		if err != nil {
 			return err
 		}
-		return t.result(nil)
+		return i.t.result(nil)
 	}
 	return a.remote(func(s *client.Client) error {
-		i := &importing{a: a, s: s, t: t, mode: importModes[c.Mode]}
+		i.s = s
+		i.timers.Write = func(timers []rouse.Timer) ([]client.Created, error) { return i.send(timers, nil) }
 		err := readExport(in, c.File, i.line)
 		if err == nil {
-			err = i.flush()
+			err = i.timers.Flush()
 		}
-		t.bar.end()
+		i.t.bar.end()
 		if refuses(err) { // stdin was used up and rows were imported: that is not a refusal
 			err = errors.New(err.Error())
 		}
-		return t.result(err)
+		return i.t.result(err)
 	})
 }
 
-// check validates a line.
-func (l *exportLine) check() (name string, err error) {
-	if l.calendar {
-		calendar, err := l.readCalendar()
-		return calendar.Name, err
-	}
-	t, err := l.timer()
-	return t.Key.Name, err
-}
-
-// importing is an import in progress: a batch of timers is collected and sent, its outcomes are handled,
-// then comes the next one.
+// importing is an import in progress.
 type importing struct {
-	a    *app
-	s    *client.Client
-	t    *tally
-	mode client.Mode
-
-	timers []rouse.Timer
-	lines  []int // the lines that they come from
-	size   int   // bytes of them, about
+	a      *app
+	s      *client.Client // nil: nothing is written
+	t      *tally
+	mode   client.Mode
+	timers foreign.Importer
 	done   int64 // bytes of the file read so far
 }
 
@@ -134,57 +120,28 @@ func (i *importing) line(l exportLine) error {
 		return i.calendar(&l)
 	}
 	t, err := l.timer()
-	if err != nil {
-		return i.t.outcome(l.number, client.Created{Name: t.Key.Name, Err: err})
+	return i.timers.Add(foreign.Resumed{Timer: t, Line: l.number, Size: len(l.body), Err: err})
+}
+
+// report tells the outcome of a timer.
+func (i *importing) report(r *foreign.Resumed, created client.Created) error {
+	err := i.t.outcome(r.Line, created)
+	if i.s != nil {
+		i.t.draw(i.done)
 	}
-	i.timers, i.lines, i.size = append(i.timers, t), append(i.lines, l.number), i.size+len(l.body)
-	if len(i.timers) == bulkTimers || i.size > bulkBytes {
-		return i.flush()
-	}
-	return nil
+	return err
 }
 
 // calendar sends a calendar alone, so that it has its own outcome.
 func (i *importing) calendar(l *exportLine) error {
 	calendar, err := l.readCalendar()
-	if err == nil {
+	if err == nil && i.s != nil {
 		_, err = i.send(nil, []rouse.Calendar{calendar})
 		if err != nil && !refuses(err) {
 			return err
 		}
 	}
 	return i.t.outcome(l.number, client.Created{Name: calendar.Name, Err: err})
-}
-
-// flush sends the collected timers.
-func (i *importing) flush() error {
-	timers, lines := i.timers, i.lines
-	i.timers, i.lines, i.size = nil, nil, 0
-	if len(timers) == 0 {
-		return nil
-	}
-	created, err := i.send(timers, nil)
-	if refuses(err) && len(timers) > 1 { // retry each alone to find the one that is refused
-		for j := range timers {
-			i.timers, i.lines = timers[j:j+1], lines[j:j+1]
-			if err := i.flush(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if refuses(err) {
-		created = []client.Created{{Name: timers[0].Key.Name, Err: err}}
-	} else if err != nil {
-		return err
-	}
-	for j, c := range created {
-		if err := i.t.outcome(lines[j], c); err != nil {
-			return err
-		}
-	}
-	i.t.draw(i.done)
-	return nil
 }
 
 // refuses reports whether an error refuses the input, so that nothing was changed.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/internal/declare"
 	"github.com/rousehq/rouse/internal/foreign"
-	"github.com/rousehq/rouse/schedule"
 )
 
 // foreign applies the file of another scheduler.
@@ -40,66 +38,33 @@ func (c *importCmd) foreign(a *app) error {
 	if err != nil {
 		return flagged(err)
 	}
-	list, refused := c.declared(a, entries, now)
+	foreign.CheckTimers(c.From, entries, a.cli.Namespace, now)
 	if c.DryRun && c.Owner == "" {
-		return c.show(a, entries, notes, now)
+		return c.show(a, entries, notes)
 	}
 	for _, n := range notes {
 		a.note("all: %s", n)
 	}
+	list, refused := c.declared(entries)
 	return set.apply(a, list, refused)
 }
 
-// numbered returns what the numbers of entries are of.
-func (c *importCmd) numbered() string {
-	if foreign.HasLines(c.From) {
-		return "line"
-	}
-	return "entry"
-}
-
 // declared returns entries as what apply makes, and those that are no timer: they cannot be one, or have
-// passed. It notes in entries why.
-func (c *importCmd) declared(a *app, entries []foreign.Entry, now rouse.Instant) (list []declared, refused []applied) {
-	lines := map[string]int{}
+// passed.
+func (c *importCmd) declared(entries []foreign.Entry) (list []declared, refused []applied) {
 	for i := range entries {
 		e := &entries[i]
-		d := declared{Object: declare.Object{Name: e.Name, Spec: e.Spec, Late: e.Late}, file: c.File, line: e.Line, entry: !foreign.HasLines(c.From), notes: e.Notes}
-		if e.Passed { // no timer is made: neither its name nor what is wrong with it matters
+		d := declared{Object: e.Object(), file: c.File, line: e.Line, entry: !foreign.HasLines(c.From), notes: e.Notes}
+		switch {
+		case e.Passed:
 			refused = append(refused, d.outcome(declare.Outcome{What: declare.Passed}))
-			continue
-		}
-		if e.Paused {
-			d.Paused = "it was suspended where it was imported from"
-		}
-		if e.Err == nil {
-			e.Err = d.Check(a.cli.Namespace, now)
-		}
-		if e.Err == nil {
-			_, e.Err = firstDue(a, e, now)
-		}
-		if first, twice := lines[e.Name]; twice && e.Err == nil {
-			e.Err = rouse.Refuse("name", e.Name, fmt.Sprintf("is that of the timer of %s %d, too", c.numbered(), first), "import them apart, into two namespaces")
-		}
-		if e.Err != nil {
+		case e.Err != nil:
 			refused = append(refused, d.outcome(declare.Outcome{What: declare.Failed, Err: e.Err}))
-			continue
+		default:
+			list = append(list, d)
 		}
-		lines[e.Name] = e.Line
-		list = append(list, d)
 	}
 	return list, refused
-}
-
-// firstDue returns when the timer of an entry is due first, or why a server refuses it.
-func firstDue(a *app, e *foreign.Entry, now rouse.Instant) (rouse.Instant, error) {
-	key := rouse.Key{Namespace: a.cli.Namespace, Name: e.Name}
-	s, err := schedule.Compile(&e.Spec, rouse.ScheduleInput{Key: key, Anchor: now})
-	if err != nil {
-		return 0, err
-	}
-	t, err := rouse.NewTimer(key, e.Spec, now, now, s)
-	return t.Due, err
 }
 
 // daprEtcd imports the jobs of Dapr's scheduler: they have a progress, which entries of files do not have.
@@ -137,8 +102,8 @@ type foreignLine struct {
 }
 
 // show prints what entries mean, without a server.
-func (c *importCmd) show(a *app, entries []foreign.Entry, notes []string, now rouse.Instant) error {
-	t := &tally{a: a, did: "good", of: c.numbered(), bar: a.progress("timers", 0)}
+func (c *importCmd) show(a *app, entries []foreign.Entry, notes []string) error {
+	t := &tally{a: a, did: "good", of: foreign.Numbered(c.From), bar: a.progress("timers", 0)}
 	for i := range entries {
 		e := &entries[i]
 		if e.Err != nil {
@@ -150,7 +115,7 @@ func (c *importCmd) show(a *app, entries []foreign.Entry, notes []string, now ro
 		if !e.Passed {
 			t.good++
 		}
-		if err := c.showEntry(a, e, now); err != nil {
+		if err := c.showEntry(a, e); err != nil {
 			return err
 		}
 	}
@@ -160,12 +125,11 @@ func (c *importCmd) show(a *app, entries []foreign.Entry, notes []string, now ro
 	return t.result(nil)
 }
 
-func (c *importCmd) showEntry(a *app, e *foreign.Entry, now rouse.Instant) error {
-	due, _ := firstDue(a, e, now) // it has been checked, or has passed
+func (c *importCmd) showEntry(a *app, e *foreign.Entry) error {
 	if a.cli.JSON {
-		return a.printJSON(foreignLine{Line: e.Line, Timer: api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)}, Due: api.TimeOf(due), Paused: e.Paused, Passed: e.Passed, Notes: e.Notes})
+		return a.printJSON(foreignLine{Line: e.Line, Timer: api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)}, Due: api.TimeOf(e.Due), Paused: e.Paused, Passed: e.Passed, Notes: e.Notes})
 	}
-	words := "first due " + stamp(due)
+	words := "first due " + stamp(e.Due)
 	switch {
 	case e.Passed:
 		words = "its time has passed, so that no timer is made"

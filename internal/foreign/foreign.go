@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/declare"
 	"github.com/rousehq/rouse/schedule"
 )
 
@@ -29,6 +30,8 @@ type Entry struct {
 	Passed bool     // no time of it is left: a timer would fire at once, or never, so that none is made
 	Notes  []string // how the timer differs from the entry
 	Err    error    // why there is no timer for it
+
+	Due rouse.Instant // when it is due first, after CheckTimers
 
 	over error // its payload is left out: those of the file have too much
 }
@@ -113,6 +116,59 @@ func Formats() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // HasLines reports whether the entries of a kind have lines. Those of the others have numbers.
 func HasLines(kind string) bool { return formats[kind].lines }
+
+// Numbered returns what the numbers of entries are of.
+func Numbered(kind string) string {
+	if HasLines(kind) {
+		return "line"
+	}
+	return "entry"
+}
+
+// Object returns the timer of an entry as it is declared.
+func (e *Entry) Object() declare.Object {
+	o := declare.Object{Name: e.Name, Spec: e.Spec, Late: e.Late}
+	if e.Paused {
+		o.Paused = "it was suspended where it was imported from"
+	}
+	return o
+}
+
+// CheckTimers finds out when the timers of entries are due first in a namespace, and sets Err of those that a
+// server would refuse, or that have the name of one before them. Of an entry that has passed no timer is
+// made: neither its name nor what is wrong with it matters.
+func CheckTimers(kind string, entries []Entry, namespace string, now rouse.Instant) {
+	lines := map[string]int{}
+	for i := range entries {
+		e := &entries[i]
+		if e.Err != nil {
+			continue
+		}
+		due, err := e.firstDue(namespace, now)
+		if e.Due = due; e.Passed {
+			continue
+		}
+		o := e.Object()
+		e.Err = cmp.Or(o.Check(namespace, now), err)
+		if first, twice := lines[e.Name]; twice && e.Err == nil {
+			e.Err = rouse.Refuse("name", e.Name, fmt.Sprintf("is that of the timer of %s %d, too", Numbered(kind), first), "import them apart, into two namespaces")
+		}
+		if e.Err == nil {
+			lines[e.Name] = e.Line
+		}
+	}
+}
+
+// firstDue returns when the timer of an entry is due first, or why a server refuses it.
+func (e *Entry) firstDue(namespace string, now rouse.Instant) (rouse.Instant, error) {
+	key := rouse.Key{Namespace: namespace, Name: e.Name}
+	s, err := schedule.Compile(&e.Spec, rouse.ScheduleInput{Key: key, Anchor: now})
+	if err != nil {
+		return 0, err
+	}
+	t, err := rouse.NewTimer(key, e.Spec, now, now, s)
+	return t.Due, err
+}
 
 // Read reads a file of a kind. notes are on all of its entries. The specs have been checked, but for what
 // only a server knows. The error is that the file cannot be read at all.

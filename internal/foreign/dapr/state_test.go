@@ -1,4 +1,4 @@
-package main
+package dapr
 
 import (
 	"encoding/base64"
@@ -17,10 +17,11 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/dapr/job"
+	"github.com/rousehq/rouse/internal/foreign"
 )
 
 // protobufList is a list of one reminder, as it is in the store.
-func protobufList(r oldReminder, registered, expires time.Time) []byte {
+func protobufList(r reminder, registered, expires time.Time) []byte {
 	var m []byte
 	add := func(number protowire.Number, value []byte) {
 		m = protowire.AppendBytes(protowire.AppendTag(m, number, protowire.BytesType), value)
@@ -44,7 +45,7 @@ func protobufList(r oldReminder, registered, expires time.Time) []byte {
 
 // A list in protobuf is read as one in JSON is, in hex and in base64; written as text, its bytes are lost.
 func TestReminderListsInProtobuf(t *testing.T) {
-	want := oldReminder{ID: "7", Type: "Cart", Name: "pay", Data: json.RawMessage(`{"a":"\u00e9"}`), Period: "R3/PT10S", DueTime: "5s",
+	want := reminder{ID: "7", Type: "Cart", Name: "pay", Data: json.RawMessage(`{"a":"\u00e9"}`), Period: "R3/PT10S", DueTime: "5s",
 		Registered: "2023-01-02T03:04:05Z", Expiration: "2030-01-01T00:00:00Z"}
 	at := func(text string) time.Time {
 		at, err := time.Parse(time.RFC3339, text)
@@ -55,12 +56,12 @@ func TestReminderListsInProtobuf(t *testing.T) {
 	}
 	body := protobufList(want, at(want.Registered), at(want.Expiration))
 	for _, text := range []string{hex.EncodeToString(body), base64.StdEncoding.EncodeToString(body)} {
-		s, err := readActorState(strings.NewReader(fmt.Sprintf(`{"actors||Cart":%q}`, text)))
+		s, err := ReadState(strings.NewReader(fmt.Sprintf(`{"actors||Cart":%q}`, text)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		lists, bad := s.lists()
-		if len(bad) != 0 || len(lists) != 1 || !reflect.DeepEqual(lists[0].reminders, []oldReminder{want}) {
+		if len(bad) != 0 || len(lists) != 1 || !reflect.DeepEqual(lists[0].reminders, []reminder{want}) {
 			t.Errorf("read %+v, %v", lists, bad)
 		}
 	}
@@ -68,14 +69,14 @@ func TestReminderListsInProtobuf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := readActorState(strings.NewReader(string(lost)))
+	s, err := ReadState(strings.NewReader(string(lost)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, bad := s.lists(); len(bad) != 1 || !strings.Contains(bad[0].err.Error(), "hex") {
 		t.Errorf("%v", bad)
 	}
-	if _, err := readReminders(body[:len(body)-3], "Cart"); err == nil {
+	if _, err := parseReminders(body[:len(body)-3], "Cart"); err == nil {
 		t.Error("a list that was cut was read")
 	}
 }
@@ -88,7 +89,7 @@ func TestReminderFiles(t *testing.T) {
 		`{"actors||a||b":"W3siYWN0b3JJRCI6IjEiLCJuYW1lIjoibiJ9XQ=="}`,
 		`[{"actors||a||b||metadata":{"id":"u-1","actorRemindersMetadata":{"partitionCount":1}}}, {"actors||a||b||u-1||reminders||1":[{"actorID":"1","name":"n"}]}]`,
 	} {
-		s, err := readActorState(strings.NewReader(file))
+		s, err := ReadState(strings.NewReader(file))
 		if err != nil {
 			t.Fatal(file, err)
 		}
@@ -103,7 +104,7 @@ func TestReminderFiles(t *testing.T) {
 		`{"key":"actors||a||metadata","value":"[]"}`:                              "is no metadata",
 		`{"actors||a||metadata":{"actorRemindersMetadata":{"partitionCount":1}}}`: "is not in the file",
 	} {
-		s, err := readActorState(strings.NewReader(file))
+		s, err := ReadState(strings.NewReader(file))
 		if err != nil {
 			t.Fatal(file, err)
 		}
@@ -112,15 +113,15 @@ func TestReminderFiles(t *testing.T) {
 		}
 	}
 	for _, file := range []string{`{"key":"actors||a"`, `7`, `[7]`, `{"value":7}`} {
-		if _, err := readActorState(strings.NewReader(file)); err == nil {
+		if _, err := ReadState(strings.NewReader(file)); err == nil {
 			t.Errorf("%s was read", file)
 		}
 	}
 }
 
 // Periods are what Dapr took for ones.
-func TestOldPeriods(t *testing.T) {
-	for text, want := range map[string]oldPeriod{
+func TestPeriods(t *testing.T) {
+	for text, want := range map[string]period{
 		"": {}, "10s": {every: 10 * time.Second}, "1h30m": {every: 90 * time.Minute}, "0s": {}, "R3": {},
 		"PT10S": {every: 10 * time.Second}, "P1W": {every: 7 * 24 * time.Hour}, "P2DT3H4M5S": {every: 51*time.Hour + 4*time.Minute + 5*time.Second},
 		"PT86400S": {every: 24 * time.Hour}, "R5/PT1M": {every: time.Minute}, "P1Y2M": {months: 14}, "R-1/P1M": {months: 1},
@@ -128,19 +129,19 @@ func TestOldPeriods(t *testing.T) {
 		want.text = text
 		left := -1
 		_, _ = fmt.Sscanf(text, "R%d", &left)
-		if got, n, err := readOldPeriod(text); err != nil || got != want || n != left {
+		if got, n, err := parsePeriod(text); err != nil || got != want || n != left {
 			t.Errorf("%q is %+v, %d, %v; want %+v, %d", text, got, n, err, want, left)
 		}
 	}
 	for _, text := range []string{"x", "R0/PT1S", "R", "Rx/PT1S", "R3/10s", "-1s", "P", "PT", "P1", "PT1", "1", "P1H", "PT1D", "P-1D", "PT1ST1S", "P99999999999D", "P999Y"} {
-		if p, n, err := readOldPeriod(text); err == nil {
+		if p, n, err := parsePeriod(text); err == nil {
 			t.Errorf("%q was read as %+v, %d", text, p, n)
 		}
 	}
 }
 
 // Each period becomes the schedule that has the same ticks; one that none has is refused.
-func TestOldPeriodsAsSchedules(t *testing.T) {
+func TestPeriodsAsSchedules(t *testing.T) {
 	at := func(text string) time.Time {
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
@@ -161,7 +162,7 @@ func TestOldPeriodsAsSchedules(t *testing.T) {
 		{"P2Y", "2023-01-01T01:02:03Z", "refused"},
 		{"P1M1D", "2023-01-01T01:02:03Z", "refused"},
 	} {
-		p, _, err := readOldPeriod(x.period)
+		p, _, err := parsePeriod(x.period)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,28 +176,20 @@ func TestOldPeriodsAsSchedules(t *testing.T) {
 	}
 }
 
-// Each period has the same words in ISO 8601, which the reminder service reads.
-func TestOldPeriodsAsIntervals(t *testing.T) {
-	for text, want := range map[string]string{"": "", "10s": "PT10S", "1h30m": "PT90M", "90.5s": "PT1M30.5S", "R5/P1Y2M": "P14M", "P1M1D": "P1MT1440M", "P1W": "PT10080M"} {
-		p, _, err := readOldPeriod(text)
-		if got := p.interval(); err != nil || got != want {
-			t.Errorf("%q is %q, %v; want %q", text, got, err, want)
-		}
-	}
-}
-
 // What a sidecar is handed is what it wrote: the data as JSON bytes, in the form that it has for the
 // scheduler.
-func TestOldReminderAsJob(t *testing.T) {
+func TestReminderAsJob(t *testing.T) {
 	now := rouse.At(time.Date(2023, 6, 1, 0, 0, 0, 0, time.UTC))
-	r := oldReminder{ID: "7", Type: "Cart", Name: "pay", Data: json.RawMessage(` {"a": 1}`), Period: "R5/PT10S", Registered: "2023-07-01T00:00:00+02:00", Expiration: "2023-08-01T00:00:00Z"}
-	next, err := r.next(nil, now)
-	if err != nil {
-		t.Fatal(err)
+	r := reminder{ID: "7", Type: "Cart", Name: "pay", Data: json.RawMessage(` {"a": 1}`), Period: "R5/PT10S", Registered: "2023-07-01T00:00:00+02:00", Expiration: "2023-08-01T00:00:00Z"}
+	resume := func(r reminder) foreign.Resumed {
+		var e foreign.Resumed
+		r.resume(&e, nil, &Selection{Namespace: "prod", As: "shop"}, now)
+		return e
 	}
-	timer, over, err := r.timer(next, "prod", "shop", now)
-	if err != nil || over || timer.Due != rouse.At(time.Date(2023, 6, 30, 22, 0, 0, 0, time.UTC)) || timer.Key.Name != "actor/Cart/7/pay" {
-		t.Fatalf("%+v, %v, %v", timer, over, err)
+	e := resume(r)
+	timer := e.Timer
+	if e.Err != nil || e.Outcome != "" || timer.Due != rouse.At(time.Date(2023, 6, 30, 22, 0, 0, 0, time.UTC)) || timer.Key.Name != "actor/Cart/7/pay" {
+		t.Fatalf("%+v", e)
 	}
 	named, err := job.Read(&timer.Spec)
 	if err != nil {
@@ -210,55 +203,50 @@ func TestOldReminderAsJob(t *testing.T) {
 		t.Errorf("the job is %v", named)
 	}
 	r.Data, r.Period, r.Expiration = json.RawMessage("null"), "", ""
-	if next, err = r.next(nil, now); err != nil {
-		t.Fatal(err)
+	if e = resume(r); e.Err != nil {
+		t.Fatal(e.Err)
 	}
-	if timer, _, err = r.timer(next, "prod", "shop", now); err != nil {
-		t.Fatal(err)
-	}
+	timer = e.Timer
 	if named, err = job.Read(&timer.Spec); err != nil || named.Job.Data != nil || named.Job.Schedule != nil || named.Job.Repeats != nil {
 		t.Errorf("the job is %v, %v", named, err)
 	}
-	for _, broken := range []oldReminder{{Type: "Cart", Name: "x"}, {Type: "Cart", ID: "7"}, {Type: "Ca/rt", ID: "7", Name: "x"}} {
+	for _, broken := range []reminder{{Type: "Cart", Name: "x"}, {Type: "Cart", ID: "7"}, {Type: "Ca/rt", ID: "7", Name: "x"}} {
 		broken.Registered = r.Registered
-		if next, err = broken.next(nil, now); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := broken.timer(next, "prod", "shop", now); err == nil {
+		if e := resume(broken); e.Err == nil {
 			t.Errorf("%+v was taken", broken)
 		}
 	}
 }
 
 // The record of the last tick, if there is one, tells where a reminder is.
-func TestOldReminderGoesOn(t *testing.T) {
+func TestReminderGoesOn(t *testing.T) {
 	now := rouse.At(time.Date(2023, 6, 1, 0, 0, 0, 0, time.UTC))
 	for _, x := range []struct {
-		r    oldReminder
-		last *oldTrack
+		r    reminder
+		last *track
 		due  string
 		left int
 		over string
 	}{
-		{oldReminder{Registered: "2023-07-01T00:00:00Z"}, nil, "2023-07-01T00:00:00Z", -1, ""},
-		{oldReminder{DueTime: "2023-07-01T00:00:00Z"}, nil, "2023-07-01T00:00:00Z", -1, ""},
-		{oldReminder{Registered: "2023-01-01T00:00:00Z", Period: "1h"}, &oldTrack{"2023-06-01T00:30:00Z", -1}, "2023-06-01T01:30:00Z", -1, ""},
-		{oldReminder{Registered: "2023-01-01T00:00:00Z", Period: "R9/P1M"}, &oldTrack{"2023-05-31T00:00:00Z", 4}, "2023-07-01T00:00:00Z", 4, ""}, // as Dapr counts months
-		{oldReminder{Registered: "2023-01-01T00:00:00Z", Period: "R9/PT1H"}, &oldTrack{"2023-05-31T00:00:00Z", 0}, "2023-05-31T01:00:00Z", 0, "used up"},
-		{oldReminder{Registered: "2023-07-01T00:00:00Z", Expiration: "2023-06-30T00:00:00Z"}, nil, "2023-07-01T00:00:00Z", -1, "expired"},
-		{oldReminder{Registered: "2023-05-01T00:00:00Z", Expiration: "2023-05-30T00:00:00Z"}, nil, "2023-05-01T00:00:00Z", -1, "expired"},
+		{reminder{Registered: "2023-07-01T00:00:00Z"}, nil, "2023-07-01T00:00:00Z", -1, ""},
+		{reminder{DueTime: "2023-07-01T00:00:00Z"}, nil, "2023-07-01T00:00:00Z", -1, ""},
+		{reminder{Registered: "2023-01-01T00:00:00Z", Period: "1h"}, &track{"2023-06-01T00:30:00Z", -1}, "2023-06-01T01:30:00Z", -1, ""},
+		{reminder{Registered: "2023-01-01T00:00:00Z", Period: "R9/P1M"}, &track{"2023-05-31T00:00:00Z", 4}, "2023-07-01T00:00:00Z", 4, ""}, // as Dapr counts months
+		{reminder{Registered: "2023-01-01T00:00:00Z", Period: "R9/PT1H"}, &track{"2023-05-31T00:00:00Z", 0}, "2023-05-31T01:00:00Z", 0, "used up"},
+		{reminder{Registered: "2023-07-01T00:00:00Z", Expiration: "2023-06-30T00:00:00Z"}, nil, "2023-07-01T00:00:00Z", -1, "expired"},
+		{reminder{Registered: "2023-05-01T00:00:00Z", Expiration: "2023-05-30T00:00:00Z"}, nil, "2023-05-01T00:00:00Z", -1, "expired"},
 	} {
 		n, err := x.r.next(x.last, now)
 		if err != nil || n.at.UTC().Format(time.RFC3339) != x.due || n.left != x.left || (n.over == "") != (x.over == "") || !strings.Contains(n.over, x.over) {
 			t.Errorf("%+v after %+v: %+v, %v", x.r, x.last, n, err)
 		}
 	}
-	for _, r := range []oldReminder{{}, {Registered: "soon"}, {Registered: "2023-07-01T00:00:00Z", Expiration: "later"}, {Registered: "2023-07-01T00:00:00Z", Period: "x"}} {
+	for _, r := range []reminder{{}, {Registered: "soon"}, {Registered: "2023-07-01T00:00:00Z", Expiration: "later"}, {Registered: "2023-07-01T00:00:00Z", Period: "x"}} {
 		if _, err := r.next(nil, now); err == nil {
 			t.Errorf("%+v was taken", r)
 		}
 	}
-	if _, err := (&oldReminder{Registered: "2023-07-01T00:00:00Z"}).next(&oldTrack{Last: "x"}, now); err == nil {
+	if _, err := (&reminder{Registered: "2023-07-01T00:00:00Z"}).next(&track{Last: "x"}, now); err == nil {
 		t.Error("a record without a time was taken")
 	}
 }

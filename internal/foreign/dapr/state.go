@@ -1,7 +1,8 @@
-package main
+package dapr
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/foreign"
 )
 
 // The entries of an actor state store that have to do with reminders:
@@ -26,16 +28,18 @@ import (
 //
 // A list is JSON, or protobuf behind three bytes that JSON cannot begin with.
 
-// actorState is the content of a file about reminders.
-type actorState struct {
+// State is what an export of an actor state store has about reminders.
+type State struct {
+	Selection
+
 	whole    map[string][]byte // by type
-	metadata map[string]actorMetadata
-	parts    []actorPart
-	tracks   map[string]*oldTrack // by type, actor and name
+	metadata map[string]typeMetadata
+	parts    []partition
+	tracks   map[string]*track // by type, actor and name
 	bad      []badList
 }
 
-type actorMetadata struct {
+type typeMetadata struct {
 	key       string
 	ID        string `json:"id"`
 	Reminders struct {
@@ -43,8 +47,8 @@ type actorMetadata struct {
 	} `json:"actorRemindersMetadata"`
 }
 
-// actorPart is one of several lists of a type.
-type actorPart struct {
+// partition is one of several lists of a type.
+type partition struct {
 	key, typ, id string
 	number       int
 	body         []byte
@@ -60,7 +64,7 @@ type badList struct {
 type reminderList struct {
 	key       string
 	stale     bool // another one replaced it
-	reminders []oldReminder
+	reminders []reminder
 }
 
 // stateEntry is an entry of a file. Document stores use other names for the key.
@@ -71,9 +75,9 @@ type stateEntry struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// readActorState reads a file: JSON Lines of entries, a list of entries, or one object of keys and values.
-func readActorState(in io.Reader) (*actorState, error) {
-	s := &actorState{whole: map[string][]byte{}, metadata: map[string]actorMetadata{}, tracks: map[string]*oldTrack{}}
+// ReadState reads an export: JSON Lines of entries, a list of entries, or one object of keys and values.
+func ReadState(in io.Reader) (*State, error) {
+	s := &State{whole: map[string][]byte{}, metadata: map[string]typeMetadata{}, tracks: map[string]*track{}}
 	dec := json.NewDecoder(in)
 	for n := 1; ; n++ {
 		var raw json.RawMessage
@@ -91,7 +95,7 @@ func readActorState(in io.Reader) (*actorState, error) {
 }
 
 // value handles one top-level value of a file.
-func (s *actorState) value(raw json.RawMessage) error {
+func (s *State) value(raw json.RawMessage) error {
 	if raw[0] == '[' {
 		var list []json.RawMessage
 		if err := json.Unmarshal(raw, &list); err != nil {
@@ -126,11 +130,11 @@ func (s *actorState) value(raw json.RawMessage) error {
 var partKey = regexp.MustCompile(`^(.+)\|\|([^|]+)\|\|reminders\|\|(\d+)$`)
 
 // entry handles one entry. Entries that do not concern reminders are skipped.
-func (s *actorState) entry(key string, raw json.RawMessage) {
+func (s *State) entry(key string, raw json.RawMessage) {
 	rest, ours := strings.CutPrefix(key, "actors||")
 	body, err := bytesOf(raw)
 	if !ours {
-		if t, ok := readTrack(body); ok && err == nil {
+		if t, ok := parseTrack(body); ok && err == nil {
 			s.tracks[key] = t
 		}
 		return
@@ -146,7 +150,7 @@ func (s *actorState) entry(key string, raw json.RawMessage) {
 	}
 	switch {
 	case isMetadata:
-		m := actorMetadata{key: key}
+		m := typeMetadata{key: key}
 		if err := json.Unmarshal(body, &m); err != nil {
 			s.bad = append(s.bad, badList{key, typ, rouse.Refuse("value", "", "is no metadata of an actor type: "+err.Error(), "export it again")})
 			return
@@ -154,17 +158,56 @@ func (s *actorState) entry(key string, raw json.RawMessage) {
 		s.metadata[typ] = m
 	case part != nil:
 		n, _ := strconv.Atoi(part[3]) // digits; a number that is too large matches no partition
-		s.parts = append(s.parts, actorPart{key: key, typ: typ, id: part[2], number: n, body: body})
+		s.parts = append(s.parts, partition{key: key, typ: typ, id: part[2], number: n, body: body})
 	default:
 		s.whole[typ] = body
 	}
 }
 
+// Read calls add for each reminder, and for each list that cannot be read.
+func (s *State) Read(_ context.Context, now rouse.Instant, add func(foreign.Resumed) error) (notes []string, err error) {
+	lists, bad := s.lists()
+	for _, b := range bad {
+		if s.selectsType(b.typ) {
+			if err := add(foreign.Resumed{Origin: foreign.Origin{List: b.key, ActorType: b.typ}, Err: b.err}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for _, l := range lists {
+		for n := range l.reminders {
+			r := &l.reminders[n]
+			if !s.selectsType(r.Type) {
+				continue
+			}
+			e := foreign.Resumed{Origin: foreign.Origin{List: l.key, ActorType: r.Type, ActorID: r.ID, Name: r.Name}}
+			switch {
+			case l.stale:
+				e.Outcome, e.Why = foreign.Stale, "the list was replaced by partitions"
+			case seen[r.key()]:
+				e.Outcome, e.Why = foreign.Stale, "it is there twice"
+			default:
+				seen[r.key()] = true
+				r.resume(&e, s.tracks[r.key()], &s.Selection, now)
+			}
+			if err := add(e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (s *State) selectsType(typ string) bool {
+	return len(s.ActorTypes) == 0 || slices.Contains(s.ActorTypes, typ)
+}
+
 // lists returns the lists ordered by key, and the invalid ones.
-func (s *actorState) lists() (lists []reminderList, bad []badList) {
+func (s *State) lists() (lists []reminderList, bad []badList) {
 	bad = s.bad
 	add := func(key, typ string, body []byte, stale bool) {
-		reminders, err := readReminders(body, typ)
+		reminders, err := parseReminders(body, typ)
 		if err != nil {
 			if !stale {
 				bad = append(bad, badList{key, typ, err})
@@ -174,7 +217,7 @@ func (s *actorState) lists() (lists []reminderList, bad []badList) {
 		lists = append(lists, reminderList{key, stale, reminders})
 	}
 	found := map[string]map[int]bool{}
-	slices.SortFunc(s.parts, func(a, b actorPart) int { return strings.Compare(a.key, b.key) })
+	slices.SortFunc(s.parts, func(a, b partition) int { return strings.Compare(a.key, b.key) })
 	for _, p := range s.parts {
 		m, told := s.metadata[p.typ]
 		if !told {

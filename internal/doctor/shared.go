@@ -1,4 +1,4 @@
-package node
+package doctor
 
 import (
 	"cmp"
@@ -9,15 +9,13 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/parts"
-	"github.com/rousehq/rouse/internal/timers"
 )
 
 // The checks of the store and of all nodes together.
 
-func (d doctor) diagnose(ctx context.Context, r *report) {
-	s, ok := d.n.store.(rouse.Diagnosed)
+func (d *Doctor) diagnose(ctx context.Context, r *report) {
+	s, ok := d.Store.(rouse.Diagnosed)
 	if !ok {
 		r.ok("the store does not tell")
 		return
@@ -28,16 +26,8 @@ func (d doctor) diagnose(ctx context.Context, r *report) {
 	}
 }
 
-// members returns the nodes of the store; none if this one has it to itself.
-func (d doctor) members(ctx context.Context) ([]claim.Node, error) {
-	if d.n.cluster.nodes == nil {
-		return nil, nil
-	}
-	return d.n.cluster.nodes(ctx)
-}
-
-func (d doctor) nodes(ctx context.Context, r *report) {
-	list, err := d.members(ctx)
+func (d *Doctor) nodes(ctx context.Context, r *report) {
+	list, err := d.Node.Members(ctx)
 	if r.failed(err) {
 		return
 	}
@@ -58,8 +48,8 @@ func (d doctor) nodes(ctx context.Context, r *report) {
 	r.ok("%d nodes have a lease: %s; %s leads", len(ids), names(ids), leaders[0])
 }
 
-func (d doctor) versions(ctx context.Context, r *report) {
-	list, err := d.members(ctx)
+func (d *Doctor) versions(ctx context.Context, r *report) {
+	list, err := d.Node.Members(ctx)
 	if r.failed(err) {
 		return
 	}
@@ -83,12 +73,12 @@ func (d doctor) versions(ctx context.Context, r *report) {
 		}
 	}
 	if len(r.list) == 0 {
-		r.ok("every node has the version %s and the strategy %s", d.n.cfg.Version, d.n.cfg.Strategy)
+		r.ok("every node has the version %s and the strategy %s", d.Version, d.Strategy)
 	}
 }
 
-func (d doctor) buckets(ctx context.Context, r *report) {
-	list, err := ownStatus(d).Buckets(ctx)
+func (d *Doctor) buckets(ctx context.Context, r *report) {
+	list, err := d.Node.Buckets(ctx)
 	if r.failed(err) {
 		return
 	}
@@ -108,30 +98,29 @@ func (d doctor) buckets(ctx context.Context, r *report) {
 	}
 }
 
-func (d doctor) canary(ctx context.Context, r *report) {
-	c := canary{every: d.n.cfg.Canary, store: d.n.store, timers: func() *timers.Timers { return d.n.timers }}
-	if c.every == 0 {
+func (d *Doctor) canary(ctx context.Context, r *report) {
+	if d.Canary == 0 {
 		r.ok("there is none")
 		return
 	}
-	age, err := c.age(ctx)
+	age, late, err := d.Node.CanaryAge(ctx)
 	if r.failed(err) {
 		return
 	}
-	if age > canaryLate*c.every {
-		r.critical("see rouse explain canary --namespace "+CanaryKey.Namespace, "the canary has not fired for %v", age.Round(time.Second))
+	if late {
+		r.critical("see rouse explain canary --namespace rouse-canary", "the canary has not fired for %v", age.Round(time.Second))
 		return
 	}
 	r.ok("the canary fired %v ago", age.Round(time.Second))
 }
 
-func (d doctor) deadLetters(ctx context.Context, r *report) {
-	kept, err := d.n.store.Count(ctx, rouse.Query{States: []rouse.State{rouse.StateDead}})
+func (d *Doctor) deadLetters(ctx context.Context, r *report) {
+	kept, err := d.Store.Count(ctx, rouse.Query{States: []rouse.State{rouse.StateDead}})
 	if r.failed(err) {
 		return
 	}
-	page, err := d.n.timers.Records(ctx, rouse.RecordQuery{Endings: []rouse.Ending{rouse.EndDead}, Limit: deadRead,
-		From: rouse.RecordCursor{Ended: d.n.timers.Now().Add(-deadWindow)}})
+	page, err := d.Timers.Records(ctx, rouse.RecordQuery{Endings: []rouse.Ending{rouse.EndDead}, Limit: deadRead,
+		From: rouse.RecordCursor{Ended: d.Timers.Now().Add(-deadWindow)}})
 	if r.failed(err) {
 		return
 	}
@@ -148,9 +137,9 @@ func (d doctor) deadLetters(ctx context.Context, r *report) {
 }
 
 // expectations finds timers that have not succeeded in time.
-func (d doctor) expectations(ctx context.Context, r *report) {
-	overdue := rouse.Query{States: []rouse.State{rouse.StateOverdue}, Limit: doctorNamed}
-	n, err := d.n.store.Count(ctx, overdue)
+func (d *Doctor) expectations(ctx context.Context, r *report) {
+	overdue := rouse.Query{States: []rouse.State{rouse.StateOverdue}, Limit: maxNames}
+	n, err := d.Store.Count(ctx, overdue)
 	if r.failed(err) {
 		return
 	}
@@ -158,7 +147,7 @@ func (d doctor) expectations(ctx context.Context, r *report) {
 		r.ok("no timer is overdue by its expect")
 		return
 	}
-	page, err := d.n.store.List(ctx, overdue)
+	page, err := d.Store.List(ctx, overdue)
 	if r.failed(err) {
 		return
 	}
@@ -174,12 +163,12 @@ func (d doctor) expectations(ctx context.Context, r *report) {
 }
 
 // jobs finds jobs that make no progress.
-func (d doctor) jobs(ctx context.Context, r *report) {
-	list, err := d.n.timers.Jobs(ctx, rouse.Everywhere)
+func (d *Doctor) jobs(ctx context.Context, r *report) {
+	list, err := d.Timers.Jobs(ctx, rouse.Everywhere)
 	if r.failed(err) {
 		return
 	}
-	now, err := d.n.store.Now(ctx)
+	now, err := d.Store.Now(ctx)
 	if r.failed(err) {
 		return
 	}
@@ -199,8 +188,8 @@ func (d doctor) jobs(ctx context.Context, r *report) {
 	}
 }
 
-func (d doctor) paused(ctx context.Context, r *report) {
-	paused, err := d.n.store.Count(ctx, rouse.Query{States: []rouse.State{rouse.StatePaused}})
+func (d *Doctor) paused(ctx context.Context, r *report) {
+	paused, err := d.Store.Count(ctx, rouse.Query{States: []rouse.State{rouse.StatePaused}})
 	if r.failed(err) {
 		return
 	}
@@ -208,7 +197,7 @@ func (d doctor) paused(ctx context.Context, r *report) {
 		r.ok("no timer is paused")
 		return
 	}
-	list, err := d.n.quotas.List(ctx, rouse.NamespaceQuery{Limit: doctorSpaces, All: true})
+	list, err := d.Quotas.List(ctx, rouse.NamespaceQuery{Limit: namespacesRead, All: true})
 	if r.failed(err) {
 		return
 	}
@@ -216,7 +205,7 @@ func (d doctor) paused(ctx context.Context, r *report) {
 	for i := range list {
 		count := func(states ...rouse.State) (n int64) {
 			if err == nil {
-				n, err = d.n.store.Count(ctx, rouse.Query{Namespace: list[i].Name, States: states})
+				n, err = d.Store.Count(ctx, rouse.Query{Namespace: list[i].Name, States: states})
 			}
 			return n
 		}
@@ -224,10 +213,10 @@ func (d doctor) paused(ctx context.Context, r *report) {
 			whole = append(whole, list[i].Name)
 		}
 	}
-	page, failed := d.n.store.List(ctx, rouse.Query{States: []rouse.State{rouse.StatePaused}, Limit: doctorPaused})
+	page, failed := d.Store.List(ctx, rouse.Query{States: []rouse.State{rouse.StatePaused}, Limit: pausedRead})
 	var themselves []string
 	for i := range page.Rows {
-		if t, err := d.n.timers.Read(&page.Rows[i]); err == nil && t.PauseCause != rouse.PauseRequested {
+		if t, err := d.Timers.Read(&page.Rows[i]); err == nil && t.PauseCause != rouse.PauseRequested {
 			themselves = append(themselves, fmt.Sprintf("%s/%s (%s)", t.Key.Namespace, t.Key.Name, t.PauseCause))
 		}
 	}
@@ -242,10 +231,10 @@ func (d doctor) paused(ctx context.Context, r *report) {
 	}
 }
 
-func (d doctor) quotas(_ context.Context, r *report) {
+func (d *Doctor) quotas(_ context.Context, r *report) {
 	set := 0
 	var near []string
-	d.n.quotas.Each(func(namespace string, quotas []rouse.Quota) {
+	d.Quotas.Each(func(namespace string, quotas []rouse.Quota) {
 		for i := range quotas {
 			q := &quotas[i]
 			if q.Limit == 0 {
@@ -263,12 +252,12 @@ func (d doctor) quotas(_ context.Context, r *report) {
 	r.ok("none of %d quotas is nearly used up", set)
 }
 
-func (d doctor) keys(ctx context.Context, r *report) {
-	if d.n.access == nil {
+func (d *Doctor) keys(ctx context.Context, r *report) {
+	if d.Access == nil {
 		r.ok("there are none: access control is off")
 		return
 	}
-	list, _, err := d.n.access.Keys.List(ctx, "", "", doctorKeys)
+	list, _, err := d.Access.Keys.List(ctx, "", "", keysRead)
 	if r.failed(err) {
 		return
 	}

@@ -1,4 +1,4 @@
-package node
+package doctor
 
 import (
 	"context"
@@ -20,23 +20,23 @@ import (
 
 // The checks of a node.
 
-func (d doctor) health(_ context.Context, r *report) {
-	if err := d.n.Healthy(); err != nil {
+func (d *Doctor) health(_ context.Context, r *report) {
+	if err := d.Node.Healthy(); err != nil {
 		r.critical("see when /readyz fails", "the node does not fire: %v", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
-	if err := d.n.timers.Degraded(); err != nil {
+	if err := d.Timers.Degraded(); err != nil {
 		r.critical("look at this server and the network to it", "%v", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
 	r.ok("the node makes progress")
 }
 
-func (d doctor) store(ctx context.Context, r *report) {
+func (d *Doctor) store(ctx context.Context, r *report) {
 	took := time.Duration(1<<63 - 1)
 	for range 3 { // the quickest counts: one may wait for a connection
 		began := time.Now()
-		if _, err := d.n.store.Now(ctx); err != nil {
+		if _, err := d.Store.Now(ctx); err != nil {
 			r.critical("look at the server of the store and the network to it; timers wait until it is back", "the store does not answer: %v", err)
 			return
 		}
@@ -53,16 +53,16 @@ func (d doctor) store(ctx context.Context, r *report) {
 	}
 }
 
-func (d doctor) clock(ctx context.Context, r *report) {
-	if from := d.n.timers.Clock.Back(); from != 0 {
+func (d *Doctor) clock(ctx context.Context, r *report) {
+	if from := d.Timers.Clock.Back(); from != 0 {
 		r.warn("set the timers right: rouse clock repair", "the store's clock showed %v and was set back: timers that fired before wait for times after that", from)
 	}
-	if d.n.cfg.Clock != nil {
+	if d.ClockSet {
 		r.ok("the clock of the store is moved by hand")
 		return
 	}
 	before := rouse.Reached(time.Now())
-	at, err := d.n.store.Now(ctx)
+	at, err := d.Store.Now(ctx)
 	if r.failed(err) {
 		return
 	}
@@ -79,8 +79,8 @@ func (d doctor) clock(ctx context.Context, r *report) {
 	}
 }
 
-func (d doctor) overdue(_ context.Context, r *report) {
-	v := d.n.timers.Violations()
+func (d *Doctor) overdue(_ context.Context, r *report) {
+	v := d.Timers.Violations()
 	if n := v.Unclaimed + v.Stuck + v.HeldOver; n > 0 {
 		r.critical("see rouse explain of an overdue timer, and the log; then start the node again", "overdue timers make no progress: %d unclaimed, %d stuck, %d held over", v.Unclaimed, v.Stuck, v.HeldOver)
 	}
@@ -92,10 +92,10 @@ func (d doctor) overdue(_ context.Context, r *report) {
 	}
 }
 
-func (d doctor) lag(_ context.Context, r *report) {
+func (d *Doctor) lag(_ context.Context, r *report) {
 	var lags rouse.Lags
 	fires := uint64(0)
-	for _, p := range d.n.metrics.recent.Points(d.n.timers.Now(), lagWindow) {
+	for _, p := range d.Node.Stats(lagWindow) {
 		lags.Merge(&p.Lags)
 		fires += p.Fires
 	}
@@ -114,8 +114,8 @@ func (d doctor) lag(_ context.Context, r *report) {
 	}
 }
 
-func (d doctor) circuits(_ context.Context, r *report) {
-	list, _ := ownStatus(d).Targets()
+func (d *Doctor) circuits(_ context.Context, r *report) {
+	list, _ := d.Node.Targets()
 	var open []string
 	for i := range list {
 		if list[i].Circuit != "" && list[i].Circuit != rouse.CircuitClosed {
@@ -129,8 +129,8 @@ func (d doctor) circuits(_ context.Context, r *report) {
 	r.ok("no circuit is open")
 }
 
-func (d doctor) certificates(_ context.Context, r *report) {
-	c := d.n.certs
+func (d *Doctor) certificates(_ context.Context, r *report) {
+	c := d.Certs
 	if c == nil {
 		r.ok("there are none: TLS is off")
 		return
@@ -150,8 +150,8 @@ func (d doctor) certificates(_ context.Context, r *report) {
 	}
 }
 
-func (d doctor) sealingKeys(_ context.Context, r *report) {
-	st := d.n.vault.Stats()
+func (d *Doctor) sealingKeys(_ context.Context, r *report) {
+	st := d.Secrets.Stats()
 	if st.Unreadable > 0 {
 		r.critical("give this node the sealing keys of the others: see secret-keys", "this node cannot open %d secrets and signing keys: fires that need them wait", st.Unreadable)
 		return
@@ -159,15 +159,13 @@ func (d doctor) sealingKeys(_ context.Context, r *report) {
 	r.ok("this node can open all %d secrets and the signing keys", st.Secrets)
 }
 
-func (d doctor) listeners(_ context.Context, r *report) {
-	cfg := &d.n.cfg
-	rule := cfg.rule()
-	for _, l := range []struct{ name, address string }{{"api", d.n.Addr()}, {"admin", d.n.AdminAddr()}} {
+func (d *Doctor) listeners(_ context.Context, r *report) {
+	for _, l := range []struct{ name, address string }{{"api", d.API}, {"admin", d.Admin}} {
 		var missing []string
-		if !rule.TLS {
+		if !d.Rule.TLS {
 			missing = append(missing, "TLS")
 		}
-		if !rule.Access {
+		if !d.Rule.Access {
 			missing = append(missing, "access control")
 		}
 		if l.address != "" && !listen.OnLoopback(l.address) && len(missing) > 0 {
@@ -179,24 +177,23 @@ func (d doctor) listeners(_ context.Context, r *report) {
 	}
 }
 
-func (d doctor) egress(_ context.Context, r *report) {
-	cfg := &d.n.cfg
+func (d *Doctor) egress(_ context.Context, r *report) {
 	switch {
-	case !cfg.AllowPrivate:
+	case !d.AllowPrivate:
 		r.ok("callbacks do not reach loopback and private addresses, unless egress allows them")
-	case d.n.Addr() == "" || listen.OnLoopback(d.n.Addr()):
+	case d.API == "" || listen.OnLoopback(d.API):
 		r.ok("callbacks may reach loopback and private addresses; only this machine reaches the API")
 	default:
 		r.warn("leave allow-private-targets out, and allow single targets by egress", "callbacks may reach loopback and private addresses: a client that creates timers can send requests into this network")
 	}
 }
 
-func (d doctor) audit(_ context.Context, r *report) {
-	if d.n.audit == nil {
+func (d *Doctor) audit(_ context.Context, r *report) {
+	if d.Audit == nil {
 		r.ok("there is no audit log")
 		return
 	}
-	c := d.n.audit.Counts()
+	c := d.Audit.Counts()
 	for to, why := range c.Failing {
 		r.critical("repair the destination; with audit-full refuse, calls are refused once the queue is full", "the audit log cannot be written to %s: %s", to, why)
 	}
@@ -206,27 +203,19 @@ func (d doctor) audit(_ context.Context, r *report) {
 }
 
 // filePermissions looks at files that have secrets.
-func (d doctor) filePermissions(_ context.Context, r *report) {
+func (d *Doctor) filePermissions(_ context.Context, r *report) {
 	if runtime.GOOS == "windows" {
 		r.ok("not looked at on this system")
 		return
 	}
-	cfg := &d.n.cfg
-	keys, _ := strings.CutPrefix(cfg.SecretKeys, "file:")
-	if cfg.SecretKeys == "" {
-		keys = cfg.sealingKeyFile()
-	}
 	var open []string
-	for _, f := range []struct {
-		path string
-		may  fs.FileMode // what others may have
-	}{{cfg.Data, 0}, {keys, 0}, {cfg.secretFile(), 0}, {cfg.AdminKeyFile, 0o040}, {cfg.TLSKey, 0o040}, {cfg.DaprKey, 0o040}, {cfg.DaprSentryToken, 0o044}} {
-		info, err := os.Stat(f.path)
-		if f.path == "" || err != nil || info.Mode()&fs.ModeSticky != 0 {
+	for _, f := range d.Private {
+		info, err := os.Stat(f.Path)
+		if f.Path == "" || err != nil || info.Mode()&fs.ModeSticky != 0 {
 			continue
 		}
-		if info.Mode().Perm()&0o077&^f.may != 0 {
-			open = append(open, fmt.Sprintf("%s (%04o)", f.path, info.Mode().Perm()))
+		if info.Mode().Perm()&0o077&^f.May != 0 {
+			open = append(open, fmt.Sprintf("%s (%04o)", f.Path, info.Mode().Perm()))
 		}
 	}
 	if len(open) > 0 {
@@ -236,7 +225,7 @@ func (d doctor) filePermissions(_ context.Context, r *report) {
 	r.ok("files with secrets are closed to other users of the machine")
 }
 
-func (d doctor) fileDescriptors(_ context.Context, r *report) {
+func (d *Doctor) fileDescriptors(_ context.Context, r *report) {
 	own := prometheus.NewRegistry()
 	own.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	families, err := own.Gather()
@@ -252,8 +241,7 @@ func (d doctor) fileDescriptors(_ context.Context, r *report) {
 			most = f.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
-	cfg := &d.n.cfg
-	need := float64(cfg.MaxConnections + cfg.MaxDeliveries + spareFiles)
+	need := float64(d.MaxConnections + d.MaxDeliveries + spareFiles)
 	const cure = "raise LimitNOFILE of the service, or lower max-connections and max-deliveries"
 	switch {
 	case most == 0:
@@ -269,7 +257,7 @@ func (d doctor) fileDescriptors(_ context.Context, r *report) {
 
 // timeZones compares the rules of time zones of this machine with those that due times in the store were
 // computed by.
-func (d doctor) timeZones(_ context.Context, r *report) { reportZones(d.n.timers.ZoneStatus(), r) }
+func (d *Doctor) timeZones(_ context.Context, r *report) { reportZones(d.Timers.ZoneStatus(), r) }
 
 func reportZones(z timers.ZoneStatus, r *report) {
 	switch {

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/api"
+	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/internal/foreign"
+)
+
+// sourceImport imports what a source has that tells how far it has come, and prints what becomes of each.
+type sourceImport struct {
+	a        *app
+	dryRun   bool
+	mode     client.Mode
+	outcomes []string                                                  // in the order of the totals
+	line     func(r *foreign.Resumed, problem *api.Problem) (json any) // of an entry
+
+	counts map[string]int
+	told   int
+}
+
+// run reads the source.
+func (i *sourceImport) run(read func(ctx context.Context, now rouse.Instant, add func(foreign.Resumed) error) (notes []string, err error)) error {
+	i.counts = map[string]int{}
+	w := &foreign.Importer{Report: i.report, MaxTimers: bulkTimers, MaxBytes: bulkBytes}
+	from := func(now rouse.Instant) error {
+		var addErr error
+		notes, err := read(i.a.ctx, now, func(r foreign.Resumed) error {
+			addErr = w.Add(r)
+			return addErr
+		})
+		if err != nil && addErr == nil {
+			i.a.dialled = "" // what is unavailable is the source
+		}
+		if flushErr := w.Flush(); err == nil {
+			err = flushErr
+		}
+		return i.result(notes, err)
+	}
+	if i.dryRun {
+		return from(rouse.At(time.Now()))
+	}
+	return i.a.remote(func(s *client.Client) error {
+		w.Write = func(timers []rouse.Timer) ([]client.Created, error) {
+			ctx, cancel := context.WithTimeout(i.a.ctx, i.a.cli.Timeout)
+			defer cancel()
+			return s.Import(ctx, i.mode, timers, nil)
+		}
+		ctx, cancel := context.WithTimeout(i.a.ctx, i.a.cli.Timeout)
+		clock, err := s.Clock(ctx)
+		cancel()
+		if err != nil {
+			return err
+		}
+		return from(clock.Now)
+	})
+}
+
+// report counts and prints what becomes of an entry.
+func (i *sourceImport) report(r *foreign.Resumed, _ client.Created) error {
+	i.counts[r.Outcome]++
+	if i.a.cli.JSON {
+		var problem *api.Problem
+		if r.Err != nil {
+			_, p := problemOf(r.Err)
+			problem = &p
+		}
+		return i.a.printJSON(i.line(r, problem))
+	}
+	notes := r.Notes
+	if r.Outcome == foreign.There {
+		notes = nil
+	}
+	if r.Err == nil && r.Why == "" && len(notes) == 0 {
+		return nil
+	}
+	if i.told++; i.told > maxTold {
+		return nil
+	}
+	switch {
+	case r.Err != nil:
+		fmt.Fprintf(i.a.errOut, "%s %s: %s\n", i.a.styleErr.red("rouse:"), clean(r.Label()), clean(r.Err.Error()))
+	case r.Why != "":
+		i.a.note("%s is %s: %s", r.Label(), r.Outcome, r.Why)
+	default:
+		for _, n := range notes {
+			i.a.note("%s: %s", r.Label(), n)
+		}
+	}
+	return nil
+}
+
+// result prints the totals.
+func (i *sourceImport) result(notes []string, err error) error {
+	if i.told > maxTold {
+		i.a.note("and %d more of which there is something to say; --json tells of all", i.told-maxTold)
+	}
+	for _, n := range notes {
+		i.a.note("%s", n)
+	}
+	if !i.a.cli.JSON {
+		parts := make([]string, len(i.outcomes))
+		for n, outcome := range i.outcomes {
+			parts[n] = fmt.Sprint(i.counts[outcome], " ", outcome)
+			if i.dryRun && outcome == foreign.Imported {
+				parts[n] = fmt.Sprint(i.counts[outcome], " good")
+			}
+		}
+		i.a.say("%s", strings.Join(parts, ", "))
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("the rest is not imported: %w", err)
+	case i.counts[foreign.Failed] > 0:
+		return silent{exitFailure}
+	}
+	return nil
+}
