@@ -58,6 +58,12 @@ func (p params) number(name string, bits int) (uint64, error) {
 	return n, nil
 }
 
+// count reads a number of 32 bits.
+func (p params) count(name string) (uint32, error) {
+	n, err := p.number(name, 32)
+	return uint32(n), err
+}
+
 // flag reads a parameter that is true or false; without a value it is true.
 func (p params) flag(name string) (bool, error) {
 	if values, given := p[name]; !given {
@@ -87,8 +93,8 @@ func (p params) instant(name string) (rouse.Instant, error) {
 
 // page reads the parameters that all lists share.
 func (p params) page() (size uint32, token string, err error) {
-	n, err := p.number("page_size", 32)
-	return uint32(n), p.text("page_token"), err
+	size, err = p.count("page_size")
+	return size, p.text("page_token"), err
 }
 
 // pageNames are the parameters that all lists share.

@@ -220,12 +220,12 @@ const (
 
 // followRecords streams records as server-sent events: "record", and "dropped" if some were missed.
 func (f *httpHandler) followRecords(c *call) error {
-	perSecond, err := c.params.number("per_second", 32)
+	perSecond, err := c.params.count("per_second")
 	if err != nil {
 		return err
 	}
 	return c.sendEvents(func(ctx context.Context, begin func() error, ev *events) error {
-		return f.following(ctx, follower{c.namespace(), c.params.text("name"), uint32(perSecond)}, begin, ev.send)
+		return f.following(ctx, follower{c.namespace(), c.params.text("name"), perSecond}, begin, ev.send)
 	})
 }
 

@@ -219,7 +219,7 @@ func (d *doors) route(m *method) {
 	params := m.list("params")
 	for _, f := range m.queried() {
 		if !m.has("by_hand") {
-			params = append(params, string(f.Name()))
+			params = append(params, m.shown(string(f.Name())))
 		}
 	}
 	if params != nil {
@@ -291,15 +291,17 @@ func (d *doors) query(m *method) {
 		d.printf("var err error\n")
 	}
 	for _, f := range list {
-		name := string(f.Name())
+		name, read := string(f.Name()), map[protoreflect.Kind]string{protoreflect.BoolKind: "flag", protoreflect.Uint32Kind: "count"}[f.Kind()]
 		switch {
 		case name == "page_size":
 			d.printf("if r.PageSize, r.PageToken, err = c.params.page(); err != nil {\nreturn err\n}\n")
 		case name == "page_token":
-		case f.Kind() == protoreflect.StringKind && !f.IsList():
-			d.printf("r.%s = c.params.text(%q)\n", goName(name), name)
-		case f.Kind() == protoreflect.BoolKind:
-			d.printf("if r.%s, err = c.params.flag(%q); err != nil {\nreturn err\n}\n", goName(name), name)
+		case f.IsList():
+			log.Fatalf("%s: no rule for the parameter %s", m.FullName(), name)
+		case f.Kind() == protoreflect.StringKind:
+			d.printf("r.%s = c.params.text(%q)\n", goName(name), m.shown(name))
+		case read != "":
+			d.printf("if r.%s, err = c.params.%s(%q); err != nil {\nreturn err\n}\n", goName(name), read, m.shown(name))
 		default:
 			log.Fatalf("%s: no rule for the parameter %s", m.FullName(), name)
 		}
@@ -371,6 +373,8 @@ func (d *doors) toJSON(message protoreflect.MessageDescriptor, form string) stri
 				continue
 			case p.json.typ == "api.Time":
 				value = "api.TimeOf(rouse.Instant(" + of + "))"
+			case p.json.typ == "api.Duration" && p.message.Message() == nil:
+				value = "api.Duration(" + of + ") * api.Duration(time.Millisecond)"
 			case p.json.typ == "api.Duration":
 				value = "api.Duration(" + of + ".AsDuration())"
 			case p.json.typ == "int":

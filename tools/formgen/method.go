@@ -63,14 +63,23 @@ func (m *method) variables() (fields []string) {
 	return fields
 }
 
+// shown returns the name of a field in the path or the query.
+func (m *method) shown(field string) string {
+	for _, pair := range m.list("shown") {
+		if name, ok := strings.CutPrefix(pair, field+"="); ok {
+			return name
+		}
+	}
+	return field
+}
+
 // shownPath returns the path as the description has it.
 func (m *method) shownPath() string {
-	shown := m.text("variable")
-	if shown == "" {
-		return m.path
+	path := m.path
+	for _, field := range m.variables() {
+		path = strings.Replace(path, "{"+field+"}", "{"+m.shown(field)+"}", 1)
 	}
-	fields := m.variables()
-	return strings.Replace(m.path, "{"+fields[len(fields)-1]+"}", "{"+shown+"}", 1)
+	return path
 }
 
 // queried returns the fields that the generated door reads from the query: those of a request without a body.

@@ -13713,10 +13713,10 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x0fDeleteNamespace\x12 .rouse.v1.DeleteNamespaceRequest\x1a!.rouse.v1.DeleteNamespaceResponse2\xdb\x02\n" +
 	"\x06Status\x126\n" +
 	"\bGetStats\x12\x19.rouse.v1.GetStatsRequest\x1a\x0f.rouse.v1.Stats\x12J\n" +
-	"\vListTargets\x12\x1c.rouse.v1.ListTargetsRequest\x1a\x1d.rouse.v1.ListTargetsResponse\x12J\n" +
+	"\vListTargets\x12\x1c.rouse.v1.ListTargetsRequest\x1a\x1d.rouse.v1.ListTargetsResponse\x12;\n" +
+	"\x06Doctor\x12\x17.rouse.v1.DoctorRequest\x1a\x18.rouse.v1.DoctorResponse\x12J\n" +
 	"\vListBuckets\x12\x1c.rouse.v1.ListBucketsRequest\x1a\x1d.rouse.v1.ListBucketsResponse\x12D\n" +
-	"\tListPools\x12\x1a.rouse.v1.ListPoolsRequest\x1a\x1b.rouse.v1.ListPoolsResponse\x12;\n" +
-	"\x06Doctor\x12\x17.rouse.v1.DoctorRequest\x1a\x18.rouse.v1.DoctorResponse2\x86\x06\n" +
+	"\tListPools\x12\x1a.rouse.v1.ListPoolsRequest\x1a\x1b.rouse.v1.ListPoolsResponse2\x86\x06\n" +
 	"\x06Access\x12;\n" +
 	"\x06WhoAmI\x12\x17.rouse.v1.WhoAmIRequest\x1a\x18.rouse.v1.WhoAmIResponse\x12=\n" +
 	"\tCreateKey\x12\x1a.rouse.v1.CreateKeyRequest\x1a\x14.rouse.v1.CreatedKey\x12A\n" +
@@ -14138,9 +14138,9 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	20,  // 197: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
 	27,  // 198: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
 	31,  // 199: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	34,  // 200: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	22,  // 201: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	37,  // 202: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	37,  // 200: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	34,  // 201: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	22,  // 202: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
 	40,  // 203: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
 	44,  // 204: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
 	46,  // 205: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
@@ -14206,9 +14206,9 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	21,  // 265: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
 	28,  // 266: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
 	32,  // 267: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	35,  // 268: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	23,  // 269: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	38,  // 270: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	38,  // 268: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	35,  // 269: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	23,  // 270: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
 	41,  // 271: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
 	45,  // 272: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
 	47,  // 273: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse

@@ -2511,9 +2511,9 @@ var Namespaces_ServiceDesc = grpc.ServiceDesc{
 const (
 	Status_GetStats_FullMethodName    = "/rouse.v1.Status/GetStats"
 	Status_ListTargets_FullMethodName = "/rouse.v1.Status/ListTargets"
+	Status_Doctor_FullMethodName      = "/rouse.v1.Status/Doctor"
 	Status_ListBuckets_FullMethodName = "/rouse.v1.Status/ListBuckets"
 	Status_ListPools_FullMethodName   = "/rouse.v1.Status/ListPools"
-	Status_Doctor_FullMethodName      = "/rouse.v1.Status/Doctor"
 )
 
 // StatusClient is the client API for Status service.
@@ -2523,17 +2523,16 @@ const (
 // Status tells what the nodes do. Unless a request asks for the local node alone, the node that is asked asks the others, for at most two
 // seconds, and adds up what they answer; nodes tells which did.
 type StatusClient interface {
-	// GetStats returns what happened lately, by steps of time. It is in the memory of the nodes: a node that starts begins with nothing.
+	// GetStats tells what happened lately, by steps of time, on all nodes together.
 	GetStats(ctx context.Context, in *GetStatsRequest, opts ...grpc.CallOption) (*Stats, error)
-	// ListTargets returns what is sent, and waits to be sent, to each target, those with trouble first. A caller sees the namespaces of which
-	// it may read all timers.
+	// ListTargets tells what is sent, and waits to be sent, to each target, on all nodes together and by node.
 	ListTargets(ctx context.Context, in *ListTargetsRequest, opts ...grpc.CallOption) (*ListTargetsResponse, error)
-	// ListBuckets returns the buckets of the timers, and the nodes that have them.
-	ListBuckets(ctx context.Context, in *ListBucketsRequest, opts ...grpc.CallOption) (*ListBucketsResponse, error)
-	// ListPools returns the pools of workers of each node, with their groups, those with trouble first.
-	ListPools(ctx context.Context, in *ListPoolsRequest, opts ...grpc.CallOption) (*ListPoolsResponse, error)
 	// Doctor checks the nodes, their settings and the store, and tells the cure of what it finds.
 	Doctor(ctx context.Context, in *DoctorRequest, opts ...grpc.CallOption) (*DoctorResponse, error)
+	// ListBuckets tells which nodes have the buckets of the timers, or the bucket of one.
+	ListBuckets(ctx context.Context, in *ListBucketsRequest, opts ...grpc.CallOption) (*ListBucketsResponse, error)
+	// ListPools tells which workers the pools of each node have, and what waits for them.
+	ListPools(ctx context.Context, in *ListPoolsRequest, opts ...grpc.CallOption) (*ListPoolsResponse, error)
 }
 
 type statusClient struct {
@@ -2564,6 +2563,16 @@ func (c *statusClient) ListTargets(ctx context.Context, in *ListTargetsRequest, 
 	return out, nil
 }
 
+func (c *statusClient) Doctor(ctx context.Context, in *DoctorRequest, opts ...grpc.CallOption) (*DoctorResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DoctorResponse)
+	err := c.cc.Invoke(ctx, Status_Doctor_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *statusClient) ListBuckets(ctx context.Context, in *ListBucketsRequest, opts ...grpc.CallOption) (*ListBucketsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListBucketsResponse)
@@ -2584,16 +2593,6 @@ func (c *statusClient) ListPools(ctx context.Context, in *ListPoolsRequest, opts
 	return out, nil
 }
 
-func (c *statusClient) Doctor(ctx context.Context, in *DoctorRequest, opts ...grpc.CallOption) (*DoctorResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(DoctorResponse)
-	err := c.cc.Invoke(ctx, Status_Doctor_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // StatusServer is the server API for Status service.
 // All implementations must embed UnimplementedStatusServer
 // for forward compatibility.
@@ -2601,17 +2600,16 @@ func (c *statusClient) Doctor(ctx context.Context, in *DoctorRequest, opts ...gr
 // Status tells what the nodes do. Unless a request asks for the local node alone, the node that is asked asks the others, for at most two
 // seconds, and adds up what they answer; nodes tells which did.
 type StatusServer interface {
-	// GetStats returns what happened lately, by steps of time. It is in the memory of the nodes: a node that starts begins with nothing.
+	// GetStats tells what happened lately, by steps of time, on all nodes together.
 	GetStats(context.Context, *GetStatsRequest) (*Stats, error)
-	// ListTargets returns what is sent, and waits to be sent, to each target, those with trouble first. A caller sees the namespaces of which
-	// it may read all timers.
+	// ListTargets tells what is sent, and waits to be sent, to each target, on all nodes together and by node.
 	ListTargets(context.Context, *ListTargetsRequest) (*ListTargetsResponse, error)
-	// ListBuckets returns the buckets of the timers, and the nodes that have them.
-	ListBuckets(context.Context, *ListBucketsRequest) (*ListBucketsResponse, error)
-	// ListPools returns the pools of workers of each node, with their groups, those with trouble first.
-	ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error)
 	// Doctor checks the nodes, their settings and the store, and tells the cure of what it finds.
 	Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error)
+	// ListBuckets tells which nodes have the buckets of the timers, or the bucket of one.
+	ListBuckets(context.Context, *ListBucketsRequest) (*ListBucketsResponse, error)
+	// ListPools tells which workers the pools of each node have, and what waits for them.
+	ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error)
 	mustEmbedUnimplementedStatusServer()
 }
 
@@ -2628,14 +2626,14 @@ func (UnimplementedStatusServer) GetStats(context.Context, *GetStatsRequest) (*S
 func (UnimplementedStatusServer) ListTargets(context.Context, *ListTargetsRequest) (*ListTargetsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTargets not implemented")
 }
+func (UnimplementedStatusServer) Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Doctor not implemented")
+}
 func (UnimplementedStatusServer) ListBuckets(context.Context, *ListBucketsRequest) (*ListBucketsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListBuckets not implemented")
 }
 func (UnimplementedStatusServer) ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListPools not implemented")
-}
-func (UnimplementedStatusServer) Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Doctor not implemented")
 }
 func (UnimplementedStatusServer) mustEmbedUnimplementedStatusServer() {}
 func (UnimplementedStatusServer) testEmbeddedByValue()                {}
@@ -2694,6 +2692,24 @@ func _Status_ListTargets_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Status_Doctor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DoctorRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServer).Doctor(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Status_Doctor_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServer).Doctor(ctx, req.(*DoctorRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Status_ListBuckets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListBucketsRequest)
 	if err := dec(in); err != nil {
@@ -2730,24 +2746,6 @@ func _Status_ListPools_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Status_Doctor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(DoctorRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(StatusServer).Doctor(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Status_Doctor_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(StatusServer).Doctor(ctx, req.(*DoctorRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // Status_ServiceDesc is the grpc.ServiceDesc for Status service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -2764,16 +2762,16 @@ var Status_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Status_ListTargets_Handler,
 		},
 		{
+			MethodName: "Doctor",
+			Handler:    _Status_Doctor_Handler,
+		},
+		{
 			MethodName: "ListBuckets",
 			Handler:    _Status_ListBuckets_Handler,
 		},
 		{
 			MethodName: "ListPools",
 			Handler:    _Status_ListPools_Handler,
-		},
-		{
-			MethodName: "Doctor",
-			Handler:    _Status_Doctor_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
