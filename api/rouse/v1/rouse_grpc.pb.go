@@ -1324,8 +1324,9 @@ const (
 //
 // Jobs are changes of many timers, which go on without the client that asked for them.
 type JobsClient interface {
-	// ListJobs lists the jobs of a namespace, the latest first, without their failures.
+	// ListJobs lists the jobs of a namespace, the latest first, without their failures; the namespace "-" is all of them.
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
+	// GetJob reads a job; those about all namespaces are in the namespace "-".
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*Job, error)
 	// CancelJob ends a bulk change that is running. What it has changed stays changed.
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*Job, error)
@@ -1375,8 +1376,9 @@ func (c *jobsClient) CancelJob(ctx context.Context, in *CancelJobRequest, opts .
 //
 // Jobs are changes of many timers, which go on without the client that asked for them.
 type JobsServer interface {
-	// ListJobs lists the jobs of a namespace, the latest first, without their failures.
+	// ListJobs lists the jobs of a namespace, the latest first, without their failures; the namespace "-" is all of them.
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
+	// GetJob reads a job; those about all namespaces are in the namespace "-".
 	GetJob(context.Context, *GetJobRequest) (*Job, error)
 	// CancelJob ends a bulk change that is running. What it has changed stays changed.
 	CancelJob(context.Context, *CancelJobRequest) (*Job, error)
