@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -83,16 +82,7 @@ func (f *timersServer) ListOutcomes(ctx context.Context, r *rousev1.ListOutcomes
 	return out, nil
 }
 
-var aggregateRoutes = []route{
-	{method: "GET", path: nsPath + "/records:aggregate", serve: (*httpHandler).aggregateRecords, rpc: "Timers/AggregateRecords",
-		params: slices.Concat(historyNames, []string{"name", "by", "step", "page_token"}), answer: api.RecordGroups{},
-		summary: `Sums up how the occurrences of a namespace ended; the namespace "-" is all of them.`, means: "The groups."},
-	{method: "POST", path: timersPath + ":outcomes", serve: (*httpHandler).listOutcomes, rpc: "Timers/ListOutcomes", body: api.ListOutcomes{}, answer: api.OutcomesList{},
-		summary: `Reads the last endings of each of some timers, one call for a page of them; in the namespace "-" names are NAMESPACE/NAME.`,
-		means:   "The endings, in the order of the names."},
-}
-
-func (f *httpHandler) aggregateRecords(c *call) error {
+func aggregateRecords(f *httpHandler, c *call) error {
 	q, err := c.params.history(c.namespace())
 	if err != nil {
 		return err
@@ -111,7 +101,7 @@ func (f *httpHandler) aggregateRecords(c *call) error {
 	return c.reply(http.StatusOK, api.RecordGroupsOf(&a, token))
 }
 
-func (f *httpHandler) listOutcomes(c *call) error {
+func listOutcomes(f *httpHandler, c *call) error {
 	var body api.ListOutcomes
 	if err := c.whole(&body); err != nil {
 		return err

@@ -66,23 +66,7 @@ func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest)
 	return out, nil
 }
 
-var editRoutes = []route{
-	{method: "POST", path: timerPath + ":skip", repeats: withKey, serve: (*httpHandler).skipTimer, rpc: "Timers/Skip", body: api.Skip{}, answer: "Timer",
-		summary: "Gives up the next occurrences; the schedule goes on after them.",
-		more:    "requestBody: { required: false }"},
-	{method: "POST", path: timerPath + ":reschedule", repeats: withKey, serve: (*httpHandler).rescheduleTimer, rpc: "Timers/Reschedule",
-		body: api.Reschedule{}, answer: "Timer",
-		summary: "Changes when a timer fires, and nothing else of it; a new generation begins.",
-		more: `
-parameters:
-  - {$ref: '#/components/parameters/If-Match'}`},
-	{method: "POST", path: timerPath + ":backfill", repeats: withKey, serve: (*httpHandler).backfillTimer, rpc: "Timers/Backfill",
-		body: api.Backfill{}, answer: api.Backfilled{},
-		summary: "Fires the occurrences that a past range of time had, with the fire ids that they had or would have had.",
-		means:   "What is on its way now."},
-}
-
-func (f *httpHandler) skipTimer(c *call) error {
+func skipTimer(f *httpHandler, c *call) error {
 	var body api.Skip
 	if err := c.bare(&body); err != nil {
 		return err
@@ -90,7 +74,7 @@ func (f *httpHandler) skipTimer(c *call) error {
 	return c.timer(f.skip(c.ctx, c.key(), body.Count, body.Reason))
 }
 
-func (f *httpHandler) rescheduleTimer(c *call) error {
+func rescheduleTimer(f *httpHandler, c *call) error {
 	revision, some, none, err := c.match()
 	if err != nil {
 		return err
@@ -117,7 +101,7 @@ func (f *httpHandler) rescheduleTimer(c *call) error {
 	return c.put(http.StatusOK, &res)
 }
 
-func (f *httpHandler) backfillTimer(c *call) error {
+func backfillTimer(f *httpHandler, c *call) error {
 	var body api.Backfill
 	if err := c.whole(&body); err != nil {
 		return err

@@ -97,21 +97,8 @@ func (p params) page() (size uint32, token string, err error) {
 	return size, p.text("page_token"), err
 }
 
-// pageNames are the parameters that all lists share.
-var pageNames = []string{"page_size", "page_token"}
-
 // everywhere in place of a namespace means all namespaces. It is not a valid name.
 const everywhere = rousev1.AllNamespaces
-
-// The parameters of filters, and of orders.
-var (
-	soughtNames = []string{"text", "target", "code"}
-	filterNames = append([]string{"prefix", "name", "label", "state", "due_from", "due_until"}, soughtNames...)
-	orderNames  = []string{"order_by", "reverse"}
-	recordNames = append([]string{"ending", "cause", "from", "until"}, soughtNames...)
-
-	historyNames = append([]string{"prefix", "label"}, recordNames...)
-)
 
 // sought reads what to search for.
 func (p params) sought() (s rouse.Sought, err error) {

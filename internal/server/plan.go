@@ -173,29 +173,12 @@ func (f *timersServer) Forecast(ctx context.Context, r *rousev1.ForecastRequest)
 	return rousev1.ForecastToProto(&c, token), nil
 }
 
-var planRoutes = []route{
-	{method: "POST", path: timersPath + ":preview", serve: (*httpHandler).previewSchedule, rpc: "Timers/Preview", body: api.Preview{}, answer: api.Next{},
-		summary: "Tells the next times of a schedule; nothing is stored.",
-		means:   "The next times, fewer than asked for if the schedule ends."},
-	{method: "GET", path: timerPath + ":explain", serve: (*httpHandler).explainTimer, rpc: "Timers/Explain",
-		params: []string{"at"}, answer: api.Explanation{},
-		summary: "Reports why a timer did or did not fire, and what comes next.",
-		means:   "The explanation, also of a timer that is gone and has left records.",
-		more: `
+const explainedTime = `
 parameters:
   - {name: at, in: query, schema: {$ref: '#/components/schemas/Time'}, description:
-      'Explain the occurrence of this time, or why there is none.'}`},
-	{method: "POST", path: timersPath + ":simulate", serve: (*httpHandler).simulateTimers, rpc: "Timers/Simulate",
-		body: api.Simulate{}, answer: api.Simulated{},
-		summary: `Tells what would fire in a range of time, of all timers that match; the namespace "-" is all of them. Nothing is changed.`,
-		means:   "What would fire, in the order of time."},
-	{method: "POST", path: timersPath + ":forecast", serve: (*httpHandler).forecastTimers, rpc: "Timers/Forecast",
-		body: api.AskForecast{}, answer: api.Forecast{},
-		summary: `Counts the occurrences that come due in each step of a range of time, of all timers that match; the namespace "-" is all of them.`,
-		means:   "The counts, of as many timers as one answer is for."},
-}
+      'Explain the occurrence of this time, or why there is none.'}`
 
-func (f *httpHandler) previewSchedule(c *call) error {
+func previewSchedule(f *httpHandler, c *call) error {
 	var body api.Preview
 	if err := c.whole(&body); err != nil {
 		return err
@@ -215,7 +198,7 @@ func (f *httpHandler) previewSchedule(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
-func (f *httpHandler) explainTimer(c *call) error {
+func explainTimer(f *httpHandler, c *call) error {
 	at, err := c.params.instant("at")
 	if err != nil {
 		return err
@@ -243,7 +226,7 @@ func (f *httpHandler) explainTimer(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
-func (f *httpHandler) simulateTimers(c *call) error {
+func simulateTimers(f *httpHandler, c *call) error {
 	var body api.Simulate
 	if err := c.whole(&body); err != nil {
 		return err
@@ -265,7 +248,7 @@ func (f *httpHandler) simulateTimers(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
-func (f *httpHandler) forecastTimers(c *call) error {
+func forecastTimers(f *httpHandler, c *call) error {
 	var body api.AskForecast
 	if err := c.whole(&body); err != nil {
 		return err

@@ -22,10 +22,6 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(namespace, names...)
 	case *rousev1.GetRequest:
 		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
-	case *rousev1.ListRequest:
-		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
-	case *rousev1.CountRequest:
-		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
 	case *rousev1.DeleteRequest:
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.PauseRequest:
@@ -34,11 +30,36 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.RunRequest:
 		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ListRequest:
+		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
+	case *rousev1.CountRequest:
+		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
+	case *rousev1.PurgeRequest:
+		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
+	case *rousev1.RedriveRequest:
+		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
 	case *rousev1.SkipRequest:
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.RescheduleRequest:
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.BackfillRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ImportRequest:
+		namespace, names := "", []string(nil)
+		for _, one := range m.GetTimers()[:min(len(m.GetTimers()), audit.MaxNames)] {
+			namespace = cmp.Or(namespace, one.GetNamespace())
+			names = append(names, audit.Joined(one.GetName(), one.GetFireId()))
+		}
+		call.About(namespace, names...)
+	case *rousev1.ListRecordsRequest:
+		call.About(ofFilter(m.GetNamespace(), m.GetFilter() != nil), m.GetName())
+	case *rousev1.FollowRecordsRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.AggregateRecordsRequest:
+		call.About(ofFilter(m.GetNamespace(), m.GetFilter() != nil), m.GetName())
+	case *rousev1.ListOutcomesRequest:
+		call.About(m.GetNamespace())
+	case *rousev1.PreviewRequest:
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.ExplainRequest:
 		call.About(m.GetNamespace(), m.GetName())
@@ -48,27 +69,6 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
 	case *rousev1.BulkRequest:
 		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
-	case *rousev1.ImportRequest:
-		namespace, names := "", []string(nil)
-		for _, one := range m.GetTimers()[:min(len(m.GetTimers()), audit.MaxNames)] {
-			namespace = cmp.Or(namespace, one.GetNamespace())
-			names = append(names, audit.Joined(one.GetName(), one.GetFireId()))
-		}
-		call.About(namespace, names...)
-	case *rousev1.PreviewRequest:
-		call.About(m.GetNamespace(), m.GetName())
-	case *rousev1.ListRecordsRequest:
-		call.About(ofFilter(m.GetNamespace(), m.GetFilter() != nil), m.GetName())
-	case *rousev1.AggregateRecordsRequest:
-		call.About(ofFilter(m.GetNamespace(), m.GetFilter() != nil), m.GetName())
-	case *rousev1.ListOutcomesRequest:
-		call.About(m.GetNamespace())
-	case *rousev1.FollowRecordsRequest:
-		call.About(m.GetNamespace(), m.GetName())
-	case *rousev1.RedriveRequest:
-		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
-	case *rousev1.PurgeRequest:
-		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
 	case *rousev1.ListCalendarsRequest:
 		call.About(m.GetNamespace())
 	case *rousev1.PutCalendarRequest:

@@ -156,8 +156,10 @@ func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 func (d *doors) service(methods []*method) string {
 	methods = slices.DeleteFunc(slices.Clone(methods), func(m *method) bool { return !hasDoor(m) })
 	name := lowerFirst(methods[0].service)
-	d.printf("var %sRoutes = []route{\n", name)
-	for _, m := range methods {
+	for i, m := range methods {
+		if i == 0 || m.table() != methods[i-1].table() {
+			d.printf("%svar %sRoutes = []route{\n", strings.Repeat("}\n\n", min(i, 1)), m.table())
+		}
 		d.route(m)
 	}
 	d.printf("}\n")
@@ -232,8 +234,12 @@ func (d *doors) route(m *method) {
 	if m.body() != "" {
 		d.printf(" body: api.%s{},", m.body())
 	}
-	if m.answer() != "" {
-		d.printf(" answer: api.%s{},", m.answer())
+	switch answer := m.answer(); answer {
+	case "":
+	case "Timer": // the description has a response of this name, with headers
+		d.printf(" answer: %q,", answer)
+	default:
+		d.printf(" answer: api.%s{},", answer)
 	}
 	d.printf("\nsummary: %q", m.comment())
 	if means := m.text("means"); means != "" {
@@ -250,8 +256,10 @@ func (d *doors) handler(m *method, service string) {
 	d.printf("\nfunc %s(f *httpHandler, c *call) error {\ns := &%sServer{service: f.service}\n", m.operation(),
 		service)
 	if body := m.body(); body != "" {
-		d.printf("if err := s.offered(); err != nil {\nreturn err\n}\nvar body api.%s\n", body)
-		d.printf("if err := c.decode(%s, %t, &body); err != nil {\nreturn err\n}\n", cmp.Or(m.text("most"), "maxBody"),
+		if strings.Contains(d.hand, "*"+service+"Server) offered() error") {
+			d.printf("if err := s.offered(); err != nil {\nreturn err\n}\n")
+		}
+		d.printf("var body api.%s\nif err := c.decode(%s, %t, &body); err != nil {\nreturn err\n}\n", body, cmp.Or(m.text("most"), "maxBody"),
 			m.has("optional_body"))
 		message := m.Input()
 		r := "r := "
@@ -262,6 +270,9 @@ func (d *doors) handler(m *method, service string) {
 		}
 		d.printf("%s%s(&body)\n", r, d.fromJSON(message, body))
 	} else {
+		if m.has("optional_body") { // of no members
+			d.printf("if err := c.bare(&struct{}{}); err != nil {\nreturn err\n}\n")
+		}
 		d.printf("r := new(rousev1.%s)\n", m.request())
 		d.query(m)
 	}
@@ -273,7 +284,7 @@ func (d *doors) handler(m *method, service string) {
 		d.printf("r.%s = c.vars[%d]\n", strings.Join(path, "."), i)
 	}
 	for _, name := range m.list("names") { // the path is noted already
-		if m.body() != "" && !slices.Contains(m.variables(), name) {
+		if first, _, _ := strings.Cut(name, "/"); m.body() != "" && !slices.Contains(m.variables(), first) {
 			d.printf("c.audit.About(\"\", %s)\n", m.getter("r", name))
 		}
 	}

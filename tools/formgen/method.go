@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log"
 	"slices"
@@ -41,6 +42,9 @@ func (m *method) list(name protoreflect.Name) (out []string) {
 
 func (m *method) name() string    { return string(m.Name()) }
 func (m *method) request() string { return string(m.Input().Name()) }
+
+// table begins the name of the table of routes that has it.
+func (m *method) table() string { return cmp.Or(m.text("table"), lowerFirst(m.service)) }
 
 // comment returns the first paragraph of the comment, without the name that it begins with, as a sentence.
 func (m *method) comment() string {
