@@ -29,15 +29,6 @@ func (s *service) reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 	return res, cmp.Or(err, res.Err)
 }
 
-func (s *service) backfill(ctx context.Context, key rouse.Key, r timers.BackfillRequest) (timers.Backfilled, error) {
-	give, err := s.bulks.take(ctx)
-	if err != nil {
-		return timers.Backfilled{}, err
-	}
-	defer give()
-	return s.timers.Backfill(ctx, key, r)
-}
-
 func (f *timersServer) Skip(ctx context.Context, r *rousev1.SkipRequest) (*rousev1.Timer, error) {
 	return timerOr(f.skip(ctx, keyFrom(r.Namespace, r.Name, ""), r.Count, r.Reason))
 }
@@ -51,10 +42,15 @@ func (f *timersServer) Reschedule(ctx context.Context, r *rousev1.RescheduleRequ
 }
 
 func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest) (*rousev1.BackfillResponse, error) {
-	b, err := f.backfill(ctx, keyFrom(r.Namespace, r.Name, ""),
+	give, err := f.bulks.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	b, err := f.timers.Backfill(ctx, keyFrom(r.Namespace, r.Name, ""),
 		timers.BackfillRequest{From: rouse.Instant(r.FromMs), Until: rouse.Instant(r.UntilMs), DryRun: r.DryRun, PerSecond: r.PerSecond})
 	if err != nil {
-		return nil, renamed(err, plainNames)
+		return nil, err
 	}
 	out := &rousev1.BackfillResponse{Count: b.Count, Waiting: b.Waiting, Fires: make([]*rousev1.Coming, len(b.First))}
 	for i := range b.First {
@@ -99,24 +95,4 @@ func rescheduleTimer(f *httpHandler, c *call) error {
 		return err
 	}
 	return c.put(http.StatusOK, &res)
-}
-
-func backfillTimer(f *httpHandler, c *call) error {
-	var body api.Backfill
-	if err := c.whole(&body); err != nil {
-		return err
-	}
-	b, err := f.backfill(c.ctx, c.key(),
-		timers.BackfillRequest{From: body.From.Instant(), Until: body.Until.Instant(), DryRun: body.DryRun, PerSecond: body.PerSecond})
-	if err != nil {
-		return err
-	}
-	out := api.Backfilled{Count: b.Count, Waiting: b.Waiting, Fires: make([]api.Coming, len(b.First))}
-	for i := range b.First {
-		out.Fires[i] = api.ComingOf(&b.First[i], rousev1.Local(b.First[i].Due, b.Zone))
-		if i < len(b.FireIDs) {
-			out.Fires[i].FireID = b.FireIDs[i]
-		}
-	}
-	return c.reply(http.StatusOK, out)
 }

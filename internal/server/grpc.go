@@ -171,6 +171,7 @@ func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 				noteSubject(call, m)
 				return err
 			}, ic)
+			err = renamed(err, messageNames[method])
 		}
 		err = call.End(ctx, err, codesOf)
 		_ = grpc.SetHeader(ctx, g.clock()) // if it fails, the client uses its own clock

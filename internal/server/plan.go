@@ -109,7 +109,7 @@ func (f *timersServer) Preview(ctx context.Context, r *rousev1.PreviewRequest) (
 	}
 	p, err := f.preview(ctx, keyFrom(r.Namespace, r.Name, ""), spec, rouse.Instant(r.FromMs), r.Count)
 	if err != nil {
-		return nil, renamed(err, plainNames)
+		return nil, err
 	}
 	out := &rousev1.PreviewResponse{NextMs: make([]int64, len(p.Next)), Next: make([]*rousev1.Coming, len(p.Next)), Words: p.Words, Timezone: zoneName(p.Location)}
 	for i := range p.Next {
@@ -121,7 +121,7 @@ func (f *timersServer) Preview(ctx context.Context, r *rousev1.PreviewRequest) (
 func (f *timersServer) Explain(ctx context.Context, r *rousev1.ExplainRequest) (*rousev1.ExplainResponse, error) {
 	e, err := f.explain(ctx, keyFrom(r.Namespace, r.Name, ""), rouse.Instant(r.AtMs))
 	if err != nil {
-		return nil, renamed(err, plainNames)
+		return nil, err
 	}
 	out := &rousev1.ExplainResponse{Summary: e.Summary, Words: e.Words, Records: rousev1.RecordsToProto(e.Records)}
 	for _, reason := range e.Reasons {

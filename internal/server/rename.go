@@ -9,8 +9,6 @@ import (
 // The service names fields like the query parameters and JSON members of HTTP. gRPC messages, and filters
 // within a body, use other names for some of them.
 var (
-	plainNames = map[string]string{"from": "from_ms", "until": "until_ms", "at": "at_ms", "to": "to_ms"}
-
 	reportMessage = map[string]string{"retry_after": "failed.retry_after", "extend": "heartbeat"}
 
 	pollMember = map[string]string{"open.namespace": "namespace", "open.channel": "channel", "open.name_prefix": "name_prefix", "open.labels": "labels"}
@@ -29,7 +27,7 @@ var (
 // renamed translates the field names of an error.
 func renamed(err error, names map[string]string) error {
 	var inv *rouse.Invalid
-	if !errors.As(err, &inv) {
+	if names == nil || !errors.As(err, &inv) {
 		return err
 	}
 	out := &rouse.Invalid{Problems: make([]rouse.Problem, len(inv.Problems))}

@@ -9,6 +9,17 @@ import (
 	"github.com/rousehq/rouse/internal/audit"
 )
 
+// messageNames are the fields of requests whose names in errors are others over gRPC, by the method.
+var messageNames = map[string]map[string]string{
+	"/rouse.v1.Timers/Pause": {"until": "until_ms"},
+	"/rouse.v1.Timers/Backfill": {"from": "from_ms",
+		"until": "until_ms",
+	},
+	"/rouse.v1.Timers/Preview":     {"from": "from_ms"},
+	"/rouse.v1.Timers/Explain":     {"at": "at_ms"},
+	"/rouse.v1.Admin/AdvanceClock": {"to": "to_ms"},
+}
+
 // noteSubject notes what a request of gRPC is about.
 func noteSubject(call *audit.Call, message any) {
 	switch m := message.(type) {

@@ -32,8 +32,7 @@ func (f *timersServer) Delete(ctx context.Context, r *rousev1.DeleteRequest) (*r
 }
 
 func (f *timersServer) Pause(ctx context.Context, r *rousev1.PauseRequest) (*rousev1.Timer, error) {
-	t, err := f.timers.Pause(ctx, keyFrom(r.Namespace, r.Name, ""), r.Reason, rouse.Instant(r.UntilMs))
-	return timerOr(t, renamed(err, plainNames))
+	return timerOr(f.timers.Pause(ctx, keyFrom(r.Namespace, r.Name, ""), r.Reason, rouse.Instant(r.UntilMs)))
 }
 
 func (f *timersServer) Resume(ctx context.Context, r *rousev1.ResumeRequest) (*rousev1.Timer, error) {

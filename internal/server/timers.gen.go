@@ -4,6 +4,7 @@ package server
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
@@ -104,6 +105,37 @@ func redriveDead(f *httpHandler, c *call) error {
 	return c.reply(http.StatusOK, redrivenToJSON(out))
 }
 
+func backfillTimer(f *httpHandler, c *call) error {
+	s := &timersServer{service: f.service}
+	var body api.Backfill
+	if err := c.decode(maxBody, false, &body); err != nil {
+		return err
+	}
+	r := backfillFromJSON(&body)
+	r.Namespace = c.vars[0]
+	r.Name = c.vars[1]
+	out, err := s.Backfill(c.ctx, r)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, backfilledToJSON(out))
+}
+
+func listOutcomes(f *httpHandler, c *call) error {
+	s := &timersServer{service: f.service}
+	var body api.ListOutcomes
+	if err := c.decode(maxBody, false, &body); err != nil {
+		return err
+	}
+	r := listOutcomesFromJSON(&body)
+	r.Namespace = c.vars[0]
+	out, err := s.ListOutcomes(c.ctx, r)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, outcomesListToJSON(out))
+}
+
 func ranToJSON(p *rousev1.RunResponse) api.Ran {
 	out := api.Ran{
 		FireID: p.GetFireId(),
@@ -122,6 +154,106 @@ func redriveFromJSON(body *api.Redrive) *rousev1.RedriveRequest {
 func redrivenToJSON(p *rousev1.RedriveResponse) api.Redriven {
 	out := api.Redriven{
 		Target: p.GetTarget(),
+	}
+	return out
+}
+
+func backfillFromJSON(body *api.Backfill) *rousev1.BackfillRequest {
+	out := &rousev1.BackfillRequest{
+		FromMs:    int64(body.From.Instant()),
+		UntilMs:   int64(body.Until.Instant()),
+		DryRun:    body.DryRun,
+		PerSecond: body.PerSecond,
+	}
+	return out
+}
+
+func backfilledToJSON(p *rousev1.BackfillResponse) api.Backfilled {
+	out := api.Backfilled{
+		Count:   p.GetCount(),
+		Waiting: p.GetWaiting(),
+	}
+	for _, one := range p.GetFires() {
+		out.Fires = append(out.Fires, comingToJSON(one))
+	}
+	return out
+}
+
+func listOutcomesFromJSON(body *api.ListOutcomes) *rousev1.ListOutcomesRequest {
+	out := &rousev1.ListOutcomesRequest{
+		Names: body.Names,
+		Limit: body.Limit,
+	}
+	return out
+}
+
+func outcomesListToJSON(p *rousev1.ListOutcomesResponse) api.OutcomesList {
+	out := api.OutcomesList{}
+	for _, one := range p.GetTimers() {
+		out.Timers = append(out.Timers, timerOutcomesToJSON(one))
+	}
+	return out
+}
+
+func comingToJSON(p *rousev1.Coming) api.Coming {
+	out := api.Coming{
+		Due:       api.TimeOf(rouse.Instant(p.GetDueMs())),
+		SentAt:    api.TimeOf(rouse.Instant(p.GetSentAtMs())),
+		Local:     p.GetLocal(),
+		Mark:      p.GetMark(),
+		Name:      p.GetName(),
+		FireID:    p.GetFireId(),
+		Namespace: p.GetNamespace(),
+	}
+	return out
+}
+
+func timerOutcomesToJSON(p *rousev1.TimerOutcomes) api.TimerOutcomes {
+	out := api.TimerOutcomes{
+		Namespace: p.GetNamespace(),
+		Name:      p.GetName(),
+	}
+	for _, one := range p.GetOutcomes() {
+		out.Outcomes = append(out.Outcomes, recordToJSON(one))
+	}
+	return out
+}
+
+func recordToJSON(p *rousev1.Record) api.Record {
+	out := api.Record{
+		Namespace:   p.GetNamespace(),
+		Name:        p.GetName(),
+		Generation:  p.GetGeneration(),
+		FireID:      p.GetFireId(),
+		Ending:      p.GetEnding(),
+		Cause:       p.GetCause(),
+		Manual:      p.GetManual(),
+		Due:         api.TimeOf(rouse.Instant(p.GetDueMs())),
+		LastDue:     api.TimeOf(rouse.Instant(p.GetLastDueMs())),
+		Count:       p.GetCount(),
+		Attempts:    p.GetAttempts(),
+		Code:        int(p.GetCode()),
+		Reason:      p.GetReason(),
+		Target:      p.GetTarget(),
+		Began:       api.TimeOf(rouse.Instant(p.GetBeganMs())),
+		Sent:        api.TimeOf(rouse.Instant(p.GetSentMs())),
+		Ended:       api.TimeOf(rouse.Instant(p.GetEndedMs())),
+		OtherDue:    api.TimeOf(rouse.Instant(p.GetOtherDueMs())),
+		OtherManual: p.GetOtherManual(),
+		OtherFireID: p.GetOtherFireId(),
+	}
+	for _, one := range p.GetFailures() {
+		out.Failures = append(out.Failures, attemptToJSON(one))
+	}
+	return out
+}
+
+func attemptToJSON(p *rousev1.Attempt) api.Attempt {
+	out := api.Attempt{
+		Sent:   api.TimeOf(rouse.Instant(p.GetSentMs())),
+		Took:   api.Duration(p.GetTookMs()) * api.Duration(time.Millisecond),
+		Code:   int(p.GetCode()),
+		Detail: p.GetDetail(),
 	}
 	return out
 }

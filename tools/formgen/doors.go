@@ -109,6 +109,16 @@ func subjects(methods []*method) string {
 		}
 		fmt.Fprintf(&b, "call.About(%s)\n", strings.Join(args, ", "))
 	}
+	names := "// messageNames are the fields of requests whose names in errors are others over gRPC, by the method.\n" +
+		"var messageNames = map[string]map[string]string{\n"
+	for _, m := range methods {
+		for i, pair := range m.list("errors") {
+			field, name, _ := strings.Cut(pair, "=")
+			m.getter("m", field) // which checks it
+			names += fmt.Sprintf("%s%q: %q,\n", []string{fmt.Sprintf("\"/rouse.v1.%s/%s\": {", m.service, m.name()), ""}[min(i, 1)], name, field)
+		}
+		names += strings.Repeat("},\n", min(len(m.list("errors")), 1))
+	}
 	return made + `package server
 
 import (
@@ -117,6 +127,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/audit"
 )
+
+` + names + `}
 
 // noteSubject notes what a request of gRPC is about.
 func noteSubject(call *audit.Call, message any) {
