@@ -46,13 +46,23 @@ const defaultSimulated = 1000
 
 // simulation returns what would fire in a range of time. It begins now by default; a limit of 0 is the
 // default.
-func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit uint32) (timers.Simulated, error) {
+func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit uint32) (*rousev1.SimulateResponse, error) {
 	give, err := s.simulate.take(ctx)
 	if err != nil {
-		return timers.Simulated{}, err
+		return nil, err
 	}
 	defer give()
-	return s.timers.Simulate(ctx, q, from, until, int(cmp.Or(limit, defaultSimulated)))
+	got, err := s.timers.Simulate(ctx, q, from, until, int(cmp.Or(limit, defaultSimulated)))
+	if err != nil {
+		return nil, err
+	}
+	out := &rousev1.SimulateResponse{Fires: make([]*rousev1.Coming, len(got.Fires)), Timers: got.Timers, More: got.More}
+	for i := range got.Fires {
+		fire := &got.Fires[i]
+		out.Fires[i] = rousev1.ComingToProto(&fire.Coming, fire.Zone)
+		out.Fires[i].Namespace, out.Fires[i].Name, out.Fires[i].FireId = fire.Key.Namespace, fire.Key.Name, fire.FireID
+	}
+	return out, nil
 }
 
 // forecast counts what comes due in each step of a range of time, and returns the token with which the rest
@@ -144,17 +154,8 @@ func (f *timersServer) Simulate(ctx context.Context, r *rousev1.SimulateRequest)
 	if err != nil {
 		return nil, err
 	}
-	s, err := f.simulation(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.Limit)
-	if err != nil {
-		return nil, renamed(err, filterMessage)
-	}
-	out := &rousev1.SimulateResponse{Fires: make([]*rousev1.Coming, len(s.Fires)), Timers: s.Timers, More: s.More}
-	for i := range s.Fires {
-		fire := &s.Fires[i]
-		out.Fires[i] = rousev1.ComingToProto(&fire.Coming, fire.Zone)
-		out.Fires[i].Namespace, out.Fires[i].Name, out.Fires[i].FireId = fire.Key.Namespace, fire.Key.Name, fire.FireID
-	}
-	return out, nil
+	out, err := f.simulation(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.Limit)
+	return out, renamed(err, filterMessage)
 }
 
 func (f *timersServer) Forecast(ctx context.Context, r *rousev1.ForecastRequest) (*rousev1.ForecastResponse, error) {
@@ -235,17 +236,11 @@ func simulateTimers(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	s, err := f.simulation(c.ctx, q, body.From.Instant(), body.Until.Instant(), body.Limit)
+	out, err := f.simulation(c.ctx, q, body.From.Instant(), body.Until.Instant(), body.Limit)
 	if err != nil {
 		return renamed(err, filterMember)
 	}
-	out := api.Simulated{Fires: make([]api.Coming, len(s.Fires)), Timers: s.Timers, More: s.More}
-	for i := range s.Fires {
-		fire := &s.Fires[i]
-		out.Fires[i] = api.ComingOf(&fire.Coming, rousev1.Local(fire.Due, fire.Zone))
-		out.Fires[i].Namespace, out.Fires[i].Name, out.Fires[i].FireID = fire.Key.Namespace, fire.Key.Name, fire.FireID
-	}
-	return c.reply(http.StatusOK, out)
+	return c.reply(http.StatusOK, simulatedToJSON(out))
 }
 
 func forecastTimers(f *httpHandler, c *call) error {

@@ -195,6 +195,17 @@ func outcomesListToJSON(p *rousev1.ListOutcomesResponse) api.OutcomesList {
 	return out
 }
 
+func simulatedToJSON(p *rousev1.SimulateResponse) api.Simulated {
+	out := api.Simulated{
+		Timers: p.GetTimers(),
+		More:   p.GetMore(),
+	}
+	for _, one := range p.GetFires() {
+		out.Fires = append(out.Fires, comingToJSON(one))
+	}
+	return out
+}
+
 func comingToJSON(p *rousev1.Coming) api.Coming {
 	out := api.Coming{
 		Due:       api.TimeOf(rouse.Instant(p.GetDueMs())),
