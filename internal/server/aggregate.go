@@ -44,7 +44,7 @@ func (f *timersServer) AggregateRecords(ctx context.Context, r *rousev1.Aggregat
 	}
 	a, token, err := f.aggregate(ctx, q, r.By, step, r.PageToken)
 	if err != nil {
-		return nil, renamed(err, recordMessage)
+		return nil, err
 	}
 	out := &rousev1.AggregateRecordsResponse{Other: a.Other, Searched: a.Searched, NextPageToken: token}
 	for i := range a.Groups {

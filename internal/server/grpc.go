@@ -205,7 +205,7 @@ func (g guard) stream(method string, h grpc.StreamHandler, clientStreams bool) g
 				in.reading = g.streams
 				defer over()
 			}
-			err = cmp.Or(access.Ended(in.ctx), h(srv, in))
+			err = cmp.Or(access.Ended(in.ctx), renamed(h(srv, in), messageNames[method]))
 			err = cmp.Or(access.Ended(in.ctx), err)
 		}
 		err = in.call.End(stream.Context(), err, codesOf)

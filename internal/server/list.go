@@ -79,7 +79,7 @@ func (f *timersServer) List(ctx context.Context, r *rousev1.ListRequest) (*rouse
 	q.Reverse = r.Reverse
 	page, token, err := f.list(ctx, q, r.PageSize, r.PageToken)
 	if err != nil {
-		return nil, renamed(err, filterMessage)
+		return nil, err
 	}
 	out := &rousev1.ListResponse{Timers: make([]*rousev1.Timer, len(page.Timers)), NextPageToken: token, Searched: page.Searched, Of: page.Of}
 	for i := range page.Timers {
@@ -95,7 +95,7 @@ func (f *timersServer) Count(ctx context.Context, r *rousev1.CountRequest) (*rou
 	}
 	n, err := f.count(ctx, q)
 	if err != nil {
-		return nil, renamed(err, filterMessage)
+		return nil, err
 	}
 	return &rousev1.CountResponse{Count: n}, nil
 }

@@ -154,8 +154,7 @@ func (f *timersServer) Simulate(ctx context.Context, r *rousev1.SimulateRequest)
 	if err != nil {
 		return nil, err
 	}
-	out, err := f.simulation(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.Limit)
-	return out, renamed(err, filterMessage)
+	return f.simulation(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.Limit)
 }
 
 func (f *timersServer) Forecast(ctx context.Context, r *rousev1.ForecastRequest) (*rousev1.ForecastResponse, error) {
@@ -169,7 +168,7 @@ func (f *timersServer) Forecast(ctx context.Context, r *rousev1.ForecastRequest)
 	}
 	c, token, err := f.forecast(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), step, r.By, r.PageToken)
 	if err != nil {
-		return nil, renamed(err, filterMessage)
+		return nil, err
 	}
 	return rousev1.ForecastToProto(&c, token), nil
 }

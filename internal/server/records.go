@@ -126,7 +126,7 @@ func (f *timersServer) ListRecords(ctx context.Context, r *rousev1.ListRecordsRe
 	q.Oldest = r.Oldest
 	page, token, err := f.records(ctx, q, r.PageSize, r.PageToken)
 	if err != nil {
-		return nil, renamed(err, recordMessage)
+		return nil, err
 	}
 	return &rousev1.ListRecordsResponse{Records: rousev1.RecordsToProto(page.Records), NextPageToken: token, Searched: page.Searched}, nil
 }

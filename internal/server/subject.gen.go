@@ -11,13 +11,19 @@ import (
 
 // messageNames are the fields of requests whose names in errors are others over gRPC, by the method.
 var messageNames = map[string]map[string]string{
-	"/rouse.v1.Timers/Pause": {"until": "until_ms"},
-	"/rouse.v1.Timers/Backfill": {"from": "from_ms",
-		"until": "until_ms",
-	},
-	"/rouse.v1.Timers/Preview":     {"from": "from_ms"},
-	"/rouse.v1.Timers/Explain":     {"at": "at_ms"},
-	"/rouse.v1.Admin/AdvanceClock": {"to": "to_ms"},
+	"/rouse.v1.Timers/Pause":            {"until": "until_ms"},
+	"/rouse.v1.Timers/List":             {"namespace": "filter.namespace", "name": "filter.name", "states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code", "prefix": "filter.name_prefix", "label": "filter.labels"},
+	"/rouse.v1.Timers/Count":            {"namespace": "filter.namespace", "name": "filter.name", "states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code", "prefix": "filter.name_prefix", "label": "filter.labels"},
+	"/rouse.v1.Timers/Backfill":         {"from": "from_ms", "until": "until_ms"},
+	"/rouse.v1.Timers/ListRecords":      {"text": "filter.text", "target": "filter.target", "code": "filter.code", "from": "filter.from_ms", "until": "filter.until_ms", "prefix": "filter.name_prefix", "label": "filter.labels", "ending": "filter.endings", "cause": "filter.causes"},
+	"/rouse.v1.Timers/AggregateRecords": {"text": "filter.text", "target": "filter.target", "code": "filter.code", "from": "filter.from_ms", "until": "filter.until_ms", "prefix": "filter.name_prefix", "label": "filter.labels", "ending": "filter.endings", "cause": "filter.causes"},
+	"/rouse.v1.Timers/Preview":          {"from": "from_ms"},
+	"/rouse.v1.Timers/Explain":          {"at": "at_ms"},
+	"/rouse.v1.Timers/Simulate":         {"namespace": "filter.namespace", "name": "filter.name", "states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code", "prefix": "filter.name_prefix", "label": "filter.labels", "from": "from_ms", "until": "until_ms"},
+	"/rouse.v1.Timers/Forecast":         {"namespace": "filter.namespace", "name": "filter.name", "states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code", "prefix": "filter.name_prefix", "label": "filter.labels", "from": "from_ms", "until": "until_ms"},
+	"/rouse.v1.Timers/Bulk":             {"namespace": "filter.namespace", "name": "filter.name", "states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code", "prefix": "filter.name_prefix", "label": "filter.labels", "until": "until_ms"},
+	"/rouse.v1.Admin/AdvanceClock":      {"to": "to_ms"},
+	"/rouse.v1.Fires/Report":            {"retry_after": "failed.retry_after", "extend": "heartbeat"},
 }
 
 // noteSubject notes what a request of gRPC is about.

@@ -32,16 +32,15 @@ func (d *doors) printf(text string, args ...any) { fmt.Fprintf(d, text, args...)
 func generateDoors(methods []*method, forms map[string][]field, hand string) map[string][]byte {
 	files := map[string]string{"internal/access/verb.gen.go": verbs(methods),
 		"internal/server/subject.gen.go": subjects(methods)}
-	for i := 0; i < len(methods); {
-		end := i + 1
-		for end < len(methods) && methods[end].service == methods[i].service {
-			end++
+	services := map[string][]*method{}
+	for _, m := range methods {
+		if m.path != "" {
+			services[m.service] = append(services[m.service], m)
 		}
-		service := methods[i:end]
-		if i = end; slices.ContainsFunc(service, hasDoor) {
-			d := &doors{forms: forms, hand: hand, done: map[string]bool{}}
-			files["internal/server/"+strings.ToLower(service[0].service)+".gen.go"] = d.service(service)
-		}
+	}
+	for name, methods := range services {
+		d := &doors{forms: forms, hand: hand, done: map[string]bool{}}
+		files["internal/server/"+strings.ToLower(name)+".gen.go"] = d.service(lowerFirst(name), methods)
 	}
 	out := map[string][]byte{}
 	for path, text := range files {
@@ -53,8 +52,6 @@ func generateDoors(methods []*method, forms map[string][]field, hand string) map
 	}
 	return out
 }
-
-func hasDoor(m *method) bool { return m.path != "" }
 
 // verbs makes the part of the table of access control that rouse.v1 declares.
 func verbs(methods []*method) string {
@@ -112,12 +109,9 @@ func subjects(methods []*method) string {
 	names := "// messageNames are the fields of requests whose names in errors are others over gRPC, by the method.\n" +
 		"var messageNames = map[string]map[string]string{\n"
 	for _, m := range methods {
-		for i, pair := range m.list("errors") {
-			field, name, _ := strings.Cut(pair, "=")
-			m.getter("m", field) // which checks it
-			names += fmt.Sprintf("%s%q: %q,\n", []string{fmt.Sprintf("\"/rouse.v1.%s/%s\": {", m.service, m.name()), ""}[min(i, 1)], name, field)
+		if named := m.errors(); named != nil {
+			names += fmt.Sprintf("\"/rouse.v1.%s/%s\": {%s},\n", m.service, m.name(), strings.Join(named, ", "))
 		}
-		names += strings.Repeat("},\n", min(len(m.list("errors")), 1))
 	}
 	return made + `package server
 
@@ -165,9 +159,7 @@ func goName(field string) string {
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // service makes the doors of a service.
-func (d *doors) service(methods []*method) string {
-	methods = slices.DeleteFunc(slices.Clone(methods), func(m *method) bool { return !hasDoor(m) })
-	name := lowerFirst(methods[0].service)
+func (d *doors) service(name string, methods []*method) string {
 	for i, m := range methods {
 		if i == 0 || m.table() != methods[i-1].table() {
 			d.printf("%svar %sRoutes = []route{\n", strings.Repeat("}\n\n", min(i, 1)), m.table())

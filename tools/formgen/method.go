@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log"
 	"slices"
 	"strings"
@@ -42,6 +43,26 @@ func (m *method) list(name protoreflect.Name) (out []string) {
 
 func (m *method) name() string    { return string(m.Name()) }
 func (m *method) request() string { return string(m.Input().Name()) }
+
+// errors returns the fields that errors name as HTTP does, after those names.
+func (m *method) errors() (named []string) {
+	pairs := m.list("errors")
+	for _, pair := range pairs {
+		field, name, alone := strings.Cut(pair, "=")
+		m.getter("m", field) // which checks it
+		if alone {
+			named = append(named, fmt.Sprintf("%q: %q", name, field))
+			continue
+		}
+		fields := m.Input().Fields().ByName(protoreflect.Name(field)).Message().Fields()
+		for i := range fields.Len() {
+			if of := string(fields.Get(i).Name()); !strings.Contains(strings.Join(pairs, " "), field+"."+of+"=") {
+				named = append(named, fmt.Sprintf("%q: %q", strings.TrimSuffix(of, "_ms"), field+"."+of))
+			}
+		}
+	}
+	return named
+}
 
 // table begins the name of the table of routes that has it.
 func (m *method) table() string { return cmp.Or(m.text("table"), lowerFirst(m.service)) }
