@@ -1,10 +1,6 @@
 package api
 
-import (
-	"time"
-
-	"github.com/rousehq/rouse"
-)
+import "github.com/rousehq/rouse"
 
 // Stats is what happened lately, by steps of time.
 type Stats struct {
@@ -93,15 +89,6 @@ type Bucket struct {
 // BucketOf returns the JSON form.
 func BucketOf(b *rouse.BucketStatus) Bucket {
 	return Bucket{b.Bucket, b.Node, b.Epoch, TimeOf(b.Until), b.PerSecond}
-}
-
-// StatsOf returns the JSON form.
-func StatsOf(step time.Duration, points []rouse.StatsPoint, nodes []StatusNode) Stats {
-	out := Stats{Duration(step), make([]StatsPoint, len(points)), nodes}
-	for i := range points {
-		out.Points[i] = StatsPointOf(&points[i])
-	}
-	return out
 }
 
 // PoolList is the pools of workers of each node.

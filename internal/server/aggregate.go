@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,23 +33,6 @@ func (s *service) aggregate(ctx context.Context, q rouse.RecordQuery, by string,
 	return g, cursorToken(g.Next, &first), err
 }
 
-// outcomes returns the last endings of timers.
-func (s *service) outcomes(ctx context.Context, namespace string, names []string, limit uint32) ([]rouse.Outcomes, error) {
-	keys := make([]rouse.Key, len(names))
-	for i, name := range names {
-		keys[i] = rouse.Key{Namespace: namespace, Name: name}
-		if namespace == everywhere {
-			keys[i].Namespace, keys[i].Name, _ = strings.Cut(name, "/")
-		}
-	}
-	give, err := s.reads.take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer give()
-	return s.timers.Outcomes(ctx, keys, int(cmp.Or(limit, rouse.MaxOutcomes)))
-}
-
 func (f *timersServer) AggregateRecords(ctx context.Context, r *rousev1.AggregateRecordsRequest) (*rousev1.AggregateRecordsResponse, error) {
 	q, err := recordQuery(r.Namespace, r.Name, r.Filter)
 	if err != nil {
@@ -62,7 +44,7 @@ func (f *timersServer) AggregateRecords(ctx context.Context, r *rousev1.Aggregat
 	}
 	a, token, err := f.aggregate(ctx, q, r.By, step, r.PageToken)
 	if err != nil {
-		return nil, renamed(err, recordMessage)
+		return nil, err
 	}
 	out := &rousev1.AggregateRecordsResponse{Other: a.Other, Searched: a.Searched, NextPageToken: token}
 	for i := range a.Groups {
@@ -72,7 +54,19 @@ func (f *timersServer) AggregateRecords(ctx context.Context, r *rousev1.Aggregat
 }
 
 func (f *timersServer) ListOutcomes(ctx context.Context, r *rousev1.ListOutcomesRequest) (*rousev1.ListOutcomesResponse, error) {
-	list, err := f.outcomes(ctx, cmp.Or(r.Namespace, defaultNamespace), r.Names, r.Limit)
+	keys := make([]rouse.Key, len(r.Names))
+	for i, name := range r.Names {
+		keys[i] = keyFrom(r.Namespace, name, "")
+		if r.Namespace == everywhere {
+			keys[i].Namespace, keys[i].Name, _ = strings.Cut(name, "/")
+		}
+	}
+	give, err := f.reads.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	list, err := f.timers.Outcomes(ctx, keys, int(cmp.Or(r.Limit, rouse.MaxOutcomes)))
 	if err != nil {
 		return nil, err
 	}
@@ -83,16 +77,7 @@ func (f *timersServer) ListOutcomes(ctx context.Context, r *rousev1.ListOutcomes
 	return out, nil
 }
 
-var aggregateRoutes = []route{
-	{method: "GET", path: nsPath + "/records:aggregate", serve: (*httpHandler).aggregateRecords, rpc: "Timers/AggregateRecords",
-		params: slices.Concat(historyNames, []string{"name", "by", "step", "page_token"}), answer: api.RecordGroups{},
-		summary: `Sums up how the occurrences of a namespace ended; the namespace "-" is all of them.`, means: "The groups."},
-	{method: "POST", path: timersPath + ":outcomes", serve: (*httpHandler).listOutcomes, rpc: "Timers/ListOutcomes", body: api.ListOutcomes{}, answer: api.OutcomesList{},
-		summary: `Reads the last endings of each of some timers, one call for a page of them; in the namespace "-" names are NAMESPACE/NAME.`,
-		means:   "The endings, in the order of the names."},
-}
-
-func (f *httpHandler) aggregateRecords(c *call) error {
+func aggregateRecords(f *httpHandler, c *call) error {
 	q, err := c.params.history(c.namespace())
 	if err != nil {
 		return err
@@ -109,20 +94,4 @@ func (f *httpHandler) aggregateRecords(c *call) error {
 		return err
 	}
 	return c.reply(http.StatusOK, api.RecordGroupsOf(&a, token))
-}
-
-func (f *httpHandler) listOutcomes(c *call) error {
-	var body api.ListOutcomes
-	if err := c.whole(&body); err != nil {
-		return err
-	}
-	list, err := f.outcomes(c.ctx, c.namespace(), body.Names, body.Limit)
-	if err != nil {
-		return err
-	}
-	out := api.OutcomesList{Timers: make([]api.TimerOutcomes, len(list))}
-	for i := range list {
-		out.Timers[i] = api.TimerOutcomes{Namespace: list[i].Key.Namespace, Name: list[i].Key.Name, Outcomes: api.RecordsOf(list[i].Records)}
-	}
-	return c.reply(http.StatusOK, out)
 }

@@ -57,8 +57,7 @@ func (f *timersServer) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingS
 		}
 		request.When = &when
 	}
-	err = f.bulk(stream.Context(), request, func(p timers.BulkProgress) error { return stream.Send(progressToProto(&p)) })
-	return renamed(err, filterMessage)
+	return f.bulk(stream.Context(), request, func(p timers.BulkProgress) error { return stream.Send(progressToProto(&p)) })
 }
 
 func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {

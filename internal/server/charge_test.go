@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
 )
 
@@ -19,6 +20,9 @@ func (noTargets) Targets() ([]rouse.TargetStatus, bool) { return nil, false }
 func TestReadsOfTheServerAreCharged(t *testing.T) {
 	f := newFake()
 	s := handlerOf(Options{Timers: f, Status: noTargets{}}).service
+	targets := func(ctx context.Context, r *rousev1.ListTargetsRequest) func() error {
+		return func() error { _, err := (&statusServer{service: s}).ListTargets(ctx, r); return err }
+	}
 	caller := tenant(t, "acme")
 	node := access.With(t.Context(), &access.Principal{ID: "node", Source: access.NodeSource, Grants: []access.Grant{{Role: "reader", Scope: access.Everything()}}})
 	ended, end := context.WithCancel(caller)
@@ -27,10 +31,10 @@ func TestReadsOfTheServerAreCharged(t *testing.T) {
 		read func() error
 		want []string
 	}{
-		"targets":              {func() error { _, _, _, err := s.targets(caller, targetQuery{namespace: "acme"}); return err }, []string{"acme"}},
-		"targets of all":       {func() error { _, _, _, err := s.targets(caller, targetQuery{}); return err }, []string{""}},
-		"targets of this node": {func() error { _, _, _, err := s.targets(caller, targetQuery{local: true}); return err }, []string{""}},
-		"targets for a node":   {func() error { _, _, _, err := s.targets(node, targetQuery{namespace: "acme", local: true}); return err }, nil},
+		"targets":              {targets(caller, &rousev1.ListTargetsRequest{Namespace: "acme"}), []string{"acme"}},
+		"targets of all":       {targets(caller, &rousev1.ListTargetsRequest{}), []string{""}},
+		"targets of this node": {targets(caller, &rousev1.ListTargetsRequest{Local: true}), []string{""}},
+		"targets for a node":   {targets(node, &rousev1.ListTargetsRequest{Namespace: "acme", Local: true}), nil},
 		"followers": {func() error {
 			_ = s.following(ended, follower{namespace: "acme"}, func() error { return nil }, nil)
 			return nil

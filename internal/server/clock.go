@@ -104,7 +104,7 @@ func (f *adminServer) AdvanceClock(ctx context.Context, r *rousev1.AdvanceClockR
 	}
 	state, err := f.advance(ctx, by, rouse.Instant(r.ToMs), r.Jump)
 	if err != nil {
-		return nil, renamed(err, plainNames)
+		return nil, err
 	}
 	return clockToProto(state), nil
 }

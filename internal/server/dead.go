@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"net/http"
-	"slices"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
@@ -33,33 +31,12 @@ func (f *timersServer) Purge(ctx context.Context, r *rousev1.PurgeRequest) (*rou
 
 var deadRoutes = []route{
 	{method: "GET", path: nsPath + "/dead", serve: (*httpHandler).listDead, rpc: "Timers/List",
-		params: slices.Concat([]string{"prefix", "name", "label", "due_from", "due_until"}, soughtNames, orderNames, pageNames), answer: api.TimerList{},
+		params:  []string{"prefix", "name", "label", "due_from", "due_until", "text", "target", "code", "order_by", "reverse", "page_size", "page_token"},
+		answer:  api.TimerList{},
 		summary: `Lists dead letters; the namespace "-" is all of them.`, means: "A page."},
 	{method: "GET", path: deadPath, serve: (*httpHandler).getDead, rpc: "Timers/Get", answer: "Timer",
 		summary: "Reads a dead letter."},
-	{method: "DELETE", path: deadPath, serve: (*httpHandler).purgeDead, rpc: "Timers/Purge",
-		summary: "Deletes a dead letter.", means: "It is deleted."},
-	{method: "POST", path: deadPath + ":redrive", repeats: withKey, serve: (*httpHandler).redriveDead, rpc: "Timers/Redrive",
-		body: api.Redrive{}, answer: api.Redriven{},
-		summary: "Gives a dead letter a new set of attempts, with the same fire id.", means: "It is due again.",
-		more: "requestBody: { required: false }"},
 }
 
 func (f *httpHandler) listDead(c *call) error { return c.page(rouse.StateDead) }
 func (f *httpHandler) getDead(c *call) error  { return c.show(c.deadKey()) }
-
-func (f *httpHandler) redriveDead(c *call) error {
-	var body api.Redrive
-	if err := c.bare(&body); err != nil {
-		return err
-	}
-	target, err := f.timers.Redrive(c.ctx, c.deadKey(), body.WithCurrentSpec)
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, api.Redriven{Target: target})
-}
-
-func (f *httpHandler) purgeDead(c *call) error {
-	return c.done(f.timers.Purge(c.ctx, c.deadKey()))
-}

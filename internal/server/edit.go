@@ -29,15 +29,6 @@ func (s *service) reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 	return res, cmp.Or(err, res.Err)
 }
 
-func (s *service) backfill(ctx context.Context, key rouse.Key, r timers.BackfillRequest) (timers.Backfilled, error) {
-	give, err := s.bulks.take(ctx)
-	if err != nil {
-		return timers.Backfilled{}, err
-	}
-	defer give()
-	return s.timers.Backfill(ctx, key, r)
-}
-
 func (f *timersServer) Skip(ctx context.Context, r *rousev1.SkipRequest) (*rousev1.Timer, error) {
 	return timerOr(f.skip(ctx, keyFrom(r.Namespace, r.Name, ""), r.Count, r.Reason))
 }
@@ -51,10 +42,15 @@ func (f *timersServer) Reschedule(ctx context.Context, r *rousev1.RescheduleRequ
 }
 
 func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest) (*rousev1.BackfillResponse, error) {
-	b, err := f.backfill(ctx, keyFrom(r.Namespace, r.Name, ""),
+	give, err := f.bulks.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	b, err := f.timers.Backfill(ctx, keyFrom(r.Namespace, r.Name, ""),
 		timers.BackfillRequest{From: rouse.Instant(r.FromMs), Until: rouse.Instant(r.UntilMs), DryRun: r.DryRun, PerSecond: r.PerSecond})
 	if err != nil {
-		return nil, renamed(err, plainNames)
+		return nil, err
 	}
 	out := &rousev1.BackfillResponse{Count: b.Count, Waiting: b.Waiting, Fires: make([]*rousev1.Coming, len(b.First))}
 	for i := range b.First {
@@ -66,23 +62,7 @@ func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest)
 	return out, nil
 }
 
-var editRoutes = []route{
-	{method: "POST", path: timerPath + ":skip", repeats: withKey, serve: (*httpHandler).skipTimer, rpc: "Timers/Skip", body: api.Skip{}, answer: "Timer",
-		summary: "Gives up the next occurrences; the schedule goes on after them.",
-		more:    "requestBody: { required: false }"},
-	{method: "POST", path: timerPath + ":reschedule", repeats: withKey, serve: (*httpHandler).rescheduleTimer, rpc: "Timers/Reschedule",
-		body: api.Reschedule{}, answer: "Timer",
-		summary: "Changes when a timer fires, and nothing else of it; a new generation begins.",
-		more: `
-parameters:
-  - {$ref: '#/components/parameters/If-Match'}`},
-	{method: "POST", path: timerPath + ":backfill", repeats: withKey, serve: (*httpHandler).backfillTimer, rpc: "Timers/Backfill",
-		body: api.Backfill{}, answer: api.Backfilled{},
-		summary: "Fires the occurrences that a past range of time had, with the fire ids that they had or would have had.",
-		means:   "What is on its way now."},
-}
-
-func (f *httpHandler) skipTimer(c *call) error {
+func skipTimer(f *httpHandler, c *call) error {
 	var body api.Skip
 	if err := c.bare(&body); err != nil {
 		return err
@@ -90,7 +70,7 @@ func (f *httpHandler) skipTimer(c *call) error {
 	return c.timer(f.skip(c.ctx, c.key(), body.Count, body.Reason))
 }
 
-func (f *httpHandler) rescheduleTimer(c *call) error {
+func rescheduleTimer(f *httpHandler, c *call) error {
 	revision, some, none, err := c.match()
 	if err != nil {
 		return err
@@ -115,24 +95,4 @@ func (f *httpHandler) rescheduleTimer(c *call) error {
 		return err
 	}
 	return c.put(http.StatusOK, &res)
-}
-
-func (f *httpHandler) backfillTimer(c *call) error {
-	var body api.Backfill
-	if err := c.whole(&body); err != nil {
-		return err
-	}
-	b, err := f.backfill(c.ctx, c.key(),
-		timers.BackfillRequest{From: body.From.Instant(), Until: body.Until.Instant(), DryRun: body.DryRun, PerSecond: body.PerSecond})
-	if err != nil {
-		return err
-	}
-	out := api.Backfilled{Count: b.Count, Waiting: b.Waiting, Fires: make([]api.Coming, len(b.First))}
-	for i := range b.First {
-		out.Fires[i] = api.ComingOf(&b.First[i], rousev1.Local(b.First[i].Due, b.Zone))
-		if i < len(b.FireIDs) {
-			out.Fires[i].FireID = b.FireIDs[i]
-		}
-	}
-	return c.reply(http.StatusOK, out)
 }

@@ -122,7 +122,7 @@ func (f *firesServer) Report(ctx context.Context, r *rousev1.ReportRequest) (*ro
 	}
 	deadline, err := f.timers.Report(ctx, keyFrom(r.Namespace, r.Name, ""), report)
 	if err != nil {
-		return nil, renamed(err, reportMessage)
+		return nil, err
 	}
 	return &rousev1.ReportResponse{DeadlineMs: rousev1.InstantToProto(deadline)}, nil
 }

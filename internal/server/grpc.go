@@ -170,6 +170,7 @@ func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 				noteSubject(call, m)
 				return err
 			}, ic)
+			err = renamed(err, messageNames[method])
 		}
 		err = call.End(ctx, err, codesOf)
 		_ = grpc.SetHeader(ctx, g.clock()) // if it fails, the client uses its own clock
@@ -203,7 +204,7 @@ func (g guard) stream(method string, h grpc.StreamHandler, clientStreams bool) g
 				in.reading = g.streams
 				defer over()
 			}
-			err = cmp.Or(access.Ended(in.ctx), h(srv, in))
+			err = cmp.Or(access.Ended(in.ctx), renamed(h(srv, in), messageNames[method]))
 			err = cmp.Or(access.Ended(in.ctx), err)
 		}
 		err = in.call.End(stream.Context(), err, codesOf)

@@ -58,6 +58,12 @@ func (p params) number(name string, bits int) (uint64, error) {
 	return n, nil
 }
 
+// count reads a number of 32 bits.
+func (p params) count(name string) (uint32, error) {
+	n, err := p.number(name, 32)
+	return uint32(n), err
+}
+
 // flag reads a parameter that is true or false; without a value it is true.
 func (p params) flag(name string) (bool, error) {
 	if values, given := p[name]; !given {
@@ -87,25 +93,12 @@ func (p params) instant(name string) (rouse.Instant, error) {
 
 // page reads the parameters that all lists share.
 func (p params) page() (size uint32, token string, err error) {
-	n, err := p.number("page_size", 32)
-	return uint32(n), p.text("page_token"), err
+	size, err = p.count("page_size")
+	return size, p.text("page_token"), err
 }
-
-// pageNames are the parameters that all lists share.
-var pageNames = []string{"page_size", "page_token"}
 
 // everywhere in place of a namespace means all namespaces. It is not a valid name.
 const everywhere = rousev1.AllNamespaces
-
-// The parameters of filters, and of orders.
-var (
-	soughtNames = []string{"text", "target", "code"}
-	filterNames = append([]string{"prefix", "name", "label", "state", "due_from", "due_until"}, soughtNames...)
-	orderNames  = []string{"order_by", "reverse"}
-	recordNames = append([]string{"ending", "cause", "from", "until"}, soughtNames...)
-
-	historyNames = append([]string{"prefix", "label"}, recordNames...)
-)
 
 // sought reads what to search for.
 func (p params) sought() (s rouse.Sought, err error) {

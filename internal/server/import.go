@@ -100,16 +100,9 @@ func (f *timersServer) Import(ctx context.Context, r *rousev1.ImportRequest) (*r
 	return out, nil
 }
 
-var importRoutes = []route{
-	{method: "POST", path: timersPath + ":import", repeats: withKey, serve: (*httpHandler).importTimers, rpc: "Timers/Import",
-		body: api.Import{}, answer: api.BatchCreated{},
-		summary: `Writes up to 1,000 timers, dead letters and calendars as lists returned them, with their state; in the namespace "-", each into its own.`,
-		means:   "What became of each timer, in the order of the request."},
-}
-
 // importTimers responds with 200 even if timers were refused, as batchCreate does. They go into the
 // namespace of the path, or into any if that is everywhere.
-func (f *httpHandler) importTimers(c *call) error {
+func importTimers(f *httpHandler, c *call) error {
 	var body api.Import
 	if err := c.decode(maxBatchBody, false, &body); err != nil {
 		return err

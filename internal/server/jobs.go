@@ -45,15 +45,14 @@ func (f *jobsServer) ListJobs(ctx context.Context, r *rousev1.ListJobsRequest) (
 }
 
 func (f *jobsServer) GetJob(ctx context.Context, r *rousev1.GetJobRequest) (*rousev1.Job, error) {
-	j, err := f.timers.Job(ctx, keyFrom(r.Namespace, "", "").Namespace, r.Id)
-	if err != nil {
-		return nil, err
-	}
-	return jobToProto(&j), nil
+	return jobOr(f.timers.Job(ctx, keyFrom(r.Namespace, "", "").Namespace, r.Id))
 }
 
 func (f *jobsServer) CancelJob(ctx context.Context, r *rousev1.CancelJobRequest) (*rousev1.Job, error) {
-	j, err := f.timers.CancelJob(ctx, keyFrom(r.Namespace, "", "").Namespace, r.Id)
+	return jobOr(f.timers.CancelJob(ctx, keyFrom(r.Namespace, "", "").Namespace, r.Id))
+}
+
+func jobOr(j rouse.Job, err error) (*rousev1.Job, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -87,25 +86,13 @@ func jobOf(j *rouse.Job) api.Job {
 	return out
 }
 
-const (
-	jobsPath = nsPath + "/jobs"
-	jobPath  = jobsPath + "/{id}"
-
-	ofJobID = `
+const jobID = `
 parameters:
   - {name: id, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 256}, description: 'As in the list of jobs.'}`
-)
 
-var jobsRoutes = []route{
-	{method: "GET", path: jobsPath, serve: (*httpHandler).listJobs, rpc: "Jobs/ListJobs", answer: api.JobList{},
-		summary: `Lists the jobs of a namespace, the latest first, without their failures; the namespace "-" is all of them.`, means: "At most 2,000 of them."},
-	{method: "GET", path: jobPath, serve: (*httpHandler).getJob, rpc: "Jobs/GetJob", answer: api.Job{},
-		summary: `Reads a job; those about all namespaces are in the namespace "-".`, means: "The job.", more: ofJobID},
-	{method: "POST", path: jobPath + ":cancel", serve: (*httpHandler).cancelJob, rpc: "Jobs/CancelJob", answer: api.Job{},
-		summary: "Ends a bulk change that is running. What it has changed stays changed.", means: "The job, which has ended.", more: ofJobID},
-}
+// The doors of HTTP are written by hand: a message tells less of the errors of a job.
 
-func (f *httpHandler) listJobs(c *call) error {
+func listJobs(f *httpHandler, c *call) error {
 	list, err := f.jobs(c.ctx, c.namespace())
 	if err != nil {
 		return err
@@ -117,16 +104,16 @@ func (f *httpHandler) listJobs(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
-func (f *httpHandler) getJob(c *call) error {
-	j, err := f.timers.Job(c.ctx, c.namespace(), c.name())
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, jobOf(&j))
+func getJob(f *httpHandler, c *call) error {
+	return c.job(f.timers.Job(c.ctx, c.namespace(), c.name()))
 }
 
-func (f *httpHandler) cancelJob(c *call) error {
-	j, err := f.timers.CancelJob(c.ctx, c.namespace(), c.name())
+func cancelJob(f *httpHandler, c *call) error {
+	return c.job(f.timers.CancelJob(c.ctx, c.namespace(), c.name()))
+}
+
+// job responds with a job.
+func (c *call) job(j rouse.Job, err error) error {
 	if err != nil {
 		return err
 	}

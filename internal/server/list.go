@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"github.com/rousehq/rouse"
@@ -80,7 +79,7 @@ func (f *timersServer) List(ctx context.Context, r *rousev1.ListRequest) (*rouse
 	q.Reverse = r.Reverse
 	page, token, err := f.list(ctx, q, r.PageSize, r.PageToken)
 	if err != nil {
-		return nil, renamed(err, filterMessage)
+		return nil, err
 	}
 	out := &rousev1.ListResponse{Timers: make([]*rousev1.Timer, len(page.Timers)), NextPageToken: token, Searched: page.Searched, Of: page.Of}
 	for i := range page.Timers {
@@ -96,21 +95,12 @@ func (f *timersServer) Count(ctx context.Context, r *rousev1.CountRequest) (*rou
 	}
 	n, err := f.count(ctx, q)
 	if err != nil {
-		return nil, renamed(err, filterMessage)
+		return nil, err
 	}
 	return &rousev1.CountResponse{Count: n}, nil
 }
 
-var listRoutes = []route{
-	{method: "GET", path: timersPath, serve: (*httpHandler).listTimers, rpc: "Timers/List",
-		params: slices.Concat(filterNames, orderNames, pageNames), answer: api.TimerList{},
-		summary: `Lists timers; the namespace "-" is all of them.`,
-		means:   "A page. It can be shorter than asked for, even empty, and still have a next one."},
-	{method: "GET", path: timersPath + ":count", serve: (*httpHandler).countTimers, rpc: "Timers/Count", params: filterNames, answer: api.Count{},
-		summary: `Counts timers; the namespace "-" is all of them.`, means: "How many match."},
-}
-
-func (f *httpHandler) listTimers(c *call) error {
+func listTimers(f *httpHandler, c *call) error {
 	return c.page()
 }
 
@@ -138,7 +128,7 @@ func (c *call) page(states ...rouse.State) error {
 	return c.reply(http.StatusOK, out)
 }
 
-func (f *httpHandler) countTimers(c *call) error {
+func countTimers(f *httpHandler, c *call) error {
 	q, err := c.params.filter(c.namespace())
 	if err != nil {
 		return err

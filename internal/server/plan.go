@@ -46,13 +46,23 @@ const defaultSimulated = 1000
 
 // simulation returns what would fire in a range of time. It begins now by default; a limit of 0 is the
 // default.
-func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit uint32) (timers.Simulated, error) {
+func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit uint32) (*rousev1.SimulateResponse, error) {
 	give, err := s.simulate.take(ctx)
 	if err != nil {
-		return timers.Simulated{}, err
+		return nil, err
 	}
 	defer give()
-	return s.timers.Simulate(ctx, q, from, until, int(cmp.Or(limit, defaultSimulated)))
+	got, err := s.timers.Simulate(ctx, q, from, until, int(cmp.Or(limit, defaultSimulated)))
+	if err != nil {
+		return nil, err
+	}
+	out := &rousev1.SimulateResponse{Fires: make([]*rousev1.Coming, len(got.Fires)), Timers: got.Timers, More: got.More}
+	for i := range got.Fires {
+		fire := &got.Fires[i]
+		out.Fires[i] = rousev1.ComingToProto(&fire.Coming, fire.Zone)
+		out.Fires[i].Namespace, out.Fires[i].Name, out.Fires[i].FireId = fire.Key.Namespace, fire.Key.Name, fire.FireID
+	}
+	return out, nil
 }
 
 // forecast counts what comes due in each step of a range of time, and returns the token with which the rest
@@ -109,7 +119,7 @@ func (f *timersServer) Preview(ctx context.Context, r *rousev1.PreviewRequest) (
 	}
 	p, err := f.preview(ctx, keyFrom(r.Namespace, r.Name, ""), spec, rouse.Instant(r.FromMs), r.Count)
 	if err != nil {
-		return nil, renamed(err, plainNames)
+		return nil, err
 	}
 	out := &rousev1.PreviewResponse{NextMs: make([]int64, len(p.Next)), Next: make([]*rousev1.Coming, len(p.Next)), Words: p.Words, Timezone: zoneName(p.Location)}
 	for i := range p.Next {
@@ -121,7 +131,7 @@ func (f *timersServer) Preview(ctx context.Context, r *rousev1.PreviewRequest) (
 func (f *timersServer) Explain(ctx context.Context, r *rousev1.ExplainRequest) (*rousev1.ExplainResponse, error) {
 	e, err := f.explain(ctx, keyFrom(r.Namespace, r.Name, ""), rouse.Instant(r.AtMs))
 	if err != nil {
-		return nil, renamed(err, plainNames)
+		return nil, err
 	}
 	out := &rousev1.ExplainResponse{Summary: e.Summary, Words: e.Words, Records: rousev1.RecordsToProto(e.Records)}
 	for _, reason := range e.Reasons {
@@ -144,17 +154,7 @@ func (f *timersServer) Simulate(ctx context.Context, r *rousev1.SimulateRequest)
 	if err != nil {
 		return nil, err
 	}
-	s, err := f.simulation(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.Limit)
-	if err != nil {
-		return nil, renamed(err, filterMessage)
-	}
-	out := &rousev1.SimulateResponse{Fires: make([]*rousev1.Coming, len(s.Fires)), Timers: s.Timers, More: s.More}
-	for i := range s.Fires {
-		fire := &s.Fires[i]
-		out.Fires[i] = rousev1.ComingToProto(&fire.Coming, fire.Zone)
-		out.Fires[i].Namespace, out.Fires[i].Name, out.Fires[i].FireId = fire.Key.Namespace, fire.Key.Name, fire.FireID
-	}
-	return out, nil
+	return f.simulation(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.Limit)
 }
 
 func (f *timersServer) Forecast(ctx context.Context, r *rousev1.ForecastRequest) (*rousev1.ForecastResponse, error) {
@@ -168,34 +168,17 @@ func (f *timersServer) Forecast(ctx context.Context, r *rousev1.ForecastRequest)
 	}
 	c, token, err := f.forecast(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), step, r.By, r.PageToken)
 	if err != nil {
-		return nil, renamed(err, filterMessage)
+		return nil, err
 	}
 	return rousev1.ForecastToProto(&c, token), nil
 }
 
-var planRoutes = []route{
-	{method: "POST", path: timersPath + ":preview", serve: (*httpHandler).previewSchedule, rpc: "Timers/Preview", body: api.Preview{}, answer: api.Next{},
-		summary: "Tells the next times of a schedule; nothing is stored.",
-		means:   "The next times, fewer than asked for if the schedule ends."},
-	{method: "GET", path: timerPath + ":explain", serve: (*httpHandler).explainTimer, rpc: "Timers/Explain",
-		params: []string{"at"}, answer: api.Explanation{},
-		summary: "Reports why a timer did or did not fire, and what comes next.",
-		means:   "The explanation, also of a timer that is gone and has left records.",
-		more: `
+const explainedTime = `
 parameters:
   - {name: at, in: query, schema: {$ref: '#/components/schemas/Time'}, description:
-      'Explain the occurrence of this time, or why there is none.'}`},
-	{method: "POST", path: timersPath + ":simulate", serve: (*httpHandler).simulateTimers, rpc: "Timers/Simulate",
-		body: api.Simulate{}, answer: api.Simulated{},
-		summary: `Tells what would fire in a range of time, of all timers that match; the namespace "-" is all of them. Nothing is changed.`,
-		means:   "What would fire, in the order of time."},
-	{method: "POST", path: timersPath + ":forecast", serve: (*httpHandler).forecastTimers, rpc: "Timers/Forecast",
-		body: api.AskForecast{}, answer: api.Forecast{},
-		summary: `Counts the occurrences that come due in each step of a range of time, of all timers that match; the namespace "-" is all of them.`,
-		means:   "The counts, of as many timers as one answer is for."},
-}
+      'Explain the occurrence of this time, or why there is none.'}`
 
-func (f *httpHandler) previewSchedule(c *call) error {
+func previewSchedule(f *httpHandler, c *call) error {
 	var body api.Preview
 	if err := c.whole(&body); err != nil {
 		return err
@@ -215,7 +198,7 @@ func (f *httpHandler) previewSchedule(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
-func (f *httpHandler) explainTimer(c *call) error {
+func explainTimer(f *httpHandler, c *call) error {
 	at, err := c.params.instant("at")
 	if err != nil {
 		return err
@@ -243,7 +226,7 @@ func (f *httpHandler) explainTimer(c *call) error {
 	return c.reply(http.StatusOK, out)
 }
 
-func (f *httpHandler) simulateTimers(c *call) error {
+func simulateTimers(f *httpHandler, c *call) error {
 	var body api.Simulate
 	if err := c.whole(&body); err != nil {
 		return err
@@ -252,20 +235,14 @@ func (f *httpHandler) simulateTimers(c *call) error {
 	if err != nil {
 		return err
 	}
-	s, err := f.simulation(c.ctx, q, body.From.Instant(), body.Until.Instant(), body.Limit)
+	out, err := f.simulation(c.ctx, q, body.From.Instant(), body.Until.Instant(), body.Limit)
 	if err != nil {
 		return renamed(err, filterMember)
 	}
-	out := api.Simulated{Fires: make([]api.Coming, len(s.Fires)), Timers: s.Timers, More: s.More}
-	for i := range s.Fires {
-		fire := &s.Fires[i]
-		out.Fires[i] = api.ComingOf(&fire.Coming, rousev1.Local(fire.Due, fire.Zone))
-		out.Fires[i].Namespace, out.Fires[i].Name, out.Fires[i].FireID = fire.Key.Namespace, fire.Key.Name, fire.FireID
-	}
-	return c.reply(http.StatusOK, out)
+	return c.reply(http.StatusOK, simulatedToJSON(out))
 }
 
-func (f *httpHandler) forecastTimers(c *call) error {
+func forecastTimers(f *httpHandler, c *call) error {
 	var body api.AskForecast
 	if err := c.whole(&body); err != nil {
 		return err

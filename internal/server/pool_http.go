@@ -67,11 +67,10 @@ func (f *httpHandler) callPool(c *call) error {
 			return err
 		}
 	}
-	attempts, err := c.params.number("attempts", 32)
-	if err != nil {
+	var err error
+	if in.attempts, err = c.params.count("attempts"); err != nil {
 		return err
 	}
-	in.attempts = uint32(attempts)
 	if in.payload, err = c.read(rouse.MaxPayload); err != nil {
 		return err
 	}

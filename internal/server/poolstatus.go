@@ -3,45 +3,42 @@ package server
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/api"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
 )
 
-// pools returns the pools of all nodes, or of this one, with at most limit groups.
-func (s *service) pools(ctx context.Context, pool string, limit uint32, local bool) (list []rouse.PoolStatus, more bool, nodes []api.StatusNode, err error) {
-	if err := s.control().Require(ctx, access.NodesRead, "", "", nil); err != nil {
-		return nil, false, nil, err
+// ListPools returns the pools of all nodes, or of this one, with at most limit groups.
+func (f *statusServer) ListPools(ctx context.Context, r *rousev1.ListPoolsRequest) (*rousev1.ListPoolsResponse, error) {
+	if err := f.control().Require(ctx, access.NodesRead, "", "", nil); err != nil {
+		return nil, err
 	}
-	limit = cmp.Or(limit, defaultPage)
-	if limit > maxTargets {
-		return nil, false, nil, rouse.Refuse("limit", strconv.Itoa(int(limit)), "is too large", fmt.Sprintf("give 1 to %d", maxTargets))
-	}
-	give, err := s.reads.take(ctx)
+	limit, err := targetLimit(r.Limit)
 	if err != nil {
-		return nil, false, nil, err
+		return nil, err
+	}
+	give, err := f.reads.take(ctx)
+	if err != nil {
+		return nil, err
 	}
 	defer give()
-	self := s.self(ctx)
-	if s.opts.PoolStatus != nil {
-		for _, p := range s.opts.PoolStatus() {
-			if p.Node = self; pool == "" || p.Pool == pool {
+	var list []rouse.PoolStatus
+	self := f.self(ctx)
+	if f.opts.PoolStatus != nil {
+		for _, p := range f.opts.PoolStatus() {
+			if p.Node = self; r.Pool == "" || p.Pool == r.Pool {
 				list = append(list, p)
 			}
 		}
 	}
-	nodes = []api.StatusNode{{ID: self}}
-	if !local {
-		nodes = askOthers(ctx, s, func(ctx context.Context, c rousev1.StatusClient) (*rousev1.ListPoolsResponse, error) {
-			return c.ListPools(ctx, &rousev1.ListPoolsRequest{Pool: pool, Limit: limit, Local: true})
+	out := &rousev1.ListPoolsResponse{Nodes: []*rousev1.StatusNode{{Id: self}}}
+	if !r.Local {
+		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context, c rousev1.StatusClient) (*rousev1.ListPoolsResponse, error) {
+			return c.ListPools(ctx, &rousev1.ListPoolsRequest{Pool: r.Pool, Limit: uint32(limit), Local: true})
 		}, func(theirs *rousev1.ListPoolsResponse) {
-			more = more || theirs.More
+			out.More = out.More || theirs.More
 			for _, p := range theirs.Pools {
 				list = append(list, rousev1.PoolFromProto(p))
 			}
@@ -50,7 +47,11 @@ func (s *service) pools(ctx context.Context, pool string, limit uint32, local bo
 	slices.SortFunc(list, func(a, b rouse.PoolStatus) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Node, b.Node))
 	})
-	return list, troubled(list, int(limit)) || more, nodes, nil
+	out.More = troubled(list, limit) || out.More
+	for i := range list {
+		out.Pools = append(out.Pools, rousev1.PoolToProto(&list[i]))
+	}
+	return out, nil
 }
 
 // troubled puts groups with trouble first, then those with requests, and leaves limit of all. It reports
@@ -80,37 +81,4 @@ func troubled(list []rouse.PoolStatus, limit int) (more bool) {
 		list[p.pool].Groups = append(list[p.pool].Groups, p.group)
 	}
 	return len(all) > limit
-}
-
-// ListPools returns the pools of workers.
-func (f *statusServer) ListPools(ctx context.Context, r *rousev1.ListPoolsRequest) (*rousev1.ListPoolsResponse, error) {
-	list, more, nodes, err := f.pools(ctx, r.Pool, r.Limit, r.Local)
-	if err != nil {
-		return nil, err
-	}
-	out := &rousev1.ListPoolsResponse{More: more, Nodes: statusNodes(nodes)}
-	for i := range list {
-		out.Pools = append(out.Pools, rousev1.PoolToProto(&list[i]))
-	}
-	return out, nil
-}
-
-func (f *httpHandler) listPools(c *call) error {
-	limit, err := c.params.number("limit", 32)
-	if err != nil {
-		return err
-	}
-	local, err := c.params.flag("local")
-	if err != nil {
-		return err
-	}
-	list, more, nodes, err := f.pools(c.ctx, c.params.text("pool"), uint32(limit), local)
-	if err != nil {
-		return err
-	}
-	out := api.PoolList{Pools: make([]api.Pool, len(list)), More: more, Nodes: nodes}
-	for i := range list {
-		out.Pools[i] = api.PoolOf(&list[i])
-	}
-	return c.reply(http.StatusOK, out)
 }

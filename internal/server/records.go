@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -127,7 +126,7 @@ func (f *timersServer) ListRecords(ctx context.Context, r *rousev1.ListRecordsRe
 	q.Oldest = r.Oldest
 	page, token, err := f.records(ctx, q, r.PageSize, r.PageToken)
 	if err != nil {
-		return nil, renamed(err, recordMessage)
+		return nil, err
 	}
 	return &rousev1.ListRecordsResponse{Records: rousev1.RecordsToProto(page.Records), NextPageToken: token, Searched: page.Searched}, nil
 }
@@ -160,18 +159,21 @@ func (f *timersServer) FollowRecords(r *rousev1.FollowRecordsRequest, stream grp
 	})
 }
 
+// recordNames are the parameters of the history of a timer.
+var recordNames = []string{"ending", "cause", "from", "until", "text", "target", "code", "oldest", "page_size", "page_token"}
+
 var recordsRoutes = []route{
 	{method: "GET", path: timerPath + "/records", serve: (*httpHandler).timerRecords, rpc: "Timers/ListRecords",
-		params: slices.Concat(recordNames, []string{"oldest"}, pageNames), answer: api.RecordList{},
+		params: recordNames, answer: api.RecordList{},
 		summary: "Tells how the occurrences of a timer ended, also after the timer itself has ended.",
 		means:   "A page. It can be shorter than asked for, even empty, and still have a next one."},
 	{method: "GET", path: nsPath + "/records", serve: (*httpHandler).namespaceRecords, rpc: "Timers/ListRecords",
-		params: slices.Concat(historyNames, []string{"oldest"}, pageNames), answer: api.RecordList{},
+		params: append([]string{"prefix", "label"}, recordNames...), answer: api.RecordList{},
 		summary: `Tells how the occurrences of a namespace ended; the namespace "-" is all of them.`,
 		means:   "A page. It can be shorter than asked for, even empty, and still have a next one."},
-	{method: "GET", path: nsPath + "/records:follow", serve: (*httpHandler).followRecords, rpc: "Timers/FollowRecords", params: []string{"name", "per_second"},
-		summary: "Streams records as occurrences end.",
-		more: `
+}
+
+const followedRecords = `
 description: |
   Server-sent events: "record" with a Record, and "dropped" with {"dropped": N} for a reader that was too slow, or that
   asked for fewer. Lines that begin with ":" are comments. The namespace "-" is all that the caller may read in full.
@@ -179,8 +181,7 @@ parameters:
   - {name: name, in: query, description: Of this timer only., schema: {$ref: '#/components/schemas/Name'}}
   - {name: per_second, in: query, schema: {type: integer, format: int64, minimum: 0, maximum: 4294967295}, description: 'At most so many, the last ones of each second; 0 is all.'}
 responses:
-  "200": {description: 'The stream, which ends when the server stops.', content: {text/event-stream: {schema: {type: string}}}}`},
-}
+  "200": {description: 'The stream, which ends when the server stops.', content: {text/event-stream: {schema: {type: string}}}}`
 
 func (f *httpHandler) timerRecords(c *call) error {
 	if err := c.key().Check(); err != nil {
@@ -219,13 +220,13 @@ const (
 )
 
 // followRecords streams records as server-sent events: "record", and "dropped" if some were missed.
-func (f *httpHandler) followRecords(c *call) error {
-	perSecond, err := c.params.number("per_second", 32)
+func followRecords(f *httpHandler, c *call) error {
+	perSecond, err := c.params.count("per_second")
 	if err != nil {
 		return err
 	}
 	return c.sendEvents(func(ctx context.Context, begin func() error, ev *events) error {
-		return f.following(ctx, follower{c.namespace(), c.params.text("name"), uint32(perSecond)}, begin, ev.send)
+		return f.following(ctx, follower{c.namespace(), c.params.text("name"), perSecond}, begin, ev.send)
 	})
 }
 

@@ -6,21 +6,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The service names fields like the query parameters and JSON members of HTTP. gRPC messages, and filters
-// within a body, use other names for some of them.
+// The service names fields like the query parameters and JSON members of HTTP, for which gRPC has
+// messageNames. These are bodies that use other names for some of them.
 var (
-	plainNames = map[string]string{"from": "from_ms", "until": "until_ms", "at": "at_ms", "to": "to_ms"}
-
-	reportMessage = map[string]string{"retry_after": "failed.retry_after", "extend": "heartbeat"}
-
 	pollMember = map[string]string{"open.namespace": "namespace", "open.channel": "channel", "open.name_prefix": "name_prefix", "open.labels": "labels"}
-
-	filterMessage = map[string]string{"namespace": "filter.namespace", "name": "filter.name", "prefix": "filter.name_prefix", "label": "filter.labels",
-		"states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code",
-		"from": "from_ms", "until": "until_ms"}
-
-	recordMessage = map[string]string{"prefix": "filter.name_prefix", "label": "filter.labels", "ending": "filter.endings", "cause": "filter.causes",
-		"text": "filter.text", "target": "filter.target", "code": "filter.code", "from": "filter.from_ms", "until": "filter.until_ms"}
 
 	filterMember = map[string]string{"name": "filter.name", "prefix": "filter.prefix", "label": "filter.labels", "states": "filter.states",
 		"due_from": "filter.due_from", "due_until": "filter.due_until", "text": "filter.text", "target": "filter.target", "code": "filter.code"}
@@ -29,7 +18,7 @@ var (
 // renamed translates the field names of an error.
 func renamed(err error, names map[string]string) error {
 	var inv *rouse.Invalid
-	if !errors.As(err, &inv) {
+	if names == nil || !errors.As(err, &inv) {
 		return err
 	}
 	out := &rouse.Invalid{Problems: make([]rouse.Problem, len(inv.Problems))}

@@ -12,7 +12,7 @@ import (
 )
 
 // Timers is the interface of timers.Guarded that the server needs. Each operation has one file here, with its
-// checks, its gRPC method, its HTTP routes and handlers, and its part of this interface.
+// checks, its gRPC method, the HTTP handler that is not generated, and its part of this interface.
 type Timers interface {
 	createOps
 	timerOps

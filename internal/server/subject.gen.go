@@ -9,6 +9,23 @@ import (
 	"github.com/rousehq/rouse/internal/audit"
 )
 
+// messageNames are the fields of requests whose names in errors are others over gRPC, by the method.
+var messageNames = map[string]map[string]string{
+	"/rouse.v1.Timers/Pause":            {"until": "until_ms"},
+	"/rouse.v1.Timers/List":             {"namespace": "filter.namespace", "name": "filter.name", "states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code", "prefix": "filter.name_prefix", "label": "filter.labels"},
+	"/rouse.v1.Timers/Count":            {"namespace": "filter.namespace", "name": "filter.name", "states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code", "prefix": "filter.name_prefix", "label": "filter.labels"},
+	"/rouse.v1.Timers/Backfill":         {"from": "from_ms", "until": "until_ms"},
+	"/rouse.v1.Timers/ListRecords":      {"text": "filter.text", "target": "filter.target", "code": "filter.code", "from": "filter.from_ms", "until": "filter.until_ms", "prefix": "filter.name_prefix", "label": "filter.labels", "ending": "filter.endings", "cause": "filter.causes"},
+	"/rouse.v1.Timers/AggregateRecords": {"text": "filter.text", "target": "filter.target", "code": "filter.code", "from": "filter.from_ms", "until": "filter.until_ms", "prefix": "filter.name_prefix", "label": "filter.labels", "ending": "filter.endings", "cause": "filter.causes"},
+	"/rouse.v1.Timers/Preview":          {"from": "from_ms"},
+	"/rouse.v1.Timers/Explain":          {"at": "at_ms"},
+	"/rouse.v1.Timers/Simulate":         {"namespace": "filter.namespace", "name": "filter.name", "states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code", "prefix": "filter.name_prefix", "label": "filter.labels", "from": "from_ms", "until": "until_ms"},
+	"/rouse.v1.Timers/Forecast":         {"namespace": "filter.namespace", "name": "filter.name", "states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code", "prefix": "filter.name_prefix", "label": "filter.labels", "from": "from_ms", "until": "until_ms"},
+	"/rouse.v1.Timers/Bulk":             {"namespace": "filter.namespace", "name": "filter.name", "states": "filter.states", "due_from": "filter.due_from_ms", "due_until": "filter.due_until_ms", "text": "filter.text", "target": "filter.target", "code": "filter.code", "prefix": "filter.name_prefix", "label": "filter.labels", "until": "until_ms"},
+	"/rouse.v1.Admin/AdvanceClock":      {"to": "to_ms"},
+	"/rouse.v1.Fires/Report":            {"retry_after": "failed.retry_after", "extend": "heartbeat"},
+}
+
 // noteSubject notes what a request of gRPC is about.
 func noteSubject(call *audit.Call, message any) {
 	switch m := message.(type) {
@@ -22,10 +39,6 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(namespace, names...)
 	case *rousev1.GetRequest:
 		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
-	case *rousev1.ListRequest:
-		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
-	case *rousev1.CountRequest:
-		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
 	case *rousev1.DeleteRequest:
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.PauseRequest:
@@ -34,11 +47,36 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.RunRequest:
 		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ListRequest:
+		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
+	case *rousev1.CountRequest:
+		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
+	case *rousev1.PurgeRequest:
+		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
+	case *rousev1.RedriveRequest:
+		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
 	case *rousev1.SkipRequest:
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.RescheduleRequest:
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.BackfillRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ImportRequest:
+		namespace, names := "", []string(nil)
+		for _, one := range m.GetTimers()[:min(len(m.GetTimers()), audit.MaxNames)] {
+			namespace = cmp.Or(namespace, one.GetNamespace())
+			names = append(names, audit.Joined(one.GetName(), one.GetFireId()))
+		}
+		call.About(namespace, names...)
+	case *rousev1.ListRecordsRequest:
+		call.About(ofFilter(m.GetNamespace(), m.GetFilter() != nil), m.GetName())
+	case *rousev1.FollowRecordsRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.AggregateRecordsRequest:
+		call.About(ofFilter(m.GetNamespace(), m.GetFilter() != nil), m.GetName())
+	case *rousev1.ListOutcomesRequest:
+		call.About(m.GetNamespace())
+	case *rousev1.PreviewRequest:
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.ExplainRequest:
 		call.About(m.GetNamespace(), m.GetName())
@@ -48,27 +86,6 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
 	case *rousev1.BulkRequest:
 		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
-	case *rousev1.ImportRequest:
-		namespace, names := "", []string(nil)
-		for _, one := range m.GetTimers()[:min(len(m.GetTimers()), audit.MaxNames)] {
-			namespace = cmp.Or(namespace, one.GetNamespace())
-			names = append(names, audit.Joined(one.GetName(), one.GetFireId()))
-		}
-		call.About(namespace, names...)
-	case *rousev1.PreviewRequest:
-		call.About(m.GetNamespace(), m.GetName())
-	case *rousev1.ListRecordsRequest:
-		call.About(ofFilter(m.GetNamespace(), m.GetFilter() != nil), m.GetName())
-	case *rousev1.AggregateRecordsRequest:
-		call.About(ofFilter(m.GetNamespace(), m.GetFilter() != nil), m.GetName())
-	case *rousev1.ListOutcomesRequest:
-		call.About(m.GetNamespace())
-	case *rousev1.FollowRecordsRequest:
-		call.About(m.GetNamespace(), m.GetName())
-	case *rousev1.RedriveRequest:
-		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
-	case *rousev1.PurgeRequest:
-		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
 	case *rousev1.ListCalendarsRequest:
 		call.About(m.GetNamespace())
 	case *rousev1.PutCalendarRequest:

@@ -32,8 +32,7 @@ func (f *timersServer) Delete(ctx context.Context, r *rousev1.DeleteRequest) (*r
 }
 
 func (f *timersServer) Pause(ctx context.Context, r *rousev1.PauseRequest) (*rousev1.Timer, error) {
-	t, err := f.timers.Pause(ctx, keyFrom(r.Namespace, r.Name, ""), r.Reason, rouse.Instant(r.UntilMs))
-	return timerOr(t, renamed(err, plainNames))
+	return timerOr(f.timers.Pause(ctx, keyFrom(r.Namespace, r.Name, ""), r.Reason, rouse.Instant(r.UntilMs)))
 }
 
 func (f *timersServer) Resume(ctx context.Context, r *rousev1.ResumeRequest) (*rousev1.Timer, error) {
@@ -48,31 +47,21 @@ func (f *timersServer) Run(ctx context.Context, r *rousev1.RunRequest) (*rousev1
 	return &rousev1.RunResponse{FireId: id, DueMs: int64(due)}, nil
 }
 
-var timerRoutes = []route{
-	{method: "GET", path: timerPath, serve: (*httpHandler).getTimer, rpc: "Timers/Get", answer: "Timer",
-		summary: "Reads a timer."},
-	{method: "DELETE", path: timerPath, serve: (*httpHandler).deleteTimer, rpc: "Timers/Delete",
-		params: []string{"expected_revision"}, answer: api.Deleted{},
-		summary: "Removes a timer. No attempt of it starts after the answer.", means: "It is removed.",
-		more: `
+// Other parts of the description.
+const (
+	optionalBody = "requestBody: { required: false }"
+	ifMatch      = `
 parameters:
-  - {$ref: '#/components/parameters/If-Match'}`},
-	{method: "POST", path: timerPath + ":pause", repeats: withKey, serve: (*httpHandler).pauseTimer, rpc: "Timers/Pause", body: api.Pause{}, answer: "Timer",
-		summary: "Stops scheduled occurrences until resume; one on its way ends as it would.",
-		more:    "requestBody: { required: false }"},
-	{method: "POST", path: timerPath + ":resume", repeats: withKey, serve: (*httpHandler).resumeTimer, rpc: "Timers/Resume", answer: "Timer",
-		summary: "Ends a pause."},
-	{method: "POST", path: timerPath + ":run", repeats: withKey, serve: (*httpHandler).runTimer, rpc: "Timers/Run", answer: api.Ran{},
-		summary: "Fires now, in addition to the schedule; it never uses up an occurrence.", means: "It is due."},
-}
+  - {$ref: '#/components/parameters/If-Match'}`
+)
 
-func (f *httpHandler) getTimer(c *call) error { return c.show(c.key()) }
+func getTimer(f *httpHandler, c *call) error { return c.show(c.key()) }
 
 func (c *call) show(key rouse.Key) error {
 	return c.timer(c.handler.timers.Get(c.ctx, key))
 }
 
-func (f *httpHandler) deleteTimer(c *call) error {
+func deleteTimer(f *httpHandler, c *call) error {
 	expected, err := c.params.number("expected_revision", 64)
 	if err != nil {
 		return err
@@ -94,7 +83,7 @@ func (f *httpHandler) deleteTimer(c *call) error {
 	return c.reply(http.StatusOK, api.Deleted{InFlight: d.InFlight, Generation: d.Generation})
 }
 
-func (f *httpHandler) pauseTimer(c *call) error {
+func pauseTimer(f *httpHandler, c *call) error {
 	var body api.Pause
 	if err := c.bare(&body); err != nil {
 		return err
@@ -102,20 +91,9 @@ func (f *httpHandler) pauseTimer(c *call) error {
 	return c.timer(f.timers.Pause(c.ctx, c.key(), body.Reason, body.Until.Instant()))
 }
 
-func (f *httpHandler) resumeTimer(c *call) error {
+func resumeTimer(f *httpHandler, c *call) error {
 	if err := c.bare(&struct{}{}); err != nil {
 		return err
 	}
 	return c.timer(f.timers.Resume(c.ctx, c.key()))
-}
-
-func (f *httpHandler) runTimer(c *call) error {
-	if err := c.bare(&struct{}{}); err != nil {
-		return err
-	}
-	id, due, err := f.timers.RunNow(c.ctx, c.key())
-	if err != nil {
-		return err
-	}
-	return c.reply(http.StatusOK, api.Ran{FireID: id, Due: api.TimeOf(due)})
 }

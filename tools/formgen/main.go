@@ -74,7 +74,15 @@ func main() {
 	check := flag.Bool("check", false, "compare instead of writing")
 	flag.Parse()
 	words := structs(*root, "rouse.")
-	files := generateDoors(readMethods(filepath.Join(*root, "api")), structs(filepath.Join(*root, "api"), "api."))
+	var hand strings.Builder
+	for _, path := range sources(filepath.Join(*root, "internal/server")) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			log.Fatal(err)
+		}
+		hand.Write(text)
+	}
+	files := generateDoors(readMethods(filepath.Join(*root, "api")), structs(filepath.Join(*root, "api"), "api."), hand.String())
 	for _, f := range forms {
 		files[f.dir+"/forms.gen.go"] = f.generate(words, structs(filepath.Join(*root, f.dir), ""))
 	}
@@ -96,17 +104,21 @@ type field struct {
 	embedded       bool
 }
 
-// structs returns the fields of the structs of a package, in their order.
-func structs(dir, prefix string) map[string][]field {
-	out := map[string][]field{}
+// sources returns the files of a package that are written by hand, without tests.
+func sources(dir string) []string {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, path := range files {
-		if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".gen.go") {
-			continue
-		}
+	return slices.DeleteFunc(files, func(path string) bool {
+		return strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".gen.go")
+	})
+}
+
+// structs returns the fields of the structs of a package, in their order.
+func structs(dir, prefix string) map[string][]field {
+	out := map[string][]field{}
+	for _, path := range sources(dir) {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			log.Fatal(err)

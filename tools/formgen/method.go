@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"log"
 	"slices"
 	"strings"
@@ -42,6 +44,29 @@ func (m *method) list(name protoreflect.Name) (out []string) {
 func (m *method) name() string    { return string(m.Name()) }
 func (m *method) request() string { return string(m.Input().Name()) }
 
+// errors returns the fields that errors name as HTTP does, after those names.
+func (m *method) errors() (named []string) {
+	pairs := m.list("errors")
+	for _, pair := range pairs {
+		field, name, alone := strings.Cut(pair, "=")
+		m.getter("m", field) // which checks it
+		if alone {
+			named = append(named, fmt.Sprintf("%q: %q", name, field))
+			continue
+		}
+		fields := m.Input().Fields().ByName(protoreflect.Name(field)).Message().Fields()
+		for i := range fields.Len() {
+			if of := string(fields.Get(i).Name()); !strings.Contains(strings.Join(pairs, " "), field+"."+of+"=") {
+				named = append(named, fmt.Sprintf("%q: %q", strings.TrimSuffix(of, "_ms"), field+"."+of))
+			}
+		}
+	}
+	return named
+}
+
+// table begins the name of the table of routes that has it.
+func (m *method) table() string { return cmp.Or(m.text("table"), lowerFirst(m.service)) }
+
 // comment returns the first paragraph of the comment, without the name that it begins with, as a sentence.
 func (m *method) comment() string {
 	text := m.ParentFile().SourceLocations().ByDescriptor(m).LeadingComments
@@ -63,14 +88,23 @@ func (m *method) variables() (fields []string) {
 	return fields
 }
 
+// shown returns the name of a field in the path or the query.
+func (m *method) shown(field string) string {
+	for _, pair := range m.list("shown") {
+		if name, ok := strings.CutPrefix(pair, field+"="); ok {
+			return name
+		}
+	}
+	return field
+}
+
 // shownPath returns the path as the description has it.
 func (m *method) shownPath() string {
-	shown := m.text("variable")
-	if shown == "" {
-		return m.path
+	path := m.path
+	for _, field := range m.variables() {
+		path = strings.Replace(path, "{"+field+"}", "{"+m.shown(field)+"}", 1)
 	}
-	fields := m.variables()
-	return strings.Replace(m.path, "{"+fields[len(fields)-1]+"}", "{"+shown+"}", 1)
+	return path
 }
 
 // queried returns the fields that the generated door reads from the query: those of a request without a body.

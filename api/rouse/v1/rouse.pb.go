@@ -13656,29 +13656,29 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06Create\x12\x17.rouse.v1.CreateRequest\x1a\x0f.rouse.v1.Timer\x12J\n" +
 	"\vBatchCreate\x12\x1c.rouse.v1.BatchCreateRequest\x1a\x1d.rouse.v1.BatchCreateResponse\x12O\n" +
 	"\fCreateStream\x12\x1c.rouse.v1.BatchCreateRequest\x1a\x1d.rouse.v1.BatchCreateResponse(\x010\x01\x12,\n" +
-	"\x03Get\x12\x14.rouse.v1.GetRequest\x1a\x0f.rouse.v1.Timer\x125\n" +
-	"\x04List\x12\x15.rouse.v1.ListRequest\x1a\x16.rouse.v1.ListResponse\x128\n" +
-	"\x05Count\x12\x16.rouse.v1.CountRequest\x1a\x17.rouse.v1.CountResponse\x12;\n" +
+	"\x03Get\x12\x14.rouse.v1.GetRequest\x1a\x0f.rouse.v1.Timer\x12;\n" +
 	"\x06Delete\x12\x17.rouse.v1.DeleteRequest\x1a\x18.rouse.v1.DeleteResponse\x120\n" +
 	"\x05Pause\x12\x16.rouse.v1.PauseRequest\x1a\x0f.rouse.v1.Timer\x122\n" +
 	"\x06Resume\x12\x17.rouse.v1.ResumeRequest\x1a\x0f.rouse.v1.Timer\x122\n" +
-	"\x03Run\x12\x14.rouse.v1.RunRequest\x1a\x15.rouse.v1.RunResponse\x12.\n" +
+	"\x03Run\x12\x14.rouse.v1.RunRequest\x1a\x15.rouse.v1.RunResponse\x125\n" +
+	"\x04List\x12\x15.rouse.v1.ListRequest\x1a\x16.rouse.v1.ListResponse\x128\n" +
+	"\x05Count\x12\x16.rouse.v1.CountRequest\x1a\x17.rouse.v1.CountResponse\x128\n" +
+	"\x05Purge\x12\x16.rouse.v1.PurgeRequest\x1a\x17.rouse.v1.PurgeResponse\x12>\n" +
+	"\aRedrive\x12\x18.rouse.v1.RedriveRequest\x1a\x19.rouse.v1.RedriveResponse\x12.\n" +
 	"\x04Skip\x12\x15.rouse.v1.SkipRequest\x1a\x0f.rouse.v1.Timer\x12:\n" +
 	"\n" +
 	"Reschedule\x12\x1b.rouse.v1.RescheduleRequest\x1a\x0f.rouse.v1.Timer\x12A\n" +
-	"\bBackfill\x12\x19.rouse.v1.BackfillRequest\x1a\x1a.rouse.v1.BackfillResponse\x12>\n" +
+	"\bBackfill\x12\x19.rouse.v1.BackfillRequest\x1a\x1a.rouse.v1.BackfillResponse\x12;\n" +
+	"\x06Import\x12\x17.rouse.v1.ImportRequest\x1a\x18.rouse.v1.ImportResponse\x12J\n" +
+	"\vListRecords\x12\x1c.rouse.v1.ListRecordsRequest\x1a\x1d.rouse.v1.ListRecordsResponse\x12R\n" +
+	"\rFollowRecords\x12\x1e.rouse.v1.FollowRecordsRequest\x1a\x1f.rouse.v1.FollowRecordsResponse0\x01\x12Y\n" +
+	"\x10AggregateRecords\x12!.rouse.v1.AggregateRecordsRequest\x1a\".rouse.v1.AggregateRecordsResponse\x12M\n" +
+	"\fListOutcomes\x12\x1d.rouse.v1.ListOutcomesRequest\x1a\x1e.rouse.v1.ListOutcomesResponse\x12>\n" +
+	"\aPreview\x12\x18.rouse.v1.PreviewRequest\x1a\x19.rouse.v1.PreviewResponse\x12>\n" +
 	"\aExplain\x12\x18.rouse.v1.ExplainRequest\x1a\x19.rouse.v1.ExplainResponse\x12A\n" +
 	"\bSimulate\x12\x19.rouse.v1.SimulateRequest\x1a\x1a.rouse.v1.SimulateResponse\x12A\n" +
 	"\bForecast\x12\x19.rouse.v1.ForecastRequest\x1a\x1a.rouse.v1.ForecastResponse\x127\n" +
-	"\x04Bulk\x12\x15.rouse.v1.BulkRequest\x1a\x16.rouse.v1.BulkProgress0\x01\x12;\n" +
-	"\x06Import\x12\x17.rouse.v1.ImportRequest\x1a\x18.rouse.v1.ImportResponse\x12>\n" +
-	"\aPreview\x12\x18.rouse.v1.PreviewRequest\x1a\x19.rouse.v1.PreviewResponse\x12J\n" +
-	"\vListRecords\x12\x1c.rouse.v1.ListRecordsRequest\x1a\x1d.rouse.v1.ListRecordsResponse\x12Y\n" +
-	"\x10AggregateRecords\x12!.rouse.v1.AggregateRecordsRequest\x1a\".rouse.v1.AggregateRecordsResponse\x12M\n" +
-	"\fListOutcomes\x12\x1d.rouse.v1.ListOutcomesRequest\x1a\x1e.rouse.v1.ListOutcomesResponse\x12R\n" +
-	"\rFollowRecords\x12\x1e.rouse.v1.FollowRecordsRequest\x1a\x1f.rouse.v1.FollowRecordsResponse0\x01\x12>\n" +
-	"\aRedrive\x12\x18.rouse.v1.RedriveRequest\x1a\x19.rouse.v1.RedriveResponse\x128\n" +
-	"\x05Purge\x12\x16.rouse.v1.PurgeRequest\x1a\x17.rouse.v1.PurgeResponse2\xbf\x02\n" +
+	"\x04Bulk\x12\x15.rouse.v1.BulkRequest\x1a\x16.rouse.v1.BulkProgress0\x012\xbf\x02\n" +
 	"\tCalendars\x12P\n" +
 	"\rListCalendars\x12\x1e.rouse.v1.ListCalendarsRequest\x1a\x1f.rouse.v1.ListCalendarsResponse\x12J\n" +
 	"\vPutCalendar\x12\x1c.rouse.v1.PutCalendarRequest\x1a\x1d.rouse.v1.PutCalendarResponse\x12?\n" +
@@ -13713,10 +13713,10 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x0fDeleteNamespace\x12 .rouse.v1.DeleteNamespaceRequest\x1a!.rouse.v1.DeleteNamespaceResponse2\xdb\x02\n" +
 	"\x06Status\x126\n" +
 	"\bGetStats\x12\x19.rouse.v1.GetStatsRequest\x1a\x0f.rouse.v1.Stats\x12J\n" +
-	"\vListTargets\x12\x1c.rouse.v1.ListTargetsRequest\x1a\x1d.rouse.v1.ListTargetsResponse\x12J\n" +
+	"\vListTargets\x12\x1c.rouse.v1.ListTargetsRequest\x1a\x1d.rouse.v1.ListTargetsResponse\x12;\n" +
+	"\x06Doctor\x12\x17.rouse.v1.DoctorRequest\x1a\x18.rouse.v1.DoctorResponse\x12J\n" +
 	"\vListBuckets\x12\x1c.rouse.v1.ListBucketsRequest\x1a\x1d.rouse.v1.ListBucketsResponse\x12D\n" +
-	"\tListPools\x12\x1a.rouse.v1.ListPoolsRequest\x1a\x1b.rouse.v1.ListPoolsResponse\x12;\n" +
-	"\x06Doctor\x12\x17.rouse.v1.DoctorRequest\x1a\x18.rouse.v1.DoctorResponse2\x86\x06\n" +
+	"\tListPools\x12\x1a.rouse.v1.ListPoolsRequest\x1a\x1b.rouse.v1.ListPoolsResponse2\x86\x06\n" +
 	"\x06Access\x12;\n" +
 	"\x06WhoAmI\x12\x17.rouse.v1.WhoAmIRequest\x1a\x18.rouse.v1.WhoAmIResponse\x12=\n" +
 	"\tCreateKey\x12\x1a.rouse.v1.CreateKeyRequest\x1a\x14.rouse.v1.CreatedKey\x12A\n" +
@@ -14090,27 +14090,27 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	78,  // 149: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
 	78,  // 150: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
 	83,  // 151: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	85,  // 152: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	87,  // 153: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	89,  // 154: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	91,  // 155: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	92,  // 156: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	93,  // 157: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	95,  // 158: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	96,  // 159: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	98,  // 160: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	100, // 161: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	104, // 162: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	106, // 163: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	109, // 164: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	118, // 165: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	143, // 166: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	147, // 167: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	149, // 168: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	152, // 169: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	155, // 170: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	157, // 171: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	159, // 172: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	89,  // 152: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	91,  // 153: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	92,  // 154: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	93,  // 155: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	85,  // 156: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	87,  // 157: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	159, // 158: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	157, // 159: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	95,  // 160: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	96,  // 161: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	98,  // 162: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	118, // 163: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	147, // 164: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	155, // 165: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	149, // 166: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	152, // 167: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	143, // 168: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	100, // 169: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	104, // 170: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	106, // 171: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	109, // 172: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
 	125, // 173: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
 	122, // 174: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
 	124, // 175: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
@@ -14138,9 +14138,9 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	20,  // 197: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
 	27,  // 198: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
 	31,  // 199: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	34,  // 200: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	22,  // 201: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	37,  // 202: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	37,  // 200: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	34,  // 201: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	22,  // 202: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
 	40,  // 203: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
 	44,  // 204: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
 	46,  // 205: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
@@ -14158,27 +14158,27 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	80,  // 217: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
 	80,  // 218: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
 	65,  // 219: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	86,  // 220: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	88,  // 221: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	90,  // 222: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	65,  // 223: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	65,  // 224: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	94,  // 225: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	65,  // 226: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	65,  // 227: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	99,  // 228: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	101, // 229: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	105, // 230: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	107, // 231: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	110, // 232: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	119, // 233: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	144, // 234: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	148, // 235: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	150, // 236: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	153, // 237: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	156, // 238: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	158, // 239: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	160, // 240: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	90,  // 220: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	65,  // 221: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	65,  // 222: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	94,  // 223: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	86,  // 224: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	88,  // 225: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	160, // 226: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	158, // 227: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	65,  // 228: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	65,  // 229: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	99,  // 230: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	119, // 231: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	148, // 232: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	156, // 233: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	150, // 234: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	153, // 235: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	144, // 236: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	101, // 237: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	105, // 238: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	107, // 239: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	110, // 240: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
 	126, // 241: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
 	123, // 242: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
 	120, // 243: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
@@ -14206,9 +14206,9 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	21,  // 265: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
 	28,  // 266: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
 	32,  // 267: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	35,  // 268: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	23,  // 269: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	38,  // 270: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	38,  // 268: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	35,  // 269: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	23,  // 270: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
 	41,  // 271: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
 	45,  // 272: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
 	47,  // 273: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse

@@ -28,27 +28,27 @@ const (
 	Timers_BatchCreate_FullMethodName      = "/rouse.v1.Timers/BatchCreate"
 	Timers_CreateStream_FullMethodName     = "/rouse.v1.Timers/CreateStream"
 	Timers_Get_FullMethodName              = "/rouse.v1.Timers/Get"
-	Timers_List_FullMethodName             = "/rouse.v1.Timers/List"
-	Timers_Count_FullMethodName            = "/rouse.v1.Timers/Count"
 	Timers_Delete_FullMethodName           = "/rouse.v1.Timers/Delete"
 	Timers_Pause_FullMethodName            = "/rouse.v1.Timers/Pause"
 	Timers_Resume_FullMethodName           = "/rouse.v1.Timers/Resume"
 	Timers_Run_FullMethodName              = "/rouse.v1.Timers/Run"
+	Timers_List_FullMethodName             = "/rouse.v1.Timers/List"
+	Timers_Count_FullMethodName            = "/rouse.v1.Timers/Count"
+	Timers_Purge_FullMethodName            = "/rouse.v1.Timers/Purge"
+	Timers_Redrive_FullMethodName          = "/rouse.v1.Timers/Redrive"
 	Timers_Skip_FullMethodName             = "/rouse.v1.Timers/Skip"
 	Timers_Reschedule_FullMethodName       = "/rouse.v1.Timers/Reschedule"
 	Timers_Backfill_FullMethodName         = "/rouse.v1.Timers/Backfill"
+	Timers_Import_FullMethodName           = "/rouse.v1.Timers/Import"
+	Timers_ListRecords_FullMethodName      = "/rouse.v1.Timers/ListRecords"
+	Timers_FollowRecords_FullMethodName    = "/rouse.v1.Timers/FollowRecords"
+	Timers_AggregateRecords_FullMethodName = "/rouse.v1.Timers/AggregateRecords"
+	Timers_ListOutcomes_FullMethodName     = "/rouse.v1.Timers/ListOutcomes"
+	Timers_Preview_FullMethodName          = "/rouse.v1.Timers/Preview"
 	Timers_Explain_FullMethodName          = "/rouse.v1.Timers/Explain"
 	Timers_Simulate_FullMethodName         = "/rouse.v1.Timers/Simulate"
 	Timers_Forecast_FullMethodName         = "/rouse.v1.Timers/Forecast"
 	Timers_Bulk_FullMethodName             = "/rouse.v1.Timers/Bulk"
-	Timers_Import_FullMethodName           = "/rouse.v1.Timers/Import"
-	Timers_Preview_FullMethodName          = "/rouse.v1.Timers/Preview"
-	Timers_ListRecords_FullMethodName      = "/rouse.v1.Timers/ListRecords"
-	Timers_AggregateRecords_FullMethodName = "/rouse.v1.Timers/AggregateRecords"
-	Timers_ListOutcomes_FullMethodName     = "/rouse.v1.Timers/ListOutcomes"
-	Timers_FollowRecords_FullMethodName    = "/rouse.v1.Timers/FollowRecords"
-	Timers_Redrive_FullMethodName          = "/rouse.v1.Timers/Redrive"
-	Timers_Purge_FullMethodName            = "/rouse.v1.Timers/Purge"
 )
 
 // TimersClient is the client API for Timers service.
@@ -63,46 +63,58 @@ type TimersClient interface {
 	BatchCreate(ctx context.Context, in *BatchCreateRequest, opts ...grpc.CallOption) (*BatchCreateResponse, error)
 	// CreateStream is BatchCreate as a stream: one response for each request, in their order, many requests in flight.
 	CreateStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[BatchCreateRequest, BatchCreateResponse], error)
+	// Get reads a timer.
+	//
+	// With a fire_id it reads a dead letter.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Timer, error)
-	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
-	Count(ctx context.Context, in *CountRequest, opts ...grpc.CallOption) (*CountResponse, error)
+	// Delete removes a timer. No attempt of it starts after the answer.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
-	// Pause stops scheduled occurrences until Resume; one on its way ends as it would.
+	// Pause stops scheduled occurrences until resume; one on its way ends as it would.
 	Pause(ctx context.Context, in *PauseRequest, opts ...grpc.CallOption) (*Timer, error)
+	// Resume ends a pause.
 	Resume(ctx context.Context, in *ResumeRequest, opts ...grpc.CallOption) (*Timer, error)
-	// Run fires now, in addition to the schedule: it never uses up an occurrence.
+	// Run fires now, in addition to the schedule; it never uses up an occurrence.
 	Run(ctx context.Context, in *RunRequest, opts ...grpc.CallOption) (*RunResponse, error)
+	// List lists timers; the namespace "-" is all of them.
+	//
+	// Those in the state dead are dead letters.
+	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
+	// Count counts timers; the namespace "-" is all of them.
+	Count(ctx context.Context, in *CountRequest, opts ...grpc.CallOption) (*CountResponse, error)
+	// Purge deletes a dead letter.
+	Purge(ctx context.Context, in *PurgeRequest, opts ...grpc.CallOption) (*PurgeResponse, error)
+	// Redrive gives a dead letter a new set of attempts, with the same fire id.
+	Redrive(ctx context.Context, in *RedriveRequest, opts ...grpc.CallOption) (*RedriveResponse, error)
 	// Skip gives up the next occurrences; the schedule goes on after them.
 	Skip(ctx context.Context, in *SkipRequest, opts ...grpc.CallOption) (*Timer, error)
 	// Reschedule changes when a timer fires, and nothing else of it; a new generation begins.
 	Reschedule(ctx context.Context, in *RescheduleRequest, opts ...grpc.CallOption) (*Timer, error)
 	// Backfill fires the occurrences that a past range of time had, with the fire ids that they had or would have had.
 	Backfill(ctx context.Context, in *BackfillRequest, opts ...grpc.CallOption) (*BackfillResponse, error)
+	// Import writes up to 1,000 timers, dead letters and calendars as lists returned them, with their state; in the namespace "-", each into its own.
+	Import(ctx context.Context, in *ImportRequest, opts ...grpc.CallOption) (*ImportResponse, error)
+	// ListRecords reads how occurrences ended, newest first or oldest first.
+	ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (*ListRecordsResponse, error)
+	// FollowRecords streams records as occurrences end.
+	//
+	// It does so best effort: a slow reader misses some, and gets their number.
+	FollowRecords(ctx context.Context, in *FollowRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowRecordsResponse], error)
+	// AggregateRecords sums up how the occurrences of a namespace ended; the namespace "-" is all of them.
+	//
+	// It does so by time, target, ending, cause, error or namespace.
+	AggregateRecords(ctx context.Context, in *AggregateRecordsRequest, opts ...grpc.CallOption) (*AggregateRecordsResponse, error)
+	// ListOutcomes reads the last endings of each of some timers, one call for a page of them; in the namespace "-" names are NAMESPACE/NAME.
+	ListOutcomes(ctx context.Context, in *ListOutcomesRequest, opts ...grpc.CallOption) (*ListOutcomesResponse, error)
+	// Preview tells the next times of a schedule; nothing is stored.
+	Preview(ctx context.Context, in *PreviewRequest, opts ...grpc.CallOption) (*PreviewResponse, error)
 	// Explain reports why a timer did or did not fire, and what comes next.
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
-	// Simulate tells what would fire in a range of time, of all timers that match; nothing is changed.
+	// Simulate tells what would fire in a range of time, of all timers that match; the namespace "-" is all of them. Nothing is changed.
 	Simulate(ctx context.Context, in *SimulateRequest, opts ...grpc.CallOption) (*SimulateResponse, error)
-	// Forecast counts the occurrences that come due in each step of a range of time, of all timers that match.
+	// Forecast counts the occurrences that come due in each step of a range of time, of all timers that match; the namespace "-" is all of them.
 	Forecast(ctx context.Context, in *ForecastRequest, opts ...grpc.CallOption) (*ForecastResponse, error)
 	// Bulk does one thing to all timers, or dead letters, that match, and streams its progress. It can be told to change nothing.
 	Bulk(ctx context.Context, in *BulkRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BulkProgress], error)
-	// Import writes timers and dead letters as List returned them, with their state.
-	Import(ctx context.Context, in *ImportRequest, opts ...grpc.CallOption) (*ImportResponse, error)
-	// Preview tells the next due times of a schedule; nothing is stored.
-	Preview(ctx context.Context, in *PreviewRequest, opts ...grpc.CallOption) (*PreviewResponse, error)
-	// ListRecords reads how occurrences ended, newest first or oldest first.
-	ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (*ListRecordsResponse, error)
-	// AggregateRecords sums up how occurrences ended, by time, target, ending, cause, error or namespace.
-	AggregateRecords(ctx context.Context, in *AggregateRecordsRequest, opts ...grpc.CallOption) (*AggregateRecordsResponse, error)
-	// ListOutcomes reads the last endings of each of up to 100 timers.
-	ListOutcomes(ctx context.Context, in *ListOutcomesRequest, opts ...grpc.CallOption) (*ListOutcomesResponse, error)
-	// FollowRecords streams records as occurrences end, best effort: a slow reader misses some, and gets their
-	// number.
-	FollowRecords(ctx context.Context, in *FollowRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowRecordsResponse], error)
-	// Redrive gives a dead letter a new set of attempts, with the same fire id.
-	Redrive(ctx context.Context, in *RedriveRequest, opts ...grpc.CallOption) (*RedriveResponse, error)
-	// Purge deletes a dead letter.
-	Purge(ctx context.Context, in *PurgeRequest, opts ...grpc.CallOption) (*PurgeResponse, error)
 }
 
 type timersClient struct {
@@ -156,26 +168,6 @@ func (c *timersClient) Get(ctx context.Context, in *GetRequest, opts ...grpc.Cal
 	return out, nil
 }
 
-func (c *timersClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListResponse)
-	err := c.cc.Invoke(ctx, Timers_List_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *timersClient) Count(ctx context.Context, in *CountRequest, opts ...grpc.CallOption) (*CountResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CountResponse)
-	err := c.cc.Invoke(ctx, Timers_Count_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *timersClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteResponse)
@@ -216,6 +208,46 @@ func (c *timersClient) Run(ctx context.Context, in *RunRequest, opts ...grpc.Cal
 	return out, nil
 }
 
+func (c *timersClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListResponse)
+	err := c.cc.Invoke(ctx, Timers_List_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) Count(ctx context.Context, in *CountRequest, opts ...grpc.CallOption) (*CountResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CountResponse)
+	err := c.cc.Invoke(ctx, Timers_Count_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) Purge(ctx context.Context, in *PurgeRequest, opts ...grpc.CallOption) (*PurgeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PurgeResponse)
+	err := c.cc.Invoke(ctx, Timers_Purge_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) Redrive(ctx context.Context, in *RedriveRequest, opts ...grpc.CallOption) (*RedriveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RedriveResponse)
+	err := c.cc.Invoke(ctx, Timers_Redrive_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *timersClient) Skip(ctx context.Context, in *SkipRequest, opts ...grpc.CallOption) (*Timer, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Timer)
@@ -240,6 +272,75 @@ func (c *timersClient) Backfill(ctx context.Context, in *BackfillRequest, opts .
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(BackfillResponse)
 	err := c.cc.Invoke(ctx, Timers_Backfill_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) Import(ctx context.Context, in *ImportRequest, opts ...grpc.CallOption) (*ImportResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ImportResponse)
+	err := c.cc.Invoke(ctx, Timers_Import_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (*ListRecordsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRecordsResponse)
+	err := c.cc.Invoke(ctx, Timers_ListRecords_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) FollowRecords(ctx context.Context, in *FollowRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowRecordsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Timers_ServiceDesc.Streams[1], Timers_FollowRecords_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[FollowRecordsRequest, FollowRecordsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Timers_FollowRecordsClient = grpc.ServerStreamingClient[FollowRecordsResponse]
+
+func (c *timersClient) AggregateRecords(ctx context.Context, in *AggregateRecordsRequest, opts ...grpc.CallOption) (*AggregateRecordsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AggregateRecordsResponse)
+	err := c.cc.Invoke(ctx, Timers_AggregateRecords_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) ListOutcomes(ctx context.Context, in *ListOutcomesRequest, opts ...grpc.CallOption) (*ListOutcomesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListOutcomesResponse)
+	err := c.cc.Invoke(ctx, Timers_ListOutcomes_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) Preview(ctx context.Context, in *PreviewRequest, opts ...grpc.CallOption) (*PreviewResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PreviewResponse)
+	err := c.cc.Invoke(ctx, Timers_Preview_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +379,7 @@ func (c *timersClient) Forecast(ctx context.Context, in *ForecastRequest, opts .
 
 func (c *timersClient) Bulk(ctx context.Context, in *BulkRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BulkProgress], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Timers_ServiceDesc.Streams[1], Timers_Bulk_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Timers_ServiceDesc.Streams[2], Timers_Bulk_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -295,95 +396,6 @@ func (c *timersClient) Bulk(ctx context.Context, in *BulkRequest, opts ...grpc.C
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Timers_BulkClient = grpc.ServerStreamingClient[BulkProgress]
 
-func (c *timersClient) Import(ctx context.Context, in *ImportRequest, opts ...grpc.CallOption) (*ImportResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ImportResponse)
-	err := c.cc.Invoke(ctx, Timers_Import_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *timersClient) Preview(ctx context.Context, in *PreviewRequest, opts ...grpc.CallOption) (*PreviewResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PreviewResponse)
-	err := c.cc.Invoke(ctx, Timers_Preview_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *timersClient) ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (*ListRecordsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListRecordsResponse)
-	err := c.cc.Invoke(ctx, Timers_ListRecords_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *timersClient) AggregateRecords(ctx context.Context, in *AggregateRecordsRequest, opts ...grpc.CallOption) (*AggregateRecordsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AggregateRecordsResponse)
-	err := c.cc.Invoke(ctx, Timers_AggregateRecords_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *timersClient) ListOutcomes(ctx context.Context, in *ListOutcomesRequest, opts ...grpc.CallOption) (*ListOutcomesResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListOutcomesResponse)
-	err := c.cc.Invoke(ctx, Timers_ListOutcomes_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *timersClient) FollowRecords(ctx context.Context, in *FollowRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowRecordsResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Timers_ServiceDesc.Streams[2], Timers_FollowRecords_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[FollowRecordsRequest, FollowRecordsResponse]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Timers_FollowRecordsClient = grpc.ServerStreamingClient[FollowRecordsResponse]
-
-func (c *timersClient) Redrive(ctx context.Context, in *RedriveRequest, opts ...grpc.CallOption) (*RedriveResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RedriveResponse)
-	err := c.cc.Invoke(ctx, Timers_Redrive_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *timersClient) Purge(ctx context.Context, in *PurgeRequest, opts ...grpc.CallOption) (*PurgeResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PurgeResponse)
-	err := c.cc.Invoke(ctx, Timers_Purge_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // TimersServer is the server API for Timers service.
 // All implementations must embed UnimplementedTimersServer
 // for forward compatibility.
@@ -396,46 +408,58 @@ type TimersServer interface {
 	BatchCreate(context.Context, *BatchCreateRequest) (*BatchCreateResponse, error)
 	// CreateStream is BatchCreate as a stream: one response for each request, in their order, many requests in flight.
 	CreateStream(grpc.BidiStreamingServer[BatchCreateRequest, BatchCreateResponse]) error
+	// Get reads a timer.
+	//
+	// With a fire_id it reads a dead letter.
 	Get(context.Context, *GetRequest) (*Timer, error)
-	List(context.Context, *ListRequest) (*ListResponse, error)
-	Count(context.Context, *CountRequest) (*CountResponse, error)
+	// Delete removes a timer. No attempt of it starts after the answer.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
-	// Pause stops scheduled occurrences until Resume; one on its way ends as it would.
+	// Pause stops scheduled occurrences until resume; one on its way ends as it would.
 	Pause(context.Context, *PauseRequest) (*Timer, error)
+	// Resume ends a pause.
 	Resume(context.Context, *ResumeRequest) (*Timer, error)
-	// Run fires now, in addition to the schedule: it never uses up an occurrence.
+	// Run fires now, in addition to the schedule; it never uses up an occurrence.
 	Run(context.Context, *RunRequest) (*RunResponse, error)
+	// List lists timers; the namespace "-" is all of them.
+	//
+	// Those in the state dead are dead letters.
+	List(context.Context, *ListRequest) (*ListResponse, error)
+	// Count counts timers; the namespace "-" is all of them.
+	Count(context.Context, *CountRequest) (*CountResponse, error)
+	// Purge deletes a dead letter.
+	Purge(context.Context, *PurgeRequest) (*PurgeResponse, error)
+	// Redrive gives a dead letter a new set of attempts, with the same fire id.
+	Redrive(context.Context, *RedriveRequest) (*RedriveResponse, error)
 	// Skip gives up the next occurrences; the schedule goes on after them.
 	Skip(context.Context, *SkipRequest) (*Timer, error)
 	// Reschedule changes when a timer fires, and nothing else of it; a new generation begins.
 	Reschedule(context.Context, *RescheduleRequest) (*Timer, error)
 	// Backfill fires the occurrences that a past range of time had, with the fire ids that they had or would have had.
 	Backfill(context.Context, *BackfillRequest) (*BackfillResponse, error)
+	// Import writes up to 1,000 timers, dead letters and calendars as lists returned them, with their state; in the namespace "-", each into its own.
+	Import(context.Context, *ImportRequest) (*ImportResponse, error)
+	// ListRecords reads how occurrences ended, newest first or oldest first.
+	ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error)
+	// FollowRecords streams records as occurrences end.
+	//
+	// It does so best effort: a slow reader misses some, and gets their number.
+	FollowRecords(*FollowRecordsRequest, grpc.ServerStreamingServer[FollowRecordsResponse]) error
+	// AggregateRecords sums up how the occurrences of a namespace ended; the namespace "-" is all of them.
+	//
+	// It does so by time, target, ending, cause, error or namespace.
+	AggregateRecords(context.Context, *AggregateRecordsRequest) (*AggregateRecordsResponse, error)
+	// ListOutcomes reads the last endings of each of some timers, one call for a page of them; in the namespace "-" names are NAMESPACE/NAME.
+	ListOutcomes(context.Context, *ListOutcomesRequest) (*ListOutcomesResponse, error)
+	// Preview tells the next times of a schedule; nothing is stored.
+	Preview(context.Context, *PreviewRequest) (*PreviewResponse, error)
 	// Explain reports why a timer did or did not fire, and what comes next.
 	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
-	// Simulate tells what would fire in a range of time, of all timers that match; nothing is changed.
+	// Simulate tells what would fire in a range of time, of all timers that match; the namespace "-" is all of them. Nothing is changed.
 	Simulate(context.Context, *SimulateRequest) (*SimulateResponse, error)
-	// Forecast counts the occurrences that come due in each step of a range of time, of all timers that match.
+	// Forecast counts the occurrences that come due in each step of a range of time, of all timers that match; the namespace "-" is all of them.
 	Forecast(context.Context, *ForecastRequest) (*ForecastResponse, error)
 	// Bulk does one thing to all timers, or dead letters, that match, and streams its progress. It can be told to change nothing.
 	Bulk(*BulkRequest, grpc.ServerStreamingServer[BulkProgress]) error
-	// Import writes timers and dead letters as List returned them, with their state.
-	Import(context.Context, *ImportRequest) (*ImportResponse, error)
-	// Preview tells the next due times of a schedule; nothing is stored.
-	Preview(context.Context, *PreviewRequest) (*PreviewResponse, error)
-	// ListRecords reads how occurrences ended, newest first or oldest first.
-	ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error)
-	// AggregateRecords sums up how occurrences ended, by time, target, ending, cause, error or namespace.
-	AggregateRecords(context.Context, *AggregateRecordsRequest) (*AggregateRecordsResponse, error)
-	// ListOutcomes reads the last endings of each of up to 100 timers.
-	ListOutcomes(context.Context, *ListOutcomesRequest) (*ListOutcomesResponse, error)
-	// FollowRecords streams records as occurrences end, best effort: a slow reader misses some, and gets their
-	// number.
-	FollowRecords(*FollowRecordsRequest, grpc.ServerStreamingServer[FollowRecordsResponse]) error
-	// Redrive gives a dead letter a new set of attempts, with the same fire id.
-	Redrive(context.Context, *RedriveRequest) (*RedriveResponse, error)
-	// Purge deletes a dead letter.
-	Purge(context.Context, *PurgeRequest) (*PurgeResponse, error)
 	mustEmbedUnimplementedTimersServer()
 }
 
@@ -458,12 +482,6 @@ func (UnimplementedTimersServer) CreateStream(grpc.BidiStreamingServer[BatchCrea
 func (UnimplementedTimersServer) Get(context.Context, *GetRequest) (*Timer, error) {
 	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
 }
-func (UnimplementedTimersServer) List(context.Context, *ListRequest) (*ListResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method List not implemented")
-}
-func (UnimplementedTimersServer) Count(context.Context, *CountRequest) (*CountResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Count not implemented")
-}
 func (UnimplementedTimersServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
 }
@@ -476,6 +494,18 @@ func (UnimplementedTimersServer) Resume(context.Context, *ResumeRequest) (*Timer
 func (UnimplementedTimersServer) Run(context.Context, *RunRequest) (*RunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Run not implemented")
 }
+func (UnimplementedTimersServer) List(context.Context, *ListRequest) (*ListResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedTimersServer) Count(context.Context, *CountRequest) (*CountResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Count not implemented")
+}
+func (UnimplementedTimersServer) Purge(context.Context, *PurgeRequest) (*PurgeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Purge not implemented")
+}
+func (UnimplementedTimersServer) Redrive(context.Context, *RedriveRequest) (*RedriveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Redrive not implemented")
+}
 func (UnimplementedTimersServer) Skip(context.Context, *SkipRequest) (*Timer, error) {
 	return nil, status.Error(codes.Unimplemented, "method Skip not implemented")
 }
@@ -484,6 +514,24 @@ func (UnimplementedTimersServer) Reschedule(context.Context, *RescheduleRequest)
 }
 func (UnimplementedTimersServer) Backfill(context.Context, *BackfillRequest) (*BackfillResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Backfill not implemented")
+}
+func (UnimplementedTimersServer) Import(context.Context, *ImportRequest) (*ImportResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Import not implemented")
+}
+func (UnimplementedTimersServer) ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRecords not implemented")
+}
+func (UnimplementedTimersServer) FollowRecords(*FollowRecordsRequest, grpc.ServerStreamingServer[FollowRecordsResponse]) error {
+	return status.Error(codes.Unimplemented, "method FollowRecords not implemented")
+}
+func (UnimplementedTimersServer) AggregateRecords(context.Context, *AggregateRecordsRequest) (*AggregateRecordsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AggregateRecords not implemented")
+}
+func (UnimplementedTimersServer) ListOutcomes(context.Context, *ListOutcomesRequest) (*ListOutcomesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListOutcomes not implemented")
+}
+func (UnimplementedTimersServer) Preview(context.Context, *PreviewRequest) (*PreviewResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Preview not implemented")
 }
 func (UnimplementedTimersServer) Explain(context.Context, *ExplainRequest) (*ExplainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Explain not implemented")
@@ -496,30 +544,6 @@ func (UnimplementedTimersServer) Forecast(context.Context, *ForecastRequest) (*F
 }
 func (UnimplementedTimersServer) Bulk(*BulkRequest, grpc.ServerStreamingServer[BulkProgress]) error {
 	return status.Error(codes.Unimplemented, "method Bulk not implemented")
-}
-func (UnimplementedTimersServer) Import(context.Context, *ImportRequest) (*ImportResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Import not implemented")
-}
-func (UnimplementedTimersServer) Preview(context.Context, *PreviewRequest) (*PreviewResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Preview not implemented")
-}
-func (UnimplementedTimersServer) ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListRecords not implemented")
-}
-func (UnimplementedTimersServer) AggregateRecords(context.Context, *AggregateRecordsRequest) (*AggregateRecordsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method AggregateRecords not implemented")
-}
-func (UnimplementedTimersServer) ListOutcomes(context.Context, *ListOutcomesRequest) (*ListOutcomesResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListOutcomes not implemented")
-}
-func (UnimplementedTimersServer) FollowRecords(*FollowRecordsRequest, grpc.ServerStreamingServer[FollowRecordsResponse]) error {
-	return status.Error(codes.Unimplemented, "method FollowRecords not implemented")
-}
-func (UnimplementedTimersServer) Redrive(context.Context, *RedriveRequest) (*RedriveResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Redrive not implemented")
-}
-func (UnimplementedTimersServer) Purge(context.Context, *PurgeRequest) (*PurgeResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Purge not implemented")
 }
 func (UnimplementedTimersServer) mustEmbedUnimplementedTimersServer() {}
 func (UnimplementedTimersServer) testEmbeddedByValue()                {}
@@ -603,42 +627,6 @@ func _Timers_Get_Handler(srv interface{}, ctx context.Context, dec func(interfac
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Timers_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TimersServer).List(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Timers_List_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TimersServer).List(ctx, req.(*ListRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Timers_Count_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CountRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TimersServer).Count(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Timers_Count_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TimersServer).Count(ctx, req.(*CountRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _Timers_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRequest)
 	if err := dec(in); err != nil {
@@ -711,6 +699,78 @@ func _Timers_Run_Handler(srv interface{}, ctx context.Context, dec func(interfac
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Timers_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).List(ctx, req.(*ListRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_Count_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CountRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Count(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Count_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Count(ctx, req.(*CountRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_Purge_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PurgeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Purge(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Purge_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Purge(ctx, req.(*PurgeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_Redrive_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RedriveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Redrive(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Redrive_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Redrive(ctx, req.(*RedriveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Timers_Skip_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SkipRequest)
 	if err := dec(in); err != nil {
@@ -761,6 +821,107 @@ func _Timers_Backfill_Handler(srv interface{}, ctx context.Context, dec func(int
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(TimersServer).Backfill(ctx, req.(*BackfillRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_Import_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ImportRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Import(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Import_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Import(ctx, req.(*ImportRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_ListRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRecordsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).ListRecords(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_ListRecords_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).ListRecords(ctx, req.(*ListRecordsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_FollowRecords_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(FollowRecordsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(TimersServer).FollowRecords(m, &grpc.GenericServerStream[FollowRecordsRequest, FollowRecordsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Timers_FollowRecordsServer = grpc.ServerStreamingServer[FollowRecordsResponse]
+
+func _Timers_AggregateRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AggregateRecordsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).AggregateRecords(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_AggregateRecords_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).AggregateRecords(ctx, req.(*AggregateRecordsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_ListOutcomes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOutcomesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).ListOutcomes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_ListOutcomes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).ListOutcomes(ctx, req.(*ListOutcomesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_Preview_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PreviewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Preview(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Preview_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Preview(ctx, req.(*PreviewRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -830,143 +991,6 @@ func _Timers_Bulk_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Timers_BulkServer = grpc.ServerStreamingServer[BulkProgress]
 
-func _Timers_Import_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ImportRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TimersServer).Import(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Timers_Import_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TimersServer).Import(ctx, req.(*ImportRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Timers_Preview_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PreviewRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TimersServer).Preview(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Timers_Preview_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TimersServer).Preview(ctx, req.(*PreviewRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Timers_ListRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListRecordsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TimersServer).ListRecords(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Timers_ListRecords_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TimersServer).ListRecords(ctx, req.(*ListRecordsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Timers_AggregateRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AggregateRecordsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TimersServer).AggregateRecords(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Timers_AggregateRecords_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TimersServer).AggregateRecords(ctx, req.(*AggregateRecordsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Timers_ListOutcomes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListOutcomesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TimersServer).ListOutcomes(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Timers_ListOutcomes_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TimersServer).ListOutcomes(ctx, req.(*ListOutcomesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Timers_FollowRecords_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(FollowRecordsRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(TimersServer).FollowRecords(m, &grpc.GenericServerStream[FollowRecordsRequest, FollowRecordsResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Timers_FollowRecordsServer = grpc.ServerStreamingServer[FollowRecordsResponse]
-
-func _Timers_Redrive_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RedriveRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TimersServer).Redrive(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Timers_Redrive_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TimersServer).Redrive(ctx, req.(*RedriveRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Timers_Purge_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PurgeRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(TimersServer).Purge(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Timers_Purge_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(TimersServer).Purge(ctx, req.(*PurgeRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // Timers_ServiceDesc is the grpc.ServiceDesc for Timers service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -987,14 +1011,6 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Timers_Get_Handler,
 		},
 		{
-			MethodName: "List",
-			Handler:    _Timers_List_Handler,
-		},
-		{
-			MethodName: "Count",
-			Handler:    _Timers_Count_Handler,
-		},
-		{
 			MethodName: "Delete",
 			Handler:    _Timers_Delete_Handler,
 		},
@@ -1011,6 +1027,22 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Timers_Run_Handler,
 		},
 		{
+			MethodName: "List",
+			Handler:    _Timers_List_Handler,
+		},
+		{
+			MethodName: "Count",
+			Handler:    _Timers_Count_Handler,
+		},
+		{
+			MethodName: "Purge",
+			Handler:    _Timers_Purge_Handler,
+		},
+		{
+			MethodName: "Redrive",
+			Handler:    _Timers_Redrive_Handler,
+		},
+		{
 			MethodName: "Skip",
 			Handler:    _Timers_Skip_Handler,
 		},
@@ -1023,24 +1055,8 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Timers_Backfill_Handler,
 		},
 		{
-			MethodName: "Explain",
-			Handler:    _Timers_Explain_Handler,
-		},
-		{
-			MethodName: "Simulate",
-			Handler:    _Timers_Simulate_Handler,
-		},
-		{
-			MethodName: "Forecast",
-			Handler:    _Timers_Forecast_Handler,
-		},
-		{
 			MethodName: "Import",
 			Handler:    _Timers_Import_Handler,
-		},
-		{
-			MethodName: "Preview",
-			Handler:    _Timers_Preview_Handler,
 		},
 		{
 			MethodName: "ListRecords",
@@ -1055,12 +1071,20 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Timers_ListOutcomes_Handler,
 		},
 		{
-			MethodName: "Redrive",
-			Handler:    _Timers_Redrive_Handler,
+			MethodName: "Preview",
+			Handler:    _Timers_Preview_Handler,
 		},
 		{
-			MethodName: "Purge",
-			Handler:    _Timers_Purge_Handler,
+			MethodName: "Explain",
+			Handler:    _Timers_Explain_Handler,
+		},
+		{
+			MethodName: "Simulate",
+			Handler:    _Timers_Simulate_Handler,
+		},
+		{
+			MethodName: "Forecast",
+			Handler:    _Timers_Forecast_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
@@ -1071,13 +1095,13 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 			ClientStreams: true,
 		},
 		{
-			StreamName:    "Bulk",
-			Handler:       _Timers_Bulk_Handler,
+			StreamName:    "FollowRecords",
+			Handler:       _Timers_FollowRecords_Handler,
 			ServerStreams: true,
 		},
 		{
-			StreamName:    "FollowRecords",
-			Handler:       _Timers_FollowRecords_Handler,
+			StreamName:    "Bulk",
+			Handler:       _Timers_Bulk_Handler,
 			ServerStreams: true,
 		},
 	},
@@ -1324,8 +1348,9 @@ const (
 //
 // Jobs are changes of many timers, which go on without the client that asked for them.
 type JobsClient interface {
-	// ListJobs lists the jobs of a namespace, the latest first, without their failures.
+	// ListJobs lists the jobs of a namespace, the latest first, without their failures; the namespace "-" is all of them.
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
+	// GetJob reads a job; those about all namespaces are in the namespace "-".
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*Job, error)
 	// CancelJob ends a bulk change that is running. What it has changed stays changed.
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*Job, error)
@@ -1375,8 +1400,9 @@ func (c *jobsClient) CancelJob(ctx context.Context, in *CancelJobRequest, opts .
 //
 // Jobs are changes of many timers, which go on without the client that asked for them.
 type JobsServer interface {
-	// ListJobs lists the jobs of a namespace, the latest first, without their failures.
+	// ListJobs lists the jobs of a namespace, the latest first, without their failures; the namespace "-" is all of them.
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
+	// GetJob reads a job; those about all namespaces are in the namespace "-".
 	GetJob(context.Context, *GetJobRequest) (*Job, error)
 	// CancelJob ends a bulk change that is running. What it has changed stays changed.
 	CancelJob(context.Context, *CancelJobRequest) (*Job, error)
@@ -2511,9 +2537,9 @@ var Namespaces_ServiceDesc = grpc.ServiceDesc{
 const (
 	Status_GetStats_FullMethodName    = "/rouse.v1.Status/GetStats"
 	Status_ListTargets_FullMethodName = "/rouse.v1.Status/ListTargets"
+	Status_Doctor_FullMethodName      = "/rouse.v1.Status/Doctor"
 	Status_ListBuckets_FullMethodName = "/rouse.v1.Status/ListBuckets"
 	Status_ListPools_FullMethodName   = "/rouse.v1.Status/ListPools"
-	Status_Doctor_FullMethodName      = "/rouse.v1.Status/Doctor"
 )
 
 // StatusClient is the client API for Status service.
@@ -2523,17 +2549,16 @@ const (
 // Status tells what the nodes do. Unless a request asks for the local node alone, the node that is asked asks the others, for at most two
 // seconds, and adds up what they answer; nodes tells which did.
 type StatusClient interface {
-	// GetStats returns what happened lately, by steps of time. It is in the memory of the nodes: a node that starts begins with nothing.
+	// GetStats tells what happened lately, by steps of time, on all nodes together.
 	GetStats(ctx context.Context, in *GetStatsRequest, opts ...grpc.CallOption) (*Stats, error)
-	// ListTargets returns what is sent, and waits to be sent, to each target, those with trouble first. A caller sees the namespaces of which
-	// it may read all timers.
+	// ListTargets tells what is sent, and waits to be sent, to each target, on all nodes together and by node.
 	ListTargets(ctx context.Context, in *ListTargetsRequest, opts ...grpc.CallOption) (*ListTargetsResponse, error)
-	// ListBuckets returns the buckets of the timers, and the nodes that have them.
-	ListBuckets(ctx context.Context, in *ListBucketsRequest, opts ...grpc.CallOption) (*ListBucketsResponse, error)
-	// ListPools returns the pools of workers of each node, with their groups, those with trouble first.
-	ListPools(ctx context.Context, in *ListPoolsRequest, opts ...grpc.CallOption) (*ListPoolsResponse, error)
 	// Doctor checks the nodes, their settings and the store, and tells the cure of what it finds.
 	Doctor(ctx context.Context, in *DoctorRequest, opts ...grpc.CallOption) (*DoctorResponse, error)
+	// ListBuckets tells which nodes have the buckets of the timers, or the bucket of one.
+	ListBuckets(ctx context.Context, in *ListBucketsRequest, opts ...grpc.CallOption) (*ListBucketsResponse, error)
+	// ListPools tells which workers the pools of each node have, and what waits for them.
+	ListPools(ctx context.Context, in *ListPoolsRequest, opts ...grpc.CallOption) (*ListPoolsResponse, error)
 }
 
 type statusClient struct {
@@ -2564,6 +2589,16 @@ func (c *statusClient) ListTargets(ctx context.Context, in *ListTargetsRequest, 
 	return out, nil
 }
 
+func (c *statusClient) Doctor(ctx context.Context, in *DoctorRequest, opts ...grpc.CallOption) (*DoctorResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DoctorResponse)
+	err := c.cc.Invoke(ctx, Status_Doctor_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *statusClient) ListBuckets(ctx context.Context, in *ListBucketsRequest, opts ...grpc.CallOption) (*ListBucketsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListBucketsResponse)
@@ -2584,16 +2619,6 @@ func (c *statusClient) ListPools(ctx context.Context, in *ListPoolsRequest, opts
 	return out, nil
 }
 
-func (c *statusClient) Doctor(ctx context.Context, in *DoctorRequest, opts ...grpc.CallOption) (*DoctorResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(DoctorResponse)
-	err := c.cc.Invoke(ctx, Status_Doctor_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // StatusServer is the server API for Status service.
 // All implementations must embed UnimplementedStatusServer
 // for forward compatibility.
@@ -2601,17 +2626,16 @@ func (c *statusClient) Doctor(ctx context.Context, in *DoctorRequest, opts ...gr
 // Status tells what the nodes do. Unless a request asks for the local node alone, the node that is asked asks the others, for at most two
 // seconds, and adds up what they answer; nodes tells which did.
 type StatusServer interface {
-	// GetStats returns what happened lately, by steps of time. It is in the memory of the nodes: a node that starts begins with nothing.
+	// GetStats tells what happened lately, by steps of time, on all nodes together.
 	GetStats(context.Context, *GetStatsRequest) (*Stats, error)
-	// ListTargets returns what is sent, and waits to be sent, to each target, those with trouble first. A caller sees the namespaces of which
-	// it may read all timers.
+	// ListTargets tells what is sent, and waits to be sent, to each target, on all nodes together and by node.
 	ListTargets(context.Context, *ListTargetsRequest) (*ListTargetsResponse, error)
-	// ListBuckets returns the buckets of the timers, and the nodes that have them.
-	ListBuckets(context.Context, *ListBucketsRequest) (*ListBucketsResponse, error)
-	// ListPools returns the pools of workers of each node, with their groups, those with trouble first.
-	ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error)
 	// Doctor checks the nodes, their settings and the store, and tells the cure of what it finds.
 	Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error)
+	// ListBuckets tells which nodes have the buckets of the timers, or the bucket of one.
+	ListBuckets(context.Context, *ListBucketsRequest) (*ListBucketsResponse, error)
+	// ListPools tells which workers the pools of each node have, and what waits for them.
+	ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error)
 	mustEmbedUnimplementedStatusServer()
 }
 
@@ -2628,14 +2652,14 @@ func (UnimplementedStatusServer) GetStats(context.Context, *GetStatsRequest) (*S
 func (UnimplementedStatusServer) ListTargets(context.Context, *ListTargetsRequest) (*ListTargetsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTargets not implemented")
 }
+func (UnimplementedStatusServer) Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Doctor not implemented")
+}
 func (UnimplementedStatusServer) ListBuckets(context.Context, *ListBucketsRequest) (*ListBucketsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListBuckets not implemented")
 }
 func (UnimplementedStatusServer) ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListPools not implemented")
-}
-func (UnimplementedStatusServer) Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Doctor not implemented")
 }
 func (UnimplementedStatusServer) mustEmbedUnimplementedStatusServer() {}
 func (UnimplementedStatusServer) testEmbeddedByValue()                {}
@@ -2694,6 +2718,24 @@ func _Status_ListTargets_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Status_Doctor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DoctorRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServer).Doctor(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Status_Doctor_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServer).Doctor(ctx, req.(*DoctorRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Status_ListBuckets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListBucketsRequest)
 	if err := dec(in); err != nil {
@@ -2730,24 +2772,6 @@ func _Status_ListPools_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Status_Doctor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(DoctorRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(StatusServer).Doctor(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Status_Doctor_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(StatusServer).Doctor(ctx, req.(*DoctorRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // Status_ServiceDesc is the grpc.ServiceDesc for Status service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -2764,16 +2788,16 @@ var Status_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Status_ListTargets_Handler,
 		},
 		{
+			MethodName: "Doctor",
+			Handler:    _Status_Doctor_Handler,
+		},
+		{
 			MethodName: "ListBuckets",
 			Handler:    _Status_ListBuckets_Handler,
 		},
 		{
 			MethodName: "ListPools",
 			Handler:    _Status_ListPools_Handler,
-		},
-		{
-			MethodName: "Doctor",
-			Handler:    _Status_Doctor_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
