@@ -28,73 +28,73 @@ type Events struct {
 	Unclaimed func(namespace string, overdue int)
 }
 
-func (ev *Events) sent(fires []rouse.Fire, now rouse.Instant) {
+func (ev *Events) emitSent(fires []rouse.Fire, now rouse.Instant) {
 	if ev.Sent != nil {
 		ev.Sent(fires, now)
 	}
 }
 
-func (ev *Events) reported(t *rouse.Timer, o rouse.Outcome, took time.Duration) {
+func (ev *Events) emitReported(t *rouse.Timer, o rouse.Outcome, took time.Duration) {
 	if ev.Reported != nil {
 		ev.Reported(t, o, took)
 	}
 }
 
-func (ev *Events) concluded(t *rouse.Timer, o rouse.Outcome) {
+func (ev *Events) emitConcluded(t *rouse.Timer, o rouse.Outcome) {
 	if ev.Concluded != nil {
 		ev.Concluded(t, o)
 	}
 }
 
-func (ev *Events) attempted(now rouse.Instant, a rouse.Attempted) {
+func (ev *Events) emitAttempted(now rouse.Instant, a rouse.Attempted) {
 	if ev.Attempted != nil {
 		ev.Attempted(now, a)
 	}
 }
 
-func (ev *Events) recorded(records []rouse.Record) {
+func (ev *Events) emitRecorded(records []rouse.Record) {
 	if ev.Recorded != nil {
 		ev.Recorded(records)
 	}
 }
 
-func (ev *Events) committed(n int, took time.Duration, err error) {
+func (ev *Events) emitCommitted(n int, took time.Duration, err error) {
 	if ev.Committed != nil {
 		ev.Committed(n, took, err)
 	}
 }
 
-func (ev *Events) failed(what string, err error) {
+func (ev *Events) emitFailed(what string, err error) {
 	if ev.Failed != nil {
 		ev.Failed(what, err)
 	}
 }
 
-func (ev *Events) shed(n int) {
+func (ev *Events) emitShed(n int) {
 	if ev.Shed != nil {
 		ev.Shed(n)
 	}
 }
 
-func (ev *Events) paused(t *rouse.Timer) {
+func (ev *Events) emitPaused(t *rouse.Timer) {
 	if ev.Paused != nil {
 		ev.Paused(t)
 	}
 }
 
-func (ev *Events) limited(limit string, key rouse.Key) {
+func (ev *Events) emitLimited(limit string, key rouse.Key) {
 	if ev.Limited != nil {
 		ev.Limited(limit, key)
 	}
 }
 
-func (ev *Events) unclaimed(namespace string, overdue int) {
+func (ev *Events) emitUnclaimed(namespace string, overdue int) {
 	if ev.Unclaimed != nil {
 		ev.Unclaimed(namespace, overdue)
 	}
 }
 
-func (ev *Events) conflicted(n int) {
+func (ev *Events) emitConflict(n int) {
 	if ev.Conflict != nil {
 		ev.Conflict(n)
 	}
