@@ -59,7 +59,7 @@ type nodeData struct {
 
 // Nodes returns the live nodes of a store, ordered by name. It queries the store each time.
 func Nodes(ctx context.Context, locks rouse.Locks) ([]Node, error) {
-	v, err := look(ctx, locks, 1)
+	v, err := readView(ctx, locks, 1)
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes: %w", err)
 	}
@@ -82,8 +82,8 @@ type view struct {
 	lasts map[string]time.Duration // by owner: how long its leases last without a renewal, if it is known
 }
 
-// sharing returns the number of nodes that share the buckets.
-func (v *view) sharing() (n int) {
+// countSharing returns the number of nodes that share the buckets.
+func (v *view) countSharing() (n int) {
 	for i := range v.nodes {
 		if !v.nodes[i].Aside {
 			n++
@@ -92,8 +92,8 @@ func (v *view) sharing() (n int) {
 	return n
 }
 
-// look reads all leases in one query.
-func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) {
+// readView reads all leases in one query.
+func readView(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) {
 	asked := boottime.Now()
 	list, now, err := locks.Leases(ctx, "")
 	if err != nil {
@@ -156,7 +156,7 @@ func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) 
 // Buckets returns the buckets of a store with their owners, in their order; those that no live node has are
 // without one. It queries the store each time.
 func Buckets(ctx context.Context, locks rouse.Locks, n uint32) ([]rouse.BucketStatus, error) {
-	v, err := look(ctx, locks, n)
+	v, err := readView(ctx, locks, n)
 	if err != nil {
 		return nil, fmt.Errorf("list the buckets: %w", err)
 	}
