@@ -23,8 +23,8 @@ type component struct {
 	line  int
 }
 
-// all returns the properties of a name.
-func (c *component) all(name string) (all []property) {
+// allProperties returns the properties of a name.
+func (c *component) allProperties(name string) (all []property) {
 	for _, p := range c.props {
 		if p.name == name {
 			all = append(all, p)
@@ -33,8 +33,8 @@ func (c *component) all(name string) (all []property) {
 	return all
 }
 
-// first returns the first property of a name, or a property without a name.
-func (c *component) first(name string) property {
+// firstProperty returns the first property of a name, or a property without a name.
+func (c *component) firstProperty(name string) property {
 	for _, p := range c.props {
 		if p.name == name {
 			return p
@@ -69,7 +69,7 @@ func readICalendar(data []byte) (events []component, zoneName string, others map
 	}
 	others = make(map[string]int)
 	var open []string // the names of the components that we are in
-	for text, line := range unfold(string(data)) {
+	for text, line := range unfoldLines(string(data)) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
@@ -103,7 +103,7 @@ func readICalendar(data []byte) (events []component, zoneName string, others map
 		case p.name == "END":
 			if name != open[len(open)-1] {
 				return nil, "", nil, refuseLine(line, text,
-					"ends a "+quote(name)+" where "+open[len(open)-1]+" is open", "end each component in which it begins")
+					"ends a "+quotePart(name)+" where "+open[len(open)-1]+" is open", "end each component in which it begins")
 			}
 			open = open[:len(open)-1]
 		case len(open) == 1 && p.name == "X-WR-TIMEZONE":
@@ -125,9 +125,9 @@ func readICalendar(data []byte) (events []component, zoneName string, others map
 	return events, zoneName, others, nil
 }
 
-// unfold goes through the lines of a text, each with the number of its first line in the file. A line that
-// begins with a space or a tab continues the line before it.
-func unfold(data string) func(yield func(text string, line int) bool) {
+// unfoldLines goes through the lines of a text, each with the number of its first line in the file. A line
+// that begins with a space or a tab continues the line before it.
+func unfoldLines(data string) func(yield func(text string, line int) bool) {
 	return func(yield func(string, int) bool) {
 		var text strings.Builder
 		begin, line := 0, 0
@@ -179,7 +179,7 @@ func FilterICalendar(data []byte, keep func(text string) bool) (kept []byte, lef
 func eventText(event []byte) string {
 	var text strings.Builder
 	depth := 0
-	for line := range unfold(string(event)) {
+	for line := range unfoldLines(string(event)) {
 		switch p, _ := parseProperty(line); p.name {
 		case "BEGIN":
 			depth++
