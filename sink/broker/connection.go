@@ -178,9 +178,9 @@ func (c *Connection) TLS() (*tls.Config, error) {
 	return o, nil
 }
 
-// allows reports whether a target may have the path. It compares the path as written, so that a place has
+// allowsPath reports whether a target may have the path. It compares the path as written, so that a place has
 // only one spelling.
-func (c *Connection) allows(path string) bool {
+func (c *Connection) allowsPath(path string) bool {
 	for _, a := range c.Allow {
 		if whole, ok := strings.CutSuffix(a, "$"); ok && path == whole || !ok && strings.HasPrefix(path, a) {
 			return true

@@ -72,14 +72,14 @@ func (f *Flight) Await(ctx context.Context, late func(i int)) {
 	limit := time.NewTimer(0)
 	defer limit.Stop()
 	for {
-		limit.Reset(time.Until(f.next()))
+		limit.Reset(time.Until(f.earliestDeadline()))
 		select {
 		case <-f.done:
 			return
 		case <-ctx.Done():
-			f.giveUp(late, func(int) (rouse.Outcome, bool) { return stopping, true })
+			f.failUnreported(late, func(int) (rouse.Outcome, bool) { return stopping, true })
 		case now := <-limit.C:
-			f.giveUp(late, func(i int) (rouse.Outcome, bool) {
+			f.failUnreported(late, func(i int) (rouse.Outcome, bool) {
 				timeout := f.Deadline(i).Sub(f.began)
 				return Failed(0, fmt.Sprintf("no confirm within %v: the broker may have the message", timeout)), !f.Deadline(i).After(now)
 			})
@@ -87,8 +87,8 @@ func (f *Flight) Await(ctx context.Context, late func(i int)) {
 	}
 }
 
-// next returns the earliest deadline of the unreported messages.
-func (f *Flight) next() time.Time {
+// earliestDeadline returns the earliest deadline of the unreported messages.
+func (f *Flight) earliestDeadline() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	earliest := time.Now().Add(time.Hour)
@@ -100,7 +100,7 @@ func (f *Flight) next() time.Time {
 	return earliest
 }
 
-func (f *Flight) giveUp(late func(i int), judge func(i int) (rouse.Outcome, bool)) {
+func (f *Flight) failUnreported(late func(i int), judge func(i int) (rouse.Outcome, bool)) {
 	for i := range f.messages {
 		if f.Settled(i) {
 			continue

@@ -28,7 +28,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	if !rouse.IsHeaderValue(spec.ContentType) {
 		add("content_type", spec.ContentType, "cannot be sent as a header", "use printable ASCII, without spaces at the ends")
 	}
-	switch m := method(spec); m {
+	switch m := methodOf(spec); m {
 	case http.MethodPost, http.MethodPut, http.MethodPatch:
 	case http.MethodGet, http.MethodDelete:
 		for _, c := range []struct {
@@ -65,10 +65,10 @@ func (s *Sink) targetFault(target string) (value, wrong, cure string) {
 	}
 	u, err := url.Parse(target)
 	if err != nil {
-		return hide(target), "is no URL", "give one such as https://example.com/hook"
+		return hidePassword(target), "is no URL", "give one such as https://example.com/hook"
 	}
 	if u.User != nil || strings.Contains(u.Host, "@") {
-		return hide(target), "contains a user or password", "put credentials into webhook.headers, as Authorization"
+		return hidePassword(target), "contains a user or password", "put credentials into webhook.headers, as Authorization"
 	}
 	if strings.Contains(target, "#") {
 		return target, "contains a fragment", "leave out '#' and what follows"
@@ -105,8 +105,8 @@ var blocked = []uint16{1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 
 	123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995,
 	1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 11211}
 
-// hide removes a possible password.
-func hide(target string) string {
+// hidePassword removes a possible password.
+func hidePassword(target string) string {
 	scheme, rest, _ := strings.Cut(target, "://")
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		rest = "…@" + rest[i+1:]
@@ -119,9 +119,9 @@ func hide(target string) string {
 func (s *Sink) hostFault(host string, bracketed bool) (wrong, cure string) {
 	const named = "use a name such as hooks.example.com"
 	if a, err := netip.ParseAddr(host); err == nil && bracketed == a.Is6() {
-		if why := fault(a, s.opts.AllowPrivate || s.lifted(a)); why != "" {
+		if why := addressFault(a, s.opts.AllowPrivate || s.allowsNetwork(a)); why != "" {
 			cure = "use a public address"
-			if fault(a, true) == "" {
+			if addressFault(a, true) == "" {
 				cure += ", or start the server with allow-private-targets"
 			}
 			return "leads to " + a.String() + ", which " + why, cure

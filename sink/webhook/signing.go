@@ -67,8 +67,8 @@ func ParseSigning(secrets ...string) (*Signing, error) {
 	return NewSigning(keys...), nil
 }
 
-// append appends the signature over a and b together: "v1," or "v1a,", and its base64 form.
-func (k *signer) append(dst, a, b []byte) []byte {
+// appendSignature appends the signature over a and b together: "v1," or "v1a,", and its base64 form.
+func (k *signer) appendSignature(dst, a, b []byte) []byte {
 	if k.macs == nil {
 		return base64.StdEncoding.AppendEncode(append(dst, "v1a,"...), ed25519.Sign(k.private, slices.Concat(a, b)))
 	}
@@ -82,14 +82,14 @@ func (k *signer) append(dst, a, b []byte) []byte {
 	return dst
 }
 
-// sign appends the headers of the signatures to the head of a request: those of Standard Webhooks over
-// message and body and, with an identity, those over it. Each signature over the identity covers the same
-// key's signature over the body.
-func (s *Signing) sign(head, message, body, identity []byte) []byte {
+// appendSignatures appends the headers of the signatures to the head of a request: those of Standard Webhooks
+// over message and body and, with an identity, those over it. Each signature over the identity covers the
+// same key's signature over the body.
+func (s *Signing) appendSignatures(head, message, body, identity []byte) []byte {
 	head = append(append(head, HeaderSignature...), ':')
 	begin := len(head)
 	for i := range s.keys {
-		head = s.keys[i].append(append(head, ' '), message, body)
+		head = s.keys[i].appendSignature(append(head, ' '), message, body)
 	}
 	if identity == nil {
 		return append(head, "\r\n"...)
@@ -101,7 +101,7 @@ func (s *Signing) sign(head, message, body, identity []byte) []byte {
 		for end < len(signatures) && signatures[end] != ' ' {
 			end++
 		}
-		head = s.keys[i].append(append(head, ' '), identity, signatures[1:end])
+		head = s.keys[i].appendSignature(append(head, ' '), identity, signatures[1:end])
 		signatures = signatures[end:]
 	}
 	return append(head, "\r\n"...)

@@ -176,6 +176,6 @@ func (s *Sink) Drain() { s.draining.Store(true) }
 
 // Close closes the connections. It is called after all deliveries ended.
 func (s *Sink) Close() error {
-	s.idle.close()
+	s.idle.closePool()
 	return nil
 }

@@ -85,18 +85,18 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	p.blocks = broker.Availability{Broker: p.away.Broker, Patience: c.Patience, Changed: changed}
 	p.blocks.Back()
 	p.life, p.end = context.WithCancel(context.Background())
-	p.uses.Go(p.run)
+	p.uses.Go(p.keepConnected)
 	return p, nil
 }
 
 // Check returns what is wrong with the exchange and the routing key.
 func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
-	_, _, wrong = place(t)
+	_, _, wrong = exchangeAndKey(t)
 	return wrong, "write amqp:" + t.Connection + "/EXCHANGE/ROUTING.KEY, or amqp:" + t.Connection + "//QUEUE, with what is special percent-encoded"
 }
 
-// place parses the exchange and the routing key of a target.
-func place(t *broker.Target) (exchange, key, wrong string) {
+// exchangeAndKey parses the exchange and the routing key of a target.
+func exchangeAndKey(t *broker.Target) (exchange, key, wrong string) {
 	exchange, key, ok := strings.Cut(t.Path, "/")
 	if !ok {
 		return "", "", "names an exchange and no routing key"

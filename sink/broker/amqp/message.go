@@ -12,8 +12,8 @@ import (
 // headerAttempt distinguishes attempts of one fire.
 const headerAttempt = "rouse-attempt"
 
-// publishing returns the message for a fire.
-func publishing(m *broker.Message) amqp091.Publishing {
+// newPublishing returns the message for a fire.
+func newPublishing(m *broker.Message) amqp091.Publishing {
 	f := m.Fire
 	due, token, generation := f.Due.String(), strconv.FormatUint(f.Token, 10), strconv.FormatUint(f.Generation, 10)
 	h := make(amqp091.Table, 18)

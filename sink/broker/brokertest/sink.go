@@ -61,7 +61,7 @@ func OneTooLarge(t *testing.T, s *broker.Sink, target string, bytes int, limit s
 	spec.Payload = []byte(`"` + strings.Repeat("x", bytes-2) + `"`)
 	list[large].Spec = &spec
 	Deliver(t, s, Fire("a", "first", target)) // it is connected
-	for i, o := range deliver(t.Context(), s, list) {
+	for i, o := range deliverOnce(t.Context(), s, list) {
 		switch {
 		case i != large && o.Verdict != rouse.Done:
 			t.Errorf("the fire %d, which is small: %v %d %s", i, o.Verdict, o.Code, o.Detail)

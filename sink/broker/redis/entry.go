@@ -11,8 +11,8 @@ type entry struct {
 	args []any
 }
 
-// entry returns the command that adds a message to the stream of a key.
-func (p *Publisher) entry(i int, key string, m *broker.Message) entry {
+// newEntry returns the command that adds a message to the stream of a key.
+func (p *Publisher) newEntry(i int, key string, m *broker.Message) entry {
 	f := m.Fire
 	args := make([]any, 0, 38)
 	args = append(args, "XADD", key)
@@ -31,10 +31,10 @@ func (p *Publisher) entry(i int, key string, m *broker.Message) entry {
 		args = append(args, "traceparent", f.Traceparent)
 	}
 	return entry{i, append(args, "attempt", f.Attempt, "token", f.Token, "generation", f.Generation, "namespace", f.Namespace,
-		"manual", truth(f.Manual), "last", truth(f.Last), "data", f.Spec.Payload)}
+		"manual", boolText(f.Manual), "last", boolText(f.Last), "data", f.Spec.Payload)}
 }
 
-func truth(yes bool) string {
+func boolText(yes bool) string {
 	if yes {
 		return "true"
 	}
