@@ -60,7 +60,7 @@ const hashMark = '~'
 func Encode(key string, most int) string {
 	var b strings.Builder
 	for i := range len(key) {
-		if c := key[i]; plain(c) {
+		if c := key[i]; isPlainKeyByte(c) {
 			b.WriteByte(c)
 		} else {
 			b.WriteByte('%')
@@ -77,7 +77,7 @@ func Encode(key string, most int) string {
 	return name[:most-len(hash)-1] + string(hashMark) + hash
 }
 
-func plain(c byte) bool {
+func isPlainKeyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
 }
 
@@ -87,11 +87,11 @@ func Decode(name string) (key string, ok bool) {
 	b := make([]byte, 0, len(name))
 	for i := 0; i < len(name); i++ {
 		switch c := name[i]; {
-		case plain(c):
+		case isPlainKeyByte(c):
 			b = append(b, c)
 		case c == '%' && i+2 < len(name):
 			high, low := strings.IndexByte(hexDigits, name[i+1]), strings.IndexByte(hexDigits, name[i+2])
-			if high < 0 || low < 0 || plain(byte(high<<4|low)) {
+			if high < 0 || low < 0 || isPlainKeyByte(byte(high<<4|low)) {
 				return "", false
 			}
 			b = append(b, byte(high<<4|low))

@@ -54,16 +54,16 @@ type GroupView struct {
 // View returns a snapshot of the pool.
 func (m *Manager) View() View {
 	v := View{Pool: m.config.Name, Namespaces: m.config.Namespaces, Groups: []GroupView{}}
-	t := m.current()
+	t := m.currentTerm()
 	if t == nil {
 		return v
 	}
 	v.Leads, v.Since = true, t.began
-	target := t.tracker.target()
+	target := t.tracker.currentTarget()
 	v.Generation = target.Generation
-	reached, queues := t.queues.status()
+	reached, queues := t.queues.queueStatuses()
 	v.Reached = reached
-	workers := t.groups.workers()
+	workers := t.groups.listedWorkers()
 	keys := map[string]bool{}
 	for key := range target.Groups {
 		keys[key] = true
@@ -74,14 +74,14 @@ func (m *Manager) View() View {
 	for key := range workers {
 		keys[key] = true
 	}
-	waiting := t.tracker.waiting()
+	waiting := t.tracker.waitingKeys()
 	v.Waits = len(waiting)
 	for _, w := range waiting[:min(len(waiting), mostShown)] {
 		namespace, key := SplitGroup(w.key)
 		v.Waiting = append(v.Waiting, WaitView{namespace, key, w.limit, w.since})
 	}
-	limited, failed, unlisted := t.groups.limits(), t.groups.failures(), t.groups.listFailure()
-	closed := t.groups.closed()
+	limited, failed, unlisted := t.groups.limitedKeys(), t.groups.callFailures(), t.groups.listFailure()
+	closed := t.groups.windowWait()
 	t.mu.Lock()
 	load, seen := t.load, maps.Clone(t.seen)
 	t.mu.Unlock()
@@ -121,7 +121,7 @@ func Statuses(pools []Served) []rouse.PoolStatus {
 	list := make([]rouse.PoolStatus, 0, len(pools))
 	for _, p := range pools {
 		v := p.Manager.View()
-		s := rouse.PoolStatus{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(), Leader: p.Transport.Leader(), Since: instant(v.Since), GroupCount: len(v.Groups), Waiting: v.Waits}
+		s := rouse.PoolStatus{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(), Leader: p.Transport.Leader(), Since: instantOrZero(v.Since), GroupCount: len(v.Groups), Waiting: v.Waits}
 		for i := range v.Groups {
 			g := v.Groups[i].Group()
 			s.Workers += len(g.Workers)
@@ -139,21 +139,21 @@ func Statuses(pools []Served) []rouse.PoolStatus {
 
 // Group returns the group in the form of the API.
 func (g *GroupView) Group() rouse.PoolGroup {
-	out := rouse.PoolGroup{Namespace: g.Namespace, Key: g.Key, Status: g.Status, Queue: g.Queue, Error: shortened(g.Error), Limit: g.Limit, Pinned: g.Pinned,
-		LastReport: instant(g.Report), Ready: g.Ready, Held: g.Held}
+	out := rouse.PoolGroup{Namespace: g.Namespace, Key: g.Key, Status: g.Status, Queue: g.Queue, Error: shortenDetail(g.Error), Limit: g.Limit, Pinned: g.Pinned,
+		LastReport: instantOrZero(g.Report), Ready: g.Ready, Held: g.Held}
 	for i := range g.Workers {
 		w := &g.Workers[i]
-		out.Workers = append(out.Workers, rouse.PoolWorker{ID: w.ID, State: string(w.State), Since: instant(w.Since), Starts: w.Starts, LastExit: shortened(w.LastExit)})
+		out.Workers = append(out.Workers, rouse.PoolWorker{ID: w.ID, State: string(w.State), Since: instantOrZero(w.Since), Starts: w.Starts, LastExit: shortenDetail(w.LastExit)})
 	}
 	return out
 }
 
-func shortened(text string) string {
+func shortenDetail(text string) string {
 	return rouse.Shorten(strings.ToValidUTF8(text, "\uFFFD"), rouse.MaxDetail)
 }
 
-// instant returns a time of this machine's clock; 0: there is none.
-func instant(t time.Time) rouse.Instant {
+// instantOrZero returns a time of this machine's clock; 0: there is none.
+func instantOrZero(t time.Time) rouse.Instant {
 	if t.IsZero() {
 		return 0
 	}

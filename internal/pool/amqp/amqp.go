@@ -163,16 +163,16 @@ func (c *Controller) State() string {
 	return c.state
 }
 
-func (c *Controller) enter(state string) {
+func (c *Controller) enterState(state string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state = state
 	c.led = c.led || state == pool.StateLeading
 }
 
-// fatal reports whether an error is permanent: it has persisted for a while. A starting broker refuses users
-// for a moment. A controller that has led before has workers to look after and keeps retrying.
-func (c *Controller) fatal(err error) bool {
+// isPermanent reports whether an error is permanent: it has persisted for a while. A starting broker refuses
+// users for a moment. A controller that has led before has workers to look after and keeps retrying.
+func (c *Controller) isPermanent(err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !errors.Is(err, ErrSetup) {
@@ -197,11 +197,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer c.api.client.CloseIdleConnections()
 	for b := backoff.New(firstWait, longestWait); ctx.Err() == nil; b.Pause(ctx) {
 		began := time.Now()
-		err := c.session(ctx)
+		err := c.runPoolSession(ctx)
 		if ctx.Err() != nil {
 			break
 		}
-		if c.fatal(err) {
+		if c.isPermanent(err) {
 			return fmt.Errorf("pool %s: %w", c.names.pool, err)
 		}
 		c.manager.Metrics().Failed("session")
@@ -218,22 +218,22 @@ func (c *Controller) Run(ctx context.Context) error {
 // prefetched with it.
 const carefulAfter = 3
 
-// careful reports whether messages are consumed one by one.
-func (c *Controller) careful() bool {
+// consumesOneByOne reports whether messages are consumed one by one.
+func (c *Controller) consumesOneByOne() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.short >= carefulAfter
 }
 
-// relax ends the careful mode after a session that worked for a while.
-func (c *Controller) relax() {
+// endCarefulMode ends the careful mode after a session that worked for a while.
+func (c *Controller) endCarefulMode() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.short = 0
 }
 
-// judge records how long a session led.
-func (c *Controller) judge(led time.Duration) {
+// recordSessionLength records how long a session led.
+func (c *Controller) recordSessionLength(led time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.short++; led > longestWait {
@@ -244,46 +244,46 @@ func (c *Controller) judge(led time.Duration) {
 	}
 }
 
-// session connects, waits for the lock, sets up, and manages the pool until something breaks.
-func (c *Controller) session(ctx context.Context) error {
+// runPoolSession connects, waits for the lock, sets up, and manages the pool until something breaks.
+func (c *Controller) runPoolSession(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer c.enter(pool.StateConnecting)
-	in, err := c.dial(ctx, "lock")
+	defer c.enterState(pool.StateConnecting)
+	in, err := c.dialBroker(ctx, "lock")
 	if err != nil {
 		return err
 	}
 	defer in.Cut()
 	defer in.Guard(cancel)()
-	if err := c.lock(ctx, in); err != nil {
-		return because(ctx, err)
+	if err := c.acquirePoolLock(ctx, in); err != nil {
+		return causeOrError(ctx, err)
 	}
 	if err := c.setUpPolicies(ctx); err != nil {
-		return because(ctx, err)
+		return causeOrError(ctx, err)
 	}
-	out, err := c.dial(ctx, "publish")
+	out, err := c.dialBroker(ctx, "publish")
 	if err != nil {
-		return because(ctx, err)
+		return causeOrError(ctx, err)
 	}
 	defer out.Cut()
 	defer out.Guard(cancel)()
 	if err := c.setUp(ctx, out); err != nil {
-		return because(ctx, err)
+		return causeOrError(ctx, err)
 	}
-	return because(ctx, c.lead(ctx, cancel, out))
+	return causeOrError(ctx, c.managePool(ctx, cancel, out))
 }
 
-// because returns the cause of a context if it has ended, and err otherwise: the first failure is the
+// causeOrError returns the cause of a context if it has ended, and err otherwise: the first failure is the
 // relevant one.
-func because(ctx context.Context, err error) error {
+func causeOrError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
 	return err
 }
 
-// lead manages the pool until ctx ends.
-func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, out *amqplink.Conn) error {
+// managePool manages the pool until ctx ends.
+func (c *Controller) managePool(ctx context.Context, cancel context.CancelCauseFunc, out *amqplink.Conn) error {
 	control := &queues{c: c, conn: out, free: make(chan *amqp091.Channel, c.manager.Config().Timing.Parallel)}
 	term, err := c.manager.Begin(ctx, control)
 	if err != nil {
@@ -301,9 +301,9 @@ func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, o
 	}
 	to := &mailbox{c: c, term: term, out: answers}
 	began := time.Now()
-	defer func() { c.judge(time.Since(began)) }()
+	defer func() { c.recordSessionLength(time.Since(began)) }()
 	c.log.Info("this process leads the pool", "broker", c.host)
-	c.enter(pool.StateLeading)
+	c.enterState(pool.StateLeading)
 	c.manager.Metrics().Leads(true)
 	defer c.manager.Metrics().Leads(false)
 	c.setInventory(&inventory{c: c, publisher: publisher})
@@ -313,12 +313,12 @@ func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, o
 	defer parts.Wait()
 	defer cancel(nil)
 	for _, part := range []func(context.Context) error{
-		publisher.run,
-		answers.run,
+		publisher.handleReturns,
+		answers.handleReturns,
 		func(ctx context.Context) error { return c.processOrphans(ctx, term, publisher, to) },
 		func(ctx context.Context) error { return c.answerDeadLetters(ctx, to) },
 		func(ctx context.Context) error { return c.noteActivity(ctx, term) },
-		func(ctx context.Context) error { c.measure(ctx, term); return nil },
+		func(ctx context.Context) error { c.measureLoads(ctx, term); return nil },
 	} {
 		parts.Go(func() {
 			if err := part(ctx); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse/internal/amqplink"
 )
 
-// dial opens a connection for a purpose, which is part of its name.
-func (c *Controller) dial(ctx context.Context, purpose string) (*amqplink.Conn, error) {
+// dialBroker opens a connection for a purpose, which is part of its name.
+func (c *Controller) dialBroker(ctx context.Context, purpose string) (*amqplink.Conn, error) {
 	conn, err := amqplink.Dial(ctx, amqplink.Options{URL: c.config.URL, Name: "rouse pool " + c.names.pool + " " + purpose, Timeout: c.config.Timeout})
 	var refused *amqp091.Error
 	switch {

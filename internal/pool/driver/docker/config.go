@@ -91,7 +91,7 @@ const (
 // names are the valid names of instances, which are prefixes of the names of containers.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-func (c Config) withDefaults() (Config, error) {
+func (c Config) withDockerDefaults() (Config, error) {
 	if c.Host == "" {
 		c.Host = os.Getenv("DOCKER_HOST")
 	}
@@ -99,7 +99,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Host = "unix:///var/run/docker.sock"
 	}
 	c.Pull = cmp.Or(c.Pull, Missing)
-	if err := c.check(); err != nil {
+	if err := c.checkDockerConfig(); err != nil {
 		return c, err
 	}
 	for _, d := range []struct {
@@ -120,7 +120,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-func (c *Config) check() error {
+func (c *Config) checkDockerConfig() error {
 	scheme, address, _ := strings.Cut(c.Host, "://")
 	switch {
 	case scheme != "unix" && scheme != "tcp" || address == "":
@@ -134,10 +134,10 @@ func (c *Config) check() error {
 	case c.Pull != Missing && c.Pull != Always && c.Pull != Never:
 		return rouse.Refuse("pull", string(c.Pull), "is no policy of pulling", "write missing, always or never")
 	}
-	return c.Template.check()
+	return c.Template.checkContainerTemplate()
 }
 
-func (t *Template) check() error {
+func (t *Template) checkContainerTemplate() error {
 	const minMemory = 6 << 20 // the engine refuses less
 	switch {
 	case t.Memory != 0 && t.Memory < minMemory:
@@ -173,14 +173,14 @@ func (t *Template) check() error {
 		}
 	}
 	for _, m := range t.Mounts {
-		if err := m.check(); err != nil {
+		if err := m.checkMount(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *Mount) check() error {
+func (m *Mount) checkMount() error {
 	switch {
 	case m.Type != "bind" && m.Type != "volume" && m.Type != "tmpfs":
 		return rouse.Refuse("mounts: type", m.Type, "is no type of mounts", "write bind, volume or tmpfs")

@@ -28,12 +28,12 @@ func newEngine(host string, timeout time.Duration) (*engine, error) {
 	return e, nil
 }
 
-// call makes a call; what describes it in errors.
-func (e *engine) call(ctx context.Context, what string, f func(ctx context.Context) error) error {
+// callEngine makes a call; what describes it in errors.
+func (e *engine) callEngine(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	err := e.agree(limited)
+	err := e.negotiateVersion(limited)
 	if err == nil {
 		err = f(limited)
 	}
@@ -46,8 +46,9 @@ func (e *engine) call(ctx context.Context, what string, f func(ctx context.Conte
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// agree negotiates the API version. The library does so by itself, but not safely for concurrent calls.
-func (e *engine) agree(ctx context.Context) error {
+// negotiateVersion negotiates the API version. The library does so by itself, but not safely for concurrent
+// calls.
+func (e *engine) negotiateVersion(ctx context.Context) error {
 	select {
 	case is := <-e.agreed:
 		var err error
@@ -61,7 +62,7 @@ func (e *engine) agree(ctx context.Context) error {
 	}
 }
 
-func (e *engine) close() error { return e.api.Close() }
+func (e *engine) closeClient() error { return e.api.Close() }
 
 // alreadyDone reports whether the error of a change means that the container already is as it should be:
 // removed, being removed, or ended.

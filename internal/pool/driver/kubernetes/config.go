@@ -94,7 +94,7 @@ const (
 // mostWorkers is the maximum number of workers of a scaled group.
 const mostWorkers = 10_000
 
-func (c Config) withDefaults() (Config, error) {
+func (c Config) withKubernetesDefaults() (Config, error) {
 	c.Kind = cmp.Or(c.Kind, Deployment)
 	c.Log = cmp.Or(c.Log, slog.Default())
 	t, err := c.decodeTemplate()
@@ -182,8 +182,8 @@ func notOurs(field string, m map[string]string) error {
 	return nil
 }
 
-// check validates the configuration, which has its defaults.
-func (c Config) check() error {
+// checkKubernetesConfig validates the configuration, which has its defaults.
+func (c Config) checkKubernetesConfig() error {
 	if !kubelink.IsLabel(c.Namespace) {
 		return rouse.Refuse("namespace", c.Namespace, "is no name of a namespace", "write lowercase letters, digits and -, such as workers")
 	}
@@ -216,10 +216,10 @@ func (c Config) check() error {
 			return rouse.Refuse("env", name, "cannot be given to workers", "use another name, and a value without a NUL")
 		}
 	}
-	return c.Scaling.check()
+	return c.Scaling.checkScaling()
 }
 
-func (s Scaling) check() error {
+func (s Scaling) checkScaling() error {
 	h, k := s.HPA, s.KEDA
 	switch {
 	case h != nil && k != nil:

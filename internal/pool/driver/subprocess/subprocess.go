@@ -45,7 +45,7 @@ type Config struct {
 	Log *slog.Logger `yaml:"-"` // also for the output of workers; slog.Default if nil
 }
 
-func (c Config) withDefaults() (Config, error) {
+func (c Config) withSubprocessDefaults() (Config, error) {
 	if len(c.Command) == 0 || c.Command[0] == "" {
 		return c, rouse.Refuse("command", "", "is missing", "give the program and its arguments as a list")
 	}
@@ -58,7 +58,7 @@ func (c Config) withDefaults() (Config, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(c.Dir, path)
 		}
-		if _, err := exec.LookPath(absolute(path)); err != nil {
+		if _, err := exec.LookPath(absolutePath(path)); err != nil {
 			return c, rouse.Refuse("command", c.Command[0], "cannot be run: "+err.Error(), "name a program that is there and may be executed")
 		}
 	}
@@ -84,8 +84,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// absolute returns an absolute path, so that the program is not searched for elsewhere.
-func absolute(path string) string {
+// absolutePath returns an absolute path, so that the program is not searched for elsewhere.
+func absolutePath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
 	}
@@ -109,9 +109,9 @@ type Driver struct {
 
 // New returns a driver without workers.
 func New(c Config) (*Driver, error) {
-	c, err := c.withDefaults()
+	c, err := c.withSubprocessDefaults()
 	if err == nil {
-		err = supported()
+		err = checkSystem()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err)
@@ -122,7 +122,7 @@ func New(c Config) (*Driver, error) {
 	}
 	e, err := newEnds()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err), r.close())
+		return nil, errors.Join(fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err), r.closeReaper())
 	}
 	return &Driver{config: c, spawner: newSpawner(), reaper: r, ends: e, changed: make(chan struct{}, 1), kill: make(chan struct{}),
 		workers: map[string][]*worker{}}, nil
@@ -140,19 +140,19 @@ func (d *Driver) Ensure(_ context.Context, g driver.Group) error {
 	}
 	have := 0
 	for _, w := range d.workers[g.Key] {
-		if w.draining() {
+		if w.isDraining() {
 			continue
 		}
 		if have++; have > g.Workers {
-			w.drain()
+			w.requestDrain()
 		}
 	}
 	for ; have < g.Workers; have++ {
 		w := newWorker(d, g)
 		d.workers[g.Key] = append(d.workers[g.Key], w)
-		d.life.Go(w.run)
+		d.life.Go(w.restartUntilDrained)
 	}
-	d.tell()
+	d.notifyChanged()
 	return nil
 }
 
@@ -161,9 +161,9 @@ func (d *Driver) Drain(_ context.Context, key string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, w := range d.workers[key] {
-		w.drain()
+		w.requestDrain()
 	}
-	d.tell()
+	d.notifyChanged()
 	return nil
 }
 
@@ -174,7 +174,7 @@ func (d *Driver) List(context.Context) ([]driver.Worker, error) {
 	var list []driver.Worker
 	for _, workers := range d.workers {
 		for _, w := range workers {
-			list = append(list, w.view())
+			list = append(list, w.workerView())
 		}
 	}
 	return list, nil
@@ -185,7 +185,7 @@ func (d *Driver) Proved(key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, w := range d.workers[key] {
-		w.prove()
+		w.markProved()
 	}
 }
 
@@ -195,7 +195,7 @@ func (d *Driver) Retry() {
 	defer d.mu.Unlock()
 	for _, workers := range d.workers {
 		for _, w := range workers {
-			w.retry()
+			w.endBackoff()
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (d *Driver) Retry() {
 // Changed receives a value when the state of a worker has changed.
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
-func (d *Driver) tell() {
+func (d *Driver) notifyChanged() {
 	notify.Send(d.changed)
 }
 
@@ -213,10 +213,10 @@ func (d *Driver) Release(context.Context) error {
 	defer d.mu.Unlock()
 	for _, workers := range d.workers {
 		for _, w := range workers {
-			w.drain()
+			w.requestDrain()
 		}
 	}
-	d.tell()
+	d.notifyChanged()
 	return nil
 }
 
@@ -233,27 +233,27 @@ func (d *Driver) Close(ctx context.Context) error {
 	impatient := context.AfterFunc(ctx, func() { close(d.kill) })
 	d.life.Wait()
 	impatient()
-	d.spawner.close()
-	return errors.Join(d.ends.close(), d.reaper.close())
+	d.spawner.closeSpawner()
+	return errors.Join(d.ends.closeEpoll(), d.reaper.closeReaper())
 }
 
-// ended removes a worker that has ended permanently.
-func (d *Driver) ended(w *worker) {
+// removeWorker removes a worker that has ended permanently.
+func (d *Driver) removeWorker(w *worker) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.workers[w.key] = slices.DeleteFunc(d.workers[w.key], func(o *worker) bool { return o == w })
 	if len(d.workers[w.key]) == 0 {
 		delete(d.workers, w.key)
 	}
-	d.tell()
+	d.notifyChanged()
 }
 
 // needed are variables that most programs need.
 var needed = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
-// environment returns the environment of a worker. That of this process may contain secrets and is not passed
-// on.
-func (d *Driver) environment(id string, vars map[string]string) []string {
+// workerEnvironment returns the environment of a worker. That of this process may contain secrets and is not
+// passed on.
+func (d *Driver) workerEnvironment(id string, vars map[string]string) []string {
 	all := map[string]string{}
 	for _, name := range slices.Concat(needed, d.config.PassEnv) {
 		if value, ok := os.LookupEnv(name); ok {

@@ -36,22 +36,22 @@ type Config struct {
 	Log *slog.Logger `yaml:"-"` // slog.Default if nil
 }
 
-// names validates the names of unit and pool.
-func (c Config) names() (names, error) {
+// unitNames validates the names of unit and pool.
+func (c Config) unitNames() (names, error) {
 	prefix, ok := strings.CutSuffix(c.Unit, "@.service")
 	if !ok || prefix == "" || strings.ContainsFunc(prefix, func(r rune) bool {
 		return r > 0x7f || !isAlphanumeric(byte(r)) && !strings.ContainsRune(":-_.", r)
 	}) {
 		return names{}, rouse.Refuse("unit", c.Unit, "is no template of services", "name one such as core-worker@.service")
 	}
-	n := names{prefix: prefix, pool: encode(c.Pool)}
-	if n.room() < shortestRoom {
+	n := names{prefix: prefix, pool: encodeName(c.Pool)}
+	if n.longestKeyLength() < shortestRoom {
 		return names{}, rouse.Refuse("unit", c.Unit, "is too long together with the name of the pool", "choose shorter names, as those of units have at most 255 bytes")
 	}
 	return n, nil
 }
 
-func (c Config) withDefaults(n names) (Config, error) {
+func (c Config) withSystemdDefaults(n names) (Config, error) {
 	c.Bus = cmp.Or(c.Bus, System)
 	if c.Bus != System && c.Bus != User && !strings.Contains(c.Bus, ":") {
 		return c, rouse.Refuse("bus", c.Bus, "is no bus", "write system, user, or an address such as unix:path=/run/dbus/system_bus_socket")
@@ -82,8 +82,8 @@ func (c Config) withDefaults(n names) (Config, error) {
 	return c, nil
 }
 
-// address returns the address of the bus: of the system, of the user, or as given.
-func address(bus string) string {
+// busAddress returns the address of the bus: of the system, of the user, or as given.
+func busAddress(bus string) string {
 	first := func(candidates ...string) string {
 		for _, c := range candidates {
 			if path, ok := strings.CutPrefix(c, "unix:path="); ok {
