@@ -46,14 +46,14 @@ func New(ref Ref, named *schedulerv1.NamedJob, now rouse.Instant) (t Timer, err 
 		return t, rouse.Refuse("job", "", "is missing", "give the job that is to be scheduled")
 	}
 	t.Spec = rouse.Spec{Target: ref.Target(), ContentType: ContentType, Misfire: rouse.MisfireAll}
-	if err := t.when(j, now); err != nil {
+	if err := t.setJobTimes(j, now); err != nil {
 		return t, rouse.Under("job", err)
 	}
 	kept := &schedulerv1.NamedJob{Name: named.GetName(), Metadata: named.GetMetadata(), Job: j}
 	if p := policyOf(j); p != j.GetFailurePolicy() {
 		kept.Job = &schedulerv1.Job{Schedule: j.Schedule, Repeats: j.Repeats, DueTime: j.DueTime, Ttl: j.Ttl, Data: j.Data, FailurePolicy: p}
 	}
-	if t.Spec.Retry, err = retry(kept.Job.FailurePolicy); err != nil {
+	if t.Spec.Retry, err = retryOfPolicy(kept.Job.FailurePolicy); err != nil {
 		return t, rouse.Under("job", err)
 	}
 	if t.Spec.Recurring() {

@@ -19,9 +19,9 @@ const (
 	mostInterval = 24 * time.Hour
 )
 
-// retry returns the retries for a failure policy. Failed decides; these values are for display and for the
-// count.
-func retry(p *schedulerv1.JobFailurePolicy) (rouse.Retry, error) {
+// retryOfPolicy returns the retries for a failure policy. Failed decides; these values are for display and
+// for the count.
+func retryOfPolicy(p *schedulerv1.JobFailurePolicy) (rouse.Retry, error) {
 	c := p.GetConstant()
 	if c == nil { // a failure ends the trigger, by Failed; the end of its stream does not
 		return rouse.Retry{Attempts: rouse.MaxLost}, nil

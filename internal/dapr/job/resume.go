@@ -43,7 +43,7 @@ func Resume(ref Ref, named *schedulerv1.NamedJob, since, now rouse.Instant, comp
 		if due, err = readMoment("due_time", *j.DueTime); err != nil {
 			return r, err
 		}
-		known = !due.at.IsZero() || due.from(now) <= now && j.Schedule == nil
+		known = !due.at.IsZero() || due.instantFrom(now) <= now && j.Schedule == nil
 	}
 	if !known {
 		r.Unknown = append(r.Unknown, UnknownDue)
@@ -57,7 +57,7 @@ func Resume(ref Ref, named *schedulerv1.NamedJob, since, now rouse.Instant, comp
 	}
 	after := rouse.Instant(0)
 	if j.Schedule != nil {
-		after = r.resume(j, t.First, known, since, now, s)
+		after = r.resumeAfter(j, t.First, known, since, now, s)
 	}
 	var ok bool
 	if r.Timer.Due, ok = s.Next(after); !ok || t.Spec.MaxOccurrences != 0 && r.Timer.Passed >= t.Spec.MaxOccurrences {
@@ -66,9 +66,9 @@ func Resume(ref Ref, named *schedulerv1.NamedJob, since, now rouse.Instant, comp
 	return r, nil
 }
 
-// resume returns the time after which the next tick of a job with a schedule is, counts the ticks before it,
-// and reports what is unknown.
-func (r *Resumed) resume(j *schedulerv1.Job, first rouse.Instant, known bool, since, now rouse.Instant, s rouse.Schedule) (after rouse.Instant) {
+// resumeAfter returns the time after which the next tick of a job with a schedule is, counts the ticks before
+// it, and reports what is unknown.
+func (r *Resumed) resumeAfter(j *schedulerv1.Job, first rouse.Instant, known bool, since, now rouse.Instant, s rouse.Schedule) (after rouse.Instant) {
 	spec := &r.Timer.Spec
 	switch {
 	case j.DueTime == nil:
@@ -90,13 +90,13 @@ func (r *Resumed) resume(j *schedulerv1.Job, first rouse.Instant, known bool, si
 	case spec.MaxOccurrences == 0:
 		return since
 	}
-	r.Timer.Passed = passed(s, spec, first, since)
+	r.Timer.Passed = countPassedTicks(s, spec, first, since)
 	r.Timer.Ended = r.Timer.Passed
 	return since
 }
 
-// passed counts the ticks from the first one to the given time, at most the job's total.
-func passed(s rouse.Schedule, spec *rouse.Spec, first, until rouse.Instant) (n uint64) {
+// countPassedTicks counts the ticks from the first one to the given time, at most the job's total.
+func countPassedTicks(s rouse.Schedule, spec *rouse.Spec, first, until rouse.Instant) (n uint64) {
 	if r, err := readSchedule(spec.Schedule); err == nil && r.every != 0 {
 		return min(uint64(until.Sub(first)/r.every)+1, spec.MaxOccurrences)
 	}

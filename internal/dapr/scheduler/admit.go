@@ -13,25 +13,25 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
-// of returns the ref of the job in a call if the caller may access it.
-func (f *service) of(ctx context.Context, name string, m *schedulerv1.JobMetadata) (job.Ref, error) {
-	if err := f.admit(ctx, m.GetNamespace(), m.GetAppId()); err != nil {
+// authorizedRef returns the ref of the job in a call if the caller may access it.
+func (f *service) authorizedRef(ctx context.Context, name string, m *schedulerv1.JobMetadata) (job.Ref, error) {
+	if err := f.admitApp(ctx, m.GetNamespace(), m.GetAppId()); err != nil {
 		return job.Ref{}, err
 	}
 	return job.Of(name, m)
 }
 
-// within returns the ref of all jobs in a call if the caller may access them.
-func (f *service) within(ctx context.Context, m *schedulerv1.JobMetadata) (job.Ref, error) {
-	if err := f.admit(ctx, m.GetNamespace(), m.GetAppId()); err != nil {
+// authorizedScope returns the ref of all jobs in a call if the caller may access them.
+func (f *service) authorizedScope(ctx context.Context, m *schedulerv1.JobMetadata) (job.Ref, error) {
+	if err := f.admitApp(ctx, m.GetNamespace(), m.GetAppId()); err != nil {
 		return job.Ref{}, err
 	}
 	return job.Within(m)
 }
 
-// admit refuses a call whose caller is not the app that it names. A call that names none is only counted
+// admitApp refuses a call whose caller is not the app that it names. A call that names none is only counted
 // here; it is refused where it is read.
-func (f *service) admit(ctx context.Context, namespace, app string) error {
+func (f *service) admitApp(ctx context.Context, namespace, app string) error {
 	if namespace == "" || app == "" {
 		f.counters.unauthorized.Add(1)
 		return nil
@@ -56,8 +56,8 @@ func (f *service) actsAsAny(ctx context.Context, namespace string) bool {
 	return !f.identified && f.access.AllowsApp(ctx, access.DaprUse, job.Namespace(namespace), "*")
 }
 
-// gateOf returns a gate that knows sidecars by their certificates, in addition to what else it knows.
-func gateOf(gate *access.Gate) *access.Gate {
+// sidecarGate returns a gate that knows sidecars by their certificates, in addition to what else it knows.
+func sidecarGate(gate *access.Gate) *access.Gate {
 	if gate == nil {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (a *admitted) Recv() (*schedulerv1.WatchJobsRequest, error) {
 	}
 	a.begun = true
 	if initial := m.GetInitial(); initial != nil {
-		return m, a.service.admit(a.Context(), initial.Namespace, initial.AppId)
+		return m, a.service.admitApp(a.Context(), initial.Namespace, initial.AppId)
 	}
 	return m, nil
 }

@@ -179,7 +179,7 @@ func (b *Book) Merge(until int) bool {
 			case last < 0:
 				last = i
 			default:
-				b.Buckets[last].join(&b.Buckets[i])
+				b.Buckets[last].absorbNext(&b.Buckets[i])
 				gone[i] = true
 			}
 		}
@@ -194,8 +194,8 @@ func (b *Book) Merge(until int) bool {
 	return len(gone) > 0
 }
 
-// join takes over the tokens of an adjacent higher bucket.
-func (b *Bucket) join(next *Bucket) {
+// absorbNext takes over the tokens of an adjacent higher bucket.
+func (b *Bucket) absorbNext(next *Bucket) {
 	b.To, b.State = max(b.To, next.To), Spent
 	b.Of = append(append(slices.Clone(b.Of), next.ID), next.Of...)
 	if b.Kept = b.Kept || next.Kept || len(b.Of) > maxOf; b.Kept {

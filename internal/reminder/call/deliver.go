@@ -80,8 +80,8 @@ func newTask(f *rouse.Fire, now rouse.Instant) (*task, rouse.Outcome) {
 	}}, rouse.Outcome{}
 }
 
-// arrive puts a new execution in its place.
-func (s *Sink) arrive(e *execution) {
+// placeArrival puts a new execution in its place.
+func (s *Sink) placeArrival(e *execution) {
 	switch f := e.Fire(); {
 	case f.Token < s.moved[f.Name].token && e.Of.borrowed:
 		s.hub.Report(e, parting)
@@ -90,12 +90,12 @@ func (s *Sink) arrive(e *execution) {
 	case e.Of.host != "" && s.at[place{e.Channel().Key, e.Of.host}] == nil && (e.Of.borrowed || s.instanceOf(e) == ""):
 		s.hub.Report(e, apart)
 	default:
-		s.route(e, false)
+		s.routeExecution(e, false)
 	}
 }
 
-// back takes an execution from its stream, or from another instance.
-func (s *Sink) back(st *stream, e *execution) {
+// takeBack takes an execution from its stream, or from another instance.
+func (s *Sink) takeBack(st *stream, e *execution) {
 	switch of := &e.Of; {
 	case st == nil && of.lent == "", st != nil && !e.Sent():
 		return
@@ -109,5 +109,5 @@ func (s *Sink) back(st *stream, e *execution) {
 			delete(st.Of.byID, of.request.ReminderId)
 		}
 	}
-	s.ended(e.Fire().Name)
+	s.notifyHolds(e.Fire().Name)
 }

@@ -22,20 +22,20 @@ func (s *Sink) Run(ctx context.Context) {
 		select {
 		case <-tick.C:
 			s.hub.Expire()
-			s.expire(time.Now())
+			s.expireSilent(time.Now())
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// expire ends holds and silent streams that have timed out by now.
-func (s *Sink) expire(now time.Time) {
+// expireSilent ends holds and silent streams that have timed out by now.
+func (s *Sink) expireSilent(now time.Time) {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	for name, h := range s.holds {
 		if !now.Before(h.until) {
-			s.release(name)
+			s.releaseHold(name)
 		}
 	}
 	for timer, m := range s.moved {
@@ -52,8 +52,8 @@ func (s *Sink) expire(now time.Time) {
 	}
 }
 
-// expired returns the outcome of an execution that a sidecar has had for too long.
-func (s *Sink) expired(e *execution) rouse.Outcome {
+// timeoutOutcome returns the outcome of an execution that a sidecar has had for too long.
+func (s *Sink) timeoutOutcome(e *execution) rouse.Outcome {
 	s.counts.Unanswered++
 	return rouse.Outcome{Verdict: rouse.Failed,
 		Detail: rouse.Shorten(fmt.Sprintf("no answer within %v from the sidecar %s", s.opts.Timeout, e.Sub().Of.Address), rouse.MaxDetail)}

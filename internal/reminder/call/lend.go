@@ -28,8 +28,8 @@ type far struct {
 	turn      int
 }
 
-// next returns the next instance in turn.
-func (f *far) next() string {
+// nextInstance returns the next instance in turn.
+func (f *far) nextInstance() string {
 	f.turn++
 	return f.instances[f.turn%len(f.instances)]
 }
@@ -62,8 +62,8 @@ func (s *Sink) SetElsewhere(apps map[string]map[string]string) {
 	}
 }
 
-// lend makes another instance execute a reminder.
-func (s *Sink) lend(e *execution, instance string) {
+// lendExecution makes another instance execute a reminder.
+func (s *Sink) lendExecution(e *execution, instance string) {
 	ctx, stop := context.WithCancel(e.Context())
 	s.hub.Aside(e)
 	e.Of.lent, e.Of.stop = instance, stop

@@ -68,7 +68,7 @@ func CheckTarget(target string) error {
 
 // CheckApp refuses an invalid app id.
 func CheckApp(field, app string) error {
-	if !plain(app, MaxApp, "/| ") {
+	if !isPrintableText(app, MaxApp, "/| ") {
 		return rouse.Refuse(field, app, "is no id of an app", fmt.Sprintf("give 1 to %d bytes of printable UTF-8 without spaces, '/' and '|'", MaxApp))
 	}
 	return nil
@@ -76,14 +76,15 @@ func CheckApp(field, app string) error {
 
 // CheckAddress refuses an address that cannot identify a sidecar.
 func CheckAddress(field, address string) error {
-	if !plain(address, 256, " ") {
+	if !isPrintableText(address, 256, " ") {
 		return rouse.Refuse(field, address, "is no address", "give 1 to 256 bytes of printable UTF-8 without spaces, such as 10.1.2.3:50002")
 	}
 	return nil
 }
 
-// plain reports whether a text has 1 to limit bytes of printable UTF-8 and none of the given characters.
-func plain(text string, limit int, without string) bool {
+// isPrintableText reports whether a text has 1 to limit bytes of printable UTF-8 and none of the given
+// characters.
+func isPrintableText(text string, limit int, without string) bool {
 	return text != "" && len(text) <= limit && utf8.ValidString(text) && !strings.ContainsAny(text, without) &&
 		strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
@@ -94,7 +95,7 @@ func CheckActor(a *reminderv1.Actor) error {
 		return nil
 	}
 	for _, part := range [...]struct{ field, text string }{{"actor.actor_type", a.ActorType}, {"actor.actor_id", a.ActorId}} {
-		if !plain(part.text, MaxActor, "") || strings.Contains(part.text, "||") {
+		if !isPrintableText(part.text, MaxActor, "") || strings.Contains(part.text, "||") {
 			return rouse.Refuse(part.field, part.text, "names no actor", fmt.Sprintf("give 1 to %d bytes of printable UTF-8 without \"||\"", MaxActor))
 		}
 	}
@@ -133,7 +134,7 @@ func New(at Place, r *reminderv1.Reminder, actor *reminderv1.Actor, now rouse.In
 	if r == nil {
 		return Timer{}, rouse.Refuse("reminder", "", "is missing", "say what to remind of")
 	}
-	if err := check(r, metadata); err != nil {
+	if err := checkReminder(r, metadata); err != nil {
 		return Timer{}, err
 	}
 	if err := CheckActor(actor); err != nil {
@@ -152,7 +153,7 @@ func New(at Place, r *reminderv1.Reminder, actor *reminderv1.Actor, now rouse.In
 	if label := ActorLabel(actor); label != "" {
 		t.Spec.Labels[LabelActor] = label
 	}
-	return t, t.when(r, now)
+	return t, t.setReminderTimes(r, now)
 }
 
 // Put sets the place in a timer's spec. It copies the labels, because other specs may share them.
@@ -194,9 +195,9 @@ func Check(spec *rouse.Spec) error {
 	return err
 }
 
-// check refuses values out of bounds.
-func check(r *reminderv1.Reminder, metadata int) error {
-	if r.ReminderName != "" && !plain(r.ReminderName, rouse.MaxLabelValue, "") {
+// checkReminder refuses values out of bounds.
+func checkReminder(r *reminderv1.Reminder, metadata int) error {
+	if r.ReminderName != "" && !isPrintableText(r.ReminderName, rouse.MaxLabelValue, "") {
 		return rouse.Refuse("reminder.reminder_name", r.ReminderName, "is no name", fmt.Sprintf("give up to %d bytes of printable UTF-8", rouse.MaxLabelValue))
 	}
 	size := 0
@@ -214,7 +215,7 @@ func check(r *reminderv1.Reminder, metadata int) error {
 }
 
 // Instant returns a timestamp, rounded up; 0 for nil.
-func instant(field string, at *timestamppb.Timestamp) (rouse.Instant, error) {
+func parseTimestamp(field string, at *timestamppb.Timestamp) (rouse.Instant, error) {
 	if at == nil {
 		return 0, nil
 	}

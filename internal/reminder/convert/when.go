@@ -14,13 +14,13 @@ import (
 // by this is surely not too short.
 const unsure = 2 * time.Millisecond
 
-// when sets the due times of the timer.
-func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
+// setReminderTimes sets the due times of the timer.
+func (t *Timer) setReminderTimes(r *reminderv1.Reminder, now rouse.Instant) error {
 	first, err := firstTime(r, now)
 	if err != nil {
 		return err
 	}
-	end, err := instant("reminder.ttl", r.Ttl)
+	end, err := parseTimestamp("reminder.ttl", r.Ttl)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
 		}
 		return nil
 	}
-	cron, err := t.recur(r.Schedule)
+	cron, err := t.setRecurrence(r.Schedule)
 	if err != nil {
 		return err
 	}
@@ -62,14 +62,14 @@ func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
 
 // firstTime returns the time of the first execution, 0 if none is specified.
 func firstTime(r *reminderv1.Reminder, now rouse.Instant) (rouse.Instant, error) {
-	at, err := instant("reminder.next_execution_time", r.NextExecutionTime)
+	at, err := parseTimestamp("reminder.next_execution_time", r.NextExecutionTime)
 	if err != nil {
 		return 0, err
 	}
 	if r.InitialDelay == "" {
 		return at, nil
 	}
-	d, err := duration(r.InitialDelay)
+	d, err := parseInitialDelay(r.InitialDelay)
 	if err != nil || d < 0 || d > 200*366*24*time.Hour {
 		return 0, rouse.Refuse("reminder.initial_delay", r.InitialDelay, "is no duration", `give one of up to 200 years such as "10s", "1h30m" or "PT10S"`)
 	}
@@ -82,9 +82,9 @@ func firstTime(r *reminderv1.Reminder, now rouse.Instant) (rouse.Instant, error)
 	return rouse.MaxInstant, nil
 }
 
-// recur sets a schedule with more than one execution. cron reports whether it has its own times instead of an
-// interval.
-func (t *Timer) recur(text string) (cron bool, err error) {
+// setRecurrence sets a schedule with more than one execution. cron reports whether it has its own times
+// instead of an interval.
+func (t *Timer) setRecurrence(text string) (cron bool, err error) {
 	s := &t.Spec
 	if d, err := rouse.ParseDuration(text); err == nil {
 		s.Schedule = "@every " + d.String()
@@ -120,8 +120,8 @@ func (t *Timer) recur(text string) (cron bool, err error) {
 	return true, nil
 }
 
-// duration reads Go durations and ISO 8601 durations without calendar units.
-func duration(text string) (time.Duration, error) {
+// parseInitialDelay reads Go durations and ISO 8601 durations without calendar units.
+func parseInitialDelay(text string) (time.Duration, error) {
 	d, err := rouse.ParseDuration(text)
 	if err != nil && strings.HasPrefix(text, "P") {
 		return schedule.ParseISODuration(text)

@@ -44,20 +44,20 @@ func (f instanceServer) TakeTokens(ctx context.Context, r *reminderv1.TakeTokens
 	if r.Count == 0 || r.Count > uint32(f.opts.MostMoved) {
 		return nil, rouse.Refuse("count", fmt.Sprint(r.Count), "is out of bounds", fmt.Sprintf("ask for 1 to %d", f.opts.MostMoved))
 	}
-	table, _ := f.now()
+	table, _ := f.currentTable()
 	row := table.Bucket(r.TokenBucketId)
 	if row == nil || row.App != r.AppId || row.Instance != f.opts.Address || !row.State.Gives() {
-		return nil, refused(codes.FailedPrecondition, wrongInstance, fmt.Sprintf("the bucket %s is not this instance's, %s, by the table %d that it knows",
+		return nil, refusalError(codes.FailedPrecondition, wrongInstance, fmt.Sprintf("the bucket %s is not this instance's, %s, by the table %d that it knows",
 			r.TokenBucketId, f.opts.Address, table.Generation), nil, nil)
 	}
-	ids, err := f.take(ctx, row, int(r.Count))
+	ids, err := f.takeFromBucket(ctx, row, int(r.Count))
 	if errors.Is(err, state.ErrSpent) {
-		return nil, refused(codes.Unavailable, noBucket, "the bucket "+row.ID+" has no tokens left", nil, nil)
+		return nil, refusalError(codes.Unavailable, noBucket, "the bucket "+row.ID+" has no tokens left", nil, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &reminderv1.TakeTokensResponse{ReminderIds: texts(ids)}, nil
+	return &reminderv1.TakeTokensResponse{ReminderIds: textsOfIDs(ids)}, nil
 }
 
 // ExecuteHere has a sidecar that is connected here execute a reminder of another instance.

@@ -69,7 +69,7 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 	same := map[string]int{} // the first place of a reminder that is named twice
 	doubled := map[int]int{}
 	for i, id := range r.ReminderList {
-		t, err := f.find(ctx, id)
+		t, err := f.findReminder(ctx, id)
 		at := convert.Where(&t.Spec)
 		first, twice := same[t.Key.Name]
 		switch {
@@ -82,7 +82,7 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 			doubled[i] = first
 		default:
 			same[t.Key.Name] = i
-			if row := f.row(at.ID); row != nil && row.Client == who.address {
+			if row := f.rowOfID(at.ID); row != nil && row.Client == who.address {
 				say(i, at.ID, nil)
 				continue
 			}
@@ -151,9 +151,9 @@ func errorOfUnmoved(results []*reminderv1.SubscribeReminderResult, noID map[int]
 	return st.Err()
 }
 
-// senders returns for each of some timers, as they were read from the store, the instances that may be
-// executing the reminder, or begin to within the time that its write may take.
-func (s *Service) senders(ctx context.Context, timers []rouse.Timer) ([][]string, error) {
+// possibleSenders returns for each of some timers, as they were read from the store, the instances that may
+// be executing the reminder, or begin to within the time that its write may take.
+func (s *Service) possibleSenders(ctx context.Context, timers []rouse.Timer) ([][]string, error) {
 	if s.opts.Senders == nil {
 		lists := make([][]string, len(timers))
 		for i := range lists {
@@ -165,7 +165,7 @@ func (s *Service) senders(ctx context.Context, timers []rouse.Timer) ([][]string
 	if err != nil {
 		return nil, err
 	}
-	detached, all, err := s.detached(ctx)
+	detached, all, err := s.detachedSenders(ctx)
 	if err != nil || len(detached) == 0 && all == nil {
 		return lists, err
 	}
@@ -178,9 +178,9 @@ func (s *Service) senders(ctx context.Context, timers []rouse.Timer) ([][]string
 	return lists, nil
 }
 
-// detached returns which instances may be executing occurrences that have rows of their own, such as a dead
-// letter that was redriven, by the timers' names; or, if there is too much of it, all instances.
-func (s *Service) detached(ctx context.Context) (at map[string][]string, all []string, err error) {
+// detachedSenders returns which instances may be executing occurrences that have rows of their own, such as a
+// dead letter that was redriven, by the timers' names; or, if there is too much of it, all instances.
+func (s *Service) detachedSenders(ctx context.Context) (at map[string][]string, all []string, err error) {
 	q := rouse.Query{Namespace: s.opts.Namespace, States: []rouse.State{rouse.StateFiring}, Limit: maxDetached}
 	if n, err := s.opts.Timers.Count(ctx, q); err != nil || n == 0 {
 		return nil, nil, err
@@ -190,7 +190,7 @@ func (s *Service) detached(ctx context.Context) (at map[string][]string, all []s
 		return nil, nil, err
 	}
 	if more != nil {
-		living, err := s.instances(ctx)
+		living, err := s.liveInstances(ctx)
 		for _, i := range living {
 			all = append(all, i.Address)
 		}
@@ -218,7 +218,7 @@ func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say fu
 	for i := range list {
 		timers[i] = list[i].timer
 	}
-	at, err := s.senders(ctx, timers)
+	at, err := s.possibleSenders(ctx, timers)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say fu
 	for key, group := range groups {
 		going.Go(func() {
 			for part := range slices.Chunk(group, moveBatch) {
-				rest := s.move(ctx, who, asked[key], part, say)
+				rest := s.moveReminders(ctx, who, asked[key], part, say)
 				mu.Lock()
 				again = append(again, rest...)
 				mu.Unlock()
@@ -244,15 +244,15 @@ func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say fu
 	return again, nil
 }
 
-// move moves reminders that only the given instances may be executing. It returns those to retry.
-func (s *Service) move(ctx context.Context, who caller, at []string, list []moving, say func(i int, id string, err error)) (again []moving) {
+// moveReminders moves reminders that only the given instances may be executing. It returns those to retry.
+func (s *Service) moveReminders(ctx context.Context, who caller, at []string, list []moving, say func(i int, id string, err error)) (again []moving) {
 	refuse := func(list []moving, err error) []moving {
 		for _, m := range list {
 			say(m.at, "", err)
 		}
 		return nil
 	}
-	ids, bucket, err := s.tokens(ctx, who, len(list), true)
+	ids, bucket, err := s.takeTokens(ctx, who, len(list), true)
 	if err != nil {
 		return refuse(list, err)
 	}
@@ -332,7 +332,7 @@ func (s *Service) moveHeld(ctx context.Context, to convert.Place, at []string, l
 	}
 	ctx, cancel := context.WithTimeout(ctx, editWithin)
 	defer cancel()
-	now, err := s.senders(ctx, timers)
+	now, err := s.possibleSenders(ctx, timers)
 	var mu sync.Mutex
 	var writing sync.WaitGroup // they share commits
 	for i, m := range read {
@@ -369,7 +369,7 @@ func (s *Service) moveHeld(ctx context.Context, to convert.Place, at []string, l
 func (s *Service) dropAliases(ctx context.Context, list []moving) {
 	for _, m := range list {
 		if err := s.opts.Notes.DropAlias(ctx, m.id); err != nil {
-			s.failed(ctx, "delete an id that was not used", err)
+			s.logFailure(ctx, "delete an id that was not used", err)
 		}
 	}
 }

@@ -36,8 +36,8 @@ func (p *peers) init(own string, secure *tls.Config) {
 	p.own, p.secure, p.conns = own, secure, map[string]*grpc.ClientConn{}
 }
 
-// peer returns a client of another instance, which sidecars know by an address.
-func (s *Service) peer(ctx context.Context, address string) (reminderv1.InstanceServiceClient, error) {
+// peerClient returns a client of another instance, which sidecars know by an address.
+func (s *Service) peerClient(ctx context.Context, address string) (reminderv1.InstanceServiceClient, error) {
 	at := func(list []Instance) string {
 		for _, i := range list {
 			if i.Address == address {
@@ -46,19 +46,19 @@ func (s *Service) peer(ctx context.Context, address string) (reminderv1.Instance
 		}
 		return ""
 	}
-	to := at(s.known())
+	to := at(s.knownInstances())
 	if to == "" { // it has come since the last round
-		list, err := s.instances(ctx)
+		list, err := s.liveInstances(ctx)
 		if err != nil {
 			return nil, err
 		}
 		to = cmp.Or(at(list), address)
 	}
-	return s.peers.to(to)
+	return s.peers.clientTo(to)
 }
 
-// to returns a client of the instance that other instances reach at an address.
-func (p *peers) to(address string) (reminderv1.InstanceServiceClient, error) {
+// clientTo returns a client of the instance that other instances reach at an address.
+func (p *peers) clientTo(address string) (reminderv1.InstanceServiceClient, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -86,7 +86,7 @@ func (p *peers) to(address string) (reminderv1.InstanceServiceClient, error) {
 	return reminderv1.NewInstanceServiceClient(conn), nil
 }
 
-func (p *peers) close() {
+func (p *peers) closePeers() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
@@ -98,7 +98,7 @@ func (p *peers) close() {
 
 // takeAt takes tokens of a bucket at the instance that has it.
 func (s *Service) takeAt(ctx context.Context, row *allocation.Row, n int) ([]string, error) {
-	peer, err := s.peer(ctx, row.Instance)
+	peer, err := s.peerClient(ctx, row.Instance)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ const lendAgain = 500 * time.Millisecond
 // Lend has another instance, which has a sidecar of the app, execute a reminder: call.Options.Lend.
 func (s *Service) Lend(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest, lost uint32) rouse.Outcome {
 	var res *reminderv1.ExecuteHereResponse
-	peer, err := s.peer(ctx, address)
+	peer, err := s.peerClient(ctx, address)
 	if err == nil {
 		res, err = peer.ExecuteHere(ctx, &reminderv1.ExecuteHereRequest{AppId: app, Name: timer, Request: r, Lost: lost})
 	}
@@ -140,12 +140,12 @@ const recallLength = 100 * time.Millisecond
 // Recall has another instance return executions that it has not sent yet: call.Options.Recall. Without an
 // answer they are waited for.
 func (s *Service) Recall(ctx context.Context, address string, timers []string) {
-	peer, err := s.peer(ctx, address)
+	peer, err := s.peerClient(ctx, address)
 	if err == nil {
 		_, err = peer.HoldReminders(ctx, &reminderv1.HoldRemindersRequest{Hold: rand.Text(), Names: timers, Length: durationpb.New(recallLength)})
 	}
 	if err != nil {
-		s.failed(ctx, "recall executions from another instance", err)
+		s.logFailure(ctx, "recall executions from another instance", err)
 	}
 }
 
@@ -192,7 +192,7 @@ func (s *Service) holdAt(ctx context.Context, address, hold string, names []stri
 		defer cancel()
 		return s.opts.Calls.Hold(within, hold, names, holdLength)
 	}
-	peer, err := s.peer(ctx, address)
+	peer, err := s.peerClient(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -218,12 +218,12 @@ func (s *Service) releaseAll(ctx context.Context, held []string, hold string, mo
 			continue
 		}
 		telling.Go(func() {
-			peer, err := s.peer(ctx, address)
+			peer, err := s.peerClient(ctx, address)
 			if err == nil {
 				_, err = peer.ReleaseReminders(ctx, &reminderv1.ReleaseRemindersRequest{Hold: hold, Moved: moved})
 			}
 			if err != nil {
-				s.failed(ctx, "end a hold at another instance", err)
+				s.logFailure(ctx, "end a hold at another instance", err)
 			}
 		})
 	}

@@ -144,7 +144,7 @@ func (k *Notes) SaveBook(ctx context.Context, was *Read, next allocation.Book, s
 				wrote, all = wrote || r.Applied, all && r.Applied
 			}
 			if !all && wrote {
-				return false, k.tell(ctx, next.Generation)
+				return false, k.forceReread(ctx, next.Generation)
 			}
 			if !all {
 				return false, nil
@@ -156,7 +156,7 @@ func (k *Notes) SaveBook(ctx context.Context, was *Read, next allocation.Book, s
 		return false, fmt.Errorf("write the token buckets: %w", err)
 	}
 	if !res[0].Applied && wrote {
-		return false, k.tell(ctx, next.Generation)
+		return false, k.forceReread(ctx, next.Generation)
 	}
 	return res[0].Applied, nil
 }
@@ -166,9 +166,9 @@ type head struct {
 	Generation uint64 `json:"generation,string"`
 }
 
-// tell makes all instances read the book again, because a leader whose write failed may have written a part
-// of it.
-func (k *Notes) tell(ctx context.Context, generation uint64) error {
+// forceReread makes all instances read the book again, because a leader whose write failed may have written a
+// part of it.
+func (k *Notes) forceReread(ctx context.Context, generation uint64) error {
 	for range tries {
 		notes, err := k.notes.Get(ctx, consumedNote)
 		if err != nil {
