@@ -124,12 +124,12 @@ func fromFile(file string) (*Link, error) {
 		var as user
 		for _, one := range c.Clusters {
 			if one.Name == at.Context.Cluster {
-				err = errors.Join(err, strictly(one.Cluster, &to, "cluster "+one.Name))
+				err = errors.Join(err, decodeStrictly(one.Cluster, &to, "cluster "+one.Name))
 			}
 		}
 		for _, one := range c.Users {
 			if one.Name == at.Context.User {
-				err = errors.Join(err, strictly(one.User, &as, "user "+one.Name))
+				err = errors.Join(err, decodeStrictly(one.User, &as, "user "+one.Name))
 			}
 		}
 		if err != nil {
@@ -144,7 +144,7 @@ func fromFile(file string) (*Link, error) {
 			}
 		}
 		if as.Exec != nil {
-			if err := as.Exec.prepare(&to, filepath.Dir(file)); err != nil {
+			if err := as.Exec.preparePlugin(&to, filepath.Dir(file)); err != nil {
 				return nil, err
 			}
 		}
@@ -155,8 +155,8 @@ func fromFile(file string) (*Link, error) {
 	return nil, fmt.Errorf("it has no context %q, its current one", c.CurrentContext)
 }
 
-// strictly decodes a part, and refuses fields that are not known.
-func strictly(text []byte, into any, what string) error {
+// decodeStrictly decodes a part, and refuses fields that are not known.
+func decodeStrictly(text []byte, into any, what string) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
@@ -165,8 +165,8 @@ func strictly(text []byte, into any, what string) error {
 	return nil
 }
 
-// content returns data, or the content of a file if there is none.
-func content(data []byte, file string) ([]byte, error) {
+// dataOrFile returns data, or the content of a file if there is none.
+func dataOrFile(data []byte, file string) ([]byte, error) {
 	if len(data) > 0 || file == "" {
 		return data, nil
 	}
@@ -177,7 +177,7 @@ func content(data []byte, file string) ([]byte, error) {
 // each connection, because it may have been renewed.
 func tlsConfig(c *cluster, u *user) (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.TLSServerName, InsecureSkipVerify: c.Insecure}
-	ca, err := content(c.CAData, c.CA)
+	ca, err := dataOrFile(c.CAData, c.CA)
 	switch {
 	case err != nil:
 		return nil, err
@@ -192,13 +192,13 @@ func tlsConfig(c *cluster, u *user) (*tls.Config, error) {
 	switch {
 	case u.Exec != nil:
 		t.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			made, err := u.Exec.credential(r.Context())
+			made, err := u.Exec.validCredential(r.Context())
 			return &made.certificate, err
 		}
 	case u.Certificate != "" || len(u.CertificateData) > 0:
 		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			certificate, err := content(u.CertificateData, u.Certificate)
-			key, err2 := content(u.KeyData, u.Key)
+			certificate, err := dataOrFile(u.CertificateData, u.Certificate)
+			key, err2 := dataOrFile(u.KeyData, u.Key)
 			if err := errors.Join(err, err2); err != nil {
 				return nil, err
 			}
@@ -213,13 +213,13 @@ func tlsConfig(c *cluster, u *user) (*tls.Config, error) {
 	return t, nil
 }
 
-// authorization returns the header of the same name. The file of a token is read each time, because
+// authorizationHeader returns the header of the same name. The file of a token is read each time, because
 // Kubernetes replaces it before the token expires.
-func (u *user) authorization(ctx context.Context) (string, error) {
+func (u *user) authorizationHeader(ctx context.Context) (string, error) {
 	token := u.Token
 	switch {
 	case u.Exec != nil:
-		made, err := u.Exec.credential(ctx)
+		made, err := u.Exec.validCredential(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -239,9 +239,9 @@ func (u *user) authorization(ctx context.Context) (string, error) {
 	return "Bearer " + token, nil
 }
 
-// refused drops a credential that the API server does not accept any longer.
-func (u *user) refused() {
+// dropCredential drops a credential that the API server does not accept any longer.
+func (u *user) dropCredential() {
 	if u.Exec != nil {
-		u.Exec.drop()
+		u.Exec.discardCredential()
 	}
 }

@@ -63,7 +63,7 @@ func newLink(c *cluster, u *user, namespace string) (*Link, error) {
 func (l *Link) Close() {
 	l.client.CloseIdleConnections()
 	if l.user.Exec != nil {
-		l.user.Exec.close()
+		l.user.Exec.endPluginRun()
 	}
 }
 
@@ -140,7 +140,7 @@ func (l *Link) Open(ctx context.Context, method, at, contentType string, body an
 	if err != nil {
 		return nil, err
 	}
-	authorization, err := l.user.authorization(ctx)
+	authorization, err := l.user.authorizationHeader(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("credentials for Kubernetes: %w", err)
 	}
@@ -161,7 +161,7 @@ func (l *Link) Open(ctx context.Context, method, at, contentType string, body an
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusUnauthorized {
-		l.user.refused()
+		l.user.dropCredential()
 	}
 	var told struct{ Message string }
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxError))

@@ -70,13 +70,13 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 		return nil, fmt.Errorf("open the queue %s in RabbitMQ at %s: %w", o.Name, q.host, err)
 	}
 	q.publisher = &link{q: q}
-	q.publisher.set(first, nil)
-	q.uses.Go(func() { q.publisher.run(first) })
+	q.publisher.setSession(first, nil)
+	q.uses.Go(func() { q.publisher.keepSessions(first) })
 	return q, nil
 }
 
-// declare declares the queue.
-func (q *Queue) declare(ch *amqp091.Channel) error {
+// declareQueue declares the queue.
+func (q *Queue) declareQueue(ch *amqp091.Channel) error {
 	_, err := ch.QueueDeclare(q.opts.Name, true, false, false, false, amqp091.Table{
 		amqp091.QueueTypeArg:     amqp091.QueueTypeQuorum,
 		amqp091.QueueMaxLenArg:   q.opts.MaxMessages,
@@ -97,11 +97,11 @@ func (q *Queue) declare(ch *amqp091.Channel) error {
 func (q *Queue) Depth(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
 	defer cancel()
-	p, err := q.publisher.get(ctx)
+	p, err := q.publisher.awaitSession(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return p.depth(ctx, q.opts.Name)
+	return p.queueDepth(ctx, q.opts.Name)
 }
 
 // Close ends all consumers and connections.

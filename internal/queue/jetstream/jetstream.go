@@ -81,7 +81,7 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 	q.life, q.end = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	if err := q.connect(ctx, address); err != nil {
+	if err := q.connectNATS(ctx, address); err != nil {
 		q.end()
 		if q.conn != nil {
 			q.conn.Close()
@@ -91,7 +91,7 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 	return q, nil
 }
 
-func (q *Queue) connect(ctx context.Context, address string) (err error) {
+func (q *Queue) connectNATS(ctx context.Context, address string) (err error) {
 	o := append(natslink.Options("rouse", q.opts.Timeout),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil && q.life.Err() == nil {
@@ -134,7 +134,7 @@ func (q *Queue) makeStream(ctx context.Context) error {
 		s, err = q.js.Stream(ctx, want.Name)
 	}
 	if err != nil {
-		return q.failed("make the stream", err)
+		return q.classifyError("make the stream", err)
 	}
 	have := s.CachedInfo().Config
 	for _, c := range []struct {
@@ -161,13 +161,13 @@ func (q *Queue) consumerConfig() jetstream.ConsumerConfig {
 func (q *Queue) makeConsumer(ctx context.Context) error {
 	_, err := q.js.CreateOrUpdateConsumer(ctx, q.opts.Name, q.consumerConfig())
 	if err != nil {
-		return q.failed("make the consumer", err)
+		return q.classifyError("make the consumer", err)
 	}
 	return nil
 }
 
-// failed distinguishes a refusal of the server from a missing answer.
-func (q *Queue) failed(what string, err error) error {
+// classifyError distinguishes a refusal of the server from a missing answer.
+func (q *Queue) classifyError(what string, err error) error {
 	kind := queue.ErrUnavailable
 	var answer jetstream.JetStreamError
 	if errors.As(err, &answer) && answer.APIError() != nil && answer.APIError().Code < 500 {
@@ -185,7 +185,7 @@ func (q *Queue) Depth(ctx context.Context) (int64, error) {
 	defer cancel()
 	s, err := q.js.Stream(ctx, q.opts.Name)
 	if err != nil {
-		return 0, q.failed("read the stream", err)
+		return 0, q.classifyError("read the stream", err)
 	}
 	return int64(s.CachedInfo().State.Msgs), nil
 }

@@ -74,14 +74,14 @@ func Open(ctx context.Context, url string, o Options) (*Queue, error) {
 	q.life, q.end = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	if err := q.prepare(ctx); err != nil {
+	if err := q.prepareStream(ctx); err != nil {
 		q.end()
 		return nil, errors.Join(fmt.Errorf("open the queue %s in Redis at %s: %w", o.Name, ro.Addr, err), q.client.Close())
 	}
 	return q, nil
 }
 
-func (q *Queue) prepare(ctx context.Context) error {
+func (q *Queue) prepareStream(ctx context.Context) error {
 	info, err := q.client.Info(ctx, "server", "persistence", "memory").Result()
 	if err != nil {
 		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
@@ -145,7 +145,7 @@ func (q *Queue) Depth(ctx context.Context) (int64, error) {
 	defer cancel()
 	n, err := q.client.XLen(ctx, q.key).Result()
 	if err != nil {
-		return 0, q.unavailable(err)
+		return 0, q.asUnavailable(err)
 	}
 	return n, nil
 }
@@ -161,7 +161,7 @@ func (q *Queue) Close() error {
 	return err
 }
 
-func (q *Queue) unavailable(err error) error {
+func (q *Queue) asUnavailable(err error) error {
 	if q.life.Err() != nil {
 		return queue.ErrClosed
 	}
