@@ -132,7 +132,7 @@ func (o *Spec) Parse() (rouse.Spec, error) {
 	return s, faults.Err()
 }
 
-func (o *Spec) ownOf(s *rouse.Spec) {
+func (o *Spec) setOwnFields(s *rouse.Spec) {
 	o.ContentType = s.ContentType
 	o.Payload, o.PayloadBase64 = PayloadOf(s.ContentType, s.Payload)
 	if s.Misfire != rouse.MisfireLatest {
@@ -151,7 +151,7 @@ func PayloadOf(contentType string, payload []byte) (shown jsontext.Value, base64
 	return nil, payload
 }
 
-func (o *Spec) ownTo(s *rouse.Spec, f *rouse.Invalid) {
+func (o *Spec) applyOwnFields(s *rouse.Spec, f *rouse.Invalid) {
 	s.ContentType = o.ContentType
 	if o.Payload != nil && o.PayloadBase64 != nil {
 		f.Add(rouse.Refuse("payload_base64", "", "is given in addition to payload", "give one of them"))
@@ -170,14 +170,14 @@ func (o *Spec) ownTo(s *rouse.Spec, f *rouse.Invalid) {
 	f.Add(err)
 }
 
-func (o *Retry) ownOf(r *rouse.Retry) {
+func (o *Retry) setOwnFields(r *rouse.Retry) {
 	if r.Jitter != 0 {
 		jitter := Duration(max(0, r.Jitter))
 		o.Jitter = &jitter
 	}
 }
 
-func (o *Retry) ownTo(r *rouse.Retry, _ *rouse.Invalid) {
+func (o *Retry) applyOwnFields(r *rouse.Retry, _ *rouse.Invalid) {
 	if o.Jitter != nil {
 		if r.Jitter = time.Duration(*o.Jitter); r.Jitter == 0 {
 			r.Jitter = noJitter

@@ -18,13 +18,13 @@ type aggregateOps interface {
 	Outcomes(ctx context.Context, keys []rouse.Key, limit int) ([]rouse.Outcomes, error)
 }
 
-// aggregate sums up a history, and returns the token with which the rest of it can be.
-func (s *service) aggregate(ctx context.Context, q rouse.RecordQuery, by string, step time.Duration, token string) (rouse.RecordGroups, string, error) {
+// aggregateHistory sums up a history, and returns the token with which the rest of it can be.
+func (s *service) aggregateHistory(ctx context.Context, q rouse.RecordQuery, by string, step time.Duration, token string) (rouse.RecordGroups, string, error) {
 	first := q
 	if err := cursorOf(token, &q); err != nil {
 		return rouse.RecordGroups{}, "", err
 	}
-	give, err := s.simulate.take(ctx)
+	give, err := s.simulate.takePlace(ctx)
 	if err != nil {
 		return rouse.RecordGroups{}, "", err
 	}
@@ -42,7 +42,7 @@ func (f *timersServer) AggregateRecords(ctx context.Context, r *rousev1.Aggregat
 	if err != nil {
 		return nil, err
 	}
-	a, token, err := f.aggregate(ctx, q, r.By, step, r.PageToken)
+	a, token, err := f.aggregateHistory(ctx, q, r.By, step, r.PageToken)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (f *timersServer) ListOutcomes(ctx context.Context, r *rousev1.ListOutcomes
 			keys[i].Namespace, keys[i].Name, _ = strings.Cut(name, "/")
 		}
 	}
-	give, err := f.reads.take(ctx)
+	give, err := f.reads.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,20 +78,20 @@ func (f *timersServer) ListOutcomes(ctx context.Context, r *rousev1.ListOutcomes
 }
 
 func aggregateRecords(f *httpHandler, c *call) error {
-	q, err := c.params.history(c.namespace())
+	q, err := c.params.historyParams(c.pathNamespace())
 	if err != nil {
 		return err
 	}
-	q.Name = c.params.text("name")
+	q.Name = c.params.textParam("name")
 	var step api.Duration
-	if s := c.params.text("step"); s != "" {
+	if s := c.params.textParam("step"); s != "" {
 		if err := step.UnmarshalText([]byte(s)); err != nil {
-			return malformed("step", shown(s), "is no duration", "give one such as 1m or 1h")
+			return refuseMalformed("step", printableText(s), "is no duration", "give one such as 1m or 1h")
 		}
 	}
-	a, token, err := f.aggregate(c.ctx, q, c.params.text("by"), time.Duration(step), c.params.text("page_token"))
+	a, token, err := f.aggregateHistory(c.ctx, q, c.params.textParam("by"), time.Duration(step), c.params.textParam("page_token"))
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, api.RecordGroupsOf(&a, token))
+	return c.replyJSON(http.StatusOK, api.RecordGroupsOf(&a, token))
 }

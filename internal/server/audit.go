@@ -24,7 +24,7 @@ func (s *service) auditQuery(ctx context.Context, q *audit.Query) error {
 	if err := q.Check(); err != nil {
 		return err
 	}
-	control := s.control()
+	control := s.accessControl()
 	if !strings.HasSuffix(q.Namespace, "*") && q.Namespace != "" && q.Namespace != audit.Several {
 		if err := control.Require(ctx, access.AuditRead, q.Namespace, "", nil); err != nil {
 			return err
@@ -58,12 +58,12 @@ func (s *service) searchAudit(ctx context.Context, q audit.Query, asked uint32, 
 	if err := s.auditQuery(ctx, &q); err != nil {
 		return page, err
 	}
-	give, err := s.reads.take(ctx)
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return page, err
 	}
 	defer give()
-	return s.opts.Events.Search(ctx, q, s.clock().now)
+	return s.opts.Events.Search(ctx, q, s.readClock().now)
 }
 
 // Events of other nodes, and of this one, are written up to lateEvents after their time.
@@ -81,12 +81,12 @@ func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() e
 	if err := s.auditQuery(ctx, &q); err != nil {
 		return err
 	}
-	give, err := s.follow.take(ctx)
+	give, err := s.follow.takePlace(ctx)
 	if err != nil {
 		return err
 	}
 	defer give()
-	since := s.clock().now
+	since := s.readClock().now
 	if err := begin(); err != nil {
 		return err
 	}
@@ -98,15 +98,15 @@ func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() e
 	for {
 		select {
 		case <-ctx.Done():
-			return s.ended(ctx.Err())
+			return s.drainError(ctx.Err())
 		case <-tick.C:
 		}
-		now := s.clock().now
+		now := s.readClock().now
 		q.From, q.After, q.Oldest, q.Limit = max(since, now.Add(-lateEvents)), audit.Cursor{}, true, maxFollowed
 		for more := true; more; {
 			page, err := s.opts.Events.Search(ctx, q, now)
 			if err != nil {
-				return s.ended(err)
+				return s.drainError(err)
 			}
 			fresh := page.Events[:0]
 			for _, e := range page.Events {
@@ -191,36 +191,36 @@ responses:
 
 func (c *call) auditFilter() *rousev1.AuditFilter {
 	p := c.params
-	return &rousev1.AuditFilter{Namespace: p.text("namespace"), Principal: p.text("principal"), Verb: p.text("verb"), Name: p.text("name"), Outcome: p.text("outcome")}
+	return &rousev1.AuditFilter{Namespace: p.textParam("namespace"), Principal: p.textParam("principal"), Verb: p.textParam("verb"), Name: p.textParam("name"), Outcome: p.textParam("outcome")}
 }
 
 // listAudit reads the order, and a filter without a message of its own, from the query.
 func listAudit(f *httpHandler, c *call) (err error) {
 	r := &rousev1.ListAuditRequest{Filter: c.auditFilter()}
-	if r.PageSize, r.PageToken, err = c.params.page(); err != nil {
+	if r.PageSize, r.PageToken, err = c.params.pageParams(); err != nil {
 		return err
 	}
-	from, err := c.params.instant("from")
+	from, err := c.params.instantParam("from")
 	if err != nil {
 		return err
 	}
-	until, err := c.params.instant("until")
+	until, err := c.params.instantParam("until")
 	if err != nil {
 		return err
 	}
 	r.Filter.FromMs, r.Filter.UntilMs = int64(from), int64(until)
-	switch order := c.params.text("order"); order {
+	switch order := c.params.textParam("order"); order {
 	case "", "newest":
 	case "oldest":
 		r.OldestFirst = true
 	default:
-		return malformed("order", order, "is no order", "give newest or oldest")
+		return refuseMalformed("order", order, "is no order", "give newest or oldest")
 	}
 	out, err := (&adminServer{service: f.service}).ListAudit(c.ctx, r)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, auditListToJSON(out))
+	return c.replyJSON(http.StatusOK, auditListToJSON(out))
 }
 
 // streamAudit streams events as server-sent events.
@@ -228,7 +228,7 @@ func streamAudit(f *httpHandler, c *call) error {
 	return c.sendEvents(func(ctx context.Context, begin func() error, ev *events) error {
 		return f.followAudit(ctx, auditFromProto(c.auditFilter()), begin, func(list []audit.Event) error {
 			for _, e := range auditToProto(list) {
-				if err := ev.one("audit", auditEventToJSON(e)); err != nil {
+				if err := ev.sendEvent("audit", auditEventToJSON(e)); err != nil {
 					return err
 				}
 			}

@@ -34,8 +34,8 @@ func ofFilter(namespace string, filtered bool) string {
 	return namespace
 }
 
-// about notes what the path of a request names.
-func (r *route) about(call *audit.Call, vars []string) {
+// notePathSubject notes what the path of a request names.
+func (r *route) notePathSubject(call *audit.Call, vars []string) {
 	if call == nil {
 		return
 	}

@@ -21,17 +21,17 @@ type bulkOps interface {
 	Bulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error
 }
 
-// bulk applies one action to all matching rows and reports progress until it is done, ctx ends, the server
+// runBulk applies one action to all matching rows and reports progress until it is done, ctx ends, the server
 // drains, or progress fails. Its job goes on then.
-func (s *service) bulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error {
-	give, err := s.bulks.take(ctx)
+func (s *service) runBulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error {
+	give, err := s.bulks.takePlace(ctx)
 	if err != nil {
 		return err
 	}
 	defer give()
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
-	return s.ended(s.timers.Bulk(ctx, r, progress))
+	return s.drainError(s.timers.Bulk(ctx, r, progress))
 }
 
 // errFilterMissing refuses a bulk change without a filter: changing everything has to be asked for
@@ -57,7 +57,7 @@ func (f *timersServer) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingS
 		}
 		request.When = &when
 	}
-	return f.bulk(stream.Context(), request, func(p timers.BulkProgress) error { return stream.Send(progressToProto(&p)) })
+	return f.runBulk(stream.Context(), request, func(p timers.BulkProgress) error { return stream.Send(progressToProto(&p)) })
 }
 
 func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {
@@ -99,13 +99,13 @@ responses:
 // accepts only JSON. An error after the first report is part of the last line.
 func (f *httpHandler) bulkTimers(c *call) error {
 	var body api.Bulk
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
 	if body.Filter == nil {
 		return errFilterMissing()
 	}
-	q, err := c.filter(body.Filter)
+	q, err := c.parseBodyFilter(body.Filter)
 	if err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func (f *httpHandler) bulkTimers(c *call) error {
 		request.When = &when
 	}
 	out := bulkAnswer{call: c, lines: takesLines(c.r.Header.Values("Accept"))}
-	err = renamed(f.bulk(c.r.Context(), request, out.report), filterMember)
-	return out.end(err)
+	err = renameFields(f.runBulk(c.r.Context(), request, out.reportProgress), filterMember)
+	return out.finishResponse(err)
 }
 
 // bulkAnswer is the response to a bulk request in progress.
@@ -131,7 +131,7 @@ type bulkAnswer struct {
 	summary api.BulkProgress // of all reports; not with lines
 }
 
-func (a *bulkAnswer) report(p timers.BulkProgress) error {
+func (a *bulkAnswer) reportProgress(p timers.BulkProgress) error {
 	out := api.BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
 	for _, failure := range p.Failures {
 		out.Failures = append(out.Failures, failureOf(failure.Key, failure.Err))
@@ -140,7 +140,7 @@ func (a *bulkAnswer) report(p timers.BulkProgress) error {
 		out.Targets = append(out.Targets, api.BulkTarget(t))
 	}
 	if a.lines {
-		return a.line(&out)
+		return a.writeProgressLine(&out)
 	}
 	a.begun = true
 	out.Failures, out.Names = append(a.summary.Failures, out.Failures...), append(a.summary.Names, out.Names...)
@@ -148,8 +148,8 @@ func (a *bulkAnswer) report(p timers.BulkProgress) error {
 	return nil
 }
 
-// line sends a report.
-func (a *bulkAnswer) line(p *api.BulkProgress) error {
+// writeProgressLine sends a report.
+func (a *bulkAnswer) writeProgressLine(p *api.BulkProgress) error {
 	if !a.begun {
 		a.begun = true
 		a.w.Header().Set("Content-Type", linesType)
@@ -158,15 +158,15 @@ func (a *bulkAnswer) line(p *api.BulkProgress) error {
 	if err != nil {
 		return err
 	}
-	control := a.allow(followWrite)
+	control := a.extendWriteDeadline(followWrite)
 	if _, err := a.w.Write(append(b, '\n')); err != nil {
 		return err
 	}
 	return control.Flush()
 }
 
-// end sends the rest of the response.
-func (a *bulkAnswer) end(err error) error {
+// finishResponse sends the rest of the response.
+func (a *bulkAnswer) finishResponse(err error) error {
 	switch {
 	case err != nil && !a.begun:
 		return err
@@ -177,18 +177,18 @@ func (a *bulkAnswer) end(err error) error {
 		}
 		a.summary.Problem = &problem
 		if a.lines {
-			_ = a.line(&api.BulkProgress{Problem: &problem}) // ignore the error: the client is gone
+			_ = a.writeProgressLine(&api.BulkProgress{Problem: &problem}) // ignore the error: the client is gone
 		}
 	}
 	if a.lines {
 		return nil
 	}
-	a.allow(followWrite)
-	return a.reply(http.StatusOK, &a.summary)
+	a.extendWriteDeadline(followWrite)
+	return a.replyJSON(http.StatusOK, &a.summary)
 }
 
-// allow extends the write deadline to d from now, even if the request has already taken long.
-func (c *call) allow(d time.Duration) *http.ResponseController {
+// extendWriteDeadline extends the write deadline to d from now, even if the request has already taken long.
+func (c *call) extendWriteDeadline(d time.Duration) *http.ResponseController {
 	control := http.NewResponseController(c.w)
 	_ = control.SetWriteDeadline(time.Now().Add(d)) // not every writer has deadlines
 	return control

@@ -33,7 +33,7 @@ func (s *service) parseCalendar(ctx context.Context, icalendar []byte) (days []r
 	case len(icalendar) > maxCalendar:
 		return nil, nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(icalendar)), fmt.Sprintf("use at most %d", maxCalendar))
 	}
-	give, err := s.reads.take(ctx)
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,7 +52,7 @@ func (s *service) parseCalendar(ctx context.Context, icalendar []byte) (days []r
 // putCalendar stores a calendar. The answer gets the number of timers whose due time moved, and the job that
 // moves the rest, or could not move some; none if all have moved.
 func (s *service) putCalendar(ctx context.Context, c rouse.Calendar, out *rousev1.PutCalendarResponse) error {
-	give, err := s.bulks.take(ctx) // it may wait for many timers
+	give, err := s.bulks.takePlace(ctx) // it may wait for many timers
 	if err != nil {
 		return err
 	}
@@ -70,9 +70,9 @@ func (s *service) putCalendar(ctx context.Context, c rouse.Calendar, out *rousev
 	return nil
 }
 
-// calendars returns all calendars of a namespace, without their days.
-func (s *service) calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
-	give, err := s.reads.take(ctx)
+// readCalendars returns all calendars of a namespace, without their days.
+func (s *service) readCalendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (f *calendarsServer) GetCalendar(ctx context.Context, r *rousev1.GetCalenda
 }
 
 func (f *calendarsServer) ListCalendars(ctx context.Context, r *rousev1.ListCalendarsRequest) (*rousev1.ListCalendarsResponse, error) {
-	list, err := f.calendars(ctx, keyFrom(r.Namespace, "", "").Namespace)
+	list, err := f.readCalendars(ctx, keyFrom(r.Namespace, "", "").Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -153,27 +153,27 @@ requestBody: {content: {text/calendar: {schema: {type: string, description: 'An 
 // putCalendarDays accepts days as JSON or the events of an iCalendar file.
 func putCalendarDays(f *httpHandler, c *call) (err error) {
 	out := &rousev1.PutCalendarResponse{}
-	calendar := rouse.Calendar{Namespace: c.namespace(), Name: c.name()}
+	calendar := rouse.Calendar{Namespace: c.pathNamespace(), Name: c.pathName()}
 	if calendar.Days, out.Warnings, err = c.calendarDays(); err != nil {
 		return err
 	}
 	if err := f.putCalendar(c.ctx, calendar, out); err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, calendarPutToJSON(out))
+	return c.replyJSON(http.StatusOK, calendarPutToJSON(out))
 }
 
 // calendarDays reads the days of the body.
 func (c *call) calendarDays() (days []rouse.Day, warnings []string, err error) {
 	if media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err == nil && media == icalendarType {
-		file, err := c.read(maxCalendar)
+		file, err := c.readBody(maxCalendar)
 		if err != nil {
 			return nil, nil, err
 		}
 		return c.handler.parseCalendar(c.ctx, file)
 	}
 	var body api.PutCalendar
-	if err := c.decode(maxCalendar, false, &body); err != nil {
+	if err := c.decodeBody(maxCalendar, false, &body); err != nil {
 		return nil, nil, err
 	}
 	if body.Days == nil {

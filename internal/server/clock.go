@@ -33,7 +33,7 @@ type clockState struct {
 	fired   uint64
 }
 
-func (s *service) clock() clockState {
+func (s *service) readClock() clockState {
 	if c := s.opts.Clock; c != nil {
 		return clockState{now: c.Now(), ahead: c.Ahead(), virtual: true}
 	}
@@ -47,8 +47,8 @@ type moved struct {
 	state clockState
 }
 
-// advance moves the clock by a duration or to a time; exactly one of them is set.
-func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instant, jump bool) (clockState, error) {
+// moveClock moves the clock by a duration or to a time; exactly one of them is set.
+func (s *service) moveClock(ctx context.Context, by time.Duration, to rouse.Instant, jump bool) (clockState, error) {
 	c := s.opts.Clock
 	switch {
 	case c == nil:
@@ -85,16 +85,16 @@ func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instan
 	defer cancel()
 	fired, err := c.Advance(ctx, to, jump)
 	if err != nil {
-		return clockState{}, s.ended(err)
+		return clockState{}, s.drainError(err)
 	}
-	state := s.clock()
+	state := s.readClock()
 	state.fired = fired
 	s.moved = moved{tag, asks, state}
 	return state, nil
 }
 
 func (f *adminServer) GetClock(context.Context, *rousev1.GetClockRequest) (*rousev1.Clock, error) {
-	return clockToProto(f.clock()), nil
+	return clockToProto(f.readClock()), nil
 }
 
 func (f *adminServer) AdvanceClock(ctx context.Context, r *rousev1.AdvanceClockRequest) (*rousev1.Clock, error) {
@@ -102,7 +102,7 @@ func (f *adminServer) AdvanceClock(ctx context.Context, r *rousev1.AdvanceClockR
 	if err != nil {
 		return nil, err
 	}
-	state, err := f.advance(ctx, by, rouse.Instant(r.ToMs), r.Jump)
+	state, err := f.moveClock(ctx, by, rouse.Instant(r.ToMs), r.Jump)
 	if err != nil {
 		return nil, err
 	}
@@ -116,13 +116,13 @@ func clockToProto(c clockState) *rousev1.Clock {
 // advanceClock takes as long as the fires that it causes.
 func advanceClock(f *httpHandler, c *call) error {
 	var body api.AdvanceClock
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	state, err := f.advance(c.r.Context(), time.Duration(body.By), body.To.Instant(), body.Jump)
-	c.allow(followWrite)
+	state, err := f.moveClock(c.r.Context(), time.Duration(body.By), body.To.Instant(), body.Jump)
+	c.extendWriteDeadline(followWrite)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, clockToJSON(clockToProto(state)))
+	return c.replyJSON(http.StatusOK, clockToJSON(clockToProto(state)))
 }

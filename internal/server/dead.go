@@ -38,5 +38,5 @@ var deadRoutes = []route{
 		summary: "Reads a dead letter."},
 }
 
-func (f *httpHandler) listDead(c *call) error { return c.page(rouse.StateDead) }
-func (f *httpHandler) getDead(c *call) error  { return c.show(c.deadKey()) }
+func (f *httpHandler) listDead(c *call) error { return c.replyTimerPage(rouse.StateDead) }
+func (f *httpHandler) getDead(c *call) error  { return c.showTimer(c.deadKey()) }

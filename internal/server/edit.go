@@ -19,18 +19,18 @@ type editOps interface {
 	Backfill(ctx context.Context, key rouse.Key, r timers.BackfillRequest) (timers.Backfilled, error)
 }
 
-// skip skips the next count occurrences; 0 means 1.
-func (s *service) skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
+// skipOccurrences skips the next count occurrences; 0 means 1.
+func (s *service) skipOccurrences(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
 	return s.timers.Skip(ctx, key, max(1, count), reason)
 }
 
-func (s *service) reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, expected uint64, validate bool) (timers.PutResult, error) {
+func (s *service) changeSchedule(ctx context.Context, key rouse.Key, when rouse.Spec, expected uint64, validate bool) (timers.PutResult, error) {
 	res, err := s.timers.Reschedule(ctx, key, when, expected, validate)
 	return res, cmp.Or(err, res.Err)
 }
 
 func (f *timersServer) Skip(ctx context.Context, r *rousev1.SkipRequest) (*rousev1.Timer, error) {
-	return timerOr(f.skip(ctx, keyFrom(r.Namespace, r.Name, ""), r.Count, r.Reason))
+	return timerOr(f.skipOccurrences(ctx, keyFrom(r.Namespace, r.Name, ""), r.Count, r.Reason))
 }
 
 func (f *timersServer) Reschedule(ctx context.Context, r *rousev1.RescheduleRequest) (*rousev1.Timer, error) {
@@ -38,11 +38,11 @@ func (f *timersServer) Reschedule(ctx context.Context, r *rousev1.RescheduleRequ
 	if err != nil {
 		return nil, err
 	}
-	return writtenOr(f.reschedule(ctx, keyFrom(r.Namespace, r.Name, ""), when, r.ExpectedRevision, r.ValidateOnly))
+	return writtenOr(f.changeSchedule(ctx, keyFrom(r.Namespace, r.Name, ""), when, r.ExpectedRevision, r.ValidateOnly))
 }
 
 func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest) (*rousev1.BackfillResponse, error) {
-	give, err := f.bulks.take(ctx)
+	give, err := f.bulks.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -64,19 +64,19 @@ func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest)
 
 func skipTimer(f *httpHandler, c *call) error {
 	var body api.Skip
-	if err := c.bare(&body); err != nil {
+	if err := c.decodeOptionalBody(&body); err != nil {
 		return err
 	}
-	return c.timer(f.skip(c.ctx, c.key(), body.Count, body.Reason))
+	return c.replyTimer(f.skipOccurrences(c.ctx, c.pathKey(), body.Count, body.Reason))
 }
 
 func rescheduleTimer(f *httpHandler, c *call) error {
-	revision, some, none, err := c.match()
+	revision, some, none, err := c.readPreconditions()
 	if err != nil {
 		return err
 	}
 	var body api.Reschedule
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
 	expected := body.ExpectedRevision
@@ -87,12 +87,12 @@ func rescheduleTimer(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	res, err := f.reschedule(c.ctx, c.key(), when, max(expected, revision), body.ValidateOnly)
+	res, err := f.changeSchedule(c.ctx, c.pathKey(), when, max(expected, revision), body.ValidateOnly)
 	switch {
 	case err != nil && (some || revision != 0):
-		return asked(err)
+		return asPrecondition(err)
 	case err != nil:
 		return err
 	}
-	return c.put(http.StatusOK, &res)
+	return c.replyPutResult(http.StatusOK, &res)
 }

@@ -48,9 +48,9 @@ func (f *firesServer) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	if f.subscriber == nil {
 		return f.UnimplementedFiresServer.Subscribe(stream)
 	}
-	f.roster.join(stream.Context())
-	defer f.roster.leave()
-	return f.subscriber.Subscribe(admittedFires{stream, f.control()})
+	f.roster.joinRoster(stream.Context())
+	defer f.roster.leaveRoster()
+	return f.subscriber.Subscribe(admittedFires{stream, f.accessControl()})
 }
 
 // admittedFires is a stream that opens the subscriptions that its caller may have only.
@@ -150,7 +150,7 @@ const (
 // pollFires waits for fires, as the principal may subscribe to.
 func pollFires(f *httpHandler, c *call) error {
 	var body api.Poll
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
 	if f.opts.Polls == nil {
@@ -168,15 +168,15 @@ func pollFires(f *httpHandler, c *call) error {
 	case strings.HasPrefix(body.Channel, poolScheme):
 		return rouse.Refuse("channel", body.Channel, "is of a pool, whose workers subscribe over gRPC", "give the channel of a stream target")
 	}
-	if err := f.control().Require(c.ctx, access.FiresSubscribe, c.namespace(), "stream:"+body.Channel, body.Labels); err != nil {
+	if err := f.accessControl().Require(c.ctx, access.FiresSubscribe, c.pathNamespace(), "stream:"+body.Channel, body.Labels); err != nil {
 		return err
 	}
-	if err := c.patient(wait); err != nil {
+	if err := c.extendDeadlines(wait); err != nil {
 		return err
 	}
-	fires, err := f.opts.Polls(c.r.Context(), &rousev1.Open{Namespace: c.namespace(), Channel: body.Channel, NamePrefix: body.NamePrefix, Labels: body.Labels, Credits: most}, wait)
+	fires, err := f.opts.Polls(c.r.Context(), &rousev1.Open{Namespace: c.pathNamespace(), Channel: body.Channel, NamePrefix: body.NamePrefix, Labels: body.Labels, Credits: most}, wait)
 	if err != nil {
-		return renamed(err, pollMember)
+		return renameFields(err, pollMember)
 	}
 	out := api.Polled{Fires: make([]api.Fire, len(fires))}
 	for i, one := range fires {
@@ -185,7 +185,7 @@ func pollFires(f *httpHandler, c *call) error {
 	if len(fires) > 0 {
 		audit.Revealed(c.r.Context())
 	}
-	return c.reply(http.StatusOK, out)
+	return c.replyJSON(http.StatusOK, out)
 }
 
 // fireOf returns the JSON form of a fire.
@@ -199,15 +199,15 @@ func fireOf(f *rousev1.Fire) api.Fire {
 
 func (f *httpHandler) completeFire(c *call) error {
 	var body api.Complete
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	return c.report(body.Token, rouse.Outcome{Verdict: rouse.Done})
+	return c.reportOutcome(body.Token, rouse.Outcome{Verdict: rouse.Done})
 }
 
 func (f *httpHandler) failFire(c *call) error {
 	var body api.Fail
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
 	o := rouse.Outcome{Verdict: rouse.Failed, Detail: body.Detail}
@@ -217,29 +217,29 @@ func (f *httpHandler) failFire(c *call) error {
 	if body.RetryAfter != nil {
 		o.After = max(time.Duration(*body.RetryAfter), rouse.AtOnce)
 	}
-	return c.report(body.Token, o)
+	return c.reportOutcome(body.Token, o)
 }
 
 func (f *httpHandler) heartbeatFire(c *call) error {
 	var body api.Heartbeat
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	return c.report(body.Token, rouse.Outcome{After: time.Duration(body.Extend)})
+	return c.reportOutcome(body.Token, rouse.Outcome{After: time.Duration(body.Extend)})
 }
 
 func releaseFire(_ *httpHandler, c *call) error {
 	var body api.Release
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	return c.report(body.Token, rouse.Outcome{Verdict: rouse.Deferred})
+	return c.reportOutcome(body.Token, rouse.Outcome{Verdict: rouse.Deferred})
 }
 
-func (c *call) report(token uint64, o rouse.Outcome) error {
-	deadline, err := c.handler.timers.Report(c.ctx, c.key(), timers.Report{FireID: c.fire(), Token: token, Outcome: o})
+func (c *call) reportOutcome(token uint64, o rouse.Outcome) error {
+	deadline, err := c.handler.timers.Report(c.ctx, c.pathKey(), timers.Report{FireID: c.pathFire(), Token: token, Outcome: o})
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, api.Deadline{Deadline: api.TimeOf(deadline)})
+	return c.replyJSON(http.StatusOK, api.Deadline{Deadline: api.TimeOf(deadline)})
 }

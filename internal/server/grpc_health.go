@@ -22,7 +22,7 @@ type health struct {
 // healthEvery is the poll interval of watched statuses.
 const healthEvery = 2 * time.Second
 
-func (h *health) status(name string) (healthv1.HealthCheckResponse_ServingStatus, bool) {
+func (h *health) servingStatus(name string) (healthv1.HealthCheckResponse_ServingStatus, bool) {
 	switch name {
 	case "", rousev1.Timers_ServiceDesc.ServiceName, rousev1.Fires_ServiceDesc.ServiceName, rousev1.Calendars_ServiceDesc.ServiceName,
 		rousev1.Admin_ServiceDesc.ServiceName, rousev1.Access_ServiceDesc.ServiceName:
@@ -36,7 +36,7 @@ func (h *health) status(name string) (healthv1.HealthCheckResponse_ServingStatus
 }
 
 func (h *health) Check(_ context.Context, r *healthv1.HealthCheckRequest) (*healthv1.HealthCheckResponse, error) {
-	st, known := h.status(r.Service)
+	st, known := h.servingStatus(r.Service)
 	if !known {
 		return nil, status.Error(codes.NotFound, "unknown service")
 	}
@@ -48,7 +48,7 @@ func (h *health) Watch(r *healthv1.HealthCheckRequest, stream grpc.ServerStreami
 	defer tick.Stop()
 	told := healthv1.HealthCheckResponse_ServingStatus(-1)
 	for {
-		if st, _ := h.status(r.Service); st != told {
+		if st, _ := h.servingStatus(r.Service); st != told {
 			if err := stream.Send(&healthv1.HealthCheckResponse{Status: st}); err != nil {
 				return err
 			}

@@ -16,9 +16,9 @@ type accessServer struct {
 	*service
 }
 
-// gate returns access control, or an error if it is off: keys that were created by anyone would be valid once
-// it is on.
-func (s *service) gate() (*access.Gate, error) {
+// requireGate returns access control, or an error if it is off: keys that were created by anyone would be
+// valid once it is on.
+func (s *service) requireGate() (*access.Gate, error) {
 	if s.opts.Access == nil {
 		return nil, fmt.Errorf("access control is off, so that there are no keys and roles; turn it on with the setting access: %w", rousev1.ErrFailedPrecondition)
 	}
@@ -27,7 +27,7 @@ func (s *service) gate() (*access.Gate, error) {
 
 // keyPage returns a page of keys and the token of the next one, which is the last id.
 func (s *service) keyPage(ctx context.Context, prefix string, asked uint32, token string) ([]access.Key, string, error) {
-	g, err := s.gate()
+	g, err := s.requireGate()
 	if err != nil {
 		return nil, "", err
 	}
@@ -35,7 +35,7 @@ func (s *service) keyPage(ctx context.Context, prefix string, asked uint32, toke
 	if err != nil {
 		return nil, "", err
 	}
-	give, err := s.reads.take(ctx)
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -69,8 +69,8 @@ func instantOf(t time.Time) rouse.Instant {
 	return rouse.Reached(t)
 }
 
-// timeOf is the reverse of instantOf.
-func timeOf(i rouse.Instant) time.Time {
+// timeFromInstant is the reverse of instantOf.
+func timeFromInstant(i rouse.Instant) time.Time {
 	if i == 0 {
 		return time.Time{}
 	}
@@ -102,9 +102,9 @@ func verbNames(verbs []access.Verb) []string {
 	return out
 }
 
-// offered is asked before the body of a request is read.
-func (f *accessServer) offered() error {
-	_, err := f.gate()
+// checkOffered is asked before the body of a request is read.
+func (f *accessServer) checkOffered() error {
+	_, err := f.requireGate()
 	return err
 }
 
@@ -120,11 +120,11 @@ func identityOf(p *access.Principal) *rousev1.WhoAmIResponse {
 }
 
 func (f *accessServer) CreateKey(ctx context.Context, r *rousev1.CreateKeyRequest) (*rousev1.CreatedKey, error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err != nil {
 		return nil, err
 	}
-	key := access.Key{Name: r.Name, Grants: grantsFromProto(r.Grants), Expires: timeOf(rouse.Instant(r.ExpiresMs))}
+	key := access.Key{Name: r.Name, Grants: grantsFromProto(r.Grants), Expires: timeFromInstant(rouse.Instant(r.ExpiresMs))}
 	var text string
 	err = f.timers.DoOnce(ctx, "", []any{access.KeysCreate, key.Name, fmt.Sprintf("%+v", key.Grants), key.Expires}, func(ctx context.Context) (err error) {
 		key, text, err = g.Keys.Create(ctx, key)
@@ -153,7 +153,7 @@ func (f *accessServer) ListKeys(ctx context.Context, r *rousev1.ListKeysRequest)
 }
 
 func (f *accessServer) RotateKey(ctx context.Context, r *rousev1.RotateKeyRequest) (*rousev1.CreatedKey, error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (f *accessServer) RotateKey(ctx context.Context, r *rousev1.RotateKeyReques
 }
 
 func (f *accessServer) RevokeKey(ctx context.Context, r *rousev1.RevokeKeyRequest) (*rousev1.RevokeKeyResponse, error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err == nil {
 		err = g.Keys.Revoke(ctx, r.Id)
 	}
@@ -184,7 +184,7 @@ func (f *accessServer) RevokeKey(ctx context.Context, r *rousev1.RevokeKeyReques
 }
 
 func (f *accessServer) PutRole(ctx context.Context, r *rousev1.PutRoleRequest) (*rousev1.Role, error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err == nil {
 		err = g.Roles.Put(ctx, access.Role{Name: r.Role.GetName(), Verbs: verbsOf(r.Role.GetVerbs())})
 	}
@@ -195,7 +195,7 @@ func (f *accessServer) PutRole(ctx context.Context, r *rousev1.PutRoleRequest) (
 }
 
 func (f *accessServer) ListRoles(ctx context.Context, _ *rousev1.ListRolesRequest) (*rousev1.ListRolesResponse, error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (f *accessServer) ListRoles(ctx context.Context, _ *rousev1.ListRolesReques
 }
 
 func (f *accessServer) DeleteRole(ctx context.Context, r *rousev1.DeleteRoleRequest) (*rousev1.DeleteRoleResponse, error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err == nil {
 		err = g.Roles.Delete(ctx, r.Name)
 	}

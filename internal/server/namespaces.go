@@ -26,8 +26,8 @@ type namespacesServer struct {
 	*service
 }
 
-// spaces returns the namespaces, or an error if this server has none.
-func (s *service) spaces() (Namespaces, error) {
+// requireNamespaces returns the namespaces, or an error if this server has none.
+func (s *service) requireNamespaces() (Namespaces, error) {
 	if s.opts.Namespaces == nil {
 		return nil, fmt.Errorf("this server keeps no namespaces: %w", rousev1.ErrUnimplemented)
 	}
@@ -36,7 +36,7 @@ func (s *service) spaces() (Namespaces, error) {
 
 // putNamespace creates a namespace, or replaces its quotas.
 func (s *service) putNamespace(ctx context.Context, name string, q rouse.Quotas, only bool, ifRevision uint64) (n rouse.Namespace, err error) {
-	spaces, err := s.spaces()
+	spaces, err := s.requireNamespaces()
 	if err == nil {
 		err = rouse.CheckRevision(ifRevision)
 	}
@@ -60,7 +60,7 @@ const maxCountedPage = 100
 
 // namespacePage returns a page of namespaces and the token of the next one, which is the last name.
 func (s *service) namespacePage(ctx context.Context, asked uint32, l rouse.NamespaceQuery) ([]rouse.Namespace, string, error) {
-	spaces, err := s.spaces()
+	spaces, err := s.requireNamespaces()
 	if err != nil {
 		return nil, "", err
 	}
@@ -71,7 +71,7 @@ func (s *service) namespacePage(ctx context.Context, asked uint32, l rouse.Names
 	if l.Counts && size > maxCountedPage {
 		return nil, "", rouse.Refuse("page_size", strconv.Itoa(size), "is too large with counts", fmt.Sprintf("give 1 to %d", maxCountedPage))
 	}
-	give, err := s.reads.take(ctx)
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -112,9 +112,9 @@ func namespaceToProto(n *rouse.Namespace) *rousev1.Namespace {
 	return p
 }
 
-// offered is asked before the body of a request is read.
-func (f *namespacesServer) offered() error {
-	_, err := f.spaces()
+// checkOffered is asked before the body of a request is read.
+func (f *namespacesServer) checkOffered() error {
+	_, err := f.requireNamespaces()
 	return err
 }
 
@@ -131,7 +131,7 @@ func (f *namespacesServer) PutNamespace(ctx context.Context, r *rousev1.PutNames
 }
 
 func (f *namespacesServer) GetNamespace(ctx context.Context, r *rousev1.GetNamespaceRequest) (*rousev1.Namespace, error) {
-	spaces, err := f.spaces()
+	spaces, err := f.requireNamespaces()
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (f *namespacesServer) ListNamespaces(ctx context.Context, r *rousev1.ListNa
 }
 
 func (f *namespacesServer) DeleteNamespace(ctx context.Context, r *rousev1.DeleteNamespaceRequest) (*rousev1.DeleteNamespaceResponse, error) {
-	spaces, err := f.spaces()
+	spaces, err := f.requireNamespaces()
 	if err == nil {
 		err = spaces.Delete(ctx, r.Name)
 	}

@@ -31,8 +31,8 @@ const nodesWithin = 5 * time.Second
 // loneNode is the id of a server that knows of no other nodes.
 const loneNode = "local"
 
-// nodes returns the nodes in the order of their ids.
-func (s *service) nodes(ctx context.Context) ([]Node, error) {
+// sortedNodes returns the nodes in the order of their ids.
+func (s *service) sortedNodes(ctx context.Context) ([]Node, error) {
 	if s.opts.Nodes == nil {
 		return []Node{{ID: loneNode, Version: s.opts.Version, Started: s.started, Self: true, Leader: true, Buckets: 1}}, nil
 	}
@@ -51,7 +51,7 @@ func (s *service) nodes(ctx context.Context) ([]Node, error) {
 }
 
 func (f *adminServer) ListNodes(ctx context.Context, _ *rousev1.ListNodesRequest) (*rousev1.ListNodesResponse, error) {
-	list, err := f.nodes(ctx)
+	list, err := f.sortedNodes(ctx)
 	if err != nil {
 		return nil, err
 	}

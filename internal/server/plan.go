@@ -22,9 +22,9 @@ type planOps interface {
 
 const defaultPreview = 5
 
-// preview returns the next due times of a schedule. The key needs no name.
-func (s *service) preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count uint32) (rouse.Preview, error) {
-	give, err := s.reads.take(ctx)
+// previewOccurrences returns the next due times of a schedule. The key needs no name.
+func (s *service) previewOccurrences(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count uint32) (rouse.Preview, error) {
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return rouse.Preview{}, err
 	}
@@ -32,9 +32,9 @@ func (s *service) preview(ctx context.Context, key rouse.Key, spec rouse.Spec, f
 	return s.timers.Preview(ctx, key, spec, from, int(cmp.Or(count, defaultPreview)))
 }
 
-// explain returns why a timer fired or did not fire.
-func (s *service) explain(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error) {
-	give, err := s.reads.take(ctx)
+// explainFiring returns why a timer fired or did not fire.
+func (s *service) explainFiring(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error) {
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return timers.Explanation{}, err
 	}
@@ -44,10 +44,10 @@ func (s *service) explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 
 const defaultSimulated = 1000
 
-// simulation returns what would fire in a range of time. It begins now by default; a limit of 0 is the
+// simulateQuery returns what would fire in a range of time. It begins now by default; a limit of 0 is the
 // default.
-func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit uint32) (*rousev1.SimulateResponse, error) {
-	give, err := s.simulate.take(ctx)
+func (s *service) simulateQuery(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit uint32) (*rousev1.SimulateResponse, error) {
+	give, err := s.simulate.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +65,11 @@ func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rou
 	return out, nil
 }
 
-// forecast counts what comes due in each step of a range of time, and returns the token with which the rest
-// can be counted.
-func (s *service) forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by, token string) (rouse.Forecast, string, error) {
+// forecastRange counts what comes due in each step of a range of time, and returns the token with which the
+// rest can be counted.
+func (s *service) forecastRange(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by, token string) (rouse.Forecast, string, error) {
 	hash := forecastHash(&q, from, until, step, by)
-	token, err := s.token(token)
+	token, err := s.resolvePageToken(token)
 	if err != nil {
 		return rouse.Forecast{}, "", err
 	}
@@ -77,7 +77,7 @@ func (s *service) forecast(ctx context.Context, q rouse.Query, from, until rouse
 	if err != nil {
 		return rouse.Forecast{}, "", err
 	}
-	give, err := s.simulate.take(ctx)
+	give, err := s.simulate.takePlace(ctx)
 	if err != nil {
 		return rouse.Forecast{}, "", err
 	}
@@ -117,7 +117,7 @@ func (f *timersServer) Preview(ctx context.Context, r *rousev1.PreviewRequest) (
 			return nil, err
 		}
 	}
-	p, err := f.preview(ctx, keyFrom(r.Namespace, r.Name, ""), spec, rouse.Instant(r.FromMs), r.Count)
+	p, err := f.previewOccurrences(ctx, keyFrom(r.Namespace, r.Name, ""), spec, rouse.Instant(r.FromMs), r.Count)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (f *timersServer) Preview(ctx context.Context, r *rousev1.PreviewRequest) (
 }
 
 func (f *timersServer) Explain(ctx context.Context, r *rousev1.ExplainRequest) (*rousev1.ExplainResponse, error) {
-	e, err := f.explain(ctx, keyFrom(r.Namespace, r.Name, ""), rouse.Instant(r.AtMs))
+	e, err := f.explainFiring(ctx, keyFrom(r.Namespace, r.Name, ""), rouse.Instant(r.AtMs))
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (f *timersServer) Simulate(ctx context.Context, r *rousev1.SimulateRequest)
 	if err != nil {
 		return nil, err
 	}
-	return f.simulation(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.Limit)
+	return f.simulateQuery(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.Limit)
 }
 
 func (f *timersServer) Forecast(ctx context.Context, r *rousev1.ForecastRequest) (*rousev1.ForecastResponse, error) {
@@ -166,7 +166,7 @@ func (f *timersServer) Forecast(ctx context.Context, r *rousev1.ForecastRequest)
 	if err != nil {
 		return nil, err
 	}
-	c, token, err := f.forecast(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), step, r.By, r.PageToken)
+	c, token, err := f.forecastRange(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), step, r.By, r.PageToken)
 	if err != nil {
 		return nil, err
 	}
@@ -180,14 +180,14 @@ parameters:
 
 func previewSchedule(f *httpHandler, c *call) error {
 	var body api.Preview
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
 	when, err := body.Parse()
 	if err != nil {
 		return err
 	}
-	p, err := f.preview(c.ctx, rouse.Key{Namespace: c.namespace(), Name: body.Name}, when, body.From.Instant(), body.Count)
+	p, err := f.previewOccurrences(c.ctx, rouse.Key{Namespace: c.pathNamespace(), Name: body.Name}, when, body.From.Instant(), body.Count)
 	if err != nil {
 		return err
 	}
@@ -195,15 +195,15 @@ func previewSchedule(f *httpHandler, c *call) error {
 	for i := range p.Next {
 		out.Next[i], out.Occurrences[i] = api.TimeOf(p.Next[i].Due), api.ComingOf(&p.Next[i], rousev1.Local(p.Next[i].Due, p.Location))
 	}
-	return c.reply(http.StatusOK, out)
+	return c.replyJSON(http.StatusOK, out)
 }
 
 func explainTimer(f *httpHandler, c *call) error {
-	at, err := c.params.instant("at")
+	at, err := c.params.instantParam("at")
 	if err != nil {
 		return err
 	}
-	e, err := f.explain(c.ctx, c.key(), at)
+	e, err := f.explainFiring(c.ctx, c.pathKey(), at)
 	if err != nil {
 		return err
 	}
@@ -223,50 +223,51 @@ func explainTimer(f *httpHandler, c *call) error {
 		out.Next[i] = api.ComingOf(&e.Next[i], rousev1.Local(e.Next[i].Due, e.Zone))
 		out.Next[i].FireID = nextFireID(e.Timer, e.Next[i].Due)
 	}
-	return c.reply(http.StatusOK, out)
+	return c.replyJSON(http.StatusOK, out)
 }
 
 func simulateTimers(f *httpHandler, c *call) error {
 	var body api.Simulate
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	q, err := c.filter(body.Filter)
+	q, err := c.parseBodyFilter(body.Filter)
 	if err != nil {
 		return err
 	}
-	out, err := f.simulation(c.ctx, q, body.From.Instant(), body.Until.Instant(), body.Limit)
+	out, err := f.simulateQuery(c.ctx, q, body.From.Instant(), body.Until.Instant(), body.Limit)
 	if err != nil {
-		return renamed(err, filterMember)
+		return renameFields(err, filterMember)
 	}
-	return c.reply(http.StatusOK, simulatedToJSON(out))
+	return c.replyJSON(http.StatusOK, simulatedToJSON(out))
 }
 
 func forecastTimers(f *httpHandler, c *call) error {
 	var body api.AskForecast
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	q, err := c.filter(body.Filter)
+	q, err := c.parseBodyFilter(body.Filter)
 	if err != nil {
 		return err
 	}
-	counts, token, err := f.forecast(c.ctx, q, body.From.Instant(), body.Until.Instant(), time.Duration(body.Step), body.By, body.PageToken)
+	counts, token, err := f.forecastRange(c.ctx, q, body.From.Instant(), body.Until.Instant(), time.Duration(body.Step), body.By, body.PageToken)
 	if err != nil {
-		return renamed(err, filterMember)
+		return renameFields(err, filterMember)
 	}
-	return c.reply(http.StatusOK, api.ForecastOf(&counts, token))
+	return c.replyJSON(http.StatusOK, api.ForecastOf(&counts, token))
 }
 
-// filter returns the query for a filter in a body, in the namespace of the path; nil matches all timers.
-func (c *call) filter(o *api.Filter) (q rouse.Query, err error) {
+// parseBodyFilter returns the query for a filter in a body, in the namespace of the path; nil matches all
+// timers.
+func (c *call) parseBodyFilter(o *api.Filter) (q rouse.Query, err error) {
 	if o != nil {
 		if q, err = o.Parse(); err != nil {
 			return q, rouse.Under("filter", err)
 		}
 	}
-	if c.namespace() != everywhere {
-		q.Namespace = c.namespace()
+	if c.pathNamespace() != everywhere {
+		q.Namespace = c.pathNamespace()
 		err = rouse.CheckNamespace(q.Namespace)
 	}
 	return q, err

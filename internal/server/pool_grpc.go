@@ -29,7 +29,7 @@ func (f *callsServer) Call(ctx context.Context, r *rousev1.CallRequest) (*rousev
 			return nil, err
 		}
 	}
-	return calledToProto(f.call(ctx, in))
+	return calledToProto(f.callWorker(ctx, in))
 }
 
 func (f *callsServer) Fetch(ctx context.Context, r *rousev1.FetchRequest) (*rousev1.Called, error) {
@@ -37,7 +37,7 @@ func (f *callsServer) Fetch(ctx context.Context, r *rousev1.FetchRequest) (*rous
 	if err != nil {
 		return nil, err
 	}
-	return calledToProto(f.fetch(ctx, keyFrom(r.Namespace, "", "").Namespace, r.Id, wait))
+	return calledToProto(f.fetchOutcome(ctx, keyFrom(r.Namespace, "", "").Namespace, r.Id, wait))
 }
 
 func calledToProto(c called, err error) (*rousev1.Called, error) {

@@ -12,20 +12,20 @@ import (
 
 // ListPools returns the pools of all nodes, or of this one, with at most limit groups.
 func (f *statusServer) ListPools(ctx context.Context, r *rousev1.ListPoolsRequest) (*rousev1.ListPoolsResponse, error) {
-	if err := f.control().Require(ctx, access.NodesRead, "", "", nil); err != nil {
+	if err := f.accessControl().Require(ctx, access.NodesRead, "", "", nil); err != nil {
 		return nil, err
 	}
 	limit, err := targetLimit(r.Limit)
 	if err != nil {
 		return nil, err
 	}
-	give, err := f.reads.take(ctx)
+	give, err := f.reads.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer give()
 	var list []rouse.PoolStatus
-	self := f.self(ctx)
+	self := f.selfNodeID(ctx)
 	if f.opts.PoolStatus != nil {
 		for _, p := range f.opts.PoolStatus() {
 			if p.Node = self; r.Pool == "" || p.Pool == r.Pool {
@@ -47,16 +47,16 @@ func (f *statusServer) ListPools(ctx context.Context, r *rousev1.ListPoolsReques
 	slices.SortFunc(list, func(a, b rouse.PoolStatus) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Node, b.Node))
 	})
-	out.More = troubled(list, limit) || out.More
+	out.More = keepTroubledFirst(list, limit) || out.More
 	for i := range list {
 		out.Pools = append(out.Pools, rousev1.PoolToProto(&list[i]))
 	}
 	return out, nil
 }
 
-// troubled puts groups with trouble first, then those with requests, and leaves limit of all. It reports
-// whether there were more.
-func troubled(list []rouse.PoolStatus, limit int) (more bool) {
+// keepTroubledFirst puts groups with trouble first, then those with requests, and leaves limit of all. It
+// reports whether there were more.
+func keepTroubledFirst(list []rouse.PoolStatus, limit int) (more bool) {
 	type place struct {
 		pool  int
 		group rouse.PoolGroup

@@ -15,8 +15,8 @@ var (
 		"due_from": "filter.due_from", "due_until": "filter.due_until", "text": "filter.text", "target": "filter.target", "code": "filter.code"}
 )
 
-// renamed translates the field names of an error.
-func renamed(err error, names map[string]string) error {
+// renameFields translates the field names of an error.
+func renameFields(err error, names map[string]string) error {
 	var inv *rouse.Invalid
 	if names == nil || !errors.As(err, &inv) {
 		return err

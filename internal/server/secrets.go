@@ -37,8 +37,8 @@ type SigningKey struct {
 	Public, Secret string
 }
 
-// secrets returns the secrets of the server.
-func (s *service) secrets() (Secrets, error) {
+// requireSecrets returns the secrets of the server.
+func (s *service) requireSecrets() (Secrets, error) {
 	if s.opts.Secrets == nil {
 		return nil, fmt.Errorf("this server keeps no secrets: %w", rousev1.ErrUnimplemented)
 	}
@@ -51,15 +51,15 @@ type secretsServer struct {
 	*service
 }
 
-// offered is asked before the body of a request is read.
-func (f *secretsServer) offered() error {
-	_, err := f.secrets()
+// checkOffered is asked before the body of a request is read.
+func (f *secretsServer) checkOffered() error {
+	_, err := f.requireSecrets()
 	return err
 }
 
 func (f *secretsServer) PutSecret(ctx context.Context, r *rousev1.PutSecretRequest) (*rousev1.Secret, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
-	ops, err := f.secrets()
+	ops, err := f.requireSecrets()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (f *secretsServer) PutSecret(ctx context.Context, r *rousev1.PutSecretReque
 
 func (f *secretsServer) ListSecrets(ctx context.Context, r *rousev1.ListSecretsRequest) (*rousev1.ListSecretsResponse, error) {
 	namespace := keyFrom(r.Namespace, "", "").Namespace
-	ops, err := f.secrets()
+	ops, err := f.requireSecrets()
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (f *secretsServer) ListSecrets(ctx context.Context, r *rousev1.ListSecretsR
 
 func (f *secretsServer) DeleteSecret(ctx context.Context, r *rousev1.DeleteSecretRequest) (*rousev1.DeleteSecretResponse, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
-	ops, err := f.secrets()
+	ops, err := f.requireSecrets()
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (f *secretsServer) RevealSigningKeys(ctx context.Context, r *rousev1.Reveal
 }
 
 func (f *secretsServer) signingKeys(ctx context.Context, namespace string, reveal bool) (*rousev1.SigningKeys, error) {
-	ops, err := f.secrets()
+	ops, err := f.requireSecrets()
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.Rotate
 	if err != nil {
 		return nil, err
 	}
-	ops, err := f.secrets()
+	ops, err := f.requireSecrets()
 	if err != nil {
 		return nil, err
 	}

@@ -249,7 +249,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 
 	<-ctx.Done()
 	if s.drain(); front != nil {
-		s.stop(front)
+		s.stopServing(front)
 	}
 	if back != nil { // last, so that operators can watch the shutdown
 		back.Close()
@@ -281,8 +281,8 @@ func (s *Server) Load() Load {
 	return Load{Conns: s.core.conns.Count(), Memory: s.core.memory.Used()}
 }
 
-// stop shuts down the API: requests in progress have Grace to finish.
-func (s *Server) stop(front *transport.Split) {
+// stopServing shuts down the API: requests in progress have Grace to finish.
+func (s *Server) stopServing(front *transport.Split) {
 	front.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace)
 	defer cancel()
@@ -305,6 +305,6 @@ func (s *Server) stop(front *transport.Split) {
 	ending.Wait()
 }
 
-func version(o *Options) api.Version {
+func versionInfo(o *Options) api.Version {
 	return api.Version{Version: o.Version, API: "rouse.v1", Go: runtime.Version()}
 }

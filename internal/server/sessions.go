@@ -7,10 +7,10 @@ import (
 	"github.com/rousehq/rouse/internal/access"
 )
 
-// people returns a page of the people with sessions and the token of the next one, which is the last
+// listPeople returns a page of the people with sessions and the token of the next one, which is the last
 // principal.
-func (s *service) people(ctx context.Context, prefix string, asked uint32, token string) ([]access.Person, string, error) {
-	g, err := s.gate()
+func (s *service) listPeople(ctx context.Context, prefix string, asked uint32, token string) ([]access.Person, string, error) {
+	g, err := s.requireGate()
 	if err != nil {
 		return nil, "", err
 	}
@@ -22,7 +22,7 @@ func (s *service) people(ctx context.Context, prefix string, asked uint32, token
 }
 
 func (f *accessServer) ListSessions(ctx context.Context, r *rousev1.ListSessionsRequest) (*rousev1.ListSessionsResponse, error) {
-	people, next, err := f.people(ctx, r.Prefix, r.PageSize, r.PageToken)
+	people, next, err := f.listPeople(ctx, r.Prefix, r.PageSize, r.PageToken)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (f *accessServer) ListSessions(ctx context.Context, r *rousev1.ListSessions
 }
 
 func (f *accessServer) EndSessions(ctx context.Context, r *rousev1.EndSessionsRequest) (*rousev1.EndSessionsResponse, error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err == nil {
 		err = g.Sessions.EndAll(ctx, r.Principal)
 	}
@@ -50,10 +50,10 @@ func (f *accessServer) EndSessions(ctx context.Context, r *rousev1.EndSessionsRe
 
 // rotateSessionKey makes a new key of sessions, if there can be any.
 func (s *service) rotateSessionKey(ctx context.Context) error {
-	if _, err := s.gate(); err != nil {
+	if _, err := s.requireGate(); err != nil {
 		return err
 	}
-	ops, err := s.secrets()
+	ops, err := s.requireSecrets()
 	if err != nil {
 		return err
 	}
@@ -66,5 +66,5 @@ func (f *accessServer) RotateSessionKey(ctx context.Context, _ *rousev1.RotateSe
 
 func rotateSessionKey(f *httpHandler, c *call) error {
 	c.r = c.r.WithContext(context.WithoutCancel(c.r.Context())) // it may end the session of this request
-	return c.done(f.rotateSessionKey(c.ctx))
+	return c.replyNoContent(f.rotateSessionKey(c.ctx))
 }

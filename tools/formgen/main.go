@@ -31,7 +31,7 @@ type form struct {
 	dir   string
 	types []string          // of the form: structs to translate
 	made  string            // "&" if a form is made as a pointer, as messages are
-	own   map[string]string // by type: the fields that its methods ownOf and ownTo translate
+	own   map[string]string // by type: the fields that its methods setOwnFields and applyOwnFields translate
 	rules func(word, form string) (to, from string)
 }
 
@@ -44,7 +44,7 @@ var forms = []form{
 			case "rouse.Instant int64":
 				return "int64({s})", "rouse.Instant({o})"
 			case "time.Duration *durationpb.Duration":
-				return "DurationToProto({s})", "duration(f, {path}, {o})"
+				return "DurationToProto({s})", "readDuration(f, {path}, {o})"
 			}
 			return "", ""
 		},
@@ -73,18 +73,18 @@ func main() {
 	root := flag.String("root", "..", "the module's directory")
 	check := flag.Bool("check", false, "compare instead of writing")
 	flag.Parse()
-	words := structs(*root, "rouse.")
+	words := readStructs(*root, "rouse.")
 	var hand strings.Builder
-	for _, path := range sources(filepath.Join(*root, "internal/server")) {
+	for _, path := range handwrittenFiles(filepath.Join(*root, "internal/server")) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			log.Fatal(err)
 		}
 		hand.Write(text)
 	}
-	files := generateDoors(readMethods(filepath.Join(*root, "api")), structs(filepath.Join(*root, "api"), "api."), hand.String())
+	files := generateDoors(readMethods(filepath.Join(*root, "api")), readStructs(filepath.Join(*root, "api"), "api."), hand.String())
 	for _, f := range forms {
-		files[f.dir+"/forms.gen.go"] = f.generate(words, structs(filepath.Join(*root, f.dir), ""))
+		files[f.dir+"/forms.gen.go"] = f.generateForm(words, readStructs(filepath.Join(*root, f.dir), ""))
 	}
 	for path, code := range files {
 		path = filepath.Join(*root, path)
@@ -104,8 +104,8 @@ type field struct {
 	embedded       bool
 }
 
-// sources returns the files of a package that are written by hand, without tests.
-func sources(dir string) []string {
+// handwrittenFiles returns the files of a package that are written by hand, without tests.
+func handwrittenFiles(dir string) []string {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		log.Fatal(err)
@@ -115,10 +115,10 @@ func sources(dir string) []string {
 	})
 }
 
-// structs returns the fields of the structs of a package, in their order.
-func structs(dir, prefix string) map[string][]field {
+// readStructs returns the fields of the structs of a package, in their order.
+func readStructs(dir, prefix string) map[string][]field {
 	out := map[string][]field{}
-	for _, path := range sources(dir) {
+	for _, path := range handwrittenFiles(dir) {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			log.Fatal(err)
@@ -129,7 +129,7 @@ func structs(dir, prefix string) map[string][]field {
 				return true
 			}
 			if s, ok := spec.Type.(*ast.StructType); ok {
-				out[spec.Name.Name] = fields(s, prefix)
+				out[spec.Name.Name] = structFields(s, prefix)
 			}
 			return false
 		})
@@ -137,7 +137,7 @@ func structs(dir, prefix string) map[string][]field {
 	return out
 }
 
-func fields(s *ast.StructType, prefix string) (list []field) {
+func structFields(s *ast.StructType, prefix string) (list []field) {
 	for _, f := range s.Fields.List {
 		typ, tag := typeName(f.Type, prefix), ""
 		if f.Tag != nil {
@@ -174,7 +174,7 @@ func typeName(t ast.Expr, prefix string) string {
 	return "?"
 }
 
-func (f *form) generate(words, forms map[string][]field) []byte {
+func (f *form) generateForm(words, forms map[string][]field) []byte {
 	var b bytes.Buffer
 	imports, name := []string{`"time"`, `"github.com/rousehq/rouse"`}, filepath.Base(f.dir)
 	if name == "v1" {
@@ -194,12 +194,12 @@ func (f *form) generate(words, forms map[string][]field) []byte {
 				fmt.Fprintf(&from, "o.%s.to(s, f)\n", ff.name)
 				continue
 			}
-			wf := named(word, ff.name)
+			wf := findField(word, ff.name)
 			if wf == nil {
 				log.Fatalf("%s: %s.%s is no field of %s; add it there, or to the fields that a function of its own translates", f.dir, name, ff.name, of)
 			}
 			if bare := strings.TrimPrefix(wf.typ, "rouse."); ff.typ == "*"+bare {
-				fmt.Fprintf(&to, "if s := &s.%s; %s {\n", wf.name, given(words[bare]))
+				fmt.Fprintf(&to, "if s := &s.%s; %s {\n", wf.name, nonZeroCondition(words[bare]))
 				if f.made == "" {
 					fmt.Fprintf(&to, "o.%s = new(%s)\n*", ff.name, bare)
 				}
@@ -212,7 +212,7 @@ func (f *form) generate(words, forms map[string][]field) []byte {
 				path = strings.ToLower(strings.TrimSuffix(name, "Rule")) + "." + path
 			}
 			names := strings.NewReplacer("{o}", "o."+ff.name, "{s}", "s."+wf.name, "{path}", strconv.Quote(path))
-			t, r := f.translate(*wf, ff)
+			t, r := f.translateForms(*wf, ff)
 			if expression, ok := strings.CutPrefix(t, "{o} = "); ok {
 				names.WriteString(&literal, ff.name+": "+expression+",\n")
 			} else {
@@ -221,8 +221,8 @@ func (f *form) generate(words, forms map[string][]field) []byte {
 			names.WriteString(&from, r+"\n")
 		}
 		if f.own[name] != "" {
-			to.WriteString("o.ownOf(s)\n")
-			from.WriteString("o.ownTo(s, f)\n")
+			to.WriteString("o.setOwnFields(s)\n")
+			from.WriteString("o.applyOwnFields(s, f)\n")
 		}
 		vars := ""
 		if strings.Contains(from.String(), "err = ") {
@@ -239,9 +239,9 @@ func (f *form) generate(words, forms map[string][]field) []byte {
 	return code
 }
 
-// translate returns the statements that translate a field into its form, {o}, and back, {s}; {path} is its
-// name for clients.
-func (f *form) translate(word, ff field) (to, from string) {
+// translateForms returns the statements that translate a field into its form, {o}, and back, {s}; {path} is
+// its name for clients.
+func (f *form) translateForms(word, ff field) (to, from string) {
 	if word.typ == ff.typ {
 		return "{o} = {s}", "{s} = {o}"
 	}
@@ -259,8 +259,8 @@ func (f *form) translate(word, ff field) (to, from string) {
 	return "", ""
 }
 
-// given returns the condition that a field of s has not its zero value.
-func given(list []field) string {
+// nonZeroCondition returns the condition that a field of s has not its zero value.
+func nonZeroCondition(list []field) string {
 	var any []string
 	for _, f := range list {
 		switch {
@@ -275,9 +275,9 @@ func given(list []field) string {
 	return strings.Join(any, " || ")
 }
 
-// named returns the field with the name of a form's field, whatever the case of its letters; milliseconds
+// findField returns the field with the name of a form's field, whatever the case of its letters; milliseconds
 // have a suffix.
-func named(list []field, name string) *field {
+func findField(list []field, name string) *field {
 	name = strings.TrimSuffix(cmp.Or(wordOf[name], name), "Ms")
 	for i := range list {
 		if strings.EqualFold(list[i].name, name) {

@@ -27,7 +27,7 @@ func FilterFromProto(f *Filter) (rouse.Query, error) {
 	for i, name := range f.States {
 		s, err := rouse.ParseState(name)
 		if err != nil {
-			faults.Add(at("filter.states["+strconv.Itoa(i)+"]", err))
+			faults.Add(withField("filter.states["+strconv.Itoa(i)+"]", err))
 			continue
 		}
 		q.States = append(q.States, s)
@@ -75,7 +75,7 @@ func RecordFilterFromProto(f *RecordFilter, q *rouse.RecordQuery) error {
 	for i, name := range f.Endings {
 		e, err := rouse.ParseEnding(name)
 		if err != nil {
-			faults.Add(at("filter.endings["+strconv.Itoa(i)+"]", err))
+			faults.Add(withField("filter.endings["+strconv.Itoa(i)+"]", err))
 		}
 		q.Endings = append(q.Endings, e)
 	}
