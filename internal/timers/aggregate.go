@@ -25,7 +25,7 @@ func (ts *Timers) Aggregate(ctx context.Context, q rouse.RecordQuery, by string,
 	q.Oldest = false
 	a := aggregate{by: by, step: step, groups: map[place]*group{}}
 	end, err := ts.eachRecord(ctx, q, MaxRecordsAggregated, recordChunk, by == rouse.ByTarget, func(r *rouse.Record, _ rouse.RecordCursor, target string) bool {
-		a.add(r, target)
+		a.addRecord(r, target)
 		return true
 	})
 	if err != nil {
@@ -33,7 +33,7 @@ func (ts *Timers) Aggregate(ctx context.Context, q rouse.RecordQuery, by string,
 	}
 	out.Searched, out.Next, out.Other = end.searched, end.next, a.other
 	for _, g := range a.groups {
-		g.LagP50, g.LagP99 = g.lag.quantile(g.Lagged, 50), g.lag.quantile(g.Lagged, 99)
+		g.LagP50, g.LagP99 = g.lag.quantileValue(g.Lagged, 50), g.lag.quantileValue(g.Lagged, 99)
 		out.Groups = append(out.Groups, g.RecordGroup)
 	}
 	slices.SortFunc(out.Groups, func(a, b rouse.RecordGroup) int {
@@ -61,13 +61,13 @@ type group struct {
 	lag histogram
 }
 
-// add adds a record to its group.
-func (a *aggregate) add(r *rouse.Record, target string) {
+// addRecord adds a record to its group.
+func (a *aggregate) addRecord(r *rouse.Record, target string) {
 	if a.by == rouse.ByError && r.Ending == rouse.EndFired {
 		return
 	}
 	n := int64(max(1, r.Count))
-	at := a.place(r, target)
+	at := a.groupPlace(r, target)
 	g := a.groups[at]
 	if g == nil {
 		if len(a.groups) == rouse.MaxRecordGroups {
@@ -91,11 +91,11 @@ func (a *aggregate) add(r *rouse.Record, target string) {
 	}
 	if ms, ok := r.Lag(); ok {
 		g.Lagged++
-		g.lag.add(ms)
+		g.lag.countValue(ms)
 	}
 }
 
-func (a *aggregate) place(r *rouse.Record, target string) place {
+func (a *aggregate) groupPlace(r *rouse.Record, target string) place {
 	switch a.by {
 	case rouse.ByTime:
 		step := a.step.Milliseconds()
@@ -123,15 +123,15 @@ func (a *aggregate) place(r *rouse.Record, target string) place {
 // histogram counts milliseconds in steps of an eighth of a power of two.
 type histogram map[uint16]int64
 
-func (h *histogram) add(ms int64) {
+func (h *histogram) countValue(ms int64) {
 	if *h == nil {
 		*h = histogram{}
 	}
-	(*h)[step(uint64(max(0, ms)))]++
+	(*h)[stepOf(uint64(max(0, ms)))]++
 }
 
-// step returns the number of a value's step.
-func step(v uint64) uint16 {
+// stepOf returns the number of a value's step.
+func stepOf(v uint64) uint16 {
 	if v < 8 {
 		return uint16(v)
 	}
@@ -139,8 +139,8 @@ func step(v uint64) uint16 {
 	return uint16(shift+1)<<3 + uint16(v>>shift&7)
 }
 
-// bound returns the greatest value of a step.
-func bound(step uint16) uint64 {
+// greatestOfStep returns the greatest value of a step.
+func greatestOfStep(step uint16) uint64 {
 	if step < 8 {
 		return uint64(step)
 	}
@@ -148,8 +148,8 @@ func bound(step uint16) uint64 {
 	return uint64(8+step&7+1)<<shift - 1
 }
 
-// quantile returns a value that at least percent of n values do not exceed.
-func (h histogram) quantile(n int64, percent int64) time.Duration {
+// quantileValue returns a value that at least percent of n values do not exceed.
+func (h histogram) quantileValue(n int64, percent int64) time.Duration {
 	var steps []uint16
 	for s := range h {
 		steps = append(steps, s)
@@ -158,7 +158,7 @@ func (h histogram) quantile(n int64, percent int64) time.Duration {
 	seen := int64(0)
 	for _, s := range steps {
 		if seen += h[s]; seen*100 >= n*percent {
-			return time.Duration(bound(s)) * time.Millisecond
+			return time.Duration(greatestOfStep(s)) * time.Millisecond
 		}
 	}
 	return 0

@@ -24,7 +24,7 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 	if err := c.Check(); err != nil {
 		return PutResult{}, err
 	}
-	if err := plain(&spec); err != nil {
+	if err := refuseUncoalescable(&spec); err != nil {
 		return PutResult{}, err
 	}
 	checked := spec
@@ -36,12 +36,12 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, 
 		return PutResult{}, err
 	}
 	ts.Engine.WarnUnclaimed(key.Namespace)
-	o := asks(ctx, key, "coalesce", c, contents(&rouse.Timer{Spec: spec}))
+	o := newRepeatable(ctx, key, "coalesce", c, timerContents(&rouse.Timer{Spec: spec}))
 	return ts.lines.awaitAnswer(key, &call{ts: ts, ctx: ctx, spec: spec, how: c, span: span, asks: o})
 }
 
-// plain refuses what a coalesced timer cannot have, because its schedule is derived.
-func plain(s *rouse.Spec) error {
+// refuseUncoalescable refuses what a coalesced timer cannot have, because its schedule is derived.
+func refuseUncoalescable(s *rouse.Spec) error {
 	for _, f := range []struct {
 		name string
 		is   bool

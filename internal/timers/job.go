@@ -60,15 +60,15 @@ func storeError(err error) storedError {
 	return s
 }
 
-func (s *storedError) err() error {
+func (s *storedError) restoreError() error {
 	if s.Invalid != nil {
 		return s.Invalid
 	}
 	return rouse.ErrorOf(s.Class, s.Text)
 }
 
-// timer returns the row that needs attention at a time.
-func (j *jobRow) timer(at rouse.Instant) (rouse.Timer, error) {
+// attentionRow returns the row that needs attention at a time.
+func (j *jobRow) attentionRow(at rouse.Instant) (rouse.Timer, error) {
 	stored := *j
 	stored.Job.Err, stored.Job.Failures = nil, nil
 	body, err := json.Marshal(&stored)
@@ -85,10 +85,10 @@ func readJob(t *rouse.Timer) (jobRow, error) {
 	}
 	j.bucket, j.generation, j.revision = t.Bucket, t.Generation, t.Revision
 	if j.Err != nil {
-		j.Job.Err = j.Err.err()
+		j.Job.Err = j.Err.restoreError()
 	}
 	for _, f := range j.Failures {
-		j.Job.Failures = append(j.Job.Failures, rouse.JobFailure{Key: f.Key, Err: f.Err.err()})
+		j.Job.Failures = append(j.Job.Failures, rouse.JobFailure{Key: f.Key, Err: f.Err.restoreError()})
 	}
 	return j, nil
 }

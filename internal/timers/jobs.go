@@ -158,7 +158,7 @@ func (ts *Timers) CancelJob(ctx context.Context, namespace, id string) (rouse.Jo
 		read := j.revision
 		now := ts.Engine.Latest()
 		j.endJob(rouse.JobCancelled, nil, now)
-		t, err := j.timer(now.Add(rouse.JobAge))
+		t, err := j.attentionRow(now.Add(rouse.JobAge))
 		if err != nil {
 			return j.Job, err
 		}

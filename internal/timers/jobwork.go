@@ -54,7 +54,7 @@ func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context
 	}
 	w, err := ts.bulkWork(j.Bulk)
 	ctx = j.Caller.As(ctx)
-	if j.Bulk.once() && j.Job.ID != "" { // a page is done again after a crash
+	if j.Bulk.changesOnRepeat() && j.Job.ID != "" { // a page is done again after a crash
 		ctx = access.RepeatableParts(ctx, "job "+j.Job.ID)
 	}
 	return w, ctx, err
@@ -63,7 +63,7 @@ func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context
 // attendRows decides about rows that need attention other than a fire.
 func (ts working) attendRows(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error) {
 	if !rouse.IsJob(rows[0].Key) {
-		return expecting(ts).expect(ctx, rows)
+		return expecting(ts).decideExpectations(ctx, rows)
 	}
 	steps := make([]rouse.Step, len(rows))
 	for i := range rows {
@@ -100,7 +100,7 @@ func (ts working) workOn(ctx context.Context, row *rouse.Row) (rouse.Step, error
 	if errors.Is(err, errOtherwise) { // then its row has its end already, and gets the counts
 		err = nil
 	} else if err == nil && ts.hasRepairedClock(ctx, &j) {
-		err = ts.Clock.accept(ctx)
+		err = ts.Clock.lowerMark(ctx)
 	}
 	at := ts.nextTurn(&j, pause, err)
 	return rouse.Step{Keep: true}, ts.saveJob(ctx, &was, &j, at)
@@ -111,7 +111,7 @@ func (ts working) workOn(ctx context.Context, row *rouse.Row) (rouse.Step, error
 // the page, it stays as it is.
 func (ts working) saveJob(ctx context.Context, was, j *jobRow, at rouse.Instant) error {
 	for range maxTries {
-		t, err := j.timer(at)
+		t, err := j.attentionRow(at)
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 		portion = min(jobPage, max(1, int(w.perSecond/10)))
 		q.Limit = max(portion, leastPage)
 	}
-	page, err := ts.page(ctx, q, w.verbs...)
+	page, err := ts.pageRows(ctx, q, w.verbs...)
 	if err != nil {
 		return 0, err
 	}

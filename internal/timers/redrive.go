@@ -17,7 +17,7 @@ func (ts *Timers) Redrive(ctx context.Context, key rouse.Key, current bool) (tar
 	if err := forFires(key); err != nil {
 		return "", err
 	}
-	t, err := ts.editTimer(ctx, access.DeadRedrive, key, asks(ctx, rouse.Key{Namespace: key.Namespace, Name: key.Name + " " + key.Fire}, "redrive", current), func(t *rouse.Timer) (rouse.Step, error) {
+	t, err := ts.editTimer(ctx, access.DeadRedrive, key, newRepeatable(ctx, rouse.Key{Namespace: key.Namespace, Name: key.Name + " " + key.Fire}, "redrive", current), func(t *rouse.Timer) (rouse.Step, error) {
 		if t.Live {
 			return rouse.Step{Keep: true}, nil
 		}
@@ -29,7 +29,7 @@ func (ts *Timers) Redrive(ctx context.Context, key rouse.Key, current bool) (tar
 		}
 		if ts.admission.quotas != nil {
 			was, is := t.Row(), to.Row()
-			if err := ts.admission.redrives(ctx, key.Namespace, &was, &is); err != nil {
+			if err := ts.admission.admitRedrive(ctx, key.Namespace, &was, &is); err != nil {
 				return rouse.Step{}, err
 			}
 		}
@@ -42,7 +42,7 @@ func (ts *Timers) Redrive(ctx context.Context, key rouse.Key, current bool) (tar
 // the target of notices only. The caller needs the verb for the timer, too.
 func takeCurrentSpec(ctx context.Context, ts *Timers, dead *rouse.Timer) error {
 	key := rouse.Key{Namespace: dead.Key.Namespace, Name: dead.Key.Name}
-	t, err := ts.get(ctx, access.DeadRedrive, key)
+	t, err := ts.getAllowed(ctx, access.DeadRedrive, key)
 	cure := fmt.Sprintf("leave it out to redrive it to %s, as it died, or create the timer again", dead.Spec.Target)
 	switch {
 	case errors.Is(err, rouse.ErrNotFound):
@@ -59,6 +59,6 @@ func takeCurrentSpec(ctx context.Context, ts *Timers, dead *rouse.Timer) error {
 		dead.Spec = t.Spec
 		dead.Spec.SetWhen(&when)
 	}
-	dead.Bucket = ts.placed(dead.Key, dead.Spec.Target)
+	dead.Bucket = ts.timerBucket(dead.Key, dead.Spec.Target)
 	return nil
 }

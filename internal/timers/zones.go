@@ -234,7 +234,7 @@ func (ts zoning) noteChange(ctx context.Context, note *zonesNote, revision uint6
 		j.Zones[name] = note.Rules[name]
 	}
 	// What was being settled by the old rules is written by then.
-	t, err := j.timer(now.Add(time.Second))
+	t, err := j.attentionRow(now.Add(time.Second))
 	c.Also = []rouse.Row{t.Row()}
 	return c, err
 }
