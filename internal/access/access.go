@@ -58,7 +58,7 @@ func (c *Control) Bound(ctx context.Context, p *Principal) (context.Context, con
 		stops = append(stops, context.AfterFunc(p.valid, ended))
 	}
 	for i := range p.Grants {
-		if life := c.life(p.Grants[i].Role); life != nil {
+		if life := c.roleLifetime(p.Grants[i].Role); life != nil {
 			stops = append(stops, context.AfterFunc(life, ended))
 		}
 	}

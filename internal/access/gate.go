@@ -50,13 +50,13 @@ func (g *Gate) Enter(ctx context.Context, method string, c *Credentials) (contex
 		return ctx, g.Admit(ctx, v)
 	case acting[v]:
 		err = g.Require(ctx, v, "", "", nil)
-		return With(ctx, p.acting()), err
+		return With(ctx, p.withSystemRights()), err
 	}
 	return ctx, g.Require(ctx, v, "", "", nil)
 }
 
-// acting returns a principal that may do everything in the name of p.
-func (p *Principal) acting() *Principal {
+// withSystemRights returns a principal that may do everything in the name of p.
+func (p *Principal) withSystemRights() *Principal {
 	of := *p
 	of.system, of.acts = true, p
 	return &of

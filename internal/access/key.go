@@ -46,8 +46,8 @@ type stored struct {
 	Asked   Tag       `json:"asked,omitempty"` // of the request that gave it its newest secret
 }
 
-// check refuses a key that cannot be created.
-func (k *Key) check(now time.Time, hasRole func(string) bool) error {
+// checkKey refuses a key that cannot be created.
+func (k *Key) checkKey(now time.Time, hasRole func(string) bool) error {
 	if k.Name == "" {
 		return rouse.Refuse("name", "", "is missing", "say what the key is for, such as ci")
 	}

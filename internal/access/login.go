@@ -70,8 +70,8 @@ type Login struct {
 	Expires time.Time      `json:"expires"`
 }
 
-// provider returns the provider of an issuer.
-func (g *Gate) provider(issuer string) (Provider, error) {
+// findProvider returns the provider of an issuer.
+func (g *Gate) findProvider(issuer string) (Provider, error) {
 	for _, p := range g.Providers {
 		if of, _, _ := p.Place(); of == issuer {
 			return p, nil
@@ -83,7 +83,7 @@ func (g *Gate) provider(issuer string) (Provider, error) {
 // BeginLogin begins a login at an issuer, on a host of the API. It returns the URL at the issuer, and the
 // text of the cookie that the browser has to come back with.
 func (g *Gate) BeginLogin(ctx context.Context, issuer, back, host string) (at, cookie string, err error) {
-	p, err := g.provider(issuer)
+	p, err := g.findProvider(issuer)
 	if err != nil {
 		return "", "", err
 	}
@@ -126,7 +126,7 @@ func (g *Gate) FinishLogin(ctx context.Context, cookie string, answer *Answer) (
 	case a.State != answer.State:
 		return nil, "", "", Unauthenticated(ReasonUnknown, "the answer of the issuer is for another login; sign in again, in one tab")
 	}
-	from, err := g.provider(a.Issuer)
+	from, err := g.findProvider(a.Issuer)
 	if err != nil {
 		return nil, "", "", err
 	}
@@ -141,16 +141,16 @@ func (g *Gate) FinishLogin(ctx context.Context, cookie string, answer *Answer) (
 	if p, err = g.Authenticators.Authenticate(ctx, &Credentials{Login: l}); err != nil {
 		return nil, "", "", err
 	}
-	if err := g.Sessions.use(ctx, l, p, a.State, now); err != nil {
+	if err := g.Sessions.recordLogin(ctx, l, p, a.State, now); err != nil {
 		return p, "", "", err
 	}
-	session, err = g.Sessions.beginLogin(l)
+	session, err = g.Sessions.sealLogin(l)
 	return p, session, a.Return, err
 }
 
 // SignOut returns the URL at which the issuer of a login ends its own session; empty if it has none.
 func (g *Gate) SignOut(l *Login) string {
-	if p, err := g.provider(l.Issuer); err == nil {
+	if p, err := g.findProvider(l.Issuer); err == nil {
 		return p.SignOut()
 	}
 	return ""

@@ -30,7 +30,7 @@ const (
 // NodeSource is the Principal.Source of the other nodes of a store.
 const NodeSource = "node"
 
-func (t *NodeTokens) secret() []byte {
+func (t *NodeTokens) sharedSecret() []byte {
 	if p := t.shared.Load(); p != nil {
 		return *p
 	}
@@ -39,7 +39,7 @@ func (t *NodeTokens) secret() []byte {
 
 // For returns a token for another node; empty without a secret.
 func (t *NodeTokens) For(node string, now time.Time) string {
-	secret := t.secret()
+	secret := t.sharedSecret()
 	if len(secret) == 0 {
 		return ""
 	}
@@ -61,7 +61,7 @@ func (t *NodeTokens) Authenticate(_ context.Context, c *Credentials) (*Principal
 	}
 	at, sum, _ := strings.Cut(rest, "_")
 	given, err := hex.DecodeString(sum)
-	secret := t.secret()
+	secret := t.sharedSecret()
 	seconds, _ := strconv.ParseInt(at, 10, 64) // what is none was not signed
 	switch {
 	case err != nil:

@@ -89,13 +89,13 @@ func newRolebook(custom []Role) rolebook {
 	return book
 }
 
-// gives reports whether a grant has a verb somewhere.
-func (b rolebook) gives(g *Grant, v Verb) bool {
+// grantsVerb reports whether a grant has a verb somewhere.
+func (b rolebook) grantsVerb(g *Grant, v Verb) bool {
 	return b[g.Role][v] && (len(g.Scope.Apps) == 0 || byApp[v])
 }
 
-// roles returns the book's roles in the order of their names.
-func (b rolebook) roles() []Role {
+// sortedRoles returns the book's roles in the order of their names.
+func (b rolebook) sortedRoles() []Role {
 	var out []Role
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		out = append(out, Role{name, slices.Sorted(maps.Keys(b[name]))})

@@ -99,8 +99,8 @@ func (s *Shared) DropOldKey(ctx context.Context) error {
 	return rouse.Unavailable(err)
 }
 
-// current returns what seals sessions; nil if there is no key.
-func (s *Sessions) current() cipher.AEAD {
+// sessionCipher returns what seals sessions; nil if there is no key.
+func (s *Sessions) sessionCipher() cipher.AEAD {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.seal
@@ -121,11 +121,11 @@ func (s *Sessions) Begin(credential string, by *Principal, until time.Time) (str
 	if err != nil {
 		return "", err
 	}
-	return s.close(text, until, forSession)
+	return s.sealText(text, until, forSession)
 }
 
-// beginLogin returns the text of a session of a person who has signed in.
-func (s *Sessions) beginLogin(l *Login) (string, error) {
+// sealLogin returns the text of a session of a person who has signed in.
+func (s *Sessions) sealLogin(l *Login) (string, error) {
 	text, err := json.Marshal(&sealedSession{Login: *l})
 	if err != nil {
 		return "", err
@@ -133,7 +133,7 @@ func (s *Sessions) beginLogin(l *Login) (string, error) {
 	if len(text) > MaxSessionCredential {
 		return "", rouse.Refuse("claims", "", fmt.Sprintf("take %d bytes, more than a browser keeps", len(text)), "make the rules of this issuer match fewer values")
 	}
-	return s.close(text, l.Expires, forSession)
+	return s.sealText(text, l.Expires, forSession)
 }
 
 // What a sealed text is for. One for a login is worth nothing as a session.
@@ -141,31 +141,31 @@ var forSession, forLogin, forPage = []byte(nil), []byte("login"), []byte("page")
 
 // Hide returns a text for a caller that is not to read it, and to bring it back.
 func (s *Sessions) Hide(text string) (string, error) {
-	return s.close([]byte(text), time.Now().Add(SessionTime), forPage)
+	return s.sealText([]byte(text), time.Now().Add(SessionTime), forPage)
 }
 
 // Hidden returns what was hidden; empty if it was not, or long ago.
-func (s *Sessions) Hidden(text string) string { return string(s.open(text, time.Now(), forPage)) }
+func (s *Sessions) Hidden(text string) string { return string(s.openSealed(text, time.Now(), forPage)) }
 
 func (s *Sessions) sealAttempt(a *Attempt, until time.Time) (string, error) {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return "", err
 	}
-	return s.close(text, until, forLogin)
+	return s.sealText(text, until, forLogin)
 }
 
 func (s *Sessions) openAttempt(text string, now time.Time) *Attempt {
 	a := &Attempt{}
-	if plain := s.open(text, now, forLogin); plain == nil || json.Unmarshal(plain, a) != nil {
+	if plain := s.openSealed(text, now, forLogin); plain == nil || json.Unmarshal(plain, a) != nil {
 		return nil
 	}
 	return a
 }
 
-// close seals a text until a time.
-func (s *Sessions) close(text []byte, until time.Time, use []byte) (string, error) {
-	seal := s.current()
+// sealText seals a text until a time.
+func (s *Sessions) sealText(text []byte, until time.Time, use []byte) (string, error) {
+	seal := s.sessionCipher()
 	if seal == nil {
 		return "", rouse.Unavailable(errors.New("this node cannot make the key of sessions: give it the secret-keys of the other nodes, or renew it with rouse session rotate-key"))
 	}
@@ -173,12 +173,12 @@ func (s *Sessions) close(text []byte, until time.Time, use []byte) (string, erro
 	return base64.RawURLEncoding.EncodeToString(seal.Seal(nil, nil, append(plain, text...), use)), nil
 }
 
-// open returns what was sealed for a use; nil if the text is none of it, or its time is over.
-func (s *Sessions) open(text string, now time.Time, use []byte) []byte {
+// openSealed returns what was sealed for a use; nil if the text is none of it, or its time is over.
+func (s *Sessions) openSealed(text string, now time.Time, use []byte) []byte {
 	if s == nil || len(text) > 2*MaxSessionCredential {
 		return nil
 	}
-	seal := s.current()
+	seal := s.sessionCipher()
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
 	if seal == nil || err != nil {
 		return nil
@@ -193,12 +193,12 @@ func (s *Sessions) open(text string, now time.Time, use []byte) []byte {
 // Show puts the credential of a session in its place; nothing, if the text is none, or the session is over.
 func (s *Sessions) Show(text string, now time.Time, c *Credentials) {
 	l := &sealedSession{}
-	if plain := s.open(text, now, forSession); plain == nil || json.Unmarshal(plain, l) != nil {
+	if plain := s.openSealed(text, now, forSession); plain == nil || json.Unmarshal(plain, l) != nil {
 		return
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.known[l.person()].ended(&l.Login) {
+	if s.known[l.personNote()].isLoginEnded(&l.Login) {
 		return
 	}
 	c.Session, c.Bearer = &l.Login, l.Key

@@ -183,7 +183,7 @@ func (s *Secrets) Held() map[string][]byte {
 	}
 	for name, n := range s.keys {
 		for i, seed := range n.seeds {
-			k := keyOf(seed, 0, 0)
+			k := newSigningKey(seed, 0, 0)
 			of := fmt.Sprintf(" %d of %s", i, name)
 			held["signing seed"+of], held["HMAC key"+of], held["private key"+of] = seed, k.HMAC, k.Private.Seed()
 		}

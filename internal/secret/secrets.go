@@ -155,7 +155,7 @@ func (s *Secrets) beginSigning(ctx context.Context) error {
 	case root != nil: // the operator may still add the key
 		return nil
 	}
-	k := signKey{Created: s.opts.Now().UnixMilli(), Sealed: ring.seal(signPlace(rootNote), newSeed())}
+	k := signKey{Created: s.opts.Now().UnixMilli(), Sealed: ring.sealValue(signPlace(rootNote), newSeed())}
 	err := s.signing.Write(ctx, access.Change{Name: rootNote, Value: &signNote{Keys: []signKey{k}}, If: revision})
 	if errors.Is(err, rouse.ErrConflict) {
 		return nil // another node has just done so, and its keys were taken
@@ -186,7 +186,7 @@ func (s *Secrets) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		s.readKeys()
-		s.reseal(ctx)
+		s.resealStale(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -198,7 +198,7 @@ func (s *Secrets) Run(ctx context.Context) {
 // Changed returns a channel with an element after values of secrets changed.
 func (s *Secrets) Changed() <-chan struct{} { return s.changed }
 
-func (s *Secrets) announce() {
+func (s *Secrets) signalChange() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
@@ -218,19 +218,19 @@ func (s *Secrets) readKeys() {
 		return
 	}
 	s.keyErr = ""
-	if ring == nil || ring.same(s.ring) {
+	if ring == nil || ring.equalsRing(s.ring) {
 		return
 	}
 	s.ring = ring
 	s.opts.Log.Info("sealing keys read", "keys", len(ring.keys), "newest", ring.newest)
 	for place, v := range s.known {
 		if v.err != nil {
-			s.open(place, v)
+			s.openSecret(place, v)
 		}
 	}
 	for name, n := range s.keys {
 		if n.err != nil {
-			n.open(name, ring)
+			n.openSeeds(name, ring)
 		}
 	}
 	for name, d := range s.derived {
@@ -241,7 +241,7 @@ func (s *Secrets) readKeys() {
 		}
 	}
 	s.cache = &signingCache{}
-	s.announce()
+	s.signalChange()
 }
 
 // takeValue takes a note of a secret into memory. A value that was open stays open as long as its version is
@@ -259,12 +259,12 @@ func (s *Secrets) takeValue(n note.Note) {
 		if s.count[namespace] == 0 {
 			delete(s.count, namespace)
 		}
-		s.announce()
+		s.signalChange()
 		return
 	}
 	v := &value{revision: n.Revision}
 	if v.err = n.Read(&v.stored); v.err == nil {
-		s.open(n.Name, v)
+		s.openSecret(n.Name, v)
 	}
 	same := old != nil && old.Version == v.Version && old.Created == v.Created && slices.Equal(old.Hosts, v.Hosts)
 	if v.err != nil && same && old.err == nil {
@@ -276,13 +276,13 @@ func (s *Secrets) takeValue(n note.Note) {
 	s.known[n.Name] = v
 	s.count[namespace]++
 	if !same {
-		s.announce()
+		s.signalChange()
 	}
 }
 
-// open opens a secret. It requires s.mu.
-func (s *Secrets) open(place string, v *value) {
-	plain, err := s.ring.open(v.place(place), v.Sealed)
+// openSecret opens a secret. It requires s.mu.
+func (s *Secrets) openSecret(place string, v *value) {
+	plain, err := s.ring.openBox(v.sealPlace(place), v.Sealed)
 	v.plain, v.err = string(plain), err
 }
 
@@ -385,10 +385,10 @@ func (s *Secrets) Put(ctx context.Context, namespace, name, plain string, hosts 
 			next.Hosts = allowed
 		}
 		next.Version, next.Updated = next.Version+1, now
-		next.Sealed = ring.seal(next.place(place), []byte(plain))
-		err = s.values.Write(ctx, access.Change{Name: place, Value: &next, If: revisionOf(list[0])})
+		next.Sealed = ring.sealValue(next.sealPlace(place), []byte(plain))
+		err = s.values.Write(ctx, access.Change{Name: place, Value: &next, If: noteRevision(list[0])})
 		if !errors.Is(err, rouse.ErrConflict) {
-			return next.info(name, nil), err
+			return next.secretInfo(name, nil), err
 		}
 	}
 }
@@ -413,8 +413,8 @@ func (s *Secrets) Delete(ctx context.Context, namespace, name string) error {
 	}
 }
 
-// revisionOf is the condition that a note is as it was read.
-func revisionOf(n note.Note) uint64 {
+// noteRevision is the condition that a note is as it was read.
+func noteRevision(n note.Note) uint64 {
 	if n.Revision == 0 {
 		return rouse.NoRow
 	}
@@ -438,14 +438,14 @@ func (s *Secrets) List(ctx context.Context, namespace string) ([]Info, error) {
 	var infos []Info
 	for place, v := range s.known {
 		if name, ok := strings.CutPrefix(place, namespace+"/"); ok {
-			infos = append(infos, v.info(name, v.err))
+			infos = append(infos, v.secretInfo(name, v.err))
 		}
 	}
 	slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
 	return infos, nil
 }
 
-func (st *stored) info(name string, unreadable error) Info {
+func (st *stored) secretInfo(name string, unreadable error) Info {
 	i := Info{Name: name, Version: st.Version, Created: rouse.Instant(st.Created), Updated: rouse.Instant(st.Updated), Hosts: st.Hosts, Key: st.Sealed.Key}
 	if unreadable != nil {
 		i.Unreadable = unreadable.Error()
@@ -465,7 +465,7 @@ func (s *Secrets) Stats() (st Stats) {
 		if err != nil {
 			st.Unreadable++
 		}
-		if slices.ContainsFunc(sealed, s.ring.stale) {
+		if slices.ContainsFunc(sealed, s.ring.isStale) {
 			st.Stale++
 		}
 	}
@@ -473,7 +473,7 @@ func (s *Secrets) Stats() (st Stats) {
 		count(v.err, v.Sealed)
 	}
 	for _, n := range s.keys {
-		count(n.err, n.boxes()...)
+		count(n.err, n.sealedBoxes()...)
 	}
 	for _, d := range s.derived {
 		count(d.err, box{Key: d.Key})

@@ -124,21 +124,21 @@ func (c *Config) Check() error {
 		if err := certs.CheckPattern(r.Name); err != nil {
 			add(at+".name", r.Name, err.Error(), `write a name such as spiffe://example.com/shop, spiffe://example.com/shop/*, *.example.com or shop@example.com`)
 		}
-		bad.Add(r.check(at, false))
+		bad.Add(r.checkGrant(at, false))
 	}
 	for i := range c.Issuers {
 		is, at := c.Issuers[i].WithDefaults(), fmt.Sprintf("issuers[%d]", i)
 		many(at+".rules", len(is.Rules), MaxRules)
-		if !secure(is.Issuer) {
+		if !isSecureURL(is.Issuer) {
 			add(at+".issuer", is.Issuer, "is no https:// URL", "write the issuer as in the claim iss of its tokens")
 		}
 		if slices.ContainsFunc(c.Issuers[:i], func(o Issuer) bool { return o.Issuer == is.Issuer }) {
 			add(at+".issuer", is.Issuer, "is listed twice", "list each issuer once")
 		}
-		if is.Keys != "" && !secure(is.Keys) {
+		if is.Keys != "" && !isSecureURL(is.Keys) {
 			add(at+".keys", is.Keys, "is no https:// URL", "write the URL of its keys (jwks_uri), or leave it out")
 		}
-		bad.Add(is.Login.check(at + ".login"))
+		bad.Add(is.Login.checkLogin(at + ".login"))
 		if is.Audience == "" && is.Login == nil {
 			add(at+".audience", "", "is missing", "write what its tokens for this service have in the claim aud: without it tokens for other services are taken")
 		}
@@ -161,20 +161,20 @@ func (c *Config) Check() error {
 			if r.Value == "" || strings.Contains(strings.TrimSuffix(r.Value, "*"), "*") {
 				add(at+".value", r.Value, "matches no claim", `write a text, or the beginning of some with "*" after it`)
 			}
-			bad.Add(r.check(at, r.NamespacesFrom != ""))
+			bad.Add(r.checkGrant(at, r.NamespacesFrom != ""))
 		}
 	}
 	return bad.Err()
 }
 
-// check checks how people sign in.
-func (l *Login) check(at string) error {
+// checkLogin checks how people sign in.
+func (l *Login) checkLogin(at string) error {
 	if l == nil {
 		return nil
 	}
 	var bad rouse.Invalid
 	add := func(field, value, wrong, cure string) { bad.Add(rouse.Refuse(at+"."+field, value, wrong, cure)) }
-	if u, _ := url.Parse(l.URL); !secure(l.URL) || u.Path != "" || u.RawQuery != "" {
+	if u, _ := url.Parse(l.URL); !isSecureURL(l.URL) || u.Path != "" || u.RawQuery != "" {
 		add("url", l.URL, "is no https:// URL of a host", "write the console's as browsers reach it, such as https://rouse.example.com")
 	}
 	if l.ClientID == "" {
@@ -192,13 +192,13 @@ func (l *Login) check(at string) error {
 	return bad.Err()
 }
 
-// check checks a grant.
-func (g *Grant) check(at string, from bool) error {
+// checkGrant checks a grant.
+func (g *Grant) checkGrant(at string, from bool) error {
 	var bad rouse.Invalid
 	if g.Role == "" {
 		bad.Add(rouse.Refuse(at+".role", "", "is missing", "name a role, such as reader, writer, worker, operator or admin"))
 	}
-	s := g.scope()
+	s := g.toScope()
 	if from {
 		if len(g.Namespaces) > 0 {
 			bad.Add(rouse.Refuse(at+".namespaces_from", "", "and namespaces are set", "give one of them"))
@@ -215,12 +215,12 @@ func (g *Grant) check(at string, from bool) error {
 	return bad.Err()
 }
 
-func (g *Grant) scope() access.Scope {
+func (g *Grant) toScope() access.Scope {
 	return access.Scope{Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels, Apps: g.Apps}
 }
 
-// secure reports whether a text is the URL of a host that proves its name, or of this machine.
-func secure(text string) bool {
+// isSecureURL reports whether a text is the URL of a host that proves its name, or of this machine.
+func isSecureURL(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return false
@@ -233,12 +233,12 @@ func secure(text string) bool {
 func (i *Issuer) Grants(claims map[string]any) (grants []access.Grant) {
 	for k := range i.Rules {
 		r := &i.Rules[k]
-		if !slices.ContainsFunc(texts(claims, r.Claim), r.matches) {
+		if !slices.ContainsFunc(claimTexts(claims, r.Claim), r.matchesValue) {
 			continue
 		}
-		s := r.scope()
+		s := r.toScope()
 		if r.NamespacesFrom != "" {
-			for _, ns := range texts(claims, r.NamespacesFrom) {
+			for _, ns := range claimTexts(claims, r.NamespacesFrom) {
 				if rouse.CheckNamespace(ns) == nil && len(s.Namespaces) < access.MaxPatterns { // a pattern in a claim is no namespace
 					s.Namespaces = append(s.Namespaces, ns)
 				}
@@ -257,7 +257,7 @@ func (i *Issuer) Keep(claims map[string]any) map[string]any {
 	kept := map[string]any{}
 	keep := func(name string, needed func(string) bool) {
 		list, _ := kept[name].([]string)
-		for _, text := range texts(claims, name) {
+		for _, text := range claimTexts(claims, name) {
 			if needed(text) && !slices.Contains(list, text) {
 				list = append(list, text)
 			}
@@ -268,24 +268,24 @@ func (i *Issuer) Keep(claims map[string]any) map[string]any {
 	}
 	for k := range i.Rules {
 		r := &i.Rules[k]
-		keep(r.Claim, r.matches)
-		if r.NamespacesFrom != "" && slices.ContainsFunc(texts(kept, r.Claim), r.matches) {
+		keep(r.Claim, r.matchesValue)
+		if r.NamespacesFrom != "" && slices.ContainsFunc(claimTexts(kept, r.Claim), r.matchesValue) {
 			keep(r.NamespacesFrom, func(ns string) bool { return rouse.CheckNamespace(ns) == nil })
 		}
 	}
 	return kept
 }
 
-func (r *Claim) matches(value string) bool {
+func (r *Claim) matchesValue(value string) bool {
 	if prefix, ok := strings.CutSuffix(r.Value, "*"); ok {
 		return strings.HasPrefix(value, prefix)
 	}
 	return r.Value == value
 }
 
-// texts returns the texts of a claim. An e-mail address that the issuer has not verified is none: people may
-// enter that of another one.
-func texts(claims map[string]any, name string) []string {
+// claimTexts returns the texts of a claim. An e-mail address that the issuer has not verified is none: people
+// may enter that of another one.
+func claimTexts(claims map[string]any, name string) []string {
 	if verified, told := claims["email_verified"]; name == "email" && told && verified != true && verified != "true" {
 		return nil
 	}
@@ -343,7 +343,7 @@ func (a *Certificates) Authenticate(_ context.Context, c *access.Credentials) (*
 		for _, name := range names {
 			if certs.Match(r.Name, name) {
 				p.ID = cmp.Or(p.ID, "certificate:"+name)
-				p.Grants = append(p.Grants, access.Grant{Role: r.Role, Scope: r.scope()})
+				p.Grants = append(p.Grants, access.Grant{Role: r.Role, Scope: r.toScope()})
 				break
 			}
 		}
