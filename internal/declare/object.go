@@ -67,13 +67,13 @@ func (o *Object) Check(namespace string, now rouse.Instant) error {
 			return rouse.Refuse("labels."+label, "", "is set by what applies the timer", "leave it out")
 		}
 	}
-	return o.lasting(namespace, now)
+	return o.refuseRelativeEnd(namespace, now)
 }
 
-// lasting refuses schedules that end counted from their creation, if the timer is then deleted: the next
-// apply would create it again.
-func (o *Object) lasting(namespace string, now rouse.Instant) error {
-	if _, err := o.times(namespace, now); err != nil {
+// refuseRelativeEnd refuses schedules that end counted from their creation, if the timer is then deleted: the
+// next apply would create it again.
+func (o *Object) refuseRelativeEnd(namespace string, now rouse.Instant) error {
+	if _, err := o.compileSchedule(namespace, now); err != nil {
 		return err
 	}
 	const cure = `set keep to "forever", so that what has ended is not created again`
@@ -110,14 +110,15 @@ func (o *Object) parseCalendar(value []byte, namespace string) error {
 	return err
 }
 
-// times returns the schedule of a timer. Its calendars have no days: they may be on the server only.
-func (o *Object) times(namespace string, now rouse.Instant) (rouse.Schedule, error) {
+// compileSchedule returns the schedule of a timer. Its calendars have no days: they may be on the server
+// only.
+func (o *Object) compileSchedule(namespace string, now rouse.Instant) (rouse.Schedule, error) {
 	in := rouse.ScheduleInput{Key: rouse.Key{Namespace: namespace, Name: o.Name}, Anchor: now, Calendar: func(string) ([]rouse.Date, bool) { return nil, true }}
 	return schedule.Compile(&o.Spec, in)
 }
 
 // HasPassed reports whether no time of the schedule is left: the timer would fire immediately, or not at all.
 func (o *Object) HasPassed(namespace string, now rouse.Instant) bool {
-	s, err := o.times(namespace, now)
+	s, err := o.compileSchedule(namespace, now)
 	return err == nil && o.Spec.HasPassed(s, now)
 }

@@ -190,7 +190,7 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 		wrong := e.fitTimes(&o)
 		e.Err = cmp.Or(e.Err, e.over)
 		if e.Err == nil {
-			e.Err = f.inOwnForm(cmp.Or(e.finish(&o), wrong))
+			e.Err = f.inOwnForm(cmp.Or(e.completeSpec(&o), wrong))
 		}
 		if e.Passed {
 			e.Err = nil // no timer is made: what is wrong with it does not matter
@@ -218,8 +218,8 @@ func (f *format) inOwnForm(err error) error {
 	return out
 }
 
-// finish adds the target, if the entry has none that rouse can reach, and checks the spec.
-func (e *Entry) finish(o *Options) error {
+// completeSpec adds the target, if the entry has none that rouse can reach, and checks the spec.
+func (e *Entry) completeSpec(o *Options) error {
 	if e.Spec.Target == "" {
 		if o.Target == "" {
 			return rouse.Refuse("target", "", "is missing: rouse cannot do by itself what this entry does", "give --target, a URL that does it")
@@ -262,7 +262,7 @@ func (e *Entry) fitTimes(o *Options) error {
 	}
 	if shortest, _ := rouse.ShortestInterval(due, s); shortest > time.Millisecond && e.Spec.Jitter >= shortest {
 		e.Spec.Jitter = shortest - time.Millisecond
-		e.note("its jitter is cut to less than the shortest interval of its schedule, so that occurrences keep their order.")
+		e.noteDifference("its jitter is cut to less than the shortest interval of its schedule, so that occurrences keep their order.")
 	}
 	return nil
 }
@@ -315,7 +315,7 @@ func (e *Entry) endAt(at time.Time) {
 func (e *Entry) setTimeout(d time.Duration) {
 	const longest = time.Hour
 	if e.Spec.Retry.Timeout = min(d, longest); d > longest {
-		e.note("its timeout of %.0f s is cut to %v: for longer work answer 202, and report.", d.Seconds(), longest)
+		e.noteDifference("its timeout of %.0f s is cut to %v: for longer work answer 202, and report.", d.Seconds(), longest)
 	}
 }
 
@@ -326,7 +326,7 @@ const maxShared = 64 << 20
 func (e *Entry) setPayload(v any, o *Options) {
 	e.Spec.ContentType = "application/json"
 	if o.shared <= maxShared {
-		e.Spec.Payload = payload(v)
+		e.Spec.Payload = encodePayload(v)
 		o.shared += len(e.Spec.Payload)
 	}
 	if o.shared > maxShared {
@@ -336,8 +336,8 @@ func (e *Entry) setPayload(v any, o *Options) {
 	}
 }
 
-// note adds a difference.
-func (e *Entry) note(format string, args ...any) {
+// noteDifference adds a difference.
+func (e *Entry) noteDifference(format string, args ...any) {
 	e.Notes = append(e.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -350,13 +350,13 @@ func nameApart(entries []Entry, apart func(i int) string) {
 	}
 	for i := range entries {
 		if e := &entries[i]; taken[e.Name] > 1 {
-			e.Name += "-" + hashOf(apart(i))
+			e.Name += "-" + nameHash(apart(i))
 		}
 	}
 }
 
-// hashOf returns a short hash, for names.
-func hashOf(text string) string {
+// nameHash returns a short hash, for names.
+func nameHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:4])
 }

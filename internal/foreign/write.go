@@ -26,7 +26,7 @@ type WriteOptions struct {
 // writeForm is a kind of file that can be written.
 type writeForm struct {
 	head, between, foot string
-	entry               func(w *Writer, x *leaving) error
+	entry               func(w *Writer, x *outgoingTimer) error
 	notes               []string // on all timers
 }
 
@@ -71,8 +71,8 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// leaving is a timer on its way into a file.
-type leaving struct {
+// outgoingTimer is a timer on its way into a file.
+type outgoingTimer struct {
 	t       *rouse.Timer
 	spec    *rouse.Spec
 	now     rouse.Instant
@@ -88,7 +88,7 @@ type leaving struct {
 	notes   []string
 }
 
-func (x *leaving) note(format string, args ...any) {
+func (x *outgoingTimer) addLossNote(format string, args ...any) {
 	x.notes = append(x.notes, fmt.Sprintf(format, args...))
 }
 
@@ -101,14 +101,14 @@ func (w *Writer) Write(t *rouse.Timer, now rouse.Instant) (notes []string, err e
 	if len(spec.Labels) == 0 {
 		spec.Labels = nil
 	}
-	x := &leaving{t: t, spec: &spec, now: now}
-	if err := x.prepare(); err != nil {
+	x := &outgoingTimer{t: t, spec: &spec, now: now}
+	if err := x.prepareSchedule(); err != nil {
 		return nil, err
 	}
 	if err := w.form.entry(w, x); err != nil {
 		return nil, err
 	}
-	if err := w.check(x); err != nil {
+	if err := w.checkReadBack(x); err != nil {
 		return nil, err
 	}
 	if x.written != nil {
@@ -122,8 +122,8 @@ func (w *Writer) Write(t *rouse.Timer, now rouse.Instant) (notes []string, err e
 	return x.notes, err
 }
 
-// prepare parses the schedule, and refuses what no other scheduler has.
-func (x *leaving) prepare() (err error) {
+// prepareSchedule parses the schedule, and refuses what no other scheduler has.
+func (x *outgoingTimer) prepareSchedule() (err error) {
 	s := x.spec
 	refuse := func(field, cure string) error {
 		return rouse.Refuse(field, "", "has no equal in other schedulers", cure)
@@ -144,27 +144,27 @@ func (x *leaving) prepare() (err error) {
 		return err
 	}
 	if x.s.Resolved() != s.Schedule {
-		x.note("its H is a number: %s.", x.s.Resolved())
+		x.addLossNote("its H is a number: %s.", x.s.Resolved())
 	}
 	x.due = x.t.Due
 	if next, ok := x.s.Next(x.now); x.due < x.now && ok && s.MaxOccurrences == 0 {
-		x.note("its occurrence of %v is late, and stays here.", x.due)
+		x.addLossNote("its occurrence of %v is late, and stays here.", x.due)
 		x.due = next
 	}
-	if end := x.end(); end != 0 && x.due >= end {
+	if end := x.endOfSchedule(); end != 0 && x.due >= end {
 		return rouse.Refuse("schedule", s.Schedule, "has ended", "leave it")
 	}
 	if x.t.Paused && x.t.Until != 0 {
-		x.note("the end of its pause, %v, is lost.", x.t.Until)
+		x.addLossNote("the end of its pause, %v, is lost.", x.t.Until)
 	}
 	if x.t.Skips > 0 {
-		x.note("the next %d occurrences, which would be skipped here, are not.", x.t.Skips)
+		x.addLossNote("the next %d occurrences, which would be skipped here, are not.", x.t.Skips)
 	}
 	return nil
 }
 
-// end returns when the schedule ends; 0 is never.
-func (x *leaving) end() rouse.Instant {
+// endOfSchedule returns when the schedule ends; 0 is never.
+func (x *outgoingTimer) endOfSchedule() rouse.Instant {
 	if x.spec.TTL != 0 {
 		return x.t.Anchor.Add(x.spec.TTL)
 	}
@@ -172,8 +172,8 @@ func (x *leaving) end() rouse.Instant {
 }
 
 // endsAs reports whether another end leaves out, or adds, no occurrence.
-func (x *leaving) endsAs(other rouse.Instant) bool {
-	end := x.end()
+func (x *outgoingTimer) endsAs(other rouse.Instant) bool {
+	end := x.endOfSchedule()
 	if end == 0 || other == 0 {
 		return end == other
 	}
@@ -181,20 +181,20 @@ func (x *leaving) endsAs(other rouse.Instant) bool {
 	return !ok || next >= max(end, other)
 }
 
-// left returns how many occurrences there are to come; 0 is no limit.
-func (x *leaving) left() uint64 {
+// occurrencesLeft returns how many occurrences there are to come; 0 is no limit.
+func (x *outgoingTimer) occurrencesLeft() uint64 {
 	if x.spec.MaxOccurrences == 0 {
 		return 0
 	}
 	return x.spec.MaxOccurrences - min(x.t.Passed, x.spec.MaxOccurrences-1)
 }
 
-// zone returns the time zone.
-func (x *leaving) zone() string { return cmp.Or(x.spec.Timezone, "UTC") }
+// zoneOrUTC returns the time zone.
+func (x *outgoingTimer) zoneOrUTC() string { return cmp.Or(x.spec.Timezone, "UTC") }
 
-// check reads back what was written for a timer, refuses it if the times are others, and notes what else is
-// lost.
-func (w *Writer) check(x *leaving) error {
+// checkReadBack reads back what was written for a timer, refuses it if the times are others, and notes what
+// else is lost.
+func (w *Writer) checkReadBack(x *outgoingTimer) error {
 	entries, _, err := Read(w.kind, []byte(x.alone), Options{Target: "https://target.invalid/"})
 	if err == nil && len(entries) != 1 {
 		err = rouse.Refuse("timer", x.t.Key.Name, fmt.Sprintf("would come back as %d", len(entries)), "give it another payload")
@@ -222,7 +222,7 @@ func (w *Writer) check(x *leaving) error {
 }
 
 // checkTimes refuses a timer that would be due at other times.
-func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
+func (w *Writer) checkTimes(x *outgoingTimer, back *rouse.Spec) error {
 	s := x.spec
 	lacks := func(field, value string) error {
 		return rouse.Refuse(field, value, "cannot be expressed in the format "+w.kind, "leave it out, or keep the timer here")
@@ -232,7 +232,7 @@ func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
 	if err != nil {
 		return err
 	}
-	if !back.Recurring() && (!s.Recurring() || x.left() == 1) {
+	if !back.Recurring() && (!s.Recurring() || x.occurrencesLeft() == 1) {
 		if next, ok := there.Next(x.due - 1); !ok || next != x.due {
 			return lacks("schedule", s.Schedule)
 		}
@@ -241,8 +241,8 @@ func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
 	_, isInterval := x.s.Interval()
 	switch {
 	case !x.endsAs(back.End):
-		return lacks("end", x.end().String())
-	case x.left() != back.MaxOccurrences:
+		return lacks("end", x.endOfSchedule().String())
+	case x.occurrencesLeft() != back.MaxOccurrences:
 		return lacks("max_occurrences", fmt.Sprint(s.MaxOccurrences))
 	case s.Start > x.now && back.Start != s.Start && !(isInterval && back.Start != 0):
 		return lacks("start", s.Start.String())
@@ -259,7 +259,7 @@ func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
 }
 
 // noteLosses notes each member of the spec, apart from the times, that does not come back.
-func (x *leaving) noteLosses(back *rouse.Spec) error {
+func (x *outgoingTimer) noteLosses(back *rouse.Spec) error {
 	var before, after map[string]json.RawMessage
 	for s, to := range map[*rouse.Spec]*map[string]json.RawMessage{x.spec: &before, back: &after} {
 		body, err := api.Encode(api.SpecOf(s))
@@ -274,7 +274,7 @@ func (x *leaving) noteLosses(back *rouse.Spec) error {
 		if slices.Contains(timeMembers, name) || slices.Contains(x.carried, name) || string(before[name]) == string(after[name]) {
 			continue
 		}
-		x.note("lost: %s %s.", name, rouse.Shorten(string(before[name]), 100))
+		x.addLossNote("lost: %s %s.", name, rouse.Shorten(string(before[name]), 100))
 	}
 	return nil
 }
@@ -282,8 +282,9 @@ func (x *leaving) noteLosses(back *rouse.Spec) error {
 // timeMembers are those that checkTimes compares.
 var timeMembers = []string{"schedule", "timezone", "dst", "start", "end", "ttl", "max_occurrences"}
 
-// request returns the arguments of curl for the request that a fire would be, and notes what is not in it.
-func (x *leaving) request() ([]string, error) {
+// curlArguments returns the arguments of curl for the request that a fire would be, and notes what is not in
+// it.
+func (x *outgoingTimer) curlArguments() ([]string, error) {
 	s := x.spec
 	if err := x.checkTarget(); err != nil {
 		return nil, err
@@ -307,7 +308,7 @@ func (x *leaving) request() ([]string, error) {
 }
 
 // checkTarget refuses a target that nothing but rouse can call.
-func (x *leaving) checkTarget() error {
+func (x *outgoingTimer) checkTarget() error {
 	if target := x.spec.Target; !strings.HasPrefix(target, "https://") && !strings.HasPrefix(target, "http://") {
 		return rouse.Refuse("target", target, "is no URL, and nothing but rouse can call it", "keep the timer here, or give an http or https URL")
 	}
@@ -315,27 +316,27 @@ func (x *leaving) checkTarget() error {
 }
 
 // carryPayload marks a payload as one that the other scheduler runs itself.
-func (x *leaving) carryPayload(what string) {
-	x.note("its payload is %s itself; it calls no target.", what)
+func (x *outgoingTimer) carryPayload(what string) {
+	x.addLossNote("its payload is %s itself; it calls no target.", what)
 	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type")
 }
 
 // carryRequest notes what is lost of a request whose target, payload and headers are in the entry.
-func (x *leaving) carryRequest() {
+func (x *outgoingTimer) carryRequest() {
 	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type", "webhook")
 	refs := x.spec.Webhook.SecretNames()
 	slices.SortFunc(refs, func(a, b rouse.SecretRef) int { return strings.Compare(a.Header+a.Name, b.Header+b.Name) })
 	for _, ref := range refs {
-		x.note("the header %s has the secret %s, which stays here: put it in place of {{secret:%s}}.", ref.Header, ref.Name, ref.Name)
+		x.addLossNote("the header %s has the secret %s, which stays here: put it in place of {{secret:%s}}.", ref.Header, ref.Name, ref.Name)
 	}
 	b := x.spec.Webhook
 	if b.Structured {
-		x.note("lost: webhook.structured.")
+		x.addLossNote("lost: webhook.structured.")
 	}
 	if b.Batch > 1 {
-		x.note("lost: webhook.batch %d.", b.Batch)
+		x.addLossNote("lost: webhook.batch %d.", b.Batch)
 	}
 	if b.Accept != 0 {
-		x.note("lost: webhook.accept %v.", b.Accept)
+		x.addLossNote("lost: webhook.accept %v.", b.Accept)
 	}
 }

@@ -43,7 +43,7 @@ type awsTarget struct {
 	RetryPolicy  struct{ MaximumEventAgeInSeconds, MaximumRetryAttempts int64 }
 }
 
-func writeEventBridge(w *Writer, x *leaving) error {
+func writeEventBridge(w *Writer, x *outgoingTimer) error {
 	s := x.spec
 	out := awsSchedule{Name: x.t.Key.Name, State: "ENABLED", FlexibleTimeWindow: awsWindow{Mode: "OFF"},
 		Target: awsTarget{Arn: w.o.ARN, RoleArn: w.o.Role}}
@@ -66,7 +66,7 @@ func writeEventBridge(w *Writer, x *leaving) error {
 	const day = 24 * 60
 	if minutes := int(s.Jitter / time.Minute); s.Jitter%time.Minute == 0 && minutes > 0 && minutes <= day {
 		out.FlexibleTimeWindow = awsWindow{"FLEXIBLE", minutes}
-		x.note("its jitter is a flexible window, in which EventBridge invokes at any time.")
+		x.addLossNote("its jitter is a flexible window, in which EventBridge invokes at any time.")
 	}
 	retry := s.Retry.Effective()
 	policy := &out.Target.RetryPolicy
@@ -87,17 +87,17 @@ func writeEventBridge(w *Writer, x *leaving) error {
 		}
 		return nil
 	}
-	x.text = string(payload(out))
+	x.text = string(encodePayload(out))
 	x.alone = x.text
 	return nil
 }
 
 // awsTimes sets when a schedule is due.
-func (x *leaving) awsTimes(out *awsSchedule) error {
+func (x *outgoingTimer) awsTimes(out *awsSchedule) error {
 	s := x.spec
 	step, isInterval := x.s.Interval()
-	once := !s.Recurring() || x.left() == 1
-	if end := x.end(); end != 0 && !once {
+	once := !s.Recurring() || x.occurrencesLeft() == 1
+	if end := x.endOfSchedule(); end != 0 && !once {
 		out.EndDate = end.String()
 	}
 	expression, own := strings.CutPrefix(s.Schedule, "aws:")
@@ -109,7 +109,7 @@ func (x *leaving) awsTimes(out *awsSchedule) error {
 		if x.due%1000 != 0 {
 			return rouse.Refuse("schedule", s.Schedule, "has a part of a second", "give whole seconds")
 		}
-		out.ScheduleExpressionTimezone = x.zone()
+		out.ScheduleExpressionTimezone = x.zoneOrUTC()
 		if !own || s.Recurring() {
 			expression, out.ScheduleExpressionTimezone = "at("+x.due.Time().UTC().Format("2006-01-02T15:04:05")+")", "UTC"
 		}
@@ -126,7 +126,7 @@ func (x *leaving) awsTimes(out *awsSchedule) error {
 			return err
 		}
 		expression = "cron(" + strings.TrimPrefix(expression, "aws:") + ")"
-		out.ScheduleExpressionTimezone = x.zone()
+		out.ScheduleExpressionTimezone = x.zoneOrUTC()
 		if s.Start > x.now {
 			out.StartDate = s.Start.String()
 		}

@@ -44,14 +44,14 @@ func parsePeriod(text string) (p period, left int, err error) {
 		}
 		return p, left, nil
 	}
-	if wrong := p.iso(rest); wrong != "" {
+	if wrong := p.parseISO(rest); wrong != "" {
 		return refuse(wrong)
 	}
 	return p, left, nil
 }
 
-// iso parses P1Y2M3W4DT5H6M7S.
-func (p *period) iso(text string) (wrong string) {
+// parseISO parses P1Y2M3W4DT5H6M7S.
+func (p *period) parseISO(text string) (wrong string) {
 	const none = "is no duration"
 	rest, ok := strings.CutPrefix(text, "P")
 	if !ok || rest == "" {
@@ -87,12 +87,12 @@ func (p *period) iso(text string) (wrong string) {
 // maxPeriodYears bounds each of the up to seven parts of a period, so that none overflows.
 const maxPeriodYears = 40
 
-// after returns the next tick.
-func (p period) after(at time.Time) time.Time { return at.AddDate(0, p.months, 0).Add(p.every) }
+// tickAfter returns the next tick.
+func (p period) tickAfter(at time.Time) time.Time { return at.AddDate(0, p.months, 0).Add(p.every) }
 
-// schedule returns the period in the form of Dapr's scheduler, given the time of one tick; "" if there is
+// daprSchedule returns the period in the form of Dapr's scheduler, given the time of one tick; "" if there is
 // only one tick.
-func (p period) schedule(at time.Time) (string, error) {
+func (p period) daprSchedule(at time.Time) (string, error) {
 	utc := at.UTC()
 	switch {
 	case p.months == 0 && p.every == 0:

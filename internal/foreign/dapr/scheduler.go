@@ -38,8 +38,8 @@ func workflowActor(namespace, app, kind string) string {
 	return strings.Join([]string{"dapr.internal", namespace, app, kind}, ".")
 }
 
-// selects reports whether a job is to be read. Without apps and types of actors every job is.
-func (s *Selection) selects(m *schedulerv1.JobMetadata) bool {
+// selectsJob reports whether a job is to be read. Without apps and types of actors every job is.
+func (s *Selection) selectsJob(m *schedulerv1.JobMetadata) bool {
 	actor := m.GetTarget().GetActor()
 	switch {
 	case s.Namespace != "" && m.Namespace != s.Namespace:
@@ -54,8 +54,8 @@ func (s *Selection) selects(m *schedulerv1.JobMetadata) bool {
 	})
 }
 
-// entry returns a job as an entry.
-func (s *Selection) entry(ref job.Ref, r job.Resumed, err error) foreign.Resumed {
+// jobEntry returns a job as an entry.
+func (s *Selection) jobEntry(ref job.Ref, r job.Resumed, err error) foreign.Resumed {
 	e := foreign.Resumed{Timer: r.Timer, Size: len(r.Timer.Spec.Payload), Notes: r.Unknown, Err: err}
 	e.Timer.Key = ref.Key()
 	switch {
@@ -81,8 +81,8 @@ type group struct {
 	metadata *schedulerv1.JobMetadata
 }
 
-// groups returns the lists that are to be read.
-func (s *Scheduler) groups() (list []group) {
+// jobGroups returns the lists that are to be read.
+func (s *Scheduler) jobGroups() (list []group) {
 	actors := func(as, typ string) {
 		list = append(list, group{"actors " + typ, actorMetadata(s.Namespace, as, typ, "")})
 	}
@@ -113,13 +113,13 @@ func (s *Scheduler) Read(ctx context.Context, now rouse.Instant, add func(foreig
 	if s.Since != 0 {
 		since = min(s.Since, now)
 	}
-	for _, g := range s.groups() {
-		list, err := s.list(ctx, g)
+	for _, g := range s.jobGroups() {
+		list, err := s.listGroupJobs(ctx, g)
 		if err != nil {
 			return notes, err
 		}
 		for _, named := range list {
-			if g.complete(named) && notes == nil {
+			if g.completeMetadata(named) && notes == nil {
 				notes = []string{"that scheduler does not tell of concurrency keys: limits of theirs hold for reminders when they are scheduled again"}
 			}
 			ref, err := job.Of(named.Name, named.Metadata)
@@ -127,7 +127,7 @@ func (s *Scheduler) Read(ctx context.Context, now rouse.Instant, add func(foreig
 			if err == nil {
 				r, err = job.Resume(ref, named, since, now, schedule.Compile)
 			}
-			if err := add(s.entry(ref, r, err)); err != nil {
+			if err := add(s.jobEntry(ref, r, err)); err != nil {
 				return notes, err
 			}
 		}
@@ -135,8 +135,8 @@ func (s *Scheduler) Read(ctx context.Context, now rouse.Instant, add func(foreig
 	return notes, nil
 }
 
-// list returns the jobs of a group.
-func (s *Scheduler) list(ctx context.Context, g group) ([]*schedulerv1.NamedJob, error) {
+// listGroupJobs returns the jobs of a group.
+func (s *Scheduler) listGroupJobs(ctx context.Context, g group) ([]*schedulerv1.NamedJob, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	r, err := s.Client.ListJobs(ctx, &schedulerv1.ListJobsRequest{Metadata: g.metadata})
@@ -150,9 +150,9 @@ func (s *Scheduler) list(ctx context.Context, g group) ([]*schedulerv1.NamedJob,
 	return nil, fmt.Errorf("list the jobs of %s: %w", g.what, why)
 }
 
-// complete adds what a list may omit, and reports whether it omits the app: Dapr's own scheduler does so for
-// reminders, whose concurrency keys it omits, too.
-func (g *group) complete(named *schedulerv1.NamedJob) (noApp bool) {
+// completeMetadata adds what a list may omit, and reports whether it omits the app: Dapr's own scheduler does
+// so for reminders, whose concurrency keys it omits, too.
+func (g *group) completeMetadata(named *schedulerv1.NamedJob) (noApp bool) {
 	if named.Job == nil {
 		named.Job = &schedulerv1.Job{}
 	}

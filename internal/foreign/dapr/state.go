@@ -88,21 +88,21 @@ func ReadState(in io.Reader) (*State, error) {
 		if err != nil {
 			return nil, rouse.Refuse("entry "+strconv.Itoa(n), "", "is no JSON: "+err.Error(), `give an object with "key" and "value" for each entry`)
 		}
-		if err := s.value(raw); err != nil {
+		if err := s.readStateValue(raw); err != nil {
 			return nil, rouse.Under("entry "+strconv.Itoa(n), err)
 		}
 	}
 }
 
-// value handles one top-level value of a file.
-func (s *State) value(raw json.RawMessage) error {
+// readStateValue handles one top-level value of a file.
+func (s *State) readStateValue(raw json.RawMessage) error {
 	if raw[0] == '[' {
 		var list []json.RawMessage
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return err
 		}
 		for n, e := range list {
-			if err := s.value(e); err != nil {
+			if err := s.readStateValue(e); err != nil {
 				return rouse.Under(fmt.Sprintf("[%d]", n), err)
 			}
 		}
@@ -112,7 +112,7 @@ func (s *State) value(raw json.RawMessage) error {
 	if raw[0] == '{' && json.Unmarshal(raw, &e) == nil && len(e.Value) > 0 {
 		for _, key := range []string{e.Key, e.MID, e.ID} {
 			if key != "" {
-				s.entry(key, e.Value)
+				s.readStateEntry(key, e.Value)
 				return nil
 			}
 		}
@@ -122,15 +122,15 @@ func (s *State) value(raw json.RawMessage) error {
 		return rouse.Refuse("", rouse.Shorten(string(raw), 60), "is no entry of a state store", `give an object with "key" and "value", or one with keys as its members`)
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		s.entry(key, all[key])
+		s.readStateEntry(key, all[key])
 	}
 	return nil
 }
 
 var partKey = regexp.MustCompile(`^(.+)\|\|([^|]+)\|\|reminders\|\|(\d+)$`)
 
-// entry handles one entry. Entries that do not concern reminders are skipped.
-func (s *State) entry(key string, raw json.RawMessage) {
+// readStateEntry handles one entry. Entries that do not concern reminders are skipped.
+func (s *State) readStateEntry(key string, raw json.RawMessage) {
 	rest, ours := strings.CutPrefix(key, "actors||")
 	body, err := bytesOf(raw)
 	if !ours {
@@ -166,7 +166,7 @@ func (s *State) entry(key string, raw json.RawMessage) {
 
 // Read calls add for each reminder, and for each list that cannot be read.
 func (s *State) Read(_ context.Context, now rouse.Instant, add func(foreign.Resumed) error) (notes []string, err error) {
-	lists, bad := s.lists()
+	lists, bad := s.reminderLists()
 	for _, b := range bad {
 		if s.selectsType(b.typ) {
 			if err := add(foreign.Resumed{Origin: foreign.Origin{List: b.key, ActorType: b.typ}, Err: b.err}); err != nil {
@@ -185,11 +185,11 @@ func (s *State) Read(_ context.Context, now rouse.Instant, add func(foreign.Resu
 			switch {
 			case l.stale:
 				e.Outcome, e.Why = foreign.Stale, "the list was replaced by partitions"
-			case seen[r.key()]:
+			case seen[r.reminderKey()]:
 				e.Outcome, e.Why = foreign.Stale, "it is there twice"
 			default:
-				seen[r.key()] = true
-				r.resume(&e, s.tracks[r.key()], &s.Selection, now)
+				seen[r.reminderKey()] = true
+				r.resumeReminder(&e, s.tracks[r.reminderKey()], &s.Selection, now)
 			}
 			if err := add(e); err != nil {
 				return nil, err
@@ -203,8 +203,8 @@ func (s *State) selectsType(typ string) bool {
 	return len(s.ActorTypes) == 0 || slices.Contains(s.ActorTypes, typ)
 }
 
-// lists returns the lists ordered by key, and the invalid ones.
-func (s *State) lists() (lists []reminderList, bad []badList) {
+// reminderLists returns the lists ordered by key, and the invalid ones.
+func (s *State) reminderLists() (lists []reminderList, bad []badList) {
 	bad = s.bad
 	add := func(key, typ string, body []byte, stale bool) {
 		reminders, err := parseReminders(body, typ)
