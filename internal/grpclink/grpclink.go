@@ -63,7 +63,7 @@ func (o Options) Parse(target string) (a Address, err error) {
 		if target, err = completeTarget(target); err != nil {
 			return a, err
 		}
-		plain := !o.secure() && (o.Insecure || Local(target))
+		plain := !o.wantsTLS() && (o.Insecure || Local(target))
 		return Address{target, plain, plain && o.Insecure}, nil
 	}
 	if strings.Contains(target, "@") {
@@ -76,7 +76,7 @@ func (o Options) Parse(target string) (a Address, err error) {
 	switch {
 	case u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return a, rouse.Refuse("address", target, "is more than a host and a port, or less", "give a host and a port only")
-	case u.Scheme == "http" && o.secure():
+	case u.Scheme == "http" && o.wantsTLS():
 		return a, rouse.Refuse("address", target, "asks for plain text, and certificates or a TLS configuration for TLS", "use https://, or give no certificates")
 	}
 	port := "443"
@@ -176,11 +176,11 @@ func Files(ca, cert, key string) certs.Files {
 	return f
 }
 
-// secure reports whether TLS was asked for, whatever the target.
-func (o Options) secure() bool { return o.TLS != nil || o.Files != (certs.Files{}) }
+// wantsTLS reports whether TLS was asked for, whatever the target.
+func (o Options) wantsTLS() bool { return o.TLS != nil || o.Files != (certs.Files{}) }
 
-// transport returns the credentials of connections with TLS.
-func (o Options) transport() (credentials.TransportCredentials, error) {
+// transportCredentials returns the credentials of connections with TLS.
+func (o Options) transportCredentials() (credentials.TransportCredentials, error) {
 	if o.Files == (certs.Files{}) {
 		return credentials.NewTLS(o.TLS.Clone()), nil // a connection changes it; a clone of nil is nil
 	}
@@ -225,7 +225,7 @@ func (o Options) Connect(a Address, first, longest time.Duration, more ...grpc.D
 	transport := insecure.NewCredentials()
 	if !a.Plain {
 		var err error
-		if transport, err = o.transport(); err != nil {
+		if transport, err = o.transportCredentials(); err != nil {
 			return nil, err
 		}
 	}

@@ -123,7 +123,7 @@ func (h *Hub[K, S, T]) Unlock() {
 	clear(h.freed)
 	h.freed = h.freed[:0]
 	for _, c := range h.quiet {
-		if c.unused() {
+		if c.isUnused() {
 			delete(h.channels, c.Key)
 		}
 	}
@@ -133,7 +133,7 @@ func (h *Hub[K, S, T]) Unlock() {
 	h.out, h.after = nil, nil
 	h.mu.Unlock()
 	if out != nil {
-		h.finish(out)
+		h.makeReports(out)
 	}
 	for _, f := range after {
 		f()

@@ -56,7 +56,7 @@ func (sub *Sub[K, S, T]) Gone() bool { return sub.gone }
 
 // Queue returns the items that were not sent, and InHand those that were, in order. Locked; the current one
 // may be reported.
-func (sub *Sub[K, S, T]) Queue() iter.Seq[*Item[K, S, T]] { return from(sub.next) }
+func (sub *Sub[K, S, T]) Queue() iter.Seq[*Item[K, S, T]] { return itemsFrom(sub.next) }
 func (sub *Sub[K, S, T]) InHand() iter.Seq[*Item[K, S, T]] {
 	return func(yield func(*Item[K, S, T]) bool) {
 		for it := range sub.held.All() {
@@ -135,9 +135,9 @@ func (h *Hub[K, S, T]) Part(sub *Sub[K, S, T], why error) bool {
 		return true
 	}
 	delete(h.subs, sub)
-	sub.see(nil)
+	sub.moveSeen(nil)
 	for _, c := range sub.channels {
-		c.part(sub)
+		c.removeSub(sub)
 		h.quiet = append(h.quiet, c)
 	}
 	h.Free(sub)

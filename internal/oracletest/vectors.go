@@ -55,7 +55,7 @@ func CompareAnswers(t *testing.T, file string, parse func(*Answer) (rouse.Schedu
 			t.Fatalf("%q: %v", scan.Text(), err)
 		}
 		s, err := parse(a)
-		if got, wrong := a.wrong(s, err); !wrong {
+		if got, wrong := a.compareSchedule(s, err); !wrong {
 			same++
 		} else if a.Refused != "" {
 			reasons["more is accepted"]++ // there is no such expression to be moved
@@ -74,8 +74,9 @@ func CompareAnswers(t *testing.T, file string, parse func(*Answer) (rouse.Schedu
 	t.Logf("%d answers are the same; others differ on purpose: %v", same, reasons)
 }
 
-// wrong reports whether a schedule, or the error of its expression, is not as the answer, and what it is.
-func (a *Answer) wrong(s rouse.Schedule, err error) (got string, wrong bool) {
+// compareSchedule reports whether a schedule, or the error of its expression, is not as the answer, and what
+// it is.
+func (a *Answer) compareSchedule(s rouse.Schedule, err error) (got string, wrong bool) {
 	if err != nil { // what has no time at all is refused, too
 		return err.Error(), a.Refused == "" && len(a.Times) > 0
 	}
