@@ -41,7 +41,7 @@ func (s *Store) Stats() Stats {
 	}
 	s.state.mu.Unlock()
 	st.Lost, st.Synced, st.Found, st.Repaired = s.counts.lost.Load(), s.counts.synced.Load(), s.counts.found.Load(), s.counts.repaired.Load()
-	st.Pending, _ = s.pending.len()
+	st.Pending, _ = s.pending.countPendingKeys()
 	return st
 }
 

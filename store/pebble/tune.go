@@ -18,11 +18,11 @@ import (
 // can no longer read the store then, and requires a new storeFormat.
 const format = lsm.FormatWALSyncChunks
 
-// tune returns Pebble's options for a queue: most rows are written once, read once in order, and deleted
-// soon.
-func (s *Store) tune(o Options, fresh bool) *lsm.Options {
+// pebbleOptions returns Pebble's options for a queue: most rows are written once, read once in order, and
+// deleted soon.
+func (s *Store) pebbleOptions(o Options, fresh bool) *lsm.Options {
 	opts := &lsm.Options{
-		FS:                 s.room.fs(s.notes),
+		FS:                 s.room.newPatientFS(s.notes),
 		Lock:               s.lock,
 		ErrorIfNotExists:   !fresh,
 		FormatMajorVersion: format,
@@ -86,8 +86,8 @@ func (quiet) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf("the store cannot go on: "+format+" (what was acknowledged is safe; see to the disk and start again)", args...))
 }
 
-// explain adds the cure to errors that an operator can fix.
-func explain(err error) error {
+// addCure adds the cure to errors that an operator can fix.
+func addCure(err error) error {
 	switch {
 	case err == nil:
 		return nil

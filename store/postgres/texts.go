@@ -21,13 +21,13 @@ type texts struct {
 
 // newTexts returns the statements for a program that knows the schema's versions up to latest.
 func newTexts(o *Options, latest int) texts {
-	q := func(format string) string { return strings.ReplaceAll(format, "{schema}", quote(o.Schema)) }
+	q := func(format string) string { return strings.ReplaceAll(format, "{schema}", quoteName(o.Schema)) }
 	settings := func(timeout time.Duration) string {
 		return fmt.Sprintf(`SELECT set_config('statement_timeout', '%d', true), set_config('lock_timeout', '%d', true),
-			set_config('idle_in_transaction_session_timeout', '%d', true)`, millis(timeout), millis(min(timeout, o.LockTimeout)), millis(timeout))
+			set_config('idle_in_transaction_session_timeout', '%d', true)`, roundUpMillis(timeout), roundUpMillis(min(timeout, o.LockTimeout)), roundUpMillis(timeout))
 	}
 	return texts{
-		schema:        quote(o.Schema),
+		schema:        quoteName(o.Schema),
 		settings:      settings(o.Timeout),
 		leaseSettings: settings(o.LeaseTimeout) + fmt.Sprintf(q(`, 1 / (SELECT COALESCE(max(version) >= %d AND max(compatible) <= %[1]d, false)::integer FROM {schema}.migrations)`), latest),
 		// Lists and counts are planned each time, and use an index whatever the statistics are.
@@ -61,8 +61,8 @@ func heldFor(n int) string {
 	return fmt.Sprintf(`COALESCE(NULLIF(GREATEST($%[2]d - {schema}.now_ms(), $%[1]d / 2), $%[1]d / 2), $%[1]d)`, n, n+1)
 }
 
-// quote returns a name in SQL syntax.
-func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+// quoteName returns a name in SQL syntax.
+func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// literal returns a text in SQL syntax.
-func literal(s string) string { return `'` + strings.ReplaceAll(s, `'`, `''`) + `'` }
+// quoteLiteral returns a text in SQL syntax.
+func quoteLiteral(s string) string { return `'` + strings.ReplaceAll(s, `'`, `''`) + `'` }

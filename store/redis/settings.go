@@ -30,17 +30,17 @@ type settings struct {
 // minVersion is the first Redis that has all commands used here.
 var minVersion = [2]int{6, 2}
 
-// inspect asks all servers, and refuses those that are not suitable for timers. One of several independent
-// servers may be away, but for the first, which has the clock.
-func (s *Store) inspect(ctx context.Context) (out settings, err error) {
+// inspectServers asks all servers, and refuses those that are not suitable for timers. One of several
+// independent servers may be away, but for the first, which has the clock.
+func (s *Store) inspectServers(ctx context.Context) (out settings, err error) {
 	var mu sync.Mutex
 	first := true
 	look := func(ctx context.Context, c goredis.UniversalClient, name string) error {
-		is, err := ask(ctx, c)
+		is, err := readSettings(ctx, c)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := errors.Join(is.fit(s.opts.AllowUnsafe), s.addr.ack.check(ctx, c)); err != nil {
+		if err := errors.Join(is.refuseUnfit(s.opts.AllowUnsafe), s.addr.ack.checkSupport(ctx, c)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		mu.Lock()
@@ -49,7 +49,7 @@ func (s *Store) inspect(ctx context.Context) (out settings, err error) {
 			out, first = is, false
 			return nil
 		}
-		out.weaken(is)
+		out.mergeWeaker(is)
 		return nil
 	}
 	var unknown []string
@@ -61,13 +61,13 @@ func (s *Store) inspect(ctx context.Context) (out settings, err error) {
 			}
 			ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout/2)
 			defer cancel()
-			err := look(ctx, c, s.name(i))
+			err := look(ctx, c, s.serverName(i))
 			if i == 0 || !errors.Is(err, rouse.ErrUnavailable) {
 				return err
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			unknown = append(unknown, s.name(i))
+			unknown = append(unknown, s.serverName(i))
 			return nil
 		})
 	}
@@ -81,13 +81,14 @@ func (s *Store) inspect(ctx context.Context) (out settings, err error) {
 	return out, nil
 }
 
-// ask reads the settings of one server. Hosted servers often refuse CONFIG; INFO reports most of them.
-func ask(ctx context.Context, c goredis.UniversalClient) (is settings, err error) {
+// readSettings reads the settings of one server. Hosted servers often refuse CONFIG; INFO reports most of
+// them.
+func readSettings(ctx context.Context, c goredis.UniversalClient) (is settings, err error) {
 	info := map[string]string{}
 	for _, section := range []string{"server", "persistence", "memory"} {
-		v, err := do(ctx, c, 1, []any{"info", section})
+		v, err := doCommand(ctx, c, 1, []any{"info", section})
 		if err != nil {
-			return is, explain(err)
+			return is, explainRedisError(err)
 		}
 		text, _ := v.(string)
 		for line := range strings.Lines(text) {
@@ -111,7 +112,7 @@ func ask(ctx context.Context, c goredis.UniversalClient) (is settings, err error
 	}
 	is.writes = info["aof_last_write_status"]
 	for name, to := range map[string]*string{"appendonly": &is.aof, "appendfsync": &is.fsync, "maxmemory-policy": &is.evicts} {
-		v, err := do(ctx, c, 1, []any{"config", "get", name})
+		v, err := doCommand(ctx, c, 1, []any{"config", "get", name})
 		if err != nil {
 			var refused goredis.Error
 			if errors.As(err, &refused) {
@@ -119,15 +120,15 @@ func ask(ctx context.Context, c goredis.UniversalClient) (is settings, err error
 			}
 			return is, err
 		}
-		if pair, err := texts(v); err == nil && len(pair) == 2 {
+		if pair, err := asTexts(v); err == nil && len(pair) == 2 {
 			*to = pair[1]
 		}
 	}
 	return is, nil
 }
 
-// fit refuses settings that lose timers silently.
-func (is *settings) fit(allowUnsafe bool) error {
+// refuseUnfit refuses settings that lose timers silently.
+func (is *settings) refuseUnfit(allowUnsafe bool) error {
 	var major, minor int
 	if _, err := fmt.Sscanf(is.version, "%d.%d", &major, &minor); err != nil || major < minVersion[0] || major == minVersion[0] && minor < minVersion[1] {
 		return fmt.Errorf("is Redis %s; use %d.%d or later", is.version, minVersion[0], minVersion[1])
@@ -145,8 +146,8 @@ func (is *settings) fit(allowUnsafe bool) error {
 	return errors.New("appendonly is no: all timers since the last snapshot would be lost when it ends; set appendonly yes, or allow unsafe stores if that is acceptable")
 }
 
-// weaken combines the settings with those of another server.
-func (is *settings) weaken(other settings) {
+// mergeWeaker combines the settings with those of another server.
+func (is *settings) mergeWeaker(other settings) {
 	if other.aof != "yes" {
 		is.aof = other.aof
 	}
@@ -162,8 +163,8 @@ func (is *settings) weaken(other settings) {
 	is.version = min(is.version, other.version)
 }
 
-// durability describes what can be lost with the settings.
-func (is *settings) durability(k kind, a ack) string {
+// describeDurability describes what can be lost with the settings.
+func (is *settings) describeDurability(k kind, a ack) string {
 	var parts []string
 	switch {
 	case is.aof == "no":

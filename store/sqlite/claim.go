@@ -13,7 +13,7 @@ const columns = `bucket, visible, namespace, name, fire, revision, generation, s
 
 // Claim returns the rows of the window.
 func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return b, err
 	}
 	defer s.life.RUnlock()
@@ -23,16 +23,16 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 			return b, s.faults.Note(readErr(ctx, err))
 		}
 		defer tx.Rollback()
-		b, err = readWindow(ctx, tx, tx.StmtContext(ctx, s.read.window), w, s.now())
+		b, err = readWindow(ctx, tx, tx.StmtContext(ctx, s.read.window), w, s.clockNow())
 		return b, s.faults.Note(readErr(ctx, err))
 	}
-	err = s.commit(ctx, func(tx *write) error {
-		if b, err = readWindow(tx.ctx, tx.conn, tx.window, w, s.now()); err != nil {
+	err = s.writeInTransaction(ctx, func(tx *write) error {
+		if b, err = readWindow(tx.ctx, tx.conn, tx.window, w, s.clockNow()); err != nil {
 			return err
 		}
 		until := w.HoldEnd(b.Now)
 		for i := range b.Rows {
-			if err := tx.hold(&b.Rows[i], until); err != nil {
+			if err := tx.holdRowUntil(&b.Rows[i], until); err != nil {
 				return err
 			}
 		}
@@ -44,9 +44,9 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 	return b, nil
 }
 
-// hold moves a row's visible time and gives it a new revision. The row that the caller receives keeps its
-// visible time.
-func (w *write) hold(row *rouse.Row, until rouse.Instant) error {
+// holdRowUntil moves a row's visible time and gives it a new revision. The row that the caller receives keeps
+// its visible time.
+func (w *write) holdRowUntil(row *rouse.Row, until rouse.Instant) error {
 	w.revision++
 	w.changed = true
 	row.Revision = w.revision
@@ -94,7 +94,7 @@ func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Win
 			return b, err
 		}
 		c := &cursor{rows: rows}
-		more, err := c.next()
+		more, err := c.nextRow()
 		if err != nil || !more {
 			rows.Close()
 		}
@@ -115,7 +115,7 @@ func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Win
 		c := q[0]
 		b.Rows = append(b.Rows, c.row)
 		size += len(c.row.Body)
-		more, err := c.next()
+		more, err := c.nextRow()
 		if err != nil {
 			return b, err
 		}
@@ -134,7 +134,7 @@ type cursor struct {
 	row  rouse.Row
 }
 
-func (c *cursor) next() (bool, error) {
+func (c *cursor) nextRow() (bool, error) {
 	if !c.rows.Next() {
 		return false, c.rows.Err()
 	}

@@ -12,7 +12,7 @@ import (
 // RecordNamespaces returns the namespaces that have records, sorted. It costs one index lookup for each
 // namespace of each hour.
 func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.life.RUnlock()

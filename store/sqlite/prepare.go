@@ -40,7 +40,7 @@ func prepareWrite(ctx context.Context, s *Store) (w *write, err error) {
 		{&w.last, `UPDATE meta SET value = ? WHERE name = 'revision'`},
 	} {
 		if *p.to, err = w.conn.PrepareContext(ctx, p.text); err != nil {
-			w.close()
+			w.closeStatements()
 			return nil, err
 		}
 		w.all = append(w.all, *p.to)
@@ -48,7 +48,7 @@ func prepareWrite(ctx context.Context, s *Store) (w *write, err error) {
 	return w, nil
 }
 
-func (w *write) close() {
+func (w *write) closeStatements() {
 	for _, s := range w.all {
 		_ = s.Close()
 	}

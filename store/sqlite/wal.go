@@ -33,7 +33,7 @@ type tail struct {
 // sum is a checksum of the log, in its two halves.
 type sum [2]uint32
 
-func (s sum) add(order binary.ByteOrder, b []byte) sum {
+func (s sum) addWords(order binary.ByteOrder, b []byte) sum {
 	for ; len(b) >= 8; b = b[8:] {
 		s[0] += order.Uint32(b) + s[1]
 		s[1] += order.Uint32(b[4:]) + s[0]
@@ -67,7 +67,7 @@ func scanLog(path string) (t tail, err error) {
 	if magic&1 != 0 {
 		order = binary.BigEndian
 	}
-	good := magic&^1 == walMagic && binary.BigEndian.Uint32(head[8:]) == pageSize && sum{}.add(order, head[:24]) == sumAt(head[24:])
+	good := magic&^1 == walMagic && binary.BigEndian.Uint32(head[8:]) == pageSize && sum{}.addWords(order, head[:24]) == sumAt(head[24:])
 	salt, before := [8]byte(head[16:24]), sumAt(head[24:])
 	if good {
 		t.end = walHeader
@@ -79,7 +79,7 @@ func scanLog(path string) (t tail, err error) {
 			return t, nil // the end, or a part of a frame
 		}
 		stored := sumAt(frame[16:])
-		fits := before.add(order, frame[:8]).add(order, frame[frameHead:]) == stored
+		fits := before.addWords(order, frame[:8]).addWords(order, frame[frameHead:]) == stored
 		before = stored
 		if mine := [8]byte(frame[8:16]) == salt; good && !mine { // of a previous log, which this one overwrites
 			good = false

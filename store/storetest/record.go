@@ -21,11 +21,11 @@ var records = []sentence{
 		r := rouse.Record{Namespace: "ns", Name: "a", Generation: 7, Ending: rouse.EndMissed, Manual: true, Due: 5, LastDue: 9, Count: 3,
 			Attempts: 2, Code: -1, Reason: "too late", Began: 5, Sent: 6, Ended: start,
 			Failures: []rouse.Attempt{{Sent: 5, Took: 7 * time.Millisecond, Code: 503, Detail: "busy"}, {Sent: 6}}}
-		b.log(r)
-		b.sameRecords("timer", b.history(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 10}), []rouse.Record{r})
-		b.sameRecords("namespace", b.history(rouse.RecordQuery{Namespace: "ns", Limit: 10}), []rouse.Record{r})
-		b.sameRecords("another timer", b.history(rouse.RecordQuery{Namespace: "ns", Name: "b", Limit: 10}), nil)
-		b.sameRecords("another namespace", b.history(rouse.RecordQuery{Namespace: "n", Limit: 10}), nil)
+		b.logRecords(r)
+		b.sameRecords("timer", b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 10}), []rouse.Record{r})
+		b.sameRecords("namespace", b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Limit: 10}), []rouse.Record{r})
+		b.sameRecords("another timer", b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Name: "b", Limit: 10}), nil)
+		b.sameRecords("another namespace", b.mustReadHistory(rouse.RecordQuery{Namespace: "n", Limit: 10}), nil)
 	}},
 	{"records are newest first, of a timer and of a namespace, in pages", func(b *bench) {
 		all := manyRecords(b)
@@ -39,7 +39,7 @@ var records = []sentence{
 				}
 				for _, limit := range []int{1, 2, 17, 1000} {
 					q := rouse.RecordQuery{Namespace: ns, Name: name, Limit: limit}
-					b.sameRecords(fmt.Sprintf("%+v", q), b.history(q), want)
+					b.sameRecords(fmt.Sprintf("%+v", q), b.mustReadHistory(q), want)
 				}
 			}
 		}
@@ -52,10 +52,10 @@ var records = []sentence{
 			want = append(want, r)
 		}
 		for some := range slices.Chunk(want, 500) {
-			b.log(some...)
+			b.logRecords(some...)
 		}
 		slices.Reverse(want)
-		b.sameRecords("all", b.history(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 2000}), want)
+		b.sameRecords("all", b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 2000}), want)
 	}},
 	{"Trim deletes whole hours before a time", func(b *bench) {
 		all := manyRecords(b)
@@ -69,7 +69,7 @@ var records = []sentence{
 			b.Fatal(err)
 		}
 		var left, gone int
-		for _, r := range b.history(rouse.RecordQuery{Namespace: "test", Limit: 100}) {
+		for _, r := range b.mustReadHistory(rouse.RecordQuery{Namespace: "test", Limit: 100}) {
 			if r.Ended/hour < before/hour {
 				b.Fatalf("a record of %v is left, older than the hour of %v", r.Ended, before)
 			}
@@ -100,7 +100,7 @@ var records = []sentence{
 		left := 0
 		oldest := rouse.Never
 		for _, ns := range []string{"test", "test-1"} {
-			for _, r := range b.history(rouse.RecordQuery{Namespace: ns, Limit: 100}) {
+			for _, r := range b.mustReadHistory(rouse.RecordQuery{Namespace: ns, Limit: 100}) {
 				left++
 				oldest = min(oldest, r.Ended)
 			}
@@ -136,7 +136,7 @@ var records = []sentence{
 				for _, name := range []string{"", "a", "a-1", "b"} {
 					for _, limit := range []int{17, 1000} { // each is read again and again; another case has the smaller pages
 						q := rouse.RecordQuery{Namespace: ns, Name: name, Limit: limit}
-						b.sameRecords(fmt.Sprintf("%s: %+v", when, q), b.history(q), of(ns, name))
+						b.sameRecords(fmt.Sprintf("%s: %+v", when, q), b.mustReadHistory(q), of(ns, name))
 					}
 				}
 			}
@@ -160,7 +160,7 @@ var records = []sentence{
 			}
 		}
 		again := rouse.Record{Namespace: "test", Name: "a", Ending: rouse.EndFired, Ended: start + 2*hour, Due: 5000}
-		b.log(again)
+		b.logRecords(again)
 		at := slices.IndexFunc(all, func(r rouse.Record) bool { return r.Ended <= again.Ended })
 		all = slices.Insert(all, at, again)
 		check("a new record")
@@ -175,7 +175,7 @@ var records = []sentence{
 		for i := range 200 {
 			log = append(log, rouse.Record{Namespace: "ns", Name: []string{"a", "b"}[i%10/9], Ending: rouse.EndFired, Ended: start + rouse.Instant(i*100)})
 		}
-		b.log(log...)
+		b.logRecords(log...)
 		if n, err := b.Store.TrimTimer(b.Context(), "ns", "a", 10); err != nil || n != 170 {
 			b.Fatal(n, err)
 		}
@@ -193,7 +193,7 @@ var records = []sentence{
 		for i := range 30 {
 			log = append(log, rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Ended: start + rouse.Instant(i/20*hour+i)})
 		}
-		b.log(log...) // 20 in one hour and 10 in the next
+		b.logRecords(log...) // 20 in one hour and 10 in the next
 		if n, err := b.Store.TrimTimer(b.Context(), "ns", "a", 15); err != nil || n != 15 {
 			b.Fatal(n, err)
 		}
@@ -203,7 +203,7 @@ var records = []sentence{
 		if n, err := b.Store.Trim(b.Context(), 0, 10); err != nil || n != 5 {
 			b.Errorf("of 15 records in two hours, %d were deleted beyond 10, %v", n, err)
 		}
-		if n := len(b.history(rouse.RecordQuery{Namespace: "ns", Limit: 100})); n != 10 {
+		if n := len(b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Limit: 100})); n != 10 {
 			b.Errorf("%d records are left", n)
 		}
 	}},
@@ -213,11 +213,11 @@ var records = []sentence{
 		for i := range log {
 			log[i] = rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Due: rouse.Instant(i), Ended: start + rouse.Instant(i*10)}
 		}
-		b.log(log...)
+		b.logRecords(log...)
 		if deleted, err := b.Store.TrimTimer(b.Context(), "ns", "a", 3); err != nil || deleted != n-3 {
 			b.Fatal(deleted, err)
 		}
-		b.sameRecords("the rest", b.history(rouse.RecordQuery{Namespace: "ns", Limit: 10}), []rouse.Record{log[n-1], log[n-2], log[n-3]})
+		b.sameRecords("the rest", b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Limit: 10}), []rouse.Record{log[n-1], log[n-2], log[n-3]})
 	}},
 	{"trims at the same time delete each record once, while others are written", func(b *bench) {
 		manyRecords(b)
@@ -243,10 +243,10 @@ var records = []sentence{
 		}
 		const more = 100
 		for i := range more {
-			b.log(rouse.Record{Namespace: "test-1", Name: "b", Ending: rouse.EndFired, Due: rouse.Instant(i), Ended: start + 3*hour})
+			b.logRecords(rouse.Record{Namespace: "test-1", Name: "b", Ending: rouse.EndFired, Due: rouse.Instant(i), Ended: start + 3*hour})
 		}
 		wg.Wait()
-		left := len(b.history(rouse.RecordQuery{Namespace: "test", Limit: 50})) + len(b.history(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
+		left := len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test", Limit: 50})) + len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
 		if want := many + more - int(deleted); left != want {
 			b.Errorf("%d records are left, %d were deleted: %d should be left", left, deleted, want)
 		}
@@ -255,9 +255,9 @@ var records = []sentence{
 		}
 	}},
 	{"records outlive their timer", func(b *bench) {
-		r := b.create(row("a", 0))[0]
-		b.apply(rouse.Change{Key: r.Key, If: r.Revision, Log: []rouse.Record{{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Ended: start}}})
-		if h := b.history(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 1}); len(h) != 1 {
+		r := b.mustCreate(dueRow("a", 0))[0]
+		b.mustApply(rouse.Change{Key: r.Key, If: r.Revision, Log: []rouse.Record{{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Ended: start}}})
+		if h := b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 1}); len(h) != 1 {
 			b.Errorf("%d records", len(h))
 		}
 	}},
@@ -280,7 +280,7 @@ var records = []sentence{
 			log = append(log, rouse.Record{Namespace: []string{"b", "a", "a-1"}[i%3], Name: "t", Ending: rouse.EndFired, Ended: 1000*hour + rouse.Instant(i*1000)},
 				rouse.Record{Namespace: "later", Name: "t", Ending: rouse.EndFired, Ended: 1002*hour + rouse.Instant(i)})
 		}
-		b.log(log...)
+		b.logRecords(log...)
 		check("a", "a-1", "b", "later")
 		if _, err := b.Trim(b.Context(), 1002*hour, 0); err != nil {
 			b.Fatal(err)
@@ -289,10 +289,10 @@ var records = []sentence{
 	}},
 }
 
-func (b *bench) log(records ...rouse.Record) {
+func (b *bench) logRecords(records ...rouse.Record) {
 	b.Helper()
 	k := rouse.Key{Namespace: "ns", Name: "logger"}
-	if r := b.apply(rouse.Change{Key: k, If: rouse.AnyRevision, Keep: true, Log: records})[0]; !r.Applied {
+	if r := b.mustApply(rouse.Change{Key: k, If: rouse.AnyRevision, Keep: true, Log: records})[0]; !r.Applied {
 		b.Fatalf("%+v", r)
 	}
 }
@@ -311,7 +311,7 @@ func manyRecords(b *bench) []rouse.Record {
 	}
 	for at := 0; at < len(all); {
 		n := min(1+rnd.IntN(40), len(all)-at)
-		b.log(all[at : at+n]...)
+		b.logRecords(all[at : at+n]...)
 		at += n
 	}
 	slices.SortStableFunc(all, func(x, y rouse.Record) int {
