@@ -19,7 +19,7 @@ func (c *Client) Aggregate(ctx context.Context, q rouse.RecordQuery, by string, 
 	if step != 0 {
 		request.Step = durationpb.New(step)
 	}
-	page, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.AggregateRecordsResponse, error) { return c.timers.AggregateRecords(ctx, request) })
+	page, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.AggregateRecordsResponse, error) { return c.timers.AggregateRecords(ctx, request) })
 	if err != nil {
 		return groups, "", err
 	}
@@ -34,7 +34,7 @@ func (c *Client) Aggregate(ctx context.Context, q rouse.RecordQuery, by string, 
 // newest first; 0 is rouse.MaxOutcomes. With an empty namespace, names are NAMESPACE/NAME. It is retried.
 func (c *Client) Outcomes(ctx context.Context, namespace string, names []string, limit int) ([]rouse.Outcomes, error) {
 	request := &rousev1.ListOutcomesRequest{Namespace: orAll(namespace), Names: names, Limit: uint32(limit)}
-	page, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListOutcomesResponse, error) { return c.timers.ListOutcomes(ctx, request) })
+	page, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.ListOutcomesResponse, error) { return c.timers.ListOutcomes(ctx, request) })
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProg
 	var sum BulkProgress
 	stream, err := c.timers.Bulk(ctx, request)
 	if err != nil {
-		return sum, translate(err)
+		return sum, errorFromGRPC(err)
 	}
 	for {
 		p, err := stream.Recv()
@@ -88,7 +88,7 @@ func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProg
 			return sum, fmt.Errorf("the service ended before it was done: %w", io.ErrUnexpectedEOF)
 		}
 		if err != nil {
-			return sum, translate(err)
+			return sum, errorFromGRPC(err)
 		}
 		news := BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names}
 		for _, f := range p.Failures {

@@ -54,13 +54,13 @@ func conditionOf(cs []Condition) (c condition) {
 // (WithIdempotencyKey): then the service makes up the name, of the key.
 func (c *Client) Create(ctx context.Context, namespace, name string, spec rouse.Spec) (rouse.Timer, error) {
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec)}
-	if name != "" || keyed(ctx) {
-		return timer(once(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+	if name != "" || hasIdempotencyKey(ctx) {
+		return timerFromAnswer(callOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 	}
 	request.Name = strings.ToLower(rand.Text())
-	return timer(again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.Timer, error) {
+	return timerFromAnswer(callIdempotent(ctx, c.opts.Patience, func(unsure bool) (*rousev1.Timer, error) {
 		t, err := c.timers.Create(ctx, request)
-		if unsure && errors.Is(translate(err), rouse.ErrExists) { // no other client makes this name
+		if unsure && errors.Is(errorFromGRPC(err), rouse.ErrExists) { // no other client makes this name
 			return c.timers.Get(ctx, &rousev1.GetRequest{Namespace: namespace, Name: request.Name})
 		}
 		return t, err
@@ -105,9 +105,9 @@ func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse
 		return Replaced{}, rouse.Refuse("name", "", "is empty", "name the timer to replace, or use Create")
 	}
 	if cond.revision != 0 || cond.fresh {
-		return replaced(once(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+		return replacedFromAnswer(callOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 	}
-	return replaced(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+	return replacedFromAnswer(callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 }
 
 // Mode defines what a batch does with existing names.
@@ -150,9 +150,9 @@ func (c *Client) BatchCreate(ctx context.Context, namespace string, mode Mode, t
 	var response *rousev1.BatchCreateResponse
 	var err error
 	if repeatable {
-		response, err = again(ctx, c.opts.Patience, call)
+		response, err = callIdempotent(ctx, c.opts.Patience, call)
 	} else {
-		response, err = once(ctx, c, func(ctx context.Context) (*rousev1.BatchCreateResponse, error) {
+		response, err = callOnce(ctx, c, func(ctx context.Context) (*rousev1.BatchCreateResponse, error) {
 			return c.timers.BatchCreate(ctx, request)
 		})
 	}
@@ -182,17 +182,17 @@ func createdOf(ps []*rousev1.Created) []Created {
 	return out
 }
 
-// timer reads the answer of a call that returns a timer.
-func timer(p *rousev1.Timer, err error) (rouse.Timer, error) {
+// timerFromAnswer reads the answer of a call that returns a timer.
+func timerFromAnswer(p *rousev1.Timer, err error) (rouse.Timer, error) {
 	if err != nil {
 		return rouse.Timer{}, err
 	}
 	return rousev1.TimerFromProto(p)
 }
 
-// replaced reads the answer of a call that writes a spec.
-func replaced(p *rousev1.Timer, err error) (Replaced, error) {
-	t, err := timer(p, err)
+// replacedFromAnswer reads the answer of a call that writes a spec.
+func replacedFromAnswer(p *rousev1.Timer, err error) (Replaced, error) {
+	t, err := timerFromAnswer(p, err)
 	r := Replaced{Timer: t, InFlight: p.GetInFlight(), Unchanged: p.GetUnchanged(), Notes: p.GetNotes()}
 	for _, at := range p.GetNextMs() {
 		r.Next = append(r.Next, rouse.Instant(at))

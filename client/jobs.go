@@ -12,7 +12,7 @@ import (
 // all. It is retried.
 func (c *Client) Jobs(ctx context.Context, namespace string) ([]rouse.Job, error) {
 	request := &rousev1.ListJobsRequest{Namespace: namespace}
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListJobsResponse, error) { return c.jobs.ListJobs(ctx, request) })
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.ListJobsResponse, error) { return c.jobs.ListJobs(ctx, request) })
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (c *Client) Jobs(ctx context.Context, namespace string) ([]rouse.Job, error
 // retried.
 func (c *Client) Job(ctx context.Context, namespace, id string) (rouse.Job, error) {
 	request := &rousev1.GetJobRequest{Namespace: namespace, Id: id}
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.Job, error) { return c.jobs.GetJob(ctx, request) })
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.Job, error) { return c.jobs.GetJob(ctx, request) })
 	if err != nil {
 		return rouse.Job{}, err
 	}
@@ -40,7 +40,7 @@ func (c *Client) Job(ctx context.Context, namespace, id string) (rouse.Job, erro
 // retried.
 func (c *Client) CancelJob(ctx context.Context, namespace, id string) (rouse.Job, error) {
 	request := &rousev1.CancelJobRequest{Namespace: namespace, Id: id}
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.Job, error) { return c.jobs.CancelJob(ctx, request) })
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.Job, error) { return c.jobs.CancelJob(ctx, request) })
 	if err != nil {
 		return rouse.Job{}, err
 	}

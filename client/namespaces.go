@@ -21,13 +21,13 @@ func (n *Namespaces) Put(ctx context.Context, name string, q rouse.Quotas) (rous
 	request := &rousev1.PutNamespaceRequest{Name: name, Quotas: &rousev1.Quotas{Timers: q.Timers, DeadLetters: q.DeadLetters, Overlaps: q.Overlaps,
 		CreatesPerSecond: q.Creates, FiresPerSecond: q.Fires, ReadsPerSecond: q.Reads, MinInterval: durationpb.New(q.MinInterval),
 		Bytes: q.Bytes, PoolGroups: q.PoolGroups, ScheduleCost: q.ScheduleCost, Deliveries: q.Deliveries, MaxTimeout: durationpb.New(q.MaxTimeout)}}
-	p, err := again(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace, error) { return n.c.namespaces.PutNamespace(ctx, request) })
+	p, err := callIdempotent(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace, error) { return n.c.namespaces.PutNamespace(ctx, request) })
 	return namespaceFrom(p), err
 }
 
 // Get returns a namespace that was created, with how much of its quotas it uses. It is retried.
 func (n *Namespaces) Get(ctx context.Context, name string) (rouse.Namespace, rouse.Usage, error) {
-	p, err := again(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace, error) {
+	p, err := callIdempotent(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace, error) {
 		return n.c.namespaces.GetNamespace(ctx, &rousev1.GetNamespaceRequest{Name: name})
 	})
 	u := p.GetUsage()
@@ -44,7 +44,7 @@ type Listing struct {
 
 // List returns a page of namespaces, in the order of their names. An empty next is the end. It is retried.
 func (n *Namespaces) List(ctx context.Context, l Listing) (list []rouse.Namespace, next string, err error) {
-	p, err := again(ctx, n.c.opts.Patience, func(bool) (*rousev1.ListNamespacesResponse, error) {
+	p, err := callIdempotent(ctx, n.c.opts.Patience, func(bool) (*rousev1.ListNamespacesResponse, error) {
 		return n.c.namespaces.ListNamespaces(ctx, &rousev1.ListNamespacesRequest{PageToken: l.Token, All: l.All, Counts: l.Counts})
 	})
 	for _, one := range p.GetNamespaces() {
@@ -56,9 +56,9 @@ func (n *Namespaces) List(ctx context.Context, l Listing) (list []rouse.Namespac
 // Delete deletes a namespace that has no timers. It is retried: a retry that finds no namespace assumes that
 // an earlier try succeeded.
 func (n *Namespaces) Delete(ctx context.Context, name string) error {
-	_, err := again(ctx, n.c.opts.Patience, func(unsure bool) (*rousev1.DeleteNamespaceResponse, error) {
+	_, err := callIdempotent(ctx, n.c.opts.Patience, func(unsure bool) (*rousev1.DeleteNamespaceResponse, error) {
 		p, err := n.c.namespaces.DeleteNamespace(ctx, &rousev1.DeleteNamespaceRequest{Name: name})
-		if unsure && errors.Is(translate(err), rouse.ErrNotFound) {
+		if unsure && errors.Is(errorFromGRPC(err), rouse.ErrNotFound) {
 			return &rousev1.DeleteNamespaceResponse{}, nil
 		}
 		return p, err

@@ -24,7 +24,7 @@ type Node struct {
 // Nodes returns the nodes that serve the store, in the order of their ids. A single node returns itself. It
 // is retried.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
-	response, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListNodesResponse, error) {
+	response, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.ListNodesResponse, error) {
 		return c.admin.ListNodes(ctx, &rousev1.ListNodesRequest{})
 	})
 	if err != nil {

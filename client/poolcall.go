@@ -66,23 +66,23 @@ func (e *CallError) Error() string {
 // which an ID is made, it is not sent twice.
 func (c *Client) Call(ctx context.Context, r Call) (Called, error) {
 	request := &rousev1.CallRequest{Namespace: r.Namespace, Pool: r.Pool, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
-		Labels: r.Labels, Id: r.ID, Wait: given(r.Wait), Deadline: given(r.Deadline), Keep: given(r.Keep), Attempts: r.Attempts, Timeout: given(r.Timeout)}
+		Labels: r.Labels, Id: r.ID, Wait: optionalDuration(r.Wait), Deadline: optionalDuration(r.Deadline), Keep: optionalDuration(r.Keep), Attempts: r.Attempts, Timeout: optionalDuration(r.Timeout)}
 	if r.ID == "" {
-		return calledFrom(once(ctx, c, func(ctx context.Context) (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
+		return calledFrom(callOnce(ctx, c, func(ctx context.Context) (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
 	}
-	return calledFrom(again(ctx, c.opts.Patience, func(bool) (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
+	return calledFrom(callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
 }
 
 // Fetch returns the state of a request, and waits for its end up to the given time. rouse.ErrNotFound means
 // that nothing is known of it.
 func (c *Client) Fetch(ctx context.Context, namespace, id string, wait time.Duration) (Called, error) {
-	return calledFrom(again(ctx, c.opts.Patience, func(bool) (*rousev1.Called, error) {
-		return c.calls.Fetch(ctx, &rousev1.FetchRequest{Namespace: namespace, Id: id, Wait: given(wait)})
+	return calledFrom(callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.Called, error) {
+		return c.calls.Fetch(ctx, &rousev1.FetchRequest{Namespace: namespace, Id: id, Wait: optionalDuration(wait)})
 	}))
 }
 
-// given returns a duration that was set.
-func given(d time.Duration) *durationpb.Duration {
+// optionalDuration returns a duration that was set.
+func optionalDuration(d time.Duration) *durationpb.Duration {
 	if d == 0 {
 		return nil
 	}

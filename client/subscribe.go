@@ -117,13 +117,13 @@ func (c *Client) Serve(ctx context.Context, o SubscribeOptions, handle Answerer)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	work := newPool(o.Concurrency, handle)
-	defer work.close()
-	return newFollow(ctx, cancel, c, o, work).run()
+	defer work.closeWorkers()
+	return newFollow(ctx, cancel, c, o, work).followUntilEnd()
 }
 
-// hopeless reports whether an error will be the same next time.
-func hopeless(err error) bool {
-	if err == nil || errors.Is(err, rouse.ErrOverloaded) || errors.Is(translate(err), rousev1.ErrUnexpectedAnswer) {
+// isHopeless reports whether an error will be the same next time.
+func isHopeless(err error) bool {
+	if err == nil || errors.Is(err, rouse.ErrOverloaded) || errors.Is(errorFromGRPC(err), rousev1.ErrUnexpectedAnswer) {
 		return false
 	}
 	st, ok := status.FromError(err)
@@ -137,8 +137,8 @@ func hopeless(err error) bool {
 	return false
 }
 
-// call makes a panic of a handler its error: one bad fire does not end the others.
-func call(ctx context.Context, handle Answerer, f Fire) (a *Answer, err error) {
+// callHandler makes a panic of a handler its error: one bad fire does not end the others.
+func callHandler(ctx context.Context, handle Answerer, f Fire) (a *Answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a, err = nil, fmt.Errorf("the handler panicked: %v", p)

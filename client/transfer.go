@@ -26,9 +26,9 @@ func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer, ca
 	var p *rousev1.ImportResponse
 	var err error
 	if mode == CreateOrReplace {
-		p, err = again(ctx, c.opts.Patience, call)
+		p, err = callIdempotent(ctx, c.opts.Patience, call)
 	} else {
-		p, err = once(ctx, c, func(ctx context.Context) (*rousev1.ImportResponse, error) { return c.timers.Import(ctx, request) })
+		p, err = callOnce(ctx, c, func(ctx context.Context) (*rousev1.ImportResponse, error) { return c.timers.Import(ctx, request) })
 	}
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
 	defer cancel()
 	stream, err := c.admin.Backup(ctx, &rousev1.BackupRequest{})
 	if err != nil {
-		return 0, translate(err)
+		return 0, errorFromGRPC(err)
 	}
 	for n := int64(0); ; {
 		chunk, err := stream.Recv()
@@ -51,7 +51,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
 			return n, nil
 		}
 		if err != nil {
-			return n, translate(err)
+			return n, errorFromGRPC(err)
 		}
 		wrote, err := w.Write(chunk.Data)
 		if n += int64(wrote); err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// explain wraps an error of the server in rouse's error, or adds the cure. Error types differ between
+// wrapSQLError wraps an error of the server in rouse's error, or adds the cure. Error types differ between
 // drivers, but all contain the SQLSTATE.
-func explain(err error) error {
+func wrapSQLError(err error) error {
 	var state interface{ SQLState() string }
 	if !errors.As(err, &state) {
 		return err

@@ -163,7 +163,7 @@ func Open(target string, o Options) (*Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.seeds {
-		conn, err := connect(s, o)
+		conn, err := newConnection(s, o)
 		if err != nil {
 			c.end()
 			for _, l := range c.links {
@@ -171,7 +171,7 @@ func Open(target string, o Options) (*Client, error) {
 			}
 			return nil, err
 		}
-		c.begin(&link{address: s.Target, given: true, conn: conn})
+		c.startSidecarLink(&link{address: s.Target, given: true, conn: conn})
 	}
 	hostCtx, stop := context.WithCancel(c.ctx)
 	if c.hostStop = stop; len(o.ActorTypes) > 0 {
@@ -190,7 +190,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	for {
 		c.mu.Lock()
 		table, refused, over, changed := c.table, c.refused, c.over, c.changed
-		hosts := len(c.o.ActorTypes) == 0 || c.actors.known()
+		hosts := len(c.o.ActorTypes) == 0 || c.actors.knowsHosts()
 		c.mu.Unlock()
 		switch {
 		case refused != nil:
@@ -216,12 +216,12 @@ var errClosed = fmt.Errorf("the reminder client: %w", rouse.ErrClosed)
 // than once, and always waits.
 func (c *Client) Close() error {
 	c.closing.Do(func() {
-		c.hand.close(c.o.Drain)
+		c.hand.drainHandlers(c.o.Drain)
 		c.hostStop()
 		c.hosting.Wait()
 		c.mu.Lock()
 		c.over = true
-		c.announce()
+		c.announceChange()
 		c.mu.Unlock()
 		c.end()
 		c.running.Wait()
@@ -239,8 +239,8 @@ func (c *Client) Table() *Table {
 	return c.table
 }
 
-// announce wakes waiters after a change. The mutex is held.
-func (c *Client) announce() {
+// announceChange wakes waiters after a change. The mutex is held.
+func (c *Client) announceChange() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }

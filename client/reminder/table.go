@@ -47,8 +47,9 @@ func tableOf(p *reminderv1.TokenBucketsUpdate) *Table {
 	return t
 }
 
-// addresses returns the addresses of all instances; if the service does not list them, those in the buckets.
-func (t *Table) addresses() []string {
+// instanceAddresses returns the addresses of all instances; if the service does not list them, those in the
+// buckets.
+func (t *Table) instanceAddresses() []string {
 	var list []string
 	for _, i := range t.Instances {
 		list = append(list, i.Address)
@@ -63,8 +64,9 @@ func (t *Table) addresses() []string {
 	return slices.DeleteFunc(list, func(a string) bool { return a == "" })
 }
 
-// makers returns the instances that give tokens of a sidecar's buckets, in the order of these, each once.
-func (t *Table) makers(sidecar string) []string {
+// tokenInstances returns the instances that give tokens of a sidecar's buckets, in the order of these, each
+// once.
+func (t *Table) tokenInstances(sidecar string) []string {
 	var list []string
 	for _, b := range t.Buckets {
 		if b.Sidecar == sidecar && b.Gives && b.Instance != "" && !slices.Contains(list, b.Instance) {
@@ -74,9 +76,9 @@ func (t *Table) makers(sidecar string) []string {
 	return list
 }
 
-// holder returns the instance that has the bucket of a reminder, "" if that is unknown: the id may be an
-// earlier one.
-func (t *Table) holder(id string) string {
+// holdingInstance returns the instance that has the bucket of a reminder, "" if that is unknown: the id may
+// be an earlier one.
+func (t *Table) holdingInstance(id string) string {
 	parts := strings.Split(id, "||") // reminder||B||200143||drftghrq
 	if len(parts) != 4 {
 		return ""

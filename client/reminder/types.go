@@ -69,7 +69,7 @@ type Execution struct {
 // one answers it. Another sidecar may be handling it.
 type Handler func(ctx context.Context, e Execution) error
 
-func (r *Reminder) proto() *reminderv1.Reminder {
+func (r *Reminder) reminderToProto() *reminderv1.Reminder {
 	p := &reminderv1.Reminder{ReminderName: r.Name, InitialDelay: r.InitialDelay, Schedule: r.Schedule}
 	if !r.NextExecution.IsZero() {
 		p.NextExecutionTime = timestamppb.New(r.NextExecution)
@@ -83,7 +83,7 @@ func (r *Reminder) proto() *reminderv1.Reminder {
 	return p
 }
 
-func (a Actor) proto() *reminderv1.Actor {
+func (a Actor) actorToProto() *reminderv1.Actor {
 	if a == (Actor{}) {
 		return nil
 	}
@@ -92,8 +92,8 @@ func (a Actor) proto() *reminderv1.Actor {
 
 // reminderOf returns the reminder of a message. If a key occurs more than once, the last one counts.
 func reminderOf(p *reminderv1.Reminder, a *reminderv1.Actor) Reminder {
-	r := Reminder{Name: p.GetReminderName(), NextExecution: timeOf(p.GetNextExecutionTime()), InitialDelay: p.GetInitialDelay(),
-		Schedule: p.GetSchedule(), TTL: timeOf(p.GetTtl()), Actor: Actor{a.GetActorType(), a.GetActorId()}}
+	r := Reminder{Name: p.GetReminderName(), NextExecution: timeFromProto(p.GetNextExecutionTime()), InitialDelay: p.GetInitialDelay(),
+		Schedule: p.GetSchedule(), TTL: timeFromProto(p.GetTtl()), Actor: Actor{a.GetActorType(), a.GetActorId()}}
 	if len(p.GetMetadata()) > 0 {
 		r.Metadata = make(map[string]string, len(p.Metadata))
 		for _, m := range p.Metadata {
@@ -105,10 +105,10 @@ func reminderOf(p *reminderv1.Reminder, a *reminderv1.Actor) Reminder {
 
 func executionOf(p *reminderv1.ExecuteReminderRequest) Execution {
 	return Execution{ID: p.GetReminderId(), Reminder: reminderOf(p.GetReminder(), p.GetActor()), FireID: p.GetFireId(),
-		Attempt: int(p.GetAttempt()), Due: timeOf(p.GetDue()), Token: p.GetToken()}
+		Attempt: int(p.GetAttempt()), Due: timeFromProto(p.GetDue()), Token: p.GetToken()}
 }
 
-func timeOf(p *timestamppb.Timestamp) time.Time {
+func timeFromProto(p *timestamppb.Timestamp) time.Time {
 	if p == nil {
 		return time.Time{}
 	}
