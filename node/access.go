@@ -74,12 +74,12 @@ func (n *Node) openAccess() error {
 		}
 		g.Authenticators = chain
 		n.access = g
-		if cfg.shared() {
+		if cfg.isSharedStore() {
 			n.tokens = &access.NodeTokens{}
 		}
 		runs = append(runs, g.Keys.Run)
 	}
-	n.add(parts.Part{Name: "access", Work: func(ctx context.Context) error {
+	n.addPart(parts.Part{Name: "access", Work: func(ctx context.Context) error {
 		var running sync.WaitGroup
 		for _, run := range runs {
 			running.Go(func() { run(ctx) })

@@ -97,7 +97,7 @@ func openAudit(n *Node) error {
 	}
 	n.audit = audit.Open(o)
 	p.Close = n.audit.Close
-	n.add(p)
+	n.addPart(p)
 	return n.registry.Register(auditMetrics{n.audit})
 }
 

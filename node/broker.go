@@ -70,7 +70,7 @@ func (n *Node) openBrokers(brokers *broker.Sink) error {
 		}))
 	}
 	if len(sealed) > 0 {
-		n.add(parts.Part{Name: "secrets of brokers", Work: func(ctx context.Context) error { refreshBrokers(ctx, n.vault, n.cfg.Log, sealed); return nil }})
+		n.addPart(parts.Part{Name: "secrets of brokers", Work: func(ctx context.Context) error { refreshBrokers(ctx, n.vault, n.cfg.Log, sealed); return nil }})
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ const (
 	maxCircuitTime       = time.Hour
 )
 
-func (c *Circuit) check() error {
+func (c *Circuit) checkCircuit() error {
 	var all rouse.Invalid
 	bad := func(name, value, wrong, cure string) {
 		all.Add(rouse.Refuse(name, value, wrong, cure))
@@ -70,7 +70,7 @@ func (c *Circuit) check() error {
 func (c *Config) checkCircuits() error {
 	var bad rouse.Invalid
 	for i := range c.Circuits {
-		bad.Add(rouse.Under(fmt.Sprintf("circuits[%d]", i), c.Circuits[i].check()))
+		bad.Add(rouse.Under(fmt.Sprintf("circuits[%d]", i), c.Circuits[i].checkCircuit()))
 	}
 	return bad.Err()
 }

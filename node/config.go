@@ -164,12 +164,12 @@ func (c *Config) Check() error {
 	case c.embedded && !c.Has("api"):
 		bad.Wrong("listen", "%q is the address of an API, and roles leaves out api: give both, or neither", c.Listen)
 	default:
-		if err := c.rule().Check("api", "listen", c.Listen, "127.0.0.1:7411"); err != nil && (c.Has("api") || !isAddress(c.Listen)) {
+		if err := c.listenRule().Check("api", "listen", c.Listen, "127.0.0.1:7411"); err != nil && (c.Has("api") || !isAddress(c.Listen)) {
 			bad.Add(err)
 		}
 	}
 	if c.Admin != "" {
-		bad.Add(c.rule().Check("admin", "admin", c.Admin, "127.0.0.1:7412, or nothing"))
+		bad.Add(c.listenRule().Check("admin", "admin", c.Admin, "127.0.0.1:7412, or nothing"))
 	}
 	bad.Add(c.checkTLS())
 	bad.Add(c.checkNodes())
@@ -280,7 +280,7 @@ const sharedInterval = time.Second
 func (c *Config) checkShares() error {
 	var bad rouse.Invalid
 	for i := range c.Limits {
-		bad.Add(rouse.Under(fmt.Sprintf("limits[%d]", i), c.Limits[i].check()))
+		bad.Add(rouse.Under(fmt.Sprintf("limits[%d]", i), c.Limits[i].checkLimit()))
 	}
 	for _, ns := range slices.Sorted(maps.Keys(c.Shares)) {
 		if inv, ok := rouse.CheckNamespace(ns).(*rouse.Invalid); ok {
@@ -308,8 +308,8 @@ func (c *Config) secretFile() string {
 	return c.SecretFile
 }
 
-// listen opens the listeners that there are to be.
-func (c *Config) listen() (api, admin net.Listener, err error) {
+// openListeners opens the listeners that there are to be.
+func (c *Config) openListeners() (api, admin net.Listener, err error) {
 	if c.Listen != "" && c.Has("api") {
 		if api, err = net.Listen("tcp", c.Listen); err != nil {
 			return nil, nil, fmt.Errorf("listen for the API: %w", otherAddress("listen", err))

@@ -20,7 +20,7 @@ func (s ownStatus) Doctor(ctx context.Context, local bool) []rouse.Finding {
 			Strategy:       c.Strategy,
 			API:            n.Addr(),
 			Admin:          n.AdminAddr(),
-			Rule:           c.rule(),
+			Rule:           c.listenRule(),
 			Canary:         c.Canary,
 			ClockSet:       c.Clock != nil,
 			AllowPrivate:   c.AllowPrivate,
@@ -63,5 +63,5 @@ func (s ownStatus) Members(ctx context.Context) ([]claim.Node, error) {
 
 // CanaryAge returns how long ago the canary fired, and whether that is too long.
 func (s ownStatus) CanaryAge(ctx context.Context) (age time.Duration, late bool, err error) {
-	return s.n.canary().Age(ctx)
+	return s.n.canaryTimer().Age(ctx)
 }

@@ -104,8 +104,8 @@ func (m *metrics) tickMissed(log *slog.Logger) func(int) {
 	}
 }
 
-// yields returns what reports that this node leaves its timers to quicker ones, or takes timers again.
-func (m *metrics) yields(log *slog.Logger) func(yields bool, mine, peers time.Duration) {
+// yieldReporter returns what reports that this node leaves its timers to quicker ones, or takes timers again.
+func (m *metrics) yieldReporter(log *slog.Logger) func(yields bool, mine, peers time.Duration) {
 	now := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rouse_node_yields",
 		Help: "1 while the node leaves its timers to others, as its calls to the store take several times as long as theirs."})
 	m.registry.MustRegister(now)
@@ -121,15 +121,15 @@ func (m *metrics) yields(log *slog.Logger) func(yields bool, mine, peers time.Du
 	}
 }
 
-// watch adds gauges that are read when they are asked for.
-func (m *metrics) watch(e *timers.Timers, store rouse.Store) {
+// watchEngine adds gauges that are read when they are asked for.
+func (m *metrics) watchEngine(e *timers.Timers, store rouse.Store) {
 	gauge := func(name, help string, read func(engine.Stats) float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return read(e.Stats()) }))
 	}
 	gauge("rouse_window_rows", "Rows in memory.", func(s engine.Stats) float64 { return float64(s.Window) })
 	gauge("rouse_window_bytes", "Bytes of rows in memory.", func(s engine.Stats) float64 { return float64(s.Bytes) })
 	gauge("rouse_queue_rows", "Due rows that wait for their lane.", func(s engine.Stats) float64 { return float64(s.Queued) })
-	m.evaluations(e)
+	m.watchEvaluations(e)
 	gauge("rouse_fires_outstanding", "Fires with sinks.", func(s engine.Stats) float64 { return float64(s.Out) })
 	gauge("rouse_deliveries_running", "Running deliveries.", func(s engine.Stats) float64 { return float64(s.Running) })
 	gauge("rouse_deliveries_full_seconds", "For how long fires have waited while all deliveries are in progress, and none has ended.", func(s engine.Stats) float64 { return s.Full.Seconds() })
@@ -181,45 +181,45 @@ func (m *metrics) watch(e *timers.Timers, store rouse.Store) {
 	}
 }
 
-// events connects the metrics and the log to an engine.
-func (m *metrics) events(log *slog.Logger) engine.Events {
+// engineEvents connects the metrics and the log to an engine.
+func (m *metrics) engineEvents(log *slog.Logger) engine.Events {
 	var quiet repeats
 	return engine.Events{
-		Sent:      m.sent,
+		Sent:      m.countSent,
 		Attempted: m.recent.Count,
 		Created:   func(n int) { m.recent.Created(m.now(), n) },
-		Reported:  m.reported,
+		Reported:  m.observeAttempt,
 		Concluded: m.countOutcome,
-		Recorded:  m.recorded,
+		Recorded:  m.countRecords,
 		Committed: func(changes int, took time.Duration, err error) {
 			m.commitSize.Observe(float64(changes))
 			m.commitTime.Observe(took.Seconds())
 		},
 		Failed: func(what string, err error) {
 			m.failures.WithLabelValues(what).Inc()
-			if n := quiet.allow(what); n > 0 {
+			if n := quiet.countUnlogged(what); n > 0 {
 				log.Warn("failed, will try again", "what", what, "error", err, "times", n)
 			}
 		},
 		Shed: func(rows int) {
 			m.shed.Add(float64(rows))
-			if n := quiet.allow("shed"); n > 0 {
+			if n := quiet.countUnlogged("shed"); n > 0 {
 				log.Warn("memory is full of fires for slow targets; some are put off", "rows", rows, "times", n)
 			}
 		},
 		Paused: func(t *rouse.Timer) {
 			m.paused.WithLabelValues(t.PauseCause.String()).Inc()
-			if n := quiet.allow("paused"); n > 0 {
+			if n := quiet.countUnlogged("paused"); n > 0 {
 				log.Warn("a timer paused itself", "namespace", t.Key.Namespace, "name", t.Key.Name, "cause", t.PauseCause, "reason", t.Reason, "times", n)
 			}
 		},
 		Limited: func(limit string, key rouse.Key) {
-			if n := quiet.allow(limit); n > 0 {
+			if n := quiet.countUnlogged(limit); n > 0 {
 				log.Warn("a timer has reached a limit", "limit", limit, "namespace", key.Namespace, "name", key.Name, "times", n)
 			}
 		},
 		Unclaimed: func(namespace string, overdue int) {
-			if n := quiet.allow("unclaimed " + namespace); n > 0 {
+			if n := quiet.countUnlogged("unclaimed " + namespace); n > 0 {
 				log.Warn("no live node claims the namespace: its timers wait until one does", "namespace", namespace, "overdue", overdue, "times", n)
 			}
 		},
@@ -227,11 +227,11 @@ func (m *metrics) events(log *slog.Logger) engine.Events {
 	}
 }
 
-func (m *metrics) sent(fires []rouse.Fire, now rouse.Instant) {
+func (m *metrics) countSent(fires []rouse.Fire, now rouse.Instant) {
 	if m.loads != nil {
-		m.loads.note(fires)
+		m.loads.countFires(fires)
 	}
-	s := m.sink(fires[0].Spec.Target)
+	s := m.sinkMetricsOf(fires[0].Spec.Target)
 	for i := range fires {
 		if f := &fires[i]; f.Attempt == 1 {
 			lag := now.Sub(f.At) // a jitter is no lag
@@ -249,8 +249,8 @@ func (m *metrics) sent(fires []rouse.Fire, now rouse.Instant) {
 	}
 }
 
-// recorded counts occurrences; a record without a count is one.
-func (m *metrics) recorded(records []rouse.Record) {
+// countRecords counts occurrences; a record without a count is one.
+func (m *metrics) countRecords(records []rouse.Record) {
 	delivered := 0 // most of them
 	for i := range records {
 		r := &records[i]
@@ -265,10 +265,10 @@ func (m *metrics) recorded(records []rouse.Record) {
 	}
 }
 
-func (m *metrics) reported(t *rouse.Timer, o rouse.Outcome, took time.Duration) {
+func (m *metrics) observeAttempt(t *rouse.Timer, o rouse.Outcome, took time.Duration) {
 	m.countOutcome(t, o)
 	if t != nil {
-		m.sink(t.Spec.Target).took.Observe(took.Seconds())
+		m.sinkMetricsOf(t.Spec.Target).took.Observe(took.Seconds())
 	}
 }
 
@@ -281,14 +281,14 @@ func (m *metrics) countOutcome(t *rouse.Timer, o rouse.Outcome) {
 	if t == nil {
 		return
 	}
-	s := m.sink(t.Spec.Target)
+	s := m.sinkMetricsOf(t.Spec.Target)
 	if int(o.Verdict) < len(s.attempts) && s.attempts[o.Verdict] != nil {
 		s.attempts[o.Verdict].Inc()
 	}
 }
 
-// sink returns the metrics of a target's kind of sink. Targets were checked, so there are few kinds.
-func (m *metrics) sink(target string) *sinkMetrics {
+// sinkMetricsOf returns the metrics of a target's kind of sink. Targets were checked, so there are few kinds.
+func (m *metrics) sinkMetricsOf(target string) *sinkMetrics {
 	scheme, _, _ := strings.Cut(target, ":")
 	m.mu.RLock()
 	s := m.sinks[scheme]
@@ -318,8 +318,8 @@ type repeat struct {
 	n  int
 }
 
-// allow returns how often the line came since it was last logged, or 0 if it is not to be logged now.
-func (r *repeats) allow(what string) int {
+// countUnlogged returns how often the line came since it was last logged, or 0 if it is not to be logged now.
+func (r *repeats) countUnlogged(what string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last == nil {
@@ -339,8 +339,8 @@ func (r *repeats) allow(what string) int {
 	return n
 }
 
-// evaluations tells what is evaluated outside of the loops that all timers share.
-func (m *metrics) evaluations(e *timers.Timers) {
+// watchEvaluations tells what is evaluated outside of the loops that all timers share.
+func (m *metrics) watchEvaluations(e *timers.Timers) {
 	counter := func(name, help string, read func(engine.Evaluations) uint64) {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(read(e.Evaluations())) }))
 	}

@@ -36,8 +36,8 @@ func (c *Config) checkStore() error {
 	return k.Linked()
 }
 
-// shared reports whether several nodes may use the store at a time.
-func (c *Config) shared() bool {
+// isSharedStore reports whether several nodes may use the store at a time.
+func (c *Config) isSharedStore() bool {
 	if c.Given != nil {
 		_, shared := c.Given.(rouse.Shared)
 		_, alone := c.Given.(*mem.Store)
@@ -47,8 +47,8 @@ func (c *Config) shared() bool {
 	return err == nil && k.Shared
 }
 
-// open opens the store.
-func (c *Config) open(ctx context.Context) (rouse.Store, error) {
+// openConfiguredStore opens the store.
+func (c *Config) openConfiguredStore(ctx context.Context) (rouse.Store, error) {
 	if c.Given != nil {
 		return c.Given, nil
 	}
@@ -65,9 +65,9 @@ func (c *Config) open(ctx context.Context) (rouse.Store, error) {
 	return store.Open(ctx, c.storeURL(), o)
 }
 
-// returns refuses a store whose timers were moved to another one: both would fire. With Config.Force it is
-// the store again.
-func (n *Node) returns(ctx context.Context) error {
+// refuseMovedStore refuses a store whose timers were moved to another one: both would fire. With Config.Force
+// it is the store again.
+func (n *Node) refuseMovedStore(ctx context.Context) error {
 	to, at, err := migrate.Moved(ctx, n.store)
 	switch {
 	case err != nil || to == "":
@@ -86,7 +86,7 @@ func (n *Node) returns(ctx context.Context) error {
 func FixBuckets(ctx context.Context, store rouse.Store) (uint32, error) {
 	n, err := Buckets(ctx, store)
 	if locks, ok := store.(rouse.Shared); ok && err == nil && n > 1 {
-		err = agree(ctx, locks, int(n))
+		err = agreeOnBuckets(ctx, locks, int(n))
 	}
 	return n, err
 }

@@ -83,7 +83,7 @@ func (c *Config) defaultKeys() (keys func() (*secret.Ring, error), fresh bool, e
 	if path == "" {
 		return nil, false, nil
 	}
-	if !c.shared() {
+	if !c.isSharedStore() {
 		if fresh, err = makeKeys(path); err != nil {
 			return nil, false, err
 		}

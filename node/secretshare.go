@@ -17,7 +17,7 @@ const settingSecrets = "setting/webhook-secrets"
 
 // sharedLocks are those of a store that other nodes use too, or nil.
 func (n *Node) sharedLocks() rouse.Locks {
-	if store, ok := n.store.(rouse.Shared); ok && n.cfg.shared() {
+	if store, ok := n.store.(rouse.Shared); ok && n.cfg.isSharedStore() {
 		return store
 	}
 	return nil

@@ -20,9 +20,9 @@ import (
 // noSecretFile is the value of webhook-secret-file with which only the keys of namespaces sign.
 const noSecretFile = "none"
 
-// signs reports whether callbacks are signed: not by a program that embeds rouse and gives no place for
-// secrets.
-func (c *Config) signs() bool {
+// signsCallbacks reports whether callbacks are signed: not by a program that embeds rouse and gives no place
+// for secrets.
+func (c *Config) signsCallbacks() bool {
 	return c.Data != "" || c.SecretFile != "" && c.SecretFile != noSecretFile
 }
 
@@ -49,7 +49,7 @@ func (n *Node) openVault(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := secret.Options{Shared: n.shared, Control: n.access.Decider(), Signing: cfg.signs(), Keys: keys, Shares: cfg.shared(), Fresh: fresh, Replace: cfg.Force, Log: cfg.Log}
+	o := secret.Options{Shared: n.shared, Control: n.access.Decider(), Signing: cfg.signsCallbacks(), Keys: keys, Shares: cfg.isSharedStore(), Fresh: fresh, Replace: cfg.Force, Log: cfg.Log}
 	if n.access != nil {
 		o.Exists = n.quotas.Exists
 		o.Derived = map[string]func([]byte, time.Time){secret.SessionKey: n.access.Sessions.UseKey}
@@ -61,7 +61,7 @@ func (n *Node) openVault(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = n.await.until(ctx, "the secrets", func() error {
+	err = n.await.openWithRetry(ctx, "the secrets", func() error {
 		if err := n.shared.Load(ctx); err != nil {
 			return err
 		}
@@ -76,8 +76,8 @@ func (n *Node) openVault(ctx context.Context) error {
 		}
 		return err
 	}
-	n.add(parts.Part{Name: "shared state", Work: func(ctx context.Context) error { n.shared.Run(ctx); return nil }})
-	n.add(parts.Part{Name: "secrets", Value: v.Secrets, Work: func(ctx context.Context) error { v.Run(ctx); return nil }})
+	n.addPart(parts.Part{Name: "shared state", Work: func(ctx context.Context) error { n.shared.Run(ctx); return nil }})
+	n.addPart(parts.Part{Name: "secrets", Value: v.Secrets, Work: func(ctx context.Context) error { v.Run(ctx); return nil }})
 	for _, g := range []struct {
 		name, help string
 		value      func(secret.Stats) int
@@ -92,12 +92,12 @@ func (n *Node) openVault(ctx context.Context) error {
 	if path == "" {
 		return nil
 	}
-	err = n.await.until(ctx, "the webhook secrets", func() (err error) {
+	err = n.await.openWithRetry(ctx, "the webhook secrets", func() (err error) {
 		v.common, err = openSecrets(ctx, path, n.sharedLocks(), cfg.SecretFile != "")
 		return err
 	})
 	if err == nil && v.common != nil {
-		n.add(parts.Part{Name: "webhook secrets", Value: v.common, Work: func(ctx context.Context) error { v.common.watch(ctx, cfg.Log); return nil }})
+		n.addPart(parts.Part{Name: "webhook secrets", Value: v.common, Work: func(ctx context.Context) error { v.common.watchSecretFile(ctx, cfg.Log); return nil }})
 	}
 	return err
 }
@@ -117,7 +117,7 @@ func (c *Config) checkCallbacks() error {
 			bad.Wrong("webhook-signatures", "%q is no scheme: give v1, v1a or both", scheme)
 		}
 	}
-	if _, err := c.hooks(); err != nil {
+	if _, err := c.callbackOptions(); err != nil {
 		bad.Add(err)
 	}
 	for _, name := range c.DropHeaders {

@@ -42,8 +42,8 @@ type part struct {
 	listener net.Listener // for other instances; nil: there are none
 }
 
-// check checks what concerns the reminder service.
-func check(c *node.Config) error {
+// checkReminderSettings checks what concerns the reminder service.
+func checkReminderSettings(c *node.Config) error {
 	var bad rouse.Invalid
 	if c.ReminderBucketSize < 20 || c.ReminderBucketSize > 100_000_000 {
 		bad.Wrong("reminder-bucket-size", "is %d: give 20 to 100000000", c.ReminderBucketSize)
@@ -77,8 +77,8 @@ func check(c *node.Config) error {
 	return bad.Err()
 }
 
-// open makes the sink of reminders, which holds up to half of what the engine has in memory.
-func open(_ context.Context, c core) (parts.Part, error) {
+// openReminderPart makes the sink of reminders, which holds up to half of what the engine has in memory.
+func openReminderPart(_ context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
 	rs := &part{core: c}
 	rs.calls = call.New(call.Options{Heartbeat: cfg.ReminderHeartbeat, Timeout: cfg.ReminderTimeout, MaxHeld: cfg.Window / 2, Node: cfg.Node,
@@ -98,20 +98,20 @@ func open(_ context.Context, c core) (parts.Part, error) {
 			}
 			return rs.actors.Host(app, a)
 		}})
-	p := parts.Part{Value: rs, Drain: rs.calls.Drain, Leave: rs.leave, Close: rs.close}
+	p := parts.Part{Value: rs, Drain: rs.calls.Drain, Leave: rs.endStreams, Close: rs.waitForStreams}
 	if !cfg.Reminders {
 		p.Sinks = map[string]rouse.Sink{"reminder": unserved{rs.calls}}
 		return p, nil
 	}
 	p.Sinks = map[string]rouse.Sink{"reminder": &actor.Placing{Sink: rs.calls, Service: func() *actor.Service { return rs.actors }}}
-	p.Publish = func(to *parts.Published) { to.Reminders, to.Peer = rs.address(), rs.peerAddress() }
+	p.Publish = func(to *parts.Published) { to.Reminders, to.Peer = rs.serviceAddress(), rs.peerAddress() }
 	if c.SharesStore() {
 		var err error
 		if rs.listener, err = net.Listen("tcp", cfg.PeerListen()); err != nil {
 			return p, fmt.Errorf("listen for other nodes: %w", err)
 		}
 	}
-	p.Start, p.Serve = rs.start, rs.run
+	p.Start, p.Serve = rs.startService, rs.runService
 	return p, nil
 }
 
@@ -122,11 +122,11 @@ func (unserved) Check(spec *rouse.Spec) error {
 	return rouse.Refuse("target", spec.Target, "is of a reminder, and no sidecar can connect here", "turn reminders on, on every node of the store")
 }
 
-// start makes the service, when the engine is there.
-func (p *part) start() error {
+// startService makes the service, when the engine is there.
+func (p *part) startService() error {
 	cfg := p.core.Config()
 	o := service.Options{Timers: p.core.Timers(), Calls: p.calls, Notes: state.New(engine.Available(p.core.Store()), namespace, p.core.Buckets()),
-		Namespace: namespace, Address: p.address(), Senders: p.senders, Node: cfg.Node, Leader: p.core.Leads(), Size: cfg.ReminderBucketSize,
+		Namespace: namespace, Address: p.serviceAddress(), Senders: p.senderAddresses, Node: cfg.Node, Leader: p.core.Leads(), Size: cfg.ReminderBucketSize,
 		Metadata: cfg.ReminderMetadata, Capacity: cfg.ReminderCapacity, Pending: cfg.Window / 4, Access: p.core.Access().Decider(), Log: cfg.Log}
 	if nodes := p.core.Nodes(); nodes != nil {
 		o.Instances = func(ctx context.Context) (list []service.Instance, err error) {
@@ -154,7 +154,7 @@ func (p *part) start() error {
 			}
 			return list, err
 		}})
-	p.watch(p.core.Registry())
+	p.addReminderMetrics(p.core.Registry())
 	return nil
 }
 
@@ -169,9 +169,9 @@ func (p *part) Serve(o *server.Options) {
 	})
 }
 
-// senders is service.Options.Senders. A node that does not serve reminders executes none.
-func (p *part) senders(ctx context.Context, timers []rouse.Timer, within time.Duration) ([][]string, error) {
-	addresses, peers := []string{p.address()}, []engine.Peer{{Claims: true}} // of itself it knows nothing better if its lease is over
+// senderAddresses is service.Options.Senders. A node that does not serve reminders executes none.
+func (p *part) senderAddresses(ctx context.Context, timers []rouse.Timer, within time.Duration) ([][]string, error) {
+	addresses, peers := []string{p.serviceAddress()}, []engine.Peer{{Claims: true}} // of itself it knows nothing better if its lease is over
 	if list := p.core.Nodes(); list != nil {
 		nodes, err := list(ctx)
 		if err != nil {
@@ -199,8 +199,8 @@ func (p *part) senders(ctx context.Context, timers []rouse.Timer, within time.Du
 	return lists, nil
 }
 
-// address is where sidecars and other instances reach the reminder service of this node.
-func (p *part) address() string {
+// serviceAddress is where sidecars and other instances reach the reminder service of this node.
+func (p *part) serviceAddress() string {
 	return cmp.Or(p.core.Advertised(), p.core.Addr())
 }
 
@@ -212,8 +212,8 @@ func (p *part) peerAddress() string {
 	return p.core.Config().PeerAddress(p.listener.Addr().String(), p.core.Addr())
 }
 
-// leave ends all streams.
-func (p *part) leave() error {
+// endStreams ends all streams.
+func (p *part) endStreams() error {
 	p.calls.Close()
 	if p.actors != nil {
 		p.actors.Close()
@@ -221,8 +221,8 @@ func (p *part) leave() error {
 	return nil
 }
 
-// close waits for the goroutines of streams that have ended.
-func (p *part) close() error {
+// waitForStreams waits for the goroutines of streams that have ended.
+func (p *part) waitForStreams() error {
 	p.calls.Wait()
 	if p.listener != nil {
 		_ = p.listener.Close() // the server has closed it if it ran
@@ -233,9 +233,9 @@ func (p *part) close() error {
 	return nil
 }
 
-// run takes part in the reminder service until ctx ends.
-func (p *part) run(ctx context.Context) error {
-	p.core.Config().Log.Info("reminders are served", "known as", p.address())
+// runService takes part in the reminder service until ctx ends.
+func (p *part) runService(ctx context.Context) error {
+	p.core.Config().Log.Info("reminders are served", "known as", p.serviceAddress())
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	var running sync.WaitGroup
@@ -257,8 +257,8 @@ func (p *part) run(ctx context.Context) error {
 // Counts returns what is counted of executions.
 func (p *part) Counts() call.Counts { return p.calls.Counts() }
 
-// watch adds the metrics of the reminder service.
-func (p *part) watch(registry prometheus.Registerer) {
+// addReminderMetrics adds the metrics of the reminder service.
+func (p *part) addReminderMetrics(registry prometheus.Registerer) {
 	gauge := func(name, help string, read func() float64) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 	}
