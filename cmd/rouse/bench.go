@@ -61,7 +61,7 @@ Examples:
 func (c *benchCmd) Run(a *app) (err error) {
 	names, _ := bench.Scenarios()
 	if !slices.Contains(names, c.Scenario) {
-		return rouse.Refuse("scenario", c.Scenario, "is no scenario", meant(c.Scenario, names))
+		return rouse.Refuse("scenario", c.Scenario, "is no scenario", suggestName(c.Scenario, names))
 	}
 	if err := bench.CheckStore(c.Store); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *benchCmd) Run(a *app) (err error) {
 		return rouse.Refuse("against", c.Against, "cannot be combined with --history, --profile, --server or no runs", "give --against and --runs alone")
 	}
 	if a.given["server"] { // a variable is not enough to load a server that others use
-		to, err := a.options()
+		to, err := a.dialOptions()
 		if err != nil {
 			return err
 		}
@@ -108,11 +108,11 @@ func (c *benchCmd) Run(a *app) (err error) {
 		if err != nil {
 			return err
 		}
-		return a.show(compared, func() error { return printComparison(a, compared) })
+		return a.showValue(compared, func() error { return printComparison(a, compared) })
 	}
 	r, err := bench.Run(a.ctx, c.Scenario, o)
 	if err != nil {
 		return err
 	}
-	return a.show(r, func() error { return printResult(a, r) })
+	return a.showValue(r, func() error { return printResult(a, r) })
 }

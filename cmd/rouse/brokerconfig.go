@@ -36,14 +36,14 @@ type brokerEntry struct {
 	Replicas    int           `yaml:"replicas"`
 }
 
-// brokers returns the connections in the file of the setting, ordered by name. Errors name the file.
-func (c *Config) brokers() ([]broker.Connection, error) {
+// loadBrokers returns the connections in the file of the setting, ordered by name. Errors name the file.
+func (c *Config) loadBrokers() ([]broker.Connection, error) {
 	if c.BrokersFile == "" {
 		return nil, nil
 	}
 	body, err := os.ReadFile(c.BrokersFile)
 	if err != nil {
-		return nil, rouse.Refuse("brokers", c.BrokersFile, "cannot be read: "+reason(err), "name the YAML file that describes the connections to brokers")
+		return nil, rouse.Refuse("brokers", c.BrokersFile, "cannot be read: "+bareFileError(err), "name the YAML file that describes the connections to brokers")
 	}
 	var f brokersFile
 	decoder := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict())

@@ -37,11 +37,11 @@ func (c *workCmd) Run(a *app) error {
 	if err != nil {
 		return &usage{text: err.Error()}
 	}
-	o, err := a.options()
+	o, err := a.dialOptions()
 	if err != nil {
 		return err
 	}
-	lost := func(err error) { a.note("%v", err) }
+	lost := func(err error) { a.printNote("%v", err) }
 	return w.Work(a.ctx, client.WorkOptions{Lost: lost, Client: o}, func(ctx context.Context, f client.Fire) (*client.Answer, error) {
 		out, err := runCommand(ctx, c.Command, f.Payload, a.errOut)
 		if err != nil {

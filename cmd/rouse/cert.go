@@ -71,11 +71,11 @@ func (c *certDevCmd) Run(a *app) error {
 	if err := os.WriteFile(ca, authority.PEM(), 0o644); err != nil {
 		return err
 	}
-	return a.show(struct {
+	return a.showValue(struct {
 		Dir      string    `json:"dir"`
 		NotAfter time.Time `json:"not_after"`
 	}{c.Dir, until.UTC().Truncate(time.Second)}, func() error {
-		a.say("certificates for trials are in %s, valid until %s", c.Dir, until.UTC().Format(time.RFC3339))
+		a.printLine("certificates for trials are in %s, valid until %s", c.Dir, until.UTC().Format(time.RFC3339))
 		return nil
 	})
 }

@@ -53,8 +53,8 @@ type dockerMount struct {
 	ReadOnly bool   `yaml:"read_only"`
 }
 
-// drain is how long workers may take to end.
-func (e *dockerEntry) drain() time.Duration { return cmp.Or(e.DrainTimeout, defaultDrain) }
+// drainTimeout is how long workers may take to end.
+func (e *dockerEntry) drainTimeout() time.Duration { return cmp.Or(e.DrainTimeout, defaultDrain) }
 
 func (e *dockerEntry) newDriver(pool string, log *slog.Logger) (driver.Driver, error) {
 	var memory int64
@@ -77,5 +77,5 @@ func (e *dockerEntry) newDriver(pool string, log *slog.Logger) (driver.Driver, e
 			Networks: e.Networks, ExtraHosts: e.ExtraHosts, Memory: memory, CPUs: e.CPUs, PidsLimit: e.PidsLimit, Mounts: mounts, ReadOnly: e.ReadOnly,
 			CapDrop: e.CapDrop, SecurityOpt: e.SecurityOpt, Init: e.Init, LogDriver: e.LogDriver, LogOptions: e.LogOptions},
 		PassEnv: e.PassEnv, Pull: docker.Pull(e.Pull), PullTimeout: e.PullTimeout, CallTimeout: e.CallTimeout,
-		Drain: e.drain(), FirstPause: e.FirstPause, LongestPause: e.LongestPause, Stable: e.StableAfter, Log: log})
+		Drain: e.drainTimeout(), FirstPause: e.FirstPause, LongestPause: e.LongestPause, Stable: e.StableAfter, Log: log})
 }

@@ -112,8 +112,8 @@ func problemOf(err error) (int, api.Problem) {
 	return exitFailure, p
 }
 
-// report prints the error to stderr and returns the exit code.
-func (a *app) report(err error) int {
+// reportError prints the error to stderr and returns the exit code.
+func (a *app) reportError(err error) int {
 	if err == nil {
 		return exitOK
 	}
@@ -129,14 +129,14 @@ func (a *app) report(err error) int {
 		fmt.Fprintf(a.errOut, "%s\n", body)
 		return code
 	}
-	for _, line := range a.explain(err) {
-		fmt.Fprintln(a.errOut, a.styleErr.red("rouse:"), clean(line))
+	for _, line := range a.explainError(err) {
+		fmt.Fprintln(a.errOut, a.styleErr.red("rouse:"), cleanText(line))
 	}
 	return code
 }
 
-// explain returns the text of an error for users: one line for each problem, with the cure.
-func (a *app) explain(err error) []string {
+// explainError returns the text of an error for users: one line for each problem, with the cure.
+func (a *app) explainError(err error) []string {
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
 		var lines []string
 		for _, p := range inv.Problems {
@@ -154,14 +154,15 @@ func (a *app) explain(err error) []string {
 	if cure := cureOf(err); cure != "" {
 		return append(lines, cure)
 	}
-	if errors.Is(err, rouse.ErrUnavailable) && !answered(err) {
+	if errors.Is(err, rouse.ErrUnavailable) && !cameFromServer(err) {
 		lines = append(lines, "is a server running at "+a.dialled+"? start one with \"rouse serve\", or name another with --server")
 	}
 	return lines
 }
 
-// answered reports whether an error came from a rouse server, rather than from the attempt to reach one.
-func answered(err error) bool {
+// cameFromServer reports whether an error came from a rouse server, rather than from the attempt to reach
+// one.
+func cameFromServer(err error) bool {
 	st, ok := status.FromError(err)
 	return ok && len(st.Details()) > 0
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// named prefixes an error with the name of the object of the call if the error lacks it.
-func named(what, name string, err error) error {
+// addObjectName prefixes an error with the name of the object of the call if the error lacks it.
+func addObjectName(what, name string, err error) error {
 	if err == nil || name == "" {
 		return err
 	}
@@ -36,8 +36,8 @@ var proseNames = strings.NewReplacer(fieldNames...)
 var fieldNames = append(memberNames(), "give_up", "retry-give-up", "retry.", "retry-", "webhook.", "",
 	"debounce.quiet", "debounce", "debounce.max_wait", "debounce-max-wait", "throttle.every", "throttle")
 
-// flagged replaces the names of fields in a refusal by those of flags.
-func flagged(err error) error {
+// useFlagNames replaces the names of fields in a refusal by those of flags.
+func useFlagNames(err error) error {
 	inv, ok := errors.AsType[*rouse.Invalid](err)
 	if !ok {
 		return err

@@ -26,7 +26,7 @@ Examples:
 
 // Run lists them.
 func (nodesCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		list, err := s.Nodes(ctx)
 		if err != nil {
 			return err
@@ -37,13 +37,13 @@ func (nodesCmd) Run(a *app) error {
 				err = a.printJSON(api.Node{ID: n.ID, Address: n.Address, Version: n.Version, Started: api.TimeOf(n.Started), Self: n.Self, Leader: n.Leader,
 					Buckets: n.Buckets, Strategy: n.Strategy, Roles: n.Roles, Claims: n.Claims})
 			} else {
-				err = t.row(nodeCells(&n, a.now())...)
+				err = t.addTableRow(nodeCells(&n, a.serverTime())...)
 			}
 			if err != nil {
 				return err
 			}
 		}
-		return t.flush()
+		return t.flushTable()
 	})
 }
 
@@ -53,7 +53,7 @@ func nodeCells(n *client.Node, now time.Time) []string {
 		id += "*"
 	}
 	if n.Started != 0 {
-		up = roughly(now.Sub(n.Started.Time()))
+		up = roughDuration(now.Sub(n.Started.Time()))
 	}
 	if n.Leader {
 		leader = "yes"

@@ -30,11 +30,11 @@ const (
 	unreachable = time.Second
 )
 
-// remote calls do with a client of the server and closes it.
-func (a *app) remote(do func(c *client.Client) error) error {
+// withClient calls do with a client of the server and closes it.
+func (a *app) withClient(do func(c *client.Client) error) error {
 	a.dialled = a.cli.Server
 	a.dialled = cmp.Or(a.dialled, defaultServer)
-	o, err := a.options()
+	o, err := a.dialOptions()
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func giveUpUnreachable() grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		began := time.Now()
 		err := call(ctx, method, in, out, conn, opts...)
-		if status.Code(err) != codes.Unavailable || answered(err) {
+		if status.Code(err) != codes.Unavailable || cameFromServer(err) {
 			since.Store(nil)
 			return err
 		}
@@ -88,20 +88,20 @@ func awaitStart(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientCon
 	}
 }
 
-// options returns by what the client and the server trust each other.
-func (a *app) options() (client.Options, error) {
+// dialOptions returns by what the client and the server trust each other.
+func (a *app) dialOptions() (client.Options, error) {
 	var token string
 	var err error
 	if a.key != nil {
 		token, err = validKey(*a.key)
 	} else {
-		token, err = a.cli.token(a, os.Getenv)
+		token, err = a.cli.readToken(a, os.Getenv)
 	}
 	return client.Options{Token: token, CA: a.cli.CA, Cert: a.cli.ClientCert, Key: a.cli.ClientKey}, err
 }
 
-// now returns the time of the last used server's clock; without one, of this machine's.
-func (a *app) now() time.Time {
+// serverTime returns the time of the last used server's clock; without one, of this machine's.
+func (a *app) serverTime() time.Time {
 	if a.asked == nil {
 		return time.Now()
 	}
@@ -114,7 +114,7 @@ func (a *app) askClock() {
 	if !clocks.asked.Load() {
 		return
 	}
-	_ = a.remote(func(c *client.Client) error {
+	_ = a.withClient(func(c *client.Client) error {
 		ctx, cancel := context.WithTimeout(a.ctx, unreachable)
 		defer cancel()
 		clock, err := c.Clock(ctx)
@@ -125,9 +125,9 @@ func (a *app) askClock() {
 	})
 }
 
-// call is remote for one short call, with the timeout of --timeout.
-func (a *app) call(do func(ctx context.Context, c *client.Client) error) error {
-	return a.remote(func(c *client.Client) error {
+// callServer is remote for one short call, with the timeout of --timeout.
+func (a *app) callServer(do func(ctx context.Context, c *client.Client) error) error {
+	return a.withClient(func(c *client.Client) error {
 		ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 		defer cancel()
 		return do(ctx, c)

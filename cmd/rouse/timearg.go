@@ -58,8 +58,8 @@ func fromNow(s string) (time.Duration, bool) {
 	return sign * d, err == nil
 }
 
-// or returns the moment, or a default if none was given.
-func (m moment) or(other time.Time) time.Time {
+// momentOrDefault returns the moment, or a default if none was given.
+func (m moment) momentOrDefault(other time.Time) time.Time {
 	switch {
 	case m.relative:
 		return m.at.Add(time.Duration(clocks.ahead.Load()))
@@ -69,10 +69,10 @@ func (m moment) or(other time.Time) time.Time {
 	return other
 }
 
-// instant returns the moment, 0 if none was given.
-func (m moment) instant() rouse.Instant {
+// toInstant returns the moment, 0 if none was given.
+func (m moment) toInstant() rouse.Instant {
 	if !m.set {
 		return 0
 	}
-	return rouse.At(m.or(time.Time{}))
+	return rouse.At(m.momentOrDefault(time.Time{}))
 }
