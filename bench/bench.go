@@ -48,7 +48,7 @@ type Options struct {
 	serve []string // flags of serve, in addition to those that all scenarios need
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) withScenarioDefaults() Options {
 	o.Store = cmp.Or(o.Store, "pebble")
 	o.Strategy = cmp.Or(o.Strategy, "bucket")
 	o.Nodes = cmp.Or(o.Nodes, 1)
@@ -59,9 +59,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// check returns what is wrong with the options of a scenario.
-func (o *Options) check(s *scenario) error {
-	shared := o.shared()
+// checkScenario returns what is wrong with the options of a scenario.
+func (o *Options) checkScenario(s *scenario) error {
+	shared := o.hasSharedStore()
 	switch {
 	case s.only == onShared && !shared:
 		return errors.New("needs a store that nodes share: give postgres, redis, or the URL of one")
@@ -80,16 +80,16 @@ func (o *Options) check(s *scenario) error {
 // maxNodes is how many servers are started at most: this measures one machine.
 const maxNodes = 16
 
-// kind is which store the servers have: pebble, sqlite, postgres or redis.
-func (o *Options) kind() string {
+// storeKind is which store the servers have: pebble, sqlite, postgres or redis.
+func (o *Options) storeKind() string {
 	if k, _ := baseKind(o.Store); k != "" {
 		return k
 	}
 	return o.Store
 }
 
-// shared reports whether servers are started on a store that nodes share.
-func (o *Options) shared() bool {
+// hasSharedStore reports whether servers are started on a store that nodes share.
+func (o *Options) hasSharedStore() bool {
 	k, _ := baseKind(o.Store)
 	return k != "" && o.Server == ""
 }
@@ -156,12 +156,12 @@ type Goal struct {
 	Reached bool   `json:"reached"`
 }
 
-func (r *Result) goal(reached bool, format string, args ...any) {
+func (r *Result) addGoal(reached bool, format string, args ...any) {
 	r.Goals = append(r.Goals, Goal{fmt.Sprintf(format, args...), reached})
 }
 
-// compare writes the raw limits into r, and how much of the highest of them was reached.
-func (r *Result) compare(raws []Raw) {
+// setRawLimits writes the raw limits into r, and how much of the highest of them was reached.
+func (r *Result) setRawLimits(raws []Raw) {
 	best := slices.MaxFunc(raws, func(a, b Raw) int { return cmp.Compare(a.Rate, b.Rate) })
 	r.Raw, r.Ratio, r.CPURatio = &best, r.Rate/best.Rate, (best.CPU+best.StoreCPU)/(r.ServiceCPU+r.StoreCPU+r.BenchCPU)
 	if len(raws) > 1 {
@@ -169,7 +169,7 @@ func (r *Result) compare(raws []Raw) {
 	}
 }
 
-func (r *Result) note(format string, args ...any) {
+func (r *Result) addResultNote(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -192,18 +192,18 @@ const (
 var scenarios = []scenario{
 	{"create-batch", "durable creates, batches of 100 over a gRPC stream", createBatch, onAny},
 	{"create-single", "durable creates, single gRPC calls, 64 in flight", createSingle, onAny},
-	{"pipeline", "create, fire and settle over gRPC streams, sustained", pipeline, onAny},
-	{"burst", "a million timers due in one second, streamed and acknowledged; 100,000 on a shared store", burst, onAny},
-	{"webhook", "one HTTP POST each: 10,000 due in one second, then sustained", webhook, onAny},
-	{"lag", "how late fires are at a steady rate", lag, onAny},
-	{"model", "the costs of steady loads, and whether they predict other loads", model, onAny},
-	{"pending", "ten million pending timers: memory, and a restart", pending, onEmbedded},
-	{"dapr", "through Dapr's protocol: 100,000 pending jobs, a restart, and how late triggers are at a steady rate", dapr, onEmbedded},
-	{"reminders", "four million pending reminders of the reminder service: memory, and a restart", reminders, onEmbedded},
+	{"pipeline", "create, fire and settle over gRPC streams, sustained", measurePipeline, onAny},
+	{"burst", "a million timers due in one second, streamed and acknowledged; 100,000 on a shared store", measureBurst, onAny},
+	{"webhook", "one HTTP POST each: 10,000 due in one second, then sustained", measureWebhook, onAny},
+	{"lag", "how late fires are at a steady rate", measureLag, onAny},
+	{"model", "the costs of steady loads, and whether they predict other loads", measureModel, onAny},
+	{"pending", "ten million pending timers: memory, and a restart", measurePending, onEmbedded},
+	{"dapr", "through Dapr's protocol: 100,000 pending jobs, a restart, and how late triggers are at a steady rate", measureDapr, onEmbedded},
+	{"reminders", "four million pending reminders of the reminder service: memory, and a restart", measureReminders, onEmbedded},
 	{"wheel", "the timing wheel alone, ten million entries", wheelAlone, onNone},
-	{"idle", "a server with nothing to do, and what it asks a shared store", idle, onAny},
-	{"failover", "kill -9, and then SIGSTOP, of one of three nodes on a shared store: how long until others fire its timers", failover, onShared},
-	{"handover", "one of three nodes on a shared store stops and starts in order: how late timers are during that", handover, onShared},
+	{"idle", "a server with nothing to do, and what it asks a shared store", measureIdle, onAny},
+	{"failover", "kill -9, and then SIGSTOP, of one of three nodes on a shared store: how long until others fire its timers", measureFailover, onShared},
+	{"handover", "one of three nodes on a shared store stops and starts in order: how late timers are during that", measureHandover, onShared},
 }
 
 // Scenarios returns the names that Run takes, each with what it measures.
@@ -229,11 +229,11 @@ func Run(ctx context.Context, name string, o Options) (r *Result, err error) {
 	if name == "failover" || name == "handover" {
 		o.Nodes = cmp.Or(o.Nodes, 3)
 	}
-	o = o.withDefaults()
-	if err := o.check(s); err != nil {
+	o = o.withScenarioDefaults()
+	if err := o.checkScenario(s); err != nil {
 		return nil, err
 	}
-	if s.only != onNone && o.shared() {
+	if s.only != onNone && o.hasSharedStore() {
 		if o.base, err = OpenBase(ctx, o.Store, o.Dir); err != nil {
 			return nil, err
 		}
@@ -248,10 +248,10 @@ func Run(ctx context.Context, name string, o Options) (r *Result, err error) {
 	case o.Server != "":
 		r.Store = "of " + o.Server
 	default:
-		r.Store, r.Strategy = o.kind(), o.Strategy
+		r.Store, r.Strategy = o.storeKind(), o.Strategy
 		if o.base != nil {
 			r.Nodes = o.Nodes
-			r.note("%s", o.base.About())
+			r.addResultNote("%s", o.base.About())
 		}
 	}
 	return r, nil

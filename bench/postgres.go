@@ -47,7 +47,7 @@ func openPostgres(ctx context.Context, url string, own *ownServer) (_ *postgresB
 	for err = b.pool.Ping(ctx); err != nil && own != nil; err = b.pool.Ping(ctx) { // a server that starts refuses connections for a while
 		select {
 		case <-own.ended:
-			return nil, fmt.Errorf("it ended at once%s", own.output())
+			return nil, fmt.Errorf("it ended at once%s", own.logTail())
 		case <-ctx.Done():
 			return nil, err
 		case <-time.After(20 * time.Millisecond):
@@ -66,7 +66,7 @@ func openPostgres(ctx context.Context, url string, own *ownServer) (_ *postgresB
 		return nil, err
 	}
 	if ip := net.ParseIP(address); address == "" || ip != nil && ip.IsLoopback() {
-		if f := statFields(backend); len(f) > 1 && strings.Contains(commandOf(backend), "postgres") {
+		if f := statFields(backend); len(f) > 1 && strings.Contains(processCommand(backend), "postgres") {
 			b.pid, _ = strconv.Atoi(f[1]) // the kernel writes a number
 		}
 	}
@@ -108,9 +108,9 @@ func (b *postgresBase) isFree(ctx context.Context) error {
 		"what a run has left that was killed goes away with DROP SCHEMA %s CASCADE", what, schema)
 }
 
-func (b *postgresBase) URL() string   { return b.url }
-func (b *postgresBase) About() string { return b.about }
-func (b *postgresBase) raw() rawBase  { return b }
+func (b *postgresBase) URL() string        { return b.url }
+func (b *postgresBase) About() string      { return b.about }
+func (b *postgresBase) asRawBase() rawBase { return b }
 
 // Asked counts transactions. What a session did in its last seconds may not be in it yet: see flushed.
 func (b *postgresBase) Asked(ctx context.Context) (n int64, err error) {
@@ -137,8 +137,8 @@ func (b *postgresBase) Wrote(context.Context) int64 {
 	return treeIO(b.pid, "wchar")
 }
 
-// clear waits for the sessions of nodes, which have been killed, to end: one might still write.
-func (b *postgresBase) clear(ctx context.Context) error {
+// clearDatabase waits for the sessions of nodes, which have been killed, to end: one might still write.
+func (b *postgresBase) clearDatabase(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var sessions int64
@@ -165,8 +165,8 @@ func (b *postgresBase) clear(ctx context.Context) error {
 func (b *postgresBase) Close() error {
 	var err error
 	if b.own == nil {
-		err = b.clear(context.Background())
+		err = b.clearDatabase(context.Background())
 	}
 	b.pool.Close()
-	return errors.Join(err, b.own.close())
+	return errors.Join(err, b.own.closeOwnServer())
 }
