@@ -5,7 +5,7 @@ import "time"
 // Event is a line of a history: Config, Put, Delete, Pause, Resume, Skip, Run, Backfill, Redrive, Get, Final,
 // Fire, Ack, Dead, Record, Fault, Heal or End. The tags of their fields are the members of the line; those
 // that are not left out when they are zero have to be there.
-type Event interface{ line() any }
+type Event interface{ eventLine() any }
 
 // Res is what a client knows of a call.
 type Res string
@@ -64,13 +64,13 @@ type Spec struct {
 	Serial      bool          `json:"serial,omitzero"`       // an occurrence does not begin before the previous one is done
 }
 
-// ordered reports whether no two occurrences are in progress at once.
-func (s *Spec) ordered() bool {
+// isOrdered reports whether no two occurrences are in progress at once.
+func (s *Spec) isOrdered() bool {
 	return s.Serial || s.Overlap == OverlapWait || s.Overlap == OverlapSkip
 }
 
-// recurring reports whether there may be more than one occurrence.
-func (s *Spec) recurring() bool { return s.Every != 0 || s.Cron != "" }
+// isRecurring reports whether there may be more than one occurrence.
+func (s *Spec) isRecurring() bool { return s.Every != 0 || s.Cron != "" }
 
 // Misfire is which occurrences may be left out when there was no time for all.
 type Misfire string

@@ -23,7 +23,7 @@ func (a *Arrival) Fires() ([]rouse.Fire, error) {
 		}
 		fires := make([]rouse.Fire, len(events))
 		for i := range events {
-			f, err := events[i].fire()
+			f, err := events[i].decodeFire()
 			if err != nil {
 				return nil, fmt.Errorf("event %d: %w", i, err)
 			}
@@ -35,7 +35,7 @@ func (a *Arrival) Fires() ([]rouse.Fire, error) {
 		if err := json.Unmarshal(a.Body, &e); err != nil {
 			return nil, fmt.Errorf("an event that is no JSON: %w", err)
 		}
-		f, err := e.fire()
+		f, err := e.decodeFire()
 		return []rouse.Fire{f}, err
 	}
 	f, err := fromHeaders(a.Header)
@@ -49,7 +49,7 @@ func fromHeaders(h http.Header) (f rouse.Fire, err error) {
 	if f.Name, err = url.PathUnescape(get("Timer")); err != nil {
 		return f, err
 	}
-	err = numbers(&f, get("Due"), get("Attempt"), get("Token"), get("Generation"))
+	err = parseFireNumbers(&f, get("Due"), get("Attempt"), get("Token"), get("Generation"))
 	return f, err
 }
 
@@ -70,7 +70,7 @@ type event struct {
 	Base64     []byte          `json:"data_base64"`
 }
 
-func (e *event) fire() (rouse.Fire, error) {
+func (e *event) decodeFire() (rouse.Fire, error) {
 	f := rouse.Fire{ID: e.ID, Name: e.Subject, Manual: e.Manual, Last: e.Last, Traceparent: e.Trace, Spec: &rouse.Spec{Payload: e.Data, ContentType: e.Type}}
 	if e.Data == nil {
 		f.Spec.Payload = e.Base64
@@ -81,11 +81,11 @@ func (e *event) fire() (rouse.Fire, error) {
 		return f, fmt.Errorf("the source %q does not fit the subject %q", e.Source, e.Subject)
 	}
 	f.Namespace = ns
-	return f, numbers(&f, e.Time, strconv.FormatUint(uint64(e.Attempt), 10), e.Token, e.Generation)
+	return f, parseFireNumbers(&f, e.Time, strconv.FormatUint(uint64(e.Attempt), 10), e.Token, e.Generation)
 }
 
-// numbers sets the fields of a fire that are numbers and times.
-func numbers(f *rouse.Fire, due, attempt, token, generation string) error {
+// parseFireNumbers sets the fields of a fire that are numbers and times.
+func parseFireNumbers(f *rouse.Fire, due, attempt, token, generation string) error {
 	var err error
 	if f.Due, err = rouse.ParseInstant(due); err != nil {
 		return err

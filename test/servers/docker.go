@@ -31,7 +31,7 @@ func StartDocker(t testing.TB) *Server {
 		t.Fatalf("no Docker Engine is installed: %v; Debian's package is docker.io", err)
 	}
 	var socket, group string
-	p, err := launch("docker", 0, nil, func(p *process) error {
+	p, err := launchServer("docker", 0, nil, func(p *process) error {
 		socket = filepath.Join(p.dir, "docker.sock")
 		group = filepath.Base(filepath.Dir(p.dir)) + "-" + filepath.Base(p.dir)
 		p.path = "unshare"

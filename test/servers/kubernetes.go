@@ -44,10 +44,10 @@ func StartKubernetes(t testing.TB, users map[string]string) *Kubernetes {
 			t.Skipf("%s names no program: make test-kubernetes builds it", name)
 		}
 	}
-	k := &Kubernetes{dir: t.TempDir(), etcd: "http://" + unused(t), URL: "https://" + unused(t), client: &http.Client{Transport: &http.Transport{
+	k := &Kubernetes{dir: t.TempDir(), etcd: "http://" + unusedAddress(t), URL: "https://" + unusedAddress(t), client: &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}}
-	peer := "http://" + unused(t)
-	StartProgram(t, os.Getenv("ROUSE_ETCD"), "--name=a", "--data-dir="+k.in("etcd"), "--listen-client-urls="+k.etcd, "--advertise-client-urls="+k.etcd,
+	peer := "http://" + unusedAddress(t)
+	StartProgram(t, os.Getenv("ROUSE_ETCD"), "--name=a", "--data-dir="+k.pathInDir("etcd"), "--listen-client-urls="+k.etcd, "--advertise-client-urls="+k.etcd,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=a="+peer, "--unsafe-no-fsync")
 	lines := KubernetesAdmin + `,admin,1,"system:masters"` + "\n"
 	for token, user := range users {
@@ -59,7 +59,7 @@ func StartKubernetes(t testing.TB, users map[string]string) *Kubernetes {
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 	for name, body := range map[string][]byte{"users": []byte(lines), "key": text} {
-		if err := os.WriteFile(k.in(name), body, 0o600); err != nil {
+		if err := os.WriteFile(k.pathInDir(name), body, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,8 +67,8 @@ func StartKubernetes(t testing.TB, users map[string]string) *Kubernetes {
 	return k
 }
 
-// unused returns an address without a listener.
-func unused(t testing.TB) string {
+// unusedAddress returns an address without a listener.
+func unusedAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,26 +78,26 @@ func unused(t testing.TB) string {
 	return l.Addr().String()
 }
 
-func (k *Kubernetes) in(name string) string { return filepath.Join(k.dir, name) }
+func (k *Kubernetes) pathInDir(name string) string { return filepath.Join(k.dir, name) }
 
 // StartAPI starts the API server again, and returns when it answers.
 func (k *Kubernetes) StartAPI(t testing.TB) {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimPrefix(k.URL, "https://"), ":")
 	k.api = StartProgram(t, os.Getenv("ROUSE_KUBE_APISERVER"), "--etcd-servers="+k.etcd, "--bind-address=127.0.0.1", "--secure-port="+port,
-		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--cert-dir="+k.in("certs"), "--token-auth-file="+k.in("users"), "--authorization-mode=RBAC",
-		"--service-account-issuer=https://rouse.test", "--service-account-key-file="+k.in("key"), "--service-account-signing-key-file="+k.in("key"),
+		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--cert-dir="+k.pathInDir("certs"), "--token-auth-file="+k.pathInDir("users"), "--authorization-mode=RBAC",
+		"--service-account-issuer=https://rouse.test", "--service-account-key-file="+k.pathInDir("key"), "--service-account-signing-key-file="+k.pathInDir("key"),
 		"--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount")
 	// The rights of the administrator and the namespace exist a moment after the start of the server.
-	k.until(t, "the API server answers", func() (int, []byte, error) { return k.Call(t, http.MethodGet, "/api/v1/namespaces/default", "", "") })
+	k.retryUntilOK(t, "the API server answers", func() (int, []byte, error) { return k.Call(t, http.MethodGet, "/api/v1/namespaces/default", "", "") })
 }
 
-// until calls do until it succeeds.
-func (k *Kubernetes) until(t testing.TB, what string, do func() (status int, answer []byte, err error)) {
+// retryUntilOK calls do until it succeeds.
+func (k *Kubernetes) retryUntilOK(t testing.TB, what string, do func() (status int, answer []byte, err error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	if err := poll(ctx, func(context.Context) error {
+	if err := pollUntilNil(ctx, func(context.Context) error {
 		status, answer, err := do()
 		if err == nil && status/100 != 2 {
 			err = fmt.Errorf("%d: %s", status, answer)
@@ -119,7 +119,7 @@ func (k *Kubernetes) StartControllers(t testing.TB, names string, args ...string
 		t.Skip("ROUSE_KUBE_CONTROLLERS names no program: make test-kubernetes builds it")
 	}
 	StartProgram(t, os.Getenv("ROUSE_KUBE_CONTROLLERS"), append([]string{"--kubeconfig=" + k.Kubeconfig(t, KubernetesAdmin, "default"), "--leader-elect=false",
-		"--secure-port=0", "--cert-dir=" + k.in("certs"), "--controllers=" + names}, args...)...)
+		"--secure-port=0", "--cert-dir=" + k.pathInDir("certs"), "--controllers=" + names}, args...)...)
 }
 
 // Call makes a request as the administrator.
@@ -148,7 +148,7 @@ func (k *Kubernetes) Call(t testing.TB, method, path, contentType, body string) 
 // Apply creates or changes an object, which is given as YAML. Unknown fields are refused.
 func (k *Kubernetes) Apply(t testing.TB, path, text string) {
 	t.Helper()
-	k.until(t, path+" is made", func() (int, []byte, error) {
+	k.retryUntilOK(t, path+" is made", func() (int, []byte, error) {
 		return k.Call(t, http.MethodPatch, path+"?fieldManager=test&force=true&fieldValidation=Strict", "application/apply-patch+yaml", text)
 	})
 }
