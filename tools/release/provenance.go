@@ -39,9 +39,9 @@ type predicate struct {
 	} `json:"runDetails"`
 }
 
-// sums writes the checksums of all files, and the statement of how they were made. The statement is not
-// signed: it is worth as much as the way that it came.
-func (r *release) sums(ctx context.Context) error {
+// writeChecksums writes the checksums of all files, and the statement of how they were made. The statement is
+// not signed: it is worth as much as the way that it came.
+func (r *release) writeChecksums(ctx context.Context) error {
 	entries, err := os.ReadDir(r.out) // in the order of names
 	if err != nil {
 		return err

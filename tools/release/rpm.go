@@ -11,8 +11,8 @@ import (
 // rpmArch are the names of processors in RPM packages.
 var rpmArch = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
-// rpm writes an RPM package.
-func (r *release) rpm(p platform, files []file) error {
+// writeRPM writes an RPM package.
+func (r *release) writeRPM(p platform, files []file) error {
 	arch := rpmArch[p.arch]
 	pack, err := rpmpack.NewRPM(rpmpack.RPMMetaData{Name: "rouse", Summary: summary, Description: description, Version: packageVersion(r.version), Release: "1",
 		Arch: arch, OS: "linux", URL: homepage, Licence: "Apache-2.0", Packager: maintainer, BuildHost: "reproducible", BuildTime: r.time, Compressor: "gzip"})
@@ -27,7 +27,7 @@ func (r *release) rpm(p platform, files []file) error {
 		pack.AddFile(one)
 	}
 	for name, add := range map[string]func(string){"postinst": pack.AddPostin, "prerm": pack.AddPreun, "postrm": pack.AddPostun} {
-		script, err := r.script(name)
+		script, err := r.packageScript(name)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ var permitted = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "M
 // notLinked are the ends of the names of licences of documents and pictures.
 var notLinked = []string{".DOCS", "-LOGO"}
 
-func allowed(id string) bool {
+func isAllowedLicence(id string) bool {
 	for one := range strings.SplitSeq(id, " AND ") {
 		if !slices.Contains(permitted, one) {
 			return false
@@ -41,7 +41,7 @@ func licenceOf(dir string) string {
 		if err != nil {
 			continue
 		}
-		if id := identify(string(text)); !slices.Contains(ids, id) {
+		if id := identifyLicence(string(text)); !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -72,8 +72,8 @@ var licences = []struct {
 	{"BSD-2-Clause", []string{"redistribution and use in source and binary forms"}},
 }
 
-// identify returns the SPDX identifier of a licence's text.
-func identify(text string) string {
+// identifyLicence returns the SPDX identifier of a licence's text.
+func identifyLicence(text string) string {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	text = strings.NewReplacer("“", `"`, "”", `"`, "``", `"`, "''", `"`).Replace(text)
 	for _, l := range licences {
