@@ -92,8 +92,8 @@ func ParseCause(name string) (c Cause, ok bool) {
 	return CauseUnknown, false
 }
 
-// missed reports whether the cause belongs to EndMissed, so that a deferral may have it.
-func (c Cause) missed() bool {
+// isMissedCause reports whether the cause belongs to EndMissed, so that a deferral may have it.
+func (c Cause) isMissedCause() bool {
 	return c <= lastCause && c != CauseUnknown && slices.Contains(causes[c].endings, EndMissed)
 }
 

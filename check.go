@@ -48,7 +48,7 @@ func (s *Spec) Check() error {
 			add(field, "", "is missing", "every timer needs one")
 		}
 	}
-	text("schedule", untabbed(s.Schedule), MaxSchedule, true)
+	text("schedule", replaceTabs(s.Schedule), MaxSchedule, true)
 	text("timezone", s.Timezone, 64, false)
 	text("target", s.Target, MaxTarget, true)
 	if segment := dotSegment(s.Target); segment != "" {
@@ -78,8 +78,8 @@ func (s *Spec) Check() error {
 	}
 	s.checkWhen(add, text)
 	s.checkPolicies(add)
-	s.Retry.check(add)
-	s.Webhook.check(add)
+	s.Retry.checkRetry(add)
+	s.Webhook.checkWebhook(add)
 	if len(ps) > 0 {
 		return &Invalid{ps}
 	}
@@ -117,12 +117,12 @@ func dotSegment(target string) string {
 	return ""
 }
 
-// untabbed returns a schedule with spaces in place of the tabs between its fields, which lines of a crontab
-// may have.
-func untabbed(schedule string) string { return strings.ReplaceAll(schedule, "\t", " ") }
+// replaceTabs returns a schedule with spaces in place of the tabs between its fields, which lines of a
+// crontab may have.
+func replaceTabs(schedule string) string { return strings.ReplaceAll(schedule, "\t", " ") }
 
-// span returns a check that a duration which is set lies within bounds.
-func span(add func(field, value, wrong, cure string)) func(field string, d, least, most time.Duration) {
+// spanChecker returns a check that a duration which is set lies within bounds.
+func spanChecker(add func(field, value, wrong, cure string)) func(field string, d, least, most time.Duration) {
 	return func(field string, d, least, most time.Duration) {
 		switch {
 		case d < 0:
@@ -137,18 +137,18 @@ const year = 366 * 24 * time.Hour
 
 // checkWhen checks the fields that decide when a timer is due, but does not parse schedules.
 func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(field, value string, limit int, required bool)) {
-	span := span(add)
+	span := spanChecker(add)
 	if len(s.Also) > MaxAlso {
 		add("also", "", fmt.Sprintf("are %d", len(s.Also)), fmt.Sprintf("use at most %d", MaxAlso))
 	}
 	for i, a := range s.Also[:min(len(s.Also), MaxAlso)] {
-		text(fmt.Sprintf("also[%d]", i), untabbed(a), MaxSchedule, true)
+		text(fmt.Sprintf("also[%d]", i), replaceTabs(a), MaxSchedule, true)
 	}
 	if len(s.Except) > MaxExcept {
 		add("except", "", fmt.Sprintf("are %d", len(s.Except)), fmt.Sprintf("use at most %d", MaxExcept))
 	}
 	for i, a := range s.Except[:min(len(s.Except), MaxExcept)] {
-		text(fmt.Sprintf("except[%d]", i), untabbed(a), MaxSchedule, true)
+		text(fmt.Sprintf("except[%d]", i), replaceTabs(a), MaxSchedule, true)
 	}
 	text("dst", s.DST, 64, false)
 	for _, at := range [...]struct {
@@ -193,7 +193,7 @@ func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(f
 
 // checkPolicies validates the misfire, overlap and similar policies.
 func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
-	span := span(add)
+	span := spanChecker(add)
 	if s.Misfire == MisfireWithin {
 		if s.Within < time.Second || s.Within > MaxWithin {
 			add("misfire", s.MisfireText(), "is out of bounds", fmt.Sprintf("use within 1s to %v", MaxWithin))
@@ -236,11 +236,11 @@ func ParseCriticality(n uint64) (uint8, error) {
 	return uint8(n), nil
 }
 
-func (r *Retry) check(add func(field, value, wrong, cure string)) {
+func (r *Retry) checkRetry(add func(field, value, wrong, cure string)) {
 	if r.Attempts > MaxAttempts {
 		add("retry.attempts", fmt.Sprint(r.Attempts), "is too many", fmt.Sprintf("use at most %d", MaxAttempts))
 	}
-	span := span(add)
+	span := spanChecker(add)
 	span("retry.interval", r.Interval, time.Millisecond, 24*time.Hour)
 	span("retry.max_interval", r.Max, time.Millisecond, 7*24*time.Hour)
 	if r.Jitter >= 0 {
@@ -256,7 +256,7 @@ func (r *Retry) check(add func(field, value, wrong, cure string)) {
 	}
 }
 
-func (w *Webhook) check(add func(field, value, wrong, cure string)) {
+func (w *Webhook) checkWebhook(add func(field, value, wrong, cure string)) {
 	switch w.Method {
 	case "", "POST", "PUT", "PATCH", "GET", "DELETE":
 	default:

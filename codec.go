@@ -120,8 +120,8 @@ func (t *Timer) appendBody(b []byte) []byte {
 	return t.appendParts(b)
 }
 
-// parts returns which parts the timer has.
-func (t *Timer) parts() (parts uint64) {
+// bodyParts returns which parts the timer has.
+func (t *Timer) bodyParts() (parts uint64) {
 	s := &t.Spec
 	c := &s.Calendar
 	paused, plain := pausedBefore(t)
@@ -181,7 +181,7 @@ func ReadBeforePauses(t *Timer) bool {
 
 func (t *Timer) appendParts(b []byte) []byte {
 	s := &t.Spec
-	parts := t.parts()
+	parts := t.bodyParts()
 	b = binary.AppendUvarint(b, parts)
 	if parts&partWhen != 0 {
 		b = codec.AppendTexts(codec.AppendTexts(b, s.Also), s.Except)
@@ -312,7 +312,7 @@ func (t *Timer) readParts(d *decoder) {
 		}
 	}
 	if parts&partFailures != 0 {
-		t.Failures = d.failures()
+		t.Failures = d.readFailures()
 	}
 	if parts&partDetached != 0 {
 		flags := d.Byte()
@@ -401,7 +401,7 @@ func DecodeTimer(row *Row) (Timer, error) {
 			s.Webhook.Headers[k] = d.Text()
 		}
 	}
-	t.Reason = d.prose()
+	t.Reason = d.readProse()
 	for _, p := range [...]*Instant{&t.Created, &t.Updated, &t.Anchor} {
 		*p = Instant(d.Varint())
 	}
@@ -413,7 +413,7 @@ func DecodeTimer(row *Row) (Timer, error) {
 	}
 	t.Attempts = uint32(d.Uvarint())
 	t.Token = d.Uvarint()
-	t.LastError = d.prose()
+	t.LastError = d.readProse()
 	t.Ended = d.Uvarint()
 	if v > 1 {
 		t.readParts(&d)
@@ -469,16 +469,16 @@ func DecodeRecord(b []byte) (Record, error) {
 	}
 	var r Record
 	if v > plainRecord {
-		r.Target = d.prose()
+		r.Target = d.readProse()
 	}
 	r.Ending, r.Manual, r.Generation = Ending(d.Byte()), d.Byte() != 0, d.Uvarint()
 	for _, p := range [...]*Instant{&r.Due, &r.LastDue, &r.Sent, &r.Ended} {
 		*p = Instant(d.Varint())
 	}
 	r.Count, r.Attempts, r.Code = uint32(d.Uvarint()), uint32(d.Uvarint()), int(d.Varint())
-	r.Reason = d.prose()
+	r.Reason = d.readProse()
 	if v > 1 {
-		r.Began, r.Failures = Instant(d.Varint()), d.failures()
+		r.Began, r.Failures = Instant(d.Varint()), d.readFailures()
 	}
 	if v > 2 {
 		if r.Cause = Cause(d.Byte()); r.Cause == CauseOverlapped {
@@ -496,21 +496,21 @@ func DecodeRecord(b []byte) (Record, error) {
 // are never changed.
 type decoder struct{ codec.Reader }
 
-func (d *decoder) failures() []Attempt {
+func (d *decoder) readFailures() []Attempt {
 	n := d.Count(4)
 	if n == 0 {
 		return nil
 	}
 	list := make([]Attempt, n)
 	for i := range list {
-		list[i] = Attempt{Sent: Instant(d.Varint()), Took: time.Duration(d.Varint()) * time.Millisecond, Code: int(d.Varint()), Detail: d.prose()}
+		list[i] = Attempt{Sent: Instant(d.Varint()), Took: time.Duration(d.Varint()) * time.Millisecond, Code: int(d.Varint()), Detail: d.readProse()}
 	}
 	return list
 }
 
-// prose is text for people. Earlier versions kept texts that cannot be shown: those are cleaned, so that one
-// of them does not break the list that it is in.
-func (d *decoder) prose() string { return CleanText(d.Text(), math.MaxInt) }
+// readProse is text for people. Earlier versions kept texts that cannot be shown: those are cleaned, so that
+// one of them does not break the list that it is in.
+func (d *decoder) readProse() string { return CleanText(d.Text(), math.MaxInt) }
 
 // calendarName begins the names of rows that are no timers: no timer's name has a control character.
 const calendarName = "\x01calendar/"

@@ -57,13 +57,13 @@ func (t *Timer) CutOff(now Instant, s Schedule, out []Occurrence, c Cause, what 
 	rest.Waits = nil
 	w := walk{t: &rest, now: now, s: s}
 	if ok && !current.Manual || isOut(t.Due, false) {
-		rest.Due = w.following(t.Due, t.Passed+1)
+		rest.Due = w.dueAfter(t.Due, t.Passed+1)
 		rest.Passed++
 	}
 	if t.Paused {
 		w.rememberPause(Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())})
 	}
-	return append(log, w.pass(now, func(cur, _ Instant) why {
+	return append(log, w.passGivenUp(now, func(cur, _ Instant) why {
 		switch {
 		case cur > now:
 			return why{}

@@ -35,7 +35,7 @@ func NewTimer(key Key, spec Spec, sure, now Instant, s Schedule) (Timer, error) 
 	}
 	if !ok {
 		wrong := "never fires after " + now.String()
-		if end := spec.ends(now); end != Never {
+		if end := spec.scheduleEnd(now); end != Never {
 			wrong = "never fires between " + now.String() + " and its end, " + end.String()
 		}
 		return Timer{}, Refuse("schedule", spec.Schedule, wrong, "give a schedule with a time to come")
@@ -44,15 +44,16 @@ func NewTimer(key Key, spec Spec, sure, now Instant, s Schedule) (Timer, error) 
 		return Timer{}, err
 	}
 	t.Due = due
-	t.Visible = t.rest(now)
+	t.Visible = t.nextAttention(now)
 	if spec.Expect.Any() {
 		t.ExpectFrom = now
 	}
 	return t, nil
 }
 
-// ends returns the time from which no occurrence is due, for a timer created at a time; Never without an end.
-func (s *Spec) ends(created Instant) Instant {
+// scheduleEnd returns the time from which no occurrence is due, for a timer created at a time; Never without
+// an end.
+func (s *Spec) scheduleEnd(created Instant) Instant {
 	switch {
 	case s.End != 0:
 		return s.End
@@ -126,11 +127,11 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 	}
 	t.Paused, t.Reason, t.Until, t.PauseCause, t.Updated = true, Shorten(reason, MaxDetail), until, PauseRequested, now
 	switch {
-	case t.Token != 0, t.Attempts != 0 && !t.parks(): // these continue
+	case t.Token != 0, t.Attempts != 0 && !t.awaitsPauseEnd(): // these continue
 	case t.Attempts != 0:
 		t.Visible = t.pauseEnds()
 	default:
-		t.Visible = t.rest(now)
+		t.Visible = t.nextAttention(now)
 	}
 	return nil
 }
@@ -139,9 +140,9 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 // attempt: its first one is to be repeated.
 func inProgress(t *Timer) bool { return t.Attempts != 0 || t.Began != 0 }
 
-// parks reports whether the occurrence in progress waits for the end of the timer's pause before its next
-// attempt. A run fires during a pause, and so does an occurrence that the run waits for.
-func (t *Timer) parks() bool { return t.Paused && !t.Manual && len(t.Runs) == 0 }
+// awaitsPauseEnd reports whether the occurrence in progress waits for the end of the timer's pause before its
+// next attempt. A run fires during a pause, and so does an occurrence that the run waits for.
+func (t *Timer) awaitsPauseEnd() bool { return t.Paused && !t.Manual && len(t.Runs) == 0 }
 
 // PauseOver reports whether the timer's pause has ended by itself at now.
 func (t *Timer) PauseOver(now Instant) bool { return t.Paused && t.Until != 0 && t.Until <= now }
@@ -156,7 +157,7 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	}
 	w := walk{t: t, now: now, s: s}
 	if t.Due == UnknownDue {
-		t.Due = w.following(now, t.Passed) // its calendars may have changed since
+		t.Due = w.dueAfter(now, t.Passed) // its calendars may have changed since
 	}
 	pause := Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())} // what comes due after the end of a pause fires, however late that end is noticed
 	if t.Due <= pause.From || !t.Spec.Recurring() {
@@ -166,7 +167,7 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if t.Spec.Expect.Any() {
 		t.ExpectFrom = now
 	}
-	t.unpause()
+	t.clearPause()
 	t.Updated = max(now, t.Updated)
 	if begun := inProgress(t); busy || begun && !t.Manual {
 		switch {
@@ -174,7 +175,7 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 		case begun:
 			t.Visible = now
 		default:
-			t.Visible = t.rest(now)
+			t.Visible = t.nextAttention(now)
 		}
 		return Step{To: t}
 	}
@@ -182,11 +183,11 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if t.Attempts != 0 { // a run in progress continues
 		return Step{To: t, Log: log}
 	}
-	return w.settled(log)
+	return w.stepToWaiting(log)
 }
 
-// unpause ends the pause, and resets the count of dead letters.
-func (t *Timer) unpause() {
+// clearPause ends the pause, and resets the count of dead letters.
+func (t *Timer) clearPause() {
 	t.Paused, t.PausedAt, t.Reason, t.Until, t.PauseCause, t.ConsecutiveDead = false, 0, "", 0, PauseRequested, 0
 }
 
@@ -234,18 +235,18 @@ func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy 
 		text += ": " + Shorten(reason, MaxDetail-16)
 	}
 	w := walk{t: &to, now: now, s: s}
-	log := append(w.passPauses(), w.skip(&count, text)...)
+	log := append(w.passPauses(), w.skipNext(&count, text)...)
 	if t.Attempts != 0 { // a run in progress continues
 		return Step{To: &to, Log: log}, nil
 	}
-	return w.settled(log), nil
+	return w.stepToWaiting(log), nil
 }
 
-// skip skips the next *n occurrences, and decrements *n.
-func (w walk) skip(n *uint32, text string) []Record {
+// skipNext skips the next *n occurrences, and decrements *n.
+func (w walk) skipNext(n *uint32, text string) []Record {
 	left := *n
 	*n = 0
-	log := w.pass(0, func(Instant, Instant) why {
+	log := w.passGivenUp(0, func(Instant, Instant) why {
 		if left == 0 {
 			return why{}
 		}
@@ -275,16 +276,16 @@ func (t *Timer) Run(now Instant) (due Instant, side *Timer, err error) {
 	}
 	t.Updated = due
 	if t.Spec.Overlap == OverlapAllow {
-		run := t.detached(due, now)
+		run := t.detachedRow(due, now)
 		run.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, true)
 		run.Manual, run.Runs = true, []Instant{due}
 		return due, &run, nil
 	}
-	parked := t.Attempts != 0 && t.Token == 0 && t.parks()
+	parked := t.Attempts != 0 && t.Token == 0 && t.awaitsPauseEnd()
 	t.Runs = append(t.Runs[:len(t.Runs):len(t.Runs)], due)
 	switch {
 	case t.Attempts == 0:
-		t.Visible = t.rest(now)
+		t.Visible = t.nextAttention(now)
 	case parked:
 		t.Visible = now
 	}
@@ -303,7 +304,7 @@ func (t *Timer) Redrive(now Instant) Timer {
 // Backfill returns the row that fires the occurrence of a past due time (again): with the fire id that it
 // had, or would have had, so that a receiver can recognize duplicates.
 func (t *Timer) Backfill(due, now Instant) Timer {
-	side := t.detached(due, now)
+	side := t.detachedRow(due, now)
 	side.Asked = true
 	return side
 }
@@ -317,7 +318,7 @@ func (t *Timer) Normalize(now Instant) error {
 	for i := range t.Failures {
 		t.Failures[i].Detail = CleanText(t.Failures[i].Detail, MaxFailureDetail)
 	}
-	t.Answer = t.Answer.clean()
+	t.Answer = t.Answer.cleanAnswer()
 	t.Created = cmp.Or(t.Created, now)
 	t.Updated = cmp.Or(t.Updated, now)
 	t.Anchor = cmp.Or(t.Anchor, t.Created)
@@ -345,13 +346,13 @@ func (t *Timer) Normalize(now Instant) error {
 	case t.Over() && t.Spec.Keep == 0:
 		return Refuse("state", "ended", "is of a timer that is kept, and this one is not", "leave it out, or give keep")
 	case t.Over():
-		t.end(now)
-	case t.Attempts != 0 && t.parks():
+		t.keepEnded(now)
+	case t.Attempts != 0 && t.awaitsPauseEnd():
 		t.Visible = t.pauseEnds()
 	case t.Attempts != 0:
 		t.Visible = now
 	default:
-		t.Visible = t.rest(now)
+		t.Visible = t.nextAttention(now)
 	}
 	return nil
 }
@@ -467,9 +468,9 @@ func (t *Timer) Replan(now, skipped Instant, s Schedule) bool {
 		t.Due = oneShotDue(s, was)
 	case skipped > now && skipped < was:
 		// The skipped occurrences, and the next one, may have moved: half-way between them is the limit.
-		t.Due = w.following(skipped+(was-skipped)/2, t.Passed)
+		t.Due = w.dueAfter(skipped+(was-skipped)/2, t.Passed)
 	default:
-		t.Due = w.following(now, t.Passed)
+		t.Due = w.dueAfter(now, t.Passed)
 	}
 	switch {
 	case t.Due == Never && w.lacksDays():
@@ -482,10 +483,10 @@ func (t *Timer) Replan(now, skipped Instant, s Schedule) bool {
 	case t.Due == was:
 		return false
 	case waits && t.Due < UnknownDue:
-		t.unpause()
+		t.clearPause()
 	}
 	if t.Attempts == 0 { // a run in progress continues
-		w.settled(nil)
+		w.stepToWaiting(nil)
 	}
 	return true
 }
@@ -499,16 +500,16 @@ func SetRight(t *Timer, now Instant, s Schedule, stored Instant) bool {
 		return false
 	}
 	if n := len(t.Failures); t.Attempts != 0 {
-		if n == 0 || t.Failures[n-1].Sent <= now || t.Visible <= now || t.parks() {
+		if n == 0 || t.Failures[n-1].Sent <= now || t.Visible <= now || t.awaitsPauseEnd() {
 			return false
 		}
 		t.Visible = now
 		return true
 	}
-	if !t.Replan(now, 0, s) && stored <= max(now, t.rest(now)) {
+	if !t.Replan(now, 0, s) && stored <= max(now, t.nextAttention(now)) {
 		return false
 	}
-	t.Visible = t.rest(now)
+	t.Visible = t.nextAttention(now)
 	return true
 }
 
@@ -582,6 +583,6 @@ func (c Coalesce) Merge(key Key, spec Spec, old *Timer, busy bool, now Instant) 
 			t.pauseAs(old)
 		}
 	}
-	t.Visible = t.rest(now)
+	t.Visible = t.nextAttention(now)
 	return t
 }

@@ -22,8 +22,8 @@ const maxExpect = 366 * 24 * time.Hour
 
 func (s *Spec) checkExpect(add func(field, value, wrong, cure string)) {
 	e := &s.Expect
-	span(add)("expect.every", e.Every, time.Second, maxExpect)
-	span(add)("expect.grace", e.Grace, time.Second, maxExpect)
+	spanChecker(add)("expect.every", e.Every, time.Second, maxExpect)
+	spanChecker(add)("expect.grace", e.Grace, time.Second, maxExpect)
 	switch wrong := textFault(e.Notify, MaxTarget); {
 	case wrong != "":
 		add("expect.notify", e.Notify, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", MaxTarget))
@@ -99,17 +99,17 @@ func (t *Timer) Expectation(at Instant) Timer {
 // LateAt makes the timer overdue at now, and returns its notice; nil if nothing is to be told.
 func (t *Timer) LateAt(now, by Instant) *Timer {
 	t.Overdue = max(by, 1)
-	return notice(t, NoticeOverdue, now)
+	return noticeRow(t, NoticeOverdue, now)
 }
 
-// succeed notes a success of a timer. If it was overdue, it returns the rows to write with it: the notice, if
-// one is to be told, and its expectation.
-func succeed(t *Timer, now Instant) (also []Timer) {
+// noteSuccess notes a success of a timer. If it was overdue, it returns the rows to write with it: the
+// notice, if one is to be told, and its expectation.
+func noteSuccess(t *Timer, now Instant) (also []Timer) {
 	t.Succeeded = max(now, t.Succeeded)
 	if t.Overdue == 0 {
 		return nil
 	}
-	if n := notice(t, NoticeRecovered, now); n != nil {
+	if n := noticeRow(t, NoticeRecovered, now); n != nil {
 		also = append(also, *n)
 	}
 	t.Overdue = 0
@@ -119,7 +119,7 @@ func succeed(t *Timer, now Instant) (also []Timer) {
 // Recover is what succeed does for a timer of which an occurrence next to it has fired at a time.
 func (t *Timer) Recover(at, now Instant) Step {
 	late := t.Overdue != 0
-	also := succeed(t, max(at, t.Succeeded))
+	also := noteSuccess(t, max(at, t.Succeeded))
 	if late {
 		also = also[:len(also)-1] // its expectation is what found this
 	}
@@ -129,8 +129,9 @@ func (t *Timer) Recover(at, now Instant) Step {
 // notifyAttempts is how often a notice is attempted: for about a day.
 const notifyAttempts = 150
 
-// notice returns the row that tells Expect.Notify about a timer, due at now; nil if there is no such target.
-func notice(t *Timer, n Notice, now Instant) *Timer {
+// noticeRow returns the row that tells Expect.Notify about a timer, due at now; nil if there is no such
+// target.
+func noticeRow(t *Timer, n Notice, now Instant) *Timer {
 	e := &t.Spec.Expect
 	if e.Notify == "" {
 		return nil

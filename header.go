@@ -20,9 +20,9 @@ func (w *Webhook) checkHeaders(add func(field, value, wrong, cure string)) {
 			add("webhook.headers", k, "is no header name", fmt.Sprintf("use 1 to %d letters, digits and '-'", MaxHeaderName))
 		case twice:
 			add(field, "", "is the same header as "+other, "give it once")
-		case within(canonical, reservedHeaders):
+		case matchesHeader(canonical, reservedHeaders):
 			add(field, "", "is set by rouse", "leave it out; the payload's type is content_type")
-		case within(canonical, trustedHeaders):
+		case matchesHeader(canonical, trustedHeaders):
 			add(field, "", "is one that receivers and metadata services trust only from a proxy or a machine of theirs", "leave it out, or use another name")
 		case len(v) > MaxHeaderValue:
 			add(field, "", fmt.Sprintf("has a value of %d bytes", len(v)), fmt.Sprintf("use at most %d", MaxHeaderValue))
@@ -45,7 +45,7 @@ var trustedHeaders = []string{"Forwarded", "Via", "X-Forwarded*", "X-Real-Ip", "
 	"Fastly-Client-Ip", "X-Original-*", "X-Rewrite-Url", "X-Http-Method*", "X-Method-Override", "X-Envoy-*", "X-Amzn-Oidc-*", "X-Goog-Authenticated-User-*",
 	"X-Goog-Iap-*", "X-Ms-Client-Principal*", "Metadata", "Metadata-*", "X-Google-Metadata-*", "X-Aws-Ec2-Metadata-Token*", "X-Identity-Header"}
 
-func within(name string, list []string) bool {
+func matchesHeader(name string, list []string) bool {
 	return slices.ContainsFunc(list, func(of string) bool {
 		prefix, open := strings.CutSuffix(of, "*")
 		return name == of || open && strings.HasPrefix(name, prefix)

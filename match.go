@@ -22,7 +22,7 @@ const MaxText = 256
 // Any reports whether something is sought.
 func (s *Sought) Any() bool { return *s != Sought{} }
 
-func (s *Sought) check() error {
+func (s *Sought) checkSought() error {
 	if err := CheckText("text", s.Text, MaxText); err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func (s *Sought) check() error {
 	return nil
 }
 
-// targets reports whether a target is sought.
-func (s *Sought) targets(target string) bool {
+// matchesTarget reports whether a target is sought.
+func (s *Sought) matchesTarget(target string) bool {
 	if fixed, ok := strings.CutSuffix(s.Target, "*"); ok {
 		return strings.HasPrefix(target, fixed)
 	}
@@ -45,11 +45,11 @@ func (s *Sought) targets(target string) bool {
 
 // Timer reports whether a timer is sought. What it does not show, such as a redacted payload, does not match.
 func (s *Sought) Timer(t *Timer) bool {
-	if !s.targets(t.Spec.Target) || s.Code != 0 && !failedWith(t.Failures, s.Code) {
+	if !s.matchesTarget(t.Spec.Target) || s.Code != 0 && !failedWith(t.Failures, s.Code) {
 		return false
 	}
-	return s.Text == "" || contains(t.Key.Name, s.Text) || contains(t.LastError, s.Text) || contains(t.Reason, s.Text) ||
-		detailed(t.Failures, s.Text) || bytes.Contains(bytes.ToLower(t.Spec.Payload), []byte(strings.ToLower(s.Text)))
+	return s.Text == "" || containsFold(t.Key.Name, s.Text) || containsFold(t.LastError, s.Text) || containsFold(t.Reason, s.Text) ||
+		hasDetail(t.Failures, s.Text) || bytes.Contains(bytes.ToLower(t.Spec.Payload), []byte(strings.ToLower(s.Text)))
 }
 
 // failedWith reports whether the last attempt failed with a code.
@@ -57,11 +57,11 @@ func failedWith(attempts []Attempt, code int) bool {
 	return len(attempts) > 0 && attempts[len(attempts)-1].Code == code
 }
 
-func detailed(attempts []Attempt, text string) bool {
-	return slices.ContainsFunc(attempts, func(a Attempt) bool { return contains(a.Detail, text) })
+func hasDetail(attempts []Attempt, text string) bool {
+	return slices.ContainsFunc(attempts, func(a Attempt) bool { return containsFold(a.Detail, text) })
 }
 
-func contains(s, text string) bool {
+func containsFold(s, text string) bool {
 	return strings.Contains(strings.ToLower(s), strings.ToLower(text))
 }
 
@@ -72,10 +72,10 @@ func (s *Sought) Record(r *Record, now string) bool {
 	if target == "" {
 		target = now
 	}
-	if !s.targets(target) || s.Code != 0 && r.Code != s.Code {
+	if !s.matchesTarget(target) || s.Code != 0 && r.Code != s.Code {
 		return false
 	}
-	return s.Text == "" || contains(r.Name, s.Text) || contains(r.Reason, s.Text) || detailed(r.Failures, s.Text)
+	return s.Text == "" || containsFold(r.Name, s.Text) || containsFold(r.Reason, s.Text) || hasDetail(r.Failures, s.Text)
 }
 
 // Order is the order of a list of timers. Those of equal times are in the order of their keys.

@@ -63,8 +63,8 @@ type Answer struct {
 	Payload     []byte // at most MaxPayload bytes
 }
 
-// clean returns the answer with a printable content type; a target may send anything.
-func (a *Answer) clean() *Answer {
+// cleanAnswer returns the answer with a printable content type; a target may send anything.
+func (a *Answer) cleanAnswer() *Answer {
 	if a == nil || textFault(a.ContentType, MaxContentType) == "" {
 		return a
 	}

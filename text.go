@@ -64,7 +64,7 @@ func nameFault(name string) (wrong, cure string) {
 		case r < utf8.RuneSelf:
 		case unicode.Is(unicode.Noncharacter_Code_Point, r):
 			return fmt.Sprintf("contains %U, which is no character", r), "leave it out"
-		case invisible(r):
+		case isInvisible(r):
 			return fmt.Sprintf("contains %U, which cannot be seen", r), "leave it out"
 		}
 	}
@@ -79,8 +79,8 @@ func nameFault(name string) (wrong, cure string) {
 	return "", ""
 }
 
-// invisible reports whether a character shows nothing by itself, as a zero-width space.
-func invisible(r rune) bool {
+// isInvisible reports whether a character shows nothing by itself, as a zero-width space.
+func isInvisible(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
@@ -106,26 +106,26 @@ func textFault(s string, limit int) string {
 // CheckText refuses a text for people that is not printable UTF-8 of at most limit bytes. Line ends and tabs
 // are printable.
 func CheckText(field, s string, limit int) error {
-	if wrong := textFault(s, limit); wrong != "" && (len(s) > limit || !utf8.ValidString(s) || strings.ContainsFunc(s, unfit)) {
+	if wrong := textFault(s, limit); wrong != "" && (len(s) > limit || !utf8.ValidString(s) || strings.ContainsFunc(s, isUnfit)) {
 		return Refuse(field, s, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", limit))
 	}
 	return nil
 }
 
-// unfit reports whether a text for people must not contain a character. U+FFFD is allowed: CleanText replaces
-// characters with it.
-func unfit(r rune) bool {
-	return !spaced(r) && r != utf8.RuneError && textFault(string(r), utf8.UTFMax) != ""
+// isUnfit reports whether a text for people must not contain a character. U+FFFD is allowed: CleanText
+// replaces characters with it.
+func isUnfit(r rune) bool {
+	return !isSpacing(r) && r != utf8.RuneError && textFault(string(r), utf8.UTFMax) != ""
 }
 
-func spaced(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }
+func isSpacing(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }
 
 // CleanText turns an unchecked text, such as one from a target, into one that CheckText accepts: it replaces
 // each refused character by U+FFFD, and shortens the text to limit bytes.
 func CleanText(s string, limit int) string {
 	if !printableASCII(s) {
 		s = strings.Map(func(r rune) rune {
-			if unfit(r) {
+			if isUnfit(r) {
 				return utf8.RuneError
 			}
 			return r
@@ -217,7 +217,7 @@ func (q *Query) Check() error {
 	if q.DueUntil != 0 && q.DueFrom > q.DueUntil {
 		return Refuse("due_until", q.DueUntil.String(), "lies before due_from", "give a later time")
 	}
-	return cmp.Or(q.Sought.check(), q.checkOrder())
+	return cmp.Or(q.Sought.checkSought(), q.checkOrder())
 }
 
 // labelFault reports whether a text cannot be the name of a label.
@@ -243,7 +243,7 @@ func (q *RecordQuery) Check() error {
 	if q.Until != (RecordCursor{}) && q.Until.Ended < q.From.Ended {
 		return Refuse("until", q.Until.Ended.String(), "lies before from", "give a later time")
 	}
-	return q.Sought.check()
+	return q.Sought.checkSought()
 }
 
 // CheckRevision refuses, as the revision that a caller expects, the one that no row has and that would mean

@@ -195,7 +195,7 @@ func (t *Timer) Fire(o Occurrence) Fire {
 		Name:       t.Key.Name,
 		Generation: t.Generation,
 		Due:        o.Due,
-		At:         t.at(o),
+		At:         t.firstSentAt(o),
 		Attempt:    o.Attempt,
 		Token:      t.Revision,
 		Manual:     o.Manual,
@@ -206,8 +206,8 @@ func (t *Timer) Fire(o Occurrence) Fire {
 	}
 }
 
-// at returns when an occurrence is first sent: when it is due, or later by its jitter.
-func (t *Timer) at(o Occurrence) Instant {
+// firstSentAt returns when an occurrence is first sent: when it is due, or later by its jitter.
+func (t *Timer) firstSentAt(o Occurrence) Instant {
 	if o.Manual {
 		return o.Due
 	}
@@ -227,11 +227,11 @@ func (t *Timer) SentAt(due Instant) Instant {
 	var buf [9]byte
 	binary.LittleEndian.PutUint64(buf[1:], uint64(due))
 	h.Write(buf[:])
-	return due.Add(time.Duration(mix(h.Sum64())%uint64(t.Spec.Jitter/time.Millisecond+1)) * time.Millisecond)
+	return due.Add(time.Duration(mixBits(h.Sum64())%uint64(t.Spec.Jitter/time.Millisecond+1)) * time.Millisecond)
 }
 
-// mix spreads what differs in few bits over all bits (the finalizer of MurmurHash3).
-func mix(h uint64) uint64 {
+// mixBits spreads what differs in few bits over all bits (the finalizer of MurmurHash3).
+func mixBits(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
 	h ^= h >> 33
