@@ -402,8 +402,10 @@ func (t *Timer) endedRecord(occ Occurrence, o Outcome, sent, now Instant) Record
 func (t *Timer) newRecord(occ Occurrence, e Ending, c Cause, o Outcome, sent, now Instant) Record {
 	began := t.Began
 	began = cmp.Or(began, sent)
-	r := Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: c, Manual: occ.Manual,
-		Due: occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: cleanDetail(o), Began: began, Sent: sent, Ended: now, Failures: t.Failures}
+	r := Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: c,
+		Manual: occ.Manual,
+		Due:    occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: cleanDetail(o), Began: began, Sent: sent, Ended: now,
+		Failures: t.Failures}
 	if e != EndFired { // those are many, and searches for a target are for what failed
 		r.Target = t.Spec.Target
 	}

@@ -52,7 +52,8 @@ func (s *Spec) Check() error {
 	text("timezone", s.Timezone, 64, false)
 	text("target", s.Target, MaxTarget, true)
 	if segment := dotSegment(s.Target); segment != "" {
-		add("target", s.Target, fmt.Sprintf("has the segment %q in its path, which receivers resolve to another path", Shorten(segment, 32)),
+		add("target", s.Target, fmt.Sprintf("has the segment %q in its path, which receivers resolve to another path",
+			Shorten(segment, 32)),
 			"write the path that is meant, without segments . and .., also escaped ones")
 	}
 	text("content_type", s.ContentType, MaxContentType, false)
@@ -61,7 +62,8 @@ func (s *Spec) Check() error {
 		most = MaxJob
 	}
 	if len(s.Payload) > most {
-		add("payload", "", fmt.Sprintf("has %d bytes", len(s.Payload)), fmt.Sprintf("use at most %d; keep what is larger elsewhere and send its address", most))
+		add("payload", "", fmt.Sprintf("has %d bytes", len(s.Payload)),
+			fmt.Sprintf("use at most %d; keep what is larger elsewhere and send its address", most))
 	}
 	if s.ContentType != "" && !strings.Contains(s.ContentType, "/") {
 		add("content_type", s.ContentType, "is no media type", "give one such as application/json")
@@ -71,7 +73,8 @@ func (s *Spec) Check() error {
 	} else if len(s.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
 			if labelFault(k) {
-				add("labels", k, "is no label name", fmt.Sprintf("use 1 to %d bytes of printable UTF-8 without '=', ',', '!' and space", MaxLabelKey))
+				add("labels", k, "is no label name",
+					fmt.Sprintf("use 1 to %d bytes of printable UTF-8 without '=', ',', '!' and space", MaxLabelKey))
 			}
 			text("labels."+k, s.Labels[k], MaxLabelValue, false)
 		}
@@ -87,7 +90,8 @@ func (s *Spec) Check() error {
 }
 
 // plainPath takes the escapes out of a path, as far as they matter to dotSegment.
-var plainPath = strings.NewReplacer(`\`, "/", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", "%2e", ".", "%2E", ".", "%3b", ";", "%3B", ";")
+var plainPath = strings.NewReplacer(`\`, "/", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", "%2e", ".", "%2E", ".",
+	"%3b", ";", "%3B", ";")
 
 // dotSegment returns a segment of the path of a URL that means the same folder or the one above it, escaped
 // once or more, or with a parameter; "" if there is none. A receiver or a proxy resolves it, so that the fire
@@ -136,7 +140,8 @@ func spanChecker(add func(field, value, wrong, cure string)) func(field string, 
 const year = 366 * 24 * time.Hour
 
 // checkWhen checks the fields that decide when a timer is due, but does not parse schedules.
-func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(field, value string, limit int, required bool)) {
+func (s *Spec) checkWhen(add func(field, value, wrong, cure string),
+	text func(field, value string, limit int, required bool)) {
 	span := spanChecker(add)
 	if len(s.Also) > MaxAlso {
 		add("also", "", fmt.Sprintf("are %d", len(s.Also)), fmt.Sprintf("use at most %d", MaxAlso))
@@ -167,7 +172,8 @@ func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(f
 	}
 	span("ttl", s.TTL, time.Millisecond, 200*year)
 	if s.MaxOccurrences > MaxOccurrences {
-		add("max_occurrences", fmt.Sprint(s.MaxOccurrences), "is too many", fmt.Sprintf("use at most %d, or end", MaxOccurrences))
+		add("max_occurrences", fmt.Sprint(s.MaxOccurrences), "is too many",
+			fmt.Sprintf("use at most %d, or end", MaxOccurrences))
 	}
 	span("jitter", s.Jitter, time.Millisecond, 31*24*time.Hour)
 	names := 0
@@ -187,7 +193,8 @@ func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(f
 		}
 	}
 	if names == 0 && s.Calendar.Shift != ShiftSkip {
-		add("calendar.shift", s.Calendar.Shift.String(), "has no calendar to use", `name one in calendar.off, such as "weekends"`)
+		add("calendar.shift", s.Calendar.Shift.String(), "has no calendar to use",
+			`name one in calendar.off, such as "weekends"`)
 	}
 }
 
@@ -199,7 +206,8 @@ func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
 			add("misfire", s.MisfireText(), "is out of bounds", fmt.Sprintf("use within 1s to %v", MaxWithin))
 		}
 	} else if s.Within != 0 {
-		add("misfire", s.Misfire.String(), "has no duration", `write "within `+s.Within.String()+`", or leave the duration out`)
+		add("misfire", s.Misfire.String(), "has no duration",
+			`write "within `+s.Within.String()+`", or leave the duration out`)
 	}
 	span("deadline", s.Deadline, 100*time.Millisecond, year)
 	if s.Overlap != OverlapDefault && !s.Recurring() {
@@ -222,11 +230,13 @@ func (s *Spec) checkPauseAfter(add func(field, value, wrong, cure string)) {
 	case s.PauseAfter != 0 && !s.Recurring():
 		add("pause_after", n, "does not go with a schedule of one occurrence", "leave it out")
 	case s.PauseAfter != 0 && s.Overlap == OverlapAllow:
-		add("pause_after", n, "does not go with overlap: allow, whose occurrences end in no order", "use overlap wait or skip, or leave it out")
+		add("pause_after", n, "does not go with overlap: allow, whose occurrences end in no order",
+			"use overlap wait or skip, or leave it out")
 	}
 }
 
-var criticalityFault, criticalityCure = "is out of bounds", fmt.Sprintf("use 0, for ordinary timers, to %d", MaxCriticality)
+var criticalityFault, criticalityCure = "is out of bounds",
+	fmt.Sprintf("use 0, for ordinary timers, to %d", MaxCriticality)
 
 // ParseCriticality reads a Spec.Criticality, and refuses one that is too high.
 func ParseCriticality(n uint64) (uint8, error) {
@@ -252,7 +262,8 @@ func (r *Retry) checkRetry(add func(field, value, wrong, cure string)) {
 		add("retry.factor", fmt.Sprint(r.Factor), "is out of bounds", "use 1 to 100")
 	}
 	if e := r.Effective(); e.Max < e.Interval {
-		add("retry.max_interval", e.Max.String(), "is less than retry.interval, "+e.Interval.String(), "make it at least as long")
+		add("retry.max_interval", e.Max.String(), "is less than retry.interval, "+e.Interval.String(),
+			"make it at least as long")
 	}
 }
 
@@ -277,7 +288,8 @@ func (w *Webhook) checkWebhook(add func(field, value, wrong, cure string)) {
 		add("webhook.accept", w.Accept.String(), "is out of bounds", "use 1s to 168h0m0s")
 	}
 	if len(w.RetryOn) > MaxRetryOn {
-		add("webhook.retry_on", "", fmt.Sprintf("are %d", len(w.RetryOn)), fmt.Sprintf("use at most %d, such as 4xx", MaxRetryOn))
+		add("webhook.retry_on", "", fmt.Sprintf("are %d", len(w.RetryOn)),
+			fmt.Sprintf("use at most %d, such as 4xx", MaxRetryOn))
 		return
 	}
 	for i, status := range w.RetryOn {

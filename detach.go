@@ -7,7 +7,8 @@ import "fmt"
 func (t *Timer) SkipOverLimit(most int, now, again Instant, s Schedule) Step {
 	to := *t
 	w := walk{t: &to, now: now, s: s}
-	limit := why{ending: EndSkipped, text: fmt.Sprintf("overlap: %d earlier occurrences were in progress", most), cause: CauseOverlapLimit}
+	limit := why{ending: EndSkipped, text: fmt.Sprintf("overlap: %d earlier occurrences were in progress", most),
+		cause: CauseOverlapLimit}
 	log := w.passGivenUp(now, func(cur, _ Instant) why {
 		switch {
 		case cur > now:
@@ -51,7 +52,8 @@ func (t *Timer) detachedRow(due, now Instant) Timer {
 	side.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, false)
 	side.Due, side.Runs, side.Skips = due, nil, 0
 	side.clearPause()
-	side.Attempts, side.Manual, side.Token, side.Lost, side.Began, side.LastError, side.Failures = 0, false, 0, 0, 0, "", nil
+	side.Attempts, side.Manual, side.Token, side.Lost, side.Began, side.LastError, side.Failures = 0, false, 0,
+		0, 0, "", nil
 	side.Live, side.Asked, side.Waits, side.Backlog, side.Pauses = true, false, nil, Span{}, nil
 	side.Visible, side.Updated = now, now
 	return side

@@ -78,7 +78,8 @@ func (spec *Spec) CheckIntervals(due Instant, s Schedule) error {
 		return nil
 	}
 	if spec.Jitter >= shortest {
-		return Refuse("jitter", spec.Jitter.String(), fmt.Sprintf("is not less than the interval of the schedule, %v after %v", shortest, at),
+		return Refuse("jitter", spec.Jitter.String(),
+			fmt.Sprintf("is not less than the interval of the schedule, %v after %v", shortest, at),
 			"use less, so that occurrences keep their order")
 	}
 	if !stated {
@@ -86,7 +87,8 @@ func (spec *Spec) CheckIntervals(due Instant, s Schedule) error {
 	}
 	r := spec.Retry.Effective()
 	if worst, sum := r.Worst(); worst > shortest {
-		return Refuse("retry", "", fmt.Sprintf("can take %v (%s), longer than the interval of the schedule, %v after %v", worst, sum, shortest, at),
+		return Refuse("retry", "", fmt.Sprintf("can take %v (%s), longer than the interval of the schedule, %v after %v",
+			worst, sum, shortest, at),
 			"use fewer attempts, a shorter timeout or interval, or give_up; or set overlap (wait, skip or allow) for occurrences that come due before the attempts end")
 	}
 	return nil
@@ -159,7 +161,8 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if t.Due == UnknownDue {
 		t.Due = w.dueAfter(now, t.Passed) // its calendars may have changed since
 	}
-	pause := Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())} // what comes due after the end of a pause fires, however late that end is noticed
+	// what comes due after the end of a pause fires, however late that end is noticed
+	pause := Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())}
 	if t.Due <= pause.From || !t.Spec.Recurring() {
 		t.waitedForPause(pause)
 	}
@@ -193,7 +196,8 @@ func (t *Timer) clearPause() {
 
 // pauseAs pauses the timer as another one is.
 func (t *Timer) pauseAs(other *Timer) {
-	t.Paused, t.PausedAt, t.Reason, t.Until, t.PauseCause = true, other.PausedAt, other.Reason, other.Until, other.PauseCause
+	t.Paused, t.PausedAt, t.Reason, t.Until, t.PauseCause = true, other.PausedAt, other.Reason, other.Until,
+		other.PauseCause
 }
 
 // waitedForPause records a pause that is over as the wait of the next occurrence. A wait after the pause may
@@ -214,7 +218,8 @@ func (t *Timer) waitedForPause(pause Span) {
 // occurrence at Due is in flight, and the skipped ones are those after it.
 func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy bool) (Step, error) {
 	if count == 0 || count > MaxSkips || uint64(t.Skips)+uint64(count) > MaxSkips {
-		return Step{}, Refuse("count", strconv.FormatUint(uint64(count), 10), "is out of bounds", fmt.Sprintf("skip 1 to %d occurrences", MaxSkips))
+		return Step{}, Refuse("count", strconv.FormatUint(uint64(count), 10), "is out of bounds",
+			fmt.Sprintf("skip 1 to %d occurrences", MaxSkips))
 	}
 	switch {
 	case t.Due == Never:
@@ -254,7 +259,8 @@ func (w walk) skipNext(n *uint32, text string) []Record {
 		return why{ending: EndSkipped, text: text, cause: CauseSkippedByRequest}
 	})
 	if left > 0 && w.t.Due != Never && len(log) > 0 {
-		log[len(log)-1].Reason = Shorten(fmt.Sprintf("%s; %d more were to be skipped, and cost too much to find", text, left), MaxDetail)
+		log[len(log)-1].Reason = Shorten(fmt.Sprintf("%s; %d more were to be skipped, and cost too much to find", text, left),
+			MaxDetail)
 	}
 	return log
 }
@@ -265,7 +271,8 @@ func (w walk) skipNext(n *uint32, text string) []Record {
 // waited for the end of a pause.
 func (t *Timer) Run(now Instant) (due Instant, side *Timer, err error) {
 	if len(t.Runs) >= MaxRuns {
-		return 0, nil, Refuse("name", t.Key.Name, strconv.Itoa(MaxRuns)+" runs of this timer are waiting already", "wait for them to end")
+		return 0, nil, Refuse("name", t.Key.Name, strconv.Itoa(MaxRuns)+" runs of this timer are waiting already",
+			"wait for them to end")
 	}
 	due = max(now, t.Updated+1) // no earlier run, even an ended one, had this due time
 	if n := len(t.Runs); n > 0 && due <= t.Runs[n-1] {
@@ -396,7 +403,8 @@ func (t *Timer) checkState() error {
 	for _, at := range [...]struct {
 		field string
 		at    Instant
-	}{{"succeeded", t.Succeeded}, {"expect_from", t.ExpectFrom}, {"overdue", t.Overdue}, {"created", t.Created}, {"updated", t.Updated}, {"anchor", t.Anchor}, {"until", t.Until}, {"paused_at", t.PausedAt}, {"began", t.Began},
+	}{{"succeeded", t.Succeeded}, {"expect_from", t.ExpectFrom}, {"overdue", t.Overdue}, {"created", t.Created},
+		{"updated", t.Updated}, {"anchor", t.Anchor}, {"until", t.Until}, {"paused_at", t.PausedAt}, {"began", t.Began},
 		{"backlog.from", t.Backlog.From}, {"backlog.to", t.Backlog.To}} {
 		if at.at != 0 {
 			if err := within(at.field, at.at); err != nil {
@@ -416,9 +424,11 @@ func (t *Timer) checkState() error {
 	}
 	switch detached := t.Key.Fire != ""; {
 	case len(t.Runs) > MaxRuns:
-		return Refuse("runs", strconv.Itoa(len(t.Runs)), "are too many", "at most "+strconv.Itoa(MaxRuns)+" runs wait at a time")
+		return Refuse("runs", strconv.Itoa(len(t.Runs)), "are too many",
+			"at most "+strconv.Itoa(MaxRuns)+" runs wait at a time")
 	case t.Skips > MaxSkips:
-		return Refuse("skips", strconv.FormatUint(uint64(t.Skips), 10), "are too many", "skip at most "+strconv.Itoa(MaxSkips))
+		return Refuse("skips", strconv.FormatUint(uint64(t.Skips), 10), "are too many",
+			"skip at most "+strconv.Itoa(MaxSkips))
 	case len(t.Pauses) > MaxPauses:
 		return Refuse("pauses", strconv.Itoa(len(t.Pauses)), "are too many", "give the latest "+strconv.Itoa(MaxPauses))
 	case len(t.Waits) > MaxWaits:
@@ -428,11 +438,13 @@ func (t *Timer) checkState() error {
 	case t.Backlog.To < t.Backlog.From || t.Backlog.From == 0 && t.Backlog.To != 0:
 		return Refuse("backlog", t.Backlog.From.String()+" to "+t.Backlog.To.String(), "is no span of time", copied)
 	case t.Answer != nil && len(t.Answer.Payload) > MaxPayload:
-		return Refuse("answer", strconv.Itoa(len(t.Answer.Payload))+" bytes", "is too large", "at most "+strconv.Itoa(MaxPayload)+" bytes are kept")
+		return Refuse("answer", strconv.Itoa(len(t.Answer.Payload))+" bytes", "is too large",
+			"at most "+strconv.Itoa(MaxPayload)+" bytes are kept")
 	case !detached && t.Manual && len(t.Runs) == 0:
 		return Refuse("manual", "true", "needs a run in progress", "give its due time in runs")
 	case !detached && t.Attempts != 0 && !t.Manual && t.Due == Never:
-		return Refuse("attempts", strconv.FormatUint(uint64(t.Attempts), 10), "are of no occurrence: none is due", "give the due time, or manual for a run")
+		return Refuse("attempts", strconv.FormatUint(uint64(t.Attempts), 10), "are of no occurrence: none is due",
+			"give the due time, or manual for a run")
 	case detached && t.Due == Never:
 		return Refuse("due", t.Due.String(), "is no due time of an occurrence next to its timer", copied)
 	case detached && t.Generation == 0:
@@ -440,7 +452,8 @@ func (t *Timer) checkState() error {
 	case detached && (t.Paused || t.Skips != 0):
 		return Refuse("paused", "", "and skips are not of an occurrence next to its timer", "leave them out")
 	case detached && !slices.Equal(t.Runs, t.detachedRuns()):
-		return Refuse("runs", "", "are not those of an occurrence next to its timer: its due time if it is manual, none if it is not", copied)
+		return Refuse("runs", "",
+			"are not those of an occurrence next to its timer: its due time if it is manual, none if it is not", copied)
 	}
 	return nil
 }
@@ -539,7 +552,8 @@ func (c Coalesce) Check() error {
 	case c.Every != 0 && (c.Every < least || c.Every > most):
 		return Refuse("throttle.every", c.Every.String(), "is out of bounds", fmt.Sprintf("use %v to %v", least, most))
 	case c.MaxWait != 0 && (c.Quiet == 0 || c.MaxWait < c.Quiet || c.MaxWait > most):
-		return Refuse("debounce.max_wait", c.MaxWait.String(), "is out of bounds", fmt.Sprintf("use debounce.quiet to %v", most))
+		return Refuse("debounce.max_wait", c.MaxWait.String(), "is out of bounds",
+			fmt.Sprintf("use debounce.quiet to %v", most))
 	}
 	return nil
 }

@@ -28,7 +28,8 @@ func (s *Spec) checkExpect(add func(field, value, wrong, cure string)) {
 	case wrong != "":
 		add("expect.notify", e.Notify, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", MaxTarget))
 	case e.Any() && e.Every == 0 && e.Grace == 0:
-		add("expect.grace", "", "is missing", "give how late a success may be, or with every how long after the last one it has to come")
+		add("expect.grace", "", "is missing",
+			"give how late a success may be, or with every how long after the last one it has to come")
 	case e.Any() && !s.Recurring():
 		add("expect", "", "does not go with a schedule of one occurrence", "leave it out")
 	}
@@ -92,7 +93,8 @@ func (t *Timer) ExpectedBy(s Schedule) (Instant, bool) {
 
 // Expectation returns the row of the timer's expectation, which needs attention at a time.
 func (t *Timer) Expectation(at Instant) Timer {
-	return Timer{Key: Key{t.Key.Namespace, t.Key.Name, ExpectFire}, Bucket: t.Bucket, Generation: t.Generation, Created: t.Created, Updated: t.Updated,
+	return Timer{Key: Key{t.Key.Namespace, t.Key.Name, ExpectFire}, Bucket: t.Bucket, Generation: t.Generation,
+		Created: t.Created, Updated: t.Updated,
 		Spec: Spec{Labels: t.Spec.Labels}, Due: Never, Visible: at, Succeeded: t.Succeeded, Overdue: t.Overdue}
 }
 
@@ -137,24 +139,31 @@ func noticeRow(t *Timer, n Notice, now Instant) *Timer {
 		return nil
 	}
 	due := max(now, t.Updated+1)
-	for due == t.Due || len(t.Runs) > 0 && due <= t.Runs[len(t.Runs)-1] { // runs have other due times, which are in their fire ids, too
+	// runs have other due times, which are in their fire ids, too
+	for due == t.Due || len(t.Runs) > 0 && due <= t.Runs[len(t.Runs)-1] {
 		due++
 	}
 	t.Updated = due // as a run does: no later one has this due time
-	text := fmt.Sprintf("The timer %s/%s has not succeeded in time: it was expected to until %v.", t.Key.Namespace, t.Key.Name, t.Overdue)
+	text := fmt.Sprintf("The timer %s/%s has not succeeded in time: it was expected to until %v.", t.Key.Namespace,
+		t.Key.Name, t.Overdue)
 	if n == NoticeRecovered {
-		text = fmt.Sprintf("The timer %s/%s has succeeded again. It was overdue since %v.", t.Key.Namespace, t.Key.Name, t.Overdue)
+		text = fmt.Sprintf("The timer %s/%s has succeeded again. It was overdue since %v.", t.Key.Namespace,
+			t.Key.Name, t.Overdue)
 	}
-	body, err := json.Marshal(noticeBody{Event: n.String(), Namespace: t.Key.Namespace, Name: t.Key.Name, Labels: t.Spec.Labels, Target: t.Spec.Target,
+	body, err := json.Marshal(noticeBody{Event: n.String(), Namespace: t.Key.Namespace, Name: t.Key.Name,
+		Labels: t.Spec.Labels, Target: t.Spec.Target,
 		ExpectedBy: t.Overdue.String(), Succeeded: instantText(t.Succeeded), Failed: t.LastError, Text: text})
 	if err != nil {
 		return nil // there is nothing in it that cannot be encoded
 	}
-	return &Timer{Key: Key{t.Key.Namespace, t.Key.Name, FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, true)}, Bucket: t.Bucket,
-		Generation: t.Generation, Created: t.Created, Updated: now, Anchor: due, Due: due, Visible: due, Runs: []Instant{due}, Manual: true,
-		Live: true, Asked: true, Notice: n, Trace: t.Trace,
-		Spec: Spec{Schedule: due.String(), Target: e.Notify, Payload: body, ContentType: "application/json", Labels: t.Spec.Labels,
-			Retry: Retry{Attempts: notifyAttempts}}}
+	return &Timer{Key: Key{t.Key.Namespace, t.Key.Name, FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, true)},
+		Bucket:     t.Bucket,
+		Generation: t.Generation, Created: t.Created, Updated: now, Anchor: due, Due: due, Visible: due, Runs: []Instant{due},
+		Manual: true,
+		Live:   true, Asked: true, Notice: n, Trace: t.Trace,
+		Spec: Spec{Schedule: due.String(), Target: e.Notify, Payload: body, ContentType: "application/json",
+			Labels: t.Spec.Labels,
+			Retry:  Retry{Attempts: notifyAttempts}}}
 }
 
 // noticeBody is what a notice has as its payload.

@@ -165,7 +165,8 @@ func instantFault(s string) string {
 		return "has no offset from UTC"
 	case rest == "Z":
 		return ""
-	case len(rest) == 6 && (rest[0] == '+' || rest[0] == '-') && strings.Trim(rest[1:3]+rest[4:], "0123456789") == "" && rest[3] == ':' &&
+	case len(rest) == 6 && (rest[0] == '+' || rest[0] == '-') && strings.Trim(rest[1:3]+rest[4:], "0123456789") == "" &&
+		rest[3] == ':' &&
 		rest[1:3] < "24" && rest[4:] < "60":
 		return ""
 	}

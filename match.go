@@ -26,7 +26,8 @@ func (s *Sought) checkSought() error {
 	if err := CheckText("text", s.Text, MaxText); err != nil {
 		return err
 	}
-	if fixed := strings.TrimSuffix(s.Target, "*"); s.Target != "" && (textFault(s.Target, MaxTarget) != "" || strings.Contains(fixed, "*")) {
+	if fixed := strings.TrimSuffix(s.Target, "*"); s.Target != "" &&
+		(textFault(s.Target, MaxTarget) != "" || strings.Contains(fixed, "*")) {
 		return Refuse("target", s.Target, "matches no target", `give a target, or the beginning of some with "*" after it`)
 	}
 	if s.Code < 0 || s.Code > 1<<16 {
@@ -48,7 +49,8 @@ func (s *Sought) Timer(t *Timer) bool {
 	if !s.matchesTarget(t.Spec.Target) || s.Code != 0 && !failedWith(t.Failures, s.Code) {
 		return false
 	}
-	return s.Text == "" || containsFold(t.Key.Name, s.Text) || containsFold(t.LastError, s.Text) || containsFold(t.Reason, s.Text) ||
+	return s.Text == "" || containsFold(t.Key.Name, s.Text) || containsFold(t.LastError, s.Text) ||
+		containsFold(t.Reason, s.Text) ||
 		hasDetail(t.Failures, s.Text) || bytes.Contains(bytes.ToLower(t.Spec.Payload), []byte(strings.ToLower(s.Text)))
 }
 
@@ -136,7 +138,8 @@ func (q *Query) checkOrder() error {
 	}
 	for _, s := range q.States {
 		if s != StateDead && s != StateEnded {
-			return Refuse("order_by", q.Order.String(), fmt.Sprintf("does not go with the state %s, which has not ended", s), "give the states dead, ended or both")
+			return Refuse("order_by", q.Order.String(), fmt.Sprintf("does not go with the state %s, which has not ended", s),
+				"give the states dead, ended or both")
 		}
 	}
 	if len(q.States) == 0 {
@@ -148,7 +151,8 @@ func (q *Query) checkOrder() error {
 // Matches reports whether a record passes all filters of the query but the namespace and the place. target
 // and labels are those that the timer has now, if it exists.
 func (q *RecordQuery) Matches(r *Record, target string, labels map[string]string) bool {
-	if q.Name != "" && r.Name != q.Name || !strings.HasPrefix(r.Name, q.Prefix) || len(q.Endings) > 0 && !slices.Contains(q.Endings, r.Ending) ||
+	if q.Name != "" && r.Name != q.Name || !strings.HasPrefix(r.Name, q.Prefix) ||
+		len(q.Endings) > 0 && !slices.Contains(q.Endings, r.Ending) ||
 		len(q.Causes) > 0 && !slices.Contains(q.Causes, r.Cause) {
 		return false
 	}

@@ -65,7 +65,8 @@ func amendSpec(t *Timer, spec Spec, w *Rewriting) (r Rewritten, err error) {
 		return Rewritten{Step: Step{Keep: true}, Unchanged: true}, nil
 	}
 	now := w.Now
-	if first, ok := w.New.Next(now); ok && (spec.Jitter != t.Spec.Jitter || spec.Retry != t.Spec.Retry || spec.Overlap != t.Spec.Overlap) {
+	if first, ok := w.New.Next(now); ok && (spec.Jitter != t.Spec.Jitter || spec.Retry != t.Spec.Retry ||
+		spec.Overlap != t.Spec.Overlap) {
 		if err := spec.CheckIntervals(first, w.New); err != nil {
 			return r, err
 		}

@@ -11,15 +11,17 @@ type PauseCause uint8
 
 // The causes of pauses.
 const (
-	PauseRequested       PauseCause = iota // a client asked for it, or the timer was paused by a version that kept no causes
-	PauseDeadLetters                       // as many of its occurrences in a row as Spec.PauseAfter ended as dead letters
-	PauseScheduleCost                      // finding its next occurrence takes more than MaxScheduleSteps
-	PauseUnreadable                        // its row is invalid
-	PauseCalendar                          // its calendars leave no occurrence
-	PauseScheduleInvalid                   // its schedule cannot be compiled any more
+	// a client asked for it, or the timer was paused by a version that kept no causes
+	PauseRequested       PauseCause = iota
+	PauseDeadLetters                // as many of its occurrences in a row as Spec.PauseAfter ended as dead letters
+	PauseScheduleCost               // finding its next occurrence takes more than MaxScheduleSteps
+	PauseUnreadable                 // its row is invalid
+	PauseCalendar                   // its calendars leave no occurrence
+	PauseScheduleInvalid            // its schedule cannot be compiled any more
 )
 
-var pauseCauseNames = [...]string{PauseRequested: "requested", PauseDeadLetters: "dead_letters", PauseScheduleCost: "schedule_cost", PauseUnreadable: "unreadable",
+var pauseCauseNames = [...]string{PauseRequested: "requested", PauseDeadLetters: "dead_letters",
+	PauseScheduleCost: "schedule_cost", PauseUnreadable: "unreadable",
 	PauseCalendar: "calendar", PauseScheduleInvalid: "schedule_invalid"}
 
 func (c PauseCause) String() string {
@@ -65,11 +67,14 @@ func (b BrokenSchedule) Broken() error { return b.Err }
 func (t *Timer) stopUnknown(now Instant, s Schedule) {
 	if b, is := s.(interface{ Broken() error }); is {
 		if err := b.Broken(); err != nil {
-			t.pauseItself(PauseScheduleInvalid, now, CleanText("its schedule cannot be read: replace the timer or reschedule it: "+err.Error(), MaxDetail))
+			t.pauseItself(PauseScheduleInvalid, now,
+				CleanText("its schedule cannot be read: replace the timer or reschedule it: "+err.Error(), MaxDetail))
 			return
 		}
 	}
-	t.pauseItself(PauseScheduleCost, now, fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it", MaxScheduleSteps))
+	t.pauseItself(PauseScheduleCost, now,
+		fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it",
+			MaxScheduleSteps))
 }
 
 // countDead counts a dead letter of the timer's schedule, and reports whether Spec.PauseAfter now pauses the

@@ -26,7 +26,8 @@ type walk struct {
 
 // dueAfter returns the due time after cur, the passed-th of the schedule; Never if none follows.
 func (w walk) dueAfter(cur Instant, passed uint64) Instant {
-	if w.s == nil || w.t.Key.Fire != "" || !w.t.Spec.Recurring() || w.t.Spec.MaxOccurrences != 0 && passed >= w.t.Spec.MaxOccurrences {
+	if w.s == nil || w.t.Key.Fire != "" || !w.t.Spec.Recurring() ||
+		w.t.Spec.MaxOccurrences != 0 && passed >= w.t.Spec.MaxOccurrences {
 		return Never
 	}
 	next, ok, steps := Look(w.s, cur)
@@ -107,7 +108,8 @@ func (w walk) awaitCalendar() {
 	if t.Paused && t.PauseCause != PauseCalendar {
 		return // when that pause ends, it waits for its calendars if they are the same
 	}
-	t.pauseItself(PauseCalendar, w.now, "its calendars leave no day for it: change them, or replace the timer or reschedule it")
+	t.pauseItself(PauseCalendar, w.now,
+		"its calendars leave no day for it: change them, or replace the timer or reschedule it")
 	all, far := w.everyDay(), MaxInstant/2
 	if _, endless := all.Next(far); endless {
 		return
@@ -235,8 +237,10 @@ func (w walk) passGivenUp(near Instant, gone func(cur, next Instant) why) []Reco
 			break
 		}
 		if len(log) == 0 || why != last {
-			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: why.ending, Cause: why.cause,
-				Other: why.other.Due, OtherManual: why.other.Manual, Due: t.Due, Reason: why.text, Target: t.Spec.Target, Ended: w.now})
+			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: why.ending,
+				Cause: why.cause,
+				Other: why.other.Due, OtherManual: why.other.Manual, Due: t.Due, Reason: why.text, Target: t.Spec.Target,
+				Ended: w.now})
 			n, last, jumped = 0, why, false
 		}
 		run := &log[len(log)-1]
@@ -249,7 +253,8 @@ func (w walk) passGivenUp(near Instant, gone func(cur, next Instant) why) []Reco
 			if why.ending == EndMissed {
 				t.Missed++
 			}
-			if more, until := w.countUntil(next, w.nextChange(next, near), func(cur, next Instant) bool { return gone(cur, next) == why }); more > 0 {
+			if more, until := w.countUntil(next, w.nextChange(next, near),
+				func(cur, next Instant) bool { return gone(cur, next) == why }); more > 0 {
 				counted := min(more, uint64(max(missedCount-n, 0)))
 				n += int(counted)
 				t.Passed, t.Ended, run.LastDue = t.Passed+counted, t.Ended+counted, until
@@ -264,7 +269,8 @@ func (w walk) passGivenUp(near Instant, gone func(cur, next Instant) why) []Reco
 		} else if !jumped {
 			run.Count, jumped = 0, true
 			if next != Never {
-				if to := jumpNear(next, w.nextChange(next, near), w.s); to != next && gone(next, w.dueAfter(next, t.Passed+1)) == why {
+				if to := jumpNear(next, w.nextChange(next, near), w.s); to != next &&
+					gone(next, w.dueAfter(next, t.Passed+1)) == why {
 					next = to
 				}
 			}

@@ -19,7 +19,8 @@ const MaxDepth = 32
 // is not exactly that: unknown and double members, null, bad UTF-8, wrong types, trailing data, deep nesting.
 func Decode(body []byte, to any) error {
 	if TooDeep(body, MaxDepth) {
-		return rouse.Refuse("body", "", "is nested more than "+strconv.Itoa(MaxDepth)+" levels deep", "use fewer levels, or payload_base64")
+		return rouse.Refuse("body", "", "is nested more than "+strconv.Itoa(MaxDepth)+" levels deep",
+			"use fewer levels, or payload_base64")
 	}
 	strict := []json.Options{json.RejectUnknownMembers(true)}
 	if bytes.Contains(body, []byte("null")) {
@@ -39,7 +40,8 @@ func Decode(body []byte, to any) error {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
 			return rouse.Refuse(field, "", "is given twice", "give it once")
 		}
-		return rouse.Refuse(field, "", "is no valid JSON at byte "+strconv.FormatInt(syntactic.ByteOffset, 10)+": "+syntaxMessage(syntactic.Err), "send one JSON object in UTF-8")
+		return rouse.Refuse(field, "", "is no valid JSON at byte "+strconv.FormatInt(syntactic.ByteOffset,
+			10)+": "+syntaxMessage(syntactic.Err), "send one JSON object in UTF-8")
 	}
 	return rouse.Refuse("body", "", "is no valid JSON", "send one JSON object in UTF-8")
 }

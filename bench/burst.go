@@ -32,19 +32,22 @@ func measureBurst(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	// The second that they are due in begins when all are surely created.
-	per := time.Duration(map[string]int64{"pebble": 20, "sqlite": 60, "postgres": 100, "redis": 100}[o.storeKind()]) * time.Microsecond
+	per := time.Duration(map[string]int64{"pebble": 20, "sqlite": 60, "postgres": 100, "redis": 100}[o.storeKind()]) *
+		time.Microsecond
 	due := time.Now().Add(5*time.Second + time.Duration(n)*per).Truncate(time.Second)
 	m := t.startMeter(ctx)
 	defer m.stopMeter()
 	took, err := createMany(ctx, t, t.roundToServers(4), 0, n, func(i int64) *rousev1.Spec {
-		return &rousev1.Spec{Schedule: oneShotSchedule(due.Add(time.Duration(i%1000) * time.Millisecond)), Target: "stream:bench", Payload: body(i)}
+		return &rousev1.Spec{Schedule: oneShotSchedule(due.Add(time.Duration(i%1000) * time.Millisecond)),
+			Target: "stream:bench", Payload: body(i)}
 	})
 	if err != nil {
 		return nil, err
 	}
 	r := &Result{Timers: n}
 	if time.Now().After(due) {
-		r.addResultNote("creating took %v, longer than planned: the burst was under way already", took.Round(time.Millisecond))
+		r.addResultNote("creating took %v, longer than planned: the burst was under way already",
+			took.Round(time.Millisecond))
 	}
 	if err := waitFor(ctx, time.Until(due)+2*time.Minute, func() bool { return tl.got.Load() >= n }); err != nil {
 		r.addResultNote("gave up: %v", err)

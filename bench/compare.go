@@ -65,7 +65,8 @@ func Compare(ctx context.Context, name string, o Options, old string, runs int) 
 		}
 		*to = append(*to, r)
 		if o.Progress != nil {
-			fmt.Fprintf(o.Progress, "run %d of %d: service CPU %.2f µs a timer, %.0f a second\n", i+1, 2*runs, r.ServiceCPU, r.Rate)
+			fmt.Fprintf(o.Progress, "run %d of %d: service CPU %.2f µs a timer, %.0f a second\n", i+1, 2*runs,
+				r.ServiceCPU, r.Rate)
 		}
 	}
 	for _, f := range figures {

@@ -94,8 +94,9 @@ func createSingle(ctx context.Context, o Options) (*Result, error) {
 			defer mu.Unlock()
 			latency.recordLag(time.Since(began))
 		}()
-		_, err := clients[i%int64(len(clients))].Create(ctx, &rousev1.CreateRequest{Namespace: namespace, Name: benchTimerName(i),
-			Spec: &rousev1.Spec{Schedule: oneShotSchedule(farDueTime(i)), Target: "stream:bench", Payload: body(i)}})
+		_, err := clients[i%int64(len(clients))].Create(ctx,
+			&rousev1.CreateRequest{Namespace: namespace, Name: benchTimerName(i),
+				Spec: &rousev1.Spec{Schedule: oneShotSchedule(farDueTime(i)), Target: "stream:bench", Payload: body(i)}})
 		return err
 	}
 	empty := func(ctx context.Context) error {
@@ -144,7 +145,8 @@ func createSingle(ctx context.Context, o Options) (*Result, error) {
 }
 
 // repeatCalls makes calls from n goroutines for a time.
-func repeatCalls(ctx context.Context, n int, d time.Duration, call func(context.Context) error) (int64, time.Duration, error) {
+func repeatCalls(ctx context.Context, n int, d time.Duration,
+	call func(context.Context) error) (int64, time.Duration, error) {
 	var count atomic.Int64
 	began := time.Now()
 	errs := make([]error, n)

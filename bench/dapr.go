@@ -45,7 +45,10 @@ func measureDapr(ctx context.Context, o Options) (*Result, error) {
 	m := t.startMeter(ctx)
 	defer m.stopMeter()
 	began := time.Now()
-	if err := createEach(ctx, o, "jobs", func(i int64) error { return jobs.scheduleOnce(ctx, benchTimerName(i), time.Now().Add(time.Hour), data) }); err != nil {
+	if err := createEach(ctx, o, "jobs", func(i int64) error {
+		return jobs.scheduleOnce(ctx, benchTimerName(i),
+			time.Now().Add(time.Hour), data)
+	}); err != nil {
 		return nil, err
 	}
 	r.Seconds = time.Since(began).Seconds()
@@ -167,7 +170,8 @@ func openDapr(t *target) (*daprApp, error) {
 // scheduleOnce makes a job that is due once.
 func (a *daprApp) scheduleOnce(ctx context.Context, name string, due time.Time, data *anypb.Any) error {
 	when := due.UTC().Format(time.RFC3339Nano)
-	_, err := a.ScheduleJob(ctx, &schedulerv1.ScheduleJobRequest{Name: name, Job: &schedulerv1.Job{DueTime: &when, Data: data},
+	_, err := a.ScheduleJob(ctx, &schedulerv1.ScheduleJobRequest{Name: name,
+		Job: &schedulerv1.Job{DueTime: &when, Data: data},
 		Metadata: &schedulerv1.JobMetadata{AppId: namespace, Namespace: "default", Target: &schedulerv1.JobTargetMetadata{
 			Type: &schedulerv1.JobTargetMetadata_Job{Job: &schedulerv1.TargetJob{}}}}})
 	return err
@@ -215,7 +219,8 @@ func (a *daprApp) watchTriggers(ctx context.Context, came func(name string, now 
 			if err == nil {
 				came(job.Name, time.Now())
 				err = stream.Send(&schedulerv1.WatchJobsRequest{WatchJobRequestType: &schedulerv1.WatchJobsRequest_Result{
-					Result: &schedulerv1.WatchJobsRequestResult{Id: job.Id, Status: schedulerv1.WatchJobsRequestResultStatus_SUCCESS}}})
+					Result: &schedulerv1.WatchJobsRequestResult{Id: job.Id,
+						Status: schedulerv1.WatchJobsRequestResultStatus_SUCCESS}}})
 			}
 			if err != nil {
 				if ctx.Err() == nil {

@@ -38,7 +38,8 @@ func measureFailover(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	defer sub.closeStreams() //nolint:errcheck // where it matters, it was looked at
-	r := &Result{RSS: t.serversUsage().peak, Timers: int64(len(w.timers)), Early: &w.early, Doubled: &w.doubled, Lost: new(int64)}
+	r := &Result{RSS: t.serversUsage().peak, Timers: int64(len(w.timers)), Early: &w.early, Doubled: &w.doubled,
+		Lost: new(int64)}
 	if r.Failover, err = w.loseBusiestNode(ctx, o, t, sub, r, syscall.SIGKILL); err != nil {
 		return nil, err
 	}
@@ -61,7 +62,8 @@ func measureFailover(ctx context.Context, o Options) (*Result, error) {
 const certain = 1500 * time.Millisecond
 
 // loseBusiestNode takes away the node that fires most timers, and waits until others have fired all of them.
-func (w *fireObserver) loseBusiestNode(ctx context.Context, o Options, t *target, sub *subscriber, r *Result, by syscall.Signal) (*Failover, error) {
+func (w *fireObserver) loseBusiestNode(ctx context.Context, o Options, t *target, sub *subscriber, r *Result,
+	by syscall.Signal) (*Failover, error) {
 	victim := w.busiestNode(len(t.addrs))
 	p := t.processes[victim]
 	sub.lost[victim].Store(true)
@@ -121,7 +123,8 @@ func everySecond(ctx context.Context, o Options, t *target) (_ *fireObserver, _ 
 			return nil, nil, err
 		}
 	}
-	if err := waitFor(ctx, patience, func() bool { return w.allTimersMatch(func(s *observedTimer) bool { return s.fires > 0 }) }); err != nil {
+	if err := waitFor(ctx, patience,
+		func() bool { return w.allTimersMatch(func(s *observedTimer) bool { return s.fires > 0 }) }); err != nil {
 		return nil, nil, fmt.Errorf("not all of %d timers fire: %w", n, err)
 	}
 	if err := sleepContext(ctx, o.Duration); err != nil {

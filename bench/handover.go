@@ -40,7 +40,8 @@ func measureHandover(ctx context.Context, o Options) (*Result, error) {
 	}
 	defer sub.closeStreams() //nolint:errcheck // where it matters, it was looked at
 	h := &Handover{}
-	r := &Result{RSS: t.serversUsage().peak, Timers: int64(len(w.timers)), Handover: h, Early: &w.early, Doubled: &w.doubled}
+	r := &Result{RSS: t.serversUsage().peak, Timers: int64(len(w.timers)), Handover: h, Early: &w.early,
+		Doubled: &w.doubled}
 
 	node := w.busiestNode(len(t.addrs))
 	w.resetLateness()

@@ -12,7 +12,8 @@ type historyLog struct{ w *history.Writer }
 
 // writeConfig sets how the run is judged: a run at full speed is late by its nature.
 func (c historyLog) writeConfig(maxLate time.Duration) {
-	c.writeEvent(history.Config{MaxLate: maxLate, AttemptTimeout: 30 * time.Second, MaxBackoff: time.Minute, Lease: 30 * time.Second, StrictDup: true, DST: history.Vixie})
+	c.writeEvent(history.Config{MaxLate: maxLate, AttemptTimeout: 30 * time.Second, MaxBackoff: time.Minute,
+		Lease: 30 * time.Second, StrictDup: true, DST: history.Vixie})
 }
 
 // writeCreates notes the answers to a message that was sent at t0.
@@ -23,7 +24,8 @@ func (c historyLog) writeCreates(resp *rousev1.BatchCreateResponse, t0 time.Time
 	t1 := history.At(time.Now())
 	for _, t := range resp.Created {
 		due := history.At(time.UnixMilli(t.DueMs))
-		c.writeEvent(history.Put{Timer: t.Name, Gen: 1, Spec: history.Spec{At: due}, T0: history.At(t0), T1: t1, Res: history.OK, Due: due})
+		c.writeEvent(history.Put{Timer: t.Name, Gen: 1, Spec: history.Spec{At: due}, T0: history.At(t0), T1: t1,
+			Res: history.OK, Due: due})
 	}
 }
 
@@ -33,7 +35,8 @@ func (c historyLog) writeFires(fires []*rousev1.Fire, now time.Time) {
 		return
 	}
 	for _, f := range fires {
-		c.writeEvent(history.Fire{Timer: f.Name, Gen: 1, Due: history.At(time.UnixMilli(f.DueMs)), T: history.At(now), T1: history.At(now), Key: f.Id,
+		c.writeEvent(history.Fire{Timer: f.Name, Gen: 1, Due: history.At(time.UnixMilli(f.DueMs)), T: history.At(now),
+			T1: history.At(now), Key: f.Id,
 			Attempt: int(f.Attempt), Epoch: f.Token, Reply: history.ReplyOK})
 	}
 }

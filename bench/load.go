@@ -63,7 +63,8 @@ var errEnded = errors.New("the rest was not created")
 
 // newCreator opens a stream with a window of messages in flight. onAck is called with each answer, in order,
 // from one goroutine.
-func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *atomic.Int64, onAck func(resp *rousev1.BatchCreateResponse, sent time.Time)) (*creator, error) {
+func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *atomic.Int64,
+	onAck func(resp *rousev1.BatchCreateResponse, sent time.Time)) (*creator, error) {
 	stream, err := c.CreateStream(ctx)
 	if err != nil {
 		return nil, err
@@ -114,7 +115,8 @@ func (cr *creator) finishCreates() error {
 
 // createMany creates timers first … first+n-1 over several streams, message by message in turn; spec makes
 // each. It returns how long that took.
-func createMany(ctx context.Context, t *target, streams int, first, n int64, spec func(i int64) *rousev1.Spec) (time.Duration, error) {
+func createMany(ctx context.Context, t *target, streams int, first, n int64,
+	spec func(i int64) *rousev1.Spec) (time.Duration, error) {
 	log := historyLog{t.o.History}
 	var acked atomic.Int64
 	each := min(perMessage, max(1, (n+int64(streams)-1)/int64(streams)))

@@ -40,7 +40,8 @@ func processUsage(pid int) usage {
 	}
 	pages, _ := strconv.ParseInt(f[21], 10, 64) // the kernel writes numbers
 	status, io := numbersOf(pid, "status"), numbersOf(pid, "io")
-	return usage{cpu: cpuOf(f, false), rss: pages * int64(os.Getpagesize()), peak: status["VmHWM"] << 10, disk: io["write_bytes"], io: io["rchar"] + io["wchar"]}
+	return usage{cpu: cpuOf(f, false), rss: pages * int64(os.Getpagesize()), peak: status["VmHWM"] << 10,
+		disk: io["write_bytes"], io: io["rchar"] + io["wchar"]}
 }
 
 // numbersOf returns the numbers of a file of /proc/PID that has one on each line, behind its name.
@@ -62,7 +63,8 @@ func numbersOf(pid int, file string) map[string]int64 {
 func (t *target) resetPeak() {
 	for _, p := range t.processes {
 		if p.child != nil {
-			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.child.Process.Pid), []byte("5"), 0) // otherwise it is that since their start
+			// otherwise it is that since their start
+			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.child.Process.Pid), []byte("5"), 0)
 		}
 	}
 }

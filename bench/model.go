@@ -79,8 +79,9 @@ var modelled = []struct {
 // learned are the loads that a model is fitted to; judged has others, in rate, size and batch, that it has to
 // predict.
 var (
-	learned = []Load{{500, 150, 1}, {2000, 150, 1}, {2000, 150, 20}, {5000, 150, 10}, {5000, 1500, 10}, {10_000, 150, 100}, {10_000, 600, 20}}
-	judged  = []Load{{3500, 400, 5}, {8000, 150, 50}, {12_000, 300, 30}}
+	learned = []Load{{500, 150, 1}, {2000, 150, 1}, {2000, 150, 20}, {5000, 150, 10}, {5000, 1500, 10}, {10_000, 150, 100},
+		{10_000, 600, 20}}
+	judged = []Load{{3500, 400, 5}, {8000, 150, 50}, {12_000, 300, 30}}
 )
 
 // off is by how much a model may be wrong.
@@ -103,7 +104,8 @@ func measureModel(ctx context.Context, o Options) (*Result, error) {
 				return nil, fmt.Errorf("%+v: %w", l, err)
 			}
 			runs[j] = append(runs[j], r)
-			fmt.Fprintf(o.Progress, "run %d: %d/s of %d bytes, %d in a message: service CPU %.1f µs\n", i+1, l.Rate, l.Size, l.Batch, r.ServiceCPU)
+			fmt.Fprintf(o.Progress, "run %d: %d/s of %d bytes, %d in a message: service CPU %.1f µs\n", i+1, l.Rate, l.Size,
+				l.Batch, r.ServiceCPU)
 		}
 	}
 	r, m := &Result{}, &Model{}

@@ -37,7 +37,8 @@ type ownServer struct {
 // taken in the meantime.
 func startOwn(ctx context.Context, kind, below string) (s *ownServer, err error) {
 	for range 3 {
-		if s, err = tryOwn(ctx, kind, below); err == nil || !strings.Contains(strings.ToLower(err.Error()), "address already in use") {
+		if s, err = tryOwn(ctx, kind, below); err == nil ||
+			!strings.Contains(strings.ToLower(err.Error()), "address already in use") {
 			break
 		}
 	}
@@ -87,17 +88,21 @@ func (s *ownServer) describePostgres(ctx context.Context, port int) error {
 		}
 	}
 	data := filepath.Join(s.dir, "data")
-	attr := endWithParent(&syscall.SysProcAttr{Credential: as, Setpgid: true}, syscall.SIGKILL) // a terminal's Ctrl-C is not for it
-	init := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8",
+	// a terminal's Ctrl-C is not for it
+	attr := endWithParent(&syscall.SysProcAttr{Credential: as, Setpgid: true}, syscall.SIGKILL)
+	init := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--auth=trust",
+		"--encoding=UTF8",
 		"--locale=C", "--no-instructions")
-	init.Dir, init.Env, init.SysProcAttr = s.dir, []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC", "HOME=" + s.dir}, attr
+	init.Dir, init.Env, init.SysProcAttr = s.dir, []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC",
+		"HOME=" + s.dir}, attr
 	if out, err := init.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	settings := []string{"shared_buffers=256MB", "max_wal_size=4GB"}
 	s.about = "started for the run with " + strings.Join(settings, ", ")
 	args := []string{"-D", data}
-	for _, set := range append([]string{"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port), "unix_socket_directories=",
+	for _, set := range append([]string{"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port),
+		"unix_socket_directories=",
 		"dynamic_shared_memory_type=mmap", "max_connections=200"}, settings...) {
 		args = append(args, "-c", set)
 	}

@@ -92,7 +92,8 @@ func measurePending(ctx context.Context, o Options) (*Result, error) {
 func measureAnswers(ctx context.Context, c *target) (list []Answer, err error) {
 	timers := c.timersClient(0)
 	first := farDueTime(0)
-	hour := &rousev1.Filter{Namespace: namespace, DueFromMs: first.UnixMilli(), DueUntilMs: first.Add(time.Hour).UnixMilli()}
+	hour := &rousev1.Filter{Namespace: namespace, DueFromMs: first.UnixMilli(),
+		DueUntilMs: first.Add(time.Hour).UnixMilli()}
 	page := func(f *rousev1.Filter) error { // a page can be short of matches before the end
 		for got, token := 0, ""; got < 100; {
 			resp, err := timers.List(ctx, &rousev1.ListRequest{Filter: f, PageToken: token})
@@ -108,7 +109,8 @@ func measureAnswers(ctx context.Context, c *target) (list []Answer, err error) {
 		return err
 	}
 	simulate := func(d time.Duration) error {
-		_, err := timers.Simulate(ctx, &rousev1.SimulateRequest{Filter: &rousev1.Filter{Namespace: namespace}, FromMs: first.UnixMilli(), UntilMs: first.Add(d).UnixMilli()})
+		_, err := timers.Simulate(ctx, &rousev1.SimulateRequest{Filter: &rousev1.Filter{Namespace: namespace},
+			FromMs: first.UnixMilli(), UntilMs: first.Add(d).UnixMilli()})
 		return err
 	}
 	for _, q := range []struct {

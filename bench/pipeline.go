@@ -44,7 +44,8 @@ func measurePipeline(ctx context.Context, o Options) (*Result, error) {
 
 // leastPipeline is how many timers a second are to go through, by store and strategy.
 var leastPipeline = map[string]float64{
-	"pebble bucket": 120_000, "sqlite bucket": 35_000, "postgres bucket": 40_000, "postgres lease": 20_000, "redis bucket": 50_000,
+	"pebble bucket": 120_000, "sqlite bucket": 35_000, "postgres bucket": 40_000, "postgres lease": 20_000,
+	"redis bucket": 50_000,
 }
 
 // measureLag creates timers at a steady rate, due one to two seconds later, and measures how late they come.
@@ -151,7 +152,9 @@ func measureFlow(ctx context.Context, o Options, rate int) (*Result, error) {
 						if rate > 0 {
 							wait += 800 * time.Millisecond
 						}
-						msg[i] = &rousev1.NewTimer{Name: benchTimerName(from + int64(i)), Spec: &rousev1.Spec{Schedule: oneShotSchedule(now.Add(wait)), Target: "stream:bench", Payload: body(from + int64(i))}}
+						msg[i] = &rousev1.NewTimer{Name: benchTimerName(from + int64(i)),
+							Spec: &rousev1.Spec{Schedule: oneShotSchedule(now.Add(wait)), Target: "stream:bench",
+								Payload: body(from + int64(i))}}
 					}
 					if err := cr.sendCreates(ctx, msg); err != nil {
 						return errors.Join(err, cr.finishCreates())

@@ -44,7 +44,8 @@ func openPostgres(ctx context.Context, url string, own *ownServer) (_ *postgresB
 	}()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for err = b.pool.Ping(ctx); err != nil && own != nil; err = b.pool.Ping(ctx) { // a server that starts refuses connections for a while
+	// a server that starts refuses connections for a while
+	for err = b.pool.Ping(ctx); err != nil && own != nil; err = b.pool.Ping(ctx) {
 		select {
 		case <-own.ended:
 			return nil, fmt.Errorf("it ended at once%s", own.logTail())
@@ -104,8 +105,9 @@ func (b *postgresBase) isFree(ctx context.Context) error {
 			what += fmt.Sprintf(" with %d timers", n)
 		}
 	}
-	return fmt.Errorf("the database has %s: bench fills a database and empties it, so give it an empty one of its own (CREATE DATABASE bench); "+
-		"what a run has left that was killed goes away with DROP SCHEMA %s CASCADE", what, schema)
+	return fmt.Errorf(
+		"the database has %s: bench fills a database and empties it, so give it an empty one of its own (CREATE DATABASE bench); "+
+			"what a run has left that was killed goes away with DROP SCHEMA %s CASCADE", what, schema)
 }
 
 func (b *postgresBase) URL() string        { return b.url }
@@ -116,7 +118,8 @@ func (b *postgresBase) asRawBase() rawBase { return b }
 func (b *postgresBase) Asked(ctx context.Context) (n int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = b.pool.QueryRow(ctx, `SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`).Scan(&n)
+	err = b.pool.QueryRow(ctx,
+		`SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`).Scan(&n)
 	return n, err
 }
 

@@ -38,8 +38,10 @@ func startProcess(ctx context.Context, o Options, dir string, i int) (*process, 
 	}
 	file := data + ".address"
 	_ = os.Remove(file)
-	args := []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", data, "--address-file", file, "--log-level", "warn", "--allow-private-targets",
-		"--node", p.name, "--strategy", o.Strategy, "--buckets", strconv.Itoa(node.Defaults().Buckets), "--lease", o.Lease.String(), "--hold", o.Lease.String()}
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", data, "--address-file", file,
+		"--log-level", "warn", "--allow-private-targets",
+		"--node", p.name, "--strategy", o.Strategy, "--buckets", strconv.Itoa(node.Defaults().Buckets), "--lease",
+		o.Lease.String(), "--hold", o.Lease.String()}
 	args = append(args, o.serve...)
 	p.child = exec.Command(o.Binary, args...)
 	store := ""

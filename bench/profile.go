@@ -31,7 +31,8 @@ func (t *target) startProfiles(ctx context.Context, during time.Duration) *profi
 		for what, page := range map[string]string{"cpu": "profile", "allocs": "allocs"} {
 			file := filepath.Join(t.o.Profile, p.name+"-"+what+".pprof")
 			w.wg.Go(func() {
-				if err := downloadProfile(ctx, fmt.Sprintf("http://%s/debug/pprof/%s?seconds=%d", p.admin, page, seconds), file); err != nil {
+				if err := downloadProfile(ctx, fmt.Sprintf("http://%s/debug/pprof/%s?seconds=%d", p.admin, page, seconds),
+					file); err != nil {
 					w.mu.Lock()
 					defer w.mu.Unlock()
 					w.errs = append(w.errs, fmt.Errorf("profile %s: %w", what, err))

@@ -38,7 +38,8 @@ func newRowChanges(body func(i int64) []byte, first int64, n int, due func(i int
 	for j := range changes {
 		i := first + int64(j)
 		d := rouse.At(due(i))
-		t := rouse.Timer{Key: rouse.Key{Namespace: namespace, Name: benchTimerName(i)}, Visible: d, Due: d, Created: d, Updated: d, Anchor: d,
+		t := rouse.Timer{Key: rouse.Key{Namespace: namespace, Name: benchTimerName(i)}, Visible: d, Due: d, Created: d,
+			Updated: d, Anchor: d,
 			Spec: rouse.Spec{Schedule: d.String(), Target: "stream:bench", Payload: body(i)}}
 		row := t.Row()
 		changes[j] = rouse.Change{Key: t.Key, If: rouse.NoRow, To: &row}
@@ -48,7 +49,8 @@ func newRowChanges(body func(i int64) []byte, first int64, n int, due func(i int
 
 // rawCreate writes n timers straight into a store, in batches; only the store's time counts.
 func rawCreate(ctx context.Context, o Options, n int64, batch int) (Raw, error) {
-	return rawRun(o, n, batch, farDueTime, fmt.Sprintf("the same rows straight into the store, batches of %d, one writer", batch),
+	return rawRun(o, n, batch, farDueTime, fmt.Sprintf("the same rows straight into the store, batches of %d, one writer",
+		batch),
 		func(s rouse.Store, changes []rouse.Change) error {
 			_, err := s.Apply(ctx, changes)
 			return err
@@ -61,7 +63,8 @@ func rawPipeline(ctx context.Context, o Options, n int64, batch int) (Raw, error
 	var after rouse.Position
 	began := time.Now().Add(-time.Hour)
 	due := func(i int64) time.Time { return began.Add(time.Duration(i) * time.Microsecond * 50) }
-	return rawRun(o, n, batch, due, fmt.Sprintf("create, read and delete the same rows straight in the store, with records, batches of %d", batch),
+	return rawRun(o, n, batch, due,
+		fmt.Sprintf("create, read and delete the same rows straight in the store, with records, batches of %d", batch),
 		func(s rouse.Store, changes []rouse.Change) error {
 			if _, err := s.Apply(ctx, changes); err != nil {
 				return err
@@ -73,8 +76,10 @@ func rawPipeline(ctx context.Context, o Options, n int64, batch int) (Raw, error
 			removes := make([]rouse.Change, len(b.Rows))
 			for j := range b.Rows {
 				row := &b.Rows[j]
-				removes[j] = rouse.Change{Key: row.Key, If: row.Revision, Log: []rouse.Record{{Namespace: row.Key.Namespace, Name: row.Key.Name,
-					Generation: row.Generation, Ending: rouse.EndFired, Due: row.Due, Attempts: 1, Began: b.Now, Sent: b.Now, Ended: b.Now}}}
+				removes[j] = rouse.Change{Key: row.Key, If: row.Revision,
+					Log: []rouse.Record{{Namespace: row.Key.Namespace, Name: row.Key.Name,
+						Generation: row.Generation, Ending: rouse.EndFired, Due: row.Due, Attempts: 1, Began: b.Now, Sent: b.Now,
+						Ended: b.Now}}}
 				after = row.Position()
 			}
 			_, err = s.Apply(ctx, removes)
@@ -84,7 +89,8 @@ func rawPipeline(ctx context.Context, o Options, n int64, batch int) (Raw, error
 
 // rawRun measures do, which is called with n timers in batches. Its time counts, and the CPU time that the
 // process uses during it; making the rows does not.
-func rawRun(o Options, n int64, batch int, due func(i int64) time.Time, what string, do func(rouse.Store, []rouse.Change) error) (Raw, error) {
+func rawRun(o Options, n int64, batch int, due func(i int64) time.Time, what string,
+	do func(rouse.Store, []rouse.Change) error) (Raw, error) {
 	s, done, err := openRaw(o)
 	if err != nil {
 		return Raw{}, err

@@ -51,7 +51,8 @@ func (b *postgresBase) createRows(ctx context.Context, writers [][]rawBatch) (ti
 
 // runRawWriters gives each writer a connection and starts them together. The time of making the table does
 // not count.
-func (b *postgresBase) runRawWriters(ctx context.Context, writers [][]rawBatch, do func(ctx context.Context, c *pgx.Conn, writer int) error) (time.Duration, error) {
+func (b *postgresBase) runRawWriters(ctx context.Context, writers [][]rawBatch,
+	do func(ctx context.Context, c *pgx.Conn, writer int) error) (time.Duration, error) {
 	if _, err := b.pool.Exec(ctx, rawTable); err != nil {
 		return 0, fmt.Errorf("make a table: %w", err)
 	}
@@ -93,7 +94,8 @@ func rawInsertBatch(ctx context.Context, c *pgx.Conn, bucket int64, batch *rawBa
 	return err
 }
 
-func (b *postgresBase) pipelineRows(ctx context.Context, writers [][]rawBatch, leased bool) (int64, time.Duration, error) {
+func (b *postgresBase) pipelineRows(ctx context.Context, writers [][]rawBatch,
+	leased bool) (int64, time.Duration, error) {
 	var removed atomic.Int64
 	low := &lowMark{at: make([]atomic.Int64, len(writers))}
 	took, err := b.runRawWriters(ctx, writers, func(ctx context.Context, c *pgx.Conn, writer int) error {

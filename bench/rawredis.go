@@ -29,7 +29,8 @@ func (b *redisBase) createRows(ctx context.Context, writers [][]rawBatch) (time.
 }
 
 // runRawWriters starts a goroutine for each writer; the client has a connection for each.
-func (b *redisBase) runRawWriters(ctx context.Context, writers [][]rawBatch, do func(ctx context.Context, writer int, batch *rawBatch) error) (time.Duration, error) {
+func (b *redisBase) runRawWriters(ctx context.Context, writers [][]rawBatch,
+	do func(ctx context.Context, writer int, batch *rawBatch) error) (time.Duration, error) {
 	if err := b.clearDatabase(ctx); err != nil {
 		return 0, err
 	}
@@ -107,7 +108,8 @@ func (b *redisBase) pipelineRows(ctx context.Context, writers [][]rawBatch, leas
 }
 
 func (b *redisBase) readRawRows(ctx context.Context, due, bodies string, batch *rawBatch) ([]string, error) {
-	names, err := b.servers[0].ZRangeArgs(ctx, goredis.ZRangeArgs{Key: due, Start: "-inf", Stop: batch.first + int64(len(batch.members)), ByScore: true,
+	names, err := b.servers[0].ZRangeArgs(ctx, goredis.ZRangeArgs{Key: due, Start: "-inf",
+		Stop: batch.first + int64(len(batch.members)), ByScore: true,
 		Count: int64(len(batch.members))}).Result()
 	if err != nil || len(names) == 0 {
 		return nil, err
@@ -116,7 +118,8 @@ func (b *redisBase) readRawRows(ctx context.Context, due, bodies string, batch *
 }
 
 func (b *redisBase) leaseRawRows(ctx context.Context, due, bodies string, limit int) ([]string, error) {
-	answer, err := rawLeaseScript.Run(ctx, b.servers[0], []string{due, bodies}, int64(rawNever-1), int64(rawNever), limit).Slice()
+	answer, err := rawLeaseScript.Run(ctx, b.servers[0], []string{due, bodies}, int64(rawNever-1), int64(rawNever),
+		limit).Slice()
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,8 @@ func rawPipelines(ctx context.Context, o Options, r *Result) (own, others []Raw,
 			if leased {
 				how = rawPipelineHow[o.storeKind()][1]
 			}
-			what := fmt.Sprintf("create, %s and delete in bare tables, no records, batches of %d, %s", how, rawSize, describeConnections(writers))
+			what := fmt.Sprintf("create, %s and delete in bare tables, no records, batches of %d, %s", how, rawSize,
+				describeConnections(writers))
 			raw := rawOf(what, removed, took, o.base.CPU(ctx)-before, processUsage(os.Getpid()).cpu-self)
 			if leased == (o.Strategy != "bucket") {
 				own = append(own, raw)

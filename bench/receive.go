@@ -136,7 +136,8 @@ type subscriber struct {
 
 // subscribeStreams opens n streams for a channel, one server after the other; onFires is called with the
 // stream's number and each message, concurrently between streams.
-func subscribeStreams(ctx context.Context, t *target, n int, channel string, onFires func(stream int, fires []*rousev1.Fire, now time.Time)) (*subscriber, error) {
+func subscribeStreams(ctx context.Context, t *target, n int, channel string,
+	onFires func(stream int, fires []*rousev1.Fire, now time.Time)) (*subscriber, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &subscriber{cancel: cancel, errs: make([]error, n), lost: make([]atomic.Bool, n)}
 	for i := range n {
@@ -167,7 +168,8 @@ func subscribeStreams(ctx context.Context, t *target, n int, channel string, onF
 				if onFires != nil {
 					onFires(i, resp.Fires, now)
 				}
-				if err := stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: &rousev1.Settle{Done: tags}}}); err != nil {
+				if err := stream.Send(
+					&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: &rousev1.Settle{Done: tags}}}); err != nil {
 					return
 				}
 			}

@@ -72,11 +72,13 @@ func (b *redisBase) checkRedisFree(ctx context.Context, c *goredis.Client) error
 	}
 	if n > 0 {
 		what := ""
-		if timers, err := c.HLen(ctx, "rouse:{0}:rows").Result(); err == nil && timers > 1 { // one field is the id of the store
+		// one field is the id of the store
+		if timers, err := c.HLen(ctx, "rouse:{0}:rows").Result(); err == nil && timers > 1 {
 			what = fmt.Sprintf(", with %d timers", timers-1)
 		}
-		return fmt.Errorf("the database has %d keys%s: bench fills a database and empties it, so give it an empty one of its own (redis://HOST:PORT/5); "+
-			"what a run has left that was killed goes away with FLUSHDB", n, what)
+		return fmt.Errorf(
+			"the database has %d keys%s: bench fills a database and empties it, so give it an empty one of its own (redis://HOST:PORT/5); "+
+				"what a run has left that was killed goes away with FLUSHDB", n, what)
 	}
 	info, err := infoOf(ctx, c, "server")
 	if err != nil {

@@ -35,7 +35,8 @@ func measureReminders(ctx context.Context, o Options) (*Result, error) {
 	began := time.Now()
 	err = createEach(ctx, o, "reminders", func(int64) error {
 		_, err := s.CreateReminder(ctx, &reminderv1.CreateReminderRequest{Caller: sidecarOf, Reminder: &reminderv1.Reminder{
-			ReminderName: "run-activity", InitialDelay: "1000h", Metadata: []*reminderv1.ReminderMetadata{{Key: "K1", Value: "V1"}}}})
+			ReminderName: "run-activity", InitialDelay: "1000h",
+			Metadata: []*reminderv1.ReminderMetadata{{Key: "K1", Value: "V1"}}}})
 		return err
 	})
 	if err := errors.Join(err, s.endSidecar()); err != nil {
@@ -77,13 +78,15 @@ type sidecar struct {
 // connectSidecar registers a sidecar, and returns when it has been given its buckets.
 func connectSidecar(ctx context.Context, t *target) (*sidecar, error) {
 	s := &sidecar{ReminderServiceClient: reminderv1.NewReminderServiceClient(t.conns[0])}
-	if _, err := s.RegisterSidecar(ctx, &reminderv1.RegisterSidecarRequest{AppId: sidecarOf.AppId, Address: sidecarOf.Address}); err != nil {
+	if _, err := s.RegisterSidecar(ctx, &reminderv1.RegisterSidecarRequest{AppId: sidecarOf.AppId,
+		Address: sidecarOf.Address}); err != nil {
 		return nil, err
 	}
 	within, cancel := context.WithCancel(ctx)
 	stream, err := s.ConnectSidecar(within)
 	if err == nil {
-		err = stream.Send(&reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_Hello{Hello: &reminderv1.SidecarHello{Caller: sidecarOf}}})
+		err = stream.Send(
+			&reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_Hello{Hello: &reminderv1.SidecarHello{Caller: sidecarOf}}})
 	}
 	for m := (*reminderv1.ReminderServiceStream)(nil); err == nil && m.GetTokenBucketsUpdate() == nil; {
 		m, err = stream.Recv()

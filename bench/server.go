@@ -149,7 +149,8 @@ func (t *target) waitUntilShared(ctx context.Context) error {
 	stable := 0
 	for deadline := time.Now().Add(shareWithin); stable < 2; {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d servers do not come to share their store within %v: %s", len(t.addrs), shareWithin, cmp.Or(last, "they report nothing"))
+			return fmt.Errorf("%d servers do not come to share their store within %v: %s", len(t.addrs), shareWithin,
+				cmp.Or(last, "they report nothing"))
 		}
 		call, cancel := context.WithTimeout(ctx, 5*time.Second)
 		resp, err := admin.ListNodes(call, &rousev1.ListNodesRequest{})
@@ -158,7 +159,8 @@ func (t *target) waitUntilShared(ctx context.Context) error {
 			return fmt.Errorf("ask for the nodes: %w", err)
 		}
 		if len(resp.Nodes) > len(t.addrs) {
-			return errors.New("the store has other nodes than those that were started for the run: give bench a store of its own")
+			return errors.New(
+				"the store has other nodes than those that were started for the run: give bench a store of its own")
 		}
 		now, all := describeShares(resp.Nodes)
 		ready := len(resp.Nodes) == len(t.addrs) && (t.o.Strategy != "bucket" || all)

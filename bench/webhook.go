@@ -74,7 +74,8 @@ func measureWebhook(ctx context.Context, o Options) (*Result, error) {
 	n = cmp.Or(n, 10_000)
 	due := time.Now().Add(3 * time.Second).Truncate(time.Second)
 	if _, err = createMany(ctx, t, t.roundToServers(2), 0, n, func(i int64) *rousev1.Spec {
-		return &rousev1.Spec{Schedule: oneShotSchedule(due.Add(time.Duration(i%1000) * time.Millisecond)), Target: rc.url, Payload: body(i)}
+		return &rousev1.Spec{Schedule: oneShotSchedule(due.Add(time.Duration(i%1000) * time.Millisecond)), Target: rc.url,
+			Payload: body(i)}
 	}); err != nil {
 		return nil, err
 	}
@@ -87,7 +88,8 @@ func measureWebhook(ctx context.Context, o Options) (*Result, error) {
 	first := time.Since(due)
 	tl.writeArrivals(r, 0, n)
 	worst := r.Lag.Max
-	r.addResultNote("%d due in one second: all delivered %.3f s after it began, lag at most %.1f ms", n, first.Seconds(), worst)
+	r.addResultNote("%d due in one second: all delivered %.3f s after it began, lag at most %.1f ms", n,
+		first.Seconds(), worst)
 	if o.base == nil {
 		r.addGoal(worst <= 1000, "%d due in one second: all within 1 s", n)
 	}
@@ -119,7 +121,8 @@ func measureWebhook(ctx context.Context, o Options) (*Result, error) {
 			now := time.Now()
 			for i := range msg {
 				wait := 100*time.Millisecond + time.Duration(rand.IntN(200))*time.Millisecond
-				msg[i] = &rousev1.NewTimer{Name: benchTimerName(from + int64(i)), Spec: &rousev1.Spec{Schedule: oneShotSchedule(now.Add(wait)), Target: rc.url, Payload: body(from + int64(i))}}
+				msg[i] = &rousev1.NewTimer{Name: benchTimerName(from + int64(i)),
+					Spec: &rousev1.Spec{Schedule: oneShotSchedule(now.Add(wait)), Target: rc.url, Payload: body(from + int64(i))}}
 			}
 			failed = cr.sendCreates(cctx, msg)
 		}
@@ -158,7 +161,8 @@ func measureWebhook(ctx context.Context, o Options) (*Result, error) {
 // receiver judges them as it judges fires.
 func rawPosts(ctx context.Context, rc *receiver, body []byte, d time.Duration) (Raw, error) {
 	const inFlight = 64
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: inFlight, MaxIdleConns: inFlight, DisableCompression: true}}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: inFlight, MaxIdleConns: inFlight,
+		DisableCompression: true}}
 	defer client.CloseIdleConnections()
 	rc.tally.Store(newTally(0))
 	header := rc.sample.Load().Clone()
@@ -176,6 +180,7 @@ func rawPosts(ctx context.Context, rc *receiver, body []byte, d time.Duration) (
 		}
 		return resp.Body.Close()
 	})
-	return Raw{What: "POSTs by net/http to the same receiver, with the same headers, 64 in flight", Rate: float64(n) / took.Seconds(),
-		CPU: perTimer(processUsage(os.Getpid()).cpu-before, n)}, err
+	return Raw{What: "POSTs by net/http to the same receiver, with the same headers, 64 in flight",
+		Rate: float64(n) / took.Seconds(),
+		CPU:  perTimer(processUsage(os.Getpid()).cpu-before, n)}, err
 }

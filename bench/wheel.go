@@ -41,7 +41,8 @@ func wheelAlone(_ context.Context, o Options) (*Result, error) {
 	}
 	expire := time.Since(began)
 	us := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(n) }
-	r := &Result{Timers: int64(n), Seconds: (insert + expire).Seconds(), Wheel: &Wheel{int64(n), bytes, us(insert), us(expire)}}
+	r := &Result{Timers: int64(n), Seconds: (insert + expire).Seconds(),
+		Wheel: &Wheel{int64(n), bytes, us(insert), us(expire)}}
 	r.Rate = float64(n) / r.Seconds
 	r.addGoal(got == n, "every entry expired once")
 	r.addGoal(bytes <= 40, "at most 40 bytes an entry")

@@ -50,15 +50,21 @@ type Identity struct {
 
 // WhoAmI tells what the client's credentials are, and what they allow. It is retried.
 func (a *Access) WhoAmI(ctx context.Context) (Identity, error) {
-	p, err := callIdempotent(ctx, a.c.opts.Patience, func(bool) (*rousev1.WhoAmIResponse, error) { return a.c.access.WhoAmI(ctx, &rousev1.WhoAmIRequest{}) })
-	return Identity{p.GetAccess(), p.GetId(), p.GetName(), p.GetSource(), grantsFrom(p.GetGrants()), rouse.Instant(p.GetExpiresMs())}, err
+	p, err := callIdempotent(ctx, a.c.opts.Patience, func(bool) (*rousev1.WhoAmIResponse,
+		error) {
+		return a.c.access.WhoAmI(ctx, &rousev1.WhoAmIRequest{})
+	})
+	return Identity{p.GetAccess(), p.GetId(), p.GetName(), p.GetSource(), grantsFrom(p.GetGrants()),
+		rouse.Instant(p.GetExpiresMs())}, err
 }
 
 // CreateKey makes an API key, and returns the text that its holder gives as Options.Token. The text is not
 // shown again. expires 0 is never.
-func (a *Access) CreateKey(ctx context.Context, name string, grants []Grant, expires rouse.Instant) (k Key, text string, err error) {
+func (a *Access) CreateKey(ctx context.Context, name string, grants []Grant,
+	expires rouse.Instant) (k Key, text string, err error) {
 	p, err := callOnce(ctx, a.c, func(ctx context.Context) (*rousev1.CreatedKey, error) {
-		return a.c.access.CreateKey(ctx, &rousev1.CreateKeyRequest{Name: name, Grants: grantsTo(grants), ExpiresMs: int64(expires)})
+		return a.c.access.CreateKey(ctx, &rousev1.CreateKeyRequest{Name: name, Grants: grantsTo(grants),
+			ExpiresMs: int64(expires)})
 	})
 	return keyFrom(p.GetKey()), p.GetText(), err
 }
@@ -191,7 +197,8 @@ func grantsFrom(list []*rousev1.Grant) (out []Grant) {
 }
 
 func keyFrom(p *rousev1.Key) Key {
-	k := Key{ID: p.GetId(), Name: p.GetName(), Grants: grantsFrom(p.GetGrants()), Created: rouse.Instant(p.GetCreatedMs()), Creator: p.GetCreator(),
+	k := Key{ID: p.GetId(), Name: p.GetName(), Grants: grantsFrom(p.GetGrants()), Created: rouse.Instant(p.GetCreatedMs()),
+		Creator: p.GetCreator(),
 		Expires: rouse.Instant(p.GetExpiresMs()), Used: rouse.Instant(p.GetUsedMs())}
 	for _, at := range p.GetSecretsMs() {
 		k.Secrets = append(k.Secrets, rouse.Instant(at))

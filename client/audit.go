@@ -53,15 +53,18 @@ type AuditPage struct {
 }
 
 func (q *AuditQuery) toAuditFilter() *rousev1.AuditFilter {
-	return &rousev1.AuditFilter{Namespace: q.Namespace, Principal: q.Principal, Verb: q.Verb, Name: q.Name, Outcome: q.Outcome, FromMs: int64(q.From), UntilMs: int64(q.Until)}
+	return &rousev1.AuditFilter{Namespace: q.Namespace, Principal: q.Principal, Verb: q.Verb, Name: q.Name,
+		Outcome: q.Outcome, FromMs: int64(q.From), UntilMs: int64(q.Until)}
 }
 
 // Audit returns a page of what callers did, on all nodes, newest first. It is retried.
 func (a *Access) Audit(ctx context.Context, q AuditQuery, token string) (AuditPage, error) {
 	p, err := callIdempotent(ctx, a.c.opts.Patience, func(bool) (*rousev1.ListAuditResponse, error) {
-		return a.c.admin.ListAudit(ctx, &rousev1.ListAuditRequest{Filter: q.toAuditFilter(), OldestFirst: q.OldestFirst, PageSize: 500, PageToken: token})
+		return a.c.admin.ListAudit(ctx, &rousev1.ListAuditRequest{Filter: q.toAuditFilter(), OldestFirst: q.OldestFirst,
+			PageSize: 500, PageToken: token})
 	})
-	return AuditPage{eventsFrom(p.GetEvents()), p.GetNextPageToken(), int(p.GetSearched()), rouse.Instant(p.GetReachedMs())}, err
+	return AuditPage{eventsFrom(p.GetEvents()), p.GetNextPageToken(), int(p.GetSearched()),
+		rouse.Instant(p.GetReachedMs())}, err
 }
 
 // FollowAudit calls do with events as they happen, until ctx ends or do fails, or returns what ended the
@@ -75,10 +78,13 @@ func (a *Access) FollowAudit(ctx context.Context, q AuditQuery, do func([]AuditE
 func eventsFrom(list []*rousev1.AuditEvent) []AuditEvent {
 	out := make([]AuditEvent, len(list))
 	for i, p := range list {
-		out[i] = AuditEvent{ID: p.GetId(), Time: rouse.Instant(p.GetTimeMs()), Node: p.GetNode(), Door: p.GetDoor(), Remote: p.GetRemote(), RequestID: p.GetRequestId(),
-			Principal: p.GetPrincipal(), PrincipalName: p.GetPrincipalName(), PrincipalSource: p.GetPrincipalSource(), Verb: p.GetVerb(), Method: p.GetMethod(),
-			Namespace: p.GetNamespace(), Names: p.GetNames(), Changed: p.GetChanged(), Failed: p.GetFailed(), Hash: p.GetHash(), Before: p.GetBefore(),
-			After: p.GetAfter(), Outcome: p.GetOutcome(), Reason: p.GetReason(), Duration: p.GetDuration().AsDuration()}
+		out[i] = AuditEvent{ID: p.GetId(), Time: rouse.Instant(p.GetTimeMs()), Node: p.GetNode(), Door: p.GetDoor(),
+			Remote: p.GetRemote(), RequestID: p.GetRequestId(),
+			Principal: p.GetPrincipal(), PrincipalName: p.GetPrincipalName(), PrincipalSource: p.GetPrincipalSource(),
+			Verb: p.GetVerb(), Method: p.GetMethod(),
+			Namespace: p.GetNamespace(), Names: p.GetNames(), Changed: p.GetChanged(), Failed: p.GetFailed(), Hash: p.GetHash(),
+			Before: p.GetBefore(),
+			After:  p.GetAfter(), Outcome: p.GetOutcome(), Reason: p.GetReason(), Duration: p.GetDuration().AsDuration()}
 	}
 	return out
 }

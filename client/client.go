@@ -36,14 +36,16 @@ import (
 
 // Options tune a client. Zero fields have the defaults that their comments name.
 type Options struct {
-	TLS      *tls.Config   // set: TLS with this configuration; with it and with files, http:// is refused
-	Insecure bool          // no TLS to other hosts; an http:// target means the same
-	CA       string        // set: TLS, and this PEM file has the authorities of the service's certificate, not the system
-	Cert     string        // set: TLS, and this PEM file has the certificate of this client
-	Key      string        // its private key, in PEM; the three files are read for each connection, and do not go with TLS
-	Token    string        // the text of an API key, sent with every call as a bearer token; to another host only under TLS
+	TLS      *tls.Config // set: TLS with this configuration; with it and with files, http:// is refused
+	Insecure bool        // no TLS to other hosts; an http:// target means the same
+	CA       string      // set: TLS, and this PEM file has the authorities of the service's certificate, not the system
+	Cert     string      // set: TLS, and this PEM file has the certificate of this client
+	Key      string      // its private key, in PEM; the three files are read for each connection, and do not go with TLS
+	// the text of an API key, sent with every call as a bearer token; to another host only under TLS
+	Token    string
 	Patience time.Duration // how long a call is tried again; default 30 s
-	Timeout  time.Duration // how long one try of a call that is no stream may take if its ctx has no deadline; default no bound
+	// how long one try of a call that is no stream may take if its ctx has no deadline; default no bound
+	Timeout time.Duration
 
 	Dial []grpc.DialOption // what else gRPC offers
 }
@@ -118,7 +120,8 @@ func newConnection(a grpclink.Address, o Options) (*grpc.ClientConn, error) {
 
 // timeoutInterceptor gives calls that have no deadline one of their own.
 func timeoutInterceptor(d time.Duration) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		if _, ok := ctx.Deadline(); !ok {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, d)

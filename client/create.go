@@ -55,7 +55,10 @@ func conditionOf(cs []Condition) (c condition) {
 func (c *Client) Create(ctx context.Context, namespace, name string, spec rouse.Spec) (rouse.Timer, error) {
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec)}
 	if name != "" || hasIdempotencyKey(ctx) {
-		return timerFromAnswer(callOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+		return timerFromAnswer(callOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer,
+			error) {
+			return c.timers.Create(ctx, request)
+		}))
 	}
 	request.Name = strings.ToLower(rand.Text())
 	return timerFromAnswer(callIdempotent(ctx, c.opts.Patience, func(unsure bool) (*rousev1.Timer, error) {
@@ -68,7 +71,8 @@ func (c *Client) Create(ctx context.Context, namespace, name string, spec rouse.
 }
 
 // CreateOrReplace is Replace without its InFlight.
-func (c *Client) CreateOrReplace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (rouse.Timer, error) {
+func (c *Client) CreateOrReplace(ctx context.Context, namespace, name string, spec rouse.Spec,
+	cs ...Condition) (rouse.Timer, error) {
 	r, err := c.Replace(ctx, namespace, name, spec, cs...)
 	return r.Timer, err
 }
@@ -91,7 +95,8 @@ type Replaced struct {
 // Replace creates a timer, or gives the existing one another spec. It is retried, unless it has an
 // IfRevision or IfNew and no Idempotency-Key (WithIdempotencyKey): a retry could not tell its own first try
 // from another client's change.
-func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (Replaced, error) {
+func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec,
+	cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec),
 		Mode: rousev1.Mode_MODE_CREATE_OR_REPLACE, ExpectedRevision: cond.revision, ValidateOnly: cond.validate}
@@ -105,9 +110,13 @@ func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse
 		return Replaced{}, rouse.Refuse("name", "", "is empty", "name the timer to replace, or use Create")
 	}
 	if cond.revision != 0 || cond.fresh {
-		return replacedFromAnswer(callOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+		return replacedFromAnswer(callOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer,
+			error) {
+			return c.timers.Create(ctx, request)
+		}))
 	}
-	return replacedFromAnswer(callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+	return replacedFromAnswer(callIdempotent(ctx, c.opts.Patience,
+		func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 }
 
 // Mode defines what a batch does with existing names.
@@ -163,7 +172,8 @@ func (c *Client) BatchCreate(ctx context.Context, namespace string, mode Mode, t
 }
 
 func batchRequest(namespace string, mode Mode, timers []NewTimer) *rousev1.BatchCreateRequest {
-	request := &rousev1.BatchCreateRequest{Namespace: namespace, Mode: rousev1.Mode(mode), Timers: make([]*rousev1.NewTimer, len(timers))}
+	request := &rousev1.BatchCreateRequest{Namespace: namespace, Mode: rousev1.Mode(mode),
+		Timers: make([]*rousev1.NewTimer, len(timers))}
 	backing := make([]rousev1.NewTimer, len(timers))
 	for i := range timers {
 		t := &backing[i]
@@ -177,7 +187,8 @@ func createdOf(ps []*rousev1.Created) []Created {
 	out := make([]Created, len(ps))
 	for i, c := range ps {
 		out[i] = Created{Name: c.GetName(), Generation: c.GetGeneration(), Revision: c.GetRevision(),
-			Due: rousev1.InstantFromProto(c.GetDueMs()), InFlight: c.GetInFlight(), Unchanged: c.GetUnchanged(), Notes: c.GetNotes(), Err: rousev1.ProblemToError(c.GetProblem())}
+			Due: rousev1.InstantFromProto(c.GetDueMs()), InFlight: c.GetInFlight(), Unchanged: c.GetUnchanged(),
+			Notes: c.GetNotes(), Err: rousev1.ProblemToError(c.GetProblem())}
 	}
 	return out
 }

@@ -30,7 +30,8 @@ func (c *Client) CreateStream(ctx context.Context, namespace string, mode Mode, 
 		cancel()
 		return nil, errorFromGRPC(err)
 	}
-	return &Creator{stream: stream, namespace: namespace, mode: mode, window: make(chan int, max(1, window)), cancel: cancel}, nil
+	return &Creator{stream: stream, namespace: namespace, mode: mode, window: make(chan int, max(1, window)),
+		cancel: cancel}, nil
 }
 
 // Send sends a batch of up to rouse.MaxBatch timers. It blocks while the window is full, until Recv has taken
@@ -61,7 +62,8 @@ func (c *Creator) Recv() ([]Created, error) {
 	if err != nil {
 		c.cancel()
 		if unanswered := len(c.window); errors.Is(err, io.EOF) && unanswered > 0 {
-			return nil, fmt.Errorf("the service ended the stream before it answered %d batches: %w", unanswered, io.ErrUnexpectedEOF)
+			return nil, fmt.Errorf("the service ended the stream before it answered %d batches: %w", unanswered,
+				io.ErrUnexpectedEOF)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil, io.EOF

@@ -93,10 +93,11 @@ func (f *follow) followUntilEnd() error {
 		f.startFireLink(&link{address: nodes.members[0].Target, given: true, connect: all})
 	} else {
 		for _, m := range nodes.members {
-			f.startFireLink(&link{address: m.Target, given: true, connect: func(ctx context.Context) (grpc.ClientConnInterface, error) {
-				reconnectNow(ctx, m.conn)
-				return m.conn, nil
-			}})
+			f.startFireLink(&link{address: m.Target, given: true,
+				connect: func(ctx context.Context) (grpc.ClientConnInterface, error) {
+					reconnectNow(ctx, m.conn)
+					return m.conn, nil
+				}})
 		}
 	}
 	f.mu.Unlock()

@@ -43,7 +43,8 @@ const maxFailures = 4096
 const maxAnswers = 1 << 20
 
 func newHand(sub *Subscription) *hand {
-	return &hand{sub: sub, wake: make(chan struct{}, 1), held: map[uint64]*held{}, running: map[uint64]context.CancelCauseFunc{}, settle: &rousev1.Settle{}}
+	return &hand{sub: sub, wake: make(chan struct{}, 1), held: map[uint64]*held{},
+		running: map[uint64]context.CancelCauseFunc{}, settle: &rousev1.Settle{}}
 }
 
 // takeFires takes fires into hand.
@@ -113,7 +114,8 @@ func (h *hand) finishFire(tag uint64, a *Answer, err error) {
 	case err != nil:
 		h.settle.Failures = append(h.settle.Failures, failureOf(tag, err))
 	case a != nil:
-		h.settle.Answers = append(h.settle.Answers, &rousev1.Answer{Tag: tag, Payload: a.Payload, ContentType: validText(a.ContentType)})
+		h.settle.Answers = append(h.settle.Answers, &rousev1.Answer{Tag: tag, Payload: a.Payload,
+			ContentType: validText(a.ContentType)})
 	default:
 		h.settle.Done = append(h.settle.Done, tag)
 	}

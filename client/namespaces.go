@@ -18,10 +18,16 @@ func (c *Client) Namespaces() *Namespaces { return &Namespaces{c} }
 
 // Put creates a namespace, or replaces its quotas. It is retried.
 func (n *Namespaces) Put(ctx context.Context, name string, q rouse.Quotas) (rouse.Namespace, error) {
-	request := &rousev1.PutNamespaceRequest{Name: name, Quotas: &rousev1.Quotas{Timers: q.Timers, DeadLetters: q.DeadLetters, Overlaps: q.Overlaps,
-		CreatesPerSecond: q.Creates, FiresPerSecond: q.Fires, ReadsPerSecond: q.Reads, MinInterval: durationpb.New(q.MinInterval),
-		Bytes: q.Bytes, PoolGroups: q.PoolGroups, ScheduleCost: q.ScheduleCost, Deliveries: q.Deliveries, MaxTimeout: durationpb.New(q.MaxTimeout)}}
-	p, err := callIdempotent(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace, error) { return n.c.namespaces.PutNamespace(ctx, request) })
+	request := &rousev1.PutNamespaceRequest{Name: name,
+		Quotas: &rousev1.Quotas{Timers: q.Timers, DeadLetters: q.DeadLetters, Overlaps: q.Overlaps,
+			CreatesPerSecond: q.Creates, FiresPerSecond: q.Fires, ReadsPerSecond: q.Reads,
+			MinInterval: durationpb.New(q.MinInterval),
+			Bytes:       q.Bytes, PoolGroups: q.PoolGroups, ScheduleCost: q.ScheduleCost, Deliveries: q.Deliveries,
+			MaxTimeout: durationpb.New(q.MaxTimeout)}}
+	p, err := callIdempotent(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace,
+		error) {
+		return n.c.namespaces.PutNamespace(ctx, request)
+	})
 	return namespaceFrom(p), err
 }
 
@@ -32,7 +38,8 @@ func (n *Namespaces) Get(ctx context.Context, name string) (rouse.Namespace, rou
 	})
 	u := p.GetUsage()
 	return namespaceFrom(p), rouse.Usage{Timers: u.GetTimers(), DeadLetters: u.GetDeadLetters(), Overlaps: u.GetOverlaps(),
-		Creates: u.GetCreatesPerSecond(), Fires: u.GetFiresPerSecond(), Reads: u.GetReadsPerSecond(), Bytes: u.GetBytes(), PoolGroups: u.GetPoolGroups(), Hidden: u == nil}, err
+		Creates: u.GetCreatesPerSecond(), Fires: u.GetFiresPerSecond(), Reads: u.GetReadsPerSecond(), Bytes: u.GetBytes(),
+		PoolGroups: u.GetPoolGroups(), Hidden: u == nil}, err
 }
 
 // Listing is a request for a page of namespaces.
@@ -45,7 +52,8 @@ type Listing struct {
 // List returns a page of namespaces, in the order of their names. An empty next is the end. It is retried.
 func (n *Namespaces) List(ctx context.Context, l Listing) (list []rouse.Namespace, next string, err error) {
 	p, err := callIdempotent(ctx, n.c.opts.Patience, func(bool) (*rousev1.ListNamespacesResponse, error) {
-		return n.c.namespaces.ListNamespaces(ctx, &rousev1.ListNamespacesRequest{PageToken: l.Token, All: l.All, Counts: l.Counts})
+		return n.c.namespaces.ListNamespaces(ctx, &rousev1.ListNamespacesRequest{PageToken: l.Token, All: l.All,
+			Counts: l.Counts})
 	})
 	for _, one := range p.GetNamespaces() {
 		list = append(list, namespaceFrom(one))
@@ -77,8 +85,12 @@ func namespaceFrom(p *rousev1.Namespace) rouse.Namespace {
 			counts[state] = count
 		}
 	}
-	return rouse.Namespace{Name: p.GetName(), Counts: counts, Updated: rouse.Instant(p.GetUpdatedMs()), Revision: p.GetRevision(),
-		Quotas: rouse.Quotas{Timers: q.GetTimers(), DeadLetters: q.GetDeadLetters(), Overlaps: q.GetOverlaps(), Creates: q.GetCreatesPerSecond(),
-			Fires: q.GetFiresPerSecond(), Reads: q.GetReadsPerSecond(), MinInterval: q.GetMinInterval().AsDuration(), Bytes: q.GetBytes(),
-			PoolGroups: q.GetPoolGroups(), ScheduleCost: q.GetScheduleCost(), Deliveries: q.GetDeliveries(), MaxTimeout: q.GetMaxTimeout().AsDuration()}}
+	return rouse.Namespace{Name: p.GetName(), Counts: counts, Updated: rouse.Instant(p.GetUpdatedMs()),
+		Revision: p.GetRevision(),
+		Quotas: rouse.Quotas{Timers: q.GetTimers(), DeadLetters: q.GetDeadLetters(), Overlaps: q.GetOverlaps(),
+			Creates: q.GetCreatesPerSecond(),
+			Fires:   q.GetFiresPerSecond(), Reads: q.GetReadsPerSecond(), MinInterval: q.GetMinInterval().AsDuration(),
+			Bytes:      q.GetBytes(),
+			PoolGroups: q.GetPoolGroups(), ScheduleCost: q.GetScheduleCost(), Deliveries: q.GetDeliveries(),
+			MaxTimeout: q.GetMaxTimeout().AsDuration()}}
 }

@@ -32,8 +32,10 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	}
 	list := make([]Node, len(response.Nodes))
 	for i, p := range response.Nodes {
-		list[i] = Node{ID: p.GetId(), Address: p.GetAddress(), Version: p.GetVersion(), Started: rouse.Instant(p.GetStartedMs()), Self: p.GetSelf(),
-			Leader: p.GetLeader(), Buckets: int(p.GetBuckets()), Strategy: p.GetStrategy(), Roles: p.GetRoles(), Claims: p.GetClaims()}
+		list[i] = Node{ID: p.GetId(), Address: p.GetAddress(), Version: p.GetVersion(),
+			Started: rouse.Instant(p.GetStartedMs()), Self: p.GetSelf(),
+			Leader: p.GetLeader(), Buckets: int(p.GetBuckets()), Strategy: p.GetStrategy(), Roles: p.GetRoles(),
+			Claims: p.GetClaims()}
 	}
 	return list, nil
 }

@@ -68,11 +68,13 @@ func (c *Client) peerAddress(told string) (a grpclink.Address, err error) {
 	if err := grpclink.Reported(reported, given); err != nil {
 		return a, err
 	}
-	if strings.HasPrefix(told, "http://") && !c.opts.usesTLS() && slices.ContainsFunc(given, func(a grpclink.Address) bool { return !a.Plain }) {
+	if strings.HasPrefix(told, "http://") && !c.opts.usesTLS() &&
+		slices.ContainsFunc(given, func(a grpclink.Address) bool { return !a.Plain }) {
 		return a, errors.New("the node wants plain text, and others are talked to under TLS")
 	}
 	if !strings.Contains(told, "://") && !c.opts.usesTLS() {
-		a.Plain = a.Plain && slices.ContainsFunc(given, func(a grpclink.Address) bool { return a.Plain }) || slices.ContainsFunc(given, func(a grpclink.Address) bool { return a.Explicit })
+		a.Plain = a.Plain && slices.ContainsFunc(given, func(a grpclink.Address) bool { return a.Plain }) ||
+			slices.ContainsFunc(given, func(a grpclink.Address) bool { return a.Explicit })
 	}
 	return a, nil
 }

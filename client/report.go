@@ -61,7 +61,8 @@ func sendReport(ctx context.Context, c *Client, request *rousev1.ReportRequest) 
 	response, err := callIdempotent(ctx, c.opts.Patience, func(unsure bool) (*rousev1.ReportResponse, error) {
 		response, err := c.fires.Report(ctx, request)
 		failure := errorFromGRPC(err)
-		if unsure && request.GetHeartbeat() == nil && (errors.Is(failure, rouse.ErrConflict) || errors.Is(failure, rouse.ErrNotFound)) {
+		if unsure && request.GetHeartbeat() == nil && (errors.Is(failure, rouse.ErrConflict) ||
+			errors.Is(failure, rouse.ErrNotFound)) {
 			return &rousev1.ReportResponse{}, nil
 		}
 		return response, err

@@ -67,7 +67,8 @@ func callIdempotent[T any](ctx context.Context, patience time.Duration, call fun
 }
 
 // retryCall makes a call until it succeeds, its error is not worth another try, or the patience is over.
-func retryCall[T any](ctx context.Context, patience time.Duration, worth func(error) bool, call func(unsure bool) (T, error)) (T, error) {
+func retryCall[T any](ctx context.Context, patience time.Duration, worth func(error) bool,
+	call func(unsure bool) (T, error)) (T, error) {
 	end := time.Now().Add(patience)
 	unsure := false
 	for b := backoff.New(50*time.Millisecond, 5*time.Second); ; {

@@ -29,7 +29,8 @@ func (r *ring) Invoke(ctx context.Context, method string, args, reply any, opts 
 	return r.pickConnection(ctx).Invoke(ctx, method, args, reply, opts...)
 }
 
-func (r *ring) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (r *ring) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	return r.pickConnection(ctx).NewStream(ctx, desc, method, opts...)
 }
 

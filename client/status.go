@@ -78,7 +78,8 @@ func (s *Status) BucketOf(ctx context.Context, namespace, name string) (list []r
 	return s.fetchBuckets(ctx, &rousev1.ListBucketsRequest{Namespace: namespace, Timer: name})
 }
 
-func (s *Status) fetchBuckets(ctx context.Context, r *rousev1.ListBucketsRequest) (list []rouse.BucketStatus, err error) {
+func (s *Status) fetchBuckets(ctx context.Context,
+	r *rousev1.ListBucketsRequest) (list []rouse.BucketStatus, err error) {
 	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.ListBucketsResponse, error) {
 		return s.c.status.ListBuckets(ctx, r)
 	})

@@ -76,8 +76,10 @@ type Fire struct {
 }
 
 func fireOf(p *rousev1.Fire) Fire {
-	return Fire{ID: p.Id, Namespace: p.Namespace, Name: p.Name, Generation: p.Generation, Due: rouse.Instant(p.DueMs), Attempt: p.Attempt,
-		Token: p.Token, Manual: p.Manual, Last: p.Last, Payload: p.Payload, ContentType: p.ContentType, Labels: p.Labels, Traceparent: p.Traceparent}
+	return Fire{ID: p.Id, Namespace: p.Namespace, Name: p.Name, Generation: p.Generation, Due: rouse.Instant(p.DueMs),
+		Attempt: p.Attempt,
+		Token:   p.Token, Manual: p.Manual, Last: p.Last, Payload: p.Payload, ContentType: p.ContentType, Labels: p.Labels,
+		Traceparent: p.Traceparent}
 }
 
 // Handler does the work of a fire. Nil means that it is done; an error means that it failed, as refined by

@@ -45,7 +45,8 @@ func openOn(ctx context.Context, fires rousev1.FiresClient, open *rousev1.Open) 
 		return nil, errorFromGRPC(err)
 	}
 	s := &Subscription{stream: stream, cancel: cancel, heard: func(*rousev1.Peers) {}, cancelled: func([]uint64) {}}
-	if err := stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: open}}); err != nil && !errors.Is(err, io.EOF) {
+	if err := stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: open}}); err != nil &&
+		!errors.Is(err, io.EOF) {
 		cancel()
 		return nil, errorFromGRPC(err)
 	}
@@ -137,7 +138,8 @@ func (s *Subscription) sendOnStream(request *rousev1.SubscribeRequest) error {
 // Leave starts a shutdown: the client accepts no more fires, and returns those that it has not started, which
 // spends no attempt. It settles those that it has started; then the service ends the stream.
 func (s *Subscription) Leave(returned []uint64) error {
-	return s.sendOnStream(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Leave{Leave: &rousev1.Leave{Returned: returned}}})
+	return s.sendOnStream(
+		&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Leave{Leave: &rousev1.Leave{Returned: returned}}})
 }
 
 // CloseSend announces that nothing more is settled. Recv returns io.EOF when the service has received what

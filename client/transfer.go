@@ -14,7 +14,8 @@ const MaxImport = 1000
 // Import writes up to MaxImport timers and dead letters as List returned them, with their state, and before
 // them calendars. It returns an outcome for each timer, in their order. It is retried in mode
 // CreateOrReplace, which is idempotent.
-func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer, calendars []rouse.Calendar) ([]Created, error) {
+func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer,
+	calendars []rouse.Calendar) ([]Created, error) {
 	request := &rousev1.ImportRequest{Mode: rousev1.Mode(mode), Timers: make([]*rousev1.Timer, len(timers))}
 	for i := range timers {
 		request.Timers[i] = rousev1.TimerToProto(&timers[i])
@@ -28,7 +29,10 @@ func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer, ca
 	if mode == CreateOrReplace {
 		p, err = callIdempotent(ctx, c.opts.Patience, call)
 	} else {
-		p, err = callOnce(ctx, c, func(ctx context.Context) (*rousev1.ImportResponse, error) { return c.timers.Import(ctx, request) })
+		p, err = callOnce(ctx, c, func(ctx context.Context) (*rousev1.ImportResponse,
+			error) {
+			return c.timers.Import(ctx, request)
+		})
 	}
 	if err != nil {
 		return nil, err

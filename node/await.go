@@ -85,7 +85,8 @@ func isUnavailable(err error) bool {
 	if errors.As(err, &op) {
 		return op.Op != "listen"
 	}
-	for _, is := range []error{rouse.ErrUnavailable, queue.ErrUnavailable, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET} {
+	for _, is := range []error{rouse.ErrUnavailable, queue.ErrUnavailable, context.DeadlineExceeded, io.EOF,
+		io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET} {
 		if errors.Is(err, is) {
 			return true
 		}

@@ -55,7 +55,8 @@ func (c *claims) setPublished(list []parts.Published) {
 }
 
 // followClaims keeps what is known up to date until ctx ends. What cannot be read leaves it as it is.
-func (c *claims) followClaims(ctx context.Context, nodes func(context.Context) ([]claim.Node, error), log *slog.Logger) {
+func (c *claims) followClaims(ctx context.Context, nodes func(context.Context) ([]claim.Node, error),
+	log *slog.Logger) {
 	tick := time.NewTicker(claimsEvery)
 	defer tick.Stop()
 	for {

@@ -111,7 +111,8 @@ func (n *Node) Advance(ctx context.Context, to rouse.Instant, jump bool) (fired 
 	defer c.stopClock()()
 	now := rouse.Reached(c.Now())
 	if to < now || to > rouse.MaxInstant {
-		return 0, rouse.Refuse("to", to.String(), "is not after now, "+now.String()+", or too far away", "clocks go forward only; give a later time up to the year 9998")
+		return 0, rouse.Refuse("to", to.String(), "is not after now, "+now.String()+", or too far away",
+			"clocks go forward only; give a later time up to the year 9998")
 	}
 	before := n.metrics.done.Load()
 	for {
@@ -151,7 +152,8 @@ func (n *Node) waitUntilIdle(ctx context.Context) (next rouse.Instant, err error
 		case <-time.After(b.Next()):
 		case <-ctx.Done():
 			s := n.timers.Stats()
-			return 0, fmt.Errorf("at %v something is still to do (%d fires with their targets, %d in queues): %w", rouse.Reached(n.cfg.Clock.Now()), s.Out, s.Queued, ctx.Err())
+			return 0, fmt.Errorf("at %v something is still to do (%d fires with their targets, %d in queues): %w",
+				rouse.Reached(n.cfg.Clock.Now()), s.Out, s.Queued, ctx.Err())
 		case <-n.ended:
 			return 0, rouse.ErrClosed
 		}

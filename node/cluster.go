@@ -50,14 +50,16 @@ func (c *Config) checkCluster() error {
 		name        string
 		value       time.Duration
 		least, most time.Duration
-	}{{"lease", c.Lease, time.Second, 10 * time.Minute}, {"hold", c.Hold, time.Second, time.Hour}, {"poll", c.Poll, 10 * time.Millisecond, time.Minute},
+	}{{"lease", c.Lease, time.Second, 10 * time.Minute}, {"hold", c.Hold, time.Second, time.Hour},
+		{"poll", c.Poll, 10 * time.Millisecond, time.Minute},
 		{"tick", c.Tick, 10 * time.Millisecond, time.Minute}, {"tick-delay", c.TickDelay, time.Second, 24 * time.Hour}} {
 		if d.value < d.least || d.value > d.most {
 			bad.Wrong(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}
 	}
 	if c.Hold < 2*c.Poll {
-		bad.Wrong("hold", "is %v, not twice the poll of %v: what is taken would be given up before it is due; give a longer hold or a shorter poll", c.Hold, c.Poll)
+		bad.Wrong("hold",
+			"is %v, not twice the poll of %v: what is taken would be given up before it is due; give a longer hold or a shorter poll", c.Hold, c.Poll)
 	}
 	if c.Buckets < 1 || c.Buckets > 4096 {
 		bad.Wrong("buckets", "is %d: give 1 to 4096", c.Buckets)
@@ -75,7 +77,9 @@ func (c *Config) checkCluster() error {
 	}
 	if c.Advertise != "" {
 		if _, _, err := net.SplitHostPort(c.Advertise); err != nil {
-			bad.Wrong("advertise", "%q is no address: give HOST:PORT as clients reach this node, with an IPv6 address in brackets, or nothing", c.Advertise)
+			bad.Wrong("advertise",
+				"%q is no address: give HOST:PORT as clients reach this node, with an IPv6 address in brackets, or nothing",
+				c.Advertise)
 		}
 	}
 	if strings.ContainsAny(c.Node, "#/ ") || len(c.Node) > 100 {
@@ -125,7 +129,8 @@ func (n *Node) joinCluster(ctx context.Context) (*cluster, error) {
 		return nil, err
 	}
 	cl := &cluster{buckets: uint32(c.Buckets), shared: true, grain: engine.NewGrain(liveGrains(ctx, store))}
-	mine := parts.Published{Address: c.advertisedAddress(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles, Claims: c.Claims, Grain: cl.grain}
+	mine := parts.Published{Address: c.advertisedAddress(n.Addr()), Version: c.Version, Started: started,
+		Strategy: c.Strategy, Roles: c.Roles, Claims: c.Claims, Grain: cl.grain}
 	for i := range n.parts {
 		if publish := n.parts[i].Publish; publish != nil {
 			publish(&mine)
@@ -135,10 +140,12 @@ func (n *Node) joinCluster(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	member := claim.MemberOptions{Node: c.Node, TTL: c.Lease, Data: func() []byte { return data }, Address: c.advertisedAddress(n.Addr()),
-		Died: n.takeOverHolds, Fires: c.Has("scheduler") && len(c.Claims) == 0, Yields: n.metrics.yieldReporter(c.Log),
+	member := claim.MemberOptions{Node: c.Node, TTL: c.Lease, Data: func() []byte { return data },
+		Address: c.advertisedAddress(n.Addr()),
+		Died:    n.takeOverHolds, Fires: c.Has("scheduler") && len(c.Claims) == 0, Yields: n.metrics.yieldReporter(c.Log),
 		Unattended: func(err error) {
-			c.Log.Warn("no connection to the store by which other nodes would find at once that this one has died: they wait for its lease", "error", err)
+			c.Log.Warn(
+				"no connection to the store by which other nodes would find at once that this one has died: they wait for its lease", "error", err)
 		}}
 	member.Presence, _ = n.store.(rouse.Presence)
 	if cl.election, err = n.kubernetesElection(); err != nil {
@@ -150,7 +157,8 @@ func (n *Node) joinCluster(ctx context.Context) (*cluster, error) {
 	}
 	if c.Strategy == "bucket" && c.Has("scheduler") {
 		n.metrics.loads = newLoads(cl.buckets)
-		share := claim.NewShare(store, claim.ShareOptions{MemberOptions: member, Buckets: cl.buckets, Load: n.metrics.loads.fireRates})
+		share := claim.NewShare(store, claim.ShareOptions{MemberOptions: member, Buckets: cl.buckets,
+			Load: n.metrics.loads.fireRates})
 		cl.strategy, cl.leader, cl.nodes = share, share.Leader, share.Nodes
 		return cl, nil
 	}
@@ -180,7 +188,8 @@ func (n *Node) holdStrategy(locks rouse.Locks, buckets uint32) rouse.Strategy {
 	case !c.Has("scheduler"):
 		return nothing{}
 	case c.Strategy == "tick":
-		return claim.NewTick(locks, n.store, claim.TickOptions{Node: c.Node, Buckets: buckets, Every: c.Tick, Hold: c.Hold, Delay: c.TickDelay,
+		return claim.NewTick(locks, n.store, claim.TickOptions{Node: c.Node, Buckets: buckets, Every: c.Tick, Hold: c.Hold,
+			Delay:  c.TickDelay,
 			Missed: n.metrics.tickMissed(c.Log)})
 	}
 	return claim.NewLease(buckets, c.Hold)
@@ -202,7 +211,8 @@ func agreeOnBuckets(ctx context.Context, locks rouse.Locks, buckets int) error {
 		return fmt.Errorf("ask for the number of the store's buckets: %w", err)
 	}
 	if have := string(got[0].Data); have != want {
-		return fmt.Errorf("the store's timers are in %s buckets, and this node is set to %s: give buckets %s", have, want, have)
+		return fmt.Errorf("the store's timers are in %s buckets, and this node is set to %s: give buckets %s", have,
+			want, have)
 	}
 	return nil
 }

@@ -44,15 +44,19 @@ func openSigns(n *Node) {
 	c := n.canaryTimer()
 	if c.Every > 0 {
 		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_canary_age_seconds",
-			Help: "How long ago the occurrence of the canary was due that fired last; -1 if the store does not answer."}, c.Seconds))
-		n.addPart(parts.Part{Name: "canary", Sinks: map[string]rouse.Sink{"canary": heartbeat.Sink{}}, Work: c.Run(n.cfg.Log)})
+			Help: "How long ago the occurrence of the canary was due that fired last; -1 if the store does not answer."},
+			c.Seconds))
+		n.addPart(parts.Part{Name: "canary", Sinks: map[string]rouse.Sink{"canary": heartbeat.Sink{}},
+			Work: c.Run(n.cfg.Log)})
 	}
 	if n.cfg.Heartbeat == "" {
 		return
 	}
-	h := heartbeat.Heartbeat{Every: n.cfg.HeartbeatInterval, Healthy: firingCheck(n, c), Send: heartbeat.PostTo(n.cfg.Heartbeat), Log: n.cfg.Log,
+	h := heartbeat.Heartbeat{Every: n.cfg.HeartbeatInterval, Healthy: firingCheck(n, c),
+		Send: heartbeat.PostTo(n.cfg.Heartbeat), Log: n.cfg.Log,
 		Count: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_heartbeats_total",
-			Help: "Heartbeats by result: sent, failed, or withheld because the node does not fire on time."}, []string{"result"})}
+			Help: "Heartbeats by result: sent, failed, or withheld because the node does not fire on time."},
+			[]string{"result"})}
 	for _, result := range []string{"sent", "failed", "withheld"} {
 		h.Count.WithLabelValues(result)
 	}
@@ -67,7 +71,8 @@ func firingCheck(n *Node, c heartbeat.Canary) func(context.Context) error {
 			return err
 		}
 		if v := n.timers.Violations(); v != (engine.Violations{Looks: v.Looks, Homeless: v.Homeless}) {
-			return fmt.Errorf("overdue timers make no progress: %d unclaimed, %d stuck, %d held over", v.Unclaimed, v.Stuck, v.HeldOver)
+			return fmt.Errorf("overdue timers make no progress: %d unclaimed, %d stuck, %d held over", v.Unclaimed, v.Stuck,
+				v.HeldOver)
 		}
 		if c.Every == 0 {
 			return nil

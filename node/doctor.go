@@ -46,7 +46,8 @@ func (c *Config) privateFiles() []doctor.PrivateFile {
 	if c.SecretKeys == "" {
 		keys = c.sealingKeyFile()
 	}
-	return []doctor.PrivateFile{{Path: c.Data}, {Path: keys}, {Path: c.secretFile()}, {Path: c.AdminKeyFile, May: 0o040}, {Path: c.TLSKey, May: 0o040},
+	return []doctor.PrivateFile{{Path: c.Data}, {Path: keys}, {Path: c.secretFile()}, {Path: c.AdminKeyFile, May: 0o040},
+		{Path: c.TLSKey, May: 0o040},
 		{Path: c.DaprKey, May: 0o040}, {Path: c.DaprSentryToken, May: 0o044}}
 }
 

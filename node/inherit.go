@@ -34,7 +34,9 @@ func (n *Node) takeOverHolds(ctx context.Context, dead claim.Node) {
 		return
 	}
 	me, count := 0, 0
-	var alike []string // nodes that live, whose holds look like those of the dead one: only such a node can tell them from its own
+	// nodes that live, whose holds look like those of the dead one: only such a node can tell them from its
+	// own
+	var alike []string
 	for i := range nodes {
 		if nodes[i].Owner == dead.Owner {
 			continue
@@ -53,7 +55,8 @@ func (n *Node) takeOverHolds(ctx context.Context, dead claim.Node) {
 	if len(alike) > 0 && !slices.Equal(alike, []string{n.cfg.Node}) {
 		return
 	}
-	if err := n.timers.Inherit(ctx, grain, func(b uint32) bool { return int(b)%count == me }); err != nil && ctx.Err() == nil {
+	if err := n.timers.Inherit(ctx, grain, func(b uint32) bool { return int(b)%count == me }); err != nil &&
+		ctx.Err() == nil {
 		log.Warn("what the dead node held is fired when its holds end", "error", err)
 	}
 }

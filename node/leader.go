@@ -36,7 +36,8 @@ func (c *Config) checkLeader() error {
 			bad.Wrong("leader-lease", "%v: give the namespace and the name of a lease, such as rouse/leader", err)
 		}
 		if !c.isSharedStore() {
-			bad.Wrong("leader", "kubernetes is for nodes that share a store, and this store is one node's: leave it out, or name a PostgreSQL or Redis")
+			bad.Wrong("leader",
+				"kubernetes is for nodes that share a store, and this store is one node's: leave it out, or name a PostgreSQL or Redis")
 		}
 	default:
 		bad.Wrong("leader", "%q is not offered: give one of %s", c.Leader, strings.Join(Leaders, ", "))
@@ -85,7 +86,8 @@ func nodeOf(identity string) string {
 }
 
 // withElectedLeader returns the nodes with the leader that Kubernetes has, as far as this node knows.
-func withElectedLeader(e claim.Elector, nodes func(context.Context) ([]claim.Node, error)) func(context.Context) ([]claim.Node, error) {
+func withElectedLeader(e claim.Elector, nodes func(context.Context) ([]claim.Node,
+	error)) func(context.Context) ([]claim.Node, error) {
 	return func(ctx context.Context) ([]claim.Node, error) {
 		list, err := nodes(ctx)
 		if err != nil {

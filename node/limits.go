@@ -11,8 +11,10 @@ import (
 // shares the rate and the concurrency, and is delivered fire by fire. Of several limits that cover a target
 // the first counts.
 type Limit struct {
-	Namespace   string  // "" is each namespace, with an allowance of its own
-	Target      string  // the beginning of the targets, in letters of any size, such as "https://api.example.com/" or "stream:mail"
+	Namespace string // "" is each namespace, with an allowance of its own
+	// the beginning of the targets, in letters of any size, such as "https://api.example.com/" or
+	// "stream:mail"
+	Target      string
 	Rate        float64 // fires a second; 0 is no limit
 	Burst       int     // fires that may go at once under Rate; 0 is a second's worth
 	Concurrency int     // fires that are under way at a time; 0 is as many as the kind of target has
@@ -29,7 +31,8 @@ func (l *Limit) checkLimit() error {
 		}
 	}
 	if !strings.Contains(l.Target, ":") || len(l.Target) > rouse.MaxTarget {
-		bad("target", l.Target, "begins no target", "give the beginning of the targets, such as https://api.example.com/ or stream:mail")
+		bad("target", l.Target, "begins no target",
+			"give the beginning of the targets, such as https://api.example.com/ or stream:mail")
 	}
 	number := func(name string, value float64) {
 		if !(value >= 0 && value <= 1e9) {
@@ -50,7 +53,8 @@ func (l *Limit) checkLimit() error {
 
 // coversTarget reports whether the limit applies to a target of a namespace.
 func (l *Limit) coversTarget(namespace, target string) bool {
-	return (l.Namespace == "" || l.Namespace == namespace) && len(target) >= len(l.Target) && strings.EqualFold(target[:len(l.Target)], l.Target)
+	return (l.Namespace == "" || l.Namespace == namespace) && len(target) >= len(l.Target) &&
+		strings.EqualFold(target[:len(l.Target)], l.Target)
 }
 
 // laneLimiter returns what the configuration makes of a lane: the rate of catching up, if its receivers do

@@ -65,30 +65,41 @@ func newMetrics(r *prometheus.Registry) *metrics {
 	seconds := []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
 	m.lag = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rouse_fire_lag_seconds", Buckets: seconds,
 		Help: "How much later than due the first attempt of a fire began."}, []string{"sink"})
-	m.early = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_fires_early_total", Help: "Fires that began before they were due. Must be 0."})
-	m.attempts = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_attempts_total", Help: "Attempts by sink and verdict."}, []string{"sink", "verdict"})
+	m.early = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_fires_early_total",
+		Help: "Fires that began before they were due. Must be 0."})
+	m.attempts = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_attempts_total",
+		Help: "Attempts by sink and verdict."}, []string{"sink", "verdict"})
 	m.attemptTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rouse_attempt_seconds", Buckets: seconds,
 		Help: "How long attempts took."}, []string{"sink"})
-	m.occurrences = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_occurrences_total", Help: "Occurrences by how they ended and why."}, []string{"ending", "cause"})
-	m.commitSize = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_changes", Help: "Changes in a commit.", Buckets: prometheus.ExponentialBuckets(1, 4, 8)})
-	m.commitTime = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_seconds", Help: "How long commits took.", Buckets: seconds})
-	m.failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_failures_total", Help: "Things that failed and are tried again."}, []string{"what"})
-	m.shed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_window_shed_total", Help: "Due rows put off because memory was full and their target slow."})
-	m.conflicts = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_settle_conflicts_total", Help: "Settles that named an old revision and were repeated."})
+	m.occurrences = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_occurrences_total",
+		Help: "Occurrences by how they ended and why."}, []string{"ending", "cause"})
+	m.commitSize = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_changes",
+		Help: "Changes in a commit.", Buckets: prometheus.ExponentialBuckets(1, 4, 8)})
+	m.commitTime = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_seconds",
+		Help: "How long commits took.", Buckets: seconds})
+	m.failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_failures_total",
+		Help: "Things that failed and are tried again."}, []string{"what"})
+	m.shed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_window_shed_total",
+		Help: "Due rows put off because memory was full and their target slow."})
+	m.conflicts = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_settle_conflicts_total",
+		Help: "Settles that named an old revision and were repeated."})
 	m.missed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_tick_missed_total",
 		Help: "Rows that the delayed clock of the tick strategy found unclaimed. Must be 0."})
-	m.paused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_timers_paused_total", Help: "Timers that paused themselves, by why."}, []string{"cause"})
+	m.paused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_timers_paused_total",
+		Help: "Timers that paused themselves, by why."}, []string{"cause"})
 	for _, c := range []rouse.PauseCause{rouse.PauseDeadLetters, rouse.PauseScheduleCost, rouse.PauseScheduleInvalid} {
 		m.paused.WithLabelValues(c.String())
 	}
-	m.registry.MustRegister(m.lag, m.early, m.attempts, m.attemptTime, m.occurrences, m.commitSize, m.commitTime, m.failures, m.shed,
+	m.registry.MustRegister(m.lag, m.early, m.attempts, m.attemptTime, m.occurrences, m.commitSize, m.commitTime,
+		m.failures, m.shed,
 		m.conflicts, m.missed, m.paused)
 	for e := rouse.EndFired; e <= rouse.EndMissed; e++ {
 		for _, c := range rouse.Causes(e) {
 			m.occurrences.WithLabelValues(e.String(), c.String())
 		}
 	}
-	for _, what := range []string{"claim", "clock", "decode", "get", "inspect", "invariants", "look", "renew", "settle", "trim", "watch"} {
+	for _, what := range []string{"claim", "clock", "decode", "get", "inspect", "invariants", "look", "renew", "settle",
+		"trim", "watch"} {
 		m.failures.WithLabelValues(what)
 	}
 	return m
@@ -99,7 +110,8 @@ func (m *metrics) tickMissed(log *slog.Logger) func(int) {
 	return func(n int) {
 		m.missed.Add(float64(n))
 		if n > 0 {
-			log.Error("timers were due long ago and no node claimed them: see rouse explain, and rouse_unclaimed_timers for namespaces without a node", "timers", n)
+			log.Error(
+				"timers were due long ago and no node claimed them: see rouse explain, and rouse_unclaimed_timers for namespaces without a node", "timers", n)
 		}
 	}
 }
@@ -113,7 +125,8 @@ func (m *metrics) yieldReporter(log *slog.Logger) func(yields bool, mine, peers 
 		log := log.With("call", mine, "peers", peers)
 		if yields {
 			now.Set(1)
-			log.Warn("calls to the store take this node much longer than its peers: they take its timers; look at its network and load")
+			log.Warn(
+				"calls to the store take this node much longer than its peers: they take its timers; look at its network and load")
 			return
 		}
 		now.Set(0)
@@ -124,19 +137,25 @@ func (m *metrics) yieldReporter(log *slog.Logger) func(yields bool, mine, peers 
 // watchEngine adds gauges that are read when they are asked for.
 func (m *metrics) watchEngine(e *timers.Timers, store rouse.Store) {
 	gauge := func(name, help string, read func(engine.Stats) float64) {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return read(e.Stats()) }))
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return read(e.Stats()) }))
 	}
 	gauge("rouse_window_rows", "Rows in memory.", func(s engine.Stats) float64 { return float64(s.Window) })
 	gauge("rouse_window_bytes", "Bytes of rows in memory.", func(s engine.Stats) float64 { return float64(s.Bytes) })
-	gauge("rouse_queue_rows", "Due rows that wait for their lane.", func(s engine.Stats) float64 { return float64(s.Queued) })
+	gauge("rouse_queue_rows", "Due rows that wait for their lane.",
+		func(s engine.Stats) float64 { return float64(s.Queued) })
 	m.watchEvaluations(e)
 	gauge("rouse_fires_outstanding", "Fires with sinks.", func(s engine.Stats) float64 { return float64(s.Out) })
 	gauge("rouse_deliveries_running", "Running deliveries.", func(s engine.Stats) float64 { return float64(s.Running) })
-	gauge("rouse_deliveries_full_seconds", "For how long fires have waited while all deliveries are in progress, and none has ended.", func(s engine.Stats) float64 { return s.Full.Seconds() })
-	gauge("rouse_namespaces_blocked", "Namespaces whose fires wait until one of their deliveries ends, or one of another namespace.",
+	gauge("rouse_deliveries_full_seconds",
+		"For how long fires have waited while all deliveries are in progress, and none has ended.",
+		func(s engine.Stats) float64 { return s.Full.Seconds() })
+	gauge("rouse_namespaces_blocked",
+		"Namespaces whose fires wait until one of their deliveries ends, or one of another namespace.",
 		func(s engine.Stats) float64 { return float64(s.Blocked) })
 	gauge("rouse_lanes", "Lanes with something to do.", func(s engine.Stats) float64 { return float64(s.Lanes) })
-	gauge("rouse_store_parts_missing", "Parts of a store on several servers that did not answer the last claim. Should be 0.",
+	gauge("rouse_store_parts_missing",
+		"Parts of a store on several servers that did not answer the last claim. Should be 0.",
 		func(s engine.Stats) float64 { return float64(s.Missing) })
 	violated := func(kind string, read func(engine.Violations) int) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_invariant_violations",
@@ -149,16 +168,18 @@ func (m *metrics) watchEngine(e *timers.Timers, store rouse.Store) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_unclaimed_timers",
 		Help: "Overdue timers in namespaces that no live node claims, at the last look, up to a thousand. Should be 0."},
 		func() float64 { return float64(e.Violations().Homeless) }))
-	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_invariant_looks_total", Help: "Looks at the invariants."},
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_invariant_looks_total",
+		Help: "Looks at the invariants."},
 		func() float64 { return float64(e.Violations().Looks) }))
 	if c, ok := store.(rouse.Checked); ok {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_store_damaged",
-			Help: "1 if damage of the store's files was met since the start, or the data is gone from the store's server."}, func() float64 {
-			if c.Corrupted() != nil {
-				return 1
-			}
-			return 0
-		}))
+			Help: "1 if damage of the store's files was met since the start, or the data is gone from the store's server."},
+			func() float64 {
+				if c.Corrupted() != nil {
+					return 1
+				}
+				return 0
+			}))
 	}
 	count := func(st rouse.State) func() float64 {
 		return func() float64 {
@@ -174,8 +195,10 @@ func (m *metrics) watchEngine(e *timers.Timers, store rouse.Store) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_expectations_overdue",
 		Help: "Timers that have not succeeded in the time in which they are expected to."}, count(rouse.StateOverdue)))
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_notes",
-		Help: "Rows of the store that are no timers: of Idempotency-Keys, jobs, calendars, settings and audit events."}, count(rouse.StateNote)))
-	for _, st := range []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateEnded, rouse.StateFiring, rouse.StateDead} {
+		Help: "Rows of the store that are no timers: of Idempotency-Keys, jobs, calendars, settings and audit events."},
+		count(rouse.StateNote)))
+	for _, st := range []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused,
+		rouse.StateEnded, rouse.StateFiring, rouse.StateDead} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_timers", Help: "Timers by state.",
 			ConstLabels: prometheus.Labels{"state": st.String()}}, count(st)))
 	}
@@ -210,7 +233,8 @@ func (m *metrics) engineEvents(log *slog.Logger) engine.Events {
 		Paused: func(t *rouse.Timer) {
 			m.paused.WithLabelValues(t.PauseCause.String()).Inc()
 			if n := quiet.countUnlogged("paused"); n > 0 {
-				log.Warn("a timer paused itself", "namespace", t.Key.Namespace, "name", t.Key.Name, "cause", t.PauseCause, "reason", t.Reason, "times", n)
+				log.Warn("a timer paused itself", "namespace", t.Key.Namespace, "name", t.Key.Name, "cause", t.PauseCause, "reason",
+					t.Reason, "times", n)
 			}
 		},
 		Limited: func(limit string, key rouse.Key) {
@@ -220,7 +244,8 @@ func (m *metrics) engineEvents(log *slog.Logger) engine.Events {
 		},
 		Unclaimed: func(namespace string, overdue int) {
 			if n := quiet.countUnlogged("unclaimed " + namespace); n > 0 {
-				log.Warn("no live node claims the namespace: its timers wait until one does", "namespace", namespace, "overdue", overdue, "times", n)
+				log.Warn("no live node claims the namespace: its timers wait until one does", "namespace", namespace, "overdue",
+					overdue, "times", n)
 			}
 		},
 		Conflict: func(writes int) { m.conflicts.Add(float64(writes)) },
@@ -342,15 +367,21 @@ func (r *repeats) countUnlogged(what string) int {
 // watchEvaluations tells what is evaluated outside of the loops that all timers share.
 func (m *metrics) watchEvaluations(e *timers.Timers) {
 	counter := func(name, help string, read func(engine.Evaluations) uint64) {
-		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(read(e.Evaluations())) }))
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
+			func() float64 { return float64(read(e.Evaluations())) }))
 	}
-	counter("rouse_evaluations_total", "Schedules evaluated in turn, because they cost more than the settling loop spends on one.", func(v engine.Evaluations) uint64 { return v.Count })
+	counter("rouse_evaluations_total",
+		"Schedules evaluated in turn, because they cost more than the settling loop spends on one.",
+		func(v engine.Evaluations) uint64 { return v.Count })
 	counter("rouse_evaluation_steps_total", "Steps that these took.", func(v engine.Evaluations) uint64 { return v.Steps })
 	m.registry.MustRegister(
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_overlap_limited_total", Help: "Times that a timer had as many occurrences in progress as it may, and what was due was skipped."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_overlap_limited_total",
+			Help: "Times that a timer had as many occurrences in progress as it may, and what was due was skipped."},
 			func() float64 { return float64(e.Crowds().Overlaps) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_dead_letters_dropped_total", Help: "Dead letters dropped because their timer had too many."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_dead_letters_dropped_total",
+			Help: "Dead letters dropped because their timer had too many."},
 			func() float64 { return float64(e.Crowds().Dropped) }))
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_evaluations_waiting", Help: "Schedules that wait for their turn."},
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_evaluations_waiting",
+		Help: "Schedules that wait for their turn."},
 		func() float64 { return float64(e.Evaluations().Waiting) }))
 }

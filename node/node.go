@@ -108,7 +108,8 @@ func assembleNode(ctx context.Context, cfg Config) (*Node, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.Grace = max(cfg.Grace, time.Nanosecond) // 0 is no grace here, and the default of the parts
-	n := &Node{cfg: cfg, registry: newRegistry(cfg.Version), sinks: sink.Mux{}, moving: make(chan struct{}, 1), life: newLife()}
+	n := &Node{cfg: cfg, registry: newRegistry(cfg.Version), sinks: sink.Mux{}, moving: make(chan struct{}, 1),
+		life: newLife()}
 	if err := n.openNode(ctx); err != nil {
 		return nil, errors.Join(err, n.endParts())
 	}
@@ -153,7 +154,8 @@ func (n *Node) openNode(ctx context.Context) (err error) {
 	if err := n.openParts(ctx); err != nil {
 		return err
 	}
-	if err := n.await.openWithRetry(ctx, "the store", func() (err error) { n.cluster, err = n.joinCluster(ctx); return err }); err != nil {
+	if err := n.await.openWithRetry(ctx, "the store",
+		func() (err error) { n.cluster, err = n.joinCluster(ctx); return err }); err != nil {
 		return err
 	}
 	n.gate = newGate(n.cluster.strategy)
@@ -169,7 +171,8 @@ func (n *Node) openNode(ctx context.Context) (err error) {
 // openStore opens the store and what is in it or next to it.
 func (n *Node) openStore(ctx context.Context) error {
 	cfg := &n.cfg
-	if err := n.await.openWithRetry(ctx, "the store", func() (err error) { n.store, err = cfg.openConfiguredStore(ctx); return err }); err != nil {
+	if err := n.await.openWithRetry(ctx, "the store",
+		func() (err error) { n.store, err = cfg.openConfiguredStore(ctx); return err }); err != nil {
 		return err
 	}
 	n.addPart(parts.Part{Name: "store", Close: n.store.Close})
@@ -191,7 +194,8 @@ func (n *Node) openStore(ctx context.Context) error {
 	err := n.await.openWithRetry(ctx, "the store", func() error {
 		from, unfinished, err := migrate.Unfinished(ctx, n.store)
 		if err == nil && unfinished {
-			err = fmt.Errorf("the store is an unfinished copy of %s: finish it with rouse migrate-store, or begin with an empty store", from)
+			err = fmt.Errorf(
+				"the store is an unfinished copy of %s: finish it with rouse migrate-store, or begin with an empty store", from)
 		}
 		if err == nil {
 			err = n.refuseMovedStore(ctx)
@@ -207,7 +211,8 @@ func (n *Node) openStore(ctx context.Context) error {
 
 // openSinks makes the other sinks that every node has.
 func (n *Node) openSinks() error {
-	n.functions = function.New(function.Options{Now: func() rouse.Instant { return n.timers.Now() }, Panicked: n.logFunctionPanic})
+	n.functions = function.New(function.Options{Now: func() rouse.Instant { return n.timers.Now() },
+		Panicked: n.logFunctionPanic})
 	var functions rouse.Sink = n.functions
 	if !n.cfg.embedded {
 		functions = elsewhere{n.functions}
@@ -228,7 +233,8 @@ func (n *Node) openSinks() error {
 func (n *Node) openTimers(ctx context.Context) error {
 	cfg := &n.cfg
 	var q queue.Queue
-	if err := n.await.openWithRetry(ctx, "the queue", func() (err error) { q, err = cfg.openQueue(ctx); return err }); err != nil {
+	if err := n.await.openWithRetry(ctx, "the queue",
+		func() (err error) { q, err = cfg.openQueue(ctx); return err }); err != nil {
 		return err
 	}
 	n.deliver = wrapSink(n.sinks, n.parts)
@@ -262,14 +268,19 @@ func (n *Node) openTimers(ctx context.Context) error {
 		n.addPart(n.executorPart(q))
 	}
 	if nodes := n.cluster.nodes; nodes != nil {
-		n.addPart(parts.Part{Name: "claims", Work: func(ctx context.Context) error { n.cluster.claims.followClaims(ctx, nodes, cfg.Log); return nil }})
+		n.addPart(parts.Part{Name: "claims", Work: func(ctx context.Context) error {
+			n.cluster.claims.followClaims(ctx, nodes,
+				cfg.Log)
+			return nil
+		}})
 	}
 	n.addPart(parts.Part{Name: "status", Work: ownStatus{n}.countPending})
 	if e := n.cluster.election; e != nil {
 		n.addPart(parts.Part{Name: "election", Work: func(ctx context.Context) error { e.Run(ctx); return nil }})
 	}
 	if n.api == nil && !cfg.embedded && cfg.Has("executor") {
-		cfg.Log.Info("without the role api this node takes no subscribers: fires of stream: targets pass on to another, or wait")
+		cfg.Log.Info(
+			"without the role api this node takes no subscribers: fires of stream: targets pass on to another, or wait")
 	}
 	return nil
 }
@@ -357,11 +368,13 @@ func orNone[T ~int | ~int64](bound T) T {
 type elsewhere struct{ *function.Sink }
 
 func (elsewhere) Check(spec *rouse.Spec) error {
-	return rouse.Refuse("target", spec.Target, "calls a function, and a server has none", "give http:, https: or stream:; functions are for programs that embed rouse")
+	return rouse.Refuse("target", spec.Target, "calls a function, and a server has none",
+		"give http:, https: or stream:; functions are for programs that embed rouse")
 }
 
 func (n *Node) logFunctionPanic(f rouse.Fire, value any, stack []byte) {
-	n.cfg.Log.Error("a function panicked", "target", f.Spec.Target, "namespace", f.Namespace, "timer", f.Name, "fire", f.ID, "panic", fmt.Sprint(value), "stack", string(stack))
+	n.cfg.Log.Error("a function panicked", "target", f.Spec.Target, "namespace", f.Namespace, "timer", f.Name, "fire",
+		f.ID, "panic", fmt.Sprint(value), "stack", string(stack))
 }
 
 // Addr returns the address of the API, "" if there is none.

@@ -76,8 +76,9 @@ func (n *Node) refuseMovedStore(ctx context.Context) error {
 		n.cfg.Log.Warn("the timers of this store were moved, and fire here again", "to", to, "at", at)
 		return migrate.Return(ctx, n.store)
 	}
-	return fmt.Errorf("the timers of this store were moved to %s at %s by rouse migrate-store, and would fire twice: serve that one; "+
-		"or start this one with --force, if that one is not served any more", to, at.Format(time.RFC3339))
+	return fmt.Errorf(
+		"the timers of this store were moved to %s at %s by rouse migrate-store, and would fire twice: serve that one; "+
+			"or start this one with --force, if that one is not served any more", to, at.Format(time.RFC3339))
 }
 
 // FixBuckets returns the number of buckets of a store. If no node has set it yet, FixBuckets stores the

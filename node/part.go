@@ -112,7 +112,8 @@ func (absent) Lane(_ string, spec *rouse.Spec) rouse.Lane {
 
 func (absent) Deliver(_ context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	for i := range fires {
-		settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: absentPause, Detail: "this program does not deliver to such targets"})
+		settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: absentPause,
+			Detail: "this program does not deliver to such targets"})
 	}
 }
 

@@ -17,7 +17,8 @@ func (c *Config) checkQueue() error {
 	var bad rouse.Invalid
 	if c.Queue == "" {
 		if len(c.Roles) > 0 && c.Has("scheduler") != c.Has("executor") {
-			bad.Wrong("roles", "has only one of scheduler and executor, and there is no queue between them: give queue, or both roles")
+			bad.Wrong("roles",
+				"has only one of scheduler and executor, and there is no queue between them: give queue, or both roles")
 		}
 		return bad.Err()
 	}
@@ -53,7 +54,8 @@ func (r reports) Report(ctx context.Context, key rouse.Key, fireID string, token
 func (n *Node) executorPart(q queue.Queue) parts.Part {
 	cfg := &n.cfg
 	e := relay.NewExecutor(q, n.deliver, reports{n.timers}, relay.ExecutorOptions{
-		Rows: n.store, Limit: cfg.laneLimiter(), Prefetch: cfg.MaxDeliveries, Reserve: orNone(cfg.DeliveryReserve), Grace: cfg.Grace, Now: n.timers.Now, Events: n.metrics.executorEvents(cfg.Log)})
+		Rows: n.store, Limit: cfg.laneLimiter(), Prefetch: cfg.MaxDeliveries, Reserve: orNone(cfg.DeliveryReserve),
+		Grace: cfg.Grace, Now: n.timers.Now, Events: n.metrics.executorEvents(cfg.Log)})
 	var running sync.WaitGroup
 	return parts.Part{Name: "executor", Drain: running.Wait,
 		Begin: func(context.Context) error { running.Add(1); return nil },

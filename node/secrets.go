@@ -63,7 +63,8 @@ func openSecrets(ctx context.Context, path string, locks rouse.Locks, named bool
 	if err := agreeSecrets(path, s.currentSecrets(), theirs); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(s.currentSecrets(), func(secret string) bool { return !slices.Contains(theirs, secret) }) { // rotated while the node was down
+	// rotated while the node was down
+	if slices.ContainsFunc(s.currentSecrets(), func(secret string) bool { return !slices.Contains(theirs, secret) }) {
 		err = replaceSecrets(ctx, locks, s.currentSecrets())
 	}
 	return s, rouse.Unavailable(err)
@@ -115,8 +116,10 @@ func (s *secrets) readSecretFile() error {
 		}
 		list = append(list, line)
 	}
-	if len(list) == 0 { // a file that is just being written, or a mistake: to sign nothing would make receivers refuse everything
-		return fmt.Errorf("%s has no secret: put one on a line of its own, such as the output of openssl rand -base64 32 after whsec_", s.path)
+	// a file that is just being written, or a mistake: to sign nothing would make receivers refuse everything
+	if len(list) == 0 {
+		return fmt.Errorf(
+			"%s has no secret: put one on a line of its own, such as the output of openssl rand -base64 32 after whsec_", s.path)
 	}
 	s.list.Store(&list)
 	s.last = b
@@ -203,7 +206,8 @@ func (v *vault) newSigning(set *secret.SigningSet, common *[]string) *webhook.Si
 
 // callbackOptions returns the options of callbacks that settings give.
 func (c *Config) callbackOptions() (o webhook.Options, err error) {
-	o = webhook.Options{AllowPrivate: c.AllowPrivate, DropHeaders: c.DropHeaders, HostConcurrency: c.HostConcurrency, AddressRequests: c.AddressConcurrency, UserAgent: "rouse/" + c.Version, Resolver: c.resolver}
+	o = webhook.Options{AllowPrivate: c.AllowPrivate, DropHeaders: c.DropHeaders, HostConcurrency: c.HostConcurrency,
+		AddressRequests: c.AddressConcurrency, UserAgent: "rouse/" + c.Version, Resolver: c.resolver}
 	if o.Egress, err = webhook.ParseRules(c.Egress); err != nil {
 		return o, err
 	}
@@ -223,5 +227,6 @@ func (n *Node) openHooks() {
 	if n.cfg.Clock == nil { // a breaker uses the machine's time, which has nothing to do with a clock that is moved
 		http = n.newBreaker(hooks)
 	}
-	n.addPart(parts.Part{Name: "callbacks", Sinks: map[string]rouse.Sink{"http": http, "https": http}, Drain: hooks.Drain, Close: func() error { hooks.Close(); return nil }})
+	n.addPart(parts.Part{Name: "callbacks", Sinks: map[string]rouse.Sink{"http": http, "https": http}, Drain: hooks.Drain,
+		Close: func() error { hooks.Close(); return nil }})
 }

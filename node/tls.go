@@ -18,7 +18,8 @@ type Listeners = listen.Insecure
 
 // certificateFiles returns the files of this node's certificates.
 func (c *Config) certificateFiles() certs.Files {
-	f := certs.Files{Cert: c.TLSCert, Key: c.TLSKey, CA: c.TLSClientCA, CertName: "tls-cert", KeyName: "tls-key", CAName: "tls-client-ca"}
+	f := certs.Files{Cert: c.TLSCert, Key: c.TLSKey, CA: c.TLSClientCA, CertName: "tls-cert", KeyName: "tls-key",
+		CAName: "tls-client-ca"}
 	f.Required = c.PoolsOnly() // which has no other way to authenticate callers
 	return f
 }
@@ -37,9 +38,11 @@ func (c *Config) checkTLS() error {
 
 // listenRule is what protects the listeners of this node.
 func (c *Config) listenRule() listen.Rule {
-	r := listen.Rule{Insecure: c.Insecure, TLS: c.hasTLS(), Access: c.AccessOn(), How: "give it TLS with tls-cert and tls-key, and turn on access"}
+	r := listen.Rule{Insecure: c.Insecure, TLS: c.hasTLS(), Access: c.AccessOn(),
+		How: "give it TLS with tls-cert and tls-key, and turn on access"}
 	if c.PoolsOnly() {
-		r.Access, r.How = c.TLSClientCA != "", "give it TLS with tls_cert and tls_key, and authenticate callers with tls_client_ca"
+		r.Access, r.How = c.TLSClientCA != "",
+			"give it TLS with tls_cert and tls_key, and authenticate callers with tls_client_ca"
 	}
 	return r
 }
@@ -61,14 +64,16 @@ func (n *Node) openTLS() (err error) {
 	gauge := func(name, help string, read func() float64) {
 		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 	}
-	gauge("rouse_tls_certificate_expiry_timestamp_seconds", "When the certificate of this node expires, in seconds since 1970.",
+	gauge("rouse_tls_certificate_expiry_timestamp_seconds",
+		"When the certificate of this node expires, in seconds since 1970.",
 		func() float64 { return float64(n.certs.NotAfter().Unix()) })
-	gauge("rouse_tls_files_stale", "1 if the files of the certificates cannot be used, so that their previous contents are in use.", func() float64 {
-		if n.certs.Stale() {
-			return 1
-		}
-		return 0
-	})
+	gauge("rouse_tls_files_stale",
+		"1 if the files of the certificates cannot be used, so that their previous contents are in use.", func() float64 {
+			if n.certs.Stale() {
+				return 1
+			}
+			return 0
+		})
 	return nil
 }
 
@@ -87,17 +92,20 @@ func (c core) SharesStore() bool { return c.cfg.isSharedStore() }
 func (c *Config) checkNodes() error {
 	var bad rouse.Invalid
 	if c.NodesAdvertise != "" && !isAddress(c.NodesAdvertise) {
-		bad.Wrong("nodes-advertise", "%q is no address: give HOST:PORT as other nodes reach this node, or nothing", c.NodesAdvertise)
+		bad.Wrong("nodes-advertise", "%q is no address: give HOST:PORT as other nodes reach this node, or nothing",
+			c.NodesAdvertise)
 	}
 	for _, name := range c.NodeNames {
 		if err := certs.CheckPattern(name); err != nil {
-			bad.Wrong("node-names", "has %q, which %v: give names such as rouse.internal, *.rouse.internal or spiffe://example.com/rouse", name, err)
+			bad.Wrong("node-names",
+				"has %q, which %v: give names such as rouse.internal, *.rouse.internal or spiffe://example.com/rouse", name, err)
 		}
 	}
 	if !c.Reminders || !c.isSharedStore() {
 		return bad.Err()
 	}
-	rule := listen.Rule{Insecure: c.Insecure, TLS: c.hasTLS(), Access: c.hasTLS(), How: "give it TLS with tls-cert and tls-key, by which nodes trust each other"}
+	rule := listen.Rule{Insecure: c.Insecure, TLS: c.hasTLS(), Access: c.hasTLS(),
+		How: "give it TLS with tls-cert and tls-key, by which nodes trust each other"}
 	bad.Add(rule.Check("nodes", "nodes-listen", c.PeerListen(), "127.0.0.1:7415"))
 	return bad.Err()
 }

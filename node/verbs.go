@@ -118,7 +118,8 @@ func (n *Node) Explain(ctx context.Context, name string, at rouse.Instant) (time
 
 // Simulate returns what the timers of the namespace that a query matches would fire in a range of time, at
 // most limit fires. Nothing is changed.
-func (n *Node) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (timers.Simulated, error) {
+func (n *Node) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant,
+	limit int) (timers.Simulated, error) {
 	q.Namespace = n.cfg.Namespace
 	return n.timers.Simulate(ctx, q, from, until, limit)
 }

@@ -111,7 +111,8 @@ func NewServer(t testing.TB, opts ...Option) *Server {
 	t.Cleanup(s.Receiver.Close)
 
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	config := append([]node.Option{node.WithAPI("127.0.0.1:0"), node.WithSecrets(secretFile), node.WithLog(log), node.WithClock(s.clock), configureForTest}, o.configure...)
+	config := append([]node.Option{node.WithAPI("127.0.0.1:0"), node.WithSecrets(secretFile), node.WithLog(log),
+		node.WithClock(s.clock), configureForTest}, o.configure...)
 	n, err := node.Open(t.Context(), o.store(dir), config...)
 	s.failOnError("open a node", err)
 	s.Node, s.Address = n, n.Addr()

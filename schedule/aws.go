@@ -43,9 +43,11 @@ func parseRate(expr, arg string, o Options) (rouse.Schedule, error) {
 	case !ok:
 		return nil, refuseExpr(expr, "the rate "+quotePart(arg)+" has no unit that is known", shape)
 	case plural && n == 1:
-		return nil, refuseExpr(expr, "the rate "+quotePart(arg)+" has the plural after 1", "write "+quotePart("aws:rate(1 "+one+")"))
+		return nil, refuseExpr(expr, "the rate "+quotePart(arg)+" has the plural after 1",
+			"write "+quotePart("aws:rate(1 "+one+")"))
 	case !plural && n != 1:
-		return nil, refuseExpr(expr, "the rate "+quotePart(arg)+" has the singular after "+number, "write "+quotePart("aws:rate("+number+" "+one+"s)"))
+		return nil, refuseExpr(expr, "the rate "+quotePart(arg)+" has the singular after "+number,
+			"write "+quotePart("aws:rate("+number+" "+one+"s)"))
 	case o.Timezone != "":
 		return nil, refuseZone(o, "a rate")
 	case n > int64(200*365*24*time.Hour/d):
@@ -56,7 +58,8 @@ func parseRate(expr, arg string, o Options) (rouse.Schedule, error) {
 
 // parseAt reads a local time of the zone.
 func parseAt(expr, arg string, o Options) (rouse.Schedule, error) {
-	const layout, cure = "2006-01-02T15:04:05", "give a local time such as aws:at(2027-01-01T09:00:00), and its zone as the timezone"
+	const layout, cure = "2006-01-02T15:04:05",
+		"give a local time such as aws:at(2027-01-01T09:00:00), and its zone as the timezone"
 	t, err := time.Parse(layout, arg)
 	if err != nil || len(arg) != len(layout) {
 		return nil, refuseExpr(expr, quotePart(arg)+" is no local time", cure)
@@ -68,10 +71,12 @@ func parseAt(expr, arg string, o Options) (rouse.Schedule, error) {
 	at, n := z.dueInstants(t.Unix())
 	switch due := rouse.Instant(at[0]) * 1000; {
 	case n == 0:
-		return nil, refuseExpr(expr, "never fires: the clocks of "+o.Timezone+" skip "+arg+", and dst "+o.DST+" leaves it out",
+		return nil, refuseExpr(expr,
+			"never fires: the clocks of "+o.Timezone+" skip "+arg+", and dst "+o.DST+" leaves it out",
 			"give another time, or the dst next or shift")
 	case n == 2:
-		return nil, rouse.Refuse("dst", o.DST, "would make a single time due twice: the clocks of "+o.Timezone+" show "+arg+" twice",
+		return nil, rouse.Refuse("dst", o.DST,
+			"would make a single time due twice: the clocks of "+o.Timezone+" show "+arg+" twice",
 			"give the dst first or second")
 	case due < rouse.MinInstant || due > rouse.MaxInstant:
 		return nil, refuseExpr(expr, "lies outside the years 2000 to 9998", "give a time between them")

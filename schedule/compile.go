@@ -20,7 +20,8 @@ import (
 // that has no time. For other schedules the caller checks: Next returns whether there is a time, and Look
 // whether the search costs too much.
 func Compile(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
-	if instantLike(spec.Schedule) && len(spec.Schedule) <= rouse.MaxSchedule && spec.Timezone == "" && spec.Plain() { // most timers
+	// most timers
+	if instantLike(spec.Schedule) && len(spec.Schedule) <= rouse.MaxSchedule && spec.Timezone == "" && spec.Plain() {
 		return instantOf(spec.Schedule)
 	}
 	o := Options{
@@ -209,7 +210,8 @@ func (c *composed) whyNot(at rouse.Instant) (wrong, cure string) {
 		}
 		due, n := c.zone.dueInstants(floorDiv(c.zone.wallAt(at), 1000) + int64(target-d)*86400)
 		if n == 0 {
-			return "it is moved to " + target.String() + ", when the clocks skip its local time", "give another time, or the dst next or shift"
+			return "it is moved to " + target.String() + ", when the clocks skip its local time",
+				"give another time, or the dst next or shift"
 		}
 		at, moved = rouse.Instant(due[0]*1000)+at%1000, ", where the calendar moves it,"
 	}
@@ -217,7 +219,8 @@ func (c *composed) whyNot(at rouse.Instant) (wrong, cure string) {
 	case at < c.start:
 		return at.String() + moved + " is before start, " + c.start.String(), "give a later time, or an earlier start"
 	case at >= c.end && c.ttl != 0:
-		return at.String() + moved + " is not before the end by ttl, " + c.end.String(), "give an earlier time, or a longer ttl"
+		return at.String() + moved + " is not before the end by ttl, " + c.end.String(),
+			"give an earlier time, or a longer ttl"
 	case at >= c.end:
 		return at.String() + moved + " is not before end, " + c.end.String(), "give an earlier time, or a later end"
 	}

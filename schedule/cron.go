@@ -54,12 +54,15 @@ var (
 		example: "cron6:*/10 30 2 * * MON-FRI", weekday: &weekday0,
 	}
 	quartz = &dialect{
-		prefix: "quartz:", fields: "quartz has 6 or 7: second, minute, hour, day of month, month, day of week, and perhaps year",
-		example: "quartz:0 30 2 ? * MON-FRI", weekday: &weekday1, year: true, odd: true, wraps: true, unless: true, lastDay: true,
+		prefix:  "quartz:",
+		fields:  "quartz has 6 or 7: second, minute, hour, day of month, month, day of week, and perhaps year",
+		example: "quartz:0 30 2 ? * MON-FRI", weekday: &weekday1, year: true, odd: true, wraps: true, unless: true,
+		lastDay: true,
 	}
 	aws = &dialect{
 		prefix: "aws:", first: 1, fields: "aws has 6: minute, hour, day of month, month, day of week, year",
-		example: "aws:cron(30 2 ? * MON-FRI *)", weekday: &weekday1, year: true, odd: true, wraps: true, unless: true, lastDay: true,
+		example: "aws:cron(30 2 ? * MON-FRI *)", weekday: &weekday1, year: true, odd: true, wraps: true, unless: true,
+		lastDay: true,
 	}
 	spring = &dialect{
 		prefix: "spring:", fields: "spring has 6: second, minute, hour, day of month, month, day of week",
@@ -101,7 +104,8 @@ func parseCron(expr string, o Options) (rouse.Schedule, error) {
 
 // parseDialect reads an expression without its dialect's prefix.
 func parseDialect(expr, text string, d *dialect, o Options) (rouse.Schedule, error) {
-	if name, _, ok := strings.Cut(text, "("); ok && d == aws && startsWithLetter(name) && name != "H" && !strings.ContainsAny(name, " \t") {
+	if name, _, ok := strings.Cut(text, "("); ok && d == aws && startsWithLetter(name) && name != "H" &&
+		!strings.ContainsAny(name, " \t") {
 		return parseAWS(expr, text, o)
 	}
 	if fields, ok := macros[text]; ok && d == spring {
@@ -194,7 +198,8 @@ func refuseWithZone(expr, wrong, zone string, texts []string) error {
 	if err != nil {
 		return err
 	}
-	return refuseExpr(expr, wrong, fmt.Sprintf("give %s as the timezone and %s as the schedule", quotePart(zone), quotePart(text)))
+	return refuseExpr(expr, wrong, fmt.Sprintf("give %s as the timezone and %s as the schedule", quotePart(zone),
+		quotePart(text)))
 }
 
 var numberedDays = regexp.MustCompile(`(?:^|[,-])[0-9]`)
@@ -213,7 +218,8 @@ func hasKnownPrefix(text string) bool {
 func refuseWord(expr, word, rest string) error {
 	lower := strings.ToLower(word) + ":"
 	if lower == "cron:" {
-		return refuseExpr(expr, "the word "+quotePart(word+":")+" is not offered", "write "+quotePart(strings.TrimSpace(rest)))
+		return refuseExpr(expr, "the word "+quotePart(word+":")+" is not offered",
+			"write "+quotePart(strings.TrimSpace(rest)))
 	}
 	for _, d := range dialects {
 		if d.prefix == lower {
@@ -242,7 +248,8 @@ func checkCharacters(expr string) error {
 			if r == utf8.RuneError {
 				return refuseExpr(expr, fmt.Sprintf("has no UTF-8 at byte %d", i), "write it with ASCII letters, digits and spaces")
 			}
-			return refuseExpr(expr, fmt.Sprintf("has the character %U at byte %d", r, i), "write it with ASCII letters, digits and spaces")
+			return refuseExpr(expr, fmt.Sprintf("has the character %U at byte %d", r, i),
+				"write it with ASCII letters, digits and spaces")
 		}
 	}
 	return nil
@@ -275,7 +282,8 @@ func newCron(expr string, texts []string, d *dialect, o Options) (rouse.Schedule
 	texts = texts[1-d.first:] // from the minute on
 	day, weekday := texts[2], texts[4]
 	if d.unless && (day == "?") == (weekday == "?") {
-		return nil, refuseExpr(expr, "the day of month "+quotePart(day)+" and the day of week "+quotePart(weekday)+" do not go together",
+		return nil, refuseExpr(expr,
+			"the day of month "+quotePart(day)+" and the day of week "+quotePart(weekday)+" do not go together",
 			"give '?' for the one that does not matter, and only for that")
 	}
 	c.both = d.unless || d.and || day[0] == '*' || weekday[0] == '*'
@@ -333,7 +341,8 @@ func (c *cron) mayFire(expr string) error {
 			"give another time of day, or the dst next or shift")
 	}
 	if c.odd != nil || c.years != nil {
-		return refuseExpr(expr, "never fires: no year and month of those given have such a day", "look at the calendar of one of them")
+		return refuseExpr(expr, "never fires: no year and month of those given have such a day",
+			"look at the calendar of one of them")
 	}
 	return refuseExpr(expr, "never fires: no month of those given has such a day",
 		"February has 29 days at most; April, June, September and November have 30. For a timer that is only run by hand, give any day, and pause it")

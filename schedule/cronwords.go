@@ -54,7 +54,8 @@ func (c *cron) describeTimes() (words string, whole bool) {
 		return "at " + joinWithAnd(list), false
 	}
 	if steady {
-		return "every " + formatStep(step) + " from " + formatTime(start, c.seconds) + " to " + formatTime(last, c.seconds), false
+		return "every " + formatStep(step) + " from " + formatTime(start, c.seconds) + " to " +
+			formatTime(last, c.seconds), false
 	}
 	return c.describeFields(), c.hours == 1<<24-1
 }
@@ -134,7 +135,8 @@ func (c *cron) describeMonthdays(month string) string {
 		case size == 1:
 			list = append(list, fmt.Sprintf("day %d of %s", first, month))
 		case size > 4 && step > 1 && c.days == stepSet(first, 64-bits.LeadingZeros64(c.days), step):
-			list = append(list, fmt.Sprintf("every %s day from day %d to day %d of %s", formatOrdinal(step), first, 63-bits.LeadingZeros64(c.days), month))
+			list = append(list, fmt.Sprintf("every %s day from day %d to day %d of %s", formatOrdinal(step), first,
+				63-bits.LeadingZeros64(c.days), month))
 		default:
 			list = append(list, "days "+formatNumbers(c.days, 3)+" of "+month)
 		}

@@ -143,7 +143,8 @@ func (e *exceptions) describeItems() (items []string) {
 		case len(one.dates) > 0:
 			items = append(items, formatDates(one.dates[0]))
 		case len(one.instants) > 0:
-			items = append(items, formatInstant(one.instants[0].begin, time.UTC)+" to "+formatInstant(one.instants[0].end, time.UTC))
+			items = append(items, formatInstant(one.instants[0].begin,
+				time.UTC)+" to "+formatInstant(one.instants[0].end, time.UTC))
 		case len(one.minutes) > 0:
 			times, _ := parseCron(item, Options{})
 			items = append(items, (&Schedule{text: item, times: times}).describeInEnglish())

@@ -75,7 +75,8 @@ func parseDST(text string) (dstRule, error) {
 
 // refuseDST returns the error for a rule with a form that has no local times.
 func refuseDST(o Options, form string) error {
-	return rouse.Refuse("dst", o.DST, "does not go with "+form+", which has no local times that a change of the clocks could skip or repeat",
+	return rouse.Refuse("dst", o.DST,
+		"does not go with "+form+", which has no local times that a change of the clocks could skip or repeat",
 		"leave dst empty, or give a cron expression")
 }
 

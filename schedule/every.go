@@ -90,7 +90,8 @@ func readDuration(expr, word, arg string) (time.Duration, error) {
 	d, err := rouse.ParseDuration(arg)
 	switch inv, _ := err.(*rouse.Invalid); {
 	case arg == "":
-		return 0, refuseExpr(expr, word+" has no duration", "write a number and a unit of ms, s, m or h, as in "+quotePart(word+" 1h30m"))
+		return 0, refuseExpr(expr, word+" has no duration",
+			"write a number and a unit of ms, s, m or h, as in "+quotePart(word+" 1h30m"))
 	case inv != nil && strings.HasSuffix(arg, "d"):
 		return 0, refuseExpr(expr, quotePart(arg)+" is no duration",
 			inv.Problems[0].Cure+"; "+quotePart("P"+strings.ToUpper(arg))+" repeats by days of the calendar")

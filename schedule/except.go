@@ -140,7 +140,10 @@ func (e *exceptions) wallEnd(wall int64, clock *minutes, b *budget) int64 {
 	end := wall
 	d := dateOf(wall)
 	if len(e.dates) > 0 {
-		i, found := slices.BinarySearchFunc(e.dates, d, func(r dateRange, d rouse.Date) int { return cmp.Compare(r.first, d) })
+		i, found := slices.BinarySearchFunc(e.dates, d, func(r dateRange,
+			d rouse.Date) int {
+			return cmp.Compare(r.first, d)
+		})
 		if !found {
 			i--
 		}
@@ -160,7 +163,8 @@ func (e *exceptions) wallEnd(wall int64, clock *minutes, b *budget) int64 {
 // instantEnd returns the end of the stretch of time, given as one, that an instant lies in; the instant
 // itself if in none.
 func (e *exceptions) instantEnd(at rouse.Instant) rouse.Instant {
-	i, found := slices.BinarySearchFunc(e.instants, at, func(r instantRange, at rouse.Instant) int { return cmp.Compare(r.begin, at) })
+	i, found := slices.BinarySearchFunc(e.instants, at,
+		func(r instantRange, at rouse.Instant) int { return cmp.Compare(r.begin, at) })
 	if !found {
 		i--
 	}

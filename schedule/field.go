@@ -197,10 +197,12 @@ func (f *field) parseItem(text string, d *dialect) (lo, hi, step int, err *fault
 	}
 	step, ok := parseTwoDigits(stepText)
 	if !ok || step < 1 || step >= f.valueCount() {
-		if n, err := strconv.ParseUint(stepText, 10, 16); !ok && isAllDigits(stepText) && (err != nil || int(n) >= f.valueCount()) {
+		if n, err := strconv.ParseUint(stepText, 10, 16); !ok && isAllDigits(stepText) &&
+			(err != nil || int(n) >= f.valueCount()) {
 			step, ok = f.valueCount(), true // what matches is the same
 		}
-		return 0, 0, 0, f.newFault(text, "has a step that is not between 1 and "+strconv.Itoa(min(f.valueCount()-1, 99)), f.suggestStep(lo, step, ok))
+		return 0, 0, 0, f.newFault(text, "has a step that is not between 1 and "+strconv.Itoa(min(f.valueCount()-1, 99)),
+			f.suggestStep(lo, step, ok))
 	}
 	return lo, hi, step, nil
 }

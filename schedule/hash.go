@@ -48,7 +48,8 @@ func (f *field) resolveHash(item string, d *dialect, seed string) (string, *faul
 		return "", f.newFault(item, "has "+quotePart(rest)+" after H", shape)
 	}
 	if _, name, _ := strings.Cut(seed, "/"); name == "" {
-		return "", f.newFault(item, "needs the name of a timer, by which H is chosen", "give the name, or a number instead of H")
+		return "", f.newFault(item, "needs the name of a timer, by which H is chosen",
+			"give the name, or a number instead of H")
 	}
 	lo += int(hashSeed(seed, f.place) % uint64(size))
 	if step == 0 {

@@ -113,7 +113,8 @@ func (c *icalendar) addSummary() {
 		c.warnOfFile("%d rules without end are followed until the end of %d", c.endless, c.horizonYear())
 	}
 	if c.stopped > 0 {
-		c.warnOfFile("what begins at line %d and later is not followed to its end, as the events have too many days", c.stopped)
+		c.warnOfFile("what begins at line %d and later is not followed to its end, as the events have too many days",
+			c.stopped)
 	}
 	if c.outside > 0 {
 		c.warnOfFile("days outside the years 1970 to 9998 are left out, of %d times", c.outside)
@@ -160,7 +161,8 @@ func (c *icalendar) readEvent(v *component) (e event, cancelled bool, err error)
 	e.zone, e.line = c.zoneFor(start), start.line
 	var ok bool
 	if e.begin, ok = c.readWall(start, start.value, e.zone); !ok {
-		return e, false, refuseLine(start.line, start.value, "is no date and time that exists", "write one such as 20271224 or 20271224T090000")
+		return e, false, refuseLine(start.line, start.value, "is no date and time that exists",
+			"write one such as 20271224 or 20271224T090000")
 	}
 	e.uid, e.text = v.firstProperty("UID").value, plainText(v.firstProperty("SUMMARY").value)
 	c.latest = max(c.latest, e.begin.wall)
@@ -220,7 +222,8 @@ func (c *icalendar) readLength(v *component, e *event) error {
 	case end.name != "":
 		to, ok := c.readWall(end, end.value, e.zone)
 		if !ok {
-			return refuseLine(end.line, end.value, "is no date and time that exists", "write one such as 20271224 or 20271224T090000")
+			return refuseLine(end.line, end.value, "is no date and time that exists",
+				"write one such as 20271224 or 20271224T090000")
 		}
 		length = to.wall - e.begin.wall
 		if length < 0 {
@@ -230,7 +233,8 @@ func (c *icalendar) readLength(v *component, e *event) error {
 	case duration.name != "":
 		var ok bool
 		if length, ok = icalDuration(duration.value); !ok {
-			c.addWarning("line %d: DURATION %s is not understood, so only the first day is taken", duration.line, quotePart(duration.value))
+			c.addWarning("line %d: DURATION %s is not understood, so only the first day is taken", duration.line,
+				quotePart(duration.value))
 		}
 	}
 	e.length = max(e.length, length)
@@ -269,7 +273,8 @@ func (c *icalendar) zoneOf(name string) zone {
 	z, err := loadZone(known)
 	if err != nil {
 		z = zone{loc: time.UTC}
-		c.addWarning("the zone %s is not known, so its times are compared with others as if they were in UTC", quotePart(name))
+		c.addWarning("the zone %s is not known, so its times are compared with others as if they were in UTC",
+			quotePart(name))
 	}
 	if len(c.zones) < 10_000 {
 		c.zones[name] = z
@@ -313,7 +318,8 @@ func (c *icalendar) expandEvent(e *event) {
 		slices.Sort(replaced)
 	}
 	taken := func(wall int64) bool {
-		return containsSorted(e.except, wall) || containsSorted(e.days, floorDiv(wall, secondsADay)) || containsSorted(replaced, wall)
+		return containsSorted(e.except, wall) || containsSorted(e.days, floorDiv(wall, secondsADay)) ||
+			containsSorted(replaced, wall)
 	}
 	add := func(begin, end int64) {
 		if !taken(begin) {

@@ -53,7 +53,8 @@ func refuseLine(line int, text, wrong, cure string) error {
 func readICalendar(data []byte) (events []component, zoneName string, others map[string]int, err error) {
 	const cure = "give an iCalendar file (RFC 5545), which begins with BEGIN:VCALENDAR"
 	if len(data) > maxICalendar {
-		return nil, "", nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(data)), fmt.Sprintf("use at most %d", maxICalendar))
+		return nil, "", nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(data)),
+			fmt.Sprintf("use at most %d", maxICalendar))
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
@@ -110,14 +111,16 @@ func readICalendar(data []byte) (events []component, zoneName string, others map
 			zoneName = p.value
 		case len(open) == 2 && open[1] == "VEVENT":
 			switch p.name { // the only ones that matter; texts are long
-			case "UID", "DTSTART", "DTEND", "DTSTAMP", "DURATION", "RRULE", "RDATE", "EXDATE", "EXRULE", "RECURRENCE-ID", "STATUS", "SUMMARY":
+			case "UID", "DTSTART", "DTEND", "DTSTAMP", "DURATION", "RRULE", "RDATE", "EXDATE", "EXRULE", "RECURRENCE-ID",
+				"STATUS", "SUMMARY":
 				e := &events[len(events)-1]
 				e.props = append(e.props, p)
 			}
 		}
 	}
 	if len(open) > 0 {
-		return nil, "", nil, rouse.Refuse("icalendar", "", "ends within "+open[len(open)-1], "give the whole file, with END:"+open[len(open)-1])
+		return nil, "", nil, rouse.Refuse("icalendar", "", "ends within "+open[len(open)-1],
+			"give the whole file, with END:"+open[len(open)-1])
 	}
 	if len(events) == 0 && len(others) == 0 && len(bytes.TrimSpace(data)) == 0 {
 		return nil, "", nil, rouse.Refuse("icalendar", "", "is empty", cure)

@@ -20,7 +20,8 @@ type walls func(from int64) (wall int64, ok bool)
 type source struct {
 	zone  zone
 	local func(from int64, b *budget) (wall int64, ok bool) // as walls, with what it costs
-	clock *minutes                                          // the minutes that local may lie in, if they are the same each day
+	// the minutes that local may lie in, if they are the same each day
+	clock *minutes
 	real  rouse.Schedule
 }
 

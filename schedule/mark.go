@@ -155,14 +155,16 @@ func (z zone) explainDue(due rouse.Instant, from walls) (wall int64, mark string
 			found = skipped >= begin+before && has(skipped)
 		}
 		if found && skipped < begin+offset {
-			return skipped, fmt.Sprintf("%s does not exist on %v: the clocks go forward from %s to %s", formatClock(skipped), dateOf(skipped),
+			return skipped, fmt.Sprintf("%s does not exist on %v: the clocks go forward from %s to %s", formatClock(skipped),
+				dateOf(skipped),
 				formatChange(begin+before, begin+offset), formatChange(begin+offset, begin+before)), true
 		}
 		if z.rule.repeat != repeatFirst && wall < begin+before && has(wall) {
 			return wall, fmt.Sprintf("%s comes twice on %v, this is the second", formatClock(wall), dateOf(wall)), true
 		}
 	}
-	if z.rule.repeat != repeatSecond && s.end != math.MaxInt64 && end-int64(due) <= shiftMillis && wall >= end+z.spanAt(s.end).offset*1000 && has(wall) {
+	if z.rule.repeat != repeatSecond && s.end != math.MaxInt64 && end-int64(due) <= shiftMillis &&
+		wall >= end+z.spanAt(s.end).offset*1000 && has(wall) {
 		return wall, fmt.Sprintf("%s comes twice on %v, this is the first", formatClock(wall), dateOf(wall)), true
 	}
 	return wall, "", has(wall)

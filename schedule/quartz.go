@@ -76,7 +76,8 @@ func (f *field) parseOdd(item string, d *dialect, v *values) (bool, *fault) {
 func (f *field) oddWeekday(item, text string, d *dialect, v *values) (bool, *fault) {
 	if text == "L" {
 		if !d.lastDay {
-			return true, f.newFault(item, "names no day of the week", "write SAT for Saturdays, or SATL for the last one of the month")
+			return true, f.newFault(item, "names no day of the week",
+				"write SAT for Saturdays, or SATL for the last one of the month")
 		}
 		v.bits.addBit(int(time.Saturday))
 		return true, nil
@@ -85,7 +86,8 @@ func (f *field) oddWeekday(item, text string, d *dialect, v *values) (bool, *fau
 	if ok {
 		n, ok := parseTwoDigits(nth)
 		if !ok || n < 1 || n > 5 {
-			return true, f.newFault(item, "is no n-th day of the week in a month", "write a number from 1 to 5 after #, as in FRI#3")
+			return true, f.newFault(item, "is no n-th day of the week in a month",
+				"write a number from 1 to 5 after #, as in FRI#3")
 		}
 		w, err := f.parseValue(item, head, d)
 		if err != nil {

@@ -86,7 +86,8 @@ func (r *repeat) Next(after rouse.Instant) (next rouse.Instant, ok bool) {
 	// at most two days.
 	const slack = 8 * dayMillis
 	after = max(after, 0)
-	for k := r.searchIndex(int64(after-r.start), slack, func(k int64) bool { return r.occurrenceAt(k) > after }); k <= r.last; k++ {
+	for k := r.searchIndex(int64(after-r.start), slack,
+		func(k int64) bool { return r.occurrenceAt(k) > after }); k <= r.last; k++ {
 		if next = r.occurrenceAt(k); next > rouse.MaxInstant {
 			return 0, false
 		} else if next > after && r.isShown(k) {
@@ -223,7 +224,8 @@ func parsePeriod(text string) (period, *fault) {
 	case !p.hasCalendar() && p.millis < MinInterval.Milliseconds():
 		return period{}, &fault{"the interval " + quotePart(text) + " is too short", "use PT0.001S or more"}
 	case p.months > 120_000 || p.days > 4_000_000 || p.millis > 400_000_000_000_000:
-		return period{}, &fault{"never fires: the interval " + quotePart(text) + " is longer than 9,998 years", "give a shorter interval"}
+		return period{}, &fault{"never fires: the interval " + quotePart(text) + " is longer than 9,998 years",
+			"give a shorter interval"}
 	}
 	return p, nil
 }
@@ -231,7 +233,8 @@ func parsePeriod(text string) (period, *fault) {
 // readPeriod reads P[nY][nM][nW][nD][T[nH][nM][n[.fff]S]], with a comma or a point before a fraction.
 func readPeriod(text string) (period, *fault) {
 	wrong := func(why string) (period, *fault) {
-		return period{}, &fault{"the interval " + quotePart(text) + " " + why, `write one such as "P1D", "P1M", "PT30M" or "P1DT12H"`}
+		return period{}, &fault{"the interval " + quotePart(text) + " " + why,
+			`write one such as "P1D", "P1M", "PT30M" or "P1DT12H"`}
 	}
 	rest, ok := strings.CutPrefix(text, "P")
 	if !ok || rest == "" || strings.HasSuffix(rest, "T") {
@@ -250,7 +253,8 @@ func readPeriod(text string) (period, *fault) {
 		whole, fraction, fractional := strings.Cut(strings.Replace(rest[:end], ",", ".", 1), ".") // ISO 8601 has both
 		n, ok := parseInteger(whole)
 		if !ok {
-			return wrong("is no ISO 8601 duration from " + quotePart(rest) + " on, where a number of one to nine digits should be")
+			return wrong("is no ISO 8601 duration from " + quotePart(rest) +
+				" on, where a number of one to nine digits should be")
 		}
 		for unit < len(units) && (units[unit].name != rest[end] || units[unit].clock != clock) {
 			unit++

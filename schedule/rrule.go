@@ -155,9 +155,11 @@ func (r *rrule) readBegin(expr string, start property, f freq, o Options) (stamp
 	}
 	for _, q := range start.params {
 		switch {
-		case q.name == "TZID", q.name == "VALUE" && (strings.EqualFold(q.value, "DATE-TIME") || strings.EqualFold(q.value, "DATE")):
+		case q.name == "TZID", q.name == "VALUE" && (strings.EqualFold(q.value, "DATE-TIME") ||
+			strings.EqualFold(q.value, "DATE")):
 		default:
-			return stamp{}, refuseExpr(expr, "DTSTART has the parameter "+quotePart(q.name+"="+q.value), "write DTSTART;TZID=Europe/Berlin:20270101T090000")
+			return stamp{}, refuseExpr(expr, "DTSTART has the parameter "+quotePart(q.name+"="+q.value),
+				"write DTSTART;TZID=Europe/Berlin:20270101T090000")
 		}
 	}
 	s, ok := parseStamp(start.value)
@@ -171,9 +173,11 @@ func (r *rrule) readBegin(expr string, start property, f freq, o Options) (stamp
 		return s, refuseExpr(expr, "DTSTART "+quotePart(start.value)+" is no date and time that exists",
 			"write one such as 20270101T090000, 20270101T080000Z or 20270101")
 	case s.wall < 0 || s.wall/secondsADay > lastDay:
-		return s, refuseExpr(expr, "DTSTART "+quotePart(start.value)+" lies outside the years 1970 to 9998", "give a year between them")
+		return s, refuseExpr(expr, "DTSTART "+quotePart(start.value)+" lies outside the years 1970 to 9998",
+			"give a year between them")
 	case s.date != strings.EqualFold(start.paramValue("VALUE"), "DATE") && start.paramValue("VALUE") != "":
-		return s, refuseExpr(expr, "DTSTART "+quotePart(start.value)+" is not of its VALUE, "+start.paramValue("VALUE"), "leave VALUE out")
+		return s, refuseExpr(expr, "DTSTART "+quotePart(start.value)+" is not of its VALUE, "+start.paramValue("VALUE"),
+			"leave VALUE out")
 	case s.utc && start.paramValue("TZID") != "":
 		return s, refuseExpr(expr, "DTSTART has both a TZID and a Z", "leave one of them out")
 	case s.utc && r.zone.loc.String() != "UTC":
@@ -243,7 +247,8 @@ func (r *rrule) readStamps(expr string, p property) (local []stamp, utc []int64,
 			}
 		case q.name == "VALUE" && (strings.EqualFold(q.value, "DATE-TIME") || strings.EqualFold(q.value, "DATE")):
 		default:
-			return nil, nil, refuseExpr(expr, p.name+" has the parameter "+quotePart(q.name+"="+q.value), "write "+p.name+":20270101T090000")
+			return nil, nil, refuseExpr(expr, p.name+" has the parameter "+quotePart(q.name+"="+q.value),
+				"write "+p.name+":20270101T090000")
 		}
 	}
 	for text := range strings.SplitSeq(p.value, ",") {
@@ -289,7 +294,8 @@ func (r *rrule) nextWithLimit(after rouse.Instant, most int) (next rouse.Instant
 			next, ok = due, true
 		}
 	}
-	if due, found := r.zone.firstDueAfter(after, func(from int64) (int64, bool) { return r.wallFrom(from, &b) }); found && (!ok || due < next) {
+	if due, found := r.zone.firstDueAfter(after, func(from int64) (int64, bool) { return r.wallFrom(from, &b) }); found &&
+		(!ok || due < next) {
 		next, ok = due, true
 	}
 	if b.left < 0 {
@@ -381,7 +387,8 @@ func splitSet(text string) (setText, *fault) {
 	var set setText
 	for i, c := range text {
 		if c < ' ' && c != '\t' && c != '\r' && c != '\n' || c >= 0x7f {
-			return set, &fault{fmt.Sprintf("has the character %U at byte %d", c, len("rrule:")+i), "write it with ASCII letters, digits and spaces"}
+			return set, &fault{fmt.Sprintf("has the character %U at byte %d", c, len("rrule:")+i),
+				"write it with ASCII letters, digits and spaces"}
 		}
 	}
 	for token := range strings.FieldsSeq(text) {
@@ -428,7 +435,8 @@ func splitSet(text string) (setText, *fault) {
 		case "EXDATE":
 			set.except = append(set.except, p)
 		case "EXRULE":
-			return set, &fault{"EXRULE is not offered, as RFC 5545 withdrew it", "give the dates as EXDATE, or the times as the timer's exceptions"}
+			return set, &fault{"EXRULE is not offered, as RFC 5545 withdrew it",
+				"give the dates as EXDATE, or the times as the timer's exceptions"}
 		default:
 			return set, &fault{"the property " + quotePart(p.name) + " is not offered", shape}
 		}

@@ -62,7 +62,8 @@ func splitRule(text string) (ruleParts, *fault) {
 		name = strings.ToUpper(name)
 		switch {
 		case part == "":
-			return p, &fault{"has nothing before or after a semicolon", "write a part such as INTERVAL=2 there, or leave the semicolon out"}
+			return p, &fault{"has nothing before or after a semicolon",
+				"write a part such as INTERVAL=2 there, or leave the semicolon out"}
 		case !ok || value == "":
 			return p, &fault{"the part " + quotePart(part) + " has no value", "write a name, '=' and a value, as in INTERVAL=2"}
 		case p.hasPart(name):
@@ -102,7 +103,8 @@ func (p *ruleParts) readPart(name, value string) *fault {
 	case "COUNT":
 		n, ok := parseInteger(value)
 		if !ok || n == 0 || n > maxCount {
-			return &fault{"COUNT " + quotePart(value) + " is no number from 1 to " + strconv.Itoa(maxCount), "give one such as 10, or an end with UNTIL"}
+			return &fault{"COUNT " + quotePart(value) + " is no number from 1 to " + strconv.Itoa(maxCount),
+				"give one such as 10, or an end with UNTIL"}
 		}
 		p.count = n
 	case "UNTIL":
@@ -115,7 +117,8 @@ func (p *ruleParts) readPart(name, value string) *fault {
 	case "WKST":
 		i := slices.Index(weekdayCodes[:], value)
 		if i < 0 {
-			return &fault{"WKST " + quotePart(value) + " is no day of the week", "give one of " + strings.Join(weekdayCodes[:], ", ")}
+			return &fault{"WKST " + quotePart(value) + " is no day of the week",
+				"give one of " + strings.Join(weekdayCodes[:], ", ")}
 		}
 		p.weekStart = i
 	case "BYDAY":
@@ -247,9 +250,11 @@ func (p *ruleParts) refuseClashes() *fault {
 
 // buildRecur returns the rule that begins at a local time of a zone.
 func (p *ruleParts) buildRecur(begin stamp, z zone) (*recur, *fault) {
-	r := &recur{freq: p.freq, interval: p.interval, begin: begin.wall, last: math.MaxInt64, count: p.count, bounded: p.hasPart("UNTIL")}
+	r := &recur{freq: p.freq, interval: p.interval, begin: begin.wall, last: math.MaxInt64, count: p.count,
+		bounded: p.hasPart("UNTIL")}
 	if begin.date && (p.freq < daily || p.lists[byHour] != nil || p.lists[byMinute] != nil || p.lists[bySecond] != nil) {
-		return nil, &fault{"has times of day, and DTSTART is a date", "write DTSTART with a time, as in " + showStamp(begin.wall)}
+		return nil, &fault{"has times of day, and DTSTART is a date",
+			"write DTSTART with a time, as in " + showStamp(begin.wall)}
 	}
 	if r.bounded {
 		switch r.last = p.until.wall; {
@@ -259,7 +264,8 @@ func (p *ruleParts) buildRecur(begin stamp, z zone) (*recur, *fault) {
 			r.last = z.latestWall(p.until.wall)
 		}
 		if r.last < r.begin {
-			return nil, &fault{"never fires: UNTIL lies before the begin, " + showStamp(begin.wall), "give a later UNTIL, or an earlier DTSTART"}
+			return nil, &fault{"never fires: UNTIL lies before the begin, " + showStamp(begin.wall),
+				"give a later UNTIL, or an earlier DTSTART"}
 		}
 	}
 	p.setDays(&r.days, begin.wall)
@@ -267,7 +273,8 @@ func (p *ruleParts) buildRecur(begin stamp, z zone) (*recur, *fault) {
 	if p.freq < daily {
 		aDay := secondsADay / p.freq.unitSeconds()
 		if phases := p.interval / gcd(p.interval, aDay); phases > maxPhases {
-			return nil, &fault{fmt.Sprintf("INTERVAL %d with FREQ=%s comes back to its time of day only after %d days", p.interval, p.freq, phases),
+			return nil, &fault{fmt.Sprintf("INTERVAL %d with FREQ=%s comes back to its time of day only after %d days",
+				p.interval, p.freq, phases),
 				fmt.Sprintf("give one that does so within %d days, such as a multiple of %d, or use FREQ=DAILY", maxPhases, aDay)}
 		}
 	}
@@ -289,7 +296,8 @@ func (p *ruleParts) buildRecur(begin stamp, z zone) (*recur, *fault) {
 	return r, nil
 }
 
-var tooManyLooks = &fault{fmt.Sprintf("takes more than %d looks at months, days and periods to find its first and last time", maxRuleLooks),
+var tooManyLooks = &fault{fmt.Sprintf(
+	"takes more than %d looks at months, days and periods to find its first and last time", maxRuleLooks),
 	"use UNTIL instead of COUNT, a smaller COUNT, or parts that meet more often"}
 
 // setDays sets the parts that are about days, with the begin's values for those that are missing.
@@ -370,9 +378,11 @@ func bitsOf(list []int, otherwise uint64) (set, ends uint64) {
 func (p *ruleParts) refuseNever(r *recur, l *looks) *fault {
 	if r.times.timeCount() == 0 || p.freq < daily && !slices.Contains(r.phases, true) {
 		if r.times.timeCount() == 0 {
-			return &fault{"never fires: BYSETPOS picks none of the times that a period of FREQ=" + p.freq.String() + " has", "use a smaller number"}
+			return &fault{"never fires: BYSETPOS picks none of the times that a period of FREQ=" + p.freq.String() + " has",
+				"use a smaller number"}
 		}
-		return &fault{fmt.Sprintf("never fires: every %d periods of FREQ=%s from %s on never come to the times of BYHOUR, BYMINUTE and BYSECOND",
+		return &fault{fmt.Sprintf(
+			"never fires: every %d periods of FREQ=%s from %s on never come to the times of BYHOUR, BYMINUTE and BYSECOND",
 			p.interval, p.freq, showStamp(r.begin)), "change INTERVAL, or begin at such a time"}
 	}
 	if _, ok := r.nextWall(r.begin, l); ok {
@@ -399,7 +409,8 @@ func (p *ruleParts) refuseNever(r *recur, l *looks) *fault {
 func (p *ruleParts) dayParts() string {
 	var names []string
 	for _, name := range p.given {
-		if name == "FREQ" || name == "INTERVAL" || strings.HasPrefix(name, "BY") && name != "BYHOUR" && name != "BYMINUTE" && name != "BYSECOND" {
+		if name == "FREQ" || name == "INTERVAL" || strings.HasPrefix(name, "BY") && name != "BYHOUR" && name != "BYMINUTE" &&
+			name != "BYSECOND" {
 			names = append(names, name)
 		}
 	}

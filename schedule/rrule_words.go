@@ -22,7 +22,8 @@ func (r *rrule) describeInEnglish() string {
 	parts, _ := splitRule(set.rule)
 	s := ruleWords{recur: r.rule, parts: &parts}
 	days, months, times := s.describeRuleDays(), s.describeRuleMonths(), s.describeRuleTimes()
-	words := strings.Join(nonEmpty("every "+formatUnits(int(parts.interval), freqUnits[parts.freq]), days, months, times), " ")
+	words := strings.Join(nonEmpty("every "+formatUnits(int(parts.interval), freqUnits[parts.freq]), days, months, times),
+		" ")
 	if raw := s.undescribedParts(set.rule); len(raw) > 0 {
 		words += ", with " + joinList(raw)
 	}

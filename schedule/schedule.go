@@ -77,7 +77,8 @@ type Options struct {
 	DST      string        // rule for local times that a change of the clocks skips or repeats; empty is "vixie"
 	Anchor   rouse.Instant // where intervals and @after begin: when the timer was created
 	Start    rouse.Instant // where intervals begin instead; 0 is unset
-	Seed     string        // what H in a cron expression spreads by: "namespace/name" of the timer; without a name H is refused
+	// what H in a cron expression spreads by: "namespace/name" of the timer; without a name H is refused
+	Seed string
 }
 
 // Schedule is a parsed schedule. It does not change and may be used concurrently.

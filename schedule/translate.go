@@ -97,7 +97,8 @@ func (c *cron) translateDays(expr string, texts []string, to *dialect) error {
 		*day = "?"
 	case one:
 	case to.unless:
-		return refuseExpr(expr, "has both day fields, of which this scheduler takes one", "give one of them, or make two timers")
+		return refuseExpr(expr, "has both day fields, of which this scheduler takes one",
+			"give one of them, or make two timers")
 	case to.and && !p.both:
 		return refuseExpr(expr, "has two day fields, of which one has to match", "make two timers")
 	case !to.and && p.both && (*day)[0] != '*' && (*weekday)[0] != '*':

@@ -113,7 +113,8 @@ func (b *Breaker) Obstacle(namespace string, spec *rouse.Spec) string {
 	b.mu.Lock()
 	for _, key := range [...]circuitKey{host, address} {
 		if c := b.circuits[key]; c.isOpen() {
-			text = fmt.Sprintf("the circuit of %v is open, because its deliveries have been failing for %v; a probe is sent in %v",
+			text = fmt.Sprintf(
+				"the circuit of %v is open, because its deliveries have been failing for %v; a probe is sent in %v",
 				key, now.Sub(c.since).Round(time.Second), max(0, c.until.Sub(now)).Round(time.Millisecond))
 			break
 		}
@@ -222,9 +223,11 @@ func (d *delivery) askCircuits(now time.Time) (o rouse.Outcome, spread time.Dura
 		}
 		return o, 0
 	case c.exceedsPatience(now):
-		o = rouse.Outcome{Verdict: rouse.Failed, Detail: fmt.Sprintf("not sent: %v has been failing for %v", key, now.Sub(c.since).Round(time.Minute))}
+		o = rouse.Outcome{Verdict: rouse.Failed, Detail: fmt.Sprintf("not sent: %v has been failing for %v", key,
+			now.Sub(c.since).Round(time.Minute))}
 	default:
-		o = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: max(wait, time.Millisecond), Detail: fmt.Sprintf("not sent: %v keeps failing", key)}
+		o = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: max(wait, time.Millisecond),
+			Detail: fmt.Sprintf("not sent: %v keeps failing", key)}
 	}
 	o.Detail = rouse.Shorten(o.Detail, rouse.MaxDetail)
 	return o, c.openDuration()

@@ -7,8 +7,9 @@ import (
 
 // CircuitOptions configure a circuit. Zero fields have the defaults that their comments name.
 type CircuitOptions struct {
-	Off        bool          // there is no circuit: every delivery passes
-	Share      float64       // the part of the deliveries within Window that have to fail to open it, at most 1; default 0.5
+	Off bool // there is no circuit: every delivery passes
+	// the part of the deliveries within Window that have to fail to open it, at most 1; default 0.5
+	Share      float64
 	Deliveries int           // how many deliveries within Window it takes at least; default 10
 	Window     time.Duration // the time span in which they are counted; default 30 s
 	Open       time.Duration // how long it stays open at first; doubled by each failed probe; default 1 s

@@ -58,7 +58,8 @@ func (m Mux) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int,
 		s.Deliver(ctx, fires, settle)
 		return
 	}
-	o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten("no sink here serves the scheme "+name+":", rouse.MaxDetail)}
+	o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten("no sink here serves the scheme "+name+":",
+		rouse.MaxDetail)}
 	for i := range fires {
 		settle(i, o)
 	}

@@ -76,7 +76,8 @@ var kinds = []*Kind{
 	{Name: "sqlite", schemes: []string{"sqlite"}, form: "sqlite:FILE"},
 	{Name: "mem", schemes: []string{"mem"}, form: "mem:"},
 	{Name: "postgres", Shared: true, schemes: []string{"postgres", "postgresql"}, form: "postgres://HOST/DATABASE"},
-	{Name: "redis", Shared: true, schemes: []string{"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"},
+	{Name: "redis", Shared: true, schemes: []string{"redis", "rediss", "redis+sentinel", "rediss+sentinel",
+		"redis+cluster", "rediss+cluster"},
 		form: "redis://HOST:PORT"},
 	{Name: index, Shared: true}, // has no URL of its own: it is a store with Options.Index
 }
@@ -138,7 +139,8 @@ func errUnknown(url string) error {
 		}
 	}
 	last := len(forms) - 1
-	return refuseStore("%q is not offered: give %s or %s, or nothing for pebble in the data directory", shown, strings.Join(forms[:last], ", "), forms[last])
+	return refuseStore("%q is not offered: give %s or %s, or nothing for pebble in the data directory", shown,
+		strings.Join(forms[:last], ", "), forms[last])
 }
 
 func refuseStore(format string, args ...any) error {
@@ -148,7 +150,8 @@ func refuseStore(format string, args ...any) error {
 // Linked returns an error that names the package to import, if the program does not link the kind.
 func (k *Kind) Linked() error {
 	if k.driver == nil {
-		return refuseStore("is of the kind %s, which this program does not link: import _ %q", k.Name, "github.com/rousehq/rouse/store/"+k.Name)
+		return refuseStore("is of the kind %s, which this program does not link: import _ %q", k.Name,
+			"github.com/rousehq/rouse/store/"+k.Name)
 	}
 	return nil
 }

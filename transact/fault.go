@@ -22,7 +22,8 @@ func wrapSQLError(err error) error {
 	case "42501":
 		return fmt.Errorf("%w; grant the role the rights in postgres.CallerRole", err)
 	case "3F000", "42883":
-		return fmt.Errorf("%w; the schema is not there, or of a version before these functions: migrate it, or name another one", err)
+		return fmt.Errorf(
+			"%w; the schema is not there, or of a version before these functions: migrate it, or name another one", err)
 	}
 	return err
 }

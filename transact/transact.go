@@ -61,7 +61,8 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 func New(o Options) (*Timers, error) {
 	o.Schema = cmp.Or(o.Schema, "rouse")
 	if !schemaName.MatchString(o.Schema) {
-		return nil, rouse.Refuse("schema", o.Schema, "is not a valid name of a schema", "use 1 to 48 of a to z, 0 to 9 and _, no digit first")
+		return nil, rouse.Refuse("schema", o.Schema, "is not a valid name of a schema",
+			"use 1 to 48 of a to z, 0 to 9 and _, no digit first")
 	}
 	// The types are explicit, so that every driver sends text, however it encodes JSON.
 	return &Timers{
@@ -74,17 +75,22 @@ func New(o Options) (*Timers, error) {
 // CreatePgx creates a timer in a transaction of pgx, and returns its generation. @after, intervals and a TTL
 // count from the call, by the server's clock. Errors are *rouse.Invalid, rouse.ErrExists and those of the
 // driver.
-func (t *Timers) CreatePgx(ctx context.Context, tx pgx.Tx, namespace, name string, spec rouse.Spec, mode Mode) (generation uint64, err error) {
-	return t.putByQuery(namespace, name, &spec, mode, func(args []any, to *int64) error { return tx.QueryRow(ctx, t.create, args...).Scan(to) })
+func (t *Timers) CreatePgx(ctx context.Context, tx pgx.Tx, namespace, name string, spec rouse.Spec,
+	mode Mode) (generation uint64, err error) {
+	return t.putByQuery(namespace, name, &spec, mode,
+		func(args []any, to *int64) error { return tx.QueryRow(ctx, t.create, args...).Scan(to) })
 }
 
 // CreateSQL is CreatePgx in a transaction of database/sql, with any driver for PostgreSQL, such as pgx or
 // lib/pq.
-func (t *Timers) CreateSQL(ctx context.Context, tx *sql.Tx, namespace, name string, spec rouse.Spec, mode Mode) (generation uint64, err error) {
-	return t.putByQuery(namespace, name, &spec, mode, func(args []any, to *int64) error { return tx.QueryRowContext(ctx, t.create, args...).Scan(to) })
+func (t *Timers) CreateSQL(ctx context.Context, tx *sql.Tx, namespace, name string, spec rouse.Spec,
+	mode Mode) (generation uint64, err error) {
+	return t.putByQuery(namespace, name, &spec, mode,
+		func(args []any, to *int64) error { return tx.QueryRowContext(ctx, t.create, args...).Scan(to) })
 }
 
-func (t *Timers) putByQuery(namespace, name string, spec *rouse.Spec, mode Mode, query func(args []any, to *int64) error) (uint64, error) {
+func (t *Timers) putByQuery(namespace, name string, spec *rouse.Spec, mode Mode,
+	query func(args []any, to *int64) error) (uint64, error) {
 	form, err := checkTimer(namespace, name, spec, mode)
 	if err != nil {
 		return 0, err
@@ -99,12 +105,18 @@ func (t *Timers) putByQuery(namespace, name string, spec *rouse.Spec, mode Mode,
 // DeletePgx deletes a timer in a transaction of pgx, and reports whether it existed. No attempt starts after
 // the commit; one that has started may still arrive. Dead letters stay.
 func (t *Timers) DeletePgx(ctx context.Context, tx pgx.Tx, namespace, name string) (existed bool, err error) {
-	return t.removeByQuery(namespace, name, func(to *bool) error { return tx.QueryRow(ctx, t.delete, namespace, name).Scan(to) })
+	return t.removeByQuery(namespace, name, func(to *bool) error {
+		return tx.QueryRow(ctx, t.delete, namespace,
+			name).Scan(to)
+	})
 }
 
 // DeleteSQL is DeletePgx in a transaction of database/sql.
 func (t *Timers) DeleteSQL(ctx context.Context, tx *sql.Tx, namespace, name string) (existed bool, err error) {
-	return t.removeByQuery(namespace, name, func(to *bool) error { return tx.QueryRowContext(ctx, t.delete, namespace, name).Scan(to) })
+	return t.removeByQuery(namespace, name, func(to *bool) error {
+		return tx.QueryRowContext(ctx, t.delete, namespace,
+			name).Scan(to)
+	})
 }
 
 func (t *Timers) removeByQuery(namespace, name string, query func(to *bool) error) (existed bool, err error) {

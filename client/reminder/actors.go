@@ -60,9 +60,11 @@ func (c *Client) Locate(ctx context.Context, a Actor) (Placement, error) {
 	if known {
 		return p, nil
 	}
-	answer, err := tryInstances(ctx, c, job[*reminderv1.LocateActorResponse]{prefer: c.nextTokenInstances, repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.LocateActorResponse, error) {
-		return reminderv1.NewActorServiceClient(conn).LocateActor(ctx, &reminderv1.LocateActorRequest{AppId: c.o.App, Actor: a.actorToProto()})
-	}})
+	answer, err := tryInstances(ctx, c, job[*reminderv1.LocateActorResponse]{prefer: c.nextTokenInstances, repeat: true,
+		do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.LocateActorResponse, error) {
+			return reminderv1.NewActorServiceClient(conn).LocateActor(ctx,
+				&reminderv1.LocateActorRequest{AppId: c.o.App, Actor: a.actorToProto()})
+		}})
 	p = Placement{Address: answer.GetAddress(), Activated: answer.GetActivated(), Generation: answer.GetGeneration()}
 	c.actors.rememberPlacement(a, p, asked, err)
 	return p, err
@@ -169,9 +171,12 @@ func (c *Client) Hosts() []ActorHost {
 // reminders stay, and activate it again when they are due. It returns rouse.ErrConflict if the actor has been
 // placed on a host since.
 func (c *Client) Deactivate(ctx context.Context, a Actor, generation uint64) error {
-	_, err := tryInstances(ctx, c, job[*reminderv1.DeactivateActorResponse]{prefer: c.nextTokenInstances, repeat: true, firm: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.DeactivateActorResponse, error) {
-		return reminderv1.NewActorServiceClient(conn).DeactivateActor(ctx, &reminderv1.DeactivateActorRequest{AppId: c.o.App, Actor: a.actorToProto(), Generation: generation})
-	}})
+	_, err := tryInstances(ctx, c, job[*reminderv1.DeactivateActorResponse]{prefer: c.nextTokenInstances, repeat: true,
+		firm: true, do: func(ctx context.Context, conn grpc.ClientConnInterface,
+			_ bool) (*reminderv1.DeactivateActorResponse, error) {
+			return reminderv1.NewActorServiceClient(conn).DeactivateActor(ctx,
+				&reminderv1.DeactivateActorRequest{AppId: c.o.App, Actor: a.actorToProto(), Generation: generation})
+		}})
 	if err == nil {
 		c.actors.mu.Lock()
 		defer c.actors.mu.Unlock()
@@ -185,9 +190,12 @@ func (c *Client) ActorReminders(ctx context.Context, a Actor) iter.Seq2[Listed, 
 	return func(yield func(Listed, error) bool) {
 		token := ""
 		for {
-			p, err := tryInstances(ctx, c, job[*reminderv1.ListActorRemindersResponse]{prefer: c.nextTokenInstances, repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.ListActorRemindersResponse, error) {
-				return reminderv1.NewActorServiceClient(conn).ListActorReminders(ctx, &reminderv1.ListActorRemindersRequest{AppId: c.o.App, Actor: a.actorToProto(), PageToken: token})
-			}})
+			p, err := tryInstances(ctx, c, job[*reminderv1.ListActorRemindersResponse]{prefer: c.nextTokenInstances,
+				repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface,
+					_ bool) (*reminderv1.ListActorRemindersResponse, error) {
+					return reminderv1.NewActorServiceClient(conn).ListActorReminders(ctx,
+						&reminderv1.ListActorRemindersRequest{AppId: c.o.App, Actor: a.actorToProto(), PageToken: token})
+				}})
 			if err != nil {
 				yield(Listed{}, err)
 				return

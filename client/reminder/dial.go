@@ -46,7 +46,8 @@ func (c *Client) learnedAddress(told string) (a grpclink.Address, err error) {
 	}
 	a, err = c.o.linkOptions().Parse(told)
 	secure := c.o.TLS != nil || c.o.CA != "" || c.o.Cert != ""
-	a.Plain = a.Plain && slices.ContainsFunc(c.seeds, func(s grpclink.Address) bool { return s.Plain }) || !secure && slices.ContainsFunc(c.seeds, func(s grpclink.Address) bool { return s.Explicit })
+	a.Plain = a.Plain && slices.ContainsFunc(c.seeds, func(s grpclink.Address) bool { return s.Plain }) ||
+		!secure && slices.ContainsFunc(c.seeds, func(s grpclink.Address) bool { return s.Explicit })
 	return a, err
 }
 

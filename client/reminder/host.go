@@ -47,7 +47,8 @@ func (c *Client) hostLoop(ctx context.Context) {
 func (c *Client) serveAsHost(ctx context.Context, l *link, life context.Context) (stood bool, err error) {
 	service := reminderv1.NewActorServiceClient(l.conn)
 	soon, cancel := context.WithTimeout(ctx, registerTime)
-	answer, err := service.RegisterActorHost(soon, &reminderv1.RegisterActorHostRequest{AppId: c.o.App, Address: c.o.Address, ActorTypes: c.o.ActorTypes})
+	answer, err := service.RegisterActorHost(soon, &reminderv1.RegisterActorHostRequest{AppId: c.o.App,
+		Address: c.o.Address, ActorTypes: c.o.ActorTypes})
 	cancel()
 	if err != nil {
 		return false, errorFromGRPC(err)
@@ -106,7 +107,8 @@ func (c *Client) serveAsHost(ctx context.Context, l *link, life context.Context)
 }
 
 // heartbeatUntilEnd sends an empty message each heartbeat, and ends the stream in order when ctx ends.
-func heartbeatUntilEnd(ctx, standing context.Context, cut context.CancelCauseFunc, wire grpc.BidiStreamingClient[reminderv1.ActorHostStream, reminderv1.PlacementStream], heartbeat time.Duration) {
+func heartbeatUntilEnd(ctx, standing context.Context, cut context.CancelCauseFunc,
+	wire grpc.BidiStreamingClient[reminderv1.ActorHostStream, reminderv1.PlacementStream], heartbeat time.Duration) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
 	empty := &reminderv1.ActorHostStream{HostMessage: &reminderv1.ActorHostStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}}

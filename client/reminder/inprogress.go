@@ -76,7 +76,8 @@ func (h *hand) takeExecution(s *stream, r *reminderv1.ExecuteReminderRequest) {
 		return // it goes to another sidecar when the stream ends
 	}
 	if s.inHand >= h.most {
-		s.queueOutcome(newResponse(r, fmt.Errorf("the sidecar has %d executions in hand, as many as it declared that it takes", s.inHand)))
+		s.queueOutcome(newResponse(r,
+			fmt.Errorf("the sidecar has %d executions in hand, as many as it declared that it takes", s.inHand)))
 		return
 	}
 	s.inHand++
@@ -153,7 +154,8 @@ func callHandler(ctx context.Context, handle Handler, x Execution) (err error) {
 
 // newResponse reports how an attempt ended.
 func newResponse(r *reminderv1.ExecuteReminderRequest, err error) *reminderv1.ExecuteReminderResponse {
-	p := &reminderv1.ExecuteReminderResponse{ReminderId: r.GetReminderId(), Success: err == nil, FireId: r.GetFireId(), Attempt: r.GetAttempt()}
+	p := &reminderv1.ExecuteReminderResponse{ReminderId: r.GetReminderId(), Success: err == nil, FireId: r.GetFireId(),
+		Attempt: r.GetAttempt()}
 	if err != nil {
 		p.Detail = strings.ToValidUTF8(rouse.Shorten(err.Error(), rouse.MaxDetail), "\uFFFD")
 	}

@@ -118,7 +118,8 @@ func (c *Client) connectTo(ctx context.Context, l *link) (stood bool, err error)
 
 // noteRegistration notes the answer to a registration. alias reports that the link has to wait for others,
 // which lead to instances.
-func (c *Client) noteRegistration(l *link, answer *reminderv1.RegisterSidecarResponse) (heartbeat time.Duration, alias bool) {
+func (c *Client) noteRegistration(l *link,
+	answer *reminderv1.RegisterSidecarResponse) (heartbeat time.Duration, alias bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := answer.GetHeartbeat().AsDuration(); d > 0 {

@@ -51,7 +51,8 @@ type stream struct {
 
 // serveSidecar opens a stream and serves it until the stream or ctx ends. stood reports whether it received a
 // table.
-func (c *Client) serveSidecar(ctx context.Context, l *link, service reminderv1.ReminderServiceClient, heartbeat time.Duration) (stood bool, err error) {
+func (c *Client) serveSidecar(ctx context.Context, l *link, service reminderv1.ReminderServiceClient,
+	heartbeat time.Duration) (stood bool, err error) {
 	standing, cut := context.WithCancelCause(context.WithoutCancel(ctx)) // outlives ctx, for an orderly end
 	defer cut(nil)
 	wire, err := service.ConnectSidecar(standing)
@@ -120,7 +121,8 @@ func (s *stream) enqueueMessage(m *reminderv1.SidecarStream) {
 
 // queueOutcome sends the outcome of an execution.
 func (s *stream) queueOutcome(r *reminderv1.ExecuteReminderResponse) {
-	s.enqueueMessage(&reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_ExecuteReminderRes{ExecuteReminderRes: r}})
+	s.enqueueMessage(
+		&reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_ExecuteReminderRes{ExecuteReminderRes: r}})
 }
 
 // closeInOrder closes the stream when ctx ends, after sending the remaining messages; after byeTime it is

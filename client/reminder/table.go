@@ -17,8 +17,9 @@ type Table struct {
 
 // Bucket is a range of tokens, of which ids are made.
 type Bucket struct {
-	ID           string
-	Sidecar      string // the address of the sidecar that makes reminders of it and executes them; empty: none is connected
+	ID string
+	// the address of the sidecar that makes reminders of it and executes them; empty: none is connected
+	Sidecar      string
 	Instance     string // the address of the instance that has it
 	From, To     int32  // its tokens, both included; 0: the service does not say
 	Vector       string
@@ -37,12 +38,16 @@ type Instance struct {
 func tableOf(p *reminderv1.TokenBucketsUpdate) *Table {
 	t := &Table{Generation: p.GetGeneration()}
 	for _, r := range p.GetInstanceSync() {
-		gives := r.GetState() == reminderv1.TokenBucketState_TOKEN_BUCKET_STATE_ACTIVE || r.GetState() == reminderv1.TokenBucketState_TOKEN_BUCKET_STATE_UNSPECIFIED
-		t.Buckets = append(t.Buckets, Bucket{ID: r.GetTokenBucketId(), Sidecar: r.GetSidecarInstance(), Instance: r.GetRemSerInstance(),
-			From: r.GetRangeFrom(), To: r.GetRangeTo(), Vector: r.GetVector(), Gives: gives, ConsumedTill: r.GetConsumedTill()})
+		gives := r.GetState() == reminderv1.TokenBucketState_TOKEN_BUCKET_STATE_ACTIVE ||
+			r.GetState() == reminderv1.TokenBucketState_TOKEN_BUCKET_STATE_UNSPECIFIED
+		t.Buckets = append(t.Buckets, Bucket{ID: r.GetTokenBucketId(), Sidecar: r.GetSidecarInstance(),
+			Instance: r.GetRemSerInstance(),
+			From:     r.GetRangeFrom(), To: r.GetRangeTo(), Vector: r.GetVector(), Gives: gives,
+			ConsumedTill: r.GetConsumedTill()})
 	}
 	for _, i := range p.GetInstances() {
-		t.Instances = append(t.Instances, Instance{Address: i.GetAddress(), Node: i.GetNode(), LoadFactor: i.GetLoadFactor(), Leader: i.GetLeader()})
+		t.Instances = append(t.Instances, Instance{Address: i.GetAddress(), Node: i.GetNode(), LoadFactor: i.GetLoadFactor(),
+			Leader: i.GetLeader()})
 	}
 	return t
 }

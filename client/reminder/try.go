@@ -117,7 +117,8 @@ func callInstance[T any](ctx, life context.Context, l *link, j job[T], unsure bo
 
 // pickLink returns a link that is not in tried and has an open stream, which ends with life: the link of the
 // first possible address in the list, or else any link; nil if none has an open stream.
-func (c *Client) pickLink(prefer []string, tried map[*link]bool) (l *link, life context.Context, changed <-chan struct{}, err error) {
+func (c *Client) pickLink(prefer []string,
+	tried map[*link]bool) (l *link, life context.Context, changed <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -173,7 +174,8 @@ func judgeError(err error) (v verdict) {
 		v.again, v.elsewhere = true, true
 	case st.Code() == codes.ResourceExhausted, st.Code() == codes.Aborted:
 		v.again = !errors.Is(errorFromGRPC(err), rouse.ErrFull)
-	case st.Code() == codes.Unavailable, st.Code() == codes.Internal && strings.Contains(st.Message(), "stream terminated by RST_STREAM"):
+	case st.Code() == codes.Unavailable, st.Code() == codes.Internal &&
+		strings.Contains(st.Message(), "stream terminated by RST_STREAM"):
 		v.unknown, v.elsewhere = true, true
 	}
 	return v

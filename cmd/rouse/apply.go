@@ -99,7 +99,8 @@ func (c *applyCmd) applyDeclared(a *app, list []declared, refused []applied) err
 		}
 	}
 	if c.Prune && len(timers)+len(refused) == 0 {
-		return rouse.Refuse("prune", "", "would delete all timers of "+c.Owner+": the files have none", "give the files; to delete them all use: rouse delete --label "+declare.OwnerLabel+"="+c.Owner)
+		return rouse.Refuse("prune", "", "would delete all timers of "+c.Owner+": the files have none",
+			"give the files; to delete them all use: rouse delete --label "+declare.OwnerLabel+"="+c.Owner)
 	}
 	return a.withClient(func(s *client.Client) error {
 		set := &declare.Set{Client: s, Namespace: a.cli.Namespace, Owner: c.Owner, DryRun: c.DryRun, Timeout: a.cli.Timeout}
@@ -110,7 +111,8 @@ func (c *applyCmd) applyDeclared(a *app, list []declared, refused []applied) err
 }
 
 func (p *applying) applyObjects(calendars, timers []declared, refused []applied) error {
-	ctx := client.WithIdempotencyKey(p.a.ctx, "") // applying again changes nothing by itself, and one key is not for many calls
+	// applying again changes nothing by itself, and one key is not for many calls
+	ctx := client.WithIdempotencyKey(p.a.ctx, "")
 	if err := p.set.Read(ctx, func(t *rouse.Timer) { p.left[t.Key.Name] = true }); err != nil {
 		return err
 	}
@@ -166,7 +168,8 @@ func (p *applying) runParallel(n int, do func(i int)) {
 }
 
 func (d *declared) appliedOutcome(o declare.Outcome) applied {
-	out := applied{Kind: d.Kind(), Name: d.Name, Outcome: o.What, File: d.file, Line: d.line, entry: d.entry, Changes: o.Changes, err: o.Err}
+	out := applied{Kind: d.Kind(), Name: d.Name, Outcome: o.What, File: d.file, Line: d.line, entry: d.entry,
+		Changes: o.Changes, err: o.Err}
 	if o.What != declare.Unchanged && o.Err == nil {
 		out.Notes = d.notes
 	}
@@ -198,7 +201,8 @@ func (p *applying) pruneExtra() error {
 
 // outcomeText returns an outcome as it is told: in a dry run, what would be done.
 func (p *applying) outcomeText(outcome string) string {
-	if p.DryRun && outcome != declare.Unchanged && outcome != declare.Passed && outcome != outcomeExtra && outcome != declare.Drifted {
+	if p.DryRun && outcome != declare.Unchanged && outcome != declare.Passed && outcome != outcomeExtra &&
+		outcome != declare.Drifted {
 		return "would be " + outcome
 	}
 	return outcome
@@ -234,7 +238,8 @@ func (p *applying) reportApplied(o applied) error {
 		case o.File != "":
 			place = fmt.Sprintf("%s:%d: ", o.File, o.Line)
 		}
-		fmt.Fprintf(p.a.errOut, "%s %s%s: %s\n", p.a.styleErr.red("rouse:"), cleanText(place), cleanText(name), cleanText(o.err.Error()))
+		fmt.Fprintf(p.a.errOut, "%s %s%s: %s\n", p.a.styleErr.red("rouse:"), cleanText(place), cleanText(name),
+			cleanText(o.err.Error()))
 	} else {
 		p.a.printLine("%s %s%s", p.outcomeText(o.Outcome), name, more[o.Outcome])
 	}
@@ -254,7 +259,8 @@ func (p *applying) printApplyTotals() error {
 	changes := p.counts[declare.Created] + p.counts[declare.Changed] + p.counts[declare.Drifted] + p.counts[declare.Pruned]
 	if !p.a.cli.JSON {
 		n := p.counts
-		p.a.printNote("%d created, %d changed, %d drifted, %d pruned, %d unchanged, %d failed", n[declare.Created], n[declare.Changed], n[declare.Drifted], n[declare.Pruned],
+		p.a.printNote("%d created, %d changed, %d drifted, %d pruned, %d unchanged, %d failed", n[declare.Created],
+			n[declare.Changed], n[declare.Drifted], n[declare.Pruned],
 			n[declare.Unchanged]+n[declare.Passed], n[declare.Failed])
 		if p.DryRun {
 			p.a.printNote("nothing was done")

@@ -71,7 +71,8 @@ func readDeclared(a *app, paths []string, now rouse.Instant) ([]declared, error)
 		}
 	}
 	if d.wrong > len(d.problems) {
-		d.problems = append(d.problems, rouse.Problem{Field: "file", Wrong: fmt.Sprintf("has %d more problems", d.wrong-len(d.problems)), Cure: "fix these first"})
+		d.problems = append(d.problems, rouse.Problem{Field: "file",
+			Wrong: fmt.Sprintf("has %d more problems", d.wrong-len(d.problems)), Cure: "fix these first"})
 	}
 	if d.wrong > 0 {
 		return nil, &rouse.Invalid{Problems: d.problems}
@@ -99,7 +100,8 @@ func declaringFiles(path string) (files []string, err error) {
 			return rouse.Refuse("file", p, "cannot be read: "+bareFileError(err), "name a file or a directory")
 		case entry.IsDir() && hidden:
 			return fs.SkipDir
-		case entry.IsDir() || hidden || !slices.Contains([]string{".yaml", ".yml", ".json", ".jsonl"}, strings.ToLower(filepath.Ext(p))):
+		case entry.IsDir() || hidden || !slices.Contains([]string{".yaml", ".yml", ".json", ".jsonl"},
+			strings.ToLower(filepath.Ext(p))):
 			return nil
 		}
 		if info, err := os.Stat(p); err == nil && info.IsDir() { // by a symbolic link, as in a mounted ConfigMap
@@ -109,7 +111,8 @@ func declaringFiles(path string) (files []string, err error) {
 		return nil
 	})
 	if err == nil && len(files) == 0 {
-		err = rouse.Refuse("file", path, "has no file that declares timers", "name a directory with files that end in .yaml, .yml, .json or .jsonl")
+		err = rouse.Refuse("file", path, "has no file that declares timers",
+			"name a directory with files that end in .yaml, .yml, .json or .jsonl")
 	}
 	return files, err
 }
@@ -118,7 +121,8 @@ func declaringFiles(path string) (files []string, err error) {
 func (d *declarations) readDocuments(file string, body []byte) {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	head := bytes.TrimLeft(body, " \t\r\n")
-	if ext := strings.ToLower(filepath.Ext(file)); ext != ".yaml" && ext != ".yml" && len(head) > 0 && (head[0] == '{' || head[0] == '[') {
+	if ext := strings.ToLower(filepath.Ext(file)); ext != ".yaml" && ext != ".yml" && len(head) > 0 &&
+		(head[0] == '{' || head[0] == '[') {
 		d.readJSON(file, body)
 		return
 	}
@@ -133,7 +137,8 @@ func (d *declarations) readDocuments(file string, body []byte) {
 
 // readJSON reads the values of a file: objects one after another, as in JSON Lines, or arrays of them.
 func (d *declarations) readJSON(file string, body []byte) {
-	dec := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true)) // duplicates are refused with their names
+	// duplicates are refused with their names
+	dec := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
 	line, counted := 1, 0
 	for {
 		kind := dec.PeekKind()
@@ -150,7 +155,8 @@ func (d *declarations) readJSON(file string, body []byte) {
 		begin := end - len(value)
 		line, counted = line+bytes.Count(body[counted:max(begin, counted)], []byte{'\n'}), max(begin, counted)
 		if err != nil {
-			d.addProblem(file, line, "body", "", "is no valid JSON after this line: "+strings.TrimPrefix(err.Error(), "jsontext: "), "give objects one after another, or an array of them")
+			d.addProblem(file, line, "body", "", "is no valid JSON after this line: "+strings.TrimPrefix(err.Error(),
+				"jsontext: "), "give objects one after another, or an array of them")
 			return
 		}
 		d.readObject(file, line, value, func(field string) int { return line + lineInJSON(value, field) })
@@ -169,7 +175,8 @@ func lineInJSON(value []byte, field string) int {
 // readYAML reads a document, of which the first line has this number: an object, or a list of them.
 func (d *declarations) readYAML(file string, body []byte, first int) {
 	if len(body) > maxDeclaredDocument {
-		d.addProblem(file, first, "yaml", "", fmt.Sprintf("has a document of more than %d bytes", maxDeclaredDocument), "put a line --- between timers")
+		d.addProblem(file, first, "yaml", "", fmt.Sprintf("has a document of more than %d bytes", maxDeclaredDocument),
+			"put a line --- between timers")
 		return
 	}
 	tree, err := parser.ParseBytes(body, 0)
@@ -178,7 +185,8 @@ func (d *declarations) readYAML(file string, body []byte, first int) {
 		if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok && syntax.Token != nil {
 			line, what = syntax.Token.Position.Line, syntax.Message
 		}
-		d.addProblem(file, first+line-1, "yaml", "", "is malformed: "+what, "put texts that begin with a special character, such as * and @, in quotes")
+		d.addProblem(file, first+line-1, "yaml", "", "is malformed: "+what,
+			"put texts that begin with a special character, such as * and @, in quotes")
 		return
 	}
 	for _, doc := range tree.Docs {
@@ -197,7 +205,8 @@ func (d *declarations) readYAML(file string, body []byte, first int) {
 			}
 			value, fault, at := jsonOf(nil, node)
 			if fault != "" {
-				d.addProblem(file, first+at.GetToken().Position.Line-1, "yaml", at.String(), fault, "write the value out, numbers in decimal; put texts in quotes: \"01234\"")
+				d.addProblem(file, first+at.GetToken().Position.Line-1, "yaml", at.String(), fault,
+					"write the value out, numbers in decimal; put texts in quotes: \"01234\"")
 				continue
 			}
 			d.readObject(file, line, value, func(field string) int { return first + memberLine(node, field) - 1 })
@@ -263,8 +272,9 @@ func jsonOf(to []byte, node ast.Node) (out []byte, fault string, at ast.Node) {
 }
 
 var (
-	jsonNumber  = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
-	yamlNumber  = regexp.MustCompile(`^([-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)$`)
+	jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+	yamlNumber = regexp.MustCompile(
+		`^([-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)$`)
 	yamlInteger = regexp.MustCompile(`^(0o[0-7]+|0x[0-9a-fA-F]+)$`)
 	yamlFloat   = regexp.MustCompile(`^([-+]?)(0|[1-9][0-9]*|)(\.?)([0-9]*)([eE][-+]?[0-9]+)?$`)
 )
@@ -287,7 +297,8 @@ func jsonNumberOf(text string) (number, fault string) {
 		}
 		return number + m[5], ""
 	}
-	if digits := strings.TrimLeft(text, "+-"); len(digits) > 1 && digits[0] == '0' && strings.Trim(digits, "0123456789") == "" {
+	if digits := strings.TrimLeft(text, "+-"); len(digits) > 1 && digits[0] == '0' &&
+		strings.Trim(digits, "0123456789") == "" {
 		return "", "is a number with leading zeros, which YAML 1.1 counts by eight"
 	}
 	return "", "is one value in YAML 1.1 and another in YAML 1.2, or has no form in JSON"
@@ -341,14 +352,16 @@ func elementsOf(node ast.Node) []ast.Node {
 // addProblem notes a problem.
 func (d *declarations) addProblem(file string, line int, field, value, wrong, cure string) {
 	if d.wrong++; len(d.problems) < maxTold {
-		d.problems = append(d.problems, rouse.Problem{Field: fmt.Sprintf("%s:%d: %s", file, line, field), Value: rouse.Shorten(value, 128), Wrong: wrong, Cure: cure})
+		d.problems = append(d.problems, rouse.Problem{Field: fmt.Sprintf("%s:%d: %s", file, line, field),
+			Value: rouse.Shorten(value, 128), Wrong: wrong, Cure: cure})
 	}
 }
 
 // readObject reads a timer, or a calendar if it has days. lineAt finds the line of a member.
 func (d *declarations) readObject(file string, line int, value []byte, lineAt func(field string) int) {
 	if len(value) > maxDeclaredDocument {
-		d.addProblem(file, line, "body", "", fmt.Sprintf("has more than %d bytes", maxDeclaredDocument), "keep what is larger elsewhere")
+		d.addProblem(file, line, "body", "", fmt.Sprintf("has more than %d bytes", maxDeclaredDocument),
+			"keep what is larger elsewhere")
 		return
 	}
 	o := declared{file: file, line: line}

@@ -43,7 +43,8 @@ func (c *auditCmd) Run(a *app) error {
 	if c.Limit < 0 {
 		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is negative", "give 0 for all")
 	}
-	q := client.AuditQuery{Name: c.Name, Verb: c.Verb, Principal: c.Principal, Outcome: c.Outcome, From: c.From.toInstant(), Until: c.Until.toInstant(), OldestFirst: c.Oldest}
+	q := client.AuditQuery{Name: c.Name, Verb: c.Verb, Principal: c.Principal, Outcome: c.Outcome,
+		From: c.From.toInstant(), Until: c.Until.toInstant(), OldestFirst: c.Oldest}
 	if a.given["namespace"] {
 		q.Namespace = a.cli.Namespace
 	}
@@ -114,9 +115,12 @@ func (c *auditCmd) followAuditEvents(a *app, s *client.Client, q client.AuditQue
 
 func (c *auditCmd) printAuditEvent(a *app, t *table, e *client.AuditEvent) error {
 	if a.cli.JSON {
-		return a.printJSON(api.AuditEvent{ID: e.ID, Time: api.TimeOf(e.Time), Node: e.Node, Door: e.Door, Remote: e.Remote, RequestID: e.RequestID,
-			Principal: e.Principal, Name: e.PrincipalName, Source: e.PrincipalSource, Verb: e.Verb, Method: e.Method, Namespace: e.Namespace, Names: e.Names,
-			Changed: e.Changed, Failed: e.Failed, Hash: e.Hash, Before: e.Before, After: e.After, Outcome: e.Outcome, Reason: e.Reason, Duration: api.Duration(e.Duration)})
+		return a.printJSON(api.AuditEvent{ID: e.ID, Time: api.TimeOf(e.Time), Node: e.Node, Door: e.Door, Remote: e.Remote,
+			RequestID: e.RequestID,
+			Principal: e.Principal, Name: e.PrincipalName, Source: e.PrincipalSource, Verb: e.Verb, Method: e.Method,
+			Namespace: e.Namespace, Names: e.Names,
+			Changed: e.Changed, Failed: e.Failed, Hash: e.Hash, Before: e.Before, After: e.After, Outcome: e.Outcome,
+			Reason: e.Reason, Duration: api.Duration(e.Duration)})
 	}
 	names := strings.Join(e.Names, ", ")
 	if more := int64(e.Changed) - int64(len(e.Names)); more > 0 && len(e.Names) > 0 {
@@ -134,5 +138,6 @@ func (c *auditCmd) printAuditEvent(a *app, t *table, e *client.AuditEvent) error
 	if e.Reason != "" {
 		outcome += ": " + e.Reason
 	}
-	return t.addTableRow(formatRFC3339(e.Time), who, orDash(e.Remote), e.Verb, orDash(e.Namespace), orDash(names), orDash(revision), outcome, e.Duration.Round(100*time.Microsecond).String())
+	return t.addTableRow(formatRFC3339(e.Time), who, orDash(e.Remote), e.Verb, orDash(e.Namespace), orDash(names),
+		orDash(revision), outcome, e.Duration.Round(100*time.Microsecond).String())
 }

@@ -44,11 +44,13 @@ func (c *backupCmd) Run(a *app) error {
 	case c.Verify && c.Store != "":
 		return &usage{text: "--verify and --store do not go together", help: "rouse backup --help"}
 	case c.Store != "" && a.given["server"]:
-		return &usage{text: "--store and --server do not go together: a backup is of one of them", help: "rouse backup --help"}
+		return &usage{text: "--store and --server do not go together: a backup is of one of them",
+			help: "rouse backup --help"}
 	case c.Verify:
 		return c.verifyBackup(a)
 	case c.File == "-" && a.outTTY:
-		return &usage{text: "an archive is nothing for a terminal: name a file, or send stdout to one", help: "rouse backup --help"}
+		return &usage{text: "an archive is nothing for a terminal: name a file, or send stdout to one",
+			help: "rouse backup --help"}
 	}
 	take, err := c.archiveSource(a)
 	if err != nil {
@@ -105,14 +107,16 @@ func splitStore(url string) (kind, path string, err error) {
 }
 
 // writeArchiveFile writes the archive to a temporary file next to the target, reads it back, and renames it.
-func (c *backupCmd) writeArchiveFile(a *app, take func(context.Context, io.Writer) error) (m backup.Manifest, err error) {
+func (c *backupCmd) writeArchiveFile(a *app, take func(context.Context,
+	io.Writer) error) (m backup.Manifest, err error) {
 	if info, err := os.Stat(c.File); err == nil && !info.Mode().IsRegular() {
 		return m, rouse.Refuse("file", c.File, "is there, and no file", "name a file, or - for stdout")
 	}
 	dir := filepath.Dir(c.File)
 	f, err := os.CreateTemp(dir, filepath.Base(c.File)+".*.tmp") // readable by its owner only
 	if err != nil {
-		return m, rouse.Refuse("file", c.File, "cannot be written: "+bareFileError(err), "name a file in a directory that can be written")
+		return m, rouse.Refuse("file", c.File, "cannot be written: "+bareFileError(err),
+			"name a file in a directory that can be written")
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
@@ -142,7 +146,8 @@ func (c *backupCmd) writeArchiveFile(a *app, take func(context.Context, io.Write
 }
 
 // writeAndVerify writes the archive to out and verifies it at the same time.
-func writeAndVerify(ctx context.Context, take func(context.Context, io.Writer) error, out io.Writer) (backup.Manifest, error) {
+func writeAndVerify(ctx context.Context, take func(context.Context, io.Writer) error,
+	out io.Writer) (backup.Manifest, error) {
 	r, w := io.Pipe()
 	done := make(chan struct{})
 	go func() {
@@ -211,7 +216,8 @@ func summarizeArchive(m *backup.Manifest) string {
 		in = " (" + strings.Join(rows, ", ") + ")"
 	}
 	return fmt.Sprintf("%s store as of %s: %s%s, %s, %s in %s, by rouse %s", m.Store, formatRFC3339(rouse.At(m.Taken)),
-		countWithNoun(total, "row"), in, countWithNoun(m.Records, "record"), countWithNoun(m.Bytes(), "byte"), countWithNoun(int64(len(m.Files)), "file"), m.Rouse)
+		countWithNoun(total, "row"), in, countWithNoun(m.Records, "record"), countWithNoun(m.Bytes(), "byte"),
+		countWithNoun(int64(len(m.Files)), "file"), m.Rouse)
 }
 
 func countWithNoun(n int64, noun string) string {

@@ -59,7 +59,8 @@ func (c *calendarListCmd) Run(a *app) error {
 				}
 				continue
 			}
-			if err := t.addTableRow(list[i].Name, strconv.FormatUint(list[i].Revision, 10), formatRFC3339(list[i].Updated)); err != nil {
+			if err := t.addTableRow(list[i].Name, strconv.FormatUint(list[i].Revision, 10),
+				formatRFC3339(list[i].Updated)); err != nil {
 				return err
 			}
 		}
@@ -113,7 +114,8 @@ func (c *calendarPutCmd) Run(a *app) error {
 		}
 	case ical:
 	case len(c.Only)+len(c.Without) > 0:
-		return rouse.Refuse("file", c.File, "has no events, which --only and --without choose from", "leave these flags out, or give an iCalendar file")
+		return rouse.Refuse("file", c.File, "has no events, which --only and --without choose from",
+			"leave these flags out, or give an iCalendar file")
 	default:
 		if days, err = c.parseCalendarDays(body); err != nil {
 			return err
@@ -128,10 +130,12 @@ func (c *calendarPutCmd) Run(a *app) error {
 		if err != nil {
 			return addObjectName("calendar", c.Name, err)
 		}
-		shown := api.CalendarPut{Calendar: api.Calendar{Namespace: a.cli.Namespace, Name: c.Name, Revision: saved.Revision}, Days: int(saved.Days),
+		shown := api.CalendarPut{Calendar: api.Calendar{Namespace: a.cli.Namespace, Name: c.Name, Revision: saved.Revision},
+			Days:  int(saved.Days),
 			Moved: saved.Moved, Job: saved.Job, Warnings: saved.Warnings}
 		return a.showValue(shown, func() error {
-			a.printLine("saved calendar %s: %s, %s moved", c.Name, countThings(saved.Days, "day"), countThings(saved.Moved, "timer"))
+			a.printLine("saved calendar %s: %s, %s moved", c.Name, countThings(saved.Days, "day"),
+				countThings(saved.Moved, "timer"))
 			if saved.Job != "" {
 				a.noteUnmoved(ctx, s, saved.Job)
 			}
@@ -172,7 +176,10 @@ func isICalendar(name string, body []byte) bool {
 // is refused: timers would fire on all of its days.
 func (c *calendarPutCmd) filterEvents(a *app, body []byte) ([]byte, error) {
 	within := func(list []string, text string) bool {
-		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(s)) })
+		return slices.ContainsFunc(list, func(s string) bool {
+			return strings.Contains(strings.ToLower(text),
+				strings.ToLower(s))
+		})
 	}
 	kept := 0
 	body, left := schedule.FilterICalendar(body, func(text string) bool {
@@ -183,7 +190,8 @@ func (c *calendarPutCmd) filterEvents(a *app, body []byte) ([]byte, error) {
 		return keep
 	})
 	if kept == 0 {
-		return nil, rouse.Refuse("file", c.File, fmt.Sprintf("has %s, and --only and --without leave none", countThings(uint64(left), "event")),
+		return nil, rouse.Refuse("file", c.File, fmt.Sprintf("has %s, and --only and --without leave none",
+			countThings(uint64(left), "event")),
 			"give texts that the SUMMARY, DESCRIPTION or CATEGORIES of its events have")
 	}
 	a.printNote("%s left out by --only and --without", countThings(uint64(left), "event"))
@@ -198,7 +206,8 @@ func (c *calendarPutCmd) parseCalendarDays(body []byte) ([]rouse.Day, error) {
 		return nil, addObjectName("calendar", c.Name, err)
 	}
 	if o.Days == nil {
-		return nil, rouse.Refuse("days", "", "are missing", `give {"days": [{"date": "2027-12-24", "text": "Christmas Eve"}]}, or an iCalendar file`)
+		return nil, rouse.Refuse("days", "", "are missing",
+			`give {"days": [{"date": "2027-12-24", "text": "Christmas Eve"}]}, or an iCalendar file`)
 	}
 	calendar, err := o.Parse()
 	return calendar.Days, err
@@ -224,8 +233,10 @@ func (c *calendarGetCmd) Run(a *app) error {
 			return addObjectName("calendar", c.Name, err)
 		}
 		return a.showValue(api.CalendarOf(&calendar), func() error {
-			printFacts(a.out, a.style, "name", calendar.Name, "namespace", calendar.Namespace, "days", strconv.Itoa(len(calendar.Days)),
-				"revision", strconv.FormatUint(calendar.Revision, 10), "updated", formatWithRelative(calendar.Updated, a.serverTime()))
+			printFacts(a.out, a.style, "name", calendar.Name, "namespace", calendar.Namespace, "days",
+				strconv.Itoa(len(calendar.Days)),
+				"revision", strconv.FormatUint(calendar.Revision, 10), "updated",
+				formatWithRelative(calendar.Updated, a.serverTime()))
 			if len(calendar.Days) == 0 {
 				return nil
 			}

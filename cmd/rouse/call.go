@@ -45,12 +45,16 @@ func (c *callCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	r := client.Call{Namespace: a.cli.Namespace, Pool: c.Pool, Key: c.Key, Payload: body, ContentType: c.ContentType, ID: c.ID, Wait: c.Wait,
+	r := client.Call{Namespace: a.cli.Namespace, Pool: c.Pool, Key: c.Key, Payload: body, ContentType: c.ContentType,
+		ID: c.ID, Wait: c.Wait,
 		Deadline: c.Deadline, Keep: c.Keep, Attempts: c.Attempts, Timeout: c.Attempt}
 	if c.Async {
 		r.Wait = 0
 	}
-	return a.waitForAnswer(r.Wait, func(ctx context.Context, s *client.Client) (client.Called, error) { return s.Call(ctx, r) })
+	return a.waitForAnswer(r.Wait, func(ctx context.Context, s *client.Client) (client.Called,
+		error) {
+		return s.Call(ctx, r)
+	})
 }
 
 func (c *callCmd) readCallBody(a *app) ([]byte, error) {
@@ -58,7 +62,8 @@ func (c *callCmd) readCallBody(a *app) ([]byte, error) {
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return nil, rouse.Refuse("file", c.File, "cannot be read: "+bareFileError(err), "name a file that can, or - for stdin")
+			return nil, rouse.Refuse("file", c.File, "cannot be read: "+bareFileError(err),
+				"name a file that can, or - for stdin")
 		}
 		defer f.Close()
 		in = f
@@ -92,7 +97,8 @@ func (c *answerCmd) Run(a *app) error {
 }
 
 // waitForAnswer makes a call that may take longer than others, and prints the outcome of the request.
-func (a *app) waitForAnswer(wait time.Duration, do func(ctx context.Context, s *client.Client) (client.Called, error)) error {
+func (a *app) waitForAnswer(wait time.Duration, do func(ctx context.Context, s *client.Client) (client.Called,
+	error)) error {
 	return a.withClient(func(s *client.Client) error {
 		ctx, cancel := context.WithTimeout(a.ctx, wait+a.cli.Timeout)
 		defer cancel()

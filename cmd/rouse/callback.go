@@ -54,7 +54,8 @@ func parseCallbacks(req *http.Request, body []byte) []callback {
 	}
 	base := callback{Method: req.Method, Path: req.URL.RequestURI(), Namespace: h.Get("Rouse-Namespace")}
 	if len(events) == 0 {
-		base.Timer, base.FireID, base.Due, base.Type = unescapeName(h.Get("Rouse-Timer")), h.Get("Rouse-Fire-Id"), h.Get("Rouse-Due"), h.Get("Content-Type")
+		base.Timer, base.FireID, base.Due, base.Type = unescapeName(h.Get("Rouse-Timer")), h.Get("Rouse-Fire-Id"),
+			h.Get("Rouse-Due"), h.Get("Content-Type")
 		base.Attempt, base.Token = parseUint32(h.Get("Rouse-Attempt")), parseUint64(h.Get("Rouse-Token"))
 		if base.FireID == "" {
 			base.FireID = h.Get("Webhook-Id")
@@ -65,7 +66,8 @@ func parseCallbacks(req *http.Request, body []byte) []callback {
 	list := make([]callback, len(events))
 	for i, e := range events {
 		cb := base
-		cb.Timer, cb.FireID, cb.Due, cb.Type, cb.Attempt, cb.Token = e.Subject, e.ID, e.Time, e.Type, e.Attempt, parseUint64(e.Token)
+		cb.Timer, cb.FireID, cb.Due, cb.Type, cb.Attempt, cb.Token = e.Subject, e.ID, e.Time, e.Type, e.Attempt,
+			parseUint64(e.Token)
 		switch {
 		case e.Data != nil:
 			cb.setCallbackPayload(e.Data)
@@ -131,7 +133,8 @@ func (r *callbackReceiver) printCallback(c *callback) error {
 	case strings.HasPrefix(c.Signature, "refused"):
 		signature = a.style.red("signature " + cleanText(c.Signature))
 	}
-	_, err := fmt.Fprintf(a.out, "%s %s  due %s  lag %s  attempt %d  fire %s  %s  answered %d\n", cleanText(c.Received), a.style.bold(cleanText(c.Timer)),
+	_, err := fmt.Fprintf(a.out, "%s %s  due %s  lag %s  attempt %d  fire %s  %s  answered %d\n", cleanText(c.Received),
+		a.style.bold(cleanText(c.Timer)),
 		cleanText(c.Due), late, c.Attempt, cleanText(c.FireID), signature, c.Answered)
 	if err == nil && len(c.data) > 0 {
 		text := strings.ToValidUTF8(string(c.data[:min(len(c.data), 2000)]), "\uFFFD")

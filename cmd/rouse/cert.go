@@ -45,7 +45,8 @@ func (c *certDevCmd) Run(a *app) error {
 	}
 	for _, name := range c.Client {
 		if rouse.CheckNamespace(name) != nil || name == "ca" || name == "server" {
-			return rouse.Refuse("client", name, "is no name of a client", "use a-z, 0-9, '-', '_' and '.', and neither ca nor server")
+			return rouse.Refuse("client", name, "is no name of a client",
+				"use a-z, 0-9, '-', '_' and '.', and neither ca nor server")
 		}
 	}
 	ca := filepath.Join(c.Dir, "ca.crt")
@@ -60,11 +61,13 @@ func (c *certDevCmd) Run(a *app) error {
 		return err
 	}
 	until := time.Now().Add(c.Lasts)
-	if _, _, err := authority.Write(c.Dir, "server", certs.Request{Name: "rouse", Names: c.Host, NotAfter: until, Server: true}); err != nil {
+	if _, _, err := authority.Write(c.Dir, "server", certs.Request{Name: "rouse", Names: c.Host, NotAfter: until,
+		Server: true}); err != nil {
 		return err
 	}
 	for _, name := range c.Client {
-		if _, _, err := authority.Write(c.Dir, name, certs.Request{Name: name, Names: []string{devDomain + name}, NotAfter: until}); err != nil {
+		if _, _, err := authority.Write(c.Dir, name, certs.Request{Name: name, Names: []string{devDomain + name},
+			NotAfter: until}); err != nil {
 			return err
 		}
 	}

@@ -99,8 +99,10 @@ func checkHistory(in io.Reader) (*history.Report, error) {
 
 func verdictOf(r *history.Report) verdict {
 	s := r.Stats
-	v := verdict{OK: r.OK(), Violations: []violation{}, Stats: stats{Events: s.Events, Fires: s.Fires, Musts: s.Musts, Dups: s.Dups,
-		Early: s.Early, Lateness: lateness{inMillis(s.Lateness.P50), inMillis(s.Lateness.P99), inMillis(s.Lateness.P999), inMillis(s.Lateness.Max)}}}
+	v := verdict{OK: r.OK(), Violations: []violation{},
+		Stats: stats{Events: s.Events, Fires: s.Fires, Musts: s.Musts, Dups: s.Dups,
+			Early: s.Early, Lateness: lateness{inMillis(s.Lateness.P50), inMillis(s.Lateness.P99), inMillis(s.Lateness.P999),
+				inMillis(s.Lateness.Max)}}}
 	for _, x := range r.Violations {
 		v.Violations = append(v.Violations, violation{x.Rule, x.Timer, x.Gen, x.Due.String(), x.Detail})
 	}

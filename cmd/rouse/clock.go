@@ -110,23 +110,24 @@ func (c *clockAdvanceCmd) Run(a *app) error {
 }
 
 func showClock(a *app, c client.Clock) error {
-	return a.showValue(api.Clock{Now: api.Time(c.Now), Ahead: api.Duration(c.Ahead), Virtual: c.Virtual, Fired: c.Fired}, func() error {
-		how := "the machine's clock"
-		switch d := c.Ahead.Round(time.Second); {
-		case c.Virtual && d == 0:
-			how = "with the real clock"
-		case c.Virtual && d < 0:
-			how = roughDuration(d) + " behind the real clock"
-		case c.Virtual:
-			how = roughDuration(d) + " ahead of the real clock"
-		}
-		if c.Fired > 0 {
-			a.printLine("%s, %s; %d fired on the way", formatRFC3339(c.Now), how, c.Fired)
-		} else {
-			a.printLine("%s, %s", formatRFC3339(c.Now), how)
-		}
-		return nil
-	})
+	return a.showValue(api.Clock{Now: api.Time(c.Now), Ahead: api.Duration(c.Ahead), Virtual: c.Virtual, Fired: c.Fired},
+		func() error {
+			how := "the machine's clock"
+			switch d := c.Ahead.Round(time.Second); {
+			case c.Virtual && d == 0:
+				how = "with the real clock"
+			case c.Virtual && d < 0:
+				how = roughDuration(d) + " behind the real clock"
+			case c.Virtual:
+				how = roughDuration(d) + " ahead of the real clock"
+			}
+			if c.Fired > 0 {
+				a.printLine("%s, %s; %d fired on the way", formatRFC3339(c.Now), how, c.Fired)
+			} else {
+				a.printLine("%s, %s", formatRFC3339(c.Now), how)
+			}
+			return nil
+		})
 }
 
 // stretch is a duration as rouse.ParseDuration parses it, plus days (d) and weeks (w) of 24-hour days:
@@ -137,7 +138,8 @@ type stretch time.Duration
 func (s *stretch) UnmarshalText(text []byte) error {
 	d, err := parseStretch(string(text))
 	if err != nil {
-		return rouse.Refuse("span", string(text), "is no span of time: "+err.Error(), "give one such as 90s, 12h, 30d or 2w3d")
+		return rouse.Refuse("span", string(text), "is no span of time: "+err.Error(),
+			"give one such as 90s, 12h, 30d or 2w3d")
 	}
 	*s = stretch(d)
 	return nil

@@ -72,7 +72,8 @@ type candidate struct{ text, help string }
 
 // completeWord returns the candidates for the last word. names returns the names of timers with a prefix;
 // flags are the flags with values in the words before.
-func completeWord(root *kong.Node, words []string, names func(flags map[string]string, prefix string) []string) (list []candidate) {
+func completeWord(root *kong.Node, words []string,
+	names func(flags map[string]string, prefix string) []string) (list []candidate) {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -186,7 +187,8 @@ func possibleValues(v *kong.Value) []string {
 
 // namesTimer reports whether an argument is the name of a timer that is there.
 func namesTimer(arg *kong.Positional) bool {
-	return arg.Name == "name" && strings.HasPrefix(arg.Help, "Name of ") && strings.Contains(arg.Help, "timer") && !strings.Contains(arg.Help, "unique")
+	return arg.Name == "name" && strings.HasPrefix(arg.Help, "Name of ") && strings.Contains(arg.Help, "timer") &&
+		!strings.Contains(arg.Help, "unique")
 }
 
 const (

@@ -55,7 +55,8 @@ func (c *Config) validateSettings() []rouse.Problem {
 				return
 			}
 		}
-		problems = append(problems, rouse.Problem{Field: name, Value: value, Wrong: "is not offered", Cure: "give one of " + strings.Join(offered, ", ")})
+		problems = append(problems, rouse.Problem{Field: name, Value: value, Wrong: "is not offered",
+			Cure: "give one of " + strings.Join(offered, ", ")})
 	}
 	one("log-level", c.LogLevel, "debug", "info", "warn", "error")
 	one("log-format", c.LogFormat, "text", "json")

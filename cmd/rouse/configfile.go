@@ -34,11 +34,13 @@ func readFile(name string, body []byte) (map[string]fileEntry, []rouse.Problem) 
 		if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok && syntax.Token != nil {
 			line, what = syntax.Token.Position.Line, syntax.Message
 		}
-		return nil, []rouse.Problem{at(line, "yaml", "", "is malformed: "+what, `write a line "name: value" for each setting, values with a colon at their end or a # in quotes`)}
+		return nil, []rouse.Problem{at(line, "yaml", "", "is malformed: "+what,
+			`write a line "name: value" for each setting, values with a colon at their end or a # in quotes`)}
 	}
 	pairs, fault := pairsOf(file)
 	if fault != nil {
-		return nil, []rouse.Problem{at(fault.GetToken().Position.Line, "yaml", "", "is no list of settings", `write a line "name: value" for each`)}
+		return nil, []rouse.Problem{at(fault.GetToken().Position.Line, "yaml", "", "is no list of settings",
+			`write a line "name: value" for each`)}
 	}
 	settings := new(Config).configSettings() // for trying out values
 	entries := map[string]fileEntry{}
@@ -51,7 +53,8 @@ func readFile(name string, body []byte) (map[string]fileEntry, []rouse.Problem) 
 		case s == nil:
 			problems = append(problems, at(line, key, "", "is no setting", suggestName(key, settingNames(settings))))
 		case double:
-			problems = append(problems, at(line, key, "", fmt.Sprintf("is given twice, first in line %d", before.line), "give it once"))
+			problems = append(problems, at(line, key, "", fmt.Sprintf("is given twice, first in line %d", before.line),
+				"give it once"))
 		default:
 			text, fits := readScalar(s, p.Value)
 			if fits {
@@ -150,7 +153,8 @@ func settingNames(settings []setting.Setting) []string {
 func suggestName(word string, offered []string) string {
 	best, least := "", 3
 	for _, o := range offered {
-		if d := editDistance(strings.ReplaceAll(strings.ToLower(word), "_", "-"), o); d < least || strings.HasPrefix(o, word) && best == "" {
+		if d := editDistance(strings.ReplaceAll(strings.ToLower(word), "_", "-"), o); d < least ||
+			strings.HasPrefix(o, word) && best == "" {
 			best, least = o, min(d, least)
 		}
 	}

@@ -61,7 +61,8 @@ func (f *configFlags) loadAs(given map[string]bool, adapt func(*loadedConfig)) (
 	adapt(c)
 	for _, p := range c.validateSettings() {
 		if c.Store != "" { // it may contain a password
-			p.Wrong = strings.NewReplacer(c.Store, redactPasswords(c.Store), strconv.Quote(c.Store), strconv.Quote(redactPasswords(c.Store))).Replace(p.Wrong)
+			p.Wrong = strings.NewReplacer(c.Store, redactPasswords(c.Store), strconv.Quote(c.Store),
+				strconv.Quote(redactPasswords(c.Store))).Replace(p.Wrong)
 		}
 		p.Field = c.settingWithSource(p.Field)
 		problems = append(problems, p)
@@ -84,7 +85,8 @@ func (c *loadedConfig) readConfigFile(name string) (map[string]fileEntry, []rous
 			c.file = ""
 			return nil, nil
 		}
-		return nil, []rouse.Problem{{Field: "config", Value: c.file, Wrong: "cannot be read: " + bareFileError(err), Cure: "name a YAML file that can"}}
+		return nil, []rouse.Problem{{Field: "config", Value: c.file, Wrong: "cannot be read: " + bareFileError(err),
+			Cure: "name a YAML file that can"}}
 	}
 	return readFile(c.file, body)
 }

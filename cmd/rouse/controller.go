@@ -76,13 +76,15 @@ func (c *controllerRunCmd) Run(a *app) error {
 		return err
 	}
 	return a.withClient(func(s *client.Client) error {
-		ctl, err := controller.New(controller.Options{Link: link, Client: s, Namespaces: c.Watch, Prefix: c.Prefix, Owner: c.Owner, Prune: c.Prune, Resync: c.Resync,
+		ctl, err := controller.New(controller.Options{Link: link, Client: s, Namespaces: c.Watch, Prefix: c.Prefix,
+			Owner: c.Owner, Prune: c.Prune, Resync: c.Resync,
 			Timeout: a.cli.Timeout, Leads: leads, Log: log, Registry: registry})
 		if err != nil {
 			return err
 		}
 		var doors ports
-		address, err := doors.servePort("health and metrics", c.Listen, answerFor(ctl, registry), "GET /livez", "GET /readyz", "GET /metrics")
+		address, err := doors.servePort("health and metrics", c.Listen, answerFor(ctl, registry), "GET /livez", "GET /readyz",
+			"GET /metrics")
 		if err != nil {
 			return err
 		}
@@ -99,7 +101,8 @@ func (c *controllerRunCmd) Run(a *app) error {
 }
 
 // newElection returns whether this process leads, and what takes part in the election.
-func (c *controllerRunCmd) newElection(log *slog.Logger) (leads func() bool, elect func(ctx context.Context), err error) {
+func (c *controllerRunCmd) newElection(log *slog.Logger) (leads func() bool, elect func(ctx context.Context),
+	err error) {
 	if c.Lease == "" {
 		return func() bool { return true }, func(context.Context) {}, nil
 	}
@@ -115,10 +118,11 @@ func (c *controllerRunCmd) newElection(log *slog.Logger) (leads func() bool, ele
 	if err != nil {
 		return nil, nil, fmt.Errorf("the name of this host: %w", err)
 	}
-	e, err := election.New(claim.ElectionOptions{Namespace: namespace, Name: name, Kubeconfig: c.Kubeconfig, UserAgent: "rouse/" + programVersion(),
-		Identity: host + "#" + rand.Text()[:10],
-		Changed:  func(holder string) { log.Info("leader", "controller", holder, "lease", c.Lease) },
-		Failed:   func(err error) { log.Warn("the election failed and is retried", "error", err) }})
+	e, err := election.New(claim.ElectionOptions{Namespace: namespace, Name: name, Kubeconfig: c.Kubeconfig,
+		UserAgent: "rouse/" + programVersion(),
+		Identity:  host + "#" + rand.Text()[:10],
+		Changed:   func(holder string) { log.Info("leader", "controller", holder, "lease", c.Lease) },
+		Failed:    func(err error) { log.Warn("the election failed and is retried", "error", err) }})
 	if err != nil {
 		return nil, nil, err
 	}

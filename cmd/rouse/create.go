@@ -64,7 +64,10 @@ func (c *createCmd) Run(a *app) error {
 		if c.coalesceFlags() != (rouse.Coalesce{}) {
 			due = "due"
 		}
-		return a.showReplaced(&r, func() { a.printLine("%s %s: %s %s", done, r.Key.Name, due, whenDue(&r.Timer, a.serverTime())) })
+		return a.showReplaced(&r, func() {
+			a.printLine("%s %s: %s %s", done, r.Key.Name, due,
+				whenDue(&r.Timer, a.serverTime()))
+		})
 	})
 }
 
@@ -125,7 +128,8 @@ func (c *createCmd) coalesceFlags() rouse.Coalesce {
 	return rouse.Coalesce{Quiet: c.Debounce, MaxWait: c.DebounceMaxWait, Every: c.Throttle}
 }
 
-func (c *createCmd) createByFlags(ctx context.Context, s *client.Client, namespace string, spec rouse.Spec) (client.Replaced, string, error) {
+func (c *createCmd) createByFlags(ctx context.Context, s *client.Client, namespace string,
+	spec rouse.Spec) (client.Replaced, string, error) {
 	switch {
 	case c.Throttle != 0:
 		r, err := s.Throttle(ctx, namespace, c.Name, spec, c.Throttle)

@@ -32,7 +32,8 @@ type bulk struct {
 }
 
 // fileFlags are the flags that may be combined with --file.
-var fileFlags = map[string]bool{"file": true, "replace": true, "server": true, "namespace": true, "timeout": true, "json": true, "quiet": true, "no-color": true}
+var fileFlags = map[string]bool{"file": true, "replace": true, "server": true, "namespace": true, "timeout": true,
+	"json": true, "quiet": true, "no-color": true}
 
 // createFile creates the timers of a file. It sends batches over a stream while the answers come back; each
 // timer has its own outcome. One goroutine reads and sends; the caller's receives, prints and counts.
@@ -42,7 +43,8 @@ func (c *createCmd) createFile(a *app) error {
 		only = only && fileFlags[name]
 	}
 	if !only {
-		return &usage{text: "--file takes all that a timer is from the file: leave out the others", help: "rouse create --help"}
+		return &usage{text: "--file takes all that a timer is from the file: leave out the others",
+			help: "rouse create --help"}
 	}
 	if err := rouse.CheckNamespace(a.cli.Namespace); err != nil {
 		return err
@@ -187,7 +189,8 @@ func readTimer(line []byte) (client.NewTimer, error) {
 	var n api.NewTimer
 	if err := api.Decode(bytes.Clone(line), &n); err != nil { // the payload refers to the bytes that it was parsed from
 		if isTimer(line) {
-			return client.NewTimer{}, rouse.Refuse("state", "", "is that of a timer as get, list and export print it", "read the file with rouse import")
+			return client.NewTimer{}, rouse.Refuse("state", "", "is that of a timer as get, list and export print it",
+				"read the file with rouse import")
 		}
 		return client.NewTimer{}, err
 	}
@@ -222,7 +225,8 @@ func (t *tally) reportLine(line int, c client.Created) error {
 	if c.Err == nil {
 		t.good++
 		if t.a.cli.JSON {
-			return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Generation: c.Generation, Revision: c.Revision, Due: api.TimeOf(c.Due), InFlight: c.InFlight,
+			return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Generation: c.Generation, Revision: c.Revision,
+				Due: api.TimeOf(c.Due), InFlight: c.InFlight,
 				Unchanged: c.Unchanged, Notes: c.Notes}})
 		}
 		return nil

@@ -146,9 +146,11 @@ func (f *daprFlags) checkSharedStore(in *loadedConfig) error {
 	switch {
 	case shared:
 	case len(f.EtcdInitialCluster) > 1:
-		return rouse.Refuse("store", redactPasswords(in.Store), fmt.Sprintf("is this member's own, and --etcd-initial-cluster names %d members", len(f.EtcdInitialCluster)), cure)
+		return rouse.Refuse("store", redactPasswords(in.Store),
+			fmt.Sprintf("is this member's own, and --etcd-initial-cluster names %d members", len(f.EtcdInitialCluster)), cure)
 	case !f.EtcdEmbed:
-		return rouse.Refuse("store", redactPasswords(in.Store), "is this member's own, and --etcd-embed=false asks for one that is not; an etcd cannot be one", cure)
+		return rouse.Refuse("store", redactPasswords(in.Store),
+			"is this member's own, and --etcd-embed=false asks for one that is not; an etcd cannot be one", cure)
 	}
 	return nil
 }

@@ -84,7 +84,8 @@ func (c *daprImportCmd) Run(a *app) error {
 	}
 	switch {
 	case c.Etcd != "" && c.From != "":
-		return &usage{text: "jobs are read from a scheduler or from its etcd: give HOST:PORT or --etcd", help: "rouse dapr-import --help"}
+		return &usage{text: "jobs are read from a scheduler or from its etcd: give HOST:PORT or --etcd",
+			help: "rouse dapr-import --help"}
 	case c.Etcd != "" && (c.Since != moment{} || c.Cert != "" || c.Key != "" || c.TrustAnchors != ""):
 		return &usage{text: "--since, --cert, --key and --trust-anchors do not go with --etcd: it tells how far each job is, in plain text", help: "rouse dapr-import --help"}
 	case c.Etcd != "":
@@ -100,14 +101,16 @@ func (c *daprImportCmd) Run(a *app) error {
 	case c.From == "":
 		return &usage{text: "where are the jobs? give the scheduler's HOST:PORT, or --etcd", help: "rouse dapr-import --help"}
 	case len(c.App)+len(c.ActorType) == 0:
-		return &usage{text: "whose jobs? the protocol has no list of all: give --app or --actor-type", help: "rouse dapr-import --help"}
+		return &usage{text: "whose jobs? the protocol has no list of all: give --app or --actor-type",
+			help: "rouse dapr-import --help"}
 	}
 	conn, err := c.dialScheduler()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	return i.importSource((&dapr.Scheduler{Selection: selection, Client: schedulerv1.NewSchedulerClient(conn), Timeout: a.cli.Timeout, Since: c.Since.toInstant()}).Read)
+	return i.importSource((&dapr.Scheduler{Selection: selection, Client: schedulerv1.NewSchedulerClient(conn),
+		Timeout: a.cli.Timeout, Since: c.Since.toInstant()}).Read)
 }
 
 // daprJob is the JSON output for a job.
@@ -152,7 +155,8 @@ func dialSource(address string, creds credentials.TransportCredentials) (*grpc.C
 // and trust domain.
 func (c *daprImportCmd) callerCredentials() (credentials.TransportCredentials, error) {
 	if c.Cert == "" || c.Key == "" || c.TrustAnchors == "" {
-		return nil, &usage{text: "--cert, --key and --trust-anchors go together: give all three, or none", help: "rouse dapr-import --help"}
+		return nil, &usage{text: "--cert, --key and --trust-anchors go together: give all three, or none",
+			help: "rouse dapr-import --help"}
 	}
 	i, err := identity.FromFiles(identity.Files{Certificate: c.Cert, Key: c.Key, TrustAnchors: c.TrustAnchors})
 	if err != nil {

@@ -24,11 +24,13 @@ type probes struct {
 // openProbes opens the ports of the flags.
 func (f *daprFlags) openProbes(ctx context.Context) (p *probes, err error) {
 	p = &probes{ctx: ctx}
-	if p.healthz, err = p.servePort("health", hostPort(f.HealthzListenAddress, f.HealthzPort), p.serveHealth, "GET /healthz"); err != nil {
+	if p.healthz, err = p.servePort("health", hostPort(f.HealthzListenAddress, f.HealthzPort), p.serveHealth,
+		"GET /healthz"); err != nil {
 		return nil, err
 	}
 	if f.EnableMetrics {
-		if p.metrics, err = p.servePort("metrics", hostPort(f.MetricsListenAddress, f.MetricsPort), p.serveMetrics, "GET /metrics", "GET /{$}"); err != nil {
+		if p.metrics, err = p.servePort("metrics", hostPort(f.MetricsListenAddress, f.MetricsPort), p.serveMetrics,
+			"GET /metrics", "GET /{$}"); err != nil {
 			return nil, errors.Join(err, p.closePorts())
 		}
 	}

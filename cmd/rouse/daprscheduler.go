@@ -82,7 +82,8 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 
 // printDaprAddresses prints where the server listens.
 func (c *daprSchedulerCmd) printDaprAddresses(a *app, in *loadedConfig, n *node.Node, p *probes) error {
-	addresses := []struct{ name, addr string }{{"dapr", dapr.Of(n).Addr()}, {"healthz", p.healthz}, {"metrics", p.metrics}, {"api", n.Addr()}, {"admin", n.AdminAddr()}}
+	addresses := []struct{ name, addr string }{{"dapr", dapr.Of(n).Addr()}, {"healthz", p.healthz}, {"metrics", p.metrics},
+		{"api", n.Addr()}, {"admin", n.AdminAddr()}}
 	if c.AddressFile != "" {
 		text := ""
 		for _, at := range addresses {
@@ -108,7 +109,8 @@ func (c *daprSchedulerCmd) printDaprAddresses(a *app, in *loadedConfig, n *node.
 			Store   string `json:"store"`
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
-		}{dapr.Of(n).Addr(), p.healthz, p.metrics, n.Addr(), n.AdminAddr(), in.Data, redactPasswords(store), os.Getpid(), programVersion()})
+		}{dapr.Of(n).Addr(), p.healthz, p.metrics, n.Addr(), n.AdminAddr(), in.Data, redactPasswords(store), os.Getpid(),
+			programVersion()})
 	case !a.cli.Quiet:
 		a.printLine("rouse %s serves Dapr's sidecars on %s", programVersion(), dapr.Of(n).Addr())
 		a.printLine("health on http://%s/healthz", p.healthz)

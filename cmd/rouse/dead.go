@@ -79,7 +79,8 @@ func (c *deadListCmd) Run(a *app) error {
 		if a.cli.JSON {
 			return a.printJSON(api.TimerOf(d))
 		}
-		row := []string{d.Key.Name, d.Key.Fire, formatRFC3339(dueOf(d)), strconv.Itoa(int(d.Attempts)), rouse.Shorten(d.LastError, 80)}
+		row := []string{d.Key.Name, d.Key.Fire, formatRFC3339(dueOf(d)), strconv.Itoa(int(d.Attempts)),
+			rouse.Shorten(d.LastError, 80)}
 		if c.AllNamespaces {
 			row = append([]string{d.Key.Namespace}, row...)
 		}
@@ -141,7 +142,8 @@ func (c *deadChoice) hasFilter(a *app) (bool, error) {
 
 // eachDeadLetter calls do for every selected dead letter. One that was deleted in the meantime is skipped,
 // unless it was named. do returns the target that it goes to, if any.
-func (c *deadChoice) eachDeadLetter(a *app, doing, did string, do func(ctx context.Context, s *client.Client, name, fire string) (string, error)) error {
+func (c *deadChoice) eachDeadLetter(a *app, doing, did string,
+	do func(ctx context.Context, s *client.Client, name, fire string) (string, error)) error {
 	n := int64(0)
 	var targets []client.BulkTarget
 	tell := func(name, fire, target string) error {
@@ -253,15 +255,17 @@ func (c *deadRedriveCmd) Run(a *app) error {
 		return err
 	}
 	if many {
-		r := client.BulkRequest{Action: client.BulkRedrive, ErrorContains: c.ErrorContains, PerSecond: c.Rate, CurrentSpec: c.WithCurrentSpec}
+		r := client.BulkRequest{Action: client.BulkRedrive, ErrorContains: c.ErrorContains, PerSecond: c.Rate,
+			CurrentSpec: c.WithCurrentSpec}
 		return c.applyBulk(a, r, stateFlag{}, "redrive", "redriven", false)
 	}
 	if c.Rate != 0 {
 		return &usage{text: "--rate goes with a filter or --all, not with a name", help: a.command + " --help"}
 	}
-	return c.eachDeadLetter(a, "redriven", "redriven", func(ctx context.Context, s *client.Client, name, fire string) (string, error) {
-		return s.Redrive(ctx, a.cli.Namespace, name, fire, c.WithCurrentSpec)
-	})
+	return c.eachDeadLetter(a, "redriven", "redriven",
+		func(ctx context.Context, s *client.Client, name, fire string) (string, error) {
+			return s.Redrive(ctx, a.cli.Namespace, name, fire, c.WithCurrentSpec)
+		})
 }
 
 // deadPurgeCmd deletes dead letters.
@@ -287,7 +291,8 @@ func (c *deadPurgeCmd) Run(a *app) error {
 		r := client.BulkRequest{Action: client.BulkPurge, ErrorContains: c.ErrorContains}
 		return c.applyBulk(a, r, stateFlag{}, "purge", "purged", true)
 	}
-	return c.eachDeadLetter(a, "purged", "purged", func(ctx context.Context, s *client.Client, name, fire string) (string, error) {
+	return c.eachDeadLetter(a, "purged", "purged", func(ctx context.Context, s *client.Client, name,
+		fire string) (string, error) {
 		return "", s.Purge(ctx, a.cli.Namespace, name, fire)
 	})
 }

@@ -42,7 +42,8 @@ Examples:
 // Run skips.
 func (c *skipCmd) Run(a *app) error {
 	if c.Count < 1 || c.Count > rouse.MaxSkips {
-		return rouse.Refuse("count", strconv.FormatUint(uint64(c.Count), 10), "is out of bounds", fmt.Sprintf("skip 1 to %d occurrences", rouse.MaxSkips))
+		return rouse.Refuse("count", strconv.FormatUint(uint64(c.Count), 10), "is out of bounds",
+			fmt.Sprintf("skip 1 to %d occurrences", rouse.MaxSkips))
 	}
 	many, err := c.selectsMany(a, "timers", c.Name, len(c.State) > 0)
 	if err != nil {
@@ -50,9 +51,11 @@ func (c *skipCmd) Run(a *app) error {
 	}
 	if many {
 		if c.Count != 1 {
-			return &usage{text: "--count goes with a name: with a filter one occurrence of each timer is skipped", help: a.command + " --help"}
+			return &usage{text: "--count goes with a name: with a filter one occurrence of each timer is skipped",
+				help: a.command + " --help"}
 		}
-		return c.applyBulk(a, client.BulkRequest{Action: client.BulkSkip, Reason: c.Reason}, c.stateFlag, "skip the next occurrence of", "skipped", true)
+		return c.applyBulk(a, client.BulkRequest{Action: client.BulkSkip, Reason: c.Reason}, c.stateFlag,
+			"skip the next occurrence of", "skipped", true)
 	}
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		t, err := s.Skip(ctx, a.cli.Namespace, c.Name, c.Count, c.Reason)
@@ -62,7 +65,8 @@ func (c *skipCmd) Run(a *app) error {
 		return a.showValue(api.TimerOf(&t), func() error {
 			switch {
 			case t.Skips > 0:
-				a.printLine("%s: one is on its way since %s, and %d after it will be skipped", t.Key.Name, formatRFC3339(t.Due), t.Skips)
+				a.printLine("%s: one is on its way since %s, and %d after it will be skipped", t.Key.Name,
+					formatRFC3339(t.Due), t.Skips)
 			case t.Due == rouse.Never:
 				a.printLine("skipped %d of %s: there are no more", c.Count, t.Key.Name)
 			default:
@@ -119,7 +123,8 @@ func (c *rescheduleCmd) Run(a *app) error {
 		if err := c.validateSpec(a, &spec); err != nil {
 			return err
 		}
-		return c.applyBulk(a, client.BulkRequest{Action: client.BulkReschedule, When: &spec}, c.stateFlag, "reschedule", "rescheduled", true)
+		return c.applyBulk(a, client.BulkRequest{Action: client.BulkReschedule, When: &spec}, c.stateFlag, "reschedule",
+			"rescheduled", true)
 	}
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		var conditions []client.Condition
@@ -130,7 +135,10 @@ func (c *rescheduleCmd) Run(a *app) error {
 		if err != nil {
 			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
-		return a.showReplaced(&r, func() { a.printLine("rescheduled %s: first due %s", r.Key.Name, whenDue(&r.Timer, a.serverTime())) })
+		return a.showReplaced(&r, func() {
+			a.printLine("rescheduled %s: first due %s", r.Key.Name,
+				whenDue(&r.Timer, a.serverTime()))
+		})
 	})
 }
 
@@ -174,7 +182,8 @@ func (c *backfillCmd) Run(a *app) error {
 			}
 			until = clock.Now
 		}
-		b, err := s.Backfill(ctx, a.cli.Namespace, c.Name, client.BackfillRequest{From: c.From.toInstant(), Until: until, DryRun: c.DryRun, PerSecond: c.Rate})
+		b, err := s.Backfill(ctx, a.cli.Namespace, c.Name,
+			client.BackfillRequest{From: c.From.toInstant(), Until: until, DryRun: c.DryRun, PerSecond: c.Rate})
 		if err != nil {
 			return addObjectName("timer", c.Name, useFlagNames(err))
 		}

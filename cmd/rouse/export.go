@@ -141,16 +141,27 @@ func (e *exporting) exportCalendars(namespace string) error {
 		return do(ctx)
 	}
 	var list []rouse.Calendar
-	if err := call(func(ctx context.Context) (err error) { list, err = e.s.Calendars(ctx, namespace); return err }); err != nil {
+	if err := call(func(ctx context.Context) (err error) {
+		list,
+			err = e.s.Calendars(ctx, namespace)
+		return err
+	}); err != nil {
 		return err
 	}
-	slices.SortFunc(list, func(a, b rouse.Calendar) int { return rouse.Key{Name: a.Name}.Compare(rouse.Key{Name: b.Name}) })
+	slices.SortFunc(list, func(a,
+		b rouse.Calendar) int {
+		return rouse.Key{Name: a.Name}.Compare(rouse.Key{Name: b.Name})
+	})
 	for _, c := range list {
 		if c.Name == rouse.Weekends {
 			continue // every namespace has it
 		}
 		var whole rouse.Calendar
-		if err := call(func(ctx context.Context) (err error) { whole, err = e.s.Calendar(ctx, namespace, c.Name); return err }); err != nil {
+		if err := call(func(ctx context.Context) (err error) {
+			whole,
+				err = e.s.Calendar(ctx, namespace, c.Name)
+			return err
+		}); err != nil {
 			return addObjectName("calendar", c.Name, err)
 		}
 		if err := e.writeExportLine(exportCalendar{"calendar", api.CalendarOf(&whole)}); err != nil {

@@ -16,7 +16,8 @@ var leavingStates = []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rou
 // exportForeign writes timers in the format of another scheduler.
 func (c *exportCmd) exportForeign(a *app) error {
 	if c.AllNamespaces {
-		return &usage{text: "--all-namespaces does not go with --to: names of two namespaces can be the same", help: "rouse export --help"}
+		return &usage{text: "--all-namespaces does not go with --to: names of two namespaces can be the same",
+			help: "rouse export --help"}
 	}
 	q := c.filterQuery(a)
 	if err := rouse.CheckNamespace(q.Namespace); err != nil {
@@ -35,7 +36,8 @@ func (c *exportCmd) exportForeign(a *app) error {
 		q.States = leavingStates
 	}
 	out := bufio.NewWriterSize(a.out, 1<<16)
-	w, all, err := foreign.NewWriter(c.To, out, foreign.WriteOptions{Image: c.Image, ARN: c.ARN, Role: c.Role, Class: c.Class})
+	w, all, err := foreign.NewWriter(c.To, out, foreign.WriteOptions{Image: c.Image, ARN: c.ARN, Role: c.Role,
+		Class: c.Class})
 	if err != nil {
 		return useFlagNames(err)
 	}

@@ -86,7 +86,8 @@ func (c *firesCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if q.Name, q.Oldest = c.Name, c.Oldest; c.Follow && (q.Narrow() || q.Oldest || c.By != "" || c.From.set || c.Until.set || c.AllNamespaces) {
+	if q.Name, q.Oldest = c.Name, c.Oldest; c.Follow &&
+		(q.Narrow() || q.Oldest || c.By != "" || c.From.set || c.Until.set || c.AllNamespaces) {
 		return rouse.Refuse("follow", "", "goes with the name of a timer only", "leave the other filters out")
 	}
 	return a.withClient(func(s *client.Client) error {
@@ -143,7 +144,8 @@ func (c *firesCmd) printAggregates(a *app, s *client.Client, q rouse.RecordQuery
 			return err
 		}
 		return a.showValue(api.RecordGroupsOf(&g, next), func() error {
-			t := newTable(a, strings.ToUpper(c.By), "COUNT", "FIRED", "DEAD", "SKIPPED", "MISSED", "LAG P50", "LAG P99", "FIRST", "LAST")
+			t := newTable(a, strings.ToUpper(c.By), "COUNT", "FIRED", "DEAD", "SKIPPED", "MISSED", "LAG P50", "LAG P99",
+				"FIRST", "LAST")
 			for _, g := range g.Groups {
 				key := g.Key
 				if c.By == rouse.ByTime {
@@ -254,5 +256,6 @@ func fireRow(r *rouse.Record) []string {
 	if r.Code != 0 && r.Ending == rouse.EndFired {
 		reason = strconv.Itoa(r.Code)
 	}
-	return []string{formatRFC3339(r.Ended), r.Name, r.Ending.String(), r.Cause.String(), due, lag, strconv.Itoa(int(r.Attempts)), rouse.Shorten(reason, 80)}
+	return []string{formatRFC3339(r.Ended), r.Name, r.Ending.String(), r.Cause.String(), due, lag,
+		strconv.Itoa(int(r.Attempts)), rouse.Shorten(reason, 80)}
 }

@@ -52,12 +52,16 @@ func (a *app) showTimer(t *rouse.Timer) error {
 		if t.Due == rouse.Never {
 			due = "never: the schedule has ended"
 		}
-		pairs := []string{"name", t.Key.Name, "namespace", t.Key.Namespace, "fire", t.Key.Fire, "state", t.State().String(), "paused by", pausedBy(t), "reason", t.Reason,
+		pairs := []string{"name", t.Key.Name, "namespace", t.Key.Namespace, "fire", t.Key.Fire, "state", t.State().String(),
+			"paused by", pausedBy(t), "reason", t.Reason,
 			"paused until", whenText(t.Until, now)}
-		pairs = append(pairs, "due", due, "sent", sentAt(t, now), "visible", visibilityText(t, now), "skips", countText(uint64(t.Skips)))
+		pairs = append(pairs, "due", due, "sent", sentAt(t, now), "visible", visibilityText(t, now), "skips",
+			countText(uint64(t.Skips)))
 		pairs = append(pairs, specFacts(&t.Spec)...)
-		printFacts(a.out, a.style, append(pairs, "attempts", last, "last error", t.LastError, "failures", failureText(t.Failures), "runs", runText(t.Runs),
-			"waited for", waitText(t.Waits), "ended", endedText(t), "created", formatWithRelative(t.Created, now), "updated", formatWithRelative(t.Updated, now),
+		printFacts(a.out, a.style, append(pairs, "attempts", last, "last error", t.LastError, "failures",
+			failureText(t.Failures), "runs", runText(t.Runs),
+			"waited for", waitText(t.Waits), "ended", endedText(t), "created", formatWithRelative(t.Created, now), "updated",
+			formatWithRelative(t.Updated, now),
 			"generation", fmt.Sprint(t.Generation), "revision", fmt.Sprint(t.Revision))...)
 		return nil
 	})
@@ -101,8 +105,9 @@ func waitText(waits []rouse.Wait) string {
 // specFacts are the parts of a spec.
 func specFacts(s *rouse.Spec) []string {
 	o := api.SpecOf(s)
-	return shownMembers(reflect.TypeFor[specFlags](), &o, map[string]string{"payload": payloadText(s), "misfire": s.MisfireText(),
-		"retry-attempts": retryText(s.Retry.Effective())})
+	return shownMembers(reflect.TypeFor[specFlags](), &o,
+		map[string]string{"payload": payloadText(s), "misfire": s.MisfireText(),
+			"retry-attempts": retryText(s.Retry.Effective())})
 }
 
 func retryText(r rouse.Retry) string {
@@ -113,7 +118,8 @@ func retryText(r rouse.Retry) string {
 	case 2:
 		grows = "doubling to " + setting.Short(r.Max)
 	}
-	text := fmt.Sprintf("%d attempts, %s %s, timeout %s", r.Attempts, setting.Short(r.Interval), grows, setting.Short(r.Timeout))
+	text := fmt.Sprintf("%d attempts, %s %s, timeout %s", r.Attempts, setting.Short(r.Interval), grows,
+		setting.Short(r.Timeout))
 	if r.GiveUp > 0 {
 		text += ", none after " + setting.Short(r.GiveUp)
 	}
@@ -151,7 +157,8 @@ func failureText(failures []rouse.Attempt) string {
 			parts = append(parts, rouse.Shorten(f.Detail, 80))
 			continue
 		}
-		parts = append(parts, formatRFC3339(f.Sent)+" "+rouse.Shorten(strings.TrimSpace(fmt.Sprintf("%s (%s)", f.Detail, roughDuration(f.Took))), 80))
+		parts = append(parts, formatRFC3339(f.Sent)+" "+rouse.Shorten(strings.TrimSpace(fmt.Sprintf("%s (%s)", f.Detail,
+			roughDuration(f.Took))), 80))
 	}
 	return strings.Join(parts, " · ")
 }

@@ -45,7 +45,8 @@ Examples:
     rouse import 127.0.0.1:2379 --from dapr-etcd --dry-run`
 }
 
-var importModes = map[string]client.Mode{"create-only": client.CreateOnly, "create-or-replace": client.CreateOrReplace, "replace-only": client.ReplaceOnly}
+var importModes = map[string]client.Mode{"create-only": client.CreateOnly, "create-or-replace": client.CreateOrReplace,
+	"replace-only": client.ReplaceOnly}
 
 // Run imports.
 func (c *importCmd) Run(a *app) error {
@@ -77,7 +78,8 @@ func (c *importCmd) Run(a *app) error {
 		}
 		in = f
 	}
-	i := &importing{a: a, t: &tally{a: a, did: "imported", of: "line", bar: a.newProgress("timers", total)}, mode: importModes[c.Mode]}
+	i := &importing{a: a, t: &tally{a: a, did: "imported", of: "line", bar: a.newProgress("timers", total)},
+		mode: importModes[c.Mode]}
 	i.timers = foreign.Importer{Report: i.countImported, MaxTimers: bulkTimers, MaxBytes: bulkBytes}
 	if c.DryRun {
 		i.t.did = "good"

@@ -18,9 +18,11 @@ import (
 func (c *importCmd) importForeign(a *app) error {
 	switch {
 	case a.given["mode"]:
-		return &usage{text: "--mode does not go with --from " + c.From + ": its timers are applied, and what differs is changed", help: "rouse import --help"}
+		return &usage{text: "--mode does not go with --from " + c.From +
+			": its timers are applied, and what differs is changed", help: "rouse import --help"}
 	case c.Prune && c.Owner == "":
-		return &usage{text: "--prune needs --owner: it deletes the timers of that set which the file does not have", help: "rouse import --help"}
+		return &usage{text: "--prune needs --owner: it deletes the timers of that set which the file does not have",
+			help: "rouse import --help"}
 	}
 	if err := rouse.CheckNamespace(a.cli.Namespace); err != nil {
 		return err
@@ -34,7 +36,8 @@ func (c *importCmd) importForeign(a *app) error {
 		return err
 	}
 	now := rouse.Reached(time.Now())
-	entries, notes, err := foreign.Read(c.From, in, foreign.Options{Target: c.Target, Timezone: c.Timezone, File: c.File, Now: now})
+	entries, notes, err := foreign.Read(c.From, in, foreign.Options{Target: c.Target, Timezone: c.Timezone,
+		File: c.File, Now: now})
 	if err != nil {
 		return useFlagNames(err)
 	}
@@ -127,7 +130,8 @@ func (c *importCmd) showEntries(a *app, entries []foreign.Entry, notes []string)
 
 func (c *importCmd) showEntry(a *app, e *foreign.Entry) error {
 	if a.cli.JSON {
-		return a.printJSON(foreignLine{Line: e.Line, Timer: api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)}, Due: api.TimeOf(e.Due), Paused: e.Paused, Passed: e.Passed, Notes: e.Notes})
+		return a.printJSON(foreignLine{Line: e.Line, Timer: api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)},
+			Due: api.TimeOf(e.Due), Paused: e.Paused, Passed: e.Passed, Notes: e.Notes})
 	}
 	words := "first due " + formatRFC3339(e.Due)
 	switch {

@@ -41,7 +41,8 @@ func (c *importRemindersCmd) Run(a *app) error {
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return rouse.Refuse("file", c.File, "cannot be read: "+bareFileError(err), "name a file that was exported from a state store")
+			return rouse.Refuse("file", c.File, "cannot be read: "+bareFileError(err),
+				"name a file that was exported from a state store")
 		}
 		defer f.Close()
 		in = f

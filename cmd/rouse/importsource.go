@@ -25,7 +25,8 @@ type sourceImport struct {
 }
 
 // importSource reads the source.
-func (i *sourceImport) importSource(read func(ctx context.Context, now rouse.Instant, add func(foreign.Resumed) error) (notes []string, err error)) error {
+func (i *sourceImport) importSource(read func(ctx context.Context, now rouse.Instant,
+	add func(foreign.Resumed) error) (notes []string, err error)) error {
 	i.counts = map[string]int{}
 	w := &foreign.Importer{Report: i.reportEntry, MaxTimers: bulkTimers, MaxBytes: bulkBytes}
 	from := func(now rouse.Instant) error {

@@ -55,7 +55,8 @@ func (c *jobsListCmd) Run(a *app) error {
 			if a.cli.JSON {
 				err = a.printJSON(jobJSON(j))
 			} else {
-				err = t.addTableRow(j.ID, j.Namespace, cmp.Or(j.Action, string(j.Kind)), string(j.State), strconv.FormatUint(j.Changed, 10),
+				err = t.addTableRow(j.ID, j.Namespace, cmp.Or(j.Action, string(j.Kind)), string(j.State),
+					strconv.FormatUint(j.Changed, 10),
 					strconv.FormatUint(j.Failed, 10), formatRFC3339(j.Created))
 			}
 			if err != nil {
@@ -160,7 +161,8 @@ func jobJSON(j *rouse.Job) api.Job {
 	}
 	for _, f := range j.Failures {
 		_, p := problemOf(f.Err)
-		out.Failures = append(out.Failures, api.BulkFailure{Namespace: f.Key.Namespace, Name: f.Key.Name, FireID: f.Key.Fire, Problem: &p})
+		out.Failures = append(out.Failures, api.BulkFailure{Namespace: f.Key.Namespace, Name: f.Key.Name, FireID: f.Key.Fire,
+			Problem: &p})
 	}
 	return out
 }

@@ -60,7 +60,8 @@ func (c *keyListCmd) Run(a *app) error {
 				if a.cli.JSON {
 					err = a.printJSON(toAccessKey(k))
 				} else {
-					err = t.addTableRow(k.ID, k.Name, grantsText(k.Grants), formatRFC3339(k.Created), formatRFC3339(k.Expires), formatRFC3339(k.Used))
+					err = t.addTableRow(k.ID, k.Name, grantsText(k.Grants), formatRFC3339(k.Created), formatRFC3339(k.Expires),
+						formatRFC3339(k.Used))
 				}
 				if err != nil {
 					return err
@@ -85,7 +86,8 @@ func grantsOfAPI(list []client.Grant) []api.Grant {
 }
 
 func toAccessKey(k *client.Key) api.AccessKey {
-	out := api.AccessKey{ID: k.ID, Name: k.Name, Grants: grantsOfAPI(k.Grants), Created: api.TimeOf(k.Created), Creator: k.Creator,
+	out := api.AccessKey{ID: k.ID, Name: k.Name, Grants: grantsOfAPI(k.Grants), Created: api.TimeOf(k.Created),
+		Creator: k.Creator,
 		Expires: api.TimeOf(k.Expires), Used: api.TimeOf(k.Used)}
 	for _, at := range k.Secrets {
 		out.Secrets = append(out.Secrets, api.TimeOf(at))
@@ -155,7 +157,8 @@ func (c *keyCreateCmd) Run(a *app) error {
 	}
 	var grants []client.Grant
 	for _, role := range c.Role {
-		grants = append(grants, client.Grant{Role: role, Namespaces: c.keyNamespaces(a), Targets: c.Target, Labels: c.Label, Apps: c.App})
+		grants = append(grants, client.Grant{Role: role, Namespaces: c.keyNamespaces(a), Targets: c.Target, Labels: c.Label,
+			Apps: c.App})
 	}
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		k, text, err := s.Access().CreateKey(ctx, c.Name, grants, c.Expires.toInstant())
@@ -363,7 +366,8 @@ func (whoamiCmd) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		shown := api.Identity{Access: w.Access, ID: w.ID, Name: w.Name, Source: w.Source, Grants: grantsOfAPI(w.Grants), Expires: api.TimeOf(w.Expires)}
+		shown := api.Identity{Access: w.Access, ID: w.ID, Name: w.Name, Source: w.Source, Grants: grantsOfAPI(w.Grants),
+			Expires: api.TimeOf(w.Expires)}
 		return a.showValue(shown, func() error {
 			if !w.Access {
 				a.printLine("access control is off: every client may do everything")
@@ -403,7 +407,8 @@ func (k *keyFlags) readToken(a *app, env func(string) string) (string, error) {
 // validKey returns a key without the white space around it.
 func validKey(text string) (string, error) {
 	if text = strings.TrimSpace(text); strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", &rouse.Invalid{Problems: []rouse.Problem{{Field: "key", Wrong: "has characters that no key has", Cure: "give a key as rouse key create prints it"}}}
+		return "", &rouse.Invalid{Problems: []rouse.Problem{{Field: "key", Wrong: "has characters that no key has",
+			Cure: "give a key as rouse key create prints it"}}}
 	}
 	return text, nil
 }

@@ -27,7 +27,8 @@ type offlineFlags struct {
 // without rouse as well. A running server that shares the store learns of the key as of keys of other nodes.
 func (c *keyCreateCmd) createOffline(a *app) (err error) {
 	if a.given["server"] {
-		return &usage{text: "--offline and --server do not go together: a key is created in the store, or by a server", help: "rouse key create --help"}
+		return &usage{text: "--offline and --server do not go together: a key is created in the store, or by a server",
+			help: "rouse key create --help"}
 	}
 	roles, namespaces := c.Role, []string{"*"}
 	if len(roles) == 0 {
@@ -41,7 +42,8 @@ func (c *keyCreateCmd) createOffline(a *app) (err error) {
 		key.Expires = c.Expires.at
 	}
 	for _, role := range roles {
-		key.Grants = append(key.Grants, access.Grant{Role: role, Scope: access.Scope{Namespaces: namespaces, Targets: c.Target, Labels: c.Label, Apps: c.App}})
+		key.Grants = append(key.Grants, access.Grant{Role: role,
+			Scope: access.Scope{Namespaces: namespaces, Targets: c.Target, Labels: c.Label, Apps: c.App}})
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 	defer cancel()
@@ -61,12 +63,15 @@ func (c *keyCreateCmd) createOffline(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	shown := api.AccessKey{ID: made.ID, Name: made.Name, Created: api.TimeOf(rouse.At(made.Created)), Expires: api.TimeOf(c.Expires.toInstant())}
+	shown := api.AccessKey{ID: made.ID, Name: made.Name, Created: api.TimeOf(rouse.At(made.Created)),
+		Expires: api.TimeOf(c.Expires.toInstant())}
 	for _, g := range made.Grants {
-		shown.Grants = append(shown.Grants, api.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets, Labels: g.Scope.Labels, Apps: g.Scope.Apps})
+		shown.Grants = append(shown.Grants, api.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets,
+			Labels: g.Scope.Labels, Apps: g.Scope.Apps})
 	}
 	return a.showValue(api.CreatedAccessKey{AccessKey: shown, Text: text}, func() error {
-		a.printNote("created the key %s (%s) in the store; its text is not shown again; serve the store with --access keys", made.ID, made.Name)
+		a.printNote("created the key %s (%s) in the store; its text is not shown again; serve the store with --access keys",
+			made.ID, made.Name)
 		a.printLine("%s", text)
 		return nil
 	})

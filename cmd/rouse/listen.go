@@ -99,7 +99,8 @@ func (c *listenCmd) readSecrets() ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, rouse.Refuse("secret-file", name, "cannot be read: "+bareFileError(err), "name the server's webhook-secret-file")
+		return nil, rouse.Refuse("secret-file", name, "cannot be read: "+bareFileError(err),
+			"name the server's webhook-secret-file")
 	}
 	var list []string
 	for line := range strings.Lines(string(body)) {
@@ -107,7 +108,8 @@ func (c *listenCmd) readSecrets() ([]string, error) {
 			continue
 		}
 		if err := webhook.CheckSecret(line); err != nil {
-			return nil, rouse.Refuse("secret-file", name, "holds something else: "+err.Error(), "name the server's webhook-secret-file")
+			return nil, rouse.Refuse("secret-file", name, "holds something else: "+err.Error(),
+				"name the server's webhook-secret-file")
 		}
 		list = append(list, line)
 	}

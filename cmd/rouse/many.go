@@ -100,7 +100,8 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 		for _, f := range p.Failures {
 			if told++; told <= maxTold {
 				bar.clearBar()
-				fmt.Fprintf(a.errOut, "%s %s: %s\n", a.styleErr.red("rouse:"), cleanText(strings.TrimSpace(f.Name+" "+f.FireID)), cleanText(useFlagNames(f.Err).Error()))
+				fmt.Fprintf(a.errOut, "%s %s: %s\n", a.styleErr.red("rouse:"), cleanText(strings.TrimSpace(f.Name+" "+f.FireID)),
+					cleanText(useFlagNames(f.Err).Error()))
 			}
 		}
 		return nil
@@ -127,7 +128,8 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 // goesOn reports whether the job of a request that ended with an error may go on: the connection broke, the
 // server stopped, or the command was interrupted. Other errors are those of jobs that have ended.
 func goesOn(err error) bool {
-	for _, broken := range []error{context.Canceled, context.DeadlineExceeded, rouse.ErrUnavailable, rouse.ErrClosed, io.ErrUnexpectedEOF} {
+	for _, broken := range []error{context.Canceled, context.DeadlineExceeded, rouse.ErrUnavailable, rouse.ErrClosed,
+		io.ErrUnexpectedEOF} {
 		if errors.Is(err, broken) {
 			return true
 		}
@@ -138,13 +140,15 @@ func goesOn(err error) bool {
 // tellBulk prints the result of a bulk request; done is false if it did not end by itself.
 func (a *app) tellBulk(sum *client.BulkProgress, dryRun bool, did string, done bool) error {
 	if a.cli.JSON {
-		shown := api.BulkProgress{Job: sum.Job, Matched: sum.Matched, Changed: sum.Changed, Failed: sum.Failed, Names: sum.Names, Done: done}
+		shown := api.BulkProgress{Job: sum.Job, Matched: sum.Matched, Changed: sum.Changed, Failed: sum.Failed,
+			Names: sum.Names, Done: done}
 		for _, t := range sum.Targets {
 			shown.Targets = append(shown.Targets, api.BulkTarget(t))
 		}
 		for _, f := range sum.Failures {
 			_, p := problemOf(f.Err)
-			shown.Failures = append(shown.Failures, api.BulkFailure{Namespace: f.Namespace, Name: f.Name, FireID: f.FireID, Problem: &p})
+			shown.Failures = append(shown.Failures, api.BulkFailure{Namespace: f.Namespace, Name: f.Name, FireID: f.FireID,
+				Problem: &p})
 		}
 		return a.printJSON(shown)
 	}

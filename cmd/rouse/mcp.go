@@ -69,7 +69,8 @@ var mcpTools = []mcpTool{
 	{name: "stats", command: "stats", flags: "window"},
 	{name: "list_nodes", command: "nodes"},
 	{name: "whoami", command: "whoami"},
-	{name: "list_timers", command: "list", flags: "all-namespaces limit count state text target code order-by reverse" + mcpFilter},
+	{name: "list_timers", command: "list", flags: "all-namespaces limit count state text target code order-by reverse" +
+		mcpFilter},
 	{name: "get_timer", command: "get"},
 	{name: "explain_timer", command: "explain", flags: "at"},
 	{name: "preview_schedule", command: "next", flags: "from count name full" + mcpWhen},
@@ -77,7 +78,8 @@ var mcpTools = []mcpTool{
 	{name: "forecast", command: "forecast", flags: "from to step by state all-namespaces" + mcpFilter},
 	{name: "list_records", command: "fires", note: "Those that were not started in time have the ending missed.",
 		flags: "limit by step oldest prefix label ending cause from until all-namespaces text target code"},
-	{name: "list_dead_letters", command: "dead list", flags: "limit all-namespaces text target code order-by reverse" + mcpFilter},
+	{name: "list_dead_letters", command: "dead list", flags: "limit all-namespaces text target code order-by reverse" +
+		mcpFilter},
 	{name: "get_dead_letter", command: "dead show"},
 
 	{name: "create_timer", command: "create", writes: true, destroys: true, note: "Call it with dry_run first.",
@@ -106,13 +108,17 @@ func (c *mcpCmd) Run(a *app) error {
 	if c.Listen == "" {
 		return s.Run(a.ctx, &mcp.IOTransport{Reader: io.NopCloser(a.in), Writer: unclosed{a.out}, MaxLineLength: mcpBytes})
 	}
-	for setting, value := range map[string]string{"key-file": a.cli.KeyFile, "ROUSE_KEY": os.Getenv("ROUSE_KEY"), "client-cert": a.cli.ClientCert} {
+	for setting, value := range map[string]string{"key-file": a.cli.KeyFile, "ROUSE_KEY": os.Getenv("ROUSE_KEY"),
+		"client-cert": a.cli.ClientCert} {
 		if value != "" {
-			return &rouse.Invalid{Problems: []rouse.Problem{{Field: setting, Wrong: "would give its rights to everyone who reaches the address", Cure: "leave it out: clients send keys of their own"}}}
+			return &rouse.Invalid{Problems: []rouse.Problem{{Field: setting,
+				Wrong: "would give its rights to everyone who reaches the address",
+				Cure:  "leave it out: clients send keys of their own"}}}
 		}
 	}
 	if !listen.OnLoopback(c.Listen) {
-		return rouse.Refuse("listen", c.Listen, "can be reached from other machines", "listen on 127.0.0.1, and let a proxy with TLS pass requests on, with its name in hosts")
+		return rouse.Refuse("listen", c.Listen, "can be reached from other machines",
+			"listen on 127.0.0.1, and let a proxy with TLS pass requests on, with its name in hosts")
 	}
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
@@ -124,7 +130,9 @@ func (c *mcpCmd) Run(a *app) error {
 // httpHandler serves a server over HTTP, without sessions.
 func (c *mcpCmd) httpHandler(s *mcp.Server, address net.Addr) http.Handler {
 	return server.Guard(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
-		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mcpBytes, DisableLocalhostProtection: true}), address, c.Hosts) // Guard protects it, and knows hosts
+		// Guard protects it, and knows hosts
+		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mcpBytes,
+			DisableLocalhostProtection: true}), address, c.Hosts)
 }
 
 // newMCPServer returns the tools.
@@ -144,7 +152,8 @@ func (c *mcpCmd) newMCPServer(a *app) (*mcp.Server, error) {
 		}
 		node := commandNode(parser.Model.Node, tool.command)
 		inputs := tool.toolInputs(node)
-		s.AddTool(&mcp.Tool{Name: tool.name, Description: strings.TrimSpace(node.Help + " " + tool.note), InputSchema: schemaOf(inputs),
+		s.AddTool(&mcp.Tool{Name: tool.name, Description: strings.TrimSpace(node.Help + " " + tool.note),
+			InputSchema: schemaOf(inputs),
 			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: !tool.writes, DestructiveHint: &tool.destroys}},
 			func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				select {
@@ -159,7 +168,8 @@ func (c *mcpCmd) newMCPServer(a *app) (*mcp.Server, error) {
 					inner.key = &key
 				}
 				text, failed := tool.runTool(inner, a, inputs, r.Params.Arguments)
-				return &mcp.CallToolResult{IsError: failed, Content: []mcp.Content{&mcp.TextContent{Text: mcpWarning}, &mcp.TextContent{Text: escapeInvisible(text)}}}, nil
+				return &mcp.CallToolResult{IsError: failed, Content: []mcp.Content{&mcp.TextContent{Text: mcpWarning},
+					&mcp.TextContent{Text: escapeInvisible(text)}}}, nil
 			})
 	}
 	return s, nil
@@ -340,7 +350,8 @@ func (t *mcpTool) runTool(inner, a *app, inputs []mcpInput, body json.RawMessage
 		command, err = parseCommand(inner, args)
 	}
 	to := &inner.cli
-	to.Server, to.CA, to.ClientCert, to.ClientKey, to.keyFlags, to.Timeout = a.cli.Server, a.cli.CA, a.cli.ClientCert, a.cli.ClientKey, a.cli.keyFlags, a.cli.Timeout
+	to.Server, to.CA, to.ClientCert, to.ClientKey, to.keyFlags, to.Timeout = a.cli.Server, a.cli.CA, a.cli.ClientCert,
+		a.cli.ClientKey, a.cli.keyFlags, a.cli.Timeout
 	if !inner.given["namespace"] {
 		to.Namespace = a.cli.Namespace
 	}

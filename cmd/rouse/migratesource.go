@@ -26,10 +26,12 @@ func (c *migrateStoreCmd) checkMigration(a *app) error {
 	case server && a.given["server"]:
 		return &usage{text: "--server is not needed: FROM names the server", help: "rouse migrate-store --help"}
 	case server && c.Final:
-		return rouse.Refuse("from", c.From, "is a server that runs, and goes on changing its store", "stop it, and name the store that it had")
+		return rouse.Refuse("from", c.From, "is a server that runs, and goes on changing its store",
+			"stop it, and name the store that it had")
 	case server:
 		if _, _, err := net.SplitHostPort(address); err != nil {
-			return rouse.Refuse("from", c.From, "is no address of a server", "give http://HOST:PORT, such as http://"+defaultServer)
+			return rouse.Refuse("from", c.From, "is no address of a server",
+				"give http://HOST:PORT, such as http://"+defaultServer)
 		}
 	}
 	for _, s := range []struct{ field, url string }{{"from", c.From}, {"to", c.To}} {
@@ -119,20 +121,25 @@ func (c *migrateStoreCmd) checkServed(a *app, from, to rouse.Store) error {
 		return err
 	}
 	if foreign && known {
-		return rouse.Refuse("to", redactPasswords(c.To), "was served by nodes that signed callbacks with other webhook secrets than those of "+redactPasswords(c.From),
+		return rouse.Refuse("to", redactPasswords(c.To),
+			"was served by nodes that signed callbacks with other webhook secrets than those of "+redactPasswords(c.From),
 			"name a store that was never served, such as another database")
 	}
 	if foreign {
-		a.printNote("%s was served before: nodes of it need one of its webhook secrets in their webhook.secret, or no such file", redactPasswords(c.To))
+		a.printNote(
+			"%s was served before: nodes of it need one of its webhook secrets in their webhook.secret, or no such file",
+			redactPasswords(c.To))
 	}
 	return nil
 }
 
 // openSnapshot takes a backup of a server and opens the store in it. end removes it.
-func (c *migrateStoreCmd) openSnapshot(a *app, address string) (s rouse.Store, kind string, end func() error, err error) {
+func (c *migrateStoreCmd) openSnapshot(a *app,
+	address string) (s rouse.Store, kind string, end func() error, err error) {
 	dir, err := os.MkdirTemp(c.Temp, "rouse-migrate-*")
 	if err != nil {
-		return nil, "", nil, rouse.Refuse("temp", c.Temp, "cannot be written: "+bareFileError(err), "name a directory that is there and has room for the store")
+		return nil, "", nil, rouse.Refuse("temp", c.Temp, "cannot be written: "+bareFileError(err),
+			"name a directory that is there and has room for the store")
 	}
 	defer func() {
 		if err != nil {

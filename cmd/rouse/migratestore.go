@@ -86,7 +86,9 @@ func (c *migrateStoreCmd) Run(a *app) (err error) {
 		return err
 	}
 	bar := &migrateBar{a: a}
-	o := migrate.Options{From: redactPasswords(c.From), To: redactPasswords(c.To), Origin: redactPasswords(storePlace(c.From)), Final: c.Final, Dry: c.DryRun, Batch: c.Batch, Progress: bar.showPassProgress,
+	o := migrate.Options{From: redactPasswords(c.From), To: redactPasswords(c.To),
+		Origin: redactPasswords(storePlace(c.From)), Final: c.Final, Dry: c.DryRun, Batch: c.Batch,
+		Progress: bar.showPassProgress,
 		Bucket: func(row *rouse.Row) uint32 {
 			t, err := rouse.DecodeTimer(row)
 			if err != nil || row.State == rouse.StateNote { // nodes place rows that only they can read
@@ -127,7 +129,8 @@ func (c *migrateStoreCmd) migrationMode() (string, error) {
 		}
 	}
 	if given > 1 {
-		return "", &usage{text: "--final, --dry-run and --verify-only do not go together: give one of them", help: "rouse migrate-store --help"}
+		return "", &usage{text: "--final, --dry-run and --verify-only do not go together: give one of them",
+			help: "rouse migrate-store --help"}
 	}
 	if c.Batch < 1 || c.Batch > rouse.MaxBatch {
 		return "", rouse.Refuse("batch", fmt.Sprint(c.Batch), "is out of bounds", fmt.Sprintf("give 1 to %d", rouse.MaxBatch))
@@ -137,7 +140,8 @@ func (c *migrateStoreCmd) migrationMode() (string, error) {
 
 // printMigration prints the result and what to do next.
 func (c *migrateStoreCmd) printMigration(a *app, m *migrated) {
-	did := fmt.Sprintf("%s written, %s removed, %s written", countWithNoun(m.Total.RowsWritten, "row"), countWithNoun(m.Total.RowsRemoved, "row"), countWithNoun(m.Total.RecordsWritten, "record"))
+	did := fmt.Sprintf("%s written, %s removed, %s written", countWithNoun(m.Total.RowsWritten, "row"),
+		countWithNoun(m.Total.RowsRemoved, "row"), countWithNoun(m.Total.RecordsWritten, "record"))
 	has := fmt.Sprintf("%s and %s", countWithNoun(m.Rows, "row"), countWithNoun(m.Records, "record"))
 	switch {
 	case c.VerifyOnly && m.Different == 0:
@@ -166,7 +170,8 @@ func (c *migrateStoreCmd) printMigration(a *app, m *migrated) {
 		a.printLine("verified: both have %s", has)
 		a.printLine("now start the service on %s, and never again on %s", m.To, m.From)
 	case c.Final:
-		a.printNote("%s still changes, or the copy is not what it should be: stop every service of it, and run the command again; do not serve %s yet", m.From, m.To)
+		a.printNote(
+			"%s still changes, or the copy is not what it should be: stop every service of it, and run the command again; do not serve %s yet", m.From, m.To)
 	default:
 		c.printNextSteps(a, m)
 	}
@@ -182,7 +187,8 @@ func (c *migrateStoreCmd) printNextSteps(a *app, m *migrated) {
 	case m.Same:
 		a.printLine("both have the same now; to finish:")
 	default:
-		a.printLine("%s goes on changing (%s by the last pass); to finish:", m.From, countWithNoun(m.Last.RowsWritten+m.Last.RowsRemoved+m.Last.RecordsWritten, "change"))
+		a.printLine("%s goes on changing (%s by the last pass); to finish:", m.From,
+			countWithNoun(m.Last.RowsWritten+m.Last.RowsRemoved+m.Last.RecordsWritten, "change"))
 	}
 	a.printLine("  1. stop %s", server)
 	a.printLine("  2. run rouse migrate-store %s %s --final", redactPasswords(from), m.To)

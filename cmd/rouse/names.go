@@ -26,7 +26,8 @@ func addObjectName(what, name string, err error) error {
 
 // flagNames maps fields of specs and filters to flags with other names.
 var flagNames = strings.NewReplacer(append([]string{"labels", "label", "webhook.headers", "header",
-	"filter.name_prefix", "prefix", "filter.states", "state", "filter.", "", "when.", "", "_ms", "", "due_", "due-", "error_contains", "error-contains", "per_second", "rate",
+	"filter.name_prefix", "prefix", "filter.states", "state", "filter.", "", "when.", "", "_ms", "", "due_", "due-",
+	"error_contains", "error-contains", "per_second", "rate",
 	"with_current_spec", "with-current-spec"},
 	fieldNames...)...)
 

@@ -140,8 +140,10 @@ Examples:
 // Run writes it.
 func (c *namespacePutCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		n, err := s.Namespaces().Put(ctx, c.Name, rouse.Quotas{Timers: c.Timers, DeadLetters: c.DeadLetters, Overlaps: c.Overlaps, Creates: c.CreatesPerSecond,
-			Fires: c.FiresPerSecond, Reads: c.ReadsPerSecond, MinInterval: c.MinInterval, Bytes: int64(c.Bytes), PoolGroups: c.PoolGroups, ScheduleCost: c.ScheduleCost,
+		n, err := s.Namespaces().Put(ctx, c.Name, rouse.Quotas{Timers: c.Timers, DeadLetters: c.DeadLetters,
+			Overlaps: c.Overlaps, Creates: c.CreatesPerSecond,
+			Fires: c.FiresPerSecond, Reads: c.ReadsPerSecond, MinInterval: c.MinInterval, Bytes: int64(c.Bytes),
+			PoolGroups: c.PoolGroups, ScheduleCost: c.ScheduleCost,
 			Deliveries: c.Deliveries, MaxTimeout: c.MaxTimeout})
 		if err != nil {
 			return err

@@ -74,7 +74,8 @@ func (c *nextCmd) Run(a *app) error {
 func (c *nextCmd) previewTimes(a *app, spec *rouse.Spec, from time.Time) (rouse.Preview, error) {
 	// Due times are whole milliseconds, so those after from come after its current millisecond.
 	after := rouse.Reached(from)
-	if slices.ContainsFunc(slices.Concat(spec.Calendar.Off, spec.Calendar.Only), func(name string) bool { return name != rouse.Weekends }) {
+	if slices.ContainsFunc(slices.Concat(spec.Calendar.Off, spec.Calendar.Only),
+		func(name string) bool { return name != rouse.Weekends }) {
 		return c.previewOnServer(a, spec, after)
 	}
 	key := rouse.Key{Namespace: a.cli.Namespace, Name: c.Name}
@@ -91,7 +92,8 @@ func (c *nextCmd) previewTimes(a *app, spec *rouse.Spec, from time.Time) (rouse.
 // previewOnServer asks the server, which has the calendars.
 func (c *nextCmd) previewOnServer(a *app, spec *rouse.Spec, after rouse.Instant) (p rouse.Preview, err error) {
 	err = a.callServer(func(ctx context.Context, s *client.Client) error {
-		told, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.cli.Namespace, Name: c.Name, After: after, Count: c.Count})
+		told, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.cli.Namespace, Name: c.Name, After: after,
+			Count: c.Count})
 		if err != nil {
 			return err
 		}
@@ -133,7 +135,8 @@ func (c *nextCmd) printPreview(a *app, p rouse.Preview, from, now time.Time) err
 	}
 	rows := make([]comingRow, len(p.Next))
 	for i, n := range p.Next {
-		rows[i] = comingRow{due: n.Due, at: n.At, local: n.Due.Time().In(p.Location).Format("Mon 2006-01-02 15:04:05 MST"), mark: n.Mark}
+		rows[i] = comingRow{due: n.Due, at: n.At, local: n.Due.Time().In(p.Location).Format("Mon 2006-01-02 15:04:05 MST"),
+			mark: n.Mark}
 	}
 	return a.showComing(local, rows, now)
 }

@@ -34,7 +34,8 @@ func (nodesCmd) Run(a *app) error {
 		t := newTable(a, "NODE", "ADDRESS", "VERSION", "UP", "LEADER", "BUCKETS", "STRATEGY", "ROLES", "CLAIMS")
 		for _, n := range list {
 			if a.cli.JSON {
-				err = a.printJSON(api.Node{ID: n.ID, Address: n.Address, Version: n.Version, Started: api.TimeOf(n.Started), Self: n.Self, Leader: n.Leader,
+				err = a.printJSON(api.Node{ID: n.ID, Address: n.Address, Version: n.Version, Started: api.TimeOf(n.Started),
+					Self: n.Self, Leader: n.Leader,
 					Buckets: n.Buckets, Strategy: n.Strategy, Roles: n.Roles, Claims: n.Claims})
 			} else {
 				err = t.addTableRow(nodeCells(&n, a.serverTime())...)
@@ -65,7 +66,8 @@ func nodeCells(n *client.Node, now time.Time) []string {
 	if len(n.Roles) > 0 {
 		roles = strings.Join(n.Roles, ",")
 	}
-	return []string{id, orDash(n.Address), orDash(n.Version), orDash(up), orDash(leader), fmt.Sprint(n.Buckets), orDash(n.Strategy), roles, claims}
+	return []string{id, orDash(n.Address), orDash(n.Version), orDash(up), orDash(leader), fmt.Sprint(n.Buckets),
+		orDash(n.Strategy), roles, claims}
 }
 
 // orDash replaces an empty text by a dash.

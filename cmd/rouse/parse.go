@@ -35,7 +35,8 @@ func parseCommand(a *app, args []string) (runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.Error == nil && slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag == parser.Model.HelpFlag }) {
+	if k.Error == nil && slices.ContainsFunc(k.Path,
+		func(p *kong.Path) bool { return p.Flag != nil && p.Flag == parser.Model.HelpFlag }) {
 		if err := k.PrintUsage(false); err != nil {
 			return nil, err
 		}

@@ -31,7 +31,8 @@ type comingFlags struct {
 }
 
 // callWithSelection calls do with what the flags select.
-func (c *comingFlags) callWithSelection(a *app, do func(ctx context.Context, s *client.Client, q rouse.Query, from, to rouse.Instant) error) error {
+func (c *comingFlags) callWithSelection(a *app, do func(ctx context.Context, s *client.Client, q rouse.Query, from,
+	to rouse.Instant) error) error {
 	q := c.filterQuery(a)
 	if c.AllNamespaces {
 		q.Namespace = ""
@@ -78,7 +79,8 @@ func (c *simulateCmd) Run(a *app) error {
 	if c.Limit < 1 || c.Limit > 10_000 {
 		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is out of bounds", "use 1 to 10000")
 	}
-	return c.callWithSelection(a, func(ctx context.Context, s *client.Client, q rouse.Query, from, to rouse.Instant) error {
+	return c.callWithSelection(a, func(ctx context.Context, s *client.Client, q rouse.Query, from,
+		to rouse.Instant) error {
 		sim, err := s.Simulate(ctx, q, from, to, c.Limit)
 		if err != nil {
 			return useFlagNames(err)
@@ -121,7 +123,8 @@ Examples:
 
 // Run counts.
 func (c *forecastCmd) Run(a *app) error {
-	return c.callWithSelection(a, func(ctx context.Context, s *client.Client, q rouse.Query, from, to rouse.Instant) error {
+	return c.callWithSelection(a, func(ctx context.Context, s *client.Client, q rouse.Query, from,
+		to rouse.Instant) error {
 		f, next, err := s.Forecast(ctx, q, c.By, from, to, c.Step, "")
 		for err == nil && next != "" {
 			var more rouse.Forecast
@@ -183,9 +186,11 @@ func (c *explainCmd) Run(a *app) error {
 }
 
 func explanationOf(e *client.Explanation) api.Explanation {
-	o := api.Explanation{Summary: e.Summary, Words: e.Words, Reasons: []api.Reason{}, Records: []api.Record{}, Next: comingsOf(e.Next)}
+	o := api.Explanation{Summary: e.Summary, Words: e.Words, Reasons: []api.Reason{}, Records: []api.Record{},
+		Next: comingsOf(e.Next)}
 	for _, r := range e.Reasons {
-		o.Reasons = append(o.Reasons, api.Reason{Code: r.Code, Text: r.Text, At: api.TimeOf(r.At), Since: api.TimeOf(r.Since), Until: api.TimeOf(r.Until), Cure: r.Cure})
+		o.Reasons = append(o.Reasons, api.Reason{Code: r.Code, Text: r.Text, At: api.TimeOf(r.At), Since: api.TimeOf(r.Since),
+			Until: api.TimeOf(r.Until), Cure: r.Cure})
 	}
 	for i := range e.Records {
 		o.Records = append(o.Records, api.RecordOf(&e.Records[i]))

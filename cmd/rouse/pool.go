@@ -133,7 +133,8 @@ func (c *poolRunCmd) printPoolAddress(a *app, address string, file *poolsFile) e
 		}{address, len(file.Pools), os.Getpid(), programVersion()})
 	case !a.cli.Quiet:
 		base := baseURL(address, file.TLSCert)
-		a.printLine("rouse %s manages %d pools; status and metrics on %s/pools and %s/metrics", programVersion(), len(file.Pools), base, base)
+		a.printLine("rouse %s manages %d pools; status and metrics on %s/pools and %s/metrics", programVersion(),
+			len(file.Pools), base, base)
 	}
 	return nil
 }

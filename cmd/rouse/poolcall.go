@@ -51,7 +51,8 @@ func (p *poolAddress) dialManager(a *app) (base string, client *http.Client, err
 		}
 	}
 	// A redirect could take the key elsewhere.
-	return strings.TrimSuffix(base, "/"), &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+	return strings.TrimSuffix(base, "/"), &http.Client{Transport: t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
 // callManager asks the manager; path has escaped parts.
@@ -82,7 +83,8 @@ func (p *poolAddress) callManager(a *app, method, path string, out any) error {
 		if errors.As(err, &refused) {
 			err = refused.Err
 		}
-		return reportedError{fmt.Sprintf("the manager of pools at %s: %v; is rouse pool running there?", p.Address, err), rouse.ErrUnavailable}
+		return reportedError{fmt.Sprintf("the manager of pools at %s: %v; is rouse pool running there?", p.Address, err),
+			rouse.ErrUnavailable}
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<30))
@@ -97,7 +99,8 @@ func (p *poolAddress) callManager(a *app, method, path string, out any) error {
 	}
 	var failure struct{ Error, Detail string }
 	if json.Unmarshal(body, &failure) != nil || failure.Error == "" {
-		if failure.Detail == "" || answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed {
+		if failure.Detail == "" || answer.StatusCode == http.StatusNotFound ||
+			answer.StatusCode == http.StatusMethodNotAllowed {
 			return p.noManager(answer)
 		}
 		failure.Error = failure.Detail
@@ -113,7 +116,8 @@ func (p *poolAddress) callManager(a *app, method, path string, out any) error {
 
 // noManager is the error of an address at which something else answers.
 func (p *poolAddress) noManager(answer *http.Response) error {
-	return reportedError{fmt.Sprintf("there is no manager of pools at %s, which answers %s: give listen of its pools file, whose port is %s by default, or the admin port of a node that serves pools",
+	return reportedError{fmt.Sprintf(
+		"there is no manager of pools at %s, which answers %s: give listen of its pools file, whose port is %s by default, or the admin port of a node that serves pools",
 		p.Address, answer.Status, poolPort), rousev1.ErrUnimplemented}
 }
 
@@ -155,7 +159,8 @@ func (c *poolStatusCmd) Run(a *app) error {
 				}
 				continue
 			}
-			if err := t.addTableRow(p.Pool, p.State, momentText(p.Since), strconv.Itoa(p.Groups), strconv.Itoa(p.Workers), strconv.Itoa(p.Waiting), p.Leader); err != nil {
+			if err := t.addTableRow(p.Pool, p.State, momentText(p.Since), strconv.Itoa(p.Groups), strconv.Itoa(p.Workers),
+				strconv.Itoa(p.Waiting), p.Leader); err != nil {
 				return err
 			}
 		}
@@ -187,7 +192,8 @@ func (c *poolStatusCmd) Run(a *app) error {
 		if err := t.flushTable(); err != nil || v.Waits == 0 {
 			return err
 		}
-		a.printNote("%d keys wait for room; the first is %q since %s, for %s", v.Waits, v.Waiting[0].Key, momentText(v.Waiting[0].Since), v.Waiting[0].Limit)
+		a.printNote("%d keys wait for room; the first is %q since %s, for %s", v.Waits, v.Waiting[0].Key,
+			momentText(v.Waiting[0].Since), v.Waiting[0].Limit)
 		return nil
 	})
 }
@@ -237,7 +243,8 @@ func (c *poolPoisonListCmd) Run(a *app) error {
 		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is out of range", "give 1 to 1000")
 	}
 	var list []pool.Poison
-	if err := c.callManager(a, http.MethodGet, fmt.Sprintf("/pools/%s/poison?limit=%d", url.PathEscape(c.Pool), c.Limit), &list); err != nil {
+	if err := c.callManager(a, http.MethodGet, fmt.Sprintf("/pools/%s/poison?limit=%d", url.PathEscape(c.Pool), c.Limit),
+		&list); err != nil {
 		return err
 	}
 	t := newTable(a, "ID", "KEY", "WHEN", "REASON", "SIZE", "CORRELATION ID")
@@ -248,7 +255,8 @@ func (c *poolPoisonListCmd) Run(a *app) error {
 			}
 			continue
 		}
-		if err := t.addTableRow(p.ID, strconv.Quote(p.Key), momentText(p.When), p.Reason, strconv.Itoa(p.Size), p.CorrelationID); err != nil {
+		if err := t.addTableRow(p.ID, strconv.Quote(p.Key), momentText(p.When), p.Reason, strconv.Itoa(p.Size),
+			p.CorrelationID); err != nil {
 			return err
 		}
 	}
@@ -277,7 +285,8 @@ Examples:
 // Run shows it.
 func (c *poolPoisonShowCmd) Run(a *app) error {
 	var p pool.Poison
-	if err := c.callManager(a, http.MethodGet, "/pools/"+url.PathEscape(c.Pool)+"/poison/"+url.PathEscape(c.ID), &p); err != nil {
+	if err := c.callManager(a, http.MethodGet, "/pools/"+url.PathEscape(c.Pool)+"/poison/"+url.PathEscape(c.ID),
+		&p); err != nil {
 		return err
 	}
 	return a.showValue(p, func() error {

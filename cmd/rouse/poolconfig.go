@@ -106,7 +106,8 @@ type driverEntry struct {
 // countDrivers returns how many drivers there are.
 func (e *driverEntry) countDrivers() int {
 	n := 0
-	for _, there := range []bool{e.Subprocess != nil, e.Docker != nil, e.Systemd != nil, e.Kubernetes != nil, e.Noop != nil} {
+	for _, there := range []bool{e.Subprocess != nil, e.Docker != nil, e.Systemd != nil, e.Kubernetes != nil,
+		e.Noop != nil} {
 		if there {
 			n++
 		}
@@ -126,7 +127,8 @@ const (
 func readPools(name string) (*poolsFile, error) {
 	body, err := os.ReadFile(name)
 	if err != nil {
-		return nil, rouse.Refuse("config", name, "cannot be read: "+bareFileError(err), "name the YAML file that describes the pools")
+		return nil, rouse.Refuse("config", name, "cannot be read: "+bareFileError(err),
+			"name the YAML file that describes the pools")
 	}
 	f := &poolsFile{Listen: defaultPoolListen, places: readPlaces(name, body)}
 	if err := f.places.checkPoolValues(); err != nil { // before the decoder, whose errors name types of Go and no field
@@ -196,11 +198,13 @@ func (e *poolEntry) completePool() error {
 	}
 	switch {
 	case e.AMQP == "" && e.Transport != storeTransport:
-		return rouse.Refuse("amqp", "", "is missing", "give the URL of a RabbitMQ, such as amqp://user:password@host:5672/vhost")
+		return rouse.Refuse("amqp", "", "is missing",
+			"give the URL of a RabbitMQ, such as amqp://user:password@host:5672/vhost")
 	case e.QueueType != "" && e.QueueType != "quorum" && e.QueueType != "classic":
 		return rouse.Refuse("queue_type", e.QueueType, "is no type of request queues", "write quorum or classic")
 	case e.Driver.countDrivers() != 1:
-		return rouse.Refuse("driver", "", "is not exactly one", "write subprocess: with a command below it, or another one of docs/pools.md")
+		return rouse.Refuse("driver", "", "is not exactly one",
+			"write subprocess: with a command below it, or another one of docs/pools.md")
 	}
 	for i := range e.Windows {
 		if err := e.Windows[i].parseWindow(); err != nil {
@@ -268,8 +272,10 @@ func (e *poolEntry) newDriver(log *slog.Logger) (driver.Driver, error) {
 
 // transportConfig returns the settings of RabbitMQ.
 func (e *poolEntry) transportConfig() amqp.Config {
-	return amqp.Config{URL: e.AMQP, Management: e.Management, WorkerURL: e.WorkerAMQP, Classic: e.QueueType == "classic", MessageTTL: e.MessageTTL,
-		DeliveryLimit: e.DeliveryLimit, MaxLength: e.MaxLength, ConsumerTimeout: e.ConsumerTimeout, StallTimeout: e.StallTimeout, PoisonLimit: e.PoisonLimit, Prefetch: e.Prefetch}
+	return amqp.Config{URL: e.AMQP, Management: e.Management, WorkerURL: e.WorkerAMQP, Classic: e.QueueType == "classic",
+		MessageTTL:    e.MessageTTL,
+		DeliveryLimit: e.DeliveryLimit, MaxLength: e.MaxLength, ConsumerTimeout: e.ConsumerTimeout,
+		StallTimeout: e.StallTimeout, PoisonLimit: e.PoisonLimit, Prefetch: e.Prefetch}
 }
 
 // managerConfig returns the other settings.
@@ -285,6 +291,8 @@ func (e *poolEntry) poolConfig() pool.Config {
 	for _, w := range e.Windows {
 		windows = append(windows, pool.Window{Schedule: w.parsed, For: w.For})
 	}
-	return pool.Config{Name: e.Name, Windows: windows, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay}, ExtraLifetime: e.ExtraLifetime, MaxWork: e.MaxWork, Namespaces: e.Namespaces, Workers: e.Workers,
-		Limits: pool.Limits{Groups: e.MaxGroups, NamespaceOwned: e.MaxNamespace, Workers: e.MaxWorkers, Starts: e.MaxStarts}, Pinned: e.Pinned}
+	return pool.Config{Name: e.Name, Windows: windows, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay},
+		ExtraLifetime: e.ExtraLifetime, MaxWork: e.MaxWork, Namespaces: e.Namespaces, Workers: e.Workers,
+		Limits: pool.Limits{Groups: e.MaxGroups, NamespaceOwned: e.MaxNamespace, Workers: e.MaxWorkers, Starts: e.MaxStarts},
+		Pinned: e.Pinned}
 }

@@ -22,7 +22,8 @@ func (c *poolGroup) operateGroup(a *app, verb string, query url.Values, did stri
 	}
 	query.Set("key", c.Key)
 	var done pool.Operated
-	if err := c.callManager(a, http.MethodPost, "/pools/"+url.PathEscape(c.Pool)+"/"+verb+"?"+query.Encode(), &done); err != nil {
+	if err := c.callManager(a, http.MethodPost, "/pools/"+url.PathEscape(c.Pool)+"/"+verb+"?"+query.Encode(),
+		&done); err != nil {
 		return err
 	}
 	return a.showValue(done, func() error {

@@ -38,7 +38,8 @@ func readPlaces(name string, body []byte) *poolPlaces {
 		setting := v.Key.GetToken().Value
 		for j := range of.NumField() {
 			if f := of.Field(j); f.Tag.Get("yaml") == setting && p.err == nil {
-				p.err = p.strictValue(v.Value, fmt.Sprintf("%s:%d: %s", name, v.Key.GetToken().Position.Line, setting), f.Type, false)
+				p.err = p.strictValue(v.Value, fmt.Sprintf("%s:%d: %s", name, v.Key.GetToken().Position.Line, setting),
+					f.Type, false)
 			}
 		}
 	}
@@ -51,7 +52,8 @@ func readPlaces(name string, body []byte) *poolPlaces {
 		m, ok := asMapping(v)
 		p.pools = append(p.pools, m)
 		if !ok && !isEmptyNode(v) && v.Type() != ast.AliasType && p.err == nil {
-			p.err = rouse.Refuse(fmt.Sprintf("%s:%d: pool %d", name, v.GetToken().Position.Line, i+1), textOfNode(v), "has no settings", "write name: and a driver")
+			p.err = rouse.Refuse(fmt.Sprintf("%s:%d: pool %d", name, v.GetToken().Position.Line, i+1), textOfNode(v),
+				"has no settings", "write name: and a driver")
 		}
 	}
 	return p
@@ -110,7 +112,8 @@ func (p *poolPlaces) settingLine(i int, field string) int {
 		return 1
 	}
 	var at ast.Node = p.pools[i]
-	if d, ok := asMapping(memberValue(at, "driver")); ok && d != nil && len(d.Values) > 0 && memberValue(at, firstOf(field)) == nil {
+	if d, ok := asMapping(memberValue(at, "driver")); ok && d != nil && len(d.Values) > 0 &&
+		memberValue(at, firstOf(field)) == nil {
 		at = d.Values[0].Value
 		if memberValue(at, firstOf(field)) == nil {
 			at = p.pools[i] // it is missing
@@ -224,7 +227,8 @@ func (p *poolPlaces) strictValue(n ast.Node, name string, t reflect.Type, zero b
 			return rouse.Under(name, err)
 		}
 		if d == 0 && zero && !zeroAllowed[name] {
-			return rouse.Refuse(name, text, "is no duration for it", "leave it out, which means the default, or give at least 1ms")
+			return rouse.Refuse(name, text, "is no duration for it",
+				"leave it out, which means the default, or give at least 1ms")
 		}
 	case t.Kind() == reflect.Int:
 		if _, whole := n.(*ast.IntegerNode); !whole {

@@ -63,7 +63,8 @@ func (c *poolsCmd) Run(a *app) error {
 
 func (c *poolsCmd) addPoolRows(t *table, p *rouse.PoolStatus) error {
 	if c.Pool == "" {
-		return t.addTableRow(p.Pool, p.Node, p.State, strconv.Itoa(p.GroupCount), strconv.Itoa(p.Workers), strconv.Itoa(p.Ready), strconv.Itoa(p.Held), strconv.Itoa(p.Waiting), orDash(p.Leader))
+		return t.addTableRow(p.Pool, p.Node, p.State, strconv.Itoa(p.GroupCount), strconv.Itoa(p.Workers),
+			strconv.Itoa(p.Ready), strconv.Itoa(p.Held), strconv.Itoa(p.Waiting), orDash(p.Leader))
 	}
 	for i := range p.Groups {
 		if err := t.addTableRow(append([]string{p.Node}, poolGroupRow(&p.Groups[i])...)...); err != nil {
@@ -89,5 +90,6 @@ func poolGroupRow(g *rouse.PoolGroup) []string {
 	for i := range g.Workers {
 		states[i] = g.Workers[i].State
 	}
-	return []string{fmt.Sprintf("%q", g.Name()), status, g.Queue, strings.Join(states, " "), strconv.Itoa(g.Ready), strconv.Itoa(g.Held), report, rouse.Shorten(g.Trouble(), 80)}
+	return []string{fmt.Sprintf("%q", g.Name()), status, g.Queue, strings.Join(states, " "), strconv.Itoa(g.Ready),
+		strconv.Itoa(g.Held), report, rouse.Shorten(g.Trouble(), 80)}
 }

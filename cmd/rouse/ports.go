@@ -29,7 +29,8 @@ func (p *ports) servePort(what, address string, answer http.HandlerFunc, pattern
 	for _, pattern := range patterns {
 		mux.HandleFunc(pattern, answer)
 	}
-	s := &http.Server{Handler: server.Guard(mux, l.Addr(), nil), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	s := &http.Server{Handler: server.Guard(mux, l.Addr(), nil), ReadHeaderTimeout: 5 * time.Second,
+		WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	p.servers = append(p.servers, s)
 	p.running.Go(func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {

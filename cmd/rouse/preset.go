@@ -12,7 +12,8 @@ var presets = map[string]map[string]string{
 	// Values for a small demonstration of claims by leases: each poll takes a few timers that come due
 	// before the next but one, and holds them much longer than that. Timers created within that time stay
 	// at the node that created them.
-	"demo-lease": {"strategy": "lease", "poll": "2.5s", "ahead": "5s", "hold": "30s", "claim-batch": "2", "scatter": "false"},
+	"demo-lease": {"strategy": "lease", "poll": "2.5s", "ahead": "5s", "hold": "30s", "claim-batch": "2",
+		"scatter": "false"},
 }
 
 // usePreset applies the preset, if there is one, to settings that are not set otherwise.
@@ -22,8 +23,9 @@ func (c *loadedConfig) usePreset() []rouse.Problem {
 	}
 	values, ok := presets[c.Preset]
 	if !ok {
-		return []rouse.Problem{{Field: c.settingWithSource("preset"), Value: rouse.Shorten(c.Preset, 128), Wrong: "is no preset",
-			Cure: suggestName(c.Preset, slices.Sorted(maps.Keys(presets)))}}
+		return []rouse.Problem{{Field: c.settingWithSource("preset"), Value: rouse.Shorten(c.Preset, 128),
+			Wrong: "is no preset",
+			Cure:  suggestName(c.Preset, slices.Sorted(maps.Keys(presets)))}}
 	}
 	settings := c.configSettings()
 	for name, text := range values {

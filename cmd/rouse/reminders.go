@@ -80,7 +80,8 @@ func (c *remindersCmd) Run(a *app) error {
 	t := newTable(a, "BUCKET", "APP", "TOKENS", "GIVEN", "STATE", "SIDECAR", "INSTANCE")
 	for _, b := range d.GetTable().GetInstanceSync() {
 		state := strings.ToLower(strings.TrimPrefix(b.State.String(), "TOKEN_BUCKET_STATE_"))
-		if err := t.addTableRow(b.TokenBucketId, b.AppId, fmt.Sprintf("%d-%d", b.RangeFrom, b.RangeTo), fmt.Sprint(b.ConsumedTill), state, orDash(b.SidecarInstance), orDash(b.RemSerInstance)); err != nil {
+		if err := t.addTableRow(b.TokenBucketId, b.AppId, fmt.Sprintf("%d-%d", b.RangeFrom, b.RangeTo),
+			fmt.Sprint(b.ConsumedTill), state, orDash(b.SidecarInstance), orDash(b.RemSerInstance)); err != nil {
 			return err
 		}
 	}
@@ -95,7 +96,8 @@ func (c *remindersCmd) describeTable(a *app) (*reminderv1.DescribeTableResponse,
 	defer cancel()
 	var errs []error
 	for address := range strings.SplitSeq(a.dialled, ",") {
-		conn, err := grpc.NewClient(strings.TrimPrefix(strings.TrimSpace(address), "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(strings.TrimPrefix(strings.TrimSpace(address), "http://"),
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			return nil, &usage{text: "server: " + err.Error()}
 		}
@@ -105,7 +107,8 @@ func (c *remindersCmd) describeTable(a *app) (*reminderv1.DescribeTableResponse,
 			return d, nil
 		}
 		if status.Code(err) == codes.Unimplemented {
-			return nil, rouse.Refuse("server", address, "does not serve reminders", "start it with --reminders, or give another one")
+			return nil, rouse.Refuse("server", address, "does not serve reminders",
+				"start it with --reminders, or give another one")
 		}
 		errs = append(errs, rousev1.StatusToError(status.Convert(err)))
 	}

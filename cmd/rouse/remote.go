@@ -39,7 +39,8 @@ func (a *app) withClient(do func(c *client.Client) error) error {
 		return err
 	}
 	o.Patience = patience
-	o.Dial = []grpc.DialOption{grpc.WithChainUnaryInterceptor(giveUpUnreachable()), grpc.WithChainStreamInterceptor(awaitStart)}
+	o.Dial = []grpc.DialOption{grpc.WithChainUnaryInterceptor(giveUpUnreachable()),
+		grpc.WithChainStreamInterceptor(awaitStart)}
 	c, err := client.Dial(a.dialled, o)
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
 		return inv
@@ -58,7 +59,8 @@ func (a *app) withClient(do func(c *client.Client) error) error {
 // giveUpUnreachable returns an interceptor that ends the retries of calls that reach no server.
 func giveUpUnreachable() grpc.UnaryClientInterceptor {
 	var since atomic.Pointer[time.Time] // when the first of several failures in a row began
-	return func(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		began := time.Now()
 		err := call(ctx, method, in, out, conn, opts...)
 		if status.Code(err) != codes.Unavailable || cameFromServer(err) {
@@ -76,13 +78,15 @@ func giveUpUnreachable() grpc.UnaryClientInterceptor {
 
 // awaitStart is an interceptor that waits for a server that is starting before it opens a stream: the client
 // retries calls, not streams.
-func awaitStart(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func awaitStart(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer,
+	opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	health := healthv1.NewHealthClient(conn)
 	for end := time.Now().Add(patience); ; {
 		_, err := health.Check(ctx, &healthv1.HealthCheckRequest{})
 		err = rousev1.StatusToError(status.Convert(err))
 		again, ok := errors.AsType[*rouse.RetryAfter](err)
-		if !ok || !errors.Is(err, rousev1.ErrStarting) || time.Now().Add(again.After).After(end) || !backoff.Sleep(ctx, again.After) {
+		if !ok || !errors.Is(err, rousev1.ErrStarting) || time.Now().Add(again.After).After(end) ||
+			!backoff.Sleep(ctx, again.After) {
 			return open(ctx, desc, conn, method, opts...)
 		}
 	}

@@ -31,7 +31,8 @@ func (c *runCmd) Run(a *app) error {
 		return a.showValue(api.Ran{FireID: fire, Due: api.TimeOf(due)}, func() error {
 			if t, err := s.Get(ctx, a.cli.Namespace, c.Name); err == nil && t.Attempts != 0 && !(t.Manual && t.Runs[0] == due) {
 				a.printLine("%s fires after the occurrence in progress: fire %s", c.Name, fire)
-				a.printNote("that of %s has had %d attempts: rouse explain %s", formatWithRelative(t.Due, a.serverTime()), t.Attempts, c.Name)
+				a.printNote("that of %s has had %d attempts: rouse explain %s", formatWithRelative(t.Due, a.serverTime()),
+					t.Attempts, c.Name)
 				return nil
 			}
 			a.printLine("%s fires now: fire %s", c.Name, fire)

@@ -156,14 +156,16 @@ func (c *schemaUpCmd) Run(a *app) error {
 	case !a.given["to"]:
 		to = latest
 	case to < 1 || to > latest:
-		return rouse.Refuse("to", fmt.Sprint(to), "is no version that this rouse knows", fmt.Sprintf("give 1 to %d, or nothing", latest))
+		return rouse.Refuse("to", fmt.Sprint(to), "is no version that this rouse knows",
+			fmt.Sprintf("give 1 to %d, or nothing", latest))
 	}
 	url, have, err := c.storedSchemaVersion(a)
 	switch {
 	case err != nil:
 		return err
 	case have > to && a.given["to"]:
-		return rouse.Refuse("to", fmt.Sprint(to), fmt.Sprintf("is older than the schema, which has version %d", have), "rouse schema down goes back")
+		return rouse.Refuse("to", fmt.Sprint(to), fmt.Sprintf("is older than the schema, which has version %d", have),
+			"rouse schema down goes back")
 	case have > to:
 		to = have // a newer rouse has migrated it
 	}
@@ -198,9 +200,11 @@ func (c *schemaDownCmd) Run(a *app) error {
 	case err != nil:
 		return err
 	case c.To > have:
-		return rouse.Refuse("to", fmt.Sprint(c.To), fmt.Sprintf("is newer than the schema, which has version %d", have), "rouse schema up goes there")
+		return rouse.Refuse("to", fmt.Sprint(c.To), fmt.Sprintf("is newer than the schema, which has version %d", have),
+			"rouse schema up goes there")
 	case have > postgres.Latest():
-		return rouse.Refuse("store", redactPasswords(url), fmt.Sprintf("has version %d of the schema, and this rouse knows steps up to %d", have, postgres.Latest()),
+		return rouse.Refuse("store", redactPasswords(url),
+			fmt.Sprintf("has version %d of the schema, and this rouse knows steps up to %d", have, postgres.Latest()),
 			"use the rouse that brought it there")
 	case c.To == have:
 		return c.migrateSchema(a, url, have, have)
@@ -209,7 +213,8 @@ func (c *schemaDownCmd) Run(a *app) error {
 		return err
 	}
 	if !c.Yes {
-		question := fmt.Sprintf("Bring the schema of %s from version %d back to %d? What version %d does not know is lost.", redactPasswords(url), have, c.To, c.To)
+		question := fmt.Sprintf("Bring the schema of %s from version %d back to %d? What version %d does not know is lost.",
+			redactPasswords(url), have, c.To, c.To)
 		if c.To == 0 {
 			question = fmt.Sprintf("Take away the schema of %s, with all timers and records?", redactPasswords(url))
 		}

@@ -96,11 +96,13 @@ func (c *schemaRolesCmd) applyRoles(a *app, sql string) (err error) {
 	}
 	defer func() { err = errors.Join(err, on.Close(context.WithoutCancel(ctx))) }()
 	var me, owner string
-	if err := on.QueryRow(ctx, `SELECT current_user, pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = $1`, schemaName).Scan(&me, &owner); err != nil {
+	if err := on.QueryRow(ctx, `SELECT current_user, pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = $1`,
+		schemaName).Scan(&me, &owner); err != nil {
 		return err
 	}
 	if me != owner {
-		return rouse.Refuse("store", redactPasswords(url), fmt.Sprintf("is opened as %s, and the schema belongs to %s", me, owner), "name a URL with that role")
+		return rouse.Refuse("store", redactPasswords(url),
+			fmt.Sprintf("is opened as %s, and the schema belongs to %s", me, owner), "name a URL with that role")
 	}
 	rows, err := on.Query(ctx, `SELECT rolname FROM pg_roles`)
 	if err != nil {
@@ -112,7 +114,8 @@ func (c *schemaRolesCmd) applyRoles(a *app, sql string) (err error) {
 	}
 	for _, r := range c.roleNames() {
 		if !slices.Contains(there, r[1]) {
-			return rouse.Refuse(r[0], r[1], "is no role of the server", "make it first: CREATE ROLE "+pgx.Identifier{r[1]}.Sanitize()+" LOGIN")
+			return rouse.Refuse(r[0], r[1], "is no role of the server",
+				"make it first: CREATE ROLE "+pgx.Identifier{r[1]}.Sanitize()+" LOGIN")
 		}
 	}
 	_, err = on.PgConn().Exec(ctx, sql).ReadAll() // one transaction

@@ -59,7 +59,8 @@ func (c *secretListCmd) Run(a *app) error {
 				}
 				continue
 			}
-			if err := t.addTableRow(one.Name, strconv.FormatUint(one.Version, 10), formatRFC3339(one.Updated), cmp.Or(strings.Join(one.Hosts, ","), "all"), one.Key, one.Unreadable); err != nil {
+			if err := t.addTableRow(one.Name, strconv.FormatUint(one.Version, 10), formatRFC3339(one.Updated),
+				cmp.Or(strings.Join(one.Hosts, ","), "all"), one.Key, one.Unreadable); err != nil {
 				return err
 			}
 		}
@@ -71,7 +72,8 @@ func (c *secretListCmd) Run(a *app) error {
 }
 
 func secretForm(namespace string, s *client.Secret) api.Secret {
-	return api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created), Updated: api.TimeOf(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
+	return api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created),
+		Updated: api.TimeOf(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
 }
 
 // secretSetCmd writes a secret.
@@ -217,7 +219,8 @@ func (a *app) showSigning(list []client.SigningKey) error {
 func signingForm(list []client.SigningKey) api.SigningKeys {
 	out := api.SigningKeys{Keys: make([]api.SigningKey, len(list))}
 	for i, k := range list {
-		out.Keys[i] = api.SigningKey{ID: k.ID, Created: api.TimeOf(k.Created), Until: api.TimeOf(k.Until), PublicKey: k.Public, Secret: k.Secret}
+		out.Keys[i] = api.SigningKey{ID: k.ID, Created: api.TimeOf(k.Created), Until: api.TimeOf(k.Until),
+			PublicKey: k.Public, Secret: k.Secret}
 	}
 	return out
 }

@@ -162,7 +162,8 @@ func (a *app) newLogger(c *Config) *slog.Logger {
 // warnOfVariables warns of variables that look like misspelt settings. It ignores others: a host may have
 // its own variables that begin with ROUSE_.
 func (a *app) warnOfVariables(log *slog.Logger) {
-	known := map[string]bool{"ROUSE_CONFIG": true, "ROUSE_SERVER": true, "ROUSE_NAMESPACE": true, "ROUSE_CA": true, "ROUSE_CLIENT_CERT": true, "ROUSE_CLIENT_KEY": true}
+	known := map[string]bool{"ROUSE_CONFIG": true, "ROUSE_SERVER": true, "ROUSE_NAMESPACE": true, "ROUSE_CA": true,
+		"ROUSE_CLIENT_CERT": true, "ROUSE_CLIENT_KEY": true}
 	var envs []string
 	for _, s := range new(Config).configSettings() {
 		known[envName(s.Name)] = true

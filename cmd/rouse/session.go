@@ -51,12 +51,14 @@ func (c *sessionListCmd) Run(a *app) error {
 				one := api.Person{Principal: p.Principal, Name: p.Name}
 				var last client.PersonSession
 				for _, last = range p.Sessions {
-					one.Sessions = append(one.Sessions, api.PersonSession{Began: api.TimeOf(last.Began), Expires: api.TimeOf(last.Expires)})
+					one.Sessions = append(one.Sessions, api.PersonSession{Began: api.TimeOf(last.Began),
+						Expires: api.TimeOf(last.Expires)})
 				}
 				if a.cli.JSON {
 					err = a.printJSON(one)
 				} else {
-					err = t.addTableRow(p.Principal, p.Name, fmt.Sprint(len(p.Sessions)), formatRFC3339(last.Began), formatRFC3339(last.Expires))
+					err = t.addTableRow(p.Principal, p.Name, fmt.Sprint(len(p.Sessions)), formatRFC3339(last.Began),
+						formatRFC3339(last.Expires))
 				}
 				if err != nil {
 					return err

@@ -127,7 +127,8 @@ func (f *specFlags) readPayload(in io.Reader, s *rouse.Spec) error {
 			return nil
 		}
 		if !json.Valid(s.Payload) {
-			return rouse.Refuse("payload", *f.Payload, "is no JSON", `quote a text as '"text"', or say what it is with --content-type text/plain`)
+			return rouse.Refuse("payload", *f.Payload, "is no JSON",
+				`quote a text as '"text"', or say what it is with --content-type text/plain`)
 		}
 		s.ContentType = "application/json"
 	case f.PayloadFile != "":
@@ -161,7 +162,8 @@ func readUpTo(in io.Reader, field, name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if int64(len(body)) > limit {
-		return nil, rouse.Refuse(field, name, fmt.Sprintf("has more than %d bytes", limit), "give less; keep what is larger elsewhere")
+		return nil, rouse.Refuse(field, name, fmt.Sprintf("has more than %d bytes", limit),
+			"give less; keep what is larger elsewhere")
 	}
 	return body, nil
 }

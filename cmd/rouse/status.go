@@ -37,7 +37,8 @@ func (c *targetsCmd) Run(a *app) error {
 			return err
 		}
 		a.notAnswered(got.Nodes)
-		t := newTable(a, "NAMESPACE", "TARGET", "NODE", "CIRCUIT", "QUEUED", "IN FLIGHT", "LIMIT", "FIRES", "OK", "FAILED", "LAG P50", "P99")
+		t := newTable(a, "NAMESPACE", "TARGET", "NODE", "CIRCUIT", "QUEUED", "IN FLIGHT", "LIMIT", "FIRES", "OK", "FAILED",
+			"LAG P50", "P99")
 		for i := range got.Targets {
 			if a.cli.JSON {
 				err = a.printJSON(api.TargetOf(&got.Targets[i]))
@@ -60,8 +61,10 @@ func (c *targetsCmd) addTargetRows(a *app, t *table, of *rouse.TargetStatus) err
 	if of.Since != 0 {
 		circuit += " " + roughDuration(a.serverTime().Sub(of.Since.Time()))
 	}
-	if err := t.addTableRow(of.Namespace, of.Name, orDash(of.Node), circuit, fmt.Sprint(of.Queued), fmt.Sprint(of.InFlight), fmt.Sprint(of.Limit), fmt.Sprint(of.Sent),
-		fmt.Sprint(of.Succeeded), fmt.Sprint(of.Failed), lagText(&of.Lags, 0.5), lagText(&of.Lags, 0.99)); err != nil || !c.Nodes {
+	if err := t.addTableRow(of.Namespace, of.Name, orDash(of.Node), circuit, fmt.Sprint(of.Queued),
+		fmt.Sprint(of.InFlight), fmt.Sprint(of.Limit), fmt.Sprint(of.Sent),
+		fmt.Sprint(of.Succeeded), fmt.Sprint(of.Failed), lagText(&of.Lags, 0.5), lagText(&of.Lags, 0.99)); err != nil ||
+		!c.Nodes {
 		return err
 	}
 	for i := range of.Nodes {
@@ -122,7 +125,8 @@ func (c *statsCmd) Run(a *app) error {
 				if p.Pending >= 0 {
 					pending = fmt.Sprint(p.Pending)
 				}
-				err = t.addTableRow(formatRFC3339(p.At), fmt.Sprint(p.Fires), fmt.Sprint(p.Succeeded), fmt.Sprint(p.Failed), fmt.Sprint(p.Creates), pending,
+				err = t.addTableRow(formatRFC3339(p.At), fmt.Sprint(p.Fires), fmt.Sprint(p.Succeeded), fmt.Sprint(p.Failed),
+					fmt.Sprint(p.Creates), pending,
 					lagText(&p.Lags, 0.5), lagText(&p.Lags, 0.99))
 			}
 			if err != nil {
@@ -172,7 +176,8 @@ func (c *bucketsCmd) Run(a *app) error {
 				if b.Until != 0 {
 					ends = formatRFC3339(b.Until)
 				}
-				err = t.addTableRow(fmt.Sprint(b.Bucket), orDash(b.Node), fmt.Sprint(b.Epoch), ends, fmt.Sprintf("%.1f", b.PerSecond))
+				err = t.addTableRow(fmt.Sprint(b.Bucket), orDash(b.Node), fmt.Sprint(b.Epoch), ends,
+					fmt.Sprintf("%.1f", b.PerSecond))
 			}
 			if err != nil {
 				return err

@@ -21,7 +21,8 @@ func (a *app) announceStop(grace time.Duration, log *slog.Logger) (ended func())
 		select {
 		case <-done:
 		case <-time.After(grace + stopSlack):
-			log.Error("the server did not end within its grace time: the process ends now, and what was not settled fires again", "grace", grace)
+			log.Error("the server did not end within its grace time: the process ends now, and what was not settled fires again",
+				"grace", grace)
 			os.Exit(exitFailure)
 		}
 	})

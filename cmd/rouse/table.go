@@ -23,7 +23,8 @@ type table struct {
 const tableBlock = 500
 
 func newTable(a *app, header ...string) *table {
-	return &table{out: a.out, style: a.style, header: header, widths: make([]int, len(header)), paint: map[int]func(string) string{}}
+	return &table{out: a.out, style: a.style, header: header, widths: make([]int, len(header)),
+		paint: map[int]func(string) string{}}
 }
 
 // addTableRow adds a row; it is printed with its block.

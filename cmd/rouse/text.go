@@ -57,8 +57,9 @@ func cleanText(s string) string {
 }
 
 func isUnsafe(r rune) bool {
-	return r >= 0x7f && (r == unicode.ReplacementChar || unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point,
-		unicode.Noncharacter_Code_Point, unicode.Zl, unicode.Zp)) || unicode.IsControl(r)
+	return r >= 0x7f && (r == unicode.ReplacementChar ||
+		unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point,
+			unicode.Noncharacter_Code_Point, unicode.Zl, unicode.Zp)) || unicode.IsControl(r)
 }
 
 // cleanArguments cleans the texts among the arguments of a format.

@@ -34,10 +34,12 @@ func (m *moment) UnmarshalText(text []byte) error {
 	}
 	at, err := rouse.ParseInstant(s)
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
-		return rouse.Refuse("time", s, inv.Problems[0].Wrong, inv.Problems[0].Cure+", or a span from now such as 36h, 2d or -36h")
+		return rouse.Refuse("time", s, inv.Problems[0].Wrong,
+			inv.Problems[0].Cure+", or a span from now such as 36h, 2d or -36h")
 	}
 	m.at = at.Time()
-	if exact, err := time.Parse(time.RFC3339Nano, strings.Replace(s, ",", ".", 1)); err == nil { // before it was rounded up
+	// before it was rounded up
+	if exact, err := time.Parse(time.RFC3339Nano, strings.Replace(s, ",", ".", 1)); err == nil {
 		m.at = exact
 	}
 	return nil

@@ -109,7 +109,9 @@ func (f *exportFrame) handleLine(number int, line []byte) (inner bool, kind stri
 			return false, kind, rouse.Under(at, err)
 		}
 		if head.Version != exportVersion {
-			return false, kind, f.refuseFile("has version "+strconv.Itoa(head.Version)+" of the format, and this program reads 1", "use a newer one")
+			return false, kind,
+				f.refuseFile("has version "+strconv.Itoa(head.Version)+" of the format, and this program reads 1",
+					"use a newer one")
 		}
 		f.begun = true
 		return false, kind, nil
@@ -121,7 +123,8 @@ func (f *exportFrame) handleLine(number int, line []byte) (inner bool, kind stri
 			return false, kind, rouse.Under(at, err)
 		}
 		if f.ended = true; end.Calendars != f.calendars || end.Timers != f.timers {
-			return false, kind, f.refuseFile(fmt.Sprintf("has %d calendars and %d timers, and its last line counts %d and %d", f.calendars, f.timers, end.Calendars, end.Timers),
+			return false, kind, f.refuseFile(fmt.Sprintf("has %d calendars and %d timers, and its last line counts %d and %d",
+				f.calendars, f.timers, end.Calendars, end.Timers),
 				"lines are lost: export again")
 		}
 		return false, kind, nil

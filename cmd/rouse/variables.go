@@ -16,7 +16,8 @@ var notOurs = regexp.MustCompile(`^ROUSE_(([A-Z0-9_]+_)?SERVICE_(HOST|PORT.*)|PO
 // checkVariables refuses a misspelt variable of rouse, which would be ignored otherwise. Other variables
 // that begin with ROUSE_ are allowed.
 func checkVariables(environ []string) error {
-	known := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG", "ROUSE_CA", "ROUSE_CLIENT_CERT", "ROUSE_CLIENT_KEY", "ROUSE_KEY", "ROUSE_KEY_FILE"}
+	known := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG", "ROUSE_CA", "ROUSE_CLIENT_CERT",
+		"ROUSE_CLIENT_KEY", "ROUSE_KEY", "ROUSE_KEY_FILE"}
 	for _, s := range new(Config).configSettings() {
 		known = append(known, envName(s.Name))
 	}
@@ -28,7 +29,8 @@ func checkVariables(environ []string) error {
 		}
 		for _, meant := range known {
 			if differByTypo(strings.TrimPrefix(name, "ROUSE_"), strings.TrimPrefix(meant, "ROUSE_")) {
-				problems = append(problems, rouse.Problem{Field: name, Wrong: "is no variable of rouse", Cure: fmt.Sprintf("write %s, or unset it", meant)})
+				problems = append(problems, rouse.Problem{Field: name, Wrong: "is no variable of rouse",
+					Cure: fmt.Sprintf("write %s, or unset it", meant)})
 				break
 			}
 		}

@@ -56,7 +56,8 @@ func run(ctx context.Context, rouse, listen string) error {
 	h := &host{carts: map[string][]string{}, ready: make(chan struct{})}
 	// The address tells the hosts apart, and as it is where others reach this one, who looks for a cart knows
 	// where to go.
-	h.reminders, err = reminder.Open(rouse, reminder.Options{App: "shop", Address: l.Addr().String(), ActorTypes: []string{"Cart"}, Handle: h.handleReminder})
+	h.reminders, err = reminder.Open(rouse, reminder.Options{App: "shop", Address: l.Addr().String(),
+		ActorTypes: []string{"Cart"}, Handle: h.handleReminder})
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,8 @@ func (h *host) addItem(w http.ResponseWriter, r *http.Request) {
 	things := len(h.carts[cart.ID])
 	h.mu.Unlock()
 	if things == 1 {
-		if _, err := h.reminders.Create(ctx, reminder.Reminder{Name: "abandoned", InitialDelay: abandoned, Actor: cart}); err != nil {
+		if _, err := h.reminders.Create(ctx, reminder.Reminder{Name: "abandoned", InitialDelay: abandoned,
+			Actor: cart}); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}

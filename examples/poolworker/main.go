@@ -48,7 +48,9 @@ func run(ctx context.Context) error {
 	if err := ch.Confirm(false); err != nil {
 		return err
 	}
-	w := &worker{ch: ch, key: os.Getenv("WORKER_KEY"), reports: cmp.Or(os.Getenv("WORKER_ACTIVITY_KEY"), os.Getenv("WORKER_KEY")), activity: os.Getenv("WORKER_ACTIVITY_EXCHANGE")}
+	w := &worker{ch: ch, key: os.Getenv("WORKER_KEY"),
+		reports:  cmp.Or(os.Getenv("WORKER_ACTIVITY_KEY"), os.Getenv("WORKER_KEY")),
+		activity: os.Getenv("WORKER_ACTIVITY_EXCHANGE")}
 	if err := w.reportActivity(ctx, "started"); err != nil {
 		return err
 	}
@@ -86,7 +88,8 @@ type worker struct {
 
 // reportActivity tells rouse that this worker is in use.
 func (w *worker) reportActivity(ctx context.Context, event string) error {
-	return w.ch.PublishWithContext(ctx, w.activity, w.reports, false, false, amqp.Publishing{Headers: amqp.Table{"x-event": event}})
+	return w.ch.PublishWithContext(ctx, w.activity, w.reports, false, false,
+		amqp.Publishing{Headers: amqp.Table{"x-event": event}})
 }
 
 // answerRequest answers a request. It is acknowledged when the broker has the answer; if this worker dies

@@ -92,7 +92,8 @@ func (a *AdminKeys) readKeyFile() error {
 	}
 	lines := strings.Fields(string(body))
 	if len(lines) == 0 || len(lines) > maxAdminKeys {
-		return rouse.Refuse("admin-key-file", a.path, fmt.Sprintf("has %d keys", len(lines)), "write one key into it, or two, one in a line")
+		return rouse.Refuse("admin-key-file", a.path, fmt.Sprintf("has %d keys", len(lines)),
+			"write one key into it, or two, one in a line")
 	}
 	next := &adminKeys{text: string(body), entries: map[string]adminEntry{}}
 	for _, line := range lines {
@@ -104,7 +105,8 @@ func (a *AdminKeys) readKeyFile() error {
 		if old != nil && old.entries[id].matchesHash(e.secret[0].Hash) {
 			e = old.entries[id]
 		} else {
-			e.principal = Revocable(Principal{ID: "key:" + id, Name: "admin key file", Source: "key", Grants: []Grant{{Role: "admin", Scope: Everything()}}})
+			e.principal = Revocable(Principal{ID: "key:" + id, Name: "admin key file", Source: "key",
+				Grants: []Grant{{Role: "admin", Scope: Everything()}}})
 		}
 		next.entries[id] = e
 	}

@@ -20,7 +20,9 @@ func (c *Control) RequireApp(ctx context.Context, v Verb, namespace, app string)
 	if app == "*" {
 		what = "for all apps"
 	}
-	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden, fmt.Sprintf("%s may not do this (%s) %s; name an app of its scope, or use a credential whose scope has it", p.describePrincipal(), v, what)})
+	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
+		fmt.Sprintf("%s may not do this (%s) %s; name an app of its scope, or use a credential whose scope has it",
+			p.describePrincipal(), v, what)})
 }
 
 // AllowsApp is RequireApp without the error. It counts no refusal.

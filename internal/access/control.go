@@ -183,7 +183,8 @@ func (c *Control) requireAll(ctx context.Context, v Verb, grants []Grant) error 
 		return err
 	}
 	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
-		fmt.Sprintf("%s may do this (%s) with keys only that can do no more than itself; use a credential with all of their roles and scopes", From(ctx).describePrincipal(), v)})
+		fmt.Sprintf(
+			"%s may do this (%s) with keys only that can do no more than itself; use a credential with all of their roles and scopes", From(ctx).describePrincipal(), v)})
 }
 
 func (c *Control) requireGranted(ctx context.Context, v Verb, namespace string, fits func(*Scope) bool) error {
@@ -202,12 +203,16 @@ func (c *Control) requireGranted(ctx context.Context, v Verb, namespace string, 
 	case ok:
 		return nil
 	case !some:
-		return c.Refuse(&Refusal{ReasonVerb, rouse.ErrForbidden, fmt.Sprintf("%s has no role with the verb %s; use a credential that has one", p.describePrincipal(), v)})
+		return c.Refuse(&Refusal{ReasonVerb, rouse.ErrForbidden,
+			fmt.Sprintf("%s has no role with the verb %s; use a credential that has one", p.describePrincipal(), v)})
 	case namespace == "":
-		return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden, fmt.Sprintf("%s has the verb %s for some namespaces, targets or labels only, and this needs it for all", p.describePrincipal(), v)})
+		return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
+			fmt.Sprintf("%s has the verb %s for some namespaces, targets or labels only, and this needs it for all",
+				p.describePrincipal(), v)})
 	}
 	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
-		fmt.Sprintf("%s may not do this (%s) in the namespace %q, or not with this target or these labels; use a credential whose scope has it", p.describePrincipal(), v, namespace)})
+		fmt.Sprintf(
+			"%s may not do this (%s) in the namespace %q, or not with this target or these labels; use a credential whose scope has it", p.describePrincipal(), v, namespace)})
 }
 
 // describePrincipal names the principal in errors.

@@ -52,7 +52,8 @@ func (k *Key) checkKey(now time.Time, hasRole func(string) bool) error {
 		return rouse.Refuse("name", "", "is missing", "say what the key is for, such as ci")
 	}
 	if err := rouse.CheckText("name", k.Name, maxKeyName); err != nil || strings.ContainsAny(k.Name, "\r\n\t") {
-		return rouse.Refuse("name", k.Name, "is not printable text", fmt.Sprintf("use at most %d bytes in one line", maxKeyName))
+		return rouse.Refuse("name", k.Name, "is not printable text",
+			fmt.Sprintf("use at most %d bytes in one line", maxKeyName))
 	}
 	if !k.Expires.IsZero() && !now.Before(k.Expires) {
 		return rouse.Refuse("expires", k.Expires.UTC().Format(time.RFC3339), "has passed", "give a later time, or none")

@@ -53,7 +53,8 @@ func (k *Keys) applyKeyNote(n note.Note) {
 		k.log.Error("a key cannot be read, and is refused", "key", n.Name, "err", err)
 		n.Revision = 0
 	}
-	e.principal = Revocable(Principal{ID: "key:" + n.Name, Name: e.Name, Source: "key", Grants: e.Grants, Expires: e.Expires, tenant: e.Tenant})
+	e.principal = Revocable(Principal{ID: "key:" + n.Name, Name: e.Name, Source: "key", Grants: e.Grants,
+		Expires: e.Expires, tenant: e.Tenant})
 	k.mu.Lock()
 	old := k.entries[n.Name]
 	if old != nil {
@@ -139,7 +140,8 @@ func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 		return Key{}, "", madeBefore(id)
 	}
 	text, hash := newSecret(id)
-	s := stored{Name: key.Name, Grants: key.Grants, Created: now, Expires: key.Expires.UTC(), Secrets: []Secret{{Hash: hash, Created: now}}}
+	s := stored{Name: key.Name, Grants: key.Grants, Created: now, Expires: key.Expires.UTC(),
+		Secrets: []Secret{{Hash: hash, Created: now}}}
 	if p := From(ctx); p != nil {
 		s.Creator = p.ID
 	}
@@ -157,8 +159,9 @@ func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 
 // madeBefore refuses to make a key again.
 func madeBefore(id string) error {
-	return fmt.Errorf("the key %s was made by the first request with this Idempotency-Key, and its text was in that answer only: "+
-		"revoke it, and make another one with another Idempotency-Key: %w", id, rouse.ErrConflict)
+	return fmt.Errorf(
+		"the key %s was made by the first request with this Idempotency-Key, and its text was in that answer only: "+
+			"revoke it, and make another one with another Idempotency-Key: %w", id, rouse.ErrConflict)
 }
 
 // checkRoom refuses a key of a tenant that has its share of all keys. Keys that another node makes count
@@ -171,7 +174,9 @@ func (k *Keys) checkRoom(tenant string) error {
 	case all >= MaxKeys:
 		return rouse.Refuse("keys", fmt.Sprint(all), "are as many as there can be", "revoke those that are not used")
 	case held >= throttle.Share(held+MaxKeys-all, MaxKeys, throttle.Reserve, 1):
-		return rouse.Refuse("keys", fmt.Sprint(held), fmt.Sprintf("are as many as those with rights in %s can have while %d are left for others", cmp.Or(rouse.Shorten(tenant, 128), "no namespace"), MaxKeys-all), "revoke those that are not used")
+		return rouse.Refuse("keys", fmt.Sprint(held),
+			fmt.Sprintf("are as many as those with rights in %s can have while %d are left for others",
+				cmp.Or(rouse.Shorten(tenant, 128), "no namespace"), MaxKeys-all), "revoke those that are not used")
 	}
 	return nil
 }
@@ -199,7 +204,9 @@ func (k *Keys) Rotate(ctx context.Context, id string, overlap time.Duration) (Ke
 	now := time.Now().UTC().Truncate(time.Second)
 	tag, asked := TagOf(ctx, "")
 	if WasCarriedOut(ctx) || asked && s.Asked == tag && len(s.Secrets) > 0 && now.Sub(s.Secrets[0].Created) < RepeatAge {
-		return Key{}, "", fmt.Errorf("the key %s was rotated by the first request with this Idempotency-Key, and its text was in that answer only: rotate it with another Idempotency-Key: %w", id, rouse.ErrConflict)
+		return Key{}, "",
+			fmt.Errorf(
+				"the key %s was rotated by the first request with this Idempotency-Key, and its text was in that answer only: rotate it with another Idempotency-Key: %w", id, rouse.ErrConflict)
 	}
 	s.Asked = tag
 	text, hash := newSecret(id)
@@ -264,7 +271,8 @@ func (k *Keys) List(ctx context.Context, prefix, after string, limit int) (keys 
 		return nil, "", rouse.Unavailable(err)
 	}
 	for _, e := range k.sortedEntries() {
-		if e.id <= after || !strings.HasPrefix(e.id, prefix) && !strings.HasPrefix(e.Name, prefix) || !k.control.coversAll(ctx, KeysList, e.Grants) {
+		if e.id <= after || !strings.HasPrefix(e.id, prefix) && !strings.HasPrefix(e.Name, prefix) ||
+			!k.control.coversAll(ctx, KeysList, e.Grants) {
 			continue
 		}
 		if len(keys) == limit {
@@ -292,9 +300,11 @@ func (k *Keys) sortedEntries() []*entry {
 
 // liveSecrets returns the secrets that are valid at a time, newest first.
 func (s *stored) liveSecrets(now time.Time) []Secret {
-	return slices.DeleteFunc(slices.Clone(s.Secrets), func(s Secret) bool { return !s.Expires.IsZero() && !now.Before(s.Expires) })
+	return slices.DeleteFunc(slices.Clone(s.Secrets),
+		func(s Secret) bool { return !s.Expires.IsZero() && !now.Before(s.Expires) })
 }
 
 func (s *stored) describeKey(id string) Key {
-	return Key{ID: id, Name: s.Name, Grants: s.Grants, Created: s.Created, Creator: s.Creator, Expires: s.Expires, Secrets: s.liveSecrets(time.Now())}
+	return Key{ID: id, Name: s.Name, Grants: s.Grants, Created: s.Created, Creator: s.Creator, Expires: s.Expires,
+		Secrets: s.liveSecrets(time.Now())}
 }

@@ -69,7 +69,9 @@ func (t *NodeTokens) Authenticate(_ context.Context, c *Credentials) (*Principal
 	case len(secret) == 0 || !hmac.Equal(given, sumNode(secret, t.Node, at)):
 		return nil, Unauthenticated(ReasonUnknown, "the token of a node is of another store, or for another node")
 	case time.Since(time.Unix(seconds, 0)).Abs() > nodeTokenFor:
-		return nil, Unauthenticated(ReasonExpired, "the token of a node is more than %v old; compare the clocks of the nodes", nodeTokenFor)
+		return nil, Unauthenticated(ReasonExpired, "the token of a node is more than %v old; compare the clocks of the nodes",
+			nodeTokenFor)
 	}
-	return &Principal{ID: "node", Name: "another node", Source: NodeSource, Grants: []Grant{{Role: "reader", Scope: Everything()}}}, nil
+	return &Principal{ID: "node", Name: "another node", Source: NodeSource,
+		Grants: []Grant{{Role: "reader", Scope: Everything()}}}, nil
 }

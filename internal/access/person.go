@@ -57,7 +57,8 @@ type mark struct {
 
 // isLoginEnded reports whether the session of a login was ended.
 func (p *person) isLoginEnded(l *Login) bool {
-	return p != nil && (!l.Began.After(p.Before) || slices.ContainsFunc(p.Ended, func(m mark) bool { return m.ID == l.Session }))
+	return p != nil && (!l.Began.After(p.Before) || slices.ContainsFunc(p.Ended,
+		func(m mark) bool { return m.ID == l.Session }))
 }
 
 // pruneEnded removes what has ended by itself.
@@ -152,7 +153,8 @@ func (s *Sessions) recordLogin(ctx context.Context, l *Login, by *Principal, sta
 		case slices.ContainsFunc(p.Used, func(m mark) bool { return m.ID == id }):
 			return Unauthenticated(ReasonUnknown, "this login was finished before; sign in again")
 		case len(p.Used) >= MaxLogins:
-			return &rouse.RetryAfter{Err: fmt.Errorf("%d logins of the same person within %s: %w", MaxLogins, LoginTime, rouse.ErrOverloaded), After: time.Minute}
+			return &rouse.RetryAfter{Err: fmt.Errorf("%d logins of the same person within %s: %w", MaxLogins, LoginTime,
+				rouse.ErrOverloaded), After: time.Minute}
 		}
 		p.Used = append(p.Used, mark{id, now.Add(LoginTime)})
 		p.Principal, p.Name = by.ID, rouse.Shorten(by.Name, maxKeyName)
@@ -187,7 +189,8 @@ type PersonSession struct{ Began, Expires time.Time }
 
 // People returns the people with sessions whose principals' ids or names begin with prefix, in the order of
 // the ids, after an id and at most limit. next is where the next page begins, "" at the end.
-func (s *Sessions) People(ctx context.Context, prefix, after string, limit int) (people []Person, next string, err error) {
+func (s *Sessions) People(ctx context.Context, prefix, after string,
+	limit int) (people []Person, next string, err error) {
 	if err := s.control.Require(ctx, SessionsList, "", "", nil); err != nil {
 		return nil, "", err
 	}
@@ -195,7 +198,8 @@ func (s *Sessions) People(ctx context.Context, prefix, after string, limit int) 
 	s.mu.RLock()
 	for _, p := range s.known {
 		open := slices.DeleteFunc(p.openSessions(now), func(o opened) bool { return o.Began.Before(s.since) })
-		if p.Principal <= after || len(open) == 0 || !strings.HasPrefix(p.Principal, prefix) && !strings.HasPrefix(p.Name, prefix) {
+		if p.Principal <= after || len(open) == 0 || !strings.HasPrefix(p.Principal, prefix) &&
+			!strings.HasPrefix(p.Name, prefix) {
 			continue
 		}
 		one := Person{Principal: p.Principal, Name: p.Name}
@@ -265,7 +269,8 @@ func (s *Sessions) editPerson(ctx context.Context, name string, now time.Time, c
 				return err
 			}
 		} else if s.countSameKind(name) >= MaxPeople {
-			return &rouse.RetryAfter{Err: fmt.Errorf("%d people have signed in, or keys out, within %s, which is the limit: %w", MaxPeople, SessionTime, rouse.ErrOverloaded), After: time.Minute}
+			return &rouse.RetryAfter{Err: fmt.Errorf("%d people have signed in, or keys out, within %s, which is the limit: %w",
+				MaxPeople, SessionTime, rouse.ErrOverloaded), After: time.Minute}
 		}
 		p.pruneEnded(now)
 		if err := change(p); err != nil {

@@ -22,7 +22,8 @@ type Scope struct {
 	Namespaces []string          `json:"namespaces"`        // at least one
 	Targets    []string          `json:"targets,omitempty"` // empty: all
 	Labels     map[string]string `json:"labels,omitempty"`  // that a timer must have; empty: none
-	Apps       []string          `json:"apps,omitempty"`    // as which sidecars may act; empty: all. With some, a grant gives nothing but that
+	// as which sidecars may act; empty: all. With some, a grant gives nothing but that
+	Apps []string `json:"apps,omitempty"`
 }
 
 // Bounds of grants.
@@ -46,7 +47,8 @@ func (s *Scope) Check() error {
 		patterns []string
 	}{{"namespaces", s.Namespaces}, {"targets", s.Targets}, {"apps", s.Apps}} {
 		if len(list.patterns) > MaxPatterns {
-			return rouse.Refuse("scope."+list.name, strconv.Itoa(len(list.patterns)), "are too many", fmt.Sprintf("give at most %d", MaxPatterns))
+			return rouse.Refuse("scope."+list.name, strconv.Itoa(len(list.patterns)), "are too many",
+				fmt.Sprintf("give at most %d", MaxPatterns))
 		}
 	}
 	for i, p := range s.Namespaces {
@@ -55,7 +57,8 @@ func (s *Scope) Check() error {
 			continue
 		}
 		if err := rouse.CheckNamespace(fixed); err != nil {
-			return rouse.Refuse(fmt.Sprintf("scope.namespaces[%d]", i), p, "matches no namespace", `give a namespace, the beginning of some with "*" after it, or "*"`)
+			return rouse.Refuse(fmt.Sprintf("scope.namespaces[%d]", i), p, "matches no namespace",
+				`give a namespace, the beginning of some with "*" after it, or "*"`)
 		}
 	}
 	for i, p := range s.Targets {
@@ -81,9 +84,11 @@ func checkTarget(field, pattern string) error {
 	case prefix && fixed == "":
 		return nil
 	case len(pattern) > maxPattern || !ok || scheme == "" || strings.Contains(fixed, "*"):
-		return rouse.Refuse(field, pattern, "matches no target", `give a target, or the beginning of some with "*" after it, such as stream:mail or https://hooks.example.com/*`)
+		return rouse.Refuse(field, pattern, "matches no target",
+			`give a target, or the beginning of some with "*" after it, such as stream:mail or https://hooks.example.com/*`)
 	case prefix && strings.HasPrefix(rest, "//") && !strings.Contains(rest[2:], "/"):
-		return rouse.Refuse(field, pattern, "ends within the host, so that it matches other hosts, too", `write "/*" after the host`)
+		return rouse.Refuse(field, pattern, "ends within the host, so that it matches other hosts, too",
+			`write "/*" after the host`)
 	}
 	return nil
 }

@@ -95,7 +95,8 @@ func (s *Shared) DropOldKey(ctx context.Context) error {
 	if err != nil || old[0].Revision == 0 {
 		return rouse.Unavailable(err)
 	}
-	_, err = s.notes.Put(ctx, note.Delete(oldSessionKey, rouse.AnyRevision), note.Set("version/sessions", struct{}{}, rouse.AnyRevision))
+	_, err = s.notes.Put(ctx, note.Delete(oldSessionKey, rouse.AnyRevision),
+		note.Set("version/sessions", struct{}{}, rouse.AnyRevision))
 	return rouse.Unavailable(err)
 }
 
@@ -108,8 +109,10 @@ func (s *Sessions) sessionCipher() cipher.AEAD {
 
 // sealedSession is what the text of a session has.
 type sealedSession struct {
-	Login        // of a session that a key or a token began: without issuer and claims, its subject is a hash of the principal
-	Key   string `json:"key,omitempty"` // the key or the token; empty: a login began the session
+	// of a session that a key or a token began: without issuer and claims, its subject is a hash of the
+	// principal
+	Login
+	Key string `json:"key,omitempty"` // the key or the token; empty: a login began the session
 }
 
 // Begin returns the text of a session of a key or a token, which lasts until a time.
@@ -117,7 +120,8 @@ func (s *Sessions) Begin(credential string, by *Principal, until time.Time) (str
 	if len(credential) > MaxSessionCredential {
 		return "", rouse.Refuse("key", "", "is longer than what a browser keeps", "use an API key")
 	}
-	text, err := json.Marshal(&sealedSession{Login{Session: rand.Text(), Subject: personOf("", by.ID), Began: time.Now(), Expires: until}, credential})
+	text, err := json.Marshal(&sealedSession{Login{Session: rand.Text(), Subject: personOf("", by.ID), Began: time.Now(),
+		Expires: until}, credential})
 	if err != nil {
 		return "", err
 	}
@@ -131,7 +135,8 @@ func (s *Sessions) sealLogin(l *Login) (string, error) {
 		return "", err
 	}
 	if len(text) > MaxSessionCredential {
-		return "", rouse.Refuse("claims", "", fmt.Sprintf("take %d bytes, more than a browser keeps", len(text)), "make the rules of this issuer match fewer values")
+		return "", rouse.Refuse("claims", "", fmt.Sprintf("take %d bytes, more than a browser keeps", len(text)),
+			"make the rules of this issuer match fewer values")
 	}
 	return s.sealText(text, l.Expires, forSession)
 }
@@ -167,7 +172,9 @@ func (s *Sessions) openAttempt(text string, now time.Time) *Attempt {
 func (s *Sessions) sealText(text []byte, until time.Time, use []byte) (string, error) {
 	seal := s.sessionCipher()
 	if seal == nil {
-		return "", rouse.Unavailable(errors.New("this node cannot make the key of sessions: give it the secret-keys of the other nodes, or renew it with rouse session rotate-key"))
+		return "",
+			rouse.Unavailable(errors.New(
+				"this node cannot make the key of sessions: give it the secret-keys of the other nodes, or renew it with rouse session rotate-key"))
 	}
 	plain := binary.BigEndian.AppendUint64(nil, uint64(until.Unix()))
 	return base64.RawURLEncoding.EncodeToString(seal.Seal(nil, nil, append(plain, text...), use)), nil

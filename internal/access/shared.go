@@ -41,7 +41,8 @@ type Shared struct {
 
 // NewShared returns what is shared through a store. Its kinds are added before Load.
 func NewShared(store note.Store, log *slog.Logger) *Shared {
-	return &Shared{notes: note.Notes{Store: store, Namespace: Reserved, Prefix: "\x01", Buckets: 1, Patience: patience}, log: log}
+	return &Shared{notes: note.Notes{Store: store, Namespace: Reserved, Prefix: "\x01", Buckets: 1, Patience: patience},
+		log: log}
 }
 
 // Kind is the notes of one kind, such as the keys.
@@ -191,7 +192,8 @@ func (k *Kind) Write(ctx context.Context, changes ...Change) error {
 		}
 		writes = append(writes, note.Set(k.name+"/"+c.Name, value, c.If))
 	}
-	writes = append(writes, note.Set(k.versionName(), struct{}{}, rouse.AnyRevision)) // last: who sees the new version sees the changes
+	// last: who sees the new version sees the changes
+	writes = append(writes, note.Set(k.versionName(), struct{}{}, rouse.AnyRevision))
 	results, err := k.shared.notes.Put(ctx, writes...)
 	if err != nil {
 		return rouse.Unavailable(err)

@@ -58,12 +58,15 @@ func callFrom(ctx context.Context) *Call {
 
 // Begin begins a call, whose End has to be called. err is why its door refused the call: then there is only
 // its event. The error is err, or that no event can be taken now: the call must do nothing then.
-func (l *Log) Begin(ctx context.Context, verb, method string, caller Caller, err error) (context.Context, *Call, error) {
+func (l *Log) Begin(ctx context.Context, verb, method string, caller Caller,
+	err error) (context.Context, *Call, error) {
 	if l == nil {
 		return ctx, nil, err
 	}
-	c := &Call{log: l, began: time.Now(), holder: cmp.Or(caller.Tenant, caller.ID, caller.Remote), event: Event{Node: l.opts.Node(), Door: caller.Door, Remote: caller.Remote, Request: caller.Request, Principal: shortenName(caller.ID),
-		Name: shortenName(caller.Name), Source: caller.Source, Verb: verb, Method: method}}
+	c := &Call{log: l, began: time.Now(), holder: cmp.Or(caller.Tenant, caller.ID, caller.Remote),
+		event: Event{Node: l.opts.Node(), Door: caller.Door, Remote: caller.Remote, Request: caller.Request,
+			Principal: shortenName(caller.ID),
+			Name:      shortenName(caller.Name), Source: caller.Source, Verb: verb, Method: method}}
 	if full := l.reservePlace(c); !c.place {
 		return ctx, nil, cmp.Or(err, full)
 	}

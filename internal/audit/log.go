@@ -94,7 +94,8 @@ func Open(o Options) *Log {
 	}
 	var id [6]byte
 	_, _ = rand.Read(id[:]) // it never fails
-	l := &Log{opts: o, run: hex.EncodeToString(id[:]), wake: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}), next: newBatch(), held: map[string]int{}}
+	l := &Log{opts: o, run: hex.EncodeToString(id[:]), wake: make(chan struct{}, 1), ending: make(chan struct{}),
+		ended: make(chan struct{}), next: newBatch(), held: map[string]int{}}
 	logs.Add(1)
 	go l.writeBatches()
 	return l
@@ -102,11 +103,14 @@ func Open(o Options) *Log {
 
 // errFull refuses calls while events cannot be written.
 func errFull() error {
-	return &rouse.RetryAfter{After: time.Second, Err: fmt.Errorf("the audit log cannot be written, and nothing is changed without its event: %w", rouse.ErrUnavailable)}
+	return &rouse.RetryAfter{After: time.Second,
+		Err: fmt.Errorf("the audit log cannot be written, and nothing is changed without its event: %w",
+			rouse.ErrUnavailable)}
 }
 
 // errLate is the error of a call whose event is not written yet.
-var errLate = fmt.Errorf("the call has ended, but its audit event is not written yet: look before you repeat it: %w", rouse.ErrUnavailable)
+var errLate = fmt.Errorf("the call has ended, but its audit event is not written yet: look before you repeat it: %w",
+	rouse.ErrUnavailable)
 
 // reservePlace takes a place in the queue, of which its holder has a share: one client with many calls in
 // progress leaves places to others. Without a free one it returns an error, or with Options.Drop counts the
@@ -223,7 +227,8 @@ func (l *Log) writeTo(to Destination, events []Written) {
 		}
 		l.counts.addFailure(to.Name(), err)
 		if failures == 0 {
-			l.opts.Log.Error("the audit log cannot be written", "to", to.Name(), "events", len(events), "calls", map[bool]string{true: "go on", false: "are refused when the queue is full"}[l.opts.Drop], "err", err)
+			l.opts.Log.Error("the audit log cannot be written", "to", to.Name(), "events", len(events), "calls",
+				map[bool]string{true: "go on", false: "are refused when the queue is full"}[l.opts.Drop], "err", err)
 		}
 		select {
 		case <-l.ending:

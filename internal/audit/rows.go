@@ -65,7 +65,8 @@ func (r *Rows) Write(ctx context.Context, events []Written) (n int, err error) {
 // rowOf returns how many of the events go into one row.
 func rowOf(events []Written) (n int) {
 	size := 0
-	for n < min(len(events), rowEvents) && (n == 0 || size+len(events[n].Line) <= rowBytes && events[n].Time.Sub(events[0].Time) <= rowSpan) {
+	for n < min(len(events), rowEvents) && (n == 0 || size+len(events[n].Line) <= rowBytes &&
+		events[n].Time.Sub(events[0].Time) <= rowSpan) {
 		size += len(events[n].Line)
 		n++
 	}
@@ -79,7 +80,8 @@ func rowChange(events []Written) rouse.Change {
 	}
 	key := rowKey(timePrefix(events[len(events)-1].Time) + "/" + events[0].ID)
 	return rouse.Change{Key: key, If: rouse.AnyRevision,
-		To: &rouse.Row{Key: key, Bucket: rouse.BucketOf(key, 1), Visible: rouse.Never, Due: rouse.Never, State: rouse.StateNote, Body: lines}}
+		To: &rouse.Row{Key: key, Bucket: rouse.BucketOf(key, 1), Visible: rouse.Never, Due: rouse.Never,
+			State: rouse.StateNote, Body: lines}}
 }
 
 func rowKey(name string) rouse.Key {
@@ -119,7 +121,8 @@ func decodeRow(r *rouse.Row) (row, error) {
 // listEventRows returns up to limit rows with names after one and before another, in the order of names: the
 // newest first. more is set if there are others.
 func (r *Rows) listEventRows(ctx context.Context, after, before string, limit int) (rows []row, more bool, err error) {
-	q := rouse.Query{Namespace: rouse.ReservedNamespace, Prefix: prefix, States: []rouse.State{rouse.StateNote}, After: rowKey(after), Limit: limit + 1}
+	q := rouse.Query{Namespace: rouse.ReservedNamespace, Prefix: prefix, States: []rouse.State{rouse.StateNote},
+		After: rowKey(after), Limit: limit + 1}
 	for {
 		page, err := r.Store.List(ctx, q)
 		if err != nil {
@@ -150,7 +153,8 @@ const last = "~"
 
 // Trim deletes the rows whose events are all from before a time.
 func (r *Rows) Trim(ctx context.Context, before rouse.Instant) (n int, err error) {
-	q := rouse.Query{Namespace: rouse.ReservedNamespace, Prefix: prefix, States: []rouse.State{rouse.StateNote}, After: rowKey(timePrefix(before - 1)), Limit: trimRows}
+	q := rouse.Query{Namespace: rouse.ReservedNamespace, Prefix: prefix, States: []rouse.State{rouse.StateNote},
+		After: rowKey(timePrefix(before - 1)), Limit: trimRows}
 	for {
 		page, err := r.Store.List(ctx, q)
 		if err != nil {

@@ -50,7 +50,8 @@ const MaxSearched = 20_000
 // Check refuses what is no query.
 func (q *Query) Check() error {
 	var bad rouse.Invalid
-	for _, f := range []struct{ field, value string }{{"principal", q.Principal}, {"verb", q.Verb}, {"namespace", q.Namespace}, {"name", q.Name}, {"outcome", q.Outcome}} {
+	for _, f := range []struct{ field, value string }{{"principal", q.Principal}, {"verb", q.Verb},
+		{"namespace", q.Namespace}, {"name", q.Name}, {"outcome", q.Outcome}} {
 		bad.Add(rouse.CheckText(f.field, f.value, maxName))
 	}
 	bad.Add(rouse.CheckInstant("from", q.From))

@@ -34,7 +34,8 @@ func VerifyRows(ctx context.Context, r io.Reader, in string) (m Manifest, err er
 // Verify reads a whole archive and checks that every part of it is what was written. The error is an
 // *rouse.Invalid if the archive is at fault.
 func Verify(ctx context.Context, r io.Reader) (Manifest, error) {
-	return readArchive(ctx, r, func(*Manifest) error { return nil }, func(File) (io.WriteCloser, error) { return nowhere{}, nil })
+	return readArchive(ctx, r, func(*Manifest) error { return nil },
+		func(File) (io.WriteCloser, error) { return nowhere{}, nil })
 }
 
 type nowhere struct{}
@@ -44,7 +45,8 @@ func (nowhere) Close() error                { return nil }
 
 // readArchive reads an archive: it passes the manifest to accept before any file, and place returns the
 // writer for a file. It refuses everything that differs from the manifest.
-func readArchive(ctx context.Context, r io.Reader, accept func(*Manifest) error, place func(File) (io.WriteCloser, error)) (m Manifest, err error) {
+func readArchive(ctx context.Context, r io.Reader, accept func(*Manifest) error,
+	place func(File) (io.WriteCloser, error)) (m Manifest, err error) {
 	src := &source{ctx: ctx, r: r}
 	defer func() {
 		if src.err != nil { // the archive is not at fault

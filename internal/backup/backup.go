@@ -169,7 +169,8 @@ func addFile(ctx context.Context, t *tar.Writer, dir string, f File, at time.Tim
 }
 
 func writeEntry(t *tar.Writer, name string, size int64, at time.Time, r io.Reader) error {
-	err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: at.Truncate(time.Second)})
+	err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600,
+		ModTime: at.Truncate(time.Second)})
 	if err == nil {
 		_, err = io.Copy(t, r)
 	}

@@ -33,7 +33,8 @@ func kindOfStore(s rouse.Store) (k kind, prefix string, err error) {
 			return k, prefix + "rouse-backup-", nil
 		}
 	}
-	return kind{}, "", rouse.Refuse("store", fmt.Sprintf("%T", s), "cannot be backed up: it keeps nothing on a disk", "serve with a pebble: or an sqlite: store")
+	return kind{}, "", rouse.Refuse("store", fmt.Sprintf("%T", s), "cannot be backed up: it keeps nothing on a disk",
+		"serve with a pebble: or an sqlite: store")
 }
 
 // storePath returns the path of the store in a directory with a checkpoint's files.

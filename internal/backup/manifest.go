@@ -64,7 +64,8 @@ func readManifest(text []byte) (m Manifest, err error) {
 		return m, damagedError(manifestName, "is no JSON object: "+err.Error())
 	}
 	if version.Format > format {
-		return m, rouse.Refuse("archive", manifestName, fmt.Sprintf("has format %d, this rouse reads formats up to %d", version.Format, format),
+		return m, rouse.Refuse("archive", manifestName, fmt.Sprintf("has format %d, this rouse reads formats up to %d",
+			version.Format, format),
 			"use the newer rouse that wrote it")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -56,7 +56,8 @@ func restoreArchive(ctx context.Context, r io.Reader, storeKind, path string,
 	}
 	accept := func(m *Manifest) error {
 		if m.Store != k.name {
-			return rouse.Refuse("store", k.name+":"+path, "is of another kind than the archive, which is of a "+m.Store+" store", "restore it to "+m.Store+":…")
+			return rouse.Refuse("store", k.name+":"+path, "is of another kind than the archive, which is of a "+m.Store+" store",
+				"restore it to "+m.Store+":…")
 		}
 		return nil
 	}
@@ -100,7 +101,10 @@ func (k *kind) raiseRevisions(ctx context.Context, dir string, taken time.Time) 
 
 // unpackArchive writes the store of an archive into an empty directory, syncs it, and reads all of it.
 func unpackArchive(ctx context.Context, r io.Reader, dir string, accept func(*Manifest) error) (Manifest, error) {
-	m, err := readArchive(ctx, r, accept, func(f File) (io.WriteCloser, error) { return createSynced(filepath.Join(dir, f.Name)) })
+	m, err := readArchive(ctx, r, accept, func(f File) (io.WriteCloser,
+		error) {
+		return createSynced(filepath.Join(dir, f.Name))
+	})
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -123,7 +127,8 @@ func (k *kind) checkFree(path string) error {
 	for _, end := range k.Absent {
 		switch _, err := os.Lstat(path + end); {
 		case err == nil:
-			return rouse.Refuse("store", path+end, "is there already", "name a place where nothing is, or move away what is there")
+			return rouse.Refuse("store", path+end, "is there already",
+				"name a place where nothing is, or move away what is there")
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}

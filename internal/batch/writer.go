@@ -80,7 +80,8 @@ type chunk[T, R any] struct {
 // flush is not interrupted when Run's context ends, so it bounds its own time. If after is not nil, it is
 // called by the flushing goroutine after each flush without error, before a Do returns whose items were in
 // it. size may be nil if MaxBytes is 0.
-func New[T, R any](opts Options, size func(T) int, flush func(ctx context.Context, items []T) ([]R, error), after func(items []T, results []R)) *Writer[T, R] {
+func New[T, R any](opts Options, size func(T) int, flush func(ctx context.Context, items []T) ([]R, error),
+	after func(items []T, results []R)) *Writer[T, R] {
 	opts.MaxItems = cmp.Or(max(opts.MaxItems, 0), 4096)
 	opts.Queue = cmp.Or(max(opts.Queue, 0), 4*opts.MaxItems)
 	opts.Queue = max(opts.Queue, opts.MaxItems)

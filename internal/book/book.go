@@ -194,7 +194,8 @@ Begin with <a href="start.html">the first five minutes</a>, or <a href="concepts
 	for _, c := range list {
 		fmt.Fprintf(&b, "<h2>%s</h2>\n<dl class=\"pages\">\n", html.EscapeString(c.Title))
 		for _, p := range c.Pages {
-			fmt.Fprintf(&b, `<dt><a href="%s.html">%s</a></dt><dd>%s</dd>`+"\n", p.Name, html.EscapeString(p.Title), html.EscapeString(p.About))
+			fmt.Fprintf(&b, `<dt><a href="%s.html">%s</a></dt><dd>%s</dd>`+"\n", p.Name, html.EscapeString(p.Title),
+				html.EscapeString(p.About))
 		}
 		b.WriteString("</dl>\n")
 	}

@@ -45,7 +45,8 @@ var converter = goldmark.New(
 
 // parsePage converts a page. Its first heading is its title.
 func parsePage(name string, source []byte) (*Page, error) {
-	doc := converter.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext(parser.WithIDs(anchors{}))))
+	doc := converter.Parser().Parse(text.NewReader(source),
+		parser.WithContext(parser.NewContext(parser.WithIDs(anchors{}))))
 	p := &Page{Name: name, source: source, sections: []section{{}}}
 	title, is := doc.FirstChild().(*ast.Heading)
 	if !is || title.Level != 1 {
@@ -84,7 +85,8 @@ func parsePage(name string, source []byte) (*Page, error) {
 }
 
 // accessible lets the keyboard scroll what is wider than the screen, and leaves out headings without text.
-var accessible = strings.NewReplacer("<table>", `<div class="table" tabindex="0"><table>`, "</table>", "</table></div>", "<th></th>", "<td></td>", "<pre>", `<pre tabindex="0">`)
+var accessible = strings.NewReplacer("<table>", `<div class="table" tabindex="0"><table>`, "</table>", "</table></div>",
+	"<th></th>", "<td></td>", "<pre>", `<pre tabindex="0">`)
 
 // anchors gives headings the names that links to them have on the pages.
 type anchors struct{}

@@ -30,7 +30,8 @@ func NewAuthority(name string, lasts time.Duration) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(lasts), IsCA: true,
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: time.Now().Add(lasts), IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
 	cert, err := signCertificate(c, c, key.Public(), key)
 	if err != nil {
@@ -53,7 +54,8 @@ func (a *Authority) Issue(r Request) (cert, key []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c := &x509.Certificate{Subject: pkix.Name{CommonName: r.Name}, NotBefore: time.Now().Add(-time.Minute), NotAfter: r.NotAfter,
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: r.Name}, NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: r.NotAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if c.NotAfter.Before(c.NotBefore) {
 		c.NotBefore = c.NotAfter.Add(-time.Minute)

@@ -74,7 +74,8 @@ func (f *Files) readFiles() (*material, error) {
 		}
 		text, err := os.ReadFile(file.name)
 		if err != nil {
-			return nil, rouse.Refuse(file.setting, file.name, "cannot be read: "+fileErrorCause(err), "name a PEM file that this process can read")
+			return nil, rouse.Refuse(file.setting, file.name, "cannot be read: "+fileErrorCause(err),
+				"name a PEM file that this process can read")
 		}
 		texts = append(texts, text)
 	}
@@ -86,11 +87,13 @@ func (f *Files) parseFiles(texts [][]byte) (*material, error) {
 	m := &material{}
 	if f.Cert != "" {
 		if _, err := ParseChain(texts[0]); err != nil {
-			return nil, rouse.Refuse(f.CertName, f.Cert, "has no certificate: "+err.Error(), "name a PEM file that begins with the certificate")
+			return nil, rouse.Refuse(f.CertName, f.Cert, "has no certificate: "+err.Error(),
+				"name a PEM file that begins with the certificate")
 		}
 		pair, err := tls.X509KeyPair(texts[0], texts[1])
 		if err != nil {
-			return nil, rouse.Refuse(f.KeyName, f.Key, "is not the key of the certificate in "+f.Cert+": "+err.Error(), "name the private key, in PEM and without a password, of "+f.CertName)
+			return nil, rouse.Refuse(f.KeyName, f.Key, "is not the key of the certificate in "+f.Cert+": "+err.Error(),
+				"name the private key, in PEM and without a password, of "+f.CertName)
 		}
 		m.cert, texts = &pair, texts[2:]
 	}
@@ -162,7 +165,8 @@ func Verify(cas *x509.CertPool, chain []*x509.Certificate) error {
 	for _, c := range chain[1:] {
 		between.AddCert(c)
 	}
-	_, err := chain[0].Verify(x509.VerifyOptions{Roots: cas, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err := chain[0].Verify(x509.VerifyOptions{Roots: cas, Intermediates: between,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	return err
 }
 

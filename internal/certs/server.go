@@ -51,8 +51,9 @@ func NewServer(f Files, log *slog.Logger) (*Server, error) {
 func (s *Server) setMaterial(m *material) {
 	c := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
-		CipherSuites: suites,                     // of TLS 1.2; those of 1.3 are all good
-		NextProtos:   []string{"http/1.1", "h2"}, // in this order: clients that speak both, as browsers and curl, want JSON; gRPC speaks h2 only
+		CipherSuites: suites, // of TLS 1.2; those of 1.3 are all good
+		// in this order: clients that speak both, as browsers and curl, want JSON; gRPC speaks h2 only
+		NextProtos:   []string{"http/1.1", "h2"},
 		Certificates: []tls.Certificate{*m.cert},
 	}
 	if m.cas != nil {
@@ -74,7 +75,10 @@ var suites = []uint16{
 
 // Config returns the configuration of a listener, which uses the current files in each handshake.
 func (s *Server) Config() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.now.Load().config, nil }}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config,
+		error) {
+		return s.now.Load().config, nil
+	}}
 }
 
 // Run reads the files again when they change, until ctx ends. Files that cannot be used, or whose certificate
@@ -107,9 +111,12 @@ func (s *Server) Stale() bool { return s.watch.Stale() }
 func (s *Server) Mutual(names []string) (server, client *tls.Config) {
 	check := func(state tls.ConnectionState) error { return s.checkPeer(state.PeerCertificates, names) }
 	own := func() (*tls.Certificate, error) { return s.now.Load().cert, nil }
-	server = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientAuth: tls.RequireAnyClientCert, VerifyConnection: check, SessionTicketsDisabled: true,
+	server = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientAuth: tls.RequireAnyClientCert,
+		VerifyConnection: check, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own() }}
-	client = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, InsecureSkipVerify: true, VerifyConnection: check, // which replaces the check of the host name
+	// which replaces the check of the host name
+	client = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, InsecureSkipVerify: true,
+		VerifyConnection:     check,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own() }}
 	return server, client
 }

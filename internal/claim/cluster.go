@@ -33,11 +33,12 @@ type Node struct {
 	Data    []byte             // information about itself, JSON
 	Load    map[uint32]float64 // fires a second of its buckets
 	Buckets []uint32           // that it owns, ascending; none if nodes do not share buckets
-	Aside   bool               // it takes no buckets: its role excludes them, it yields to faster nodes, or nodes use another strategy
-	Attends string             // the run of the store's server to which it keeps a connection; "": none
-	Address string             // where it listens; "": unknown
-	Host    string             // its machine's name
-	Takes   time.Duration      // duration of its store calls; 0 if unknown, or if it takes no timers
+	// it takes no buckets: its role excludes them, it yields to faster nodes, or nodes use another strategy
+	Aside   bool
+	Attends string        // the run of the store's server to which it keeps a connection; "": none
+	Address string        // where it listens; "": unknown
+	Host    string        // its machine's name
+	Takes   time.Duration // duration of its store calls; 0 if unknown, or if it takes no timers
 }
 
 // nodeData is the data of a node's lease.
@@ -128,7 +129,8 @@ func readView(ctx context.Context, locks rouse.Locks, buckets uint32) (view, err
 			var s nodeData
 			_ = json.Unmarshal(l.Data, &s) // the data of another version may be unreadable, but the node is alive
 			v.nodes = append(v.nodes, Node{
-				ID: l.Name[len(nodePrefix):], Owner: l.Owner, Epoch: l.Epoch, Until: l.Until, Data: s.Data, Load: s.Load, Aside: s.Aside,
+				ID: l.Name[len(nodePrefix):], Owner: l.Owner, Epoch: l.Epoch, Until: l.Until, Data: s.Data, Load: s.Load,
+				Aside:   s.Aside,
 				Attends: s.Attends, Address: s.Address, Host: s.Host, Takes: time.Duration(s.Takes) * time.Millisecond,
 			})
 			v.live = append(v.live, l)

@@ -69,7 +69,8 @@ func (l Layout) Split(at uint32) (Layout, error) {
 func (l Layout) Merge(at uint32) (Layout, error) {
 	i, found := slices.BinarySearch(l.Starts, at)
 	if !found || i == 0 {
-		return l, fmt.Errorf("no share begins at bucket %d that could be merged with the one before; they begin at %v", at, l.Starts)
+		return l, fmt.Errorf("no share begins at bucket %d that could be merged with the one before; they begin at %v",
+			at, l.Starts)
 	}
 	l.Starts = slices.Delete(slices.Clone(l.Starts), i, i+1)
 	return l, nil
@@ -109,7 +110,8 @@ const forEver = 50 * 365 * 24 * time.Hour
 // EditLayout changes the layout of a store and returns the new one. edit gets the current layout; it is
 // called again if another edit was faster, and its error ends the edit. Nodes follow within a third of
 // their leases' TTL and hand over the buckets that move. The caller does not have to be a node.
-func EditLayout(ctx context.Context, locks rouse.Locks, buckets uint32, edit func(Layout) (Layout, error)) (Layout, error) {
+func EditLayout(ctx context.Context, locks rouse.Locks, buckets uint32,
+	edit func(Layout) (Layout, error)) (Layout, error) {
 	owner := "layout#" + rand.Text() // unique for each edit, even in one process
 	for range 20 {
 		was, _, err := readOneLease(ctx, locks, layoutName)

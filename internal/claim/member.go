@@ -214,7 +214,8 @@ func (m *Member) releaseLeases(ctx context.Context, more []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.o.callTimeout())
 	defer cancel()
 	if m.o.Presence != nil { // a process that ends after this does not count as dead
-		_, _ = m.locks.Lock(ctx, m.owner, m.o.TTL, []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.leaseData(nil, "", quick)}})
+		_, _ = m.locks.Lock(ctx, m.owner, m.o.TTL,
+			[]rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.leaseData(nil, "", quick)}})
 	}
 	_ = m.locks.Unlock(ctx, m.owner, append(more, leaderName, nodePrefix+m.o.Node))
 	m.announceChange(ctx)

@@ -37,7 +37,8 @@ func (p *pace) addCall(began time.Time) {
 	defer p.mu.Unlock()
 	now := time.Now()
 	old := 0
-	for old < len(p.calls) && len(p.calls)-old >= paceCalls && (now.Sub(p.calls[old].ended) > paceSpan || len(p.calls)-old >= paceMost) {
+	for old < len(p.calls) && len(p.calls)-old >= paceCalls &&
+		(now.Sub(p.calls[old].ended) > paceSpan || len(p.calls)-old >= paceMost) {
 		old++
 	}
 	p.calls = append(slices.Delete(p.calls, 0, old), paced{now, now.Sub(began)})

@@ -102,7 +102,10 @@ func (m *Member) endOutlived(ctx context.Context, v *view) (some bool) {
 	if locks.EndLeases(ending, ended) != nil {
 		return false // the next look tries again
 	}
-	if slices.ContainsFunc(ended, func(l rouse.Lease) bool { return l.Name == nodePrefix+m.o.Node || l.Name == leaderName }) {
+	if slices.ContainsFunc(ended, func(l rouse.Lease) bool {
+		return l.Name == nodePrefix+m.o.Node ||
+			l.Name == leaderName
+	}) {
 		m.renewSoon.Store(true)
 		notify.Send(m.wake)
 	}

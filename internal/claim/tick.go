@@ -79,8 +79,9 @@ func NewTick(locks rouse.Locks, timers rouse.Timers, o TickOptions) *Tick {
 	return &Tick{
 		o: o, timers: timers, grant: rouse.Grant{Buckets: allOf(o.Buckets), Hold: o.Hold},
 		turn: make(chan struct{}, 1), more: make(chan struct{}, 1),
-		clock:   clock{locks: locks, name: "clock/now", owner: owner, every: o.Every, timeout: o.Timeout},
-		delayed: clock{locks: locks, name: "clock/delayed", owner: owner, every: o.DelayedEvery, lag: o.Delay, timeout: o.Timeout},
+		clock: clock{locks: locks, name: "clock/now", owner: owner, every: o.Every, timeout: o.Timeout},
+		delayed: clock{locks: locks, name: "clock/delayed", owner: owner, every: o.DelayedEvery, lag: o.Delay,
+			timeout: o.Timeout},
 	}
 }
 

@@ -39,7 +39,8 @@ func (c *cache) Listed(objects []*object, _ string) {
 	c.objects = make(map[key]*object, len(objects))
 	c.overflow = len(objects) > maxObjects
 	if c.overflow {
-		slices.SortFunc(objects, func(a, b *object) int { return strings.Compare(a.Metadata.UID, b.Metadata.UID) }) // always the same
+		// always the same
+		slices.SortFunc(objects, func(a, b *object) int { return strings.Compare(a.Metadata.UID, b.Metadata.UID) })
 		objects = objects[:maxObjects]
 	}
 	for _, o := range objects {
@@ -92,7 +93,8 @@ func needsAttention(before, now *object) bool {
 		b = before
 	}
 	n := &now.Metadata
-	return b.Metadata.UID != n.UID || b.Metadata.Generation != n.Generation || n.DeletionTimestamp != nil || !now.hasFinalizer()
+	return b.Metadata.UID != n.UID || b.Metadata.Generation != n.Generation || n.DeletionTimestamp != nil ||
+		!now.hasFinalizer()
 }
 
 // Watching implements kubelink.Follower.
@@ -109,7 +111,8 @@ func (c *cache) Watching() {
 }
 
 func (c *cache) fullError() error {
-	return fmt.Errorf("there are more than %d, and the others are left alone: use several controllers, each with --watch and an owner of its own", maxObjects)
+	return fmt.Errorf(
+		"there are more than %d, and the others are left alone: use several controllers, each with --watch and an owner of its own", maxObjects)
 }
 
 // Failed implements kubelink.Follower.

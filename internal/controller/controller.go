@@ -70,7 +70,8 @@ func New(o Options) (*Controller, error) {
 	}
 	if o.Prefix != "" {
 		if rouse.CheckNamespace(o.Prefix+"x") != nil {
-			return nil, rouse.Refuse("prefix", o.Prefix, "is no beginning of a namespace", "use a-z, 0-9, '-', '_', '.', with a letter or digit first")
+			return nil, rouse.Refuse("prefix", o.Prefix, "is no beginning of a namespace",
+				"use a-z, 0-9, '-', '_', '.', with a letter or digit first")
 		}
 	}
 	for _, n := range o.Namespaces {
@@ -88,7 +89,8 @@ func New(o Options) (*Controller, error) {
 	}
 	for _, k := range kinds {
 		for _, namespace := range namespaces {
-			c.caches = append(c.caches, &cache{kind: k.name, at: o.Link.Collection(Group+"/"+Version, namespace, k.plural), moved: c.enqueueChanged, told: c.logErrorOnce})
+			c.caches = append(c.caches, &cache{kind: k.name, at: o.Link.Collection(Group+"/"+Version, namespace, k.plural),
+				moved: c.enqueueChanged, told: c.logErrorOnce})
 		}
 	}
 	c.registerMetrics(o.Registry)

@@ -18,16 +18,19 @@ func (c *Controller) registerMetrics(r prometheus.Registerer) {
 		c.metrics.failures.WithLabelValues(what)
 	}
 	for _, k := range kinds {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_controller_objects", Help: "Objects in memory, by kind.",
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_controller_objects",
+			Help:        "Objects in memory, by kind.",
 			ConstLabels: prometheus.Labels{"kind": k.name}}, func() float64 { return float64(c.countObjects(k.name)) }))
 	}
 	r.MustRegister(c.metrics.outcomes, c.metrics.failures,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_controller_waiting", Help: "Objects that wait to be looked at."}, func() float64 {
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_controller_waiting",
+			Help: "Objects that wait to be looked at."}, func() float64 {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return float64(c.queue.len())
 		}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_controller_leader", Help: "1 if this is the controller that works."}, func() float64 {
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_controller_leader",
+			Help: "1 if this is the controller that works."}, func() float64 {
 			if c.o.Leads() {
 				return 1
 			}

@@ -92,7 +92,8 @@ func newConditions(was []condition, generation int64, reason, message string, no
 	}
 	good := reason == reasonApplied || reason == reasonEnded
 	list := []condition{
-		{Type: ready, Status: is(good), Reason: reason, Message: rouse.Shorten(message, maxMessage), ObservedGeneration: generation},
+		{Type: ready, Status: is(good), Reason: reason, Message: rouse.Shorten(message, maxMessage),
+			ObservedGeneration: generation},
 		{Type: invalid, Status: is(reason == reasonInvalid), Reason: reason, ObservedGeneration: generation},
 	}
 	for i := range list {

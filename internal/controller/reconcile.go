@@ -67,7 +67,8 @@ func (c *Controller) observeOutcome(k key, out *declare.Outcome) {
 	switch out.What {
 	case declare.Unchanged, declare.Passed:
 	case declare.Failed:
-		c.o.Log.Debug("an object could not be made", "kind", k.kind, "namespace", k.namespace, "name", k.name, "error", out.Err)
+		c.o.Log.Debug("an object could not be made", "kind", k.kind, "namespace", k.namespace, "name", k.name,
+			"error", out.Err)
 	default:
 		fields := make([]string, len(out.Changes))
 		for i, change := range out.Changes {
@@ -82,7 +83,8 @@ func (c *Controller) observeOutcome(k key, out *declare.Outcome) {
 func (c *Controller) retryIn(namespace string) {
 	for _, one := range c.caches {
 		for _, k := range one.sortedKeys() {
-			if o := one.getObject(k); k.namespace == namespace && o != nil && o.Status.readyReason(o.Metadata.Generation) == reasonInvalid {
+			if o := one.getObject(k); k.namespace == namespace && o != nil &&
+				o.Status.readyReason(o.Metadata.Generation) == reasonInvalid {
 				c.enqueueChanged(k, false)
 			}
 		}
@@ -93,7 +95,8 @@ func (c *Controller) retryIn(namespace string) {
 func parseDeclared(k key, o *object, namespace string, now rouse.Instant) (*declare.Object, error) {
 	d := &declare.Object{Name: k.name, Calendar: k.kind == "calendar"}
 	if rouse.CheckNamespace(namespace) != nil {
-		return d, rouse.Refuse("metadata.namespace", k.namespace, "is too long for a namespace of rouse with the prefix", "use another namespace, or a shorter --prefix")
+		return d, rouse.Refuse("metadata.namespace", k.namespace, "is too long for a namespace of rouse with the prefix",
+			"use another namespace, or a shorter --prefix")
 	}
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(o.Spec, &members); err != nil || members == nil {
@@ -146,7 +149,8 @@ func outcomeReason(out *declare.Outcome) (reason, message string) {
 }
 
 // nextStatus returns the status of an object after an outcome.
-func (c *Controller) nextStatus(ctx context.Context, o *object, namespace string, out *declare.Outcome) (*status, error) {
+func (c *Controller) nextStatus(ctx context.Context, o *object, namespace string,
+	out *declare.Outcome) (*status, error) {
 	reason, message := outcomeReason(out)
 	was, generation := &o.Status, o.Metadata.Generation
 	next := *was
@@ -223,7 +227,8 @@ func (c *Controller) removeDeclared(ctx context.Context, k key, o *object) error
 	}
 	c.metrics.outcomes.WithLabelValues(k.kind, declare.Pruned).Inc()
 	c.o.Log.Info("deleted with its object", "kind", k.kind, "namespace", k.namespace, "name", k.name)
-	_, err = c.setFinalizers(ctx, k, o, slices.DeleteFunc(slices.Clone(o.Metadata.Finalizers), func(f string) bool { return f == finalizer }))
+	_, err = c.setFinalizers(ctx, k, o, slices.DeleteFunc(slices.Clone(o.Metadata.Finalizers),
+		func(f string) bool { return f == finalizer }))
 	if kubelink.IsStatus(err, http.StatusNotFound) {
 		return nil
 	}
@@ -232,7 +237,8 @@ func (c *Controller) removeDeclared(ctx context.Context, k key, o *object) error
 
 // setFinalizers sets the finalizers of an object, unless it has changed.
 func (c *Controller) setFinalizers(ctx context.Context, k key, o *object, finalizers []string) (*object, error) {
-	return c.patchObject(ctx, k, "", map[string]any{"metadata": map[string]any{"finalizers": finalizers, "resourceVersion": o.Metadata.ResourceVersion}})
+	return c.patchObject(ctx, k, "", map[string]any{"metadata": map[string]any{"finalizers": finalizers,
+		"resourceVersion": o.Metadata.ResourceVersion}})
 }
 
 // writeStatus writes the status of an object, if it differs.
@@ -240,7 +246,8 @@ func (c *Controller) writeStatus(ctx context.Context, k key, o *object, next *st
 	if next.equalsStatus(&o.Status) {
 		return nil
 	}
-	_, err := c.patchObject(ctx, k, "/status", map[string]any{"status": next, "metadata": map[string]any{"uid": o.Metadata.UID}})
+	_, err := c.patchObject(ctx, k, "/status", map[string]any{"status": next,
+		"metadata": map[string]any{"uid": o.Metadata.UID}})
 	if kubelink.IsStatus(err, http.StatusNotFound) {
 		return nil // it is gone
 	}

@@ -43,11 +43,14 @@ func Definitions() ([]byte, error) {
 					{Key: "cause", Value: textSchema("Why it ended so.")},
 				}},
 			}},
-			{Key: "ended", Value: members{{Key: "description", Value: "How many of its occurrences have ended."}, {Key: "type", Value: "integer"}, {Key: "format", Value: "int64"}}},
+			{Key: "ended", Value: members{{Key: "description", Value: "How many of its occurrences have ended."},
+				{Key: "type", Value: "integer"}, {Key: "format", Value: "int64"}}},
 		}, []any{
-			printerColumn("Schedule", "string", ".spec.schedule"), printerColumn("Next", "string", ".status.nextFire"), printerColumn("Last", "string", ".status.lastFire.ending"),
+			printerColumn("Schedule", "string", ".spec.schedule"), printerColumn("Next", "string", ".status.nextFire"),
+			printerColumn("Last", "string", ".status.lastFire.ending"),
 		}),
-		kindDefinition("Calendar", "A calendar of rouse: days on which timers do not fire, or fire only.", calendar, nil, nil),
+		kindDefinition("Calendar", "A calendar of rouse: days on which timers do not fire, or fire only.",
+			calendar, nil, nil),
 	} {
 		body, err := yaml.MarshalWithOptions(d, yaml.IndentSequence(true))
 		if err != nil {
@@ -89,13 +92,15 @@ func printerColumn(name, kind, path string) members {
 func kindDefinition(kind, description string, spec, statusMembers members, columns []any) members {
 	const conditionOf = `.status.conditions[?(@.type=="Ready")]`
 	singular := strings.ToLower(kind)
-	columns = append(columns, printerColumn("Ready", "string", conditionOf+".status"), printerColumn("Reason", "string", conditionOf+".reason"), printerColumn("Age", "date", ".metadata.creationTimestamp"))
+	columns = append(columns, printerColumn("Ready", "string", conditionOf+".status"),
+		printerColumn("Reason", "string", conditionOf+".reason"), printerColumn("Age", "date", ".metadata.creationTimestamp"))
 	statusMembers = append(members{
 		{Key: "observedGeneration", Value: members{{Key: "type", Value: "integer"}, {Key: "format", Value: "int64"}}},
 		{Key: "namespace", Value: textSchema("The namespace of rouse.")},
 	}, statusMembers...)
 	statusMembers = append(statusMembers, yaml.MapItem{Key: "conditions", Value: members{
-		{Key: "description", Value: "Ready: rouse has what is declared. Invalid: it never will, because of what the message of Ready tells."},
+		{Key: "description",
+			Value: "Ready: rouse has what is declared. Invalid: it never will, because of what the message of Ready tells."},
 		{Key: "type", Value: "array"},
 		{Key: "x-kubernetes-list-type", Value: "map"},
 		{Key: "x-kubernetes-list-map-keys", Value: []any{"type"}},
@@ -104,7 +109,8 @@ func kindDefinition(kind, description string, spec, statusMembers members, colum
 			{Key: "required", Value: []any{"type", "status"}},
 			{Key: "properties", Value: members{
 				{Key: "type", Value: members{{Key: "type", Value: "string"}}},
-				{Key: "status", Value: members{{Key: "type", Value: "string"}, {Key: "enum", Value: []any{"True", "False", "Unknown"}}}},
+				{Key: "status", Value: members{{Key: "type", Value: "string"},
+					{Key: "enum", Value: []any{"True", "False", "Unknown"}}}},
 				{Key: "reason", Value: members{{Key: "type", Value: "string"}}},
 				{Key: "message", Value: members{{Key: "type", Value: "string"}}},
 				{Key: "observedGeneration", Value: members{{Key: "type", Value: "integer"}, {Key: "format", Value: "int64"}}},
@@ -119,7 +125,8 @@ func kindDefinition(kind, description string, spec, statusMembers members, colum
 		{Key: "spec", Value: members{
 			{Key: "group", Value: Group},
 			{Key: "scope", Value: "Namespaced"},
-			{Key: "names", Value: members{{Key: "kind", Value: kind}, {Key: "listKind", Value: kind + "List"}, {Key: "plural", Value: singular + "s"}, {Key: "singular", Value: singular}}},
+			{Key: "names", Value: members{{Key: "kind", Value: kind}, {Key: "listKind", Value: kind + "List"},
+				{Key: "plural", Value: singular + "s"}, {Key: "singular", Value: singular}}},
 			{Key: "versions", Value: []any{members{
 				{Key: "name", Value: Version},
 				{Key: "served", Value: true},
@@ -212,7 +219,8 @@ func (s schemas) structuralSchema(in members) (out members, err error) {
 		case "contentEncoding": // base64
 			out = append(out, yaml.MapItem{Key: "format", Value: "byte"})
 		case "examples":
-		case "description", "type", "format", "enum", "minimum", "maximum", "maxLength", "minLength", "maxItems", "maxProperties", "pattern":
+		case "description", "type", "format", "enum", "minimum", "maximum", "maxLength", "minLength", "maxItems",
+			"maxProperties", "pattern":
 			out = append(out, m)
 		default:
 			return nil, fmt.Errorf("the keyword %q has no translation for Kubernetes", key)

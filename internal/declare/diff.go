@@ -116,7 +116,8 @@ const maxFieldText = 120
 func diffFields(have, want map[string]string) (changes []Change) {
 	for field := range maps.Keys(have) {
 		if have[field] != want[field] {
-			changes = append(changes, Change{field, rouse.Shorten(have[field], maxFieldText), rouse.Shorten(want[field], maxFieldText)})
+			changes = append(changes, Change{field, rouse.Shorten(have[field], maxFieldText),
+				rouse.Shorten(want[field], maxFieldText)})
 		}
 	}
 	for field, text := range want {

@@ -69,7 +69,8 @@ type known struct {
 // CheckOwner refuses what is no name of a set.
 func CheckOwner(owner string) error {
 	if rouse.CheckNamespace(owner) != nil {
-		return rouse.Refuse("owner", owner, "is no name of a set", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
+		return rouse.Refuse("owner", owner, "is no name of a set",
+			"use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
 	}
 	return nil
 }
@@ -144,7 +145,11 @@ func (o Outcome) orFailed(err error) Outcome {
 }
 
 func (s *Set) fetchTimer(ctx context.Context, name string) (t rouse.Timer, err error) {
-	err = s.callWithinTimeout(ctx, func(ctx context.Context) error { t, err = s.Client.Get(ctx, s.Namespace, name); return err })
+	err = s.callWithinTimeout(ctx, func(ctx context.Context) error {
+		t,
+			err = s.Client.Get(ctx, s.Namespace, name)
+		return err
+	})
 	return t, err
 }
 
@@ -169,7 +174,8 @@ func (s *Set) createDeclared(ctx context.Context, o *Object, want rouse.Spec) Ou
 		return err
 	})
 	if errors.Is(err, rouse.ErrExists) {
-		return outcomeFailed(fmt.Errorf("was created by another client in the meantime, and is left alone; apply again: %w", err))
+		return outcomeFailed(fmt.Errorf("was created by another client in the meantime, and is left alone; apply again: %w",
+			err))
 	}
 	return Outcome{What: Created, Timer: &made}.orFailed(err)
 }
@@ -229,9 +235,11 @@ func (s *Set) replaceChanged(ctx context.Context, o *Object, have *rouse.Timer, 
 	}
 	switch {
 	case owner != "" && owner != s.Owner:
-		return outcomeFailed(fmt.Errorf("belongs to the set %q: remove it from this set or from that, or delete it first: %w", owner, rouse.ErrConflict))
+		return outcomeFailed(fmt.Errorf("belongs to the set %q: remove it from this set or from that, or delete it first: %w",
+			owner, rouse.ErrConflict))
 	case have.Redacted:
-		return outcomeFailed(fmt.Errorf("cannot be compared, because your key may not see its payload: %w", rouse.ErrForbidden))
+		return outcomeFailed(fmt.Errorf("cannot be compared, because your key may not see its payload: %w",
+			rouse.ErrForbidden))
 	case len(changes) == 0:
 		return Outcome{What: Unchanged, Timer: have}
 	case o.HasPassed(s.Namespace, s.serverNow()):
@@ -249,7 +257,8 @@ func (s *Set) replaceChanged(ctx context.Context, o *Object, have *rouse.Timer, 
 
 // ifUnchanged writes to a timer if its spec is as it was read. A revision that is new because the timer has
 // fired, or was paused, is taken; any other change is another client's.
-func (s *Set) ifUnchanged(ctx context.Context, have *rouse.Timer, write func(ctx context.Context, revision client.Condition) error) error {
+func (s *Set) ifUnchanged(ctx context.Context, have *rouse.Timer,
+	write func(ctx context.Context, revision client.Condition) error) error {
 	revision := have.Revision
 	for attempt := 1; ; attempt++ {
 		err := s.callWithinTimeout(ctx, func(ctx context.Context) error { return write(ctx, client.IfRevision(revision)) })
@@ -257,7 +266,8 @@ func (s *Set) ifUnchanged(ctx context.Context, have *rouse.Timer, write func(ctx
 			return err
 		}
 		now, getErr := s.fetchTimer(ctx, have.Key.Name)
-		if getErr != nil || now.Generation != have.Generation || !reflect.DeepEqual(now.Spec, have.Spec) || attempt == attempts {
+		if getErr != nil || now.Generation != have.Generation || !reflect.DeepEqual(now.Spec, have.Spec) ||
+			attempt == attempts {
 			return fmt.Errorf("was changed by another client in the meantime, and is left alone; apply again: %w", err)
 		}
 		revision = now.Revision
@@ -290,7 +300,11 @@ func (s *Set) Calendar(ctx context.Context, o *Object) Outcome {
 }
 
 func (s *Set) fetchCalendar(ctx context.Context, name string) (c rouse.Calendar, err error) {
-	err = s.callWithinTimeout(ctx, func(ctx context.Context) error { c, err = s.Client.Calendar(ctx, s.Namespace, name); return err })
+	err = s.callWithinTimeout(ctx, func(ctx context.Context) error {
+		c,
+			err = s.Client.Calendar(ctx, s.Namespace, name)
+		return err
+	})
 	return c, err
 }
 
@@ -308,7 +322,8 @@ func (s *Set) Prune(ctx context.Context, name string) error {
 		return err
 	}
 	if k := s.known[name]; have.Revision != k.revision && sum+have.Spec.Labels[AppliedLabel] != k.sum {
-		return fmt.Errorf("was changed by another client in the meantime, and is left alone; apply again: %w", rouse.ErrConflict)
+		return fmt.Errorf("was changed by another client in the meantime, and is left alone; apply again: %w",
+			rouse.ErrConflict)
 	}
 	return s.deleteUnchanged(ctx, &have)
 }
@@ -341,7 +356,10 @@ func (s *Set) removeCalendar(ctx context.Context, o *Object) error {
 	case len(diffFields(dayFields(have.Days), dayFields(o.Days))) > 0:
 		return nil
 	}
-	err = s.callWithinTimeout(ctx, func(ctx context.Context) error { return s.Client.DeleteCalendar(ctx, s.Namespace, o.Name) })
+	err = s.callWithinTimeout(ctx, func(ctx context.Context) error {
+		return s.Client.DeleteCalendar(ctx,
+			s.Namespace, o.Name)
+	})
 	if errors.Is(err, rouse.ErrNotFound) {
 		return nil
 	}

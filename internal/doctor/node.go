@@ -37,7 +37,8 @@ func (d *Doctor) checkStoreLatency(ctx context.Context, r *report) {
 	for range 3 { // the quickest counts: one may wait for a connection
 		began := time.Now()
 		if _, err := d.Store.Now(ctx); err != nil {
-			r.reportCritical("look at the server of the store and the network to it; timers wait until it is back", "the store does not answer: %v", err)
+			r.reportCritical("look at the server of the store and the network to it; timers wait until it is back",
+				"the store does not answer: %v", err)
 			return
 		}
 		took = min(took, time.Since(began))
@@ -55,7 +56,8 @@ func (d *Doctor) checkStoreLatency(ctx context.Context, r *report) {
 
 func (d *Doctor) checkClockOffset(ctx context.Context, r *report) {
 	if from := d.Timers.Clock.Back(); from != 0 {
-		r.reportWarning("set the timers right: rouse clock repair", "the store's clock showed %v and was set back: timers that fired before wait for times after that", from)
+		r.reportWarning("set the timers right: rouse clock repair",
+			"the store's clock showed %v and was set back: timers that fired before wait for times after that", from)
 	}
 	if d.ClockSet {
 		r.reportOK("the clock of the store is moved by hand")
@@ -82,10 +84,12 @@ func (d *Doctor) checkClockOffset(ctx context.Context, r *report) {
 func (d *Doctor) checkOverdueTimers(_ context.Context, r *report) {
 	v := d.Timers.Violations()
 	if n := v.Unclaimed + v.Stuck + v.HeldOver; n > 0 {
-		r.reportCritical("see rouse explain of an overdue timer, and the log; then start the node again", "overdue timers make no progress: %d unclaimed, %d stuck, %d held over", v.Unclaimed, v.Stuck, v.HeldOver)
+		r.reportCritical("see rouse explain of an overdue timer, and the log; then start the node again",
+			"overdue timers make no progress: %d unclaimed, %d stuck, %d held over", v.Unclaimed, v.Stuck, v.HeldOver)
 	}
 	if v.Homeless > 0 {
-		r.reportCritical("start a node whose claims name them, or are empty", "%d overdue timers are in namespaces that no live node claims", v.Homeless)
+		r.reportCritical("start a node whose claims name them, or are empty",
+			"%d overdue timers are in namespaces that no live node claims", v.Homeless)
 	}
 	if len(r.list) == 0 {
 		r.reportOK("every overdue timer makes progress, after %d looks", v.Looks)
@@ -100,7 +104,8 @@ func (d *Doctor) checkFireLag(_ context.Context, r *report) {
 		fires += p.Fires
 	}
 	p99 := lags.Quantile(0.99)
-	text := fmt.Sprintf("99 of 100 of %d fires of the last %d minutes began at most %v after they were due", fires, int(lagWindow.Minutes()), p99)
+	text := fmt.Sprintf("99 of 100 of %d fires of the last %d minutes began at most %v after they were due", fires,
+		int(lagWindow.Minutes()), p99)
 	const cure = "see rouse targets for slow targets and limits, and the check store"
 	switch {
 	case p99 > veryLateP99:
@@ -123,7 +128,8 @@ func (d *Doctor) checkOpenCircuits(_ context.Context, r *report) {
 		}
 	}
 	if slices.Sort(open); len(open) > 0 {
-		r.reportWarning("look at these hosts and addresses; their fires wait, and one is tried from time to time", "circuits are open: %s", joinFirst(open))
+		r.reportWarning("look at these hosts and addresses; their fires wait, and one is tried from time to time",
+			"circuits are open: %s", joinFirst(open))
 		return
 	}
 	r.reportOK("no circuit is open")
@@ -136,7 +142,8 @@ func (d *Doctor) checkCertificates(_ context.Context, r *report) {
 		return
 	}
 	if c.Stale() {
-		r.reportWarning("correct the files; the log has the reason", "the files of the certificate have changed, and cannot be used")
+		r.reportWarning("correct the files; the log has the reason",
+			"the files of the certificate have changed, and cannot be used")
 	}
 	left := time.Until(c.NotAfter())
 	text := fmt.Sprintf("the certificate expires at %s", c.NotAfter().UTC().Format(time.RFC3339))
@@ -153,7 +160,8 @@ func (d *Doctor) checkCertificates(_ context.Context, r *report) {
 func (d *Doctor) sealingKeys(_ context.Context, r *report) {
 	st := d.Secrets.Stats()
 	if st.Unreadable > 0 {
-		r.reportCritical("give this node the sealing keys of the others: see secret-keys", "this node cannot open %d secrets and signing keys: fires that need them wait", st.Unreadable)
+		r.reportCritical("give this node the sealing keys of the others: see secret-keys",
+			"this node cannot open %d secrets and signing keys: fires that need them wait", st.Unreadable)
 		return
 	}
 	r.reportOK("this node can open all %d secrets and the signing keys", st.Secrets)
@@ -169,7 +177,8 @@ func (d *Doctor) checkListeners(_ context.Context, r *report) {
 			missing = append(missing, "access control")
 		}
 		if l.address != "" && !listen.OnLoopback(l.address) && len(missing) > 0 {
-			r.reportWarning(insecureCure, "other machines can reach the listener %s at %s, which has no %s", l.name, l.address, strings.Join(missing, " and no "))
+			r.reportWarning(insecureCure, "other machines can reach the listener %s at %s, which has no %s", l.name, l.address,
+				strings.Join(missing, " and no "))
 		}
 	}
 	if len(r.list) == 0 {
@@ -184,7 +193,8 @@ func (d *Doctor) checkEgress(_ context.Context, r *report) {
 	case d.API == "" || listen.OnLoopback(d.API):
 		r.reportOK("callbacks may reach loopback and private addresses; only this machine reaches the API")
 	default:
-		r.reportWarning("leave allow-private-targets out, and allow single targets by egress", "callbacks may reach loopback and private addresses: a client that creates timers can send requests into this network")
+		r.reportWarning("leave allow-private-targets out, and allow single targets by egress",
+			"callbacks may reach loopback and private addresses: a client that creates timers can send requests into this network")
 	}
 }
 
@@ -195,7 +205,8 @@ func (d *Doctor) checkAuditLog(_ context.Context, r *report) {
 	}
 	c := d.Audit.Counts()
 	for to, why := range c.Failing {
-		r.reportCritical("repair the destination; with audit-full refuse, calls are refused once the queue is full", "the audit log cannot be written to %s: %s", to, why)
+		r.reportCritical("repair the destination; with audit-full refuse, calls are refused once the queue is full",
+			"the audit log cannot be written to %s: %s", to, why)
 	}
 	if len(r.list) == 0 {
 		r.reportOK("every destination takes events; %d wait", c.Queued)
@@ -219,7 +230,8 @@ func (d *Doctor) filePermissions(_ context.Context, r *report) {
 		}
 	}
 	if len(open) > 0 {
-		r.reportWarning("take the rights away: chmod 700 of directories, 600 of files; and replace what may have been read", "other users of the machine can use %s", joinFirst(open))
+		r.reportWarning("take the rights away: chmod 700 of directories, 600 of files; and replace what may have been read",
+			"other users of the machine can use %s", joinFirst(open))
 		return
 	}
 	r.reportOK("files with secrets are closed to other users of the machine")
@@ -249,7 +261,8 @@ func (d *Doctor) fileDescriptors(_ context.Context, r *report) {
 	case open > filesNear*most:
 		r.reportCritical(cure, "%.0f of %.0f file descriptors are in use", open, most)
 	case most < need:
-		r.reportWarning(cure, "the process may have %.0f file descriptors, and the settings allow %.0f connections and deliveries", most, need)
+		r.reportWarning(cure,
+			"the process may have %.0f file descriptors, and the settings allow %.0f connections and deliveries", most, need)
 	default:
 		r.reportOK("%.0f of %.0f file descriptors are in use", open, most)
 	}
@@ -262,13 +275,16 @@ func (d *Doctor) timeZones(_ context.Context, r *report) { reportZones(d.Timers.
 func reportZones(z timers.ZoneStatus, r *report) {
 	switch {
 	case len(z.Behind) > 0:
-		r.reportWarning("update the time zone database of this machine (the package tzdata), or remove it: rouse has its own; within an hour, or with a restart, the timers are set right",
-			"this machine has older rules than the store for %s: what this node advances is due by the older ones", joinFirst(z.Behind))
+		r.reportWarning(
+			"update the time zone database of this machine (the package tzdata), or remove it: rouse has its own; within an hour, or with a restart, the timers are set right",
+			"this machine has older rules than the store for %s: what this node advances is due by the older ones",
+			joinFirst(z.Behind))
 	case z.Known == 0:
 		r.reportOK("the rules of time zones are compared soon after the start")
 	case z.Changed == 0:
 		r.reportOK("due times are by the rules that this machine has for %d time zones", z.Known)
 	default:
-		r.reportOK("due times are by the rules that this machine has for %d time zones; they changed last at %v, of %s", z.Known, z.Changed, joinFirst(z.Zones))
+		r.reportOK("due times are by the rules that this machine has for %d time zones; they changed last at %v, of %s",
+			z.Known, z.Changed, joinFirst(z.Zones))
 	}
 }

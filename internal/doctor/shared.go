@@ -62,7 +62,8 @@ func (d *Doctor) checkVersions(ctx context.Context, r *report) {
 	for _, of := range []struct {
 		what, cure string
 		nodes      map[string][]string
-	}{{"versions", "finish the rolling deploy", versions}, {"strategies", "give all nodes the same strategy", strategies}} {
+	}{{"versions", "finish the rolling deploy", versions},
+		{"strategies", "give all nodes the same strategy", strategies}} {
 		if len(of.nodes) > 1 {
 			var each []string
 			for value, ids := range of.nodes {
@@ -90,7 +91,8 @@ func (d *Doctor) checkBuckets(ctx context.Context, r *report) {
 	}
 	switch {
 	case free > 0:
-		r.reportCritical("start a node with the role scheduler; after a start or a death this lasts for a lease at most", "no node has %d of %d buckets: their timers wait", free, len(list))
+		r.reportCritical("start a node with the role scheduler; after a start or a death this lasts for a lease at most",
+			"no node has %d of %d buckets: their timers wait", free, len(list))
 	case len(list) == 0:
 		r.reportOK("the nodes do not share buckets")
 	default:
@@ -108,7 +110,8 @@ func (d *Doctor) checkCanary(ctx context.Context, r *report) {
 		return
 	}
 	if late {
-		r.reportCritical("see rouse explain canary --namespace rouse-canary", "the canary has not fired for %v", age.Round(time.Second))
+		r.reportCritical("see rouse explain canary --namespace rouse-canary", "the canary has not fired for %v",
+			age.Round(time.Second))
 		return
 	}
 	r.reportOK("the canary fired %v ago", age.Round(time.Second))
@@ -130,7 +133,8 @@ func (d *Doctor) deadLetters(ctx context.Context, r *report) {
 			more = "at least "
 		}
 		last := &page.Records[0]
-		r.reportWarning("see rouse fires --ending dead; repair the target, then redrive with rouse dead redrive, or with --with-current-spec what was replaced", "%s%d fires ran out of attempts in the last hour, the last one of %s %s (%s); %d dead letters are kept", more, n, last.Namespace, last.Name, last.Cause, kept)
+		r.reportWarning(
+			"see rouse fires --ending dead; repair the target, then redrive with rouse dead redrive, or with --with-current-spec what was replaced", "%s%d fires ran out of attempts in the last hour, the last one of %s %s (%s); %d dead letters are kept", more, n, last.Namespace, last.Name, last.Cause, kept)
 		return
 	}
 	r.reportOK("no fire ran out of attempts in the last hour; %d dead letters are kept", kept)
@@ -159,7 +163,9 @@ func (d *Doctor) checkExpectations(ctx context.Context, r *report) {
 	if rest := n - int64(len(list)); rest > 0 {
 		more = fmt.Sprintf(" and %d more", rest)
 	}
-	r.reportWarning("see why with rouse explain, and all with rouse list --state overdue; the next success of a timer ends it", "%d timers have not succeeded in time: %s%s", n, strings.Join(list, ", "), more)
+	r.reportWarning(
+		"see why with rouse explain, and all with rouse list --state overdue; the next success of a timer ends it",
+		"%d timers have not succeeded in time: %s%s", n, strings.Join(list, ", "), more)
 }
 
 // checkJobs finds jobs that make no progress.
@@ -179,7 +185,8 @@ func (d *Doctor) checkJobs(ctx context.Context, r *report) {
 			continue
 		}
 		if running++; now.Sub(j.Updated) > jobStill {
-			r.reportWarning("see it with rouse jobs get, and the log for why its pages fail; a bulk change ends with rouse jobs cancel",
+			r.reportWarning(
+				"see it with rouse jobs get, and the log for why its pages fail; a bulk change ends with rouse jobs cancel",
 				"the job %s of namespace %s has made no progress since %v", j.ID, j.Namespace, j.Updated)
 		}
 	}
@@ -223,9 +230,12 @@ func (d *Doctor) checkPaused(ctx context.Context, r *report) {
 	switch {
 	case r.reportUnchecked(cmp.Or(err, failed)):
 	case len(themselves) > 0:
-		r.reportWarning("see why with rouse explain; cure that, replace or reschedule them, and resume them with rouse resume", "timers paused themselves: %s", joinFirst(themselves))
+		r.reportWarning(
+			"see why with rouse explain; cure that, replace or reschedule them, and resume them with rouse resume",
+			"timers paused themselves: %s", joinFirst(themselves))
 	case len(whole) > 0:
-		r.reportWarning("resume them with rouse resume, unless that is intended", "every timer is paused in %s", joinFirst(whole))
+		r.reportWarning("resume them with rouse resume, unless that is intended", "every timer is paused in %s",
+			joinFirst(whole))
 	default:
 		r.reportOK("%d timers are paused, and no namespace as a whole", paused)
 	}
@@ -246,7 +256,8 @@ func (d *Doctor) checkQuotas(_ context.Context, r *report) {
 		}
 	})
 	if len(near) > 0 {
-		r.reportWarning("raise them with rouse namespace put, or talk to the tenant: beyond a quota requests are refused", "quotas are nearly used up: %s", joinFirst(near))
+		r.reportWarning("raise them with rouse namespace put, or talk to the tenant: beyond a quota requests are refused",
+			"quotas are nearly used up: %s", joinFirst(near))
 		return
 	}
 	r.reportOK("none of %d quotas is nearly used up", set)
@@ -268,7 +279,9 @@ func (d *Doctor) checkAPIKeys(ctx context.Context, r *report) {
 		}
 	}
 	if soon > 0 { // their names are for those who may list keys
-		r.reportWarning("see rouse key list; make new ones with rouse key create, and give them to the programs that use these", "%d of %d API keys expire within %d days", soon, len(list), int(expiresSoon.Hours())/24)
+		r.reportWarning(
+			"see rouse key list; make new ones with rouse key create, and give them to the programs that use these",
+			"%d of %d API keys expire within %d days", soon, len(list), int(expiresSoon.Hours())/24)
 		return
 	}
 	r.reportOK("none of %d API keys expires within %d days", len(list), int(expiresSoon.Hours())/24)

@@ -99,6 +99,7 @@ func (x *attention) decideRows(ctx context.Context, list []*entry, rows []rouse.
 func (x *attention) queueSteps(list []*entry, rows []rouse.Row, of func(i int) rouse.Step) {
 	for i, en := range list {
 		next := of(i)
-		x.outcomes.addOutcome(reported{en: en, of: rows[i].Revision, step: func(*rouse.Timer, rouse.Instant, rouse.Schedule) rouse.Step { return next }})
+		x.outcomes.addOutcome(reported{en: en, of: rows[i].Revision,
+			step: func(*rouse.Timer, rouse.Instant, rouse.Schedule) rouse.Step { return next }})
 	}
 }

@@ -122,7 +122,8 @@ func (s *settler) heldUp(r *reported, now rouse.Instant) (c rouse.Cause, from ro
 // unrecordedLog returns the record of an occurrence that the timer has passed, or nil if an earlier write
 // whose response was lost has already recorded it. That takes a read of the store, which is too expensive if
 // the meter has a limit: thousands of fires of one namespace may need one each.
-func (s *settler) unrecordedLog(r *reported, t *rouse.Timer, log []rouse.Record, m *schedulecache.Meter) ([]rouse.Record, error) {
+func (s *settler) unrecordedLog(r *reported, t *rouse.Timer, log []rouse.Record,
+	m *schedulecache.Meter) ([]rouse.Record, error) {
 	if !r.doubt || len(log) == 0 {
 		return log, nil
 	}
@@ -136,7 +137,8 @@ func (s *settler) unrecordedLog(r *reported, t *rouse.Timer, log []rouse.Record,
 		return nil, err
 	}
 	for i := range page.Records {
-		if have := &page.Records[i]; have.Generation == log[0].Generation && have.Due == log[0].Due && have.Manual == log[0].Manual &&
+		if have := &page.Records[i]; have.Generation == log[0].Generation && have.Due == log[0].Due &&
+			have.Manual == log[0].Manual &&
 			!(t.Asked && have.Ended < t.Updated) { // else it is of the life of the occurrence before a client asked for another
 			return nil, nil
 		}

@@ -73,7 +73,8 @@ func (c *clock) updateBounds(store rouse.Instant, sent, heard time.Time, force b
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := time.Duration(store) * time.Millisecond
-	new := bounds{at: heard, least: at, limit: at + time.Millisecond + heard.Sub(sent)} // the store truncates its clock to milliseconds
+	// the store truncates its clock to milliseconds
+	new := bounds{at: heard, least: at, limit: at + time.Millisecond + heard.Sub(sent)}
 	if old := c.at.Load(); old != nil && !force {
 		since := heard.Sub(old.at)
 		drift := since.Abs() * clockDrift / 1_000_000

@@ -40,7 +40,8 @@ const (
 )
 
 func newCommits(m *memory, h *health) *commits {
-	c := &commits{env: m.env, memory: m, buckets: m.buckets, holds: m.holds, health: h, hub: &hub{}, growth: newGrowth(m.opts.RecordsPerTimer)}
+	c := &commits{env: m.env, memory: m, buckets: m.buckets, holds: m.holds, health: h, hub: &hub{},
+		growth: newGrowth(m.opts.RecordsPerTimer)}
 	n, most := 1, c.opts.MaxCommit
 	if c.opts.Shared {
 		n, most = sharedWriters, min(most, sharedCommit)

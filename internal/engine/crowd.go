@@ -201,7 +201,8 @@ func (c *crowds) recountFiring(b bound) (n, looks int) {
 func (c *crowds) countUnasked(b bound) (n, looks int) {
 	ctx, cancel := context.WithTimeout(context.Background(), countWait)
 	defer cancel()
-	q := rouse.Query{Namespace: b.key.Namespace, Name: b.key.Name, States: []rouse.State{rouse.StateFiring}, Limit: countPage}
+	q := rouse.Query{Namespace: b.key.Namespace, Name: b.key.Name, States: []rouse.State{rouse.StateFiring},
+		Limit: countPage}
 	for {
 		page, err := c.store.List(ctx, q)
 		if err != nil {

@@ -51,13 +51,16 @@ func (m *memory) enqueueDue(en *entry, now rouse.Instant) {
 		occ.Attempt = t.Attempts
 		en.occ, en.token = occ, t.Token
 		accepted := *t
-		m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"}, accepted: &accepted})
+		m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"},
+			accepted: &accepted})
 		return
 	}
-	if most := t.Spec.Retry.Effective().Attempts; t.Attempts > 0 && (t.Attempts >= most || t.Lost >= rouse.MaxLost) { // the attempt was counted before it was sent, and no result arrived
+	// the attempt was counted before it was sent, and no result arrived
+	if most := t.Spec.Retry.Effective().Attempts; t.Attempts > 0 && (t.Attempts >= most || t.Lost >= rouse.MaxLost) {
 		en.occ.Attempt = t.Attempts
 		detail := "the process ended, or stalled, during the attempt"
-		if len(t.Failures) == min(int(t.Attempts), rouse.MaxFailures) { // its result is known, and the policy has fewer attempts since
+		// its result is known, and the policy has fewer attempts since
+		if len(t.Failures) == min(int(t.Attempts), rouse.MaxFailures) {
 			detail = t.LastError
 		}
 		m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Lost: true, Detail: detail}})
@@ -71,7 +74,8 @@ func (m *memory) enqueueDue(en *entry, now rouse.Instant) {
 	if m.opts.Limit != nil {
 		lane = m.opts.Limit(en.row.Key.Namespace, &t.Spec, lane)
 	}
-	m.lanes.enqueueFire(en, t.Spec.Priority, lane, t.Attempts == 0 && !occ.Manual && now.Sub(t.SentAt(occ.Due)) > rouse.CatchUpAfter)
+	m.lanes.enqueueFire(en, t.Spec.Priority, lane, t.Attempts == 0 && !occ.Manual &&
+		now.Sub(t.SentAt(occ.Due)) > rouse.CatchUpAfter)
 	if ln := en.lane; ln.queued > ln.limit-ln.out && m.lanes.queued > decodedMost { // it will wait
 		m.dropDecoded(en)
 	} else if en.timer == nil {
@@ -120,7 +124,8 @@ func (m *memory) expireEntry(en *entry, t *rouse.Timer) {
 		m.queueDecision(en, reported{step: applyMisfire})
 		return
 	}
-	m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Expired}}) // the misfire policy applies only to occurrences that have not started
+	// the misfire policy applies only to occurrences that have not started
+	m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Expired}})
 }
 
 // queueDecision queues the result of evaluating a row whose entry is in no queue and not out.

@@ -63,7 +63,8 @@ func (e *Engine) Underway(t *rouse.Timer) bool {
 func (e *Engine) Sending(t *rouse.Timer) (occ rouse.Occurrence, ok, sure bool) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	if en := e.memory.window.entries.entryByKey(t.Key); en != nil && en.state == sending && en.row.Generation == t.Generation {
+	if en := e.memory.window.entries.entryByKey(t.Key); en != nil && en.state == sending &&
+		en.row.Generation == t.Generation {
 		return en.occ, true, en.row.Revision >= t.Revision
 	}
 	return occ, false, true

@@ -66,14 +66,16 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.inheritance = &inheritance{env: v, buckets: e.buckets, holds: e.holds, commits: e.commits, memory: e.memory}
 	e.reader = &reader{env: v, buckets: e.buckets, holds: e.holds, memory: e.memory, rescans: rescans,
 		handover: e.handover, inheritance: e.inheritance, health: e.health}
-	e.sender = &sender{env: v, sink: sink, memory: e.memory, holds: e.holds, commits: e.commits, outcomes: outcomes, health: e.health,
-		spare: make(chan delivery, spareSenders)}
+	e.sender = &sender{env: v, sink: sink, memory: e.memory, holds: e.holds, commits: e.commits, outcomes: outcomes,
+		health: e.health,
+		spare:  make(chan delivery, spareSenders)}
 	if v.others != nil {
 		e.sender.rechecks = newRechecks(e.memory, rescans)
 	}
 	e.renewals = &renewals{env: v, memory: e.memory, commits: e.commits}
 	e.retention = newRetention(v, crowds, e.commits)
-	e.settler = &settler{env: v, memory: e.memory, commits: e.commits, outcomes: outcomes, evaluations: evaluations, crowds: crowds,
+	e.settler = &settler{env: v, memory: e.memory, commits: e.commits, outcomes: outcomes, evaluations: evaluations,
+		crowds:    crowds,
 		retention: e.retention, handover: e.handover, health: e.health}
 	e.inspection = &inspection{env: v, buckets: e.buckets, memory: e.memory, rescans: rescans}
 	return e

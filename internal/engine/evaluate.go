@@ -146,7 +146,8 @@ func (s *settler) evaluateOutcome(r reported) int {
 	row, t := r.en.row, r.en.timer
 	orphan, logged := r.en.orphan, r.en.logged
 	s.memory.Unlock()
-	if t == nil && isDraft(&row) && s.opts.TakeUp != nil { // it compiles a schedule and may read the store: not under the mutex
+	// it compiles a schedule and may read the store: not under the mutex
+	if t == nil && isDraft(&row) && s.opts.TakeUp != nil {
 		made, err := s.opts.TakeUp(&row)
 		if err != nil {
 			s.opts.Events.emitFailed("settle", err)

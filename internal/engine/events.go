@@ -9,19 +9,23 @@ import (
 // Events are called from the engine's goroutines as things happen. They must be quick and may be called
 // concurrently. Any of them may be nil.
 type Events struct {
-	Sent      func(fires []rouse.Fire, now rouse.Instant)               // a delivery starts
-	Reported  func(t *rouse.Timer, o rouse.Outcome, took time.Duration) // an attempt ended; t is nil if its row has changed
-	Concluded func(t *rouse.Timer, o rouse.Outcome)                     // the outcome of an accepted attempt is known, durably
-	Attempted func(now rouse.Instant, a rouse.Attempted)                // an attempt ended, or the outcome of an accepted one is known
-	Recorded  func(records []rouse.Record)                              // occurrences ended, durably
-	Created   func(n int)                                               // clients wrote timers, durably
+	Sent func(fires []rouse.Fire, now rouse.Instant) // a delivery starts
+	// an attempt ended; t is nil if its row has changed
+	Reported func(t *rouse.Timer, o rouse.Outcome, took time.Duration)
+	// the outcome of an accepted attempt is known, durably
+	Concluded func(t *rouse.Timer, o rouse.Outcome)
+	// an attempt ended, or the outcome of an accepted one is known
+	Attempted func(now rouse.Instant, a rouse.Attempted)
+	Recorded  func(records []rouse.Record) // occurrences ended, durably
+	Created   func(n int)                  // clients wrote timers, durably
 	Committed func(changes int, took time.Duration, err error)
 	Failed    func(what string, err error) // an operation that will be retried failed
 	Shed      func(rows int)               // rows deferred because memory is full
 	Conflict  func(writes int)             // settles that named an old revision
 
-	Paused  func(t *rouse.Timer)              // a timer paused itself, because of its PauseCause
-	Limited func(limit string, key rouse.Key) // a timer has reached a limit on rows next to it; limit is the setting's name
+	Paused func(t *rouse.Timer) // a timer paused itself, because of its PauseCause
+	// a timer has reached a limit on rows next to it; limit is the setting's name
+	Limited func(limit string, key rouse.Key)
 
 	// Unclaimed is called when a timer is created in a namespace that no live node claims, and when timers of
 	// such namespaces are overdue, with their minimum number.

@@ -29,7 +29,8 @@ func (e *Engine) Contested(t *rouse.Timer, stored rouse.Instant, in Holder) bool
 		return false
 	}
 	due := t.SentAt(occ.Due)
-	if h := e.buckets.currentGrant(); stored <= due && (h.span != 0 || h.ownsBucket(t.Bucket) && !h.hasLapsed(boottime.Now())) {
+	if h := e.buckets.currentGrant(); stored <= due &&
+		(h.span != 0 || h.ownsBucket(t.Bucket) && !h.hasLapsed(boottime.Now())) {
 		return false // no node holds it: the node that takes it either writes a hold or is this one
 	}
 	return due <= e.clock.latestNow().Add(fenceAhead)

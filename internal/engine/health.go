@@ -137,7 +137,8 @@ func (h *health) checkProgress() error {
 		}
 		return nil
 	}
-	err := errors.Join(late("the firing loop", h.fire.markedAt(), 5*time.Second), late("the reading loop", h.read.markedAt(), 45*time.Second))
+	err := errors.Join(late("the firing loop", h.fire.markedAt(), 5*time.Second),
+		late("the reading loop", h.read.markedAt(), 45*time.Second))
 	if at := h.settle.markedAt(); !at.IsZero() {
 		err = errors.Join(err, late("the settling loop", at, 15*time.Second))
 	}
@@ -151,7 +152,9 @@ func (h *health) checkProgress() error {
 		err = errors.Join(err, late("the commit", at, 10*time.Second))
 	}
 	if at := h.full.markedAt(); !at.IsZero() && now.Sub(at) > fullFor {
-		err = errors.Join(err, fmt.Errorf("fires wait, all %[2]d deliveries are in progress, and none has ended for %[1]v: see rouse targets, and raise max-deliveries or lower the timeouts of timers", now.Sub(at).Round(time.Second), h.opts.MaxDeliveries))
+		err = errors.Join(err,
+			fmt.Errorf(
+				"fires wait, all %[2]d deliveries are in progress, and none has ended for %[1]v: see rouse targets, and raise max-deliveries or lower the timeouts of timers", now.Sub(at).Round(time.Second), h.opts.MaxDeliveries))
 	}
 	if h.runner != nil {
 		err = errors.Join(err, h.runner.Healthy())

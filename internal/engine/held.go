@@ -114,7 +114,9 @@ func (h *holds) leavesToOwner(w *Write, g *grant) bool {
 
 // holdRow returns the row with its hold, and the end of the hold.
 func (h *holds) holdRow(row *rouse.Row, forced bool, g *grant, asked time.Time) (*rouse.Row, time.Time, bool) {
-	if row.Visible == rouse.Never || !forced && (g.ownsBucket(row.Bucket) && !g.hasLapsed(asked) || h.stopping.Load() || len(g.buckets) == 0) { // without buckets, other nodes fire what this node writes
+	// without buckets, other nodes fire what this node writes
+	if row.Visible == rouse.Never || !forced && (g.ownsBucket(row.Bucket) && !g.hasLapsed(asked) || h.stopping.Load() ||
+		len(g.buckets) == 0) {
 		return nil, time.Time{}, false
 	}
 	if !forced && len(h.opts.Namespaces) > 0 && !slices.Contains(h.opts.Namespaces, row.Key.Namespace) {
@@ -177,7 +179,8 @@ func (h *holds) isLost(en *entry, now time.Time) bool {
 // Visible to its real value: an edit leaves the hold of an occurrence that may be out (Fit). It returns zero
 // if the hold is over.
 func (h *holds) heldOn(was *entry, row *rouse.Row) (held time.Time) {
-	if was.held.IsZero() || row.Visible <= was.hidden || row.Visible > was.hidden+maxEdits || row.Generation != was.row.Generation {
+	if was.held.IsZero() || row.Visible <= was.hidden || row.Visible > was.hidden+maxEdits ||
+		row.Generation != was.row.Generation {
 		return held
 	}
 	t, err := h.opts.Read(row)

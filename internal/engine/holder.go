@@ -23,7 +23,8 @@ func (e *Engine) HolderOf(t *rouse.Timer) (h Holder) {
 	}
 	// An older version that is out here is this node's. One whose revision is just being checked is not: the
 	// check may fail.
-	if en := e.memory.window.entries.entryByKey(t.Key); en != nil && en.isBusy() && en.row.Generation == t.Generation && (en.passed || en.row.Revision == t.Revision) {
+	if en := e.memory.window.entries.entryByKey(t.Key); en != nil && en.isBusy() && en.row.Generation == t.Generation &&
+		(en.passed || en.row.Revision == t.Revision) {
 		h.Mine, h.Out = true, !en.held.IsZero()
 	}
 	e.memory.Unlock()

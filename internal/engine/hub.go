@@ -49,11 +49,13 @@ func (h *hub) closeFollowers() {
 // Follow calls f with records as occurrences end, until ctx or the engine ends or f returns an error. dropped
 // is the number of records that were lost before this call because f was too slow. It calls begin, unless
 // that is nil, when no record is missed any more; an error of it ends all.
-func (e *Engine) Follow(ctx context.Context, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
+func (e *Engine) Follow(ctx context.Context, begin func() error,
+	f func(records []rouse.Record, dropped uint64) error) error {
 	return e.commits.hub.serveFollower(ctx, begin, f)
 }
 
-func (h *hub) serveFollower(ctx context.Context, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
+func (h *hub) serveFollower(ctx context.Context, begin func() error,
+	f func(records []rouse.Record, dropped uint64) error) error {
 	fl := &follower{signal: make(chan struct{}, 1)}
 	if !h.addFollower(fl) {
 		return rouse.ErrClosed

@@ -104,7 +104,8 @@ func (h *inheritance) uncoverAll(ctx context.Context, grain int, buckets []uint3
 		}
 		var items []*Write
 		for i := range batch.Rows {
-			if row := &batch.Rows[i]; grainOf(row.Visible) == grain && !h.memory.holdsRow(row.Key) && h.holds.uncoverRow(row, span) {
+			if row := &batch.Rows[i]; grainOf(row.Visible) == grain && !h.memory.holdsRow(row.Key) &&
+				h.holds.uncoverRow(row, span) {
 				items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: row}, how: fromDead})
 			}
 		}

@@ -19,7 +19,9 @@ type Violations struct {
 	Stuck     int    // rows long overdue that still wait in memory
 	HeldOver  int    // rows in memory whose hold expired long ago but that were not given up
 	Total     uint64 // of all kinds, over all checks
-	Homeless  int    // overdue rows in namespaces that no live node claims, at most a thousand; not this node's fault and not in Total
+	// overdue rows in namespaces that no live node claims, at most a thousand; not this node's fault and not
+	// in Total
+	Homeless int
 }
 
 // inspection checks the invariants: a due row is in memory and makes progress, or memory is full.
@@ -102,8 +104,10 @@ func (in *inspection) checkInvariants(ctx context.Context) error {
 		in.rescans.requestFullRescan()
 	}
 	if n := v.Unclaimed + v.Stuck + v.HeldOver; n > 0 {
-		in.opts.Events.emitFailed("invariants", fmt.Errorf("%d rows are overdue and do not move (%d unclaimed, %d stuck, %d held over), such as %s/%s: please report this",
-			n, v.Unclaimed, v.Stuck, v.HeldOver, worst.Namespace, worst.Name))
+		in.opts.Events.emitFailed("invariants",
+			fmt.Errorf(
+				"%d rows are overdue and do not move (%d unclaimed, %d stuck, %d held over), such as %s/%s: please report this",
+				n, v.Unclaimed, v.Stuck, v.HeldOver, worst.Namespace, worst.Name))
 	}
 	return nil
 }
@@ -151,7 +155,8 @@ func (in *inspection) findSuspects(rows []rouse.Row) (found []suspect) {
 func (in *inspection) brokenInvariant(key rouse.Key, visible rouse.Instant) func(*Violations) *int {
 	en := in.memory.window.entries.entryByKey(key)
 	switch {
-	case en == nil && !in.memory.window.isFullForReads() && in.memory.window.spilled == never && in.memory.window.cursor.Visible > visible:
+	case en == nil && !in.memory.window.isFullForReads() && in.memory.window.spilled == never &&
+		in.memory.window.cursor.Visible > visible:
 		return func(v *Violations) *int { return &v.Unclaimed }
 	case en != nil && (en.state == waiting || en.state == nowhere):
 		return func(v *Violations) *int { return &v.Stuck }

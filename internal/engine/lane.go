@@ -366,16 +366,19 @@ func (ln *lane) describeRates(kind uint8) (text string) {
 		text = fmt.Sprintf(", and %g of the namespace may go on this node in a second (quota %s)", r, rouse.QuotaFires)
 	}
 	if sh := ln.share; sh.running >= ln.of.deliveryPlaces(sh) {
-		text += fmt.Sprintf(", and the namespace has %d deliveries in progress on this node, as many as it may have now (delivery-reserve, quota %s)", sh.running, rouse.QuotaDeliveries)
+		text += fmt.Sprintf(
+			", and the namespace has %d deliveries in progress on this node, as many as it may have now (delivery-reserve, quota %s)", sh.running, rouse.QuotaDeliveries)
 	}
 	if sh := ln.share; ln.of.freeSpace(sh).isUsedUp() {
-		text += fmt.Sprintf(", and the namespace has %d fires with %d bytes in progress on this node, as much memory as it may have now (window, window-bytes)", sh.out.rows, sh.out.bytes)
+		text += fmt.Sprintf(
+			", and the namespace has %d fires with %d bytes in progress on this node, as much memory as it may have now (window, window-bytes)", sh.out.rows, sh.out.bytes)
 	}
 	if ln.all.Rate() != 0 {
 		text += fmt.Sprintf(", and %g may go in a second (limits)", ln.all.Rate())
 	}
 	if kind == late && ln.catchUp.Rate() != 0 {
-		text += fmt.Sprintf("; as it is more than %v late, it goes at the rate of catching up, %g a second (catch-up-rate)", rouse.CatchUpAfter, ln.catchUp.Rate())
+		text += fmt.Sprintf("; as it is more than %v late, it goes at the rate of catching up, %g a second (catch-up-rate)",
+			rouse.CatchUpAfter, ln.catchUp.Rate())
 	}
 	return text
 }

@@ -233,7 +233,8 @@ func (m *memory) takeRow(row *rouse.Row, held time.Time, now rouse.Instant) {
 
 // takeKnown is take with the hash of the key, and the decoded timer; nil if the row has to be decoded. It
 // returns the row's entry; nil if there is none.
-func (m *memory) takeKnown(row *rouse.Row, hash uint64, t *rouse.Timer, held time.Time, how origin, now rouse.Instant) *entry {
+func (m *memory) takeKnown(row *rouse.Row, hash uint64, t *rouse.Timer, held time.Time, how origin,
+	now rouse.Instant) *entry {
 	if !m.belongsHere(row, held) {
 		return nil
 	}

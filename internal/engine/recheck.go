@@ -46,7 +46,8 @@ func newRechecks(m *memory, s *rescans) *rechecks {
 // more, after they came due and just before they are sent. This check detects rows that were deleted or
 // replaced before they came due; a later delete is told that an attempt may be out (MayBeOut). So no attempt
 // starts after a delete that reported none.
-func (r *rechecks) recheckTaken(ctx context.Context, ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
+func (r *rechecks) recheckTaken(ctx context.Context, ln *lane, taken []*entry,
+	fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
 	revisions, err := r.revisionsOf(ctx, taken)
 	if err != nil {
 		r.opts.Events.emitFailed("look", err)

@@ -56,7 +56,8 @@ func (r *renewals) renewHolds(ctx context.Context, items []*Write) error {
 	now := r.Now()
 	for i := range rows {
 		en, row := r.memory.window.entries.entryByKey(keys[i]), &rows[i]
-		if en != nil && en.state == sending && row.Revision > en.row.Revision && row.Generation == en.row.Generation { // otherwise settling finds out
+		// otherwise settling finds out
+		if en != nil && en.state == sending && row.Revision > en.row.Revision && row.Generation == en.row.Generation {
 			r.memory.changeEntry(en, row, en.held, now)
 		}
 	}

@@ -38,7 +38,8 @@ func (r *retention) recordsLoop(ctx context.Context) {
 		if r.opts.Leader != nil && !r.opts.Leader() {
 			continue
 		}
-		if _, err := r.store.Trim(ctx, r.Now().Add(-r.opts.RecordAge), r.opts.MaxRecords); err != nil && !errors.Is(err, context.Canceled) {
+		if _, err := r.store.Trim(ctx, r.Now().Add(-r.opts.RecordAge), r.opts.MaxRecords); err != nil &&
+			!errors.Is(err, context.Canceled) {
 			r.opts.Events.emitFailed("trim", err)
 		}
 	}
@@ -52,7 +53,8 @@ func (r *retention) timersLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case g := <-r.gone:
-			if err := r.opts.Delete(ctx, g.key, g.generation); err != nil && !errors.Is(err, rouse.ErrNotFound) && ctx.Err() == nil {
+			if err := r.opts.Delete(ctx, g.key, g.generation); err != nil && !errors.Is(err, rouse.ErrNotFound) &&
+				ctx.Err() == nil {
 				r.opts.Events.emitFailed("settle", err) // the next occurrence gets the same answer
 			}
 		case key := <-r.crowds.buried:

@@ -115,7 +115,8 @@ func (s *sender) sendDeliveries(ctx context.Context, d delivery) {
 		if len(live) > 0 && (s.others != nil || d.held || s.Now() < d.at) {
 			live, fires = s.stillMine(d.lane, d.taken, d.fires)
 		}
-		if len(live) > 0 && s.rechecks != nil && !d.spend { // spending an attempt is a conditional write, which checks the revision
+		// spending an attempt is a conditional write, which checks the revision
+		if len(live) > 0 && s.rechecks != nil && !d.spend {
 			live, fires = s.rechecks.recheckTaken(ctx, d.lane, live, fires)
 		}
 		if len(live) > 0 && d.spend {
@@ -182,8 +183,10 @@ func (s *sender) spendBeforeSend(ctx context.Context, live []*entry, fires []rou
 	items := make([]*Write, len(live))
 	s.memory.Lock()
 	for i, en := range live {
-		items[i] = &Write{Change: rouse.Change{Key: en.row.Key, Keep: true, If: rouse.NoRow}}         // a row that cannot be read is deferred
-		if t, err := s.memory.decodedTimer(en); err == nil && (en.orphan || t.Revision == en.token) { // as is one that was changed on this node since
+		// a row that cannot be read is deferred
+		items[i] = &Write{Change: rouse.Change{Key: en.row.Key, Keep: true, If: rouse.NoRow}}
+		// as is one that was changed on this node since
+		if t, err := s.memory.decodedTimer(en); err == nil && (en.orphan || t.Revision == en.token) {
 			to := rouse.Spend(t, en.occ, en.sent, now.Add(t.Spec.Retry.Effective().Timeout+spendMargin))
 			row := to.Row()
 			items[i].Change = rouse.Change{Key: en.row.Key, If: t.Revision, To: &row}
@@ -203,7 +206,8 @@ func (s *sender) spendBeforeSend(ctx context.Context, live []*entry, fires []rou
 			kept, left = append(kept, en), append(left, fires[i])
 			continue
 		}
-		s.outcomes.addOutcome(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred, After: 100 * time.Millisecond}, fire: true})
+		s.outcomes.addOutcome(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred, After: 100 * time.Millisecond},
+			fire: true})
 	}
 	return kept, left
 }

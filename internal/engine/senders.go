@@ -80,7 +80,8 @@ func (h *holds) dueMayBeOut(t *rouse.Timer) bool {
 		return !t.Manual
 	case t.Paused:
 		// It may have been sent before the pause; then its attempt ends in time.
-		return t.Began != 0 || t.SentAt(t.Due) <= t.PausedAt && h.Now() < t.PausedAt.Add(h.opts.Hold+t.Spec.Retry.Effective().Timeout)
+		return t.Began != 0 || t.SentAt(t.Due) <= t.PausedAt &&
+			h.Now() < t.PausedAt.Add(h.opts.Hold+t.Spec.Retry.Effective().Timeout)
 	}
 	return t.SentAt(t.Due) <= h.clock.latestNow()
 }

@@ -382,7 +382,8 @@ func (s *settler) buildWrites(list []reported) ([]reported, []*Write, []Write) {
 	}
 	s.memory.Unlock()
 	read := byte(0)
-	for i := range bases { // what the steps read first is in no cache of the CPU: here, it waits for many of them at the same time
+	// what the steps read first is in no cache of the CPU: here, it waits for many of them at the same time
+	for i := range bases {
 		if t := bases[i].t; t != nil && t.Spec.Schedule != "" {
 			read ^= t.Spec.Schedule[0]
 		}

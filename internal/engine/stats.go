@@ -18,13 +18,14 @@ func (e *Engine) Violations() Violations { return e.inspection.lastViolations() 
 
 // Stats counts what is in memory.
 type Stats struct {
-	Window  int           // rows in memory
-	Bytes   int           // size of these rows
-	Queued  int           // due and waiting in lanes
-	Out     int           // fires with sinks
-	Running int           // running calls of Sink.Deliver
-	Full    time.Duration // for how long all of Options.MaxDeliveries have been running, while fires wait, and none has ended
-	Blocked int           // namespaces whose fires wait until one of them ends
+	Window  int // rows in memory
+	Bytes   int // size of these rows
+	Queued  int // due and waiting in lanes
+	Out     int // fires with sinks
+	Running int // running calls of Sink.Deliver
+	// for how long all of Options.MaxDeliveries have been running, while fires wait, and none has ended
+	Full    time.Duration
+	Blocked int // namespaces whose fires wait until one of them ends
 	Lanes   int
 	Missing int // parts of the store that did not answer the last claim
 }
@@ -81,7 +82,8 @@ func (e *Engine) Soonest(ctx context.Context, at rouse.Instant) (rouse.Instant, 
 
 // firstVisible returns when the first row behind a position is visible.
 func (e *Engine) firstVisible(ctx context.Context, after rouse.Position) (rouse.Instant, error) {
-	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: e.buckets.currentGrant().buckets, After: after, Ahead: 1<<63 - 1, Limit: 1})
+	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: e.buckets.currentGrant().buckets, After: after,
+		Ahead: 1<<63 - 1, Limit: 1})
 	if err != nil || len(batch.Rows) == 0 {
 		return rouse.Never, err
 	}
@@ -120,8 +122,9 @@ func (e *Engine) Targets() (list []rouse.TargetStatus, more bool) {
 		if len(list) == MaxTargets {
 			return list, true
 		}
-		t := rouse.TargetStatus{Namespace: key.namespace, Name: key.name, Queued: ln.queued, InFlight: ln.out, Deliveries: ln.running,
-			Limit: ln.limit, PerSecond: ln.all.Rate(), Circuit: rouse.CircuitClosed}
+		t := rouse.TargetStatus{Namespace: key.namespace, Name: key.name, Queued: ln.queued, InFlight: ln.out,
+			Deliveries: ln.running,
+			Limit:      ln.limit, PerSecond: ln.all.Rate(), Circuit: rouse.CircuitClosed}
 		ln.recent.Fill(now, &t)
 		list = append(list, t)
 	}

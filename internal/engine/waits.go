@@ -265,9 +265,11 @@ func (m *memory) keepWaits(en *entry, was *rouse.Timer) {
 // noteLate records why a timer has made no progress since it needed attention, if an occurrence may be given
 // up for that: why gets what hindered this node for most of that time, and returns CauseUnknown if there is
 // nothing to record. Other goroutines may use the entry's timer, so it is copied.
-func (m *memory) noteLate(en *entry, now rouse.Instant, why func(t *rouse.Timer, from rouse.Instant, hindrance rouse.Cause) rouse.Cause) {
+func (m *memory) noteLate(en *entry, now rouse.Instant,
+	why func(t *rouse.Timer, from rouse.Instant, hindrance rouse.Cause) rouse.Cause) {
 	t, err := m.peekTimer(en)
-	if err != nil || t.Over() || t.Key.Fire != "" && !t.Live || !t.Spec.Recurring() && t.Spec.Misfire < rouse.MisfireSkip && t.Spec.Deadline == 0 {
+	if err != nil || t.Over() || t.Key.Fire != "" && !t.Live ||
+		!t.Spec.Recurring() && t.Spec.Misfire < rouse.MisfireSkip && t.Spec.Deadline == 0 {
 		return
 	}
 	from := en.row.Visible

@@ -66,10 +66,12 @@ type entry struct {
 	slot   uint32
 	handle wheel.Handle
 	lane   *lane
-	timer  *rouse.Timer // decoded when it is fired; nil before, after the row has changed, and while it waits with many others
+	// decoded when it is fired; nil before, after the row has changed, and while it waits with many others
+	timer *rouse.Timer
 
-	row     rouse.Row
-	held    time.Time     // end of this node's hold by the monotonic clock, minus a margin; zero if the node owns the bucket
+	row rouse.Row
+	// end of this node's hold by the monotonic clock, minus a margin; zero if the node owns the bucket
+	held    time.Time
 	hidden  rouse.Instant // while it is held: the end of the hold, which is its visible time in the store
 	checked time.Time     // when the store last confirmed its revision while the row was due; zero if it did not
 
@@ -181,7 +183,8 @@ func (w *window) evictLater(v, now rouse.Instant) bool {
 	}
 	before := w.entries.len()
 	for en := range w.entries.allEntries() {
-		if en.state == waiting && en.row.Visible > middle && en.held.IsZero() { // no other node would see a held one until its hold ends
+		// no other node would see a held one until its hold ends
+		if en.state == waiting && en.row.Visible > middle && en.held.IsZero() {
 			w.dropEntry(en)
 		}
 	}

@@ -87,7 +87,8 @@ func (w *Write) useRoom(room *space) {
 // and settles are never refused for lack of space.
 func mayAddRow(w *Write) bool {
 	c := &w.Change
-	return w.settles == nil && (c.To != nil && (c.If == rouse.NoRow || c.If == rouse.AnyRevision) || c.Keep && len(c.Also) > 0)
+	return w.settles == nil && (c.To != nil && (c.If == rouse.NoRow || c.If == rouse.AnyRevision) ||
+		c.Keep && len(c.Also) > 0)
 }
 
 // Stamp sets the revision and generation that the store assigned. A timer that has them is only read, because

@@ -146,7 +146,8 @@ func (t *asynqTask) newAsynqEntry(number int) Entry {
 	}
 	s.Retry.Attempts = countAttempts(m.retry-m.retried) + 1
 	if t.State == "retry" {
-		e.noteDifference("it has failed, the last time with %q; attempts left: %d.", rouse.Shorten(m.failure, 128), s.Retry.Attempts)
+		e.noteDifference("it has failed, the last time with %q; attempts left: %d.", rouse.Shorten(m.failure, 128),
+			s.Retry.Attempts)
 	}
 	e.setTimeout(clampSeconds(m.timeout))
 	if m.deadline > t.At {

@@ -104,7 +104,8 @@ func (t *beatTask) fillCeleryEntry(e *Entry, schedules map[string]beatSchedule, 
 		RoutingKey string          `json:"routing_key,omitempty"`
 		Headers    json.RawMessage `json:"headers,omitempty"`
 		Priority   *int            `json:"priority,omitempty"`
-	}{t.Task, texts["args"], texts["kwargs"], t.Queue, t.Exchange, t.RoutingKey, texts["headers"], t.Priority}), "application/json"
+	}{t.Task, texts["args"], texts["kwargs"], t.Queue, t.Exchange, t.RoutingKey, texts["headers"], t.Priority}),
+		"application/json"
 	s.Labels, s.Deadline, s.Overlap = map[string]string{"task": t.Task}, clampSeconds(t.ExpireSeconds), rouse.OverlapAllow
 	if t.OneOff {
 		if s.MaxOccurrences = 1; t.TotalRunCount > 0 {
@@ -187,5 +188,6 @@ func (b *beatSchedule) putTimes(e *Entry, kind string, o *Options) (err error) {
 		s.Schedule = max(rouse.MinInstant, rouse.At(at)).String()
 		return nil
 	}
-	return rouse.Refuse("solar", e.Name, "is a time of the sun, which rouse does not have", "leave it to Celery, or give a time of day")
+	return rouse.Refuse("solar", e.Name, "is a time of the sun, which rouse does not have",
+		"leave it to Celery, or give a time of day")
 }

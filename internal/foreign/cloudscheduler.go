@@ -91,7 +91,8 @@ func (j *cloudJob) newCloudEntry(number int, o *Options) Entry {
 	s := &e.Spec
 	s.Schedule, s.Timezone, s.Overlap = j.Schedule, j.TimeZone, rouse.OverlapWait
 	if j.State == "UPDATE_FAILED" {
-		e.noteDifference("its state is %s: its last update failed there; this timer has what the file has, and is not paused.", j.State)
+		e.noteDifference(
+			"its state is %s: its last update failed there; this timer has what the file has, and is not paused.", j.State)
 	}
 	j.setRetry(&e)
 	for _, span := range []struct {
@@ -150,10 +151,13 @@ func (j *cloudJob) setRetry(e *Entry) {
 		r.Attempts, r.GiveUp = retries+1, max(limit, worst-full.Timeout)
 	}
 	if count > 0 && limit > 0 {
-		e.noteDifference("it is retried until both retryCount and maxRetryDuration are reached; here %d attempts are made at most.", r.Attempts)
+		e.noteDifference(
+			"it is retried until both retryCount and maxRetryDuration are reached; here %d attempts are made at most.",
+			r.Attempts)
 	}
 	if d := cmp.Or(c.MaxDoublings, new(5)); int(r.Attempts)-1 > *d {
-		e.noteDifference("its interval of retries doubles %d times and then grows linearly; here it doubles up to its maximum.", *d)
+		e.noteDifference(
+			"its interval of retries doubles %d times and then grows linearly; here it doubles up to its maximum.", *d)
 	}
 }
 
@@ -185,10 +189,12 @@ func (j *cloudJob) copyHTTPTarget(e *Entry, o *Options) {
 	}
 	for kind, token := range map[string]*googleToken{"OAuth": t.OauthToken, "OIDC": t.OidcToken} {
 		if token != nil {
-			e.noteDifference("its requests have a token of %s of %s; rouse signs its requests instead, or sends a header with a secret: docs/secrets.md.", kind, token.ServiceAccountEmail)
+			e.noteDifference(
+				"its requests have a token of %s of %s; rouse signs its requests instead, or sends a header with a secret: docs/secrets.md.", kind, token.ServiceAccountEmail)
 		}
 	}
 	if t.HTTPMethod == "HEAD" || t.HTTPMethod == "OPTIONS" {
-		e.Err = rouse.Refuse("httpMethod", t.HTTPMethod, "is no method of a callback", fmt.Sprintf("make %s answer POST or GET", t.URI))
+		e.Err = rouse.Refuse("httpMethod", t.HTTPMethod, "is no method of a callback",
+			fmt.Sprintf("make %s answer POST or GET", t.URI))
 	}
 }

@@ -140,7 +140,8 @@ func (k *kubeObject) newKubeEntry(raw json.RawMessage, number int, o *Options) E
 	case "Forbid":
 		s.Overlap = rouse.OverlapSkip
 		if j.Kind == "CronJob" {
-			e.noteDifference("Forbid skips a start while a Job runs, and queues none; when that Job ends, Kubernetes may still start the latest that it skipped, which overlap: skip does not. overlap: wait does.")
+			e.noteDifference(
+				"Forbid skips a start while a Job runs, and queues none; when that Job ends, Kubernetes may still start the latest that it skipped, which overlap: skip does not. overlap: wait does.")
 		}
 	case "Replace":
 		s.Overlap = rouse.OverlapAllow

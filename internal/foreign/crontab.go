@@ -82,7 +82,8 @@ func (c *crontab) readCrontabLine(number int, line string) {
 	case times == "@every_minute":
 		e.Spec.Schedule = "* * * * *"
 	case strings.Contains(times, "~"):
-		e.Err = rouse.Refuse("schedule", times, "has a random value", "write H, which is always the same for one name: "+randomOf(times))
+		e.Err = rouse.Refuse("schedule", times, "has a random value",
+			"write H, which is always the same for one name: "+randomOf(times))
 	}
 	if delay := c.environment["RANDOM_DELAY"]; delay != "" {
 		e.setRandomDelay(delay)
@@ -91,7 +92,8 @@ func (c *crontab) readCrontabLine(number int, line string) {
 		e.Spec.Overlap = rouse.OverlapSkip
 	}
 	if flags != "" {
-		e.noteDifference("its flags -%s are those of cron: with s it does not start while it runs, and overlap is skip; q and n are about its log and mails.", flags)
+		e.noteDifference(
+			"its flags -%s are those of cron: with s it does not start while it runs, and overlap is skip; q and n are about its log and mails.", flags)
 	}
 	if e.Err == nil && !c.zoned && c.zone == "" {
 		e.noteDifference("cron uses the local time of its machine, this timer UTC: give --timezone.")
@@ -143,7 +145,8 @@ func (c *crontab) nameEntries() {
 func (c *crontab) readVariable(line string) bool {
 	name, value, ok := strings.Cut(line, "=")
 	name = strings.Trim(strings.TrimSpace(name), `"'`)
-	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	if !ok || name == "" || strings.ContainsFunc(name,
+		func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 		return false
 	}
 	value = strings.TrimSpace(value)
@@ -189,8 +192,9 @@ func cutFields(line string, n int) (fields, rest string) {
 // preludes are commands after which the one comes that is meant, wrappers those whose arguments it is, and
 // interpreters those that run the file of their first argument.
 var (
-	preludes     = map[string]bool{"cd": true, "test": true, "[": true}
-	wrappers     = map[string]bool{"exec": true, "nice": true, "ionice": true, "env": true, "sudo": true, "run-parts": true}
+	preludes = map[string]bool{"cd": true, "test": true, "[": true}
+	wrappers = map[string]bool{"exec": true, "nice": true, "ionice": true, "env": true, "sudo": true,
+		"run-parts": true}
 	interpreters = regexp.MustCompile(`^(sh|bash|dash|ksh|zsh|php|python|perl|ruby|node)[0-9.]*$`)
 )
 
@@ -220,7 +224,8 @@ func splitCommand(text string) (command, stdin string) {
 // names are not.
 func commandName(command string) string {
 	meant := command
-	if i := max(strings.LastIndex(command, "&&"), strings.LastIndex(command, "||")); i >= 0 && preludes[strings.Fields(command)[0]] {
+	if i := max(strings.LastIndex(command, "&&"), strings.LastIndex(command, "||")); i >= 0 &&
+		preludes[strings.Fields(command)[0]] {
 		meant = command[i+2:]
 	}
 	name, interpreted, arguments := "", false, false

@@ -95,7 +95,8 @@ func readEventBridge(in []byte, o *Options) ([]Entry, error) {
 	})
 	if part { // what was pruned by it would be lost
 		entries = append(entries, Entry{Line: len(entries) + 1, Name: "NextToken",
-			Err: rouse.Refuse("NextToken", "", "is there: the file is a part of the schedules", "list them without --max-items and --no-paginate")})
+			Err: rouse.Refuse("NextToken", "", "is there: the file is a part of the schedules",
+				"list them without --max-items and --no-paginate")})
 	}
 	return slices.DeleteFunc(entries, func(e Entry) bool {
 		without := errors.Is(e.Err, errNoTime)
@@ -157,7 +158,8 @@ func (r *eventBridge) newEventBridgeEntry(number int) Entry {
 	}
 	if f := &r.FlexibleTimeWindow; f.Mode == "FLEXIBLE" {
 		s.Jitter = clampSeconds(60 * int64(min(f.MaximumWindowInMinutes, math.MaxInt32)))
-		e.noteDifference("its flexible window of %d minutes became jitter: each occurrence has always the same delay.", f.MaximumWindowInMinutes)
+		e.noteDifference("its flexible window of %d minutes became jitter: each occurrence has always the same delay.",
+			f.MaximumWindowInMinutes)
 	}
 	retries, age := 185, 24*60*60 // its defaults
 	if t := r.Target; t != nil {
@@ -174,7 +176,8 @@ func (r *eventBridge) newEventBridgeEntry(number int) Entry {
 	case "", "DELETE":
 	case "NONE":
 		if s.Recurring() && s.End != 0 {
-			e.noteDifference("it stays there when it has ended (ActionAfterCompletion); this timer is deleted then, as it has no keep.")
+			e.noteDifference(
+				"it stays there when it has ended (ActionAfterCompletion); this timer is deleted then, as it has no keep.")
 		}
 	default:
 		e.noteDifference("not read: ActionAfterCompletion %q.", r.ActionAfterCompletion)
@@ -187,7 +190,8 @@ func (r *eventBridge) newEventBridgeEntry(number int) Entry {
 	case r.EventPattern != "" && expression == "":
 		e.Err = errNoTime
 	case expression == "":
-		e.Err = rouse.Refuse("ScheduleExpression", "", "is missing", "list-schedules leaves it out: give what get-schedule prints of each")
+		e.Err = rouse.Refuse("ScheduleExpression", "", "is missing",
+			"list-schedules leaves it out: give what get-schedule prints of each")
 	default:
 		if r.EventPattern != "" {
 			e.noteDifference("it waits for events, too: this timer is that of its ScheduleExpression alone.")

@@ -26,7 +26,8 @@ func monthWord(n int) string   { return time.Month(n).String() }
 // cronFields are minutes, hours, days of a month, months, and days of a week from Sunday = 0 on.
 func cronFields(to string, wraps, open bool) [5]field {
 	return [5]field{
-		{"minute", 0, 59, to, nil, wraps, open}, {"hour", 0, 23, to, nil, wraps, open}, {"day of month", 1, 31, to, nil, wraps, open},
+		{"minute", 0, 59, to, nil, wraps, open}, {"hour", 0, 23, to, nil, wraps, open},
+		{"day of month", 1, 31, to, nil, wraps, open},
 		{"month", 1, 12, to, monthWord, wraps, open}, {"day of week", 0, 6, to, weekdayWord, wraps, open},
 	}
 }
@@ -99,7 +100,8 @@ func (f *field) refuseValue(text, wrong string) error {
 func (f *field) refuseStep(item string) error {
 	base, step, _ := strings.Cut(item, "/")
 	if n, err := strconv.Atoi(step); err != nil || n < 1 {
-		return rouse.Refuse("schedule", item, "as "+f.name+" has a wrong step", fmt.Sprintf("use a step of 1 to %d", f.countValues()-1))
+		return rouse.Refuse("schedule", item, "as "+f.name+" has a wrong step",
+			fmt.Sprintf("use a step of 1 to %d", f.countValues()-1))
 	}
 	return rouse.Refuse("schedule", item, "as "+f.name+" has a step after a single value",
 		fmt.Sprintf("write %s, or %s%s%d/%s", base, base, f.to, f.hi, step))

@@ -151,7 +151,8 @@ func CheckTimers(kind string, entries []Entry, namespace string, now rouse.Insta
 		o := e.Object()
 		e.Err = cmp.Or(o.Check(namespace, now), err)
 		if first, twice := lines[e.Name]; twice && e.Err == nil {
-			e.Err = rouse.Refuse("name", e.Name, fmt.Sprintf("is that of the timer of %s %d, too", Numbered(kind), first), "import them apart, into two namespaces")
+			e.Err = rouse.Refuse("name", e.Name, fmt.Sprintf("is that of the timer of %s %d, too", Numbered(kind), first),
+				"import them apart, into two namespaces")
 		}
 		if e.Err == nil {
 			lines[e.Name] = e.Line
@@ -222,7 +223,8 @@ func (f *format) inOwnForm(err error) error {
 func (e *Entry) completeSpec(o *Options) error {
 	if e.Spec.Target == "" {
 		if o.Target == "" {
-			return rouse.Refuse("target", "", "is missing: rouse cannot do by itself what this entry does", "give --target, a URL that does it")
+			return rouse.Refuse("target", "", "is missing: rouse cannot do by itself what this entry does",
+				"give --target, a URL that does it")
 		}
 		e.Spec.Target = strings.ReplaceAll(o.Target, "{name}", url.PathEscape(e.Name))
 	}
@@ -262,7 +264,8 @@ func (e *Entry) fitTimes(o *Options) error {
 	}
 	if shortest, _ := rouse.ShortestInterval(due, s); shortest > time.Millisecond && e.Spec.Jitter >= shortest {
 		e.Spec.Jitter = shortest - time.Millisecond
-		e.noteDifference("its jitter is cut to less than the shortest interval of its schedule, so that occurrences keep their order.")
+		e.noteDifference(
+			"its jitter is cut to less than the shortest interval of its schedule, so that occurrences keep their order.")
 	}
 	return nil
 }
@@ -282,7 +285,8 @@ func readTime(text string, zone *time.Location) (at time.Time, err error) {
 func (o *Options) readTime(field, text string) (time.Time, error) {
 	zone, err := time.LoadLocation(o.Timezone)
 	if err != nil {
-		return time.Time{}, rouse.Refuse("timezone", o.Timezone, "is no time zone", "give an IANA name such as Europe/Stockholm")
+		return time.Time{}, rouse.Refuse("timezone", o.Timezone, "is no time zone",
+			"give an IANA name such as Europe/Stockholm")
 	}
 	at, err := readTime(text, zone)
 	if err != nil {
@@ -331,7 +335,9 @@ func (e *Entry) setPayload(v any, o *Options) {
 	}
 	if o.shared > maxShared {
 		e.Spec.Payload = nil
-		e.over = rouse.Refuse("payload", "", fmt.Sprintf("with those before it, exceeds %d bytes: each timer gets a copy of what its entry shares with others", maxShared),
+		e.over = rouse.Refuse("payload", "",
+			fmt.Sprintf("with those before it, exceeds %d bytes: each timer gets a copy of what its entry shares with others",
+				maxShared),
 			"import the file in parts, or take out what the target does not need")
 	}
 }

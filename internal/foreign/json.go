@@ -55,7 +55,8 @@ func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
 // readEntries reads objects with a function that returns the entry of one, or those that it lists if it is an
 // answer of an API.
-func readEntries(list []json.RawMessage, read func(in json.RawMessage, number int) (Entry, []json.RawMessage)) (entries []Entry) {
+func readEntries(list []json.RawMessage, read func(in json.RawMessage, number int) (Entry,
+	[]json.RawMessage)) (entries []Entry) {
 	for _, in := range list {
 		e, listed := read(in, len(entries)+1)
 		if listed == nil {

@@ -186,7 +186,8 @@ func readQuartz(in []byte, o *Options) (entries []Entry, err error) {
 		}
 	}
 	if len(entries) == 0 {
-		return nil, rouse.Refuse("file", "", "has no trigger", "give a job-scheduling-data document with cron or simple triggers")
+		return nil, rouse.Refuse("file", "", "has no trigger",
+			"give a job-scheduling-data document with cron or simple triggers")
 	}
 	return entries, nil
 }
@@ -258,7 +259,8 @@ func (t *quartzTrigger) newQuartzEntry(number int, job *quartzJob, o *Options) E
 	}
 	t.setMisfire(&e)
 	if t.Start != "" && s.Start <= o.Now && t.Expression != "" && s.Misfire == rouse.MisfireLatest {
-		e.noteDifference("Quartz runs it at each start of the program, as its start-time has passed; here it is first due at its next time.")
+		e.noteDifference(
+			"Quartz runs it at each start of the program, as its start-time has passed; here it is first due at its next time.")
 	}
 	return e
 }
@@ -269,7 +271,8 @@ func (t *quartzTrigger) triggerStart(e *Entry, o *Options) (*time.Time, error) {
 	switch {
 	case t.StartIn != "":
 		if _, err := strconv.ParseUint(string(t.StartIn), 10, 32); err != nil {
-			return nil, rouse.Refuse("start-time-seconds-in-future", string(t.StartIn), "is no number of seconds", "give one from 0 on")
+			return nil, rouse.Refuse("start-time-seconds-in-future", string(t.StartIn), "is no number of seconds",
+				"give one from 0 on")
 		}
 		return nil, nil
 	case t.Start != "":
@@ -338,7 +341,9 @@ func (t *quartzTrigger) setSimple(e *Entry, start *time.Time) error {
 			s.Schedule = max(rouse.MinInstant, rouse.At(*start)).String()
 		case strings.Trim(string(t.StartIn), "0") != "":
 			s.Schedule = "@after " + string(t.StartIn) + "s"
-			e.noteDifference("Quartz runs it %s seconds after each start of the program; here it runs once, so long after the import.", t.StartIn)
+			e.noteDifference(
+				"Quartz runs it %s seconds after each start of the program; here it runs once, so long after the import.",
+				t.StartIn)
 		default:
 			e.noteDifference("Quartz runs it at each start of the program; here it runs once, after the import.")
 		}
@@ -357,9 +362,13 @@ func (t *quartzTrigger) setSimple(e *Entry, start *time.Time) error {
 	case start != nil:
 		e.startAt(*start, every)
 	case t.StartIn != "":
-		e.noteDifference("Quartz runs it %s seconds after it starts, and then every %v; here the first occurrence is due after one interval.", t.StartIn, every)
+		e.noteDifference(
+			"Quartz runs it %s seconds after it starts, and then every %v; here the first occurrence is due after one interval.",
+			t.StartIn, every)
 	default:
-		e.noteDifference("Quartz runs it at once when it starts, and then every %v; here the first occurrence is due after one interval.", every)
+		e.noteDifference(
+			"Quartz runs it at once when it starts, and then every %v; here the first occurrence is due after one interval.",
+			every)
 	}
 	return nil
 }
@@ -374,7 +383,8 @@ func (t *quartzTrigger) repeatCount() (int64, error) {
 	}
 	count, err := strconv.ParseInt(string(t.Count), 10, 32)
 	if err != nil || count < -1 {
-		return 0, rouse.Refuse("repeat-count", string(t.Count), "is no number of repeats", "give -1 for repeats without end, or more")
+		return 0, rouse.Refuse("repeat-count", string(t.Count), "is no number of repeats",
+			"give -1 for repeats without end, or more")
 	}
 	return count, nil
 }
@@ -412,6 +422,7 @@ func (t *quartzTrigger) setMisfire(e *Entry) {
 	case "ignoremisfirepolicy":
 		s.Misfire = rouse.MisfireAll
 	default:
-		e.noteDifference("its misfire-instruction %q is not known, and left out: the latest of missed occurrences fires.", t.Misfire)
+		e.noteDifference("its misfire-instruction %q is not known, and left out: the latest of missed occurrences fires.",
+			t.Misfire)
 	}
 }

@@ -67,7 +67,8 @@ func (j *riverJob) newRiverEntry(number int) Entry {
 	at, err := rouse.ParseInstant(j.ScheduledAt)
 	switch {
 	case j.State != "scheduled" && j.State != "retryable":
-		e.Err = rouse.Refuse("state", j.State, "is not of a job that waits for its time", "leave it to River, which works it now, or has done so")
+		e.Err = rouse.Refuse("state", j.State, "is not of a job that waits for its time",
+			"leave it to River, which works it now, or has done so")
 	case err != nil:
 		e.Err = rouse.Refuse("scheduled_at", j.ScheduledAt, "is no time", "give rows as row_to_json prints them")
 	}

@@ -36,7 +36,8 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 	refuse := func(wrong, cure string) ([]Entry, error) { return nil, rouse.Refuse("file", "", wrong, cure) }
 	const shape = "give a schedule.yml of sidekiq-cron: names with cron and class, or a list of them"
 	if bytes.Contains(in, []byte("<%")) {
-		return refuse("has Ruby in it", "give what it becomes: ruby -rerb -e 'puts ERB.new(STDIN.read).result' < schedule.yml")
+		return refuse("has Ruby in it",
+			"give what it becomes: ruby -rerb -e 'puts ERB.new(STDIN.read).result' < schedule.yml")
 	}
 	var jobs any
 	for rest := in; len(rest) > 0 && jobs == nil && err == nil; {
@@ -77,9 +78,11 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 			e.Err = j.fillSidekiqEntry(&e, o)
 		}
 		if job := jobsBelow(item.Value); job != "" {
-			e.Err = rouse.Refuse("entry", e.Name, "is no job, but has some, such as "+job, "give the hash under "+e.Name+" as a file")
+			e.Err = rouse.Refuse("entry", e.Name, "is no job, but has some, such as "+job,
+				"give the hash under "+e.Name+" as a file")
 		} else if item.Key != nil && last[e.Name] != i {
-			e.Err = rouse.Refuse("entry", e.Name, "is there again below, which Ruby takes", "leave it out, or rename one of them")
+			e.Err = rouse.Refuse("entry", e.Name, "is there again below, which Ruby takes",
+				"leave it out, or rename one of them")
 		}
 		if err != nil {
 			e.Err = rouse.Refuse("entry", e.Name, "is no job: "+err.Error(), shape)
@@ -170,7 +173,8 @@ func zoneOfOffset(text string) (string, error) {
 	hours, err := strconv.Atoi(text[:3])
 	switch name := fmt.Sprintf("Etc/GMT%+d", -hours); {
 	case err != nil || !strings.HasSuffix(text, "00") || hours < -12 || hours > 14:
-		return "", rouse.Refuse("timezone", text, "is no time zone: those of an offset alone have whole hours, from -12:00 to +14:00",
+		return "", rouse.Refuse("timezone", text,
+			"is no time zone: those of an offset alone have whole hours, from -12:00 to +14:00",
 			"give the name of a zone that has this offset, such as Asia/Kolkata for +05:30")
 	case hours == 0:
 		return "UTC", nil
@@ -180,7 +184,8 @@ func zoneOfOffset(text string) (string, error) {
 }
 
 // fugitWords are the texts in words that are read, with their number as N.
-var fugitWords = map[string]string{"second": "*/N * * * * *", "minute": "*/N * * * *", "hour": "0 */N * * *", "day": "0 0 */N * *"}
+var fugitWords = map[string]string{"second": "*/N * * * * *", "minute": "*/N * * * *", "hour": "0 */N * * *",
+	"day": "0 0 */N * *"}
 
 var fugitEvery = regexp.MustCompile(`^every (?:([0-9]{1,2}) )?(second|minute|hour|day)s?$`)
 
@@ -212,7 +217,8 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 		}
 	}
 	if n := len(f); n != 5 && n != 6 || fugitWord.MatchString(f[0]+f[1]) {
-		return rouse.Refuse("cron", text, "is no cron expression", "write the one that it stands for: Fugit.parse(…).to_cron_s prints it")
+		return rouse.Refuse("cron", text, "is no cron expression",
+			"write the one that it stands for: Fugit.parse(…).to_cron_s prints it")
 	}
 	l := localTimes{seconds: 1, either: true}
 	if len(f) == 6 {
@@ -249,7 +255,8 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 // refuseWeeks refuses a day of every second week or so, with the rule that it stands for.
 func (l *localTimes) refuseWeeks(item string, others bool, f *field) error {
 	const wrong = "counts weeks, which no cron expression of rouse does"
-	if fields := cronFields("-", true, true); l.odd[0] != "" || l.set[2] != fields[2].fullSet() || l.set[3] != fields[3].fullSet() {
+	if fields := cronFields("-", true, true); l.odd[0] != "" || l.set[2] != fields[2].fullSet() ||
+		l.set[3] != fields[3].fullSet() {
 		return rouse.Refuse("cron", item, wrong, "leave the job to Sidekiq, or take out its days of the month and months")
 	} else if others {
 		return rouse.Refuse("cron", item, wrong, "give this day a job of its own, and read there what to do with it")

@@ -189,7 +189,8 @@ func (u *unit) newSystemdEntry(units map[string]*unit, o *Options) Entry {
 	}
 	for _, key := range slices.Sorted(maps.Keys(u.text)) {
 		section, directive, _ := strings.Cut(key, ".")
-		if section == "Timer" && !slices.Contains(directives, key) || section == "Unit" && (strings.HasPrefix(directive, "Condition") || strings.HasPrefix(directive, "Assert")) {
+		if section == "Timer" && !slices.Contains(directives, key) ||
+			section == "Unit" && (strings.HasPrefix(directive, "Condition") || strings.HasPrefix(directive, "Assert")) {
 			e.noteDifference("%s=%s is left out.", directive, u.lastOf(key))
 		}
 	}
@@ -226,7 +227,9 @@ func (u *unit) setUnitTimes(e *Entry, o *Options) error {
 				return err
 			}
 			addSchedule(s, "@every "+span.String())
-			e.noteDifference("%s=%s is an interval that is counted from the creation of this timer, not from when the unit was last active.", name, value)
+			e.noteDifference(
+				"%s=%s is an interval that is counted from the creation of this timer, not from when the unit was last active.",
+				name, value)
 		default: // OnActiveSec, OnBootSec, OnStartupSec
 			once = append(once, name+"="+value)
 		}
@@ -249,10 +252,15 @@ func (u *unit) setUnitTimes(e *Entry, o *Options) error {
 
 // systemdUnits are the units of systemd.time(7), but for the plural.
 var systemdUnits = map[string]time.Duration{
-	"": time.Second, "us": time.Microsecond, "usec": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond, "msec": time.Millisecond,
-	"s": time.Second, "sec": time.Second, "second": time.Second, "m": time.Minute, "min": time.Minute, "minute": time.Minute,
-	"h": time.Hour, "hr": time.Hour, "hour": time.Hour, "d": 24 * time.Hour, "day": 24 * time.Hour, "w": 168 * time.Hour, "week": 168 * time.Hour,
-	"M": 2629800 * time.Second, "month": 2629800 * time.Second, "y": 31557600 * time.Second, "year": 31557600 * time.Second,
+	"": time.Second, "us": time.Microsecond, "usec": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond,
+	"msec": time.Millisecond,
+	"s":    time.Second, "sec": time.Second, "second": time.Second, "m": time.Minute, "min": time.Minute,
+	"minute": time.Minute,
+	"h":      time.Hour, "hr": time.Hour, "hour": time.Hour, "d": 24 * time.Hour, "day": 24 * time.Hour,
+	"w":    168 * time.Hour,
+	"week": 168 * time.Hour,
+	"M":    2629800 * time.Second, "month": 2629800 * time.Second, "y": 31557600 * time.Second,
+	"year": 31557600 * time.Second,
 }
 
 var systemdPart = regexp.MustCompile(`^\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-zA-Zµ]*)`)
@@ -277,14 +285,16 @@ func systemdSpan(text string) (span time.Duration, err error) {
 // calendarWords are the short forms of OnCalendar=.
 var calendarWords = map[string]string{
 	"minutely": "*:*", "hourly": "*:0", "daily": "*-*-*", "weekly": "Mon", "monthly": "*-*-1", "quarterly": "*-1,4,7,10-1",
-	"semiannually": "*-1,7-1", "semi-annually": "*-1,7-1", "biannually": "*-1,7-1", "bi-annually": "*-1,7-1", "yearly": "*-1-1", "annually": "*-1-1",
+	"semiannually": "*-1,7-1", "semi-annually": "*-1,7-1", "biannually": "*-1,7-1", "bi-annually": "*-1,7-1",
+	"yearly": "*-1-1", "annually": "*-1-1",
 }
 
 // onCalendar reads a calendar event of systemd.time(7). The zone is empty if it names none.
 func onCalendar(text string) (l localTimes, zone string, err error) {
 	const shape = "write weekdays, a date, a time and a zone, as in Mon..Fri *-*-1..7 09:00 Europe/Stockholm"
 	words := strings.Fields(text)
-	if n := len(words); n > 1 && !strings.ContainsAny(words[n-1], ":*~") && (words[n-1] == "UTC" || strings.Contains(words[n-1], "/") || words[n-1][0] > '9') {
+	if n := len(words); n > 1 && !strings.ContainsAny(words[n-1], ":*~") &&
+		(words[n-1] == "UTC" || strings.Contains(words[n-1], "/") || words[n-1][0] > '9') {
 		zone, words = words[n-1], words[:n-1]
 	}
 	if len(words) == 1 && calendarWords[strings.ToLower(words[0])] != "" {
@@ -314,7 +324,8 @@ func onCalendar(text string) (l localTimes, zone string, err error) {
 		switch {
 		case len(parts) != 3 && len(parts) != 4:
 		case strings.Contains(strings.ReplaceAll(words[0], "..", ""), "."):
-			return l, "", rouse.Refuse("OnCalendar", text, "has parts of a second", "give whole seconds, or an interval in OnUnitActiveSec")
+			return l, "", rouse.Refuse("OnCalendar", text, "has parts of a second",
+				"give whole seconds, or an interval in OnUnitActiveSec")
 		default:
 			second := field{"second", 0, 59, "..", nil, false, true}
 			if l.set[1], err = fields[1].parseSet(parts[0]); err == nil {
@@ -357,7 +368,8 @@ func (l *localTimes) parseDate(text string, fields *[5]field) (err error) {
 	l.set[2] = 0
 	for item := range strings.SplitSeq(back, ",") {
 		set, err := fields[2].parseSet(item)
-		if from, step, ok := strings.Cut(item, "/"); ok && err == nil && !strings.Contains(from, "..") { // ~7/2 counts down to the last day
+		// ~7/2 counts down to the last day
+		if from, step, ok := strings.Cut(item, "/"); ok && err == nil && !strings.Contains(from, "..") {
 			set = 0
 			v, _ := strconv.Atoi(from)
 			n, _ := strconv.Atoi(step)

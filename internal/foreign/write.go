@@ -58,7 +58,8 @@ func NewWriter(kind string, out io.Writer, o WriteOptions) (*Writer, []string, e
 			"give one of "+strings.Join(slices.Sorted(maps.Keys(writeForms)), ", "))
 	}
 	if kind == "eventbridge" && (o.ARN == "" || o.Role == "") {
-		return nil, nil, rouse.Refuse("arn", o.ARN, "and role are not both given: EventBridge calls no URL", "give --arn and --role")
+		return nil, nil, rouse.Refuse("arn", o.ARN, "and role are not both given: EventBridge calls no URL",
+			"give --arn and --role")
 	}
 	w := &Writer{o: o, kind: kind, form: form, out: out, variables: map[string]string{}, jobs: map[string]string{}}
 	_, err := io.WriteString(out, form.head)
@@ -97,7 +98,8 @@ func (x *outgoingTimer) addLossNote(format string, args ...any) {
 func (w *Writer) Write(t *rouse.Timer, now rouse.Instant) (notes []string, err error) {
 	spec := t.Spec
 	spec.Labels = maps.Clone(spec.Labels)
-	maps.DeleteFunc(spec.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "rouse.") }) // those of apply and import
+	// those of apply and import
+	maps.DeleteFunc(spec.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "rouse.") })
 	if len(spec.Labels) == 0 {
 		spec.Labels = nil
 	}
@@ -138,8 +140,9 @@ func (x *outgoingTimer) prepareSchedule() (err error) {
 	case len(s.Calendar.Off)+len(s.Calendar.Only) > 0:
 		return refuse("calendar", "leave the days to the target")
 	}
-	x.s, err = schedule.Parse(s.Schedule, schedule.Options{Timezone: s.Timezone, DST: s.DST, Anchor: x.t.Anchor, Start: s.Start,
-		Seed: x.t.Key.Namespace + "/" + x.t.Key.Name})
+	x.s, err = schedule.Parse(s.Schedule, schedule.Options{Timezone: s.Timezone, DST: s.DST, Anchor: x.t.Anchor,
+		Start: s.Start,
+		Seed:  x.t.Key.Namespace + "/" + x.t.Key.Name})
 	if err != nil {
 		return err
 	}
@@ -197,7 +200,8 @@ func (x *outgoingTimer) zoneOrUTC() string { return cmp.Or(x.spec.Timezone, "UTC
 func (w *Writer) checkReadBack(x *outgoingTimer) error {
 	entries, _, err := Read(w.kind, []byte(x.alone), Options{Target: "https://target.invalid/"})
 	if err == nil && len(entries) != 1 {
-		err = rouse.Refuse("timer", x.t.Key.Name, fmt.Sprintf("would come back as %d", len(entries)), "give it another payload")
+		err = rouse.Refuse("timer", x.t.Key.Name, fmt.Sprintf("would come back as %d", len(entries)),
+			"give it another payload")
 	}
 	if err == nil {
 		err = entries[0].Err
@@ -228,7 +232,8 @@ func (w *Writer) checkTimes(x *outgoingTimer, back *rouse.Spec) error {
 		return rouse.Refuse(field, value, "cannot be expressed in the format "+w.kind, "leave it out, or keep the timer here")
 	}
 	started := cmp.Or(back.Start, s.Start)
-	there, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: back.DST, Anchor: x.t.Anchor, Start: started})
+	there, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: back.DST,
+		Anchor: x.t.Anchor, Start: started})
 	if err != nil {
 		return err
 	}
@@ -249,7 +254,8 @@ func (w *Writer) checkTimes(x *outgoingTimer, back *rouse.Spec) error {
 	case x.s.Same(there, x.due):
 		return nil
 	}
-	alike, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: s.DST, Anchor: x.t.Anchor, Start: started})
+	alike, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: s.DST, Anchor: x.t.Anchor,
+		Start: started})
 	if err == nil && x.s.Same(alike, x.due) {
 		return rouse.Refuse("dst", cmp.Or(s.DST, "vixie"),
 			"is another rule for changes of the clocks, at times of this schedule, than the format "+w.kind+" has",
@@ -271,7 +277,8 @@ func (x *outgoingTimer) noteLosses(back *rouse.Spec) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if slices.Contains(timeMembers, name) || slices.Contains(x.carried, name) || string(before[name]) == string(after[name]) {
+		if slices.Contains(timeMembers, name) || slices.Contains(x.carried, name) ||
+			string(before[name]) == string(after[name]) {
 			continue
 		}
 		x.addLossNote("lost: %s %s.", name, rouse.Shorten(string(before[name]), 100))
@@ -310,7 +317,8 @@ func (x *outgoingTimer) curlArguments() ([]string, error) {
 // checkTarget refuses a target that nothing but rouse can call.
 func (x *outgoingTimer) checkTarget() error {
 	if target := x.spec.Target; !strings.HasPrefix(target, "https://") && !strings.HasPrefix(target, "http://") {
-		return rouse.Refuse("target", target, "is no URL, and nothing but rouse can call it", "keep the timer here, or give an http or https URL")
+		return rouse.Refuse("target", target, "is no URL, and nothing but rouse can call it",
+			"keep the timer here, or give an http or https URL")
 	}
 	return nil
 }
@@ -327,7 +335,8 @@ func (x *outgoingTimer) carryRequest() {
 	refs := x.spec.Webhook.SecretNames()
 	slices.SortFunc(refs, func(a, b rouse.SecretRef) int { return strings.Compare(a.Header+a.Name, b.Header+b.Name) })
 	for _, ref := range refs {
-		x.addLossNote("the header %s has the secret %s, which stays here: put it in place of {{secret:%s}}.", ref.Header, ref.Name, ref.Name)
+		x.addLossNote("the header %s has the secret %s, which stays here: put it in place of {{secret:%s}}.", ref.Header,
+			ref.Name, ref.Name)
 	}
 	b := x.spec.Webhook
 	if b.Structured {

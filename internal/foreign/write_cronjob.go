@@ -21,7 +21,8 @@ var cronJobLosses = []string{
 // Names and labels as Kubernetes has them. A CronJob's name has to leave room for that of its Jobs.
 var (
 	kubeName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$`)
-	kubeLabel = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+	kubeLabel = regexp.MustCompile(
+		`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 	kubeValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 )
 
@@ -109,7 +110,8 @@ func jobTemplate(x *outgoingTimer, image string) (string, error) {
 		return " " + string(want), nil
 	}
 	if !utf8.Valid(s.Payload) || bytes.IndexByte(s.Payload, 0) >= 0 {
-		return "", rouse.Refuse("payload", "", "is no text, which the argument of a program has to be", "give it as text or JSON")
+		return "", rouse.Refuse("payload", "", "is no text, which the argument of a program has to be",
+			"give it as text or JSON")
 	}
 	args, err := x.curlArguments()
 	if err != nil {
@@ -120,7 +122,8 @@ func jobTemplate(x *outgoingTimer, image string) (string, error) {
 	}
 	return "\n    spec:\n      backoffLimit: " + strconv.Itoa(int(s.Retry.Effective().Attempts)-1) +
 		"\n      template:\n        spec:\n          restartPolicy: Never\n          containers:\n          - name: call\n            image: " +
-		string(encodePayload(image)) + "\n            command: [\"curl\"]\n            args: " + string(encodePayload(args)), nil
+		string(encodePayload(image)) + "\n            command: [\"curl\"]\n            args: " +
+		string(encodePayload(args)), nil
 }
 
 // normalJSON returns JSON without spaces, with the members of objects in order, and without escapes that YAML

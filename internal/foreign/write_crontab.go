@@ -43,7 +43,8 @@ func writeCrontab(w *Writer, x *outgoingTimer) error {
 			x.addLossNote("the user %s is lost: put the line into the crontab of that user.", x.User)
 		}
 		if unwritable.MatchString(x.Command + x.Stdin) {
-			return rouse.Refuse("payload", x.Command, "has a backslash before a percent sign or the end of a line", "put the command into a script")
+			return rouse.Refuse("payload", x.Command, "has a backslash before a percent sign or the end of a line",
+				"put the command into a script")
 		}
 		line = strings.ReplaceAll(x.Command, "%", `\%`)
 		if x.Stdin != "" {
@@ -56,7 +57,8 @@ func writeCrontab(w *Writer, x *outgoingTimer) error {
 		line = strings.ReplaceAll(x.Command, "%", `\%`)
 	}
 	switch {
-	case strings.ContainsFunc(line, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }), !utf8.ValidString(line):
+	case strings.ContainsFunc(line, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }),
+		!utf8.ValidString(line):
 		return rouse.Refuse("payload", "", "has the end of a line, or no text", "put the command into a script")
 	case len(line) > maxCronCommand:
 		return rouse.Refuse("payload", "", fmt.Sprintf("makes a command of %d bytes", len(line)),
@@ -82,7 +84,8 @@ func writeCrontab(w *Writer, x *outgoingTimer) error {
 			if value, ok := x.Environment[name]; !ok {
 				x.addLossNote("it gets the variable %s of lines above.", name)
 			} else if value != got.Environment[name] {
-				return rouse.Refuse("payload", value, "has a variable that would come back with another value", "set it in a script")
+				return rouse.Refuse("payload", value, "has a variable that would come back with another value",
+					"set it in a script")
 			}
 		}
 		if len(got.Environment) < len(x.Environment) {
@@ -145,7 +148,8 @@ func (w *Writer) cronSettings(x *outgoingTimer) (string, error) {
 		}
 	}
 	if len(w.variables)+len(changed) > maxCronVariables {
-		return "", rouse.Refuse("payload", "", "has too many variables", fmt.Sprintf("use at most %d in one file", maxCronVariables))
+		return "", rouse.Refuse("payload", "", "has too many variables",
+			fmt.Sprintf("use at most %d in one file", maxCronVariables))
 	}
 	out.WriteString(w.cronVariables(changed))
 	x.written = func() {

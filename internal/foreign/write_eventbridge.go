@@ -51,11 +51,13 @@ func writeEventBridge(w *Writer, x *outgoingTimer) error {
 		out.GroupName, out.Name = group, name
 	}
 	switch {
-	case !awsName.MatchString(out.Name), out.GroupName != "" && !awsName.MatchString(out.GroupName), out.GroupName == "default":
+	case !awsName.MatchString(out.Name), out.GroupName != "" && !awsName.MatchString(out.GroupName),
+		out.GroupName == "default":
 		return rouse.Refuse("name", x.t.Key.Name, "is no name of a schedule",
 			"use NAME or GROUP/NAME with at most 64 of letters, digits, '-', '_' and '.' each, and no group default")
 	case !utf8.Valid(s.Payload), bytes.Contains(s.Payload, []byte("<aws.scheduler.")):
-		return rouse.Refuse("payload", "", "is no text that EventBridge sends as it is", "give it as text or JSON, without <aws.scheduler.")
+		return rouse.Refuse("payload", "", "is no text that EventBridge sends as it is",
+			"give it as text or JSON, without <aws.scheduler.")
 	}
 	if x.t.Paused {
 		out.State = "DISABLED"
@@ -81,7 +83,8 @@ func writeEventBridge(w *Writer, x *outgoingTimer) error {
 		if !bytes.Equal(back.Payload, s.Payload) {
 			return rouse.Refuse("payload", "", "would come back as another", "give it as text or JSON")
 		}
-		if kept := (rouse.Retry{Attempts: s.Retry.Attempts, GiveUp: s.Retry.GiveUp}); s.Retry == kept && back.Retry.Attempts == retry.Attempts &&
+		if kept := (rouse.Retry{Attempts: s.Retry.Attempts, GiveUp: s.Retry.GiveUp}); s.Retry == kept &&
+			back.Retry.Attempts == retry.Attempts &&
 			(kept.GiveUp == 0 || kept.GiveUp == back.Retry.GiveUp) {
 			x.carried = append(x.carried, "retry")
 		}

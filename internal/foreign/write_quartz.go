@@ -42,7 +42,8 @@ type leavingJob struct {
 
 func writeQuartz(w *Writer, x *outgoingTimer) error {
 	if x.t.Paused {
-		return rouse.Refuse("paused", "", "cannot be expressed in a file of Quartz", "resume it before, or leave it out with --state scheduled")
+		return rouse.Refuse("paused", "", "cannot be expressed in a file of Quartz",
+			"resume it before, or leave it out with --state scheduled")
 	}
 	job, err := w.quartzJob(x)
 	if err != nil {
@@ -57,7 +58,8 @@ func writeQuartz(w *Writer, x *outgoingTimer) error {
 	case known && class != job.Class:
 		return rouse.Refuse("payload", job.Job, "is a job of two classes", "name one of them otherwise")
 	case len(w.jobs) == maxQuartzJobs && !known:
-		return rouse.Refuse("payload", job.Job, "is one job too many for a file", fmt.Sprintf("export at most %d at a time", maxQuartzJobs))
+		return rouse.Refuse("payload", job.Job, "is one job too many for a file",
+			fmt.Sprintf("export at most %d at a time", maxQuartzJobs))
 	}
 	definition := "<job>" + xmlElement("name", job.Job) + xmlElement("job-class",
 		job.Class) + "<durability>true</durability><recover>false</recover></job>"
@@ -69,7 +71,8 @@ func writeQuartz(w *Writer, x *outgoingTimer) error {
 	x.written = func() { w.jobs[job.Job] = job.Class }
 	x.verify = func(back *rouse.Spec) error {
 		if !bytes.Equal(normalJSON(back.Payload), normalJSON(encodePayload(job))) {
-			return rouse.Refuse("payload", "", "would come back as another job", "give it as JSON or text without control characters")
+			return rouse.Refuse("payload", "", "would come back as another job",
+				"give it as JSON or text without control characters")
 		}
 		return nil
 	}
@@ -86,12 +89,14 @@ func (w *Writer) quartzJob(x *outgoingTimer) (job leavingJob, err error) {
 		return job, nil
 	}
 	if w.o.Class == "" {
-		return job, rouse.Refuse("class", "", "is missing: Quartz cannot call a target by itself", "give --class, a class of jobs that does")
+		return job, rouse.Refuse("class", "", "is missing: Quartz cannot call a target by itself",
+			"give --class, a class of jobs that does")
 	}
 	if err := x.checkTarget(); err != nil {
 		return job, err
 	}
-	job = leavingJob{Job: "rouse", Class: w.o.Class, Data: map[string]string{"url": s.Target, "method": cmp.Or(s.Webhook.Method, "POST")}}
+	job = leavingJob{Job: "rouse", Class: w.o.Class, Data: map[string]string{"url": s.Target,
+		"method": cmp.Or(s.Webhook.Method, "POST")}}
 	if len(s.Payload) > 0 {
 		job.Data["payload"], job.Data["content-type"] = string(s.Payload), cmp.Or(s.ContentType, "application/octet-stream")
 	}
@@ -100,7 +105,8 @@ func (w *Writer) quartzJob(x *outgoingTimer) (job leavingJob, err error) {
 	}
 	x.carryRequest()
 	for _, value := range job.Data {
-		if !utf8.ValidString(value) || strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+		if !utf8.ValidString(value) || strings.ContainsFunc(value,
+			func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
 			return job, rouse.Refuse("payload", "", "is no text, which the data of a job has to be", "give it as text or JSON")
 		}
 	}
@@ -121,7 +127,8 @@ func (x *outgoingTimer) quartzTrigger(job *leavingJob) (string, error) {
 	}
 	out.WriteString(xmlElement("job-name", job.Job))
 	if s.Priority != rouse.PriorityNormal {
-		out.WriteString(xmlElement("priority", map[rouse.Priority]string{rouse.PriorityHigh: "8", rouse.PriorityLow: "2"}[s.Priority]))
+		out.WriteString(xmlElement("priority", map[rouse.Priority]string{rouse.PriorityHigh: "8",
+			rouse.PriorityLow: "2"}[s.Priority]))
 	}
 	if len(job.Data) > 0 {
 		out.WriteString("<job-data-map>")
@@ -208,7 +215,8 @@ func inSchema(expression string) (string, error) {
 		out = strings.Join(texts, " ")
 	}
 	if !quartzSchema.MatchString(out) {
-		return "", rouse.Refuse("schedule", expression, "has what the schema of Quartz's files does not", "write it as lists of numbers")
+		return "", rouse.Refuse("schedule", expression, "has what the schema of Quartz's files does not",
+			"write it as lists of numbers")
 	}
 	return out, nil
 }

@@ -31,6 +31,7 @@ func (it *Item[K, S, T]) isSuspect() bool { return it.Fire().Lost >= rouse.Suspe
 
 // deferSuspect returns the outcome of a suspect whose subscriber has one already.
 func (h *Hub[K, S, T]) deferSuspect(it *Item[K, S, T]) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: PutOff(h.opts.Now().Sub(it.Fire().Due), mostPutOff),
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog,
+		After:  PutOff(h.opts.Now().Sub(it.Fire().Due), mostPutOff),
 		Detail: "its receiver has another fire with which receivers have gone"}
 }

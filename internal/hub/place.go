@@ -65,7 +65,8 @@ func (h *Hub[K, S, T]) addArrival(c *Channel[K, S, T], it *Item[K, S, T]) {
 	if most := h.opts.MaxHeld; most > 0 && h.held > most && c.held > channelLimit(most) {
 		h.opts.Refused(it)
 		after := PutOff(h.opts.Now().Sub(it.Fire().Due), mostPutOff)
-		h.Report(it, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: after, Detail: "too many wait"})
+		h.Report(it, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: after,
+			Detail: "too many wait"})
 		return
 	}
 	h.opts.Arrive(it)

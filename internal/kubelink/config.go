@@ -74,13 +74,15 @@ func Connect(field, file string) (*Link, error) {
 	if file == "" {
 		l, err := inPod()
 		if err != nil {
-			return nil, rouse.Refuse(field, "", "is missing, and this is no pod: "+err.Error(), "name a kubeconfig, or run in a pod with a service account")
+			return nil, rouse.Refuse(field, "", "is missing, and this is no pod: "+err.Error(),
+				"name a kubeconfig, or run in a pod with a service account")
 		}
 		return l, nil
 	}
 	l, err := fromFile(file)
 	if err != nil {
-		return nil, rouse.Refuse(field, file, "cannot be used: "+err.Error(), "use one with the address of the API server, and credentials")
+		return nil, rouse.Refuse(field, file, "cannot be used: "+err.Error(),
+			"use one with the address of the API server, and credentials")
 	}
 	return l, nil
 }
@@ -135,7 +137,8 @@ func fromFile(file string) (*Link, error) {
 		if err != nil {
 			return nil, err
 		}
-		if at.Context.User != "" && !slices.ContainsFunc(c.Users, func(u namedUser) bool { return u.Name == at.Context.User }) {
+		if at.Context.User != "" && !slices.ContainsFunc(c.Users,
+			func(u namedUser) bool { return u.Name == at.Context.User }) {
 			return nil, fmt.Errorf("its context %q names the user %q, which it does not have", at.Name, at.Context.User)
 		}
 		for _, name := range []*string{&to.CA, &as.Certificate, &as.Key, &as.TokenFile} {
@@ -182,7 +185,8 @@ func tlsConfig(c *cluster, u *user) (*tls.Config, error) {
 	case err != nil:
 		return nil, err
 	case len(ca) > 0 && c.Insecure:
-		return nil, errors.New("insecure-skip-tls-verify is set, and would leave out the certificate authority: remove one of them")
+		return nil,
+			errors.New("insecure-skip-tls-verify is set, and would leave out the certificate authority: remove one of them")
 	case len(ca) > 0:
 		t.RootCAs = x509.NewCertPool()
 		if !t.RootCAs.AppendCertsFromPEM(ca) {

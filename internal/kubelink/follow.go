@@ -137,8 +137,9 @@ func (f *following[T, P]) watchFrom(ctx context.Context, version string) (string
 	ctx, cancel := context.WithTimeout(ctx, lasts+CallTimeout)
 	defer cancel()
 	impatient := time.AfterFunc(CallTimeout, cancel) // timeout of the start of the response
-	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "labelSelector": {f.selector}, "resourceVersion": {version},
-		"timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))}}
+	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "labelSelector": {f.selector},
+		"resourceVersion": {version},
+		"timeoutSeconds":  {strconv.Itoa(int(lasts / time.Second))}}
 	res, err := f.link.Open(ctx, http.MethodGet, f.at+"?"+query.Encode(), "", nil)
 	if !impatient.Stop() && err == nil {
 		err = context.DeadlineExceeded

@@ -23,7 +23,8 @@ type fetched[T any] struct {
 }
 
 // readAhead starts reading. fetch returns the next items, perhaps none, and whether there are more.
-func readAhead[T any](ctx context.Context, fetch func(ctx context.Context) (items []T, more bool, err error)) *ahead[T] {
+func readAhead[T any](ctx context.Context, fetch func(ctx context.Context) (items []T, more bool,
+	err error)) *ahead[T] {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &ahead[T]{pages: make(chan fetched[T]), cancel: cancel}
 	a.reader.Go(func() {

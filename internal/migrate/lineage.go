@@ -57,7 +57,8 @@ func (c *copying) checkLineage(ctx context.Context) error {
 	}
 	for i := range sample[:min(len(sample), askedRecords)] {
 		r := &sample[i]
-		page, err := c.from.listRecordPage(ctx, rouse.RecordQuery{Namespace: r.Key.Namespace, Name: r.Key.Name, Limit: recordsOfName})
+		page, err := c.from.listRecordPage(ctx, rouse.RecordQuery{Namespace: r.Key.Namespace, Name: r.Key.Name,
+			Limit: recordsOfName})
 		if err != nil {
 			return err
 		}
@@ -65,7 +66,8 @@ func (c *copying) checkLineage(ctx context.Context) error {
 			return nil
 		}
 	}
-	return rouse.Refuse("from", c.o.From, fmt.Sprintf("has nothing in common with what was copied to %s, which was begun from %s", c.o.To, c.marker.From),
+	return rouse.Refuse("from", c.o.From,
+		fmt.Sprintf("has nothing in common with what was copied to %s, which was begun from %s", c.o.To, c.marker.From),
 		"name the store that the copy was begun from, or copy into an empty store")
 }
 

@@ -46,7 +46,9 @@ func readMarker(ctx context.Context, s side, name string) (m marker, ok bool, er
 		return m, false, err
 	}
 	if err := json.Unmarshal(rows[0].Body, &m); err != nil || m.Version != markerVersion {
-		return m, false, fmt.Errorf("the copy into %s was begun by another version of rouse, and only that can go on with it; or copy into an empty store", name)
+		return m, false,
+			fmt.Errorf(
+				"the copy into %s was begun by another version of rouse, and only that can go on with it; or copy into an empty store", name)
 	}
 	m.revision = rows[0].Revision
 	return m, true, nil
@@ -66,7 +68,8 @@ func (c *copying) prepareTarget(ctx context.Context) error {
 	}
 	if _, ok, err := readMarker(ctx, c.from, c.o.From); err != nil || ok {
 		if err == nil {
-			err = rouse.Refuse("from", c.o.From, "is itself the target of a copy that is not finished", "finish that one first, or name its source")
+			err = rouse.Refuse("from", c.o.From, "is itself the target of a copy that is not finished",
+				"finish that one first, or name its source")
 		}
 		return err
 	}
@@ -113,7 +116,8 @@ func (c *copying) checkEmpty(ctx context.Context) error {
 			return err
 		}
 		if len(page.Records) > 0 {
-			return rouse.Refuse("to", c.o.To, fmt.Sprintf("has records, of namespace %s, and no copy into it is under way", name), cure)
+			return rouse.Refuse("to", c.o.To, fmt.Sprintf("has records, of namespace %s, and no copy into it is under way",
+				name), cure)
 		}
 	}
 	return nil
@@ -129,7 +133,9 @@ func (c *copying) renewMarker(ctx context.Context) error {
 	}
 	m := c.marker
 	if high < m.High {
-		return rouse.Refuse("from", c.o.From, fmt.Sprintf("ends at revision %d, and the copy has seen %d: it is older than what was copied, or another store", high, m.High),
+		return rouse.Refuse("from", c.o.From,
+			fmt.Sprintf("ends at revision %d, and the copy has seen %d: it is older than what was copied, or another store",
+				high, m.High),
 			"name the store that the copy was begun from, or copy into an empty store")
 	}
 	// Without those of this run's probes: the source may be a copy, from a backup, of the store that is named
@@ -203,6 +209,7 @@ func (c *copying) overtakenError() error {
 
 // targetInUseError returns the error that the target is in use, and no longer a copy.
 func (c *copying) targetInUseError(k rouse.Key) error {
-	return fmt.Errorf("%s of %s was not written by this copy: the store is in use already, and continuing would undo later writes; "+
-		"stop that, and copy into an empty store: %w", rowTitle(k), c.o.To, rouse.ErrConflict)
+	return fmt.Errorf(
+		"%s of %s was not written by this copy: the store is in use already, and continuing would undo later writes; "+
+			"stop that, and copy into an empty store: %w", rowTitle(k), c.o.To, rouse.ErrConflict)
 }

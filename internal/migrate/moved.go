@@ -31,7 +31,8 @@ func Moved(ctx context.Context, store rouse.Store) (to string, at time.Time, err
 // Return allows a store whose timers were moved to be served again, with the timers that it had when they
 // were copied.
 func Return(ctx context.Context, store rouse.Store) error {
-	_, err := side{store, Options{}.withDefaults().Timeout}.applyChanges(ctx, rouse.Change{Key: movedKey, If: rouse.AnyRevision})
+	_, err := side{store, Options{}.withDefaults().Timeout}.applyChanges(ctx,
+		rouse.Change{Key: movedKey, If: rouse.AnyRevision})
 	return err
 }
 
@@ -71,6 +72,7 @@ func (c *copying) checkLeft(ctx context.Context, begun bool) error {
 	if err != nil || to == "" || begun {
 		return err
 	}
-	return rouse.Refuse("from", c.o.From, fmt.Sprintf("was copied to %s at %s, where its timers have gone on", to, at.Format(time.RFC3339)),
+	return rouse.Refuse("from", c.o.From, fmt.Sprintf("was copied to %s at %s, where its timers have gone on", to,
+		at.Format(time.RFC3339)),
 		"copy from there; or serve this one again with --force, if it is to be the store again")
 }

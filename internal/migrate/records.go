@@ -30,7 +30,9 @@ func (s side) readMoments(ctx context.Context, name, namespace string, batch int
 		var whole []moment
 		for _, r := range page.Records {
 			if len(last.records) > 0 && r.Ended > last.ended {
-				return nil, false, fmt.Errorf("records of %s, namespace %q: one of %v comes after one of %v: they are not newest first", name, namespace, r.Ended, last.ended)
+				return nil, false,
+					fmt.Errorf("records of %s, namespace %q: one of %v comes after one of %v: they are not newest first", name,
+						namespace, r.Ended, last.ended)
 			}
 			if len(last.records) > 0 && r.Ended != last.ended {
 				whole = append(whole, last)
@@ -78,7 +80,8 @@ func (c *copying) copyRecords(ctx context.Context, pass int, namespaces map[stri
 
 // copyNamespaceRecords copies the records of a namespace.
 func (c *copying) copyNamespaceRecords(ctx context.Context, pass int, n *NamespaceReport) error {
-	source, target := c.from.readMoments(ctx, c.o.From, n.Namespace, c.o.Batch), c.to.readMoments(ctx, c.o.To, n.Namespace, c.o.Batch)
+	source, target := c.from.readMoments(ctx, c.o.From, n.Namespace, c.o.Batch),
+		c.to.readMoments(ctx, c.o.To, n.Namespace, c.o.Batch)
 	defer source.stopReading()
 	defer target.stopReading()
 	for {
@@ -179,9 +182,11 @@ func sameRecord(a, b rouse.Record) bool {
 		return false
 	}
 	a.Failures, b.Failures = nil, nil
-	return a.Namespace == b.Namespace && a.Name == b.Name && a.Generation == b.Generation && a.Ending == b.Ending && a.Manual == b.Manual &&
+	return a.Namespace == b.Namespace && a.Name == b.Name && a.Generation == b.Generation && a.Ending == b.Ending &&
+		a.Manual == b.Manual &&
 		a.Due == b.Due && a.LastDue == b.LastDue && a.Count == b.Count && a.Attempts == b.Attempts && a.Code == b.Code &&
-		a.Cause == b.Cause && a.Other == b.Other && a.OtherManual == b.OtherManual && a.Reason == b.Reason && a.Began == b.Began && a.Sent == b.Sent && a.Ended == b.Ended
+		a.Cause == b.Cause && a.Other == b.Other && a.OtherManual == b.OtherManual && a.Reason == b.Reason &&
+		a.Began == b.Began && a.Sent == b.Sent && a.Ended == b.Ended
 }
 
 // recordText returns the same text for equal records.

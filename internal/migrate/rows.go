@@ -30,7 +30,8 @@ func (s side) readRows(ctx context.Context, name string, most int) *ahead[rouse.
 		for i := range page.Rows {
 			r := &page.Rows[i]
 			if r.Key.Compare(last) <= 0 { // rows that were skipped by mistake would be removed from the target
-				return nil, false, fmt.Errorf("%s lists %s after %s: it does not keep the order of keys", name, rowTitle(r.Key), rowTitle(last))
+				return nil, false, fmt.Errorf("%s lists %s after %s: it does not keep the order of keys", name, rowTitle(r.Key),
+					rowTitle(last))
 			}
 			last = r.Key
 			size += len(r.Body)

@@ -75,7 +75,8 @@ const pageNotes = 500
 
 // List calls do with all notes whose names begin with prefix, and ends with its first error.
 func (s *Notes) List(ctx context.Context, prefix string, do func(Note) error) error {
-	q := rouse.Query{Namespace: s.Namespace, Prefix: s.Prefix + prefix, States: []rouse.State{rouse.StateNote}, Limit: pageNotes}
+	q := rouse.Query{Namespace: s.Namespace, Prefix: s.Prefix + prefix, States: []rouse.State{rouse.StateNote},
+		Limit: pageNotes}
 	for {
 		page, err := s.listNotePage(ctx, q)
 		if err != nil {
@@ -129,7 +130,8 @@ func (s *Notes) Put(ctx context.Context, writes ...Write) ([]rouse.Result, error
 		if err != nil {
 			return nil, err
 		}
-		changes[i].To = &rouse.Row{Key: key, Bucket: rouse.BucketOf(key, max(1, s.Buckets)), Visible: rouse.Never, Due: rouse.Never,
+		changes[i].To = &rouse.Row{Key: key, Bucket: rouse.BucketOf(key, max(1, s.Buckets)), Visible: rouse.Never,
+			Due:   rouse.Never,
 			State: rouse.StateNote, Body: body}
 	}
 	return s.Store.Apply(ctx, changes)

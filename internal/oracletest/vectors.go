@@ -31,12 +31,14 @@ const enough = 2000
 // least is how many answers of a file are the same. A reason to differ, such as a change of the clocks, would
 // otherwise hide what is wrong for the first time.
 var least = map[string]int{
-	"apscheduler": 1931, "celery": 2589, "cron": 2598, "croner": 2448, "dateutil": 2478, "fugit": 2397, "lib-recur": 2509, "node-cron": 2587, "quartz": 2554, "robfig": 2579, "spring": 2591, "systemd": 2041,
+	"apscheduler": 1931, "celery": 2589, "cron": 2598, "croner": 2448, "dateutil": 2478, "fugit": 2397, "lib-recur": 2509,
+	"node-cron": 2587, "quartz": 2554, "robfig": 2579, "spring": 2591, "systemd": 2041,
 }
 
 // CompareAnswers compares the answers of a file with the schedules that parse returns. differs returns why
 // another answer is right on purpose, as docs/moving-in.md has it, or an empty text.
-func CompareAnswers(t *testing.T, file string, parse func(*Answer) (rouse.Schedule, error), differs func(*Answer) string) {
+func CompareAnswers(t *testing.T, file string, parse func(*Answer) (rouse.Schedule, error),
+	differs func(*Answer) string) {
 	t.Helper()
 	t.Parallel()
 	f, err := os.Open(file)

@@ -13,7 +13,9 @@ type groupCall struct {
 	since   uint64 // after its end: lists with a higher number show its effect
 	told    bool   // such a list has arrived
 	missing int    // how many workers a start was to bring
-	left    int    // by how many workers the group differed from its goal when the call was made, or in the last list after it
+	// by how many workers the group differed from its goal when the call was made, or in the last list after
+	// it
+	left int
 
 	// A driver may take long to execute a call, or may never do it, as noop does. Calls are retried with a
 	// backoff that doubles.
@@ -112,7 +114,8 @@ func (l *groupLoop) publishWaits() {
 
 // startGroupCall makes a call, unless another call for the key is in flight or the effect of the last one is
 // not known yet. In that case a later pass looks at the key again.
-func (l *groupLoop) startGroupCall(ctx context.Context, key string, now time.Time, what string, f func(context.Context) error) {
+func (l *groupLoop) startGroupCall(ctx context.Context, key string, now time.Time, what string,
+	f func(context.Context) error) {
 	c := l.inProgress[key]
 	switch {
 	case c == nil:

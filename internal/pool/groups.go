@@ -60,8 +60,11 @@ type groupState struct {
 }
 
 func newGroupLoop(d driver.Driver, size int, t Timing) *groupLoop {
-	return &groupLoop{loop: newLoop(t), driver: d, size: size, relist: true, plans: map[string]plan{}, pending: map[string]bool{},
-		asleep: map[string]time.Time{}, ensured: map[string]bool{}, inProgress: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{}, failed: map[string]*repeatedFailure{},
+	return &groupLoop{loop: newLoop(t), driver: d, size: size, relist: true, plans: map[string]plan{},
+		pending: map[string]bool{},
+		asleep:  map[string]time.Time{}, ensured: map[string]bool{}, inProgress: map[string]*groupCall{},
+		touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{},
+		failed: map[string]*repeatedFailure{},
 		starts: startLine{limits: Limits{}.withLimitDefaults()}}
 }
 

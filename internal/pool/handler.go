@@ -57,7 +57,8 @@ func NewHandler(pools []Served) http.Handler {
 	} {
 		mux.HandleFunc("POST /pools/{pool}/"+verb, h.withServedPool(func(p Served, r *http.Request) (any, error) {
 			if !r.URL.Query().Has("key") {
-				return nil, rouse.Refuse("key", "", "is missing", "name a group by its key, which may be empty, or by NAMESPACE/KEY if namespaces are apart")
+				return nil, rouse.Refuse("key", "", "is missing",
+					"name a group by its key, which may be empty, or by NAMESPACE/KEY if namespaces are apart")
 			}
 			key := r.URL.Query().Get("key")
 			return Operated{p.Manager.config.Name, key, verb}, do(p.Manager, key, r)
@@ -67,7 +68,10 @@ func NewHandler(pools []Served) http.Handler {
 	mux.HandleFunc("GET /pools/{pool}/poison/{id}", h.withInventory(func(i Inventory, r *http.Request) (any, error) {
 		return i.InspectPoison(r.Context(), r.PathValue("id"))
 	}))
-	replay := h.withInventory(func(i Inventory, r *http.Request) (any, error) { return changePoisonByID(i.ReplayPoison, r) })
+	replay := h.withInventory(func(i Inventory, r *http.Request) (any,
+		error) {
+		return changePoisonByID(i.ReplayPoison, r)
+	})
 	purge := h.withInventory(func(i Inventory, r *http.Request) (any, error) { return changePoisonByID(i.PurgePoison, r) })
 	mux.HandleFunc("POST /pools/{pool}/poison/{id}/replay", replay)
 	mux.HandleFunc("POST /pools/{pool}/poison/replay", replay)
@@ -105,7 +109,8 @@ func summarizePools(pools []Served) []Summary {
 	list := []Summary{}
 	for _, p := range pools {
 		v := p.Manager.View()
-		s := Summary{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(), Since: v.Since, Groups: len(v.Groups), Waiting: v.Waits,
+		s := Summary{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(), Since: v.Since,
+			Groups: len(v.Groups), Waiting: v.Waits,
 			Leader: p.Transport.Leader()}
 		for _, g := range v.Groups {
 			if g.Limit != "" {
@@ -157,7 +162,8 @@ func (h *handler) withServedPool(f func(Served, *http.Request) (any, error)) htt
 
 // errNoInventory refuses requests for poison if the transport keeps none: requests that workers died with are
 // dead letters then, like those of all timers.
-var errNoInventory = rouse.Refuse("poison", "", "is not kept apart in rouse's own store", "use rouse dead list, show, redrive and purge")
+var errNoInventory = rouse.Refuse("poison", "", "is not kept apart in rouse's own store",
+	"use rouse dead list, show, redrive and purge")
 
 // withInventory serves poison requests.
 func (h *handler) withInventory(f func(i Inventory, r *http.Request) (any, error)) http.HandlerFunc {

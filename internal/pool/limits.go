@@ -69,7 +69,8 @@ const (
 var ErrLimit = errors.New("a limit of the pool is reached")
 
 func (l Limits) withLimitDefaults() Limits {
-	l.Groups, l.Workers, l.Starts = cmp.Or(l.Groups, defaultGroups), cmp.Or(l.Workers, defaultWorkers), cmp.Or(l.Starts, defaultStarts)
+	l.Groups, l.Workers, l.Starts = cmp.Or(l.Groups, defaultGroups), cmp.Or(l.Workers, defaultWorkers),
+		cmp.Or(l.Starts, defaultStarts)
 	return l
 }
 
@@ -83,7 +84,8 @@ func (l Limits) checkLimits(size int) error {
 		}
 	}
 	if l.Workers > 0 && l.Workers < size {
-		return rouse.Refuse(LimitWorkers, fmt.Sprint(l.Workers), fmt.Sprintf("is less than a group has workers, %d", size), "give at least as many")
+		return rouse.Refuse(LimitWorkers, fmt.Sprint(l.Workers), fmt.Sprintf("is less than a group has workers, %d", size),
+			"give at least as many")
 	}
 	return nil
 }

@@ -55,7 +55,8 @@ func (c *Config) checkPoolConfig() error {
 	case c.ExtraLifetime < 0:
 		return rouse.Refuse("extra_lifetime", c.ExtraLifetime.String(), "is negative", "give 1s, or leave it out")
 	case c.MaxWork < 0 || c.MaxWork > 0 && c.MaxWork < time.Millisecond:
-		return rouse.Refuse("max_work", c.MaxWork.String(), "is no time that work takes", "leave it out, or give at least 1ms; more than the longest request takes")
+		return rouse.Refuse("max_work", c.MaxWork.String(), "is no time that work takes",
+			"leave it out, or give at least 1ms; more than the longest request takes")
 	case c.Workers < 0 || c.Workers > 1000:
 		return rouse.Refuse("workers", fmt.Sprint(c.Workers), "is no number of workers for a key", "give 1 to 1000")
 	case len(c.Pinned) > maxPinned:

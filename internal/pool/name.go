@@ -27,7 +27,8 @@ func CheckName(name string) error {
 	case strings.HasPrefix(name, "amq."):
 		wrong, cure = "begins with amq., which brokers keep for themselves", "use another beginning"
 	case strings.Contains(name+"-", "-req-"):
-		wrong, cure = "has -req in it, which would make its queues look like the request queues of another pool", "use another word"
+		wrong, cure = "has -req in it, which would make its queues look like the request queues of another pool",
+			"use another word"
 	default:
 		return nil
 	}
@@ -41,7 +42,8 @@ const MaxKey = 255
 func CheckKey(key string) error {
 	switch {
 	case len(key) > MaxKey:
-		return rouse.Refuse("key", rouse.Shorten(key, 64), fmt.Sprintf("has %d bytes", len(key)), fmt.Sprintf("use at most %d", MaxKey))
+		return rouse.Refuse("key", rouse.Shorten(key, 64), fmt.Sprintf("has %d bytes", len(key)),
+			fmt.Sprintf("use at most %d", MaxKey))
 	case !utf8.ValidString(key):
 		return rouse.Refuse("key", fmt.Sprintf("%q", rouse.Shorten(key, 64)), "is no UTF-8", "write keys in UTF-8")
 	}

@@ -29,7 +29,8 @@ func (m *Manager) leadingGroup(name string) (t *Term, group string, err error) {
 }
 
 func (m *Manager) noGroup(name string) error {
-	return fmt.Errorf("pool %s has no group of the key %q here: %w", m.config.Name, rouse.Shorten(name, 64), rouse.ErrNotFound)
+	return fmt.Errorf("pool %s has no group of the key %q here: %w", m.config.Name, rouse.Shorten(name, 64),
+		rouse.ErrNotFound)
 }
 
 // Stop ends the group of a key as if it had been idle for long: its workers finish their requests, and the

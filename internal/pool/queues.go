@@ -86,7 +86,8 @@ type waiter struct {
 }
 
 func newQueueLoop(q Queues, c *Config, there []Queue) *queueLoop {
-	l := &queueLoop{loop: newLoop(c.Timing), queues: q, old: map[string]string{}, pending: map[string]bool{}, states: map[string]*queueState{},
+	l := &queueLoop{loop: newLoop(c.Timing), queues: q, old: map[string]string{}, pending: map[string]bool{},
+		states:  map[string]*queueState{},
 		waiting: map[string][]*waiter{}, doubted: map[string]bool{}, touched: map[string]bool{}}
 	for _, queue := range there {
 		st := &queueState{phase: unbound, since: time.Now()}
@@ -232,7 +233,8 @@ func (l *queueLoop) startQueueCall(ctx context.Context, key string, st *queueSta
 			if errors.Is(err, ErrNoQueue) || errors.Is(err, ErrInUse) {
 				st.failed = &repeatedFailure{err: err} // which is the answer
 			} else {
-				st.failed = l.failing.noteCallFailure(ctx, st.failed, err, "a call for a request queue failed and is retried", "key", GroupName(key))
+				st.failed = l.failing.noteCallFailure(ctx, st.failed, err, "a call for a request queue failed and is retried",
+					"key", GroupName(key))
 			}
 			switch {
 			case err == nil:

@@ -218,7 +218,8 @@ func (t *Term) Loads(load map[string]Load, asOf time.Time, patience time.Duratio
 				"requests", l.Held, "for", held, "max_work", maxWork)
 			t.metrics.overMaxWork.Inc()
 		case patience > 0 && quiet > patience && len(workers[key]) > 0:
-			t.manager.log.Warn("workers hold requests without activity and are replaced", "key", GroupName(key), "requests", l.Held, "for", quiet)
+			t.manager.log.Warn("workers hold requests without activity and are replaced", "key", GroupName(key), "requests",
+				l.Held, "for", quiet)
 			t.metrics.stalls.Inc()
 		default:
 			continue
@@ -320,7 +321,8 @@ func (t *Term) workersMayEnd(key string, unbound time.Time) bool {
 	if maxWork == 0 || time.Since(known) <= maxWork {
 		return false
 	}
-	t.manager.log.Warn("the workers of an idle key are stopped although they may hold requests, which could not be counted for max_work",
+	t.manager.log.Warn(
+		"the workers of an idle key are stopped although they may hold requests, which could not be counted for max_work",
 		"key", GroupName(key), "max_work", maxWork)
 	t.metrics.overMaxWork.Inc()
 	return true
@@ -356,13 +358,15 @@ func (l *limitLog) warnLimitReached(log *slog.Logger) {
 	defer l.mu.Unlock()
 	if now := time.Now(); now.Sub(l.logged) >= limitPause {
 		l.logged = now
-		log.Warn("a limit of the pool is reached; further groups and starts wait", "see", "rouse pool status, and the metric rouse_pool_waiting")
+		log.Warn("a limit of the pool is reached; further groups and starts wait", "see",
+			"rouse pool status, and the metric rouse_pool_waiting")
 	}
 }
 
 // Overdue reports that a worker has missed the deadline of a request. The workers of the key are replaced.
 func (t *Term) Overdue(key string) {
-	t.manager.log.Warn("a worker missed the deadline of a request; the workers of its key are replaced", "key", GroupName(key))
+	t.manager.log.Warn("a worker missed the deadline of a request; the workers of its key are replaced", "key",
+		GroupName(key))
 	t.metrics.stalls.Inc()
 	t.groups.markStalled(key)
 }
@@ -387,7 +391,8 @@ func (t *Term) updateGauges(ctx context.Context) {
 			t.metrics.groups.WithLabelValues(s.String()).Set(float64(groups[s]))
 		}
 		t.groups.mu.Lock()
-		waiting := map[string]int{LimitGroups: 0, LimitNamespace: 0, rouse.QuotaPoolGroups: 0, LimitWorkers: 0, LimitStarts: 0, LimitWindows: 0}
+		waiting := map[string]int{LimitGroups: 0, LimitNamespace: 0, rouse.QuotaPoolGroups: 0, LimitWorkers: 0,
+			LimitStarts: 0, LimitWindows: 0}
 		for _, limit := range t.groups.limited {
 			waiting[limit]++
 		}

@@ -83,8 +83,9 @@ type tracked struct {
 // NewTracker returns a tracker. The groups of the given keys are Active as if they had just been requested,
 // because the time of their last request is unknown.
 func NewTracker(d Delays, now time.Time, keys []string) *Tracker {
-	t := &Tracker{delays: d, generation: 1, groups: map[string]*tracked{}, owned: map[string]int{}, waiting: map[string]*waitingKey{},
-		pinned: map[string]bool{}}
+	t := &Tracker{delays: d, generation: 1, groups: map[string]*tracked{}, owned: map[string]int{},
+		waiting: map[string]*waitingKey{},
+		pinned:  map[string]bool{}}
 	for _, key := range keys {
 		if t.groups[key] == nil {
 			t.trackGroup(key, now.Add(d.Unbind), now)
@@ -132,7 +133,8 @@ func (t *Tracker) extendActive(now time.Time, key string, extra time.Duration, a
 		g.status, g.since = Active, t.generation
 		g.due = until
 	}
-	g.due, g.active, g.limit = latestTime(g.due, until), latestTime(g.active, active), latestTime(g.limit, until.Add(t.maxWork))
+	g.due, g.active, g.limit = latestTime(g.due, until), latestTime(g.active, active),
+		latestTime(g.limit, until.Add(t.maxWork))
 	t.scheduleChange(g)
 	return g.since
 }

@@ -26,10 +26,12 @@ type failureLog struct {
 // noteCallFailure returns the failure after a call, whose error may be nil, and logs what has changed. It
 // logs nothing when ctx has ended, which calls fail with: it is the context of the loop, as that of the call
 // ends with it.
-func (l *failureLog) noteCallFailure(ctx context.Context, before *repeatedFailure, err error, text string, args ...any) *repeatedFailure {
+func (l *failureLog) noteCallFailure(ctx context.Context, before *repeatedFailure, err error, text string,
+	args ...any) *repeatedFailure {
 	if err == nil {
 		if before != nil && before.count > 0 {
-			l.lines.Write(l.log, slog.LevelInfo, "calls that failed succeed again", append(args, "failed", text, "failures", before.count)...)
+			l.lines.Write(l.log, slog.LevelInfo, "calls that failed succeed again",
+				append(args, "failed", text, "failures", before.count)...)
 		}
 		return nil
 	}

@@ -25,7 +25,8 @@ const (
 
 func checkWindows(list []Window) error {
 	if len(list) > maxWindows {
-		return rouse.Refuse(LimitWindows, fmt.Sprint(len(list)), "are too many windows", fmt.Sprintf("give up to %d", maxWindows))
+		return rouse.Refuse(LimitWindows, fmt.Sprint(len(list)), "are too many windows",
+			fmt.Sprintf("give up to %d", maxWindows))
 	}
 	for i, w := range list {
 		field := fmt.Sprintf("%s[%d]", LimitWindows, i)
@@ -33,7 +34,8 @@ func checkWindows(list []Window) error {
 			return rouse.Refuse(field+".schedule", "", "is missing", `give when workers may start, such as "0 22 * * MON-FRI"`)
 		}
 		if w.For < minWindow || w.For > maxWindow {
-			return rouse.Refuse(field+".for", w.For.String(), "is out of range", fmt.Sprintf("give from %v to %v, such as 8h", minWindow, maxWindow))
+			return rouse.Refuse(field+".for", w.For.String(), "is out of range",
+				fmt.Sprintf("give from %v to %v, such as 8h", minWindow, maxWindow))
 		}
 	}
 	return nil

@@ -17,7 +17,8 @@ const (
 func (o *Options) checkOptions() error {
 	switch {
 	case len(o.Name) > maxName || !isPlainName(o.Name, false):
-		return rouse.Refuse("queue.name", o.Name, "is no name of a queue", fmt.Sprintf("use up to %d letters, digits, - and _", maxName))
+		return rouse.Refuse("queue.name", o.Name, "is no name of a queue",
+			fmt.Sprintf("use up to %d letters, digits, - and _", maxName))
 	case o.MaxMessages < 1:
 		return rouse.Refuse("queue.max_messages", fmt.Sprint(o.MaxMessages), "is out of bounds", "use 1 or more")
 	case o.Timeout < minTimeout:
@@ -30,7 +31,8 @@ func (o *Options) checkOptions() error {
 func (m *Message) Check() error {
 	switch {
 	case m.ID == "" || len(m.ID) > maxID || !isPlainName(m.ID, true):
-		return fmt.Errorf("message %q: its id has to be of 1 to %d letters, digits, dots, - and _", rouse.Shorten(m.ID, 160), maxID)
+		return fmt.Errorf("message %q: its id has to be of 1 to %d letters, digits, dots, - and _",
+			rouse.Shorten(m.ID, 160), maxID)
 	case len(m.Body) > MaxBody:
 		return fmt.Errorf("message %s: its body has %d bytes, more than %d", m.ID, len(m.Body), MaxBody)
 	}

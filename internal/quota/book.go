@@ -126,7 +126,8 @@ func (b *Book) Put(ctx context.Context, name string, q rouse.Quotas, revision ui
 	full := len(b.spaces) >= MaxNamespaces && b.spaces[name] == nil
 	b.mu.RUnlock()
 	if full {
-		return rouse.Namespace{}, fmt.Errorf("there are %d namespaces, which is all that there may be: %w", MaxNamespaces, rouse.ErrFull)
+		return rouse.Namespace{}, fmt.Errorf("there are %d namespaces, which is all that there may be: %w", MaxNamespaces,
+			rouse.ErrFull)
 	}
 	now, err := b.opts.Now(ctx)
 	if err != nil {
@@ -175,7 +176,8 @@ func (b *Book) findNamespace(name string) (rouse.Namespace, error) {
 // requests have left in it: if they are more than one call can delete, it has to be repeated. Nodes that have
 // not seen that yet may still take a timer for it: then it exists again, and stays.
 func (b *Book) Delete(ctx context.Context, name string) error {
-	if err := cmp.Or(b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil), rouse.CheckNamespace(name)); err != nil {
+	if err := cmp.Or(b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil),
+		rouse.CheckNamespace(name)); err != nil {
 		return err
 	}
 	is, err := b.findNamespace(name)
@@ -231,7 +233,8 @@ func (b *Book) requireEmpty(ctx context.Context, name string) error {
 	case err != nil:
 		return rouse.Unavailable(err)
 	case n > 0:
-		return fmt.Errorf("namespace %q has %d timers, occurrences and dead letters; delete them first: %w", name, n, rouse.ErrConflict)
+		return fmt.Errorf("namespace %q has %d timers, occurrences and dead letters; delete them first: %w", name, n,
+			rouse.ErrConflict)
 	}
 	return b.requireNothingLeft(ctx, name)
 }
@@ -247,7 +250,8 @@ const (
 
 // errMoreLeft refuses to delete a namespace that has left more than one call deletes.
 func errMoreLeft(name, what string) error {
-	return &rouse.RetryAfter{Err: fmt.Errorf("namespace %q has more %s than are deleted in %v; delete it again to go on: %w",
+	return &rouse.RetryAfter{Err: fmt.Errorf(
+		"namespace %q has more %s than are deleted in %v; delete it again to go on: %w",
 		name, what, deleteFor, rouse.ErrOverloaded), After: time.Second}
 }
 

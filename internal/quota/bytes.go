@@ -92,7 +92,8 @@ func (m *measured) hasNewWrites(written map[string]int64) bool {
 // have a quota of bytes.
 func (b *Book) measuredAll(p published) bool {
 	for namespace, n := range p.Written {
-		if sp := b.findSpace(namespace); sp != nil && sp.hasBytesQuota() && b.sizes.lastMeasured(namespace).Written[p.Run] != n {
+		if sp := b.findSpace(namespace); sp != nil && sp.hasBytesQuota() &&
+			b.sizes.lastMeasured(namespace).Written[p.Run] != n {
 			return false
 		}
 	}
@@ -148,7 +149,8 @@ func (sp *space) reserveSizes(sizes []int64) (int, error) {
 	}
 	left := most - sp.weight - sp.written
 	for i, n := range sizes {
-		if n > 0 && (n > left || nodes > 1 && sp.spent+n > max(left+sp.spent, 0)/(3*nodes) && (sp.spent > 0 || n > left/nodes)) {
+		if n > 0 && (n > left || nodes > 1 && sp.spent+n > max(left+sp.spent, 0)/(3*nodes) &&
+			(sp.spent > 0 || n > left/nodes)) {
 			after := countAgain
 			if n <= left { // it is another node's part
 				after = publishEvery
@@ -168,7 +170,8 @@ func (b *Book) measureNamespaces(ctx context.Context) {
 	for {
 		for _, sp := range b.limitedBytes() {
 			if err := b.measureOne(ctx, sp); err != nil && ctx.Err() == nil {
-				b.opts.Log.Warn("the bytes of a namespace cannot be measured; what was measured last stays in force", "namespace", sp.name, "err", err)
+				b.opts.Log.Warn("the bytes of a namespace cannot be measured; what was measured last stays in force", "namespace",
+					sp.name, "err", err)
 			}
 		}
 		if !backoff.Sleep(ctx, measureEvery) {

@@ -53,7 +53,8 @@ func (b *Book) createdAfter(spans []access.Span, after string, limit int) (list 
 }
 
 // withRows adds the namespaces that were not created and have rows to a page.
-func (b *Book) withRows(ctx context.Context, spans []access.Span, created []rouse.Namespace, l rouse.NamespaceQuery) (list []rouse.Namespace, err error) {
+func (b *Book) withRows(ctx context.Context, spans []access.Span, created []rouse.Namespace,
+	l rouse.NamespaceQuery) (list []rouse.Namespace, err error) {
 	at := l.After
 	for len(list) < l.Limit {
 		name, err := b.nextWithRows(ctx, spans, at)

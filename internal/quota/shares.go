@@ -181,7 +181,8 @@ func (b *Book) hasNamespaces() bool {
 
 // newPublished returns what this node publishes.
 func (b *Book) newPublished(now rouse.Instant, seconds float64) published {
-	p := published{At: now, Run: b.sizes.run, Demand: b.demandPerSecond(seconds), Written: written{}, Groups: map[string]int{}}
+	p := published{At: now, Run: b.sizes.run, Demand: b.demandPerSecond(seconds), Written: written{},
+		Groups: map[string]int{}}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	for name, sp := range b.spaces {

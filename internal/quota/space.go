@@ -123,7 +123,8 @@ func (sp *space) smoothDemand(fired int, seconds float64) (asked [kinds]float64)
 	defer sp.mu.Unlock()
 	sp.demand[fires] = float64(fired)
 	for i, r := range quotaRates(&sp.is.Quotas) {
-		if sp.asked[i] += (sp.demand[i]/max(seconds, 1e-3) - sp.asked[i]) / 2; r == 0 && (i != fires || sp.is.Quotas.Deliveries == 0) {
+		if sp.asked[i] += (sp.demand[i]/max(seconds, 1e-3) - sp.asked[i]) / 2; r == 0 &&
+			(i != fires || sp.is.Quotas.Deliveries == 0) {
 			sp.asked[i] = 0
 		}
 	}
@@ -147,7 +148,8 @@ func (sp *space) takeFromRate(kind, n int, now time.Time) (int, error) {
 		return n, nil
 	}
 	limit := quotaRates(&sp.is.Quotas)[kind]
-	return got, quotaExceeded(sp.name, kindNames[kind], strconv.FormatFloat(limit, 'g', -1, 64), max(b.Wait(1), time.Millisecond))
+	return got, quotaExceeded(sp.name, kindNames[kind], strconv.FormatFloat(limit, 'g', -1, 64),
+		max(b.Wait(1), time.Millisecond))
 }
 
 // countedQuota is a quota that bounds a number of rows.
@@ -161,7 +163,8 @@ type countedQuota struct {
 var (
 	timerCount = countedQuota{rouse.QuotaTimers, func(q *rouse.Quotas) int64 { return q.Timers }, rouse.ListedStates,
 		func(sp *space) *counted { return &sp.timers }}
-	overlapCount = countedQuota{rouse.QuotaOverlaps, func(q *rouse.Quotas) int64 { return q.Overlaps }, []rouse.State{rouse.StateFiring},
+	overlapCount = countedQuota{rouse.QuotaOverlaps, func(q *rouse.Quotas) int64 { return q.Overlaps },
+		[]rouse.State{rouse.StateFiring},
 		func(sp *space) *counted { return &sp.overlaps }}
 	draftCount = countedQuota{rouse.QuotaTimers, timerCount.most, rouse.ListedStates,
 		func(sp *space) *counted { return &sp.drafted }}

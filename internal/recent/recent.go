@@ -123,7 +123,8 @@ func (s *step) clearStep(at rouse.Instant) {
 }
 
 func (s *step) statsPoint() rouse.StatsPoint {
-	p := rouse.StatsPoint{At: s.at, Fires: s.fires.Load(), Succeeded: s.succeeded.Load(), Failed: s.failed.Load(), Creates: s.creates.Load(), Pending: s.pending.Load() - 1}
+	p := rouse.StatsPoint{At: s.at, Fires: s.fires.Load(), Succeeded: s.succeeded.Load(), Failed: s.failed.Load(),
+		Creates: s.creates.Load(), Pending: s.pending.Load() - 1}
 	for i := range s.lags {
 		p.Lags[i] = s.lags[i].Load()
 	}

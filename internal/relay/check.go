@@ -113,7 +113,8 @@ func (x *Executor) placeJob(j *job, s stood, now rouse.Instant) {
 
 // deadlineOutcome returns the outcome of a fire that is too late to be sent.
 func (j *job) deadlineOutcome() rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the deadline of %v has passed while it was in the queue", j.Fire.Spec.Deadline)}
+	return rouse.Outcome{Verdict: rouse.Rejected,
+		Detail: fmt.Sprintf("the deadline of %v has passed while it was in the queue", j.Fire.Spec.Deadline)}
 }
 
 // isLate reports whether a fire is too late to be sent, according to the fire itself.
@@ -186,9 +187,11 @@ func (x *Executor) endUnreadable(d queue.Delivery, h head, err error) {
 		return
 	}
 	j := &job{parcel: parcel{Fire: h.fireOfHead()},
-		key: rouse.Key{Namespace: h.Namespace, Name: h.Name}, receipts: []queue.Delivery{d}, came: time.Now(), state: finishing}
+		key: rouse.Key{Namespace: h.Namespace, Name: h.Name}, receipts: []queue.Delivery{d}, came: time.Now(),
+		state: finishing}
 	j.until = j.came.Add(x.opts.Patience)
-	o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten("the executor cannot read the fire: "+err.Error(), rouse.MaxDetail)}
+	o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten("the executor cannot read the fire: "+err.Error(),
+		rouse.MaxDetail)}
 	x.reportUntilStored(j, o)
 }
 

@@ -168,7 +168,8 @@ const (
 // NewExecutor returns an executor, which is idle until Run. The sink delivers the fires; it must be the one
 // that the scheduler's Sink uses to check specs.
 func NewExecutor(q queue.Consumer, sink rouse.Sink, r Reporter, o ExecutorOptions) *Executor {
-	return &Executor{queue: q, sink: sink, reporter: r, opts: o.withExecutorDefaults(), jobs: map[jobKey]*job{}, lanes: map[laneKey]*lane{}, outOf: map[string]int{},
+	return &Executor{queue: q, sink: sink, reporter: r, opts: o.withExecutorDefaults(), jobs: map[jobKey]*job{},
+		lanes: map[laneKey]*lane{}, outOf: map[string]int{},
 		arrived: make(chan struct{}, 1), empty: make(chan struct{})}
 }
 
@@ -212,11 +213,13 @@ func (x *Executor) acceptMessage(d queue.Delivery) {
 		x.work.Go(func() { x.endUnreadable(d, h, err) })
 		return
 	}
-	j := &job{parcel: *p, key: rouse.Key{Namespace: h.Namespace, Name: h.Name}, receipts: []queue.Delivery{d}, came: time.Now()}
+	j := &job{parcel: *p, key: rouse.Key{Namespace: h.Namespace, Name: h.Name}, receipts: []queue.Delivery{d},
+		came: time.Now()}
 	j.until = j.came.Add(p.Allowance)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if have := x.jobs[j.keyOfJob()]; have != nil { // the other receipt may belong to a broken connection, so both are acknowledged
+	// the other receipt may belong to a broken connection, so both are acknowledged
+	if have := x.jobs[j.keyOfJob()]; have != nil {
 		have.receipts = append(have.receipts, d)
 		return
 	}

@@ -57,6 +57,7 @@ func (x *Executor) extendJobDeadline(j *job) {
 	case !errors.Is(err, rouse.ErrConflict) && !errors.Is(err, rouse.ErrNotFound):
 		x.opts.Events.Failed("heartbeat", err) // the next tick retries
 	default:
-		j.until = time.Now().Add(j.Allowance) // give up: a fire that has begun continues, and its report is refused if it is outdated
+		// give up: a fire that has begun continues, and its report is refused if it is outdated
+		j.until = time.Now().Add(j.Allowance)
 	}
 }

@@ -109,7 +109,8 @@ func (x *Executor) deliverJobs(ln *lane, jobs []*job) {
 		// A panic of a sink is a failure of these fires only, because others are being delivered as well.
 		if p := recover(); p != nil {
 			x.opts.Events.Failed("deliver", fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
-			o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten(fmt.Sprintf("the sink panicked: %v", p), rouse.MaxDetail)}
+			o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten(fmt.Sprintf("the sink panicked: %v", p),
+				rouse.MaxDetail)}
 			for _, j := range jobs {
 				x.acceptOutcome(ln, j, o)
 			}
@@ -140,7 +141,8 @@ func (x *Executor) releaseCapacity(ln *lane, j *job, next func()) {
 	ln.speed.Add(1, now)
 	next()
 	x.pumpLane(ln, now)
-	for n := len(x.blocked); n > 0 && x.out < x.opts.Prefetch; n-- { // one waits for the room of its namespace, the next may not
+	// one waits for the room of its namespace, the next may not
+	for n := len(x.blocked); n > 0 && x.out < x.opts.Prefetch; n-- {
 		other := x.blocked[0]
 		x.blocked = x.blocked[1:]
 		other.blocked = false
@@ -174,7 +176,8 @@ func (x *Executor) deferBacklog(ln *lane, now time.Time) {
 	for _, j := range ln.waiting[keep:] {
 		ln.next = ln.next.Add(time.Duration(float64(time.Second) / max(rate, 0.1)))
 		after := min(max(ln.next.Sub(now), time.Second), j.Allowance)
-		x.startReport(j, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after, Detail: "its target takes longer than others may wait"})
+		x.startReport(j, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after,
+			Detail: "its target takes longer than others may wait"})
 	}
 	if limit := now.Add(time.Hour); ln.next.After(limit) {
 		ln.next = limit

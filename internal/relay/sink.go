@@ -148,7 +148,8 @@ func rejectUnfit(err error) rouse.Outcome {
 
 // putOff returns the outcome of a fire that may not be in the queue. No attempt is spent.
 func putOff(err error) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: time.Second + rand.N(time.Second), Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)}
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable,
+		After: time.Second + rand.N(time.Second), Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)}
 }
 
 func (s *Sink) notePublishError(err error) {

@@ -53,7 +53,8 @@ func (c *Cache) Of(t *rouse.Timer) (rouse.Schedule, error) {
 	if t.Spec.Plain() && (isCommon(t.Spec.Schedule) || isCheap(t.Spec.Schedule)) {
 		return c.Parse(&t.Spec, in)
 	}
-	return c.own.getOrParse(timerVersion{in.Key, t.Generation}, t.Spec.Calendar, c.maxAge(), func() (rouse.Schedule, error) { return c.Parse(&t.Spec, in) })
+	return c.own.getOrParse(timerVersion{in.Key, t.Generation}, t.Spec.Calendar, c.maxAge(),
+		func() (rouse.Schedule, error) { return c.Parse(&t.Spec, in) })
 }
 
 // Settling is Metered for the step of an occurrence that has ended, which must not fail for ever: a schedule
@@ -79,7 +80,8 @@ func (c *Cache) Metered(t *rouse.Timer) (rouse.Schedule, error) {
 	case invalid || errors.Is(err, rouse.ErrUnavailable):
 		return nil, err
 	}
-	return nil, fmt.Errorf("the schedule of %s/%s cannot be read now: %w: %v", t.Key.Namespace, t.Key.Name, rouse.ErrUnavailable, err)
+	return nil, fmt.Errorf("the schedule of %s/%s cannot be read now: %w: %v", t.Key.Namespace, t.Key.Name,
+		rouse.ErrUnavailable, err)
 }
 
 // Known returns the schedule of a timer if it is at hand, or cheap to read; nil if the timer does not recur.
@@ -126,7 +128,8 @@ type ownSchedule struct {
 
 func (s *ownSchedule) isFresh() bool { return s.until.IsZero() || time.Now().Before(s.until) }
 
-func (c *timers) getOrParse(v timerVersion, rule rouse.CalendarRule, age time.Duration, parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
+func (c *timers) getOrParse(v timerVersion, rule rouse.CalendarRule, age time.Duration,
+	parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
 	c.mu.Lock()
 	s, ok := c.parsed[v]
 	began := c.clears

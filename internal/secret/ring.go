@@ -57,7 +57,10 @@ func ParseRing(text []byte) (*Ring, error) {
 		body, ok := strings.CutPrefix(string(line), keyPrefix)
 		key, err := base64.StdEncoding.DecodeString(body)
 		if !ok || err != nil || len(key) != 32 {
-			return nil, fmt.Errorf("line %d is no sealing key: a key is %q and the base64 form of 32 bytes, as rouse secret new-key prints it", n+1, keyPrefix)
+			return nil,
+				fmt.Errorf(
+					"line %d is no sealing key: a key is %q and the base64 form of 32 bytes, as rouse secret new-key prints it",
+					n+1, keyPrefix)
 		}
 		id := keyID(key)
 		if len(r.keys) == 0 {
@@ -104,7 +107,8 @@ func (r *Ring) openBox(place string, b box) ([]byte, error) {
 	}
 	key, ok := r.keys[b.Key]
 	if !ok {
-		return nil, fmt.Errorf("it is sealed with the key %s, which this node does not have: add it to the keys of secret-keys", b.Key)
+		return nil,
+			fmt.Errorf("it is sealed with the key %s, which this node does not have: add it to the keys of secret-keys", b.Key)
 	}
 	value, err := key.Open(nil, nil, b.Data, []byte(place))
 	if err != nil {

@@ -110,7 +110,8 @@ func New(o Options) (*Secrets, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Secrets{opts: o, process: newSeed(), ring: ring, known: map[string]*value{}, count: map[string]int{}, keys: map[string]*signNote{},
+	s := &Secrets{opts: o, process: newSeed(), ring: ring, known: map[string]*value{}, count: map[string]int{},
+		keys:    map[string]*signNote{},
 		derived: map[string]*derivedNote{}, cache: &signingCache{}, changed: make(chan struct{}, 1)}
 	s.values = o.Shared.Kind("secret", s.takeValue)
 	s.signing = o.Shared.Kind("signing", s.takeSigning)
@@ -140,16 +141,20 @@ func (s *Secrets) beginSigning(ctx context.Context) error {
 	case root != nil && root.err == nil:
 		return nil
 	case root != nil && ring == nil && s.opts.Shares:
-		return rouse.Refuse("secret-keys", "", "is not set, and other nodes have sealed the signing keys of the store: callbacks of this node would wait",
+		return rouse.Refuse("secret-keys", "",
+			"is not set, and other nodes have sealed the signing keys of the store: callbacks of this node would wait",
 			"give this node the secret-keys of the others; if they are lost, make a new key with rouse secret new-key and start once with rouse serve --force")
 	case root != nil && s.opts.Replace:
-		s.opts.Log.Warn("the signing keys of the store are replaced, as the keys that seal them are lost: give receivers the new ones")
+		s.opts.Log.Warn(
+			"the signing keys of the store are replaced, as the keys that seal them are lost: give receivers the new ones")
 		revision = root.revision
 		if err := s.dropClosed(ctx); err != nil {
 			return err
 		}
 	case root != nil && len(root.Keys) > 0 && (ring == nil || s.opts.Fresh):
-		return rouse.Refuse("secret-keys", "", fmt.Sprintf("has no keys, and the signing keys of the store are sealed with the key %s: callbacks would wait", root.Keys[0].Sealed.Key),
+		return rouse.Refuse("secret-keys", "",
+			fmt.Sprintf("has no keys, and the signing keys of the store are sealed with the key %s: callbacks would wait",
+				root.Keys[0].Sealed.Key),
 			"put back the file of sealing keys, such as secrets.keys of the data directory; if it is lost, start once with rouse serve --force: "+
 				"signing keys are replaced, which receivers need, and secrets have to be set again")
 	case root != nil: // the operator may still add the key
@@ -293,7 +298,8 @@ func (s *Secrets) Value(namespace, name, host string) (string, error) {
 	v := s.known[namespace+"/"+name]
 	switch {
 	case v == nil:
-		return "", fmt.Errorf("the namespace %s has no secret %s: set it with rouse secret set", namespace, rouse.Shorten(name, 64))
+		return "", fmt.Errorf("the namespace %s has no secret %s: set it with rouse secret set", namespace,
+			rouse.Shorten(name, 64))
 	case v.err != nil:
 		return "", fmt.Errorf("the secret %s of the namespace %s cannot be used: %w", name, namespace, v.err)
 	}
@@ -320,7 +326,8 @@ func (s *Secrets) Check(ctx context.Context, namespace string, spec *rouse.Spec)
 			return rouse.Unavailable(err)
 		}
 		if list[0].Revision == 0 {
-			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}", "names a secret that the namespace "+namespace+" does not have",
+			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}",
+				"names a secret that the namespace "+namespace+" does not have",
 				"set it first, with rouse secret set "+ref.Name)
 		}
 		var st stored
@@ -329,7 +336,8 @@ func (s *Secrets) Check(ctx context.Context, namespace string, spec *rouse.Spec)
 		}
 		if err := st.mayGoTo(namespace, ref.Name, host); err != nil {
 			why, cure, _ := strings.Cut(err.Error(), ": ")
-			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}", "does not go with the target: "+why, cure)
+			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}",
+				"does not go with the target: "+why, cure)
 		}
 	}
 	return nil
@@ -343,14 +351,17 @@ func checkKey(namespace, name string) error {
 // Put creates a secret, or gives it a new value. It may be sent to some hosts from now on: with "*" to every
 // one, and without any to those of the value before.
 func (s *Secrets) Put(ctx context.Context, namespace, name, plain string, hosts ...string) (Info, error) {
-	if err := cmp.Or(checkKey(namespace, name), s.opts.Control.Require(ctx, access.SecretsPut, namespace, "", nil)); err != nil {
+	if err := cmp.Or(checkKey(namespace, name), s.opts.Control.Require(ctx, access.SecretsPut, namespace, "",
+		nil)); err != nil {
 		return Info{}, err
 	}
 	switch {
 	case plain == "" || len(plain) > rouse.MaxSecret:
-		return Info{}, rouse.Refuse("value", "", fmt.Sprintf("has %d bytes", len(plain)), fmt.Sprintf("use 1 to %d", rouse.MaxSecret))
+		return Info{}, rouse.Refuse("value", "", fmt.Sprintf("has %d bytes", len(plain)),
+			fmt.Sprintf("use 1 to %d", rouse.MaxSecret))
 	case !rouse.IsHeaderValue(plain):
-		return Info{}, rouse.Refuse("value", "", "cannot be sent in a header", "use printable ASCII, without line ends, and without spaces at the ends")
+		return Info{}, rouse.Refuse("value", "", "cannot be sent in a header",
+			"use printable ASCII, without line ends, and without spaces at the ends")
 	}
 	allowed, err := checkHosts(hosts)
 	if err != nil {
@@ -377,7 +388,8 @@ func (s *Secrets) Put(ctx context.Context, namespace, name, plain string, hosts 
 			return Info{}, rouse.Refuse("secret-keys", "", "is not set, and secrets are kept only if they are sealed",
 				"give each node of the store the same sealing key: rouse secret new-key prints one")
 		case list[0].Revision == 0 && ofNamespace >= MaxPerNamespace:
-			return Info{}, fmt.Errorf("the namespace %s has %d secrets, as many as it may: delete one: %w", namespace, ofNamespace, rouse.ErrFull)
+			return Info{}, fmt.Errorf("the namespace %s has %d secrets, as many as it may: delete one: %w", namespace,
+				ofNamespace, rouse.ErrFull)
 		case list[0].Revision == 0 && all >= MaxAll:
 			return Info{}, fmt.Errorf("the store has %d secrets, as many as it may: delete one: %w", all, rouse.ErrFull)
 		}
@@ -395,7 +407,8 @@ func (s *Secrets) Put(ctx context.Context, namespace, name, plain string, hosts 
 
 // Delete deletes a secret. Fires of timers that refer to it wait.
 func (s *Secrets) Delete(ctx context.Context, namespace, name string) error {
-	if err := cmp.Or(checkKey(namespace, name), s.opts.Control.Require(ctx, access.SecretsPut, namespace, "", nil)); err != nil {
+	if err := cmp.Or(checkKey(namespace, name), s.opts.Control.Require(ctx, access.SecretsPut, namespace, "",
+		nil)); err != nil {
 		return err
 	}
 	for {
@@ -430,7 +443,8 @@ func (s *Secrets) Count(namespace string) int {
 
 // List describes the secrets of a namespace, ordered by name.
 func (s *Secrets) List(ctx context.Context, namespace string) ([]Info, error) {
-	if err := cmp.Or(rouse.CheckNamespace(namespace), s.opts.Control.Require(ctx, access.SecretsRead, namespace, "", nil)); err != nil {
+	if err := cmp.Or(rouse.CheckNamespace(namespace),
+		s.opts.Control.Require(ctx, access.SecretsRead, namespace, "", nil)); err != nil {
 		return nil, err
 	}
 	s.mu.RLock()
@@ -446,7 +460,8 @@ func (s *Secrets) List(ctx context.Context, namespace string) ([]Info, error) {
 }
 
 func (st *stored) secretInfo(name string, unreadable error) Info {
-	i := Info{Name: name, Version: st.Version, Created: rouse.Instant(st.Created), Updated: rouse.Instant(st.Updated), Hosts: st.Hosts, Key: st.Sealed.Key}
+	i := Info{Name: name, Version: st.Version, Created: rouse.Instant(st.Created), Updated: rouse.Instant(st.Updated),
+		Hosts: st.Hosts, Key: st.Sealed.Key}
 	if unreadable != nil {
 		i.Unreadable = unreadable.Error()
 	}

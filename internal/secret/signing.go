@@ -112,11 +112,13 @@ func (s *Secrets) takeSigning(n note.Note) {
 	if next.err = n.Read(next); next.err == nil {
 		next.openSeeds(n.Name, s.ring)
 	}
-	if next.err != nil && old != nil && old.err == nil && slices.EqualFunc(old.Keys, next.Keys, func(a, b signKey) bool { return a.Created == b.Created }) {
+	if next.err != nil && old != nil && old.err == nil &&
+		slices.EqualFunc(old.Keys, next.Keys, func(a, b signKey) bool { return a.Created == b.Created }) {
 		next.seeds, next.err = old.seeds, nil
 	}
 	if next.err != nil {
-		s.opts.Log.Error("signing keys cannot be opened: callbacks wait", "namespace", strings.Replace(n.Name, rootNote, "all others", 1), "error", next.err)
+		s.opts.Log.Error("signing keys cannot be opened: callbacks wait", "namespace",
+			strings.Replace(n.Name, rootNote, "all others", 1), "error", next.err)
 	}
 	s.keys[n.Name] = next
 }
@@ -138,7 +140,8 @@ func deriveBytes(seed []byte, purpose string) []byte {
 
 // newSigningKey makes a signing key from its seed.
 func newSigningKey(seed []byte, created, until int64) SigningKey {
-	k := SigningKey{Created: rouse.Instant(created), Until: rouse.Instant(until), HMAC: deriveBytes(seed, "signing v1"), Private: ed25519.NewKeyFromSeed(deriveBytes(seed, "signing v1a"))}
+	k := SigningKey{Created: rouse.Instant(created), Until: rouse.Instant(until), HMAC: deriveBytes(seed, "signing v1"),
+		Private: ed25519.NewKeyFromSeed(deriveBytes(seed, "signing v1a"))}
 	sum := sha256.Sum256(k.Public())
 	k.ID = hex.EncodeToString(sum[:4])
 	return k
@@ -252,7 +255,8 @@ func (s *Secrets) PublicKeys(namespace string) ([]SigningKey, error) {
 
 // RevealSigning returns the keys of a namespace with their secrets.
 func (s *Secrets) RevealSigning(ctx context.Context, namespace string) (*SigningSet, error) {
-	if err := cmp.Or(rouse.CheckNamespace(namespace), s.opts.Control.Require(ctx, access.SigningShow, namespace, "", nil)); err != nil {
+	if err := cmp.Or(rouse.CheckNamespace(namespace),
+		s.opts.Control.Require(ctx, access.SigningShow, namespace, "", nil)); err != nil {
 		return nil, err
 	}
 	return s.Signing(namespace)
@@ -261,7 +265,8 @@ func (s *Secrets) RevealSigning(ctx context.Context, namespace string) (*Signing
 // RotateSigning gives a namespace a new signing key. Its old keys go on signing for overlap, in addition; 0
 // ends them immediately.
 func (s *Secrets) RotateSigning(ctx context.Context, namespace string, overlap time.Duration) (*SigningSet, error) {
-	if err := cmp.Or(rouse.CheckNamespace(namespace), s.opts.Control.Require(ctx, access.SigningTurn, namespace, "", nil)); err != nil {
+	if err := cmp.Or(rouse.CheckNamespace(namespace),
+		s.opts.Control.Require(ctx, access.SigningTurn, namespace, "", nil)); err != nil {
 		return nil, err
 	}
 	if overlap < 0 || overlap > MaxOverlap {
@@ -291,7 +296,8 @@ var errRepeated = errors.New("it was carried out before")
 
 // rotatedNote returns the note of a namespace with a new key, and the revision that it must replace. It reads
 // the present one from the store: another node may have rotated.
-func (s *Secrets) rotatedNote(ctx context.Context, namespace string, overlap time.Duration) (to *signNote, revision uint64, err error) {
+func (s *Secrets) rotatedNote(ctx context.Context, namespace string,
+	overlap time.Duration) (to *signNote, revision uint64, err error) {
 	list, err := s.signing.Get(ctx, namespace)
 	if err != nil {
 		return nil, 0, rouse.Unavailable(err)
@@ -302,7 +308,8 @@ func (s *Secrets) rotatedNote(ctx context.Context, namespace string, overlap tim
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.keys[rootNote] == nil {
-		return nil, 0, rouse.Refuse("namespace", namespace, "has no signing keys: this server signs no callbacks", "give it a data directory")
+		return nil, 0, rouse.Refuse("namespace", namespace, "has no signing keys: this server signs no callbacks",
+			"give it a data directory")
 	}
 	keys, seeds, err := s.namespaceSeeds(namespace)
 	if err != nil && overlap > 0 {
@@ -317,24 +324,28 @@ func (s *Secrets) rotatedNote(ctx context.Context, namespace string, overlap tim
 		switch {
 		case !asked || k.Asked != tag || k.Created < now.Add(-access.RepeatAge).UnixMilli():
 		case k.Overlap != overlap:
-			return nil, 0, rouse.Refuse("Idempotency-Key", "", "was given with another overlap", "give each request a key of its own")
+			return nil, 0, rouse.Refuse("Idempotency-Key", "", "was given with another overlap",
+				"give each request a key of its own")
 		default:
 			return nil, 0, errRepeated
 		}
 	}
-	to = &signNote{Keys: []signKey{{Created: now.UnixMilli(), Sealed: s.ring.sealValue(signPlace(namespace), newSeed()), Asked: tag, Overlap: overlap}}}
+	to = &signNote{Keys: []signKey{{Created: now.UnixMilli(), Sealed: s.ring.sealValue(signPlace(namespace), newSeed()),
+		Asked: tag, Overlap: overlap}}}
 	for i, k := range keys {
 		end := now.Add(overlap).UnixMilli()
 		if k.Until != 0 {
 			end = min(end, k.Until)
 		}
 		if end > now.UnixMilli() {
-			to.Keys = append(to.Keys, signKey{Created: k.Created, Until: end, Asked: k.Asked, Overlap: k.Overlap, Sealed: s.ring.sealValue(signPlace(namespace), seeds[i])})
+			to.Keys = append(to.Keys, signKey{Created: k.Created, Until: end, Asked: k.Asked, Overlap: k.Overlap,
+				Sealed: s.ring.sealValue(signPlace(namespace), seeds[i])})
 		}
 	}
 	if len(to.Keys) > MaxSigningKeys {
 		return nil, 0, rouse.Refuse("overlap", overlap.String(), fmt.Sprintf("would leave %d keys that sign", len(to.Keys)),
-			fmt.Sprintf("%d can sign at a time: wait until one of them ends, or end all old ones by an overlap of 0s", MaxSigningKeys))
+			fmt.Sprintf("%d can sign at a time: wait until one of them ends, or end all old ones by an overlap of 0s",
+				MaxSigningKeys))
 	}
 	return to, noteRevision(list[0]), nil
 }

@@ -50,7 +50,8 @@ func (s *Server) insistOnTLS(h http.Handler) http.Handler {
 
 func refuseBrowser(r *http.Request, local bool, hosts []string) error {
 	if r.Host != "" && (local || len(hosts) > 0) && !isServedHost(r.Host, local, hosts) {
-		return &failure{code: "wrong_host", detail: "the host " + printableText(r.Host) + " is not served here; use localhost or an address, or name it in the setting hosts"}
+		return &failure{code: "wrong_host", detail: "the host " + printableText(r.Host) +
+			" is not served here; use localhost or an address, or name it in the setting hosts"}
 	}
 	if crossSite(r) && !isIssuerReturn(r) {
 		return &failure{code: "forbidden", detail: "requests that a web page of another origin makes are refused"}
@@ -64,7 +65,10 @@ func isServedHost(host string, local bool, hosts []string) bool {
 	if local && listen.Loopback(name) {
 		return true
 	}
-	return slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, host) })
+	return slices.ContainsFunc(hosts, func(h string) bool {
+		return strings.EqualFold(h, name) ||
+			strings.EqualFold(h, host)
+	})
 }
 
 // hostOf strips the port of a host, if it has one.
@@ -78,7 +82,8 @@ func hostOf(host string) string {
 // isIssuerReturn reports whether an issuer sends a browser back, as a whole page. No other request of another
 // site is taken; what such a request does depends on a cookie of a login that began here.
 func isIssuerReturn(r *http.Request) bool {
-	return r.Method == http.MethodGet && (r.URL.Path == access.CallbackPath || r.URL.Path == access.SignedOutPath) && r.Header.Get("Sec-Fetch-Dest") == "document"
+	return r.Method == http.MethodGet && (r.URL.Path == access.CallbackPath || r.URL.Path == access.SignedOutPath) &&
+		r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 func crossSite(r *http.Request) bool {

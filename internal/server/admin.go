@@ -75,7 +75,8 @@ func (m admitted) Handle(pattern string, h http.Handler) {
 		leave, call, err := authenticateRequest(m.opts, "admin", "admin "+pattern, &r)
 		defer leave()
 		call.About("", r.URL.Path)
-		if err = call.End(r.Context(), err, codesOf); err != nil { // what it does is not known here: the event is that it was let in
+		// what it does is not known here: the event is that it was let in
+		if err = call.End(r.Context(), err, codesOf); err != nil {
 			refuseRequest(w, err)
 			return
 		}

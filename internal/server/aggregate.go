@@ -19,7 +19,8 @@ type aggregateOps interface {
 }
 
 // aggregateHistory sums up a history, and returns the token with which the rest of it can be.
-func (s *service) aggregateHistory(ctx context.Context, q rouse.RecordQuery, by string, step time.Duration, token string) (rouse.RecordGroups, string, error) {
+func (s *service) aggregateHistory(ctx context.Context, q rouse.RecordQuery, by string, step time.Duration,
+	token string) (rouse.RecordGroups, string, error) {
 	first := q
 	if err := cursorOf(token, &q); err != nil {
 		return rouse.RecordGroups{}, "", err
@@ -33,7 +34,8 @@ func (s *service) aggregateHistory(ctx context.Context, q rouse.RecordQuery, by 
 	return g, cursorToken(g.Next, &first), err
 }
 
-func (f *timersServer) AggregateRecords(ctx context.Context, r *rousev1.AggregateRecordsRequest) (*rousev1.AggregateRecordsResponse, error) {
+func (f *timersServer) AggregateRecords(ctx context.Context,
+	r *rousev1.AggregateRecordsRequest) (*rousev1.AggregateRecordsResponse, error) {
 	q, err := recordQuery(r.Namespace, r.Name, r.Filter)
 	if err != nil {
 		return nil, err
@@ -53,7 +55,8 @@ func (f *timersServer) AggregateRecords(ctx context.Context, r *rousev1.Aggregat
 	return out, nil
 }
 
-func (f *timersServer) ListOutcomes(ctx context.Context, r *rousev1.ListOutcomesRequest) (*rousev1.ListOutcomesResponse, error) {
+func (f *timersServer) ListOutcomes(ctx context.Context,
+	r *rousev1.ListOutcomesRequest) (*rousev1.ListOutcomesResponse, error) {
 	keys := make([]rouse.Key, len(r.Names))
 	for i, name := range r.Names {
 		keys[i] = keyFrom(r.Namespace, name, "")
@@ -72,7 +75,8 @@ func (f *timersServer) ListOutcomes(ctx context.Context, r *rousev1.ListOutcomes
 	}
 	out := &rousev1.ListOutcomesResponse{}
 	for i := range list {
-		out.Timers = append(out.Timers, &rousev1.TimerOutcomes{Namespace: list[i].Key.Namespace, Name: list[i].Key.Name, Outcomes: rousev1.RecordsToProto(list[i].Records)})
+		out.Timers = append(out.Timers, &rousev1.TimerOutcomes{Namespace: list[i].Key.Namespace, Name: list[i].Key.Name,
+			Outcomes: rousev1.RecordsToProto(list[i].Records)})
 	}
 	return out, nil
 }
@@ -89,7 +93,8 @@ func aggregateRecords(f *httpHandler, c *call) error {
 			return refuseMalformed("step", printableText(s), "is no duration", "give one such as 1m or 1h")
 		}
 	}
-	a, token, err := f.aggregateHistory(c.ctx, q, c.params.textParam("by"), time.Duration(step), c.params.textParam("page_token"))
+	a, token, err := f.aggregateHistory(c.ctx, q, c.params.textParam("by"), time.Duration(step),
+		c.params.textParam("page_token"))
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,8 @@ import (
 // auditQuery completes a query of the audit log by what the caller may see, and checks it.
 func (s *service) auditQuery(ctx context.Context, q *audit.Query) error {
 	if s.opts.Events == nil {
-		return fmt.Errorf("this server keeps no audit events in its store; set audit-log, and audit-retention above 0: %w", rousev1.ErrFailedPrecondition)
+		return fmt.Errorf("this server keeps no audit events in its store; set audit-log, and audit-retention above 0: %w",
+			rousev1.ErrFailedPrecondition)
 	}
 	if err := q.Check(); err != nil {
 		return err
@@ -48,7 +49,8 @@ func (s *service) auditQuery(ctx context.Context, q *audit.Query) error {
 }
 
 // searchAudit returns a page of the audit log.
-func (s *service) searchAudit(ctx context.Context, q audit.Query, asked uint32, token string) (page audit.Page, err error) {
+func (s *service) searchAudit(ctx context.Context, q audit.Query, asked uint32,
+	token string) (page audit.Page, err error) {
 	if q.Limit, err = pageSize(asked); err != nil {
 		return page, err
 	}
@@ -74,7 +76,8 @@ const (
 
 // followAudit calls f with events as they happen, until ctx ends, the server drains, or f fails. It calls
 // begin once the request can no longer be refused.
-func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() error, f func([]audit.Event) error) error {
+func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() error,
+	f func([]audit.Event) error) error {
 	if q.From != 0 || q.Until != 0 {
 		return rouse.Refuse("from", "", "does not go with following", "leave it out, and list what was before")
 	}
@@ -136,17 +139,21 @@ func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() e
 const maxFollowed = 500
 
 func auditFromProto(f *rousev1.AuditFilter) audit.Query {
-	return audit.Query{Namespace: f.GetNamespace(), Principal: f.GetPrincipal(), Verb: f.GetVerb(), Name: f.GetName(), Outcome: f.GetOutcome(),
-		From: rouse.Instant(f.GetFromMs()), Until: rouse.Instant(f.GetUntilMs())}
+	return audit.Query{Namespace: f.GetNamespace(), Principal: f.GetPrincipal(), Verb: f.GetVerb(), Name: f.GetName(),
+		Outcome: f.GetOutcome(),
+		From:    rouse.Instant(f.GetFromMs()), Until: rouse.Instant(f.GetUntilMs())}
 }
 
 func auditToProto(events []audit.Event) []*rousev1.AuditEvent {
 	out := make([]*rousev1.AuditEvent, len(events))
 	for i := range events {
 		e := &events[i]
-		out[i] = &rousev1.AuditEvent{Id: e.ID, TimeMs: int64(e.Instant()), Node: e.Node, Door: e.Door, Remote: e.Remote, RequestId: e.Request, Principal: e.Principal,
-			PrincipalName: e.Name, PrincipalSource: e.Source, Verb: e.Verb, Method: e.Method, Namespace: e.Namespace, Names: e.Names, Changed: e.Changed,
-			Failed: e.Failed, Hash: e.Hash, Before: e.Before, After: e.After, Outcome: e.Outcome, Reason: e.Reason, Duration: durationpb.New(e.Duration)}
+		out[i] = &rousev1.AuditEvent{Id: e.ID, TimeMs: int64(e.Instant()), Node: e.Node, Door: e.Door, Remote: e.Remote,
+			RequestId: e.Request, Principal: e.Principal,
+			PrincipalName: e.Name, PrincipalSource: e.Source, Verb: e.Verb, Method: e.Method, Namespace: e.Namespace,
+			Names: e.Names, Changed: e.Changed,
+			Failed: e.Failed, Hash: e.Hash, Before: e.Before, After: e.After, Outcome: e.Outcome, Reason: e.Reason,
+			Duration: durationpb.New(e.Duration)}
 	}
 	return out
 }
@@ -158,13 +165,16 @@ func (f *adminServer) ListAudit(ctx context.Context, r *rousev1.ListAuditRequest
 	if err != nil {
 		return nil, err
 	}
-	return &rousev1.ListAuditResponse{Events: auditToProto(page.Events), NextPageToken: page.Next.Token(), Searched: uint32(page.Searched), ReachedMs: int64(page.Reached)}, nil
+	return &rousev1.ListAuditResponse{Events: auditToProto(page.Events), NextPageToken: page.Next.Token(),
+		Searched: uint32(page.Searched), ReachedMs: int64(page.Reached)}, nil
 }
 
-func (f *adminServer) FollowAudit(r *rousev1.FollowAuditRequest, stream grpc.ServerStreamingServer[rousev1.FollowAuditResponse]) error {
-	return f.followAudit(stream.Context(), auditFromProto(r.Filter), func() error { return stream.SendHeader(nil) }, func(events []audit.Event) error {
-		return stream.Send(&rousev1.FollowAuditResponse{Events: auditToProto(events)})
-	})
+func (f *adminServer) FollowAudit(r *rousev1.FollowAuditRequest,
+	stream grpc.ServerStreamingServer[rousev1.FollowAuditResponse]) error {
+	return f.followAudit(stream.Context(), auditFromProto(r.Filter), func() error { return stream.SendHeader(nil) },
+		func(events []audit.Event) error {
+			return stream.Send(&rousev1.FollowAuditResponse{Events: auditToProto(events)})
+		})
 }
 
 // Other parts of the description.
@@ -191,7 +201,8 @@ responses:
 
 func (c *call) auditFilter() *rousev1.AuditFilter {
 	p := c.params
-	return &rousev1.AuditFilter{Namespace: p.textParam("namespace"), Principal: p.textParam("principal"), Verb: p.textParam("verb"), Name: p.textParam("name"), Outcome: p.textParam("outcome")}
+	return &rousev1.AuditFilter{Namespace: p.textParam("namespace"), Principal: p.textParam("principal"),
+		Verb: p.textParam("verb"), Name: p.textParam("name"), Outcome: p.textParam("outcome")}
 }
 
 // listAudit reads the order, and a filter without a message of its own, from the query.

@@ -54,7 +54,8 @@ func (c chunks) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {
 		part := b[:min(len(b), backupChunk)]
-		if err := c.to.Send(&rousev1.BackupChunk{Data: bytes.Clone(part)}); err != nil { // a message must not change once it is sent
+		// a message must not change once it is sent
+		if err := c.to.Send(&rousev1.BackupChunk{Data: bytes.Clone(part)}); err != nil {
 			return n - len(b), err
 		}
 		b = b[len(part):]

@@ -40,7 +40,8 @@ func checkBatch(namespace string, n int) error {
 	return nil
 }
 
-func (f *timersServer) BatchCreate(ctx context.Context, r *rousev1.BatchCreateRequest) (*rousev1.BatchCreateResponse, error) {
+func (f *timersServer) BatchCreate(ctx context.Context,
+	r *rousev1.BatchCreateRequest) (*rousev1.BatchCreateResponse, error) {
 	b, err := batchFrom(r)
 	if err != nil {
 		return nil, err
@@ -101,7 +102,8 @@ func batchFrom(r *rousev1.BatchCreateRequest) (*batchCall, error) {
 			spec.Target = target // one text for all of them, which stays in the CPU's cache
 		}
 		target = spec.Target
-		b.puts = append(b.puts, timers.Put{Key: rouse.Key{Namespace: namespace, Name: t.Name}, Spec: spec, Mode: mode, Validate: r.ValidateOnly, Given: true})
+		b.puts = append(b.puts, timers.Put{Key: rouse.Key{Namespace: namespace, Name: t.Name}, Spec: spec, Mode: mode,
+			Validate: r.ValidateOnly, Given: true})
 	}
 	return b, nil
 }
@@ -135,11 +137,13 @@ func fillCreated(c *rousev1.Created, r *timers.PutResult) {
 
 // modes are the names of what a batch does with existing timers.
 var modes = map[string]timers.Mode{
-	"": timers.CreateOnly, "create_only": timers.CreateOnly, "create_or_replace": timers.CreateOrReplace, "replace_only": timers.ReplaceOnly,
+	"": timers.CreateOnly, "create_only": timers.CreateOnly, "create_or_replace": timers.CreateOrReplace,
+	"replace_only": timers.ReplaceOnly,
 }
 
 var batchRoutes = []route{
-	{method: "POST", path: timersPath + ":batchCreate", repeats: withKey, serve: (*httpHandler).batchCreate, rpc: "Timers/BatchCreate",
+	{method: "POST", path: timersPath + ":batchCreate", repeats: withKey, serve: (*httpHandler).batchCreate,
+		rpc:  "Timers/BatchCreate",
 		body: api.BatchCreate{}, answer: api.BatchCreated{},
 		summary: "Creates up to 5,000 timers in one durable step; each has an outcome of its own.",
 		means:   "What became of each timer, in the order of the request."},
@@ -169,7 +173,8 @@ func (f *httpHandler) batchCreate(c *call) error {
 			out.Created[i] = failedOutcome(t.Name, err)
 			continue
 		}
-		puts = append(puts, timers.Put{Key: rouse.Key{Namespace: c.pathNamespace(), Name: t.Name}, Spec: spec, Mode: mode, Validate: body.ValidateOnly, Given: true})
+		puts = append(puts, timers.Put{Key: rouse.Key{Namespace: c.pathNamespace(), Name: t.Name}, Spec: spec, Mode: mode,
+			Validate: body.ValidateOnly, Given: true})
 		places = append(places, i)
 	}
 	results, err := f.putBatch(c.ctx, puts)
@@ -187,7 +192,8 @@ func batchOutcome(name string, r *timers.PutResult) api.Created {
 	if r.Err != nil {
 		return failedOutcome(name, r.Err)
 	}
-	return api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision, Due: api.TimeOf(r.Timer.Due), InFlight: r.InFlight,
+	return api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision,
+		Due: api.TimeOf(r.Timer.Due), InFlight: r.InFlight,
 		Unchanged: r.Unchanged, Notes: r.Notes}
 }
 

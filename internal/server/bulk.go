@@ -48,7 +48,8 @@ func (f *timersServer) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingS
 	if err != nil {
 		return err
 	}
-	request := timers.BulkRequest{Query: q, Action: r.Action, DryRun: r.DryRun, Reason: r.Reason, Until: rouse.Instant(r.UntilMs), Limit: r.Limit,
+	request := timers.BulkRequest{Query: q, Action: r.Action, DryRun: r.DryRun, Reason: r.Reason,
+		Until: rouse.Instant(r.UntilMs), Limit: r.Limit,
 		ErrorContains: r.ErrorContains, PerSecond: r.PerSecond, CurrentSpec: r.WithCurrentSpec}
 	if r.When != nil {
 		when, err := rousev1.WhenFromProto(r.When)
@@ -57,11 +58,13 @@ func (f *timersServer) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingS
 		}
 		request.When = &when
 	}
-	return f.runBulk(stream.Context(), request, func(p timers.BulkProgress) error { return stream.Send(progressToProto(&p)) })
+	return f.runBulk(stream.Context(), request,
+		func(p timers.BulkProgress) error { return stream.Send(progressToProto(&p)) })
 }
 
 func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {
-	out := &rousev1.BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
+	out := &rousev1.BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names,
+		Done: p.Done}
 	for _, failure := range p.Failures {
 		out.Failures = append(out.Failures, failureToProto(failure.Key, failure.Err))
 	}
@@ -72,7 +75,8 @@ func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {
 }
 
 func failureToProto(key rouse.Key, err error) *rousev1.BulkFailure {
-	return &rousev1.BulkFailure{Namespace: key.Namespace, Name: key.Name, FireId: key.Fire, Problem: rousev1.ErrorToProblem(err)}
+	return &rousev1.BulkFailure{Namespace: key.Namespace, Name: key.Name, FireId: key.Fire,
+		Problem: rousev1.ErrorToProblem(err)}
 }
 
 func failureOf(key rouse.Key, err error) api.BulkFailure {
@@ -83,7 +87,8 @@ func failureOf(key rouse.Key, err error) api.BulkFailure {
 const linesType = "application/x-ndjson"
 
 var bulkRoutes = []route{
-	{method: "POST", path: timersPath + ":bulk", repeats: withKey, serve: (*httpHandler).bulkTimers, rpc: "Timers/Bulk", body: api.Bulk{}, answer: api.BulkProgress{},
+	{method: "POST", path: timersPath + ":bulk", repeats: withKey, serve: (*httpHandler).bulkTimers, rpc: "Timers/Bulk",
+		body: api.Bulk{}, answer: api.BulkProgress{},
 		summary: `Does one thing to all timers, or dead letters, that match; the namespace "-" is all of them.`,
 		means:   "How far it came.",
 		more: `
@@ -109,7 +114,8 @@ func (f *httpHandler) bulkTimers(c *call) error {
 	if err != nil {
 		return err
 	}
-	request := timers.BulkRequest{Query: q, Action: body.Action, DryRun: body.DryRun, Reason: body.Reason, Until: body.Until.Instant(), Limit: body.Limit,
+	request := timers.BulkRequest{Query: q, Action: body.Action, DryRun: body.DryRun, Reason: body.Reason,
+		Until: body.Until.Instant(), Limit: body.Limit,
 		ErrorContains: body.ErrorContains, PerSecond: body.PerSecond, CurrentSpec: body.WithCurrentSpec}
 	if body.When != nil {
 		when, err := body.When.Parse()
@@ -132,7 +138,8 @@ type bulkAnswer struct {
 }
 
 func (a *bulkAnswer) reportProgress(p timers.BulkProgress) error {
-	out := api.BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
+	out := api.BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names,
+		Done: p.Done}
 	for _, failure := range p.Failures {
 		out.Failures = append(out.Failures, failureOf(failure.Key, failure.Err))
 	}

@@ -26,12 +26,14 @@ type calendarOps interface {
 const maxCalendar = 4 << 20
 
 // parseCalendar reads an iCalendar file.
-func (s *service) parseCalendar(ctx context.Context, icalendar []byte) (days []rouse.Day, warnings []string, err error) {
+func (s *service) parseCalendar(ctx context.Context,
+	icalendar []byte) (days []rouse.Day, warnings []string, err error) {
 	switch {
 	case s.opts.ParseCalendar == nil:
 		return nil, nil, fmt.Errorf("this server reads no iCalendar: %w", rousev1.ErrUnimplemented)
 	case len(icalendar) > maxCalendar:
-		return nil, nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(icalendar)), fmt.Sprintf("use at most %d", maxCalendar))
+		return nil, nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(icalendar)),
+			fmt.Sprintf("use at most %d", maxCalendar))
 	}
 	give, err := s.reads.takePlace(ctx)
 	if err != nil {
@@ -42,11 +44,13 @@ func (s *service) parseCalendar(ctx context.Context, icalendar []byte) (days []r
 		if errors.As(err, new(*rouse.Invalid)) {
 			return nil, nil, err
 		}
-		return nil, nil, rouse.Refuse("icalendar", "", "cannot be read: "+rouse.Shorten(err.Error(), rouse.MaxDetail), "send an iCalendar file, as RFC 5545 has it")
+		return nil, nil, rouse.Refuse("icalendar", "", "cannot be read: "+rouse.Shorten(err.Error(), rouse.MaxDetail),
+			"send an iCalendar file, as RFC 5545 has it")
 	}
 	days = slices.Clone(days)
 	slices.SortStableFunc(days, func(a, b rouse.Day) int { return cmp.Compare(a.Date, b.Date) })
-	return slices.CompactFunc(days, func(a, b rouse.Day) bool { return a.Date == b.Date }), warnings, nil // a day may have several events
+	// a day may have several events
+	return slices.CompactFunc(days, func(a, b rouse.Day) bool { return a.Date == b.Date }), warnings, nil
 }
 
 // putCalendar stores a calendar. The answer gets the number of timers whose due time moved, and the job that
@@ -90,7 +94,8 @@ type calendarsServer struct {
 	*service
 }
 
-func (f *calendarsServer) PutCalendar(ctx context.Context, r *rousev1.PutCalendarRequest) (*rousev1.PutCalendarResponse, error) {
+func (f *calendarsServer) PutCalendar(ctx context.Context,
+	r *rousev1.PutCalendarRequest) (*rousev1.PutCalendarResponse, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
 	c := rouse.Calendar{Namespace: key.Namespace, Name: key.Name}
 	out := &rousev1.PutCalendarResponse{}
@@ -118,7 +123,8 @@ func (f *calendarsServer) GetCalendar(ctx context.Context, r *rousev1.GetCalenda
 	return rousev1.CalendarToProto(&c), nil
 }
 
-func (f *calendarsServer) ListCalendars(ctx context.Context, r *rousev1.ListCalendarsRequest) (*rousev1.ListCalendarsResponse, error) {
+func (f *calendarsServer) ListCalendars(ctx context.Context,
+	r *rousev1.ListCalendarsRequest) (*rousev1.ListCalendarsResponse, error) {
 	list, err := f.readCalendars(ctx, keyFrom(r.Namespace, "", "").Namespace)
 	if err != nil {
 		return nil, err
@@ -130,7 +136,8 @@ func (f *calendarsServer) ListCalendars(ctx context.Context, r *rousev1.ListCale
 	return out, nil
 }
 
-func (f *calendarsServer) DeleteCalendar(ctx context.Context, r *rousev1.DeleteCalendarRequest) (*rousev1.DeleteCalendarResponse, error) {
+func (f *calendarsServer) DeleteCalendar(ctx context.Context,
+	r *rousev1.DeleteCalendarRequest) (*rousev1.DeleteCalendarResponse, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
 	if err := f.timers.DeleteCalendar(ctx, key.Namespace, key.Name); err != nil {
 		return nil, err

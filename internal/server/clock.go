@@ -54,7 +54,8 @@ func (s *service) moveClock(ctx context.Context, by time.Duration, to rouse.Inst
 	case c == nil:
 		return clockState{}, fmt.Errorf("only a development server's clock can be moved: %w", rousev1.ErrFailedPrecondition)
 	case (by == 0) == (to == 0):
-		return clockState{}, rouse.Refuse("by", "", "and to are both given, or neither is", "give how far the clock moves, or to what time")
+		return clockState{}, rouse.Refuse("by", "", "and to are both given, or neither is",
+			"give how far the clock moves, or to what time")
 	}
 	if err := rouse.CheckInstant("to", to); err != nil {
 		return clockState{}, err
@@ -79,7 +80,8 @@ func (s *service) moveClock(ctx context.Context, by time.Duration, to rouse.Inst
 		}
 	}
 	if to <= now {
-		return clockState{}, rouse.Refuse("to", to.String(), "is not after what the clock shows, "+now.String(), "give a time to come: a clock does not go back")
+		return clockState{}, rouse.Refuse("to", to.String(), "is not after what the clock shows, "+now.String(),
+			"give a time to come: a clock does not go back")
 	}
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()

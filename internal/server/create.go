@@ -62,9 +62,11 @@ func (s *service) putSingle(ctx context.Context, p timers.Put) (timers.PutResult
 func (s *service) coalesceTimer(ctx context.Context, p timers.Put, c rouse.Coalesce) (timers.PutResult, error) {
 	switch {
 	case p.Validate:
-		return timers.PutResult{}, rouse.Refuse("validate_only", "true", "does not go with debounce and throttle", "leave one of them out")
+		return timers.PutResult{}, rouse.Refuse("validate_only", "true", "does not go with debounce and throttle",
+			"leave one of them out")
 	case p.IfRevision != 0:
-		return timers.PutResult{}, rouse.Refuse("expected_revision", strconv.FormatUint(p.IfRevision, 10), "does not go with debounce and throttle", "leave it out: the newest call wins")
+		return timers.PutResult{}, rouse.Refuse("expected_revision", strconv.FormatUint(p.IfRevision, 10),
+			"does not go with debounce and throttle", "leave it out: the newest call wins")
 	}
 	taken, err := s.admitOrShed(ctx, []timers.Put{p}, false)
 	if err != nil {
@@ -104,7 +106,8 @@ func modeFrom(m rousev1.Mode) (timers.Mode, error) {
 	case rousev1.Mode_MODE_REPLACE_ONLY:
 		return timers.ReplaceOnly, nil
 	}
-	return 0, rouse.Refuse("mode", m.String(), "is no mode", "give MODE_CREATE_ONLY, MODE_CREATE_OR_REPLACE or MODE_REPLACE_ONLY")
+	return 0, rouse.Refuse("mode", m.String(), "is no mode",
+		"give MODE_CREATE_ONLY, MODE_CREATE_OR_REPLACE or MODE_REPLACE_ONLY")
 }
 
 func (f *timersServer) Create(ctx context.Context, r *rousev1.CreateRequest) (*rousev1.Timer, error) {
@@ -116,7 +119,8 @@ func (f *timersServer) Create(ctx context.Context, r *rousev1.CreateRequest) (*r
 	if err != nil {
 		return nil, err
 	}
-	put := timers.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision, Validate: r.ValidateOnly, Given: true}
+	put := timers.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision,
+		Validate: r.ValidateOnly, Given: true}
 	c, err := coalesceFrom(r)
 	if err != nil {
 		return nil, err
@@ -125,7 +129,8 @@ func (f *timersServer) Create(ctx context.Context, r *rousev1.CreateRequest) (*r
 	case c == nil:
 		return writtenOr(f.putSingle(ctx, put))
 	case mode != timers.CreateOnly:
-		return nil, rouse.Refuse("mode", r.Mode.String(), "does not go with debounce and throttle", "leave it out: the newest call wins")
+		return nil, rouse.Refuse("mode", r.Mode.String(), "does not go with debounce and throttle",
+			"leave it out: the newest call wins")
 	}
 	return writtenOr(f.coalesceTimer(ctx, put, *c))
 }
@@ -164,12 +169,14 @@ func writtenOr(res timers.PutResult, err error) (*rousev1.Timer, error) {
 }
 
 var createRoutes = []route{
-	{method: "POST", path: timersPath, repeats: withKey, serve: (*httpHandler).createTimer, rpc: "Timers/Create", body: api.CreateTimer{}, answer: "Timer",
+	{method: "POST", path: timersPath, repeats: withKey, serve: (*httpHandler).createTimer, rpc: "Timers/Create",
+		body: api.CreateTimer{}, answer: "Timer",
 		summary: "Creates a timer; a name that is taken is refused with 409, but for debounce and throttle, and a repetition by its key, which answer 200.",
 		more: `
 responses:
   "201": {$ref: '#/components/responses/Created'}`},
-	{method: "PUT", path: timerPath, repeats: withKey, serve: (*httpHandler).putTimer, rpc: "Timers/Create", body: api.PutTimer{}, answer: "Timer",
+	{method: "PUT", path: timerPath, repeats: withKey, serve: (*httpHandler).putTimer, rpc: "Timers/Create",
+		body: api.PutTimer{}, answer: "Timer",
 		summary: "Creates a timer, or gives the existing one another spec.",
 		more: `
 description: |
@@ -197,7 +204,8 @@ func (f *httpHandler) createTimer(c *call) error {
 	if err != nil {
 		return err
 	}
-	put := timers.Put{Key: rouse.Key{Namespace: c.pathNamespace(), Name: body.Name}, Spec: spec, Validate: body.ValidateOnly, Given: true}
+	put := timers.Put{Key: rouse.Key{Namespace: c.pathNamespace(), Name: body.Name}, Spec: spec,
+		Validate: body.ValidateOnly, Given: true}
 	if coalesce != nil {
 		return c.replyWritten(f.coalesceTimer(c.ctx, put, *coalesce))
 	}
@@ -229,19 +237,22 @@ func (f *httpHandler) putTimer(c *call) error {
 	}
 	expected := body.ExpectedRevision
 	if expected != 0 && (none || revision != 0 && revision != expected) {
-		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10), "contradicts the headers If-Match and If-None-Match", "give one of them")
+		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10),
+			"contradicts the headers If-Match and If-None-Match", "give one of them")
 	}
 	spec, err := body.Parse()
 	if err != nil {
 		return err
 	}
-	put := timers.Put{Key: c.pathKey(), Spec: spec, Mode: timers.CreateOrReplace, IfRevision: max(expected, revision), Validate: body.ValidateOnly, Given: true}
+	put := timers.Put{Key: c.pathKey(), Spec: spec, Mode: timers.CreateOrReplace, IfRevision: max(expected, revision),
+		Validate: body.ValidateOnly, Given: true}
 	coalesce, err := body.Coalesced()
 	switch {
 	case err != nil:
 		return err
 	case coalesce != nil && (some || none):
-		return refuseMalformed("If-Match", "", "does not go with debounce and throttle, and If-None-Match does not, either", "leave them out: the newest call wins")
+		return refuseMalformed("If-Match", "", "does not go with debounce and throttle, and If-None-Match does not, either",
+			"leave them out: the newest call wins")
 	case coalesce != nil:
 		return c.replyWritten(f.coalesceTimer(c.ctx, put, *coalesce))
 	}

@@ -15,16 +15,19 @@ import (
 // editOps are the operations of this file.
 type editOps interface {
 	Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error)
-	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64, validate bool) (timers.PutResult, error)
+	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64,
+		validate bool) (timers.PutResult, error)
 	Backfill(ctx context.Context, key rouse.Key, r timers.BackfillRequest) (timers.Backfilled, error)
 }
 
 // skipOccurrences skips the next count occurrences; 0 means 1.
-func (s *service) skipOccurrences(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
+func (s *service) skipOccurrences(ctx context.Context, key rouse.Key, count uint32,
+	reason string) (rouse.Timer, error) {
 	return s.timers.Skip(ctx, key, max(1, count), reason)
 }
 
-func (s *service) changeSchedule(ctx context.Context, key rouse.Key, when rouse.Spec, expected uint64, validate bool) (timers.PutResult, error) {
+func (s *service) changeSchedule(ctx context.Context, key rouse.Key, when rouse.Spec, expected uint64,
+	validate bool) (timers.PutResult, error) {
 	res, err := s.timers.Reschedule(ctx, key, when, expected, validate)
 	return res, cmp.Or(err, res.Err)
 }
@@ -48,7 +51,8 @@ func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest)
 	}
 	defer give()
 	b, err := f.timers.Backfill(ctx, keyFrom(r.Namespace, r.Name, ""),
-		timers.BackfillRequest{From: rouse.Instant(r.FromMs), Until: rouse.Instant(r.UntilMs), DryRun: r.DryRun, PerSecond: r.PerSecond})
+		timers.BackfillRequest{From: rouse.Instant(r.FromMs), Until: rouse.Instant(r.UntilMs), DryRun: r.DryRun,
+			PerSecond: r.PerSecond})
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +85,8 @@ func rescheduleTimer(f *httpHandler, c *call) error {
 	}
 	expected := body.ExpectedRevision
 	if none || expected != 0 && revision != 0 && revision != expected {
-		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10), "contradicts the header If-Match, or If-None-Match is given", "give one revision, in If-Match or expected_revision")
+		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10),
+			"contradicts the header If-Match, or If-None-Match is given", "give one revision, in If-Match or expected_revision")
 	}
 	when, err := body.Parse()
 	if err != nil {

@@ -39,9 +39,12 @@ const (
 )
 
 // newGRPC returns the gRPC server of the services. Its Stop waits for all handlers.
-func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistrar), core *service, streams *background) *grpc.Server {
-	s := grpc.NewServer(append(callBounds(), grpc.ForceServerCodecV2(transport.NewCodec(lists)), grpc.NumStreamWorkers(streamWorkers))...)
-	g := guard{core.opts.Log, core.memory, core.refused, func() rouse.Instant { return core.readClock().now }, core.opts.Access, streams, core.opts.Audit, core.opts.Traced, core.open}
+func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistrar), core *service,
+	streams *background) *grpc.Server {
+	s := grpc.NewServer(append(callBounds(), grpc.ForceServerCodecV2(transport.NewCodec(lists)),
+		grpc.NumStreamWorkers(streamWorkers))...)
+	g := guard{core.opts.Log, core.memory, core.refused, func() rouse.Instant { return core.readClock().now },
+		core.opts.Access, streams, core.opts.Audit, core.opts.Traced, core.open}
 	for desc, impl := range services {
 		s.RegisterService(g.guardService(desc), impl)
 	}
@@ -62,7 +65,8 @@ func callBounds() []grpc.ServerOption {
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
 		grpc.ConnectionTimeout(transport.HandshakeTimeout),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, MaxConnectionAge: 30 * time.Minute}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second,
+			MaxConnectionAge: 30 * time.Minute}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 	}
@@ -86,7 +90,8 @@ func wrongPort(apiListener net.Listener) func() error {
 		}
 	}
 	return func() error {
-		return fmt.Errorf("%w at the admin port, which is for metrics and health over HTTP; %s", rousev1.ErrUnimplemented, where)
+		return fmt.Errorf("%w at the admin port, which is for metrics and health over HTTP; %s",
+			rousev1.ErrUnimplemented, where)
 	}
 }
 
@@ -143,7 +148,8 @@ func (g guard) guardService(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 }
 
 func (g guard) guardUnary(method string, h grpc.MethodHandler) grpc.MethodHandler {
-	return func(srv any, ctx context.Context, receive func(any) error, ic grpc.UnaryServerInterceptor) (out any, err error) {
+	return func(srv any, ctx context.Context, receive func(any) error, ic grpc.UnaryServerInterceptor) (out any,
+		err error) {
 		var call *audit.Call
 		defer func() {
 			if p := recover(); p != nil {
@@ -183,7 +189,8 @@ func (g guard) guardUnary(method string, h grpc.MethodHandler) grpc.MethodHandle
 
 func (g guard) guardStream(method string, h grpc.StreamHandler, clientStreams bool) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) (err error) {
-		in := &guardedStream{Stream: transport.NewStream(stream, g.memory), ctx: stream.Context(), clock: g.clockHeader, opens: access.OpensStream(method)}
+		in := &guardedStream{Stream: transport.NewStream(stream, g.memory), ctx: stream.Context(), clock: g.clockHeader,
+			opens: access.OpensStream(method)}
 		defer func() {
 			if p := recover(); p != nil {
 				err = in.call.End(in.ctx, g.panicStatus(p), codesOf)
@@ -234,7 +241,8 @@ func (g guard) authenticateMethod(ctx context.Context, method string) (context.C
 	if g.gate == nil && g.audit == nil {
 		return ctx, nil, nil
 	}
-	a := access.Arrival{Method: method, Door: "grpc", Request: requestID(metadata.ValueFromIncomingContext(ctx, requestHeader))}
+	a := access.Arrival{Method: method, Door: "grpc",
+		Request: requestID(metadata.ValueFromIncomingContext(ctx, requestHeader))}
 	a.Bearer, a.Bad = access.Bearer(metadata.ValueFromIncomingContext(ctx, "authorization"))
 	if p, ok := peer.FromContext(ctx); ok {
 		a.Remote = addressOf(p.Addr.String())

@@ -24,7 +24,8 @@ const healthEvery = 2 * time.Second
 
 func (h *health) servingStatus(name string) (healthv1.HealthCheckResponse_ServingStatus, bool) {
 	switch name {
-	case "", rousev1.Timers_ServiceDesc.ServiceName, rousev1.Fires_ServiceDesc.ServiceName, rousev1.Calendars_ServiceDesc.ServiceName,
+	case "", rousev1.Timers_ServiceDesc.ServiceName, rousev1.Fires_ServiceDesc.ServiceName,
+		rousev1.Calendars_ServiceDesc.ServiceName,
 		rousev1.Admin_ServiceDesc.ServiceName, rousev1.Access_ServiceDesc.ServiceName:
 	default:
 		return healthv1.HealthCheckResponse_SERVICE_UNKNOWN, false
@@ -43,7 +44,8 @@ func (h *health) Check(_ context.Context, r *healthv1.HealthCheckRequest) (*heal
 	return &healthv1.HealthCheckResponse{Status: st}, nil
 }
 
-func (h *health) Watch(r *healthv1.HealthCheckRequest, stream grpc.ServerStreamingServer[healthv1.HealthCheckResponse]) error {
+func (h *health) Watch(r *healthv1.HealthCheckRequest,
+	stream grpc.ServerStreamingServer[healthv1.HealthCheckResponse]) error {
 	tick := time.NewTicker(healthEvery)
 	defer tick.Stop()
 	told := healthv1.HealthCheckResponse_ServingStatus(-1)

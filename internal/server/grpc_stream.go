@@ -60,11 +60,14 @@ type creating struct {
 // them.
 const maxNames = 64 << 10
 
-func (f *timersServer) CreateStream(stream grpc.BidiStreamingServer[rousev1.BatchCreateRequest, rousev1.BatchCreateResponse]) error {
+func (f *timersServer) CreateStream(stream grpc.BidiStreamingServer[rousev1.BatchCreateRequest,
+	rousev1.BatchCreateResponse]) error {
 	if access.RepeatKey(stream.Context()) != "" {
-		return refuseMalformed(idempotencyHeader, "", "is for single requests", "leave it out, and give the timers names: those that are there are refused")
+		return refuseMalformed(idempotencyHeader, "", "is for single requests",
+			"leave it out, and give the timers names: those that are there are refused")
 	}
-	c := &createStream{server: f, stream: stream, window: make(chan *creating, createWindow), jobs: make(chan writing), names: map[uint64]uint64{}, seed: maphash.MakeSeed(), progress: make(chan struct{}, 1)}
+	c := &createStream{server: f, stream: stream, window: make(chan *creating, createWindow), jobs: make(chan writing),
+		names: map[uint64]uint64{}, seed: maphash.MakeSeed(), progress: make(chan struct{}, 1)}
 	f.streams.Go(c.readAll)
 	for {
 		select {

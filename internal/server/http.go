@@ -147,7 +147,8 @@ func (c *call) serveRoute() error {
 
 // authenticateRequest authenticates the caller of an HTTP request. The request's context has the principal
 // then, and ends when its credential does.
-func authenticateRequest(o *Options, door, method string, r **http.Request) (leave func(), call *audit.Call, err error) {
+func authenticateRequest(o *Options, door, method string,
+	r **http.Request) (leave func(), call *audit.Call, err error) {
 	leave = func() {}
 	if o.Access == nil && o.Audit == nil {
 		return leave, nil, nil
@@ -241,7 +242,8 @@ func (c *call) replyPutResult(status int, res *timers.PutResult) error {
 func (c *call) readPreconditions() (revision uint64, some, none bool, err error) {
 	if v := c.r.Header.Values("If-None-Match"); len(v) > 0 {
 		if len(v) > 1 || v[0] != "*" {
-			return 0, false, false, refuseMalformed("If-None-Match", printableText(v[0]), "is not supported", "use * to create only")
+			return 0, false, false, refuseMalformed("If-None-Match", printableText(v[0]), "is not supported",
+				"use * to create only")
 		}
 		none = true
 	}
@@ -253,7 +255,8 @@ func (c *call) readPreconditions() (revision uint64, some, none bool, err error)
 			tag, ended := strings.CutSuffix(tag, `"`)
 			revision, err = strconv.ParseUint(tag, 10, 64)
 			if len(v) > 1 || !quoted || !ended || err != nil || revision == 0 {
-				return 0, false, false, refuseMalformed("If-Match", printableText(v[0]), "is no entity tag of a timer", `give the one that you read, such as "17", or *`)
+				return 0, false, false, refuseMalformed("If-Match", printableText(v[0]), "is no entity tag of a timer",
+					`give the one that you read, such as "17", or *`)
 			}
 		}
 	}

@@ -63,7 +63,10 @@ func (c *call) decodeBody(limit int64, optional bool, to any) error {
 		return transport.TooMany(field, longest, most)
 	}
 	if most := c.handler.memory.Most(); cost > most {
-		return &failure{code: "too_large", detail: fmt.Sprintf("the body takes about %d bytes in memory, and all requests together may take %d; send several requests", cost, most)}
+		return &failure{code: "too_large",
+			detail: fmt.Sprintf(
+				"the body takes about %d bytes in memory, and all requests together may take %d; send several requests",
+				cost, most)}
 	}
 	if !c.reserveMemory(cost) {
 		return transport.NewMemoryOverload()
@@ -92,7 +95,8 @@ func (c *call) checkType(optional bool) error {
 
 func unsupportedMedia(header, value, cure string) error {
 	err := rouse.Refuse(header, printableText(value), "is not supported", cure)
-	return &failure{code: "unsupported_media_type", detail: err.Error(), err: err, header: http.Header{"Accept": {jsonType}}}
+	return &failure{code: "unsupported_media_type", detail: err.Error(), err: err,
+		header: http.Header{"Accept": {jsonType}}}
 }
 
 // readBody reads the whole body. It takes memory from a budget shared by all requests as the bytes arrive, so
@@ -132,7 +136,8 @@ func (c *call) reserveMemory(n int64) bool {
 }
 
 func bodyTooLarge(limit int64) error {
-	return &failure{code: "too_large", detail: fmt.Sprintf("the body has more than %d bytes; send less, or several requests", limit)}
+	return &failure{code: "too_large",
+		detail: fmt.Sprintf("the body has more than %d bytes; send less, or several requests", limit)}
 }
 
 func bodyFailure(err error, limit int64) error {
@@ -142,11 +147,13 @@ func bodyFailure(err error, limit int64) error {
 	case errors.As(err, &large):
 		return bodyTooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return &failure{code: "timeout", detail: "the body did not come in time", header: http.Header{"Connection": {"close"}}}
+		return &failure{code: "timeout", detail: "the body did not come in time",
+			header: http.Header{"Connection": {"close"}}}
 	case errors.Is(err, context.Canceled):
 		return err
 	}
-	return refuseMalformed("body", "", "ends early or is not framed properly", "send as many bytes as the headers announce")
+	return refuseMalformed("body", "", "ends early or is not framed properly",
+		"send as many bytes as the headers announce")
 }
 
 // printableText returns a short, printable form of a client's text.

@@ -22,7 +22,8 @@ var repeated = []string{"label", "state", "ending", "cause"}
 func (c *call) parseQueryParams(names []string) (params, error) {
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return nil, refuseMalformed("query", printableText(c.r.URL.RawQuery), "is not escaped properly", "write a byte as % and two hexadecimal digits")
+		return nil, refuseMalformed("query", printableText(c.r.URL.RawQuery), "is not escaped properly",
+			"write a byte as % and two hexadecimal digits")
 	}
 	for name, list := range values {
 		switch {
@@ -73,7 +74,8 @@ func (p params) flagParam(name string) (bool, error) {
 	}
 	v, err := strconv.ParseBool(p.textParam(name))
 	if err != nil {
-		return false, refuseMalformed(name, printableText(p.textParam(name)), "is neither true nor false", "give true, or leave it out")
+		return false, refuseMalformed(name, printableText(p.textParam(name)), "is neither true nor false",
+			"give true, or leave it out")
 	}
 	return v, nil
 }

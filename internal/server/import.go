@@ -35,7 +35,8 @@ func checkImport(timers, calendars int) error {
 
 // importRows writes calendars, then timers with their state and the rows that belong to them. Each row has
 // its own outcome. If a calendar is refused, the import ends before any row is written.
-func (s *service) importRows(ctx context.Context, rows []rouse.Timer, calendars []rouse.Calendar, mode timers.Mode) ([]timers.PutResult, error) {
+func (s *service) importRows(ctx context.Context, rows []rouse.Timer, calendars []rouse.Calendar,
+	mode timers.Mode) ([]timers.PutResult, error) {
 	puts := make([]timers.Put, len(rows))
 	for i := range rows {
 		puts[i].Spec = rows[i].Spec
@@ -161,7 +162,8 @@ func (c *call) inNamespace(namespace *string) error {
 		*namespace = c.pathNamespace()
 		return nil
 	}
-	return rouse.Refuse("namespace", *namespace, "is not the namespace in the path", `leave it out, make them the same, or use "-" in the path`)
+	return rouse.Refuse("namespace", *namespace, "is not the namespace in the path",
+		`leave it out, make them the same, or use "-" in the path`)
 }
 
 // itemField returns the field name of item i of a list.

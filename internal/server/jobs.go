@@ -60,8 +60,10 @@ func jobOr(j rouse.Job, err error) (*rousev1.Job, error) {
 }
 
 func jobToProto(j *rouse.Job) *rousev1.Job {
-	out := &rousev1.Job{Namespace: j.Namespace, Id: j.ID, Kind: string(j.Kind), Action: j.Action, Calendar: j.Calendar, By: j.By, State: string(j.State),
-		Matched: j.Matched, Changed: j.Changed, Failed: j.Failed, CreatedMs: int64(j.Created), UpdatedMs: int64(j.Updated), EndedMs: int64(j.Ended)}
+	out := &rousev1.Job{Namespace: j.Namespace, Id: j.ID, Kind: string(j.Kind), Action: j.Action, Calendar: j.Calendar,
+		By: j.By, State: string(j.State),
+		Matched: j.Matched, Changed: j.Changed, Failed: j.Failed, CreatedMs: int64(j.Created), UpdatedMs: int64(j.Updated),
+		EndedMs: int64(j.Ended)}
 	if j.Kind == rouse.JobBulk {
 		out.Filter = rousev1.FilterToProto(&j.Query)
 	}

@@ -20,13 +20,16 @@ type accessServer struct {
 // valid once it is on.
 func (s *service) requireGate() (*access.Gate, error) {
 	if s.opts.Access == nil {
-		return nil, fmt.Errorf("access control is off, so that there are no keys and roles; turn it on with the setting access: %w", rousev1.ErrFailedPrecondition)
+		return nil,
+			fmt.Errorf("access control is off, so that there are no keys and roles; turn it on with the setting access: %w",
+				rousev1.ErrFailedPrecondition)
 	}
 	return s.opts.Access, nil
 }
 
 // keyPage returns a page of keys and the token of the next one, which is the last id.
-func (s *service) keyPage(ctx context.Context, prefix string, asked uint32, token string) ([]access.Key, string, error) {
+func (s *service) keyPage(ctx context.Context, prefix string, asked uint32,
+	token string) ([]access.Key, string, error) {
 	g, err := s.requireGate()
 	if err != nil {
 		return nil, "", err
@@ -48,7 +51,8 @@ func (s *service) keyPage(ctx context.Context, prefix string, asked uint32, toke
 func grantsFromProto(list []*rousev1.Grant) []access.Grant {
 	out := make([]access.Grant, len(list))
 	for i, g := range list {
-		out[i] = access.Grant{Role: g.GetRole(), Scope: access.Scope{Namespaces: g.GetNamespaces(), Targets: g.GetTargets(), Labels: g.GetLabels(), Apps: g.GetApps()}}
+		out[i] = access.Grant{Role: g.GetRole(), Scope: access.Scope{Namespaces: g.GetNamespaces(), Targets: g.GetTargets(),
+			Labels: g.GetLabels(), Apps: g.GetApps()}}
 	}
 	return out
 }
@@ -56,7 +60,8 @@ func grantsFromProto(list []*rousev1.Grant) []access.Grant {
 func grantsToProto(list []access.Grant) []*rousev1.Grant {
 	out := make([]*rousev1.Grant, len(list))
 	for i, g := range list {
-		out[i] = &rousev1.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets, Labels: g.Scope.Labels, Apps: g.Scope.Apps}
+		out[i] = &rousev1.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets,
+			Labels: g.Scope.Labels, Apps: g.Scope.Apps}
 	}
 	return out
 }
@@ -78,7 +83,8 @@ func timeFromInstant(i rouse.Instant) time.Time {
 }
 
 func keyToProto(k *access.Key) *rousev1.Key {
-	out := &rousev1.Key{Id: k.ID, Name: k.Name, Grants: grantsToProto(k.Grants), CreatedMs: int64(instantOf(k.Created)), Creator: k.Creator,
+	out := &rousev1.Key{Id: k.ID, Name: k.Name, Grants: grantsToProto(k.Grants), CreatedMs: int64(instantOf(k.Created)),
+		Creator:   k.Creator,
 		ExpiresMs: int64(instantOf(k.Expires)), UsedMs: int64(instantOf(k.Used))}
 	for _, s := range k.Secrets {
 		out.SecretsMs = append(out.SecretsMs, int64(instantOf(s.Created)))
@@ -116,7 +122,8 @@ func identityOf(p *access.Principal) *rousev1.WhoAmIResponse {
 	if p == nil {
 		return &rousev1.WhoAmIResponse{}
 	}
-	return &rousev1.WhoAmIResponse{Access: true, Id: p.ID, Name: p.Name, Source: p.Source, Grants: grantsToProto(p.Grants), ExpiresMs: int64(instantOf(p.Expires))}
+	return &rousev1.WhoAmIResponse{Access: true, Id: p.ID, Name: p.Name, Source: p.Source, Grants: grantsToProto(p.Grants),
+		ExpiresMs: int64(instantOf(p.Expires))}
 }
 
 func (f *accessServer) CreateKey(ctx context.Context, r *rousev1.CreateKeyRequest) (*rousev1.CreatedKey, error) {
@@ -124,12 +131,14 @@ func (f *accessServer) CreateKey(ctx context.Context, r *rousev1.CreateKeyReques
 	if err != nil {
 		return nil, err
 	}
-	key := access.Key{Name: r.Name, Grants: grantsFromProto(r.Grants), Expires: timeFromInstant(rouse.Instant(r.ExpiresMs))}
+	key := access.Key{Name: r.Name, Grants: grantsFromProto(r.Grants),
+		Expires: timeFromInstant(rouse.Instant(r.ExpiresMs))}
 	var text string
-	err = f.timers.DoOnce(ctx, "", []any{access.KeysCreate, key.Name, fmt.Sprintf("%+v", key.Grants), key.Expires}, func(ctx context.Context) (err error) {
-		key, text, err = g.Keys.Create(ctx, key)
-		return err
-	})
+	err = f.timers.DoOnce(ctx, "", []any{access.KeysCreate, key.Name, fmt.Sprintf("%+v", key.Grants), key.Expires},
+		func(ctx context.Context) (err error) {
+			key, text, err = g.Keys.Create(ctx, key)
+			return err
+		})
 	return createdOr(key, text, err)
 }
 
@@ -207,7 +216,8 @@ func (f *accessServer) ListRoles(ctx context.Context, _ *rousev1.ListRolesReques
 	return out, err
 }
 
-func (f *accessServer) DeleteRole(ctx context.Context, r *rousev1.DeleteRoleRequest) (*rousev1.DeleteRoleResponse, error) {
+func (f *accessServer) DeleteRole(ctx context.Context,
+	r *rousev1.DeleteRoleRequest) (*rousev1.DeleteRoleResponse, error) {
 	g, err := f.requireGate()
 	if err == nil {
 		err = g.Roles.Delete(ctx, r.Name)

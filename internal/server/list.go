@@ -28,13 +28,15 @@ func pageSize(asked uint32) (int, error) {
 	case asked == 0:
 		return defaultPage, nil
 	case asked > maxPage:
-		return 0, rouse.Refuse("page_size", strconv.FormatUint(uint64(asked), 10), "is too large", fmt.Sprintf("give 1 to %d", maxPage))
+		return 0, rouse.Refuse("page_size", strconv.FormatUint(uint64(asked), 10), "is too large",
+			fmt.Sprintf("give 1 to %d", maxPage))
 	}
 	return int(asked), nil
 }
 
 // readTimerPage returns a page of matching timers and the token of the next page.
-func (s *service) readTimerPage(ctx context.Context, q rouse.Query, asked uint32, token string) (timers.Listed, string, error) {
+func (s *service) readTimerPage(ctx context.Context, q rouse.Query, asked uint32,
+	token string) (timers.Listed, string, error) {
 	var err error
 	if q.Limit, err = pageSize(asked); err != nil {
 		return timers.Listed{}, "", err
@@ -81,7 +83,8 @@ func (f *timersServer) List(ctx context.Context, r *rousev1.ListRequest) (*rouse
 	if err != nil {
 		return nil, err
 	}
-	out := &rousev1.ListResponse{Timers: make([]*rousev1.Timer, len(page.Timers)), NextPageToken: token, Searched: page.Searched, Of: page.Of}
+	out := &rousev1.ListResponse{Timers: make([]*rousev1.Timer, len(page.Timers)), NextPageToken: token,
+		Searched: page.Searched, Of: page.Of}
 	for i := range page.Timers {
 		out.Timers[i] = rousev1.TimerToProto(&page.Timers[i])
 	}
@@ -121,7 +124,8 @@ func (c *call) replyTimerPage(states ...rouse.State) error {
 	if err != nil {
 		return err
 	}
-	out := api.TimerList{Timers: make([]api.Timer, len(page.Timers)), NextPageToken: next, Searched: page.Searched, Of: page.Of}
+	out := api.TimerList{Timers: make([]api.Timer, len(page.Timers)), NextPageToken: next, Searched: page.Searched,
+		Of: page.Of}
 	for i := range page.Timers {
 		out.Timers[i] = api.TimerOf(&page.Timers[i])
 	}

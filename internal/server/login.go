@@ -85,7 +85,8 @@ func (f *httpHandler) finishLogin(c *call) (p *access.Principal, session, back s
 		return nil, "", "", err
 	}
 	answer := access.Answer{}
-	for name, to := range map[string]*string{"state": &answer.State, "code": &answer.Code, "iss": &answer.Issuer, "error": &answer.Error, "error_description": &answer.Description} {
+	for name, to := range map[string]*string{"state": &answer.State, "code": &answer.Code, "iss": &answer.Issuer,
+		"error": &answer.Error, "error_description": &answer.Description} {
 		if list := c.params[name]; len(list) > 1 {
 			return nil, "", "", refuseMalformed(name, "", "is given twice", "sign in again")
 		} else if len(list) == 1 {

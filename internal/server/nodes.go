@@ -13,8 +13,10 @@ import (
 
 // Node is a process that serves the store.
 type Node struct {
-	ID       string        // in printable ASCII
-	Address  string        // as clients reach its API: "host:port", or with http:// or https:// where clients reach its API: "host:port", or a URL with http:// or https://; empty: it has none
+	ID string // in printable ASCII
+	// as clients reach its API: "host:port", or with http:// or https:// where clients reach its API:
+	// "host:port", or a URL with http:// or https://; empty: it has none
+	Address  string
 	Version  string        // of the program
 	Started  rouse.Instant // by the store's clock
 	Self     bool          // the node that answers
@@ -57,7 +59,8 @@ func (f *adminServer) ListNodes(ctx context.Context, _ *rousev1.ListNodesRequest
 	}
 	out := &rousev1.ListNodesResponse{Nodes: make([]*rousev1.Node, len(list))}
 	for i, n := range list {
-		out.Nodes[i] = &rousev1.Node{Id: n.ID, Address: n.Address, Version: n.Version, StartedMs: int64(n.Started), Self: n.Self,
+		out.Nodes[i] = &rousev1.Node{Id: n.ID, Address: n.Address, Version: n.Version, StartedMs: int64(n.Started),
+			Self:   n.Self,
 			Leader: n.Leader, Buckets: uint32(n.Buckets), Strategy: n.Strategy, Roles: n.Roles, Claims: n.Claims}
 	}
 	return out, nil

@@ -20,7 +20,8 @@ func idempotencyKey(values []string) (string, error) {
 		return "", nil
 	}
 	if len(values) > 1 {
-		return "", refuseMalformed(idempotencyHeader, printableText(values[1]), fmt.Sprintf("is one of %d in one request", len(values)), "send the header once")
+		return "", refuseMalformed(idempotencyHeader, printableText(values[1]),
+			fmt.Sprintf("is one of %d in one request", len(values)), "send the header once")
 	}
 	key := values[0]
 	if unquoted, ok := strings.CutPrefix(key, `"`); ok && strings.HasSuffix(unquoted, `"`) {
@@ -28,7 +29,8 @@ func idempotencyKey(values []string) (string, error) {
 	}
 	printable := strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 	if key == "" || len(key) > maxIdempotencyKey || !printable {
-		return "", refuseMalformed(idempotencyHeader, printableText(values[0]), "is no key", fmt.Sprintf("give one, of 1 to %d printable ASCII characters, such as a UUID", maxIdempotencyKey))
+		return "", refuseMalformed(idempotencyHeader, printableText(values[0]), "is no key",
+			fmt.Sprintf("give one, of 1 to %d printable ASCII characters, such as a UUID", maxIdempotencyKey))
 	}
 	return key, nil
 }

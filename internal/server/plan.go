@@ -17,13 +17,15 @@ type planOps interface {
 	Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error)
 	Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error)
 	Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (timers.Simulated, error)
-	Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by string, place *rouse.ForecastPlace) (rouse.Forecast, error)
+	Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by string,
+		place *rouse.ForecastPlace) (rouse.Forecast, error)
 }
 
 const defaultPreview = 5
 
 // previewOccurrences returns the next due times of a schedule. The key needs no name.
-func (s *service) previewOccurrences(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count uint32) (rouse.Preview, error) {
+func (s *service) previewOccurrences(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant,
+	count uint32) (rouse.Preview, error) {
 	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return rouse.Preview{}, err
@@ -46,7 +48,8 @@ const defaultSimulated = 1000
 
 // simulateQuery returns what would fire in a range of time. It begins now by default; a limit of 0 is the
 // default.
-func (s *service) simulateQuery(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit uint32) (*rousev1.SimulateResponse, error) {
+func (s *service) simulateQuery(ctx context.Context, q rouse.Query, from, until rouse.Instant,
+	limit uint32) (*rousev1.SimulateResponse, error) {
 	give, err := s.simulate.takePlace(ctx)
 	if err != nil {
 		return nil, err
@@ -67,7 +70,8 @@ func (s *service) simulateQuery(ctx context.Context, q rouse.Query, from, until 
 
 // forecastRange counts what comes due in each step of a range of time, and returns the token with which the
 // rest can be counted.
-func (s *service) forecastRange(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by, token string) (rouse.Forecast, string, error) {
+func (s *service) forecastRange(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by,
+	token string) (rouse.Forecast, string, error) {
 	hash := forecastHash(&q, from, until, step, by)
 	token, err := s.resolvePageToken(token)
 	if err != nil {
@@ -121,7 +125,8 @@ func (f *timersServer) Preview(ctx context.Context, r *rousev1.PreviewRequest) (
 	if err != nil {
 		return nil, err
 	}
-	out := &rousev1.PreviewResponse{NextMs: make([]int64, len(p.Next)), Next: make([]*rousev1.Coming, len(p.Next)), Words: p.Words, Timezone: zoneName(p.Location)}
+	out := &rousev1.PreviewResponse{NextMs: make([]int64, len(p.Next)), Next: make([]*rousev1.Coming, len(p.Next)),
+		Words: p.Words, Timezone: zoneName(p.Location)}
 	for i := range p.Next {
 		out.NextMs[i], out.Next[i] = int64(p.Next[i].Due), rousev1.ComingToProto(&p.Next[i], p.Location)
 	}
@@ -135,7 +140,8 @@ func (f *timersServer) Explain(ctx context.Context, r *rousev1.ExplainRequest) (
 	}
 	out := &rousev1.ExplainResponse{Summary: e.Summary, Words: e.Words, Records: rousev1.RecordsToProto(e.Records)}
 	for _, reason := range e.Reasons {
-		out.Reasons = append(out.Reasons, &rousev1.Reason{Code: reason.Code, Text: reason.Text, AtMs: rousev1.InstantToProto(reason.At),
+		out.Reasons = append(out.Reasons, &rousev1.Reason{Code: reason.Code, Text: reason.Text,
+			AtMs:    rousev1.InstantToProto(reason.At),
 			SinceMs: rousev1.InstantToProto(reason.Since), UntilMs: rousev1.InstantToProto(reason.Until), Cure: reason.Cure})
 	}
 	if e.Timer != nil {
@@ -187,13 +193,16 @@ func previewSchedule(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	p, err := f.previewOccurrences(c.ctx, rouse.Key{Namespace: c.pathNamespace(), Name: body.Name}, when, body.From.Instant(), body.Count)
+	p, err := f.previewOccurrences(c.ctx, rouse.Key{Namespace: c.pathNamespace(), Name: body.Name}, when,
+		body.From.Instant(), body.Count)
 	if err != nil {
 		return err
 	}
-	out := api.Next{Next: make([]api.Time, len(p.Next)), Occurrences: make([]api.Coming, len(p.Next)), Words: p.Words, Timezone: zoneName(p.Location)}
+	out := api.Next{Next: make([]api.Time, len(p.Next)), Occurrences: make([]api.Coming, len(p.Next)), Words: p.Words,
+		Timezone: zoneName(p.Location)}
 	for i := range p.Next {
-		out.Next[i], out.Occurrences[i] = api.TimeOf(p.Next[i].Due), api.ComingOf(&p.Next[i], rousev1.Local(p.Next[i].Due, p.Location))
+		out.Next[i], out.Occurrences[i] = api.TimeOf(p.Next[i].Due),
+			api.ComingOf(&p.Next[i], rousev1.Local(p.Next[i].Due, p.Location))
 	}
 	return c.replyJSON(http.StatusOK, out)
 }
@@ -207,10 +216,12 @@ func explainTimer(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	out := api.Explanation{Summary: e.Summary, Words: e.Words, Reasons: make([]api.Reason, len(e.Reasons)), Records: make([]api.Record, len(e.Records)),
-		Next: make([]api.Coming, len(e.Next))}
+	out := api.Explanation{Summary: e.Summary, Words: e.Words, Reasons: make([]api.Reason, len(e.Reasons)),
+		Records: make([]api.Record, len(e.Records)),
+		Next:    make([]api.Coming, len(e.Next))}
 	for i, reason := range e.Reasons {
-		out.Reasons[i] = api.Reason{Code: reason.Code, Text: reason.Text, At: api.TimeOf(reason.At), Since: api.TimeOf(reason.Since), Until: api.TimeOf(reason.Until), Cure: reason.Cure}
+		out.Reasons[i] = api.Reason{Code: reason.Code, Text: reason.Text, At: api.TimeOf(reason.At),
+			Since: api.TimeOf(reason.Since), Until: api.TimeOf(reason.Until), Cure: reason.Cure}
 	}
 	if e.Timer != nil {
 		t := api.TimerOf(e.Timer)
@@ -251,7 +262,8 @@ func forecastTimers(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	counts, token, err := f.forecastRange(c.ctx, q, body.From.Instant(), body.Until.Instant(), time.Duration(body.Step), body.By, body.PageToken)
+	counts, token, err := f.forecastRange(c.ctx, q, body.From.Instant(), body.Until.Instant(), time.Duration(body.Step),
+		body.By, body.PageToken)
 	if err != nil {
 		return renameFields(err, filterMember)
 	}

@@ -108,18 +108,21 @@ func (r *poolRequest) timerSpec(target string, shared bool) rouse.Spec {
 	if shared && r.wait > 0 {
 		keep = max(keep, elsewhereKeep)
 	}
-	return rouse.Spec{Schedule: "@after 0s", Target: target, Payload: r.payload, ContentType: r.contentType, Labels: r.labels,
+	return rouse.Spec{Schedule: "@after 0s", Target: target, Payload: r.payload, ContentType: r.contentType,
+		Labels:   r.labels,
 		Deadline: r.deadline, Keep: keep, Retry: rouse.Retry{Attempts: r.attempts, Timeout: r.timeout}}
 }
 
 // describeRequest describes the request to the note of its Idempotency-Key.
 func (r *poolRequest) describeRequest() []any {
-	return []any{"call", r.pool, r.key, r.id, r.contentType, string(r.payload), r.labels, r.deadline, r.keep, r.kept, r.attempts, r.timeout}
+	return []any{"call", r.pool, r.key, r.id, r.contentType, string(r.payload), r.labels, r.deadline, r.keep, r.kept,
+		r.attempts, r.timeout}
 }
 
 // matchesTimer reports whether a timer is this request, and not another one with its id.
 func (r *poolRequest) matchesTimer(t *rouse.Timer, target string) bool {
-	return t.Spec.Target == target && t.Spec.ContentType == r.contentType && bytes.Equal(t.Spec.Payload, r.payload) && maps.Equal(t.Spec.Labels, r.labels)
+	return t.Spec.Target == target && t.Spec.ContentType == r.contentType && bytes.Equal(t.Spec.Payload, r.payload) &&
+		maps.Equal(t.Spec.Labels, r.labels)
 }
 
 // completeRequest checks the request and fills in defaults.
@@ -148,7 +151,8 @@ func (r *poolRequest) completeRequest() error {
 	}
 	r.attempts = cmp.Or(r.attempts, callAttempts)
 	if r.keep == 0 && r.wait == 0 {
-		return rouse.Refuse("keep", "0s", "discards the answer, as no client waits for it", "give a wait, or keep what becomes of the request")
+		return rouse.Refuse("keep", "0s", "discards the answer, as no client waits for it",
+			"give a wait, or keep what becomes of the request")
 	}
 	return nil
 }
@@ -184,7 +188,8 @@ func (s *service) callWorker(ctx context.Context, r poolRequest) (called, error)
 }
 
 // sendAndWait sends a request, unless one that is named was sent before, and waits for its end.
-func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string, named bool, asks []any) (called, error) {
+func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string, named bool,
+	asks []any) (called, error) {
 	calls, key := s.opts.Calls, callKey(r.namespace, r.id)
 	var w *wait
 	if r.wait > 0 {
@@ -251,7 +256,8 @@ func (s *service) waitForCall(ctx context.Context, key rouse.Key, w *wait, patie
 		select {
 		case <-w.ended:
 			out := calledOf(&w.record, w.answer)
-			if out.status == rousev1.CallStatus_CALL_STATUS_OK && out.answer == nil { // it may have come before the wait began, and be in the store
+			// it may have come before the wait began, and be in the store
+			if out.status == rousev1.CallStatus_CALL_STATUS_OK && out.answer == nil {
 				if kept, err := s.readCallState(ctx, key); !errors.Is(err, rouse.ErrNotFound) {
 					return kept, err
 				}
@@ -275,7 +281,8 @@ func (s *service) waitForCall(ctx context.Context, key rouse.Key, w *wait, patie
 func (s *service) abandonCall(ctx context.Context, key rouse.Key, w *wait, why error) (called, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	if out, err := s.readCallState(ctx, key); why == nil && err == nil && out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
+	if out, err := s.readCallState(ctx, key); why == nil && err == nil &&
+		out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
 		return out, nil // its row stays for a while, for other nodes
 	}
 	gone, err := s.timers.Delete(access.AsSystem(ctx), key, 0)
@@ -318,7 +325,8 @@ func (s *service) fetchOutcome(ctx context.Context, namespace, id string, patien
 	out, err := s.awaitEnd(ctx, callKey(namespace, id), patience)
 	if errors.Is(err, rouse.ErrNotFound) { // a node of an earlier version may have sent it, with its id as the name
 		old := rouse.Key{Namespace: namespace, Name: id}
-		if t, failed := s.timers.Get(access.AsSystem(ctx), old); failed == nil && strings.HasPrefix(t.Spec.Target, poolScheme) {
+		if t, failed := s.timers.Get(access.AsSystem(ctx), old); failed == nil &&
+			strings.HasPrefix(t.Spec.Target, poolScheme) {
 			out, err = s.awaitEnd(ctx, old, patience)
 		}
 	}
@@ -354,7 +362,8 @@ func (s *service) readCallState(ctx context.Context, key rouse.Key) (called, err
 	case err != nil && !errors.Is(err, rouse.ErrNotFound):
 		return called{}, err
 	}
-	page, recErr := s.timers.Records(access.AsSystem(ctx), rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 1})
+	page, recErr := s.timers.Records(access.AsSystem(ctx),
+		rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 1})
 	switch {
 	case recErr != nil:
 		return called{}, recErr
@@ -363,9 +372,11 @@ func (s *service) readCallState(ctx context.Context, key rouse.Key) (called, err
 	}
 	switch {
 	case len(page.Records) > 0 && err != nil && page.Records[0].Ending == rouse.EndFired:
-		return called{}, fmt.Errorf("the answer of request %s is not kept any more: %w", strings.TrimPrefix(key.Name, callPrefix), rouse.ErrNotFound)
+		return called{}, fmt.Errorf("the answer of request %s is not kept any more: %w",
+			strings.TrimPrefix(key.Name, callPrefix), rouse.ErrNotFound)
 	case len(page.Records) == 0 && err != nil:
-		return called{}, fmt.Errorf("nothing is known of request %s: %w", strings.TrimPrefix(key.Name, callPrefix), rouse.ErrNotFound)
+		return called{}, fmt.Errorf("nothing is known of request %s: %w", strings.TrimPrefix(key.Name, callPrefix),
+			rouse.ErrNotFound)
 	case len(page.Records) == 0: // its record was deleted before its row
 		page.Records = []rouse.Record{{Ending: rouse.EndFired, Attempts: 1}}
 	}

@@ -21,7 +21,8 @@ const (
 const httpCallWait = 30 * time.Second
 
 var poolRoutes = []route{
-	{method: "POST", path: nsPath + "/pools/{pool}/{key}:call", repeats: withKey, serve: (*httpHandler).callPool, rpc: "Calls/Call",
+	{method: "POST", path: nsPath + "/pools/{pool}/{key}:call", repeats: withKey, serve: (*httpHandler).callPool,
+		rpc:    "Calls/Call",
 		params: []string{"id", "wait", "deadline", "keep", "attempts", "timeout"}, answer: "Answer",
 		summary: "Sends a request to the workers of a key, which are started if there are none, and answers with what a worker does.",
 		more: `
@@ -47,7 +48,8 @@ requestBody: {description: 'The request, up to 256 KiB, of any type.', content: 
   application/octet-stream: {schema: {type: string, format: binary}}}}
 responses:
   "202": {$ref: '#/components/responses/Pending'}`},
-	{method: "GET", path: nsPath + "/calls/{name}", serve: (*httpHandler).fetchCall, rpc: "Calls/Fetch", params: []string{"wait"}, answer: "Answer",
+	{method: "GET", path: nsPath + "/calls/{name}", serve: (*httpHandler).fetchCall, rpc: "Calls/Fetch",
+		params: []string{"wait"}, answer: "Answer",
 		summary: "Tells what became of a request to a pool, as long as that is kept.",
 		more: `
 parameters:
@@ -60,9 +62,11 @@ responses:
 // callPool sends the body to a pool and responds with the answer of a worker. The HTTP status reports
 // whether there is an answer, whatever the answer is.
 func (f *httpHandler) callPool(c *call) error {
-	in := poolRequest{namespace: c.vars[0], pool: c.vars[1], key: c.vars[2], contentType: c.r.Header.Get("Content-Type"), id: c.params.textParam("id"),
+	in := poolRequest{namespace: c.vars[0], pool: c.vars[1], key: c.vars[2], contentType: c.r.Header.Get("Content-Type"),
+		id:   c.params.textParam("id"),
 		wait: httpCallWait, kept: c.params.textParam("keep") != ""}
-	for name, to := range map[string]*time.Duration{"wait": &in.wait, "deadline": &in.deadline, "keep": &in.keep, "timeout": &in.timeout} {
+	for name, to := range map[string]*time.Duration{"wait": &in.wait, "deadline": &in.deadline, "keep": &in.keep,
+		"timeout": &in.timeout} {
 		if err := c.params.durationParam(name, to); err != nil {
 			return err
 		}

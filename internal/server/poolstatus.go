@@ -35,7 +35,8 @@ func (f *statusServer) ListPools(ctx context.Context, r *rousev1.ListPoolsReques
 	}
 	out := &rousev1.ListPoolsResponse{Nodes: []*rousev1.StatusNode{{Id: self}}}
 	if !r.Local {
-		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context, c rousev1.StatusClient) (*rousev1.ListPoolsResponse, error) {
+		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context,
+			c rousev1.StatusClient) (*rousev1.ListPoolsResponse, error) {
 			return c.ListPools(ctx, &rousev1.ListPoolsRequest{Pool: r.Pool, Limit: uint32(limit), Local: true})
 		}, func(theirs *rousev1.ListPoolsResponse) {
 			out.More = out.More || theirs.More
@@ -75,7 +76,8 @@ func keepTroubledFirst(list []rouse.PoolStatus, limit int) (more bool) {
 		return 0
 	}
 	slices.SortStableFunc(all, func(a, b place) int {
-		return cmp.Or(cmp.Compare(fine(&a.group), fine(&b.group)), cmp.Compare(b.group.Ready, a.group.Ready), cmp.Compare(a.group.Key, b.group.Key))
+		return cmp.Or(cmp.Compare(fine(&a.group), fine(&b.group)), cmp.Compare(b.group.Ready, a.group.Ready),
+			cmp.Compare(a.group.Key, b.group.Key))
 	})
 	for _, p := range all[:min(len(all), limit)] {
 		list[p.pool].Groups = append(list[p.pool].Groups, p.group)

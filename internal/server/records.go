@@ -26,7 +26,8 @@ type recordOps interface {
 }
 
 // readRecordPage returns a page of a history, and the token of the next page.
-func (s *service) readRecordPage(ctx context.Context, q rouse.RecordQuery, asked uint32, token string) (rouse.RecordPage, string, error) {
+func (s *service) readRecordPage(ctx context.Context, q rouse.RecordQuery, asked uint32,
+	token string) (rouse.RecordPage, string, error) {
 	var err error
 	if q.Limit, err = pageSize(asked); err != nil {
 		return rouse.RecordPage{}, "", err
@@ -59,7 +60,8 @@ func (q *follower) checkFollower() error {
 
 // streamRecords calls f with records as occurrences end, until ctx ends, the server drains, or f fails. It
 // calls begin when the request can no longer be refused, and no record is missed any more.
-func (s *service) streamRecords(ctx context.Context, q follower, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
+func (s *service) streamRecords(ctx context.Context, q follower, begin func() error,
+	f func(records []rouse.Record, dropped uint64) error) error {
 	if err := q.checkFollower(); err != nil {
 		return err
 	}
@@ -102,7 +104,8 @@ func (s *service) streamRecords(ctx context.Context, q follower, begin func() er
 }
 
 // selectRecords returns those of the records that a follower gets, as far as the caller may see them.
-func (q *follower) selectRecords(ctx context.Context, control *access.Control, records []rouse.Record) (mine []rouse.Record) {
+func (q *follower) selectRecords(ctx context.Context, control *access.Control,
+	records []rouse.Record) (mine []rouse.Record) {
 	all := q.namespace == everywhere
 	for i := range records {
 		r := records[i]
@@ -118,7 +121,8 @@ func (q *follower) selectRecords(ctx context.Context, control *access.Control, r
 	return mine
 }
 
-func (f *timersServer) ListRecords(ctx context.Context, r *rousev1.ListRecordsRequest) (*rousev1.ListRecordsResponse, error) {
+func (f *timersServer) ListRecords(ctx context.Context,
+	r *rousev1.ListRecordsRequest) (*rousev1.ListRecordsResponse, error) {
 	q, err := recordQuery(r.Namespace, r.Name, r.Filter)
 	if err != nil {
 		return nil, err
@@ -128,7 +132,8 @@ func (f *timersServer) ListRecords(ctx context.Context, r *rousev1.ListRecordsRe
 	if err != nil {
 		return nil, err
 	}
-	return &rousev1.ListRecordsResponse{Records: rousev1.RecordsToProto(page.Records), NextPageToken: token, Searched: page.Searched}, nil
+	return &rousev1.ListRecordsResponse{Records: rousev1.RecordsToProto(page.Records), NextPageToken: token,
+		Searched: page.Searched}, nil
 }
 
 // recordQuery returns the query of a message.
@@ -144,23 +149,27 @@ func recordQuery(namespace, name string, f *rousev1.RecordFilter) (rouse.RecordQ
 // followChunk bounds the records of one message.
 const followChunk = 500
 
-func (f *timersServer) FollowRecords(r *rousev1.FollowRecordsRequest, stream grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error {
+func (f *timersServer) FollowRecords(r *rousev1.FollowRecordsRequest,
+	stream grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error {
 	key := keyFrom(r.Namespace, r.Name, "")
 	begin := func() error { return stream.SendHeader(nil) } // tells the client that it follows
-	return f.streamRecords(stream.Context(), follower{key.Namespace, key.Name, r.PerSecond}, begin, func(records []rouse.Record, dropped uint64) error {
-		for first := true; first || len(records) > 0; first = false {
-			n := min(len(records), followChunk)
-			if err := stream.Send(&rousev1.FollowRecordsResponse{Records: rousev1.RecordsToProto(records[:n]), Dropped: dropped}); err != nil {
-				return err
+	return f.streamRecords(stream.Context(), follower{key.Namespace, key.Name, r.PerSecond}, begin,
+		func(records []rouse.Record, dropped uint64) error {
+			for first := true; first || len(records) > 0; first = false {
+				n := min(len(records), followChunk)
+				if err := stream.Send(&rousev1.FollowRecordsResponse{Records: rousev1.RecordsToProto(records[:n]),
+					Dropped: dropped}); err != nil {
+					return err
+				}
+				records, dropped = records[n:], 0
 			}
-			records, dropped = records[n:], 0
-		}
-		return nil
-	})
+			return nil
+		})
 }
 
 // recordNames are the parameters of the history of a timer.
-var recordNames = []string{"ending", "cause", "from", "until", "text", "target", "code", "oldest", "page_size", "page_token"}
+var recordNames = []string{"ending", "cause", "from", "until", "text", "target", "code", "oldest", "page_size",
+	"page_token"}
 
 var recordsRoutes = []route{
 	{method: "GET", path: timerPath + "/records", serve: (*httpHandler).timerRecords, rpc: "Timers/ListRecords",
@@ -209,7 +218,8 @@ func (c *call) replyHistory(name string) error {
 	if err != nil {
 		return err
 	}
-	return c.replyJSON(http.StatusOK, api.RecordList{Records: api.RecordsOf(page.Records), NextPageToken: next, Searched: page.Searched})
+	return c.replyJSON(http.StatusOK, api.RecordList{Records: api.RecordsOf(page.Records), NextPageToken: next,
+		Searched: page.Searched})
 }
 
 // A follower that does not read for followWrite is cut. An idle one gets a comment every followQuiet, so

@@ -28,7 +28,8 @@ const (
 )
 
 // Limits are the names with which Options.Refused is called.
-var Limits = append(slices.Sorted(maps.Keys(sheds)), limitStore, limitConns, limitConns+transport.PerAddress, limitAdminConns,
+var Limits = append(slices.Sorted(maps.Keys(sheds)), limitStore, limitConns, limitConns+transport.PerAddress,
+	limitAdminConns,
 	limitAdminConns+transport.PerAddress, transport.LimitMemory, transport.LimitReceive, transport.LimitHandshake)
 
 // overloadError is the error of a request that was refused because a limit of sheds was reached.

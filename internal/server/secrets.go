@@ -70,7 +70,8 @@ func (f *secretsServer) PutSecret(ctx context.Context, r *rousev1.PutSecretReque
 	return secretToProto(key.Namespace, &s), nil
 }
 
-func (f *secretsServer) ListSecrets(ctx context.Context, r *rousev1.ListSecretsRequest) (*rousev1.ListSecretsResponse, error) {
+func (f *secretsServer) ListSecrets(ctx context.Context,
+	r *rousev1.ListSecretsRequest) (*rousev1.ListSecretsResponse, error) {
 	namespace := keyFrom(r.Namespace, "", "").Namespace
 	ops, err := f.requireSecrets()
 	if err != nil {
@@ -87,7 +88,8 @@ func (f *secretsServer) ListSecrets(ctx context.Context, r *rousev1.ListSecretsR
 	return out, nil
 }
 
-func (f *secretsServer) DeleteSecret(ctx context.Context, r *rousev1.DeleteSecretRequest) (*rousev1.DeleteSecretResponse, error) {
+func (f *secretsServer) DeleteSecret(ctx context.Context,
+	r *rousev1.DeleteSecretRequest) (*rousev1.DeleteSecretResponse, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
 	ops, err := f.requireSecrets()
 	if err != nil {
@@ -96,11 +98,13 @@ func (f *secretsServer) DeleteSecret(ctx context.Context, r *rousev1.DeleteSecre
 	return &rousev1.DeleteSecretResponse{}, ops.DeleteSecret(ctx, key.Namespace, key.Name)
 }
 
-func (f *secretsServer) ListSigningKeys(ctx context.Context, r *rousev1.ListSigningKeysRequest) (*rousev1.SigningKeys, error) {
+func (f *secretsServer) ListSigningKeys(ctx context.Context,
+	r *rousev1.ListSigningKeysRequest) (*rousev1.SigningKeys, error) {
 	return f.signingKeys(ctx, r.Namespace, false)
 }
 
-func (f *secretsServer) RevealSigningKeys(ctx context.Context, r *rousev1.RevealSigningKeysRequest) (*rousev1.SigningKeys, error) {
+func (f *secretsServer) RevealSigningKeys(ctx context.Context,
+	r *rousev1.RevealSigningKeysRequest) (*rousev1.SigningKeys, error) {
 	return f.signingKeys(ctx, r.Namespace, true)
 }
 
@@ -116,7 +120,8 @@ func (f *secretsServer) signingKeys(ctx context.Context, namespace string, revea
 	return signingToProto(list), nil
 }
 
-func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.RotateSigningKeysRequest) (*rousev1.SigningKeys, error) {
+func (f *secretsServer) RotateSigningKeys(ctx context.Context,
+	r *rousev1.RotateSigningKeysRequest) (*rousev1.SigningKeys, error) {
 	overlap, err := rousev1.DurationFromProto("overlap", r.Overlap)
 	if err != nil {
 		return nil, err
@@ -138,13 +143,15 @@ func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.Rotate
 }
 
 func secretToProto(namespace string, s *Secret) *rousev1.Secret {
-	return &rousev1.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, CreatedMs: int64(s.Created), UpdatedMs: int64(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
+	return &rousev1.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, CreatedMs: int64(s.Created),
+		UpdatedMs: int64(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
 }
 
 func signingToProto(list []SigningKey) *rousev1.SigningKeys {
 	out := &rousev1.SigningKeys{}
 	for _, k := range list {
-		out.Keys = append(out.Keys, &rousev1.SigningKey{Id: k.ID, CreatedMs: int64(k.Created), UntilMs: int64(k.Until), PublicKey: k.Public, Secret: k.Secret})
+		out.Keys = append(out.Keys, &rousev1.SigningKey{Id: k.ID, CreatedMs: int64(k.Created), UntilMs: int64(k.Until),
+			PublicKey: k.Public, Secret: k.Secret})
 	}
 	return out
 }

@@ -83,10 +83,14 @@ const (
 func newService(o *Options, draining context.Context) *service {
 	refused := transport.NewRefusals(o.Log, o.Refused)
 	conns := transport.NewConns(limitConns, o.MaxConns, o.MaxConnsAddress, refused)
-	return &service{timers: o.Timers, opts: o, refused: refused, conns: conns, memory: transport.NewBudget(o.RequestMemory, conns, refused),
-		writes: newSlots("writes", o.MaxInFlight), reads: newSlots("reads", maxReads), follow: newSlots("followers", maxFollowers),
-		bulks: newSlots("bulks", maxBulks), simulate: newSlots("simulations", maxSimulations), calls: newSlots("calls", maxCalls),
-		logins: newSlots("logins", maxLogins), open: newSlots("open", maxOpen), started: rouse.Reached(time.Now()), draining: draining}
+	return &service{timers: o.Timers, opts: o, refused: refused, conns: conns,
+		memory: transport.NewBudget(o.RequestMemory, conns, refused),
+		writes: newSlots("writes", o.MaxInFlight), reads: newSlots("reads", maxReads),
+		follow: newSlots("followers", maxFollowers),
+		bulks:  newSlots("bulks", maxBulks), simulate: newSlots("simulations", maxSimulations),
+		calls:  newSlots("calls", maxCalls),
+		logins: newSlots("logins", maxLogins), open: newSlots("open", maxOpen), started: rouse.Reached(time.Now()),
+		draining: draining}
 }
 
 // accessControl decides what callers may do; nil: everything.

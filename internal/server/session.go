@@ -34,10 +34,13 @@ const sessionPath = "/v1/session"
 
 var sessionRoutes = []route{
 	{method: "GET", path: sessionPath, serve: showSession, answer: api.Session{},
-		summary: "Tells who the caller is, and what it may do; without credentials, that they are needed.", means: "The session."},
-	{method: "POST", path: sessionPath, repeats: notAtAll, serve: beginSession, body: api.BeginSession{}, answer: api.Session{},
+		summary: "Tells who the caller is, and what it may do; without credentials, that they are needed.",
+		means:   "The session."},
+	{method: "POST", path: sessionPath, repeats: notAtAll, serve: beginSession, body: api.BeginSession{},
+		answer:  api.Session{},
 		summary: "Exchanges a key or a token for a cookie, for browsers.", means: "The session."},
-	{method: "DELETE", path: sessionPath, serve: endSession, summary: "Ends the session, and deletes the cookie.", means: "It has ended."},
+	{method: "DELETE", path: sessionPath, serve: endSession, summary: "Ends the session, and deletes the cookie.",
+		means: "It has ended."},
 }
 
 // sessionFor returns what a principal may do; nil is one without credentials.
@@ -92,7 +95,8 @@ func beginSession(f *httpHandler, c *call) error {
 	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	p, err := g.Authenticators.Authenticate(c.ctx, &access.Credentials{Bearer: strings.TrimSpace(body.Key), Remote: addressOf(c.r.RemoteAddr)})
+	p, err := g.Authenticators.Authenticate(c.ctx, &access.Credentials{Bearer: strings.TrimSpace(body.Key),
+		Remote: addressOf(c.r.RemoteAddr)})
 	if err != nil {
 		return g.Refuse(err)
 	}
@@ -128,7 +132,8 @@ func endSession(f *httpHandler, c *call) error {
 			c.audit.By(p.ID, p.Name, p.Source)
 		}
 		if shown.Session != nil {
-			c.r = c.r.WithContext(context.WithoutCancel(c.r.Context())) // ending the session ends its requests, except for this one
+			// ending the session ends its requests, except for this one
+			c.r = c.r.WithContext(context.WithoutCancel(c.r.Context()))
 			return c.replyNoContent(g.Sessions.End(c.r.Context(), shown.Session))
 		}
 	}
@@ -141,5 +146,6 @@ func setCookie(w http.ResponseWriter, name, text string, lasts time.Duration, si
 	if lasts < 0 {
 		age = -1
 	}
-	http.SetCookie(w, &http.Cookie{Name: name, Value: text, Path: "/", MaxAge: age, Secure: true, HttpOnly: true, SameSite: site})
+	http.SetCookie(w, &http.Cookie{Name: name, Value: text, Path: "/", MaxAge: age, Secure: true, HttpOnly: true,
+		SameSite: site})
 }

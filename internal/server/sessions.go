@@ -9,7 +9,8 @@ import (
 
 // listPeople returns a page of the people with sessions and the token of the next one, which is the last
 // principal.
-func (s *service) listPeople(ctx context.Context, prefix string, asked uint32, token string) ([]access.Person, string, error) {
+func (s *service) listPeople(ctx context.Context, prefix string, asked uint32,
+	token string) ([]access.Person, string, error) {
 	g, err := s.requireGate()
 	if err != nil {
 		return nil, "", err
@@ -21,7 +22,8 @@ func (s *service) listPeople(ctx context.Context, prefix string, asked uint32, t
 	return g.Sessions.People(ctx, prefix, token, size)
 }
 
-func (f *accessServer) ListSessions(ctx context.Context, r *rousev1.ListSessionsRequest) (*rousev1.ListSessionsResponse, error) {
+func (f *accessServer) ListSessions(ctx context.Context,
+	r *rousev1.ListSessionsRequest) (*rousev1.ListSessionsResponse, error) {
 	people, next, err := f.listPeople(ctx, r.Prefix, r.PageSize, r.PageToken)
 	if err != nil {
 		return nil, err
@@ -30,14 +32,16 @@ func (f *accessServer) ListSessions(ctx context.Context, r *rousev1.ListSessions
 	for _, p := range people {
 		one := &rousev1.Person{Principal: p.Principal, Name: p.Name}
 		for _, s := range p.Sessions {
-			one.Sessions = append(one.Sessions, &rousev1.PersonSession{BeganMs: int64(instantOf(s.Began)), ExpiresMs: int64(instantOf(s.Expires))})
+			one.Sessions = append(one.Sessions, &rousev1.PersonSession{BeganMs: int64(instantOf(s.Began)),
+				ExpiresMs: int64(instantOf(s.Expires))})
 		}
 		out.People = append(out.People, one)
 	}
 	return out, nil
 }
 
-func (f *accessServer) EndSessions(ctx context.Context, r *rousev1.EndSessionsRequest) (*rousev1.EndSessionsResponse, error) {
+func (f *accessServer) EndSessions(ctx context.Context,
+	r *rousev1.EndSessionsRequest) (*rousev1.EndSessionsResponse, error) {
 	g, err := f.requireGate()
 	if err == nil {
 		err = g.Sessions.EndAll(ctx, r.Principal)
@@ -60,7 +64,8 @@ func (s *service) rotateSessionKey(ctx context.Context) error {
 	return s.timers.DoOnce(ctx, "", []any{access.SessionsRotate}, ops.RotateSessionKey)
 }
 
-func (f *accessServer) RotateSessionKey(ctx context.Context, _ *rousev1.RotateSessionKeyRequest) (*rousev1.RotateSessionKeyResponse, error) {
+func (f *accessServer) RotateSessionKey(ctx context.Context,
+	_ *rousev1.RotateSessionKeyRequest) (*rousev1.RotateSessionKeyResponse, error) {
 	return &rousev1.RotateSessionKeyResponse{}, f.rotateSessionKey(ctx)
 }
 

@@ -70,7 +70,8 @@ func (s *service) selfNodeID(ctx context.Context) string {
 
 // askOthers calls the other nodes at the same time, and returns which answered; take gets each answer, one at
 // a time.
-func askOthers[T any](ctx context.Context, s *service, ask func(ctx context.Context, c rousev1.StatusClient) (T, error), take func(T)) []*rousev1.StatusNode {
+func askOthers[T any](ctx context.Context, s *service, ask func(ctx context.Context, c rousev1.StatusClient) (T, error),
+	take func(T)) []*rousev1.StatusNode {
 	nodes := []*rousev1.StatusNode{{Id: s.selfNodeID(ctx)}}
 	if s.opts.Others == nil {
 		return nodes
@@ -79,7 +80,8 @@ func askOthers[T any](ctx context.Context, s *service, ask func(ctx context.Cont
 	defer cancel()
 	others, err := s.opts.Others(ctx)
 	if err != nil {
-		return append(nodes, &rousev1.StatusNode{Error: "the store did not list the nodes: " + rouse.Shorten(err.Error(), rouse.MaxDetail)})
+		return append(nodes, &rousev1.StatusNode{Error: "the store did not list the nodes: " +
+			rouse.Shorten(err.Error(), rouse.MaxDetail)})
 	}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -112,7 +114,8 @@ func askOthers[T any](ctx context.Context, s *service, ask func(ctx context.Cont
 
 // GetStats returns what happened in a window; 0 is an hour.
 func (f *statusServer) GetStats(ctx context.Context, r *rousev1.GetStatsRequest) (*rousev1.Stats, error) {
-	return f.collectStats(ctx, cmp.Or(time.Duration(min(max(r.WindowMs, -1), 1e12))*time.Millisecond, recent.FineWindow), r.Local)
+	return f.collectStats(ctx, cmp.Or(time.Duration(min(max(r.WindowMs, -1), 1e12))*time.Millisecond, recent.FineWindow),
+		r.Local)
 }
 
 // collectStats returns what happened in a window on all nodes, or on this one.
@@ -125,14 +128,16 @@ func (s *service) collectStats(ctx context.Context, window time.Duration, local 
 		return nil, err
 	}
 	if window < 0 || window > recent.MaxWindow || window != 0 && window < recent.FineStep {
-		return nil, rouse.Refuse("window", window.String(), "is out of bounds", fmt.Sprintf("give %v to %v", recent.FineStep, recent.MaxWindow))
+		return nil, rouse.Refuse("window", window.String(), "is out of bounds",
+			fmt.Sprintf("give %v to %v", recent.FineStep, recent.MaxWindow))
 	}
 	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer give()
-	out := &rousev1.Stats{StepMs: recent.StepOf(window).Milliseconds(), Nodes: []*rousev1.StatusNode{{Id: s.selfNodeID(ctx)}}}
+	out := &rousev1.Stats{StepMs: recent.StepOf(window).Milliseconds(),
+		Nodes: []*rousev1.StatusNode{{Id: s.selfNodeID(ctx)}}}
 	points := status.Stats(window)
 	if local {
 		for i := range points {
@@ -176,7 +181,8 @@ func targetLimit(asked uint32) (int, error) {
 }
 
 // ListTargets returns what is done for targets, those with trouble first.
-func (f *statusServer) ListTargets(ctx context.Context, r *rousev1.ListTargetsRequest) (*rousev1.ListTargetsResponse, error) {
+func (f *statusServer) ListTargets(ctx context.Context,
+	r *rousev1.ListTargetsRequest) (*rousev1.ListTargetsResponse, error) {
 	status, err := f.requireStatus()
 	if err != nil {
 		return nil, err
@@ -198,7 +204,8 @@ func (f *statusServer) ListTargets(ctx context.Context, r *rousev1.ListTargetsRe
 		return nil, err
 	}
 	defer give()
-	if p := access.From(ctx); !r.Local || p == nil || p.Source != access.NodeSource { // a node asks for a caller that it has charged
+	// a node asks for a caller that it has charged
+	if p := access.From(ctx); !r.Local || p == nil || p.Source != access.NodeSource {
 		if err := f.timers.ChargeRead(ctx, r.Namespace); err != nil {
 			return nil, err
 		}
@@ -212,8 +219,10 @@ func (f *statusServer) ListTargets(ctx context.Context, r *rousev1.ListTargetsRe
 	list := f.visibleTargets(ctx, r, mine)
 	out := &rousev1.ListTargetsResponse{Nodes: []*rousev1.StatusNode{{Id: f.selfNodeID(ctx)}}}
 	if !r.Local {
-		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context, c rousev1.StatusClient) (*rousev1.ListTargetsResponse, error) {
-			return c.ListTargets(ctx, &rousev1.ListTargetsRequest{Namespace: r.Namespace, Name: r.Name, Limit: maxTargets, Local: true})
+		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context,
+			c rousev1.StatusClient) (*rousev1.ListTargetsResponse, error) {
+			return c.ListTargets(ctx, &rousev1.ListTargetsRequest{Namespace: r.Namespace, Name: r.Name, Limit: maxTargets,
+				Local: true})
 		}, func(theirs *rousev1.ListTargetsResponse) {
 			more = more || theirs.More
 			var parts []rouse.TargetStatus
@@ -234,7 +243,8 @@ func (f *statusServer) ListTargets(ctx context.Context, r *rousev1.ListTargetsRe
 
 // visibleTargets returns the targets of a query that the caller may see: those of namespaces of which it may
 // read all timers.
-func (s *service) visibleTargets(ctx context.Context, r *rousev1.ListTargetsRequest, list []rouse.TargetStatus) []rouse.TargetStatus {
+func (s *service) visibleTargets(ctx context.Context, r *rousev1.ListTargetsRequest,
+	list []rouse.TargetStatus) []rouse.TargetStatus {
 	may := map[string]bool{}
 	out := make([]rouse.TargetStatus, 0, len(list))
 	for i := range list {
@@ -285,7 +295,8 @@ func worstTargets(list []rouse.TargetStatus, limit int) ([]rouse.TargetStatus, b
 		return 1
 	}
 	slices.SortFunc(list, func(a, b rouse.TargetStatus) int {
-		return cmp.Or(cmp.Compare(open(&b), open(&a)), cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Queued, a.Queued), cmp.Compare(b.InFlight, a.InFlight),
+		return cmp.Or(cmp.Compare(open(&b), open(&a)), cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Queued, a.Queued),
+			cmp.Compare(b.InFlight, a.InFlight),
 			cmp.Compare(b.Sent, a.Sent), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	if len(list) > limit {
@@ -295,7 +306,8 @@ func worstTargets(list []rouse.TargetStatus, limit int) ([]rouse.TargetStatus, b
 }
 
 // ListBuckets returns the buckets with their owners, or that of a timer.
-func (f *statusServer) ListBuckets(ctx context.Context, r *rousev1.ListBucketsRequest) (*rousev1.ListBucketsResponse, error) {
+func (f *statusServer) ListBuckets(ctx context.Context,
+	r *rousev1.ListBucketsRequest) (*rousev1.ListBucketsResponse, error) {
 	status, err := f.requireStatus()
 	if err == nil {
 		err = f.accessControl().Require(ctx, access.NodesRead, "", "", nil)
@@ -331,7 +343,8 @@ func (f *statusServer) ListBuckets(ctx context.Context, r *rousev1.ListBucketsRe
 func (f *statusServer) Doctor(ctx context.Context, r *rousev1.DoctorRequest) (*rousev1.DoctorResponse, error) {
 	status, err := f.requireStatus()
 	if err == nil {
-		err = cmp.Or(f.accessControl().Require(ctx, access.NodesRead, "", "", nil), f.accessControl().Require(ctx, access.TimersRead, "", "", nil))
+		err = cmp.Or(f.accessControl().Require(ctx, access.NodesRead, "", "", nil),
+			f.accessControl().Require(ctx, access.TimersRead, "", "", nil))
 	}
 	if err != nil {
 		return nil, err
@@ -346,7 +359,8 @@ func (f *statusServer) Doctor(ctx context.Context, r *rousev1.DoctorRequest) (*r
 	list := status.Doctor(ctx, r.Local)
 	out := &rousev1.DoctorResponse{Nodes: []*rousev1.StatusNode{{Id: f.selfNodeID(ctx)}}}
 	if !r.Local {
-		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context, c rousev1.StatusClient) (*rousev1.DoctorResponse, error) {
+		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context,
+			c rousev1.StatusClient) (*rousev1.DoctorResponse, error) {
 			return c.Doctor(ctx, &rousev1.DoctorRequest{Local: true})
 		}, func(theirs *rousev1.DoctorResponse) {
 			for _, f := range theirs.Findings {
@@ -355,8 +369,10 @@ func (f *statusServer) Doctor(ctx context.Context, r *rousev1.DoctorRequest) (*r
 		})
 		for _, n := range out.Nodes {
 			if n.Error != "" {
-				list = append(list, rouse.Finding{Check: "nodes", Severity: rouse.SeverityWarning, Node: n.Id, Seen: "the node was not checked: " + n.Error,
-					Cure: "see whether it runs, and whether nodes reach each other at the addresses that rouse nodes shows", Doc: rouse.Docs + "runbooks.md#rousedown"})
+				list = append(list, rouse.Finding{Check: "nodes", Severity: rouse.SeverityWarning, Node: n.Id,
+					Seen: "the node was not checked: " + n.Error,
+					Cure: "see whether it runs, and whether nodes reach each other at the addresses that rouse nodes shows",
+					Doc:  rouse.Docs + "runbooks.md#rousedown"})
 			}
 		}
 	}

@@ -129,7 +129,8 @@ func forecastPlace(token string, hash []byte) (*rouse.ForecastPlace, error) {
 		return nil, err
 	}
 	r := codec.Read(b)
-	p := &rouse.ForecastPlace{Now: rouse.Instant(r.Varint()), Due: rouse.Instant(r.Varint()), Left: r.Uvarint(), Key: readKey(&r)}
+	p := &rouse.ForecastPlace{Now: rouse.Instant(r.Varint()), Due: rouse.Instant(r.Varint()), Left: r.Uvarint(),
+		Key: readKey(&r)}
 	if !r.Done() || p.Now <= 0 {
 		return nil, badToken(token)
 	}
@@ -192,7 +193,8 @@ func historyHash(q *rouse.RecordQuery) []byte {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "records %q %q", q.Namespace, q.Name)
 	if q.Narrow() || q.Oldest || q.From.Ended != 0 || q.Until.Ended != 0 {
-		fmt.Fprintf(h, " %q %v %v %q %q %d %t %d %d", q.Prefix, q.Endings, q.Causes, q.Sought.Text, q.Sought.Target, q.Sought.Code, q.Oldest, q.From.Ended, q.Until.Ended)
+		fmt.Fprintf(h, " %q %v %v %q %q %d %t %d %d", q.Prefix, q.Endings, q.Causes, q.Sought.Text, q.Sought.Target,
+			q.Sought.Code, q.Oldest, q.From.Ended, q.Until.Ended)
 		hashLabels(h, q.Labels)
 	}
 	return h.Sum(nil)

@@ -24,10 +24,12 @@ import (
 // answers that it is unavailable, in the protocol of the request; health with what the node waits for.
 // Afterwards the listeners can be passed to Run. Listeners may be nil, and have to come from net.Listen.
 // secure is their TLS, as of Options.
-func WaitAt(apiListener, adminListener net.Listener, secure *tls.Config, why func() error, log *slog.Logger) (stop func()) {
+func WaitAt(apiListener, adminListener net.Listener, secure *tls.Config, why func() error,
+	log *slog.Logger) (stop func()) {
 	var stops []func()
 	admin := inBoth(waitingHealth(why), wrongPort(apiListener))
-	for l, h := range map[net.Listener]http.Handler{apiListener: inBoth(unavailableHandler(why), startingError), adminListener: admin} {
+	for l, h := range map[net.Listener]http.Handler{apiListener: inBoth(unavailableHandler(why), startingError),
+		adminListener: admin} {
 		if l != nil {
 			stops = append(stops, serveUntil(l, secure, h, log))
 		}
@@ -91,8 +93,10 @@ func serveUntil(l net.Listener, secure *tls.Config, h http.Handler, log *slog.Lo
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	s := &http.Server{Handler: h, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: transport.MaxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	s := &http.Server{Handler: h, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: writeTimeout,
+		IdleTimeout:  idleTimeout, MaxHeaderBytes: transport.MaxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	lent := &lent{Listener: l}
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -14,7 +14,8 @@ import (
 
 // Aggregate sums up the records that match by a property; step is the length of the groups by time. It reads
 // at most MaxRecordsAggregated, newest first: Next is where the rest begins.
-func (ts *Timers) Aggregate(ctx context.Context, q rouse.RecordQuery, by string, step time.Duration) (out rouse.RecordGroups, err error) {
+func (ts *Timers) Aggregate(ctx context.Context, q rouse.RecordQuery, by string,
+	step time.Duration) (out rouse.RecordGroups, err error) {
 	by = cmp.Or(by, rouse.ByEnding)
 	if step, err = rouse.CheckBy(by, step); err != nil {
 		return out, err
@@ -24,10 +25,11 @@ func (ts *Timers) Aggregate(ctx context.Context, q rouse.RecordQuery, by string,
 	}
 	q.Oldest = false
 	a := aggregate{by: by, step: step, groups: map[place]*group{}}
-	end, err := ts.eachRecord(ctx, q, MaxRecordsAggregated, recordChunk, by == rouse.ByTarget, func(r *rouse.Record, _ rouse.RecordCursor, target string) bool {
-		a.addRecord(r, target)
-		return true
-	})
+	end, err := ts.eachRecord(ctx, q, MaxRecordsAggregated, recordChunk, by == rouse.ByTarget,
+		func(r *rouse.Record, _ rouse.RecordCursor, target string) bool {
+			a.addRecord(r, target)
+			return true
+		})
 	if err != nil {
 		return out, err
 	}
@@ -167,10 +169,12 @@ func (h histogram) quantileValue(n int64, percent int64) time.Duration {
 // Outcomes returns the last records of each of some timers, at most limit.
 func (ts *Timers) Outcomes(ctx context.Context, keys []rouse.Key, limit int) ([]rouse.Outcomes, error) {
 	if len(keys) > rouse.MaxOutcomeNames {
-		return nil, rouse.Refuse("names", strconv.Itoa(len(keys)), "are too many", fmt.Sprintf("give at most %d", rouse.MaxOutcomeNames))
+		return nil, rouse.Refuse("names", strconv.Itoa(len(keys)), "are too many",
+			fmt.Sprintf("give at most %d", rouse.MaxOutcomeNames))
 	}
 	if limit < 1 || limit > rouse.MaxOutcomes {
-		return nil, rouse.Refuse("limit", strconv.Itoa(limit), "is out of bounds", fmt.Sprintf("give 1 to %d", rouse.MaxOutcomes))
+		return nil, rouse.Refuse("limit", strconv.Itoa(limit), "is out of bounds",
+			fmt.Sprintf("give 1 to %d", rouse.MaxOutcomes))
 	}
 	asked := map[string]bool{}
 	for i := range keys {
@@ -189,10 +193,11 @@ func (ts *Timers) Outcomes(ctx context.Context, keys []rouse.Key, limit int) ([]
 		o := &out[i]
 		o.Key = key
 		q := rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: limit}
-		_, err := ts.eachRecord(ctx, q, MaxRecordsSearched, limit, false, func(r *rouse.Record, _ rouse.RecordCursor, _ string) bool {
-			o.Records = append(o.Records, *r)
-			return len(o.Records) < limit
-		})
+		_, err := ts.eachRecord(ctx, q, MaxRecordsSearched, limit, false,
+			func(r *rouse.Record, _ rouse.RecordCursor, _ string) bool {
+				o.Records = append(o.Records, *r)
+				return len(o.Records) < limit
+			})
 		if err != nil {
 			return nil, err
 		}

@@ -134,7 +134,8 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 // withinMaxOccurrences returns those of the due times that are not beyond the MaxOccurrences-th of the timer.
 // A timer that goes on has not reached it. The schedule counts from where the timer's generation began; what
 // was due before that does not count.
-func withinMaxOccurrences(ctx context.Context, t *rouse.Timer, s rouse.Schedule, due []rouse.Coming) ([]rouse.Coming, error) {
+func withinMaxOccurrences(ctx context.Context, t *rouse.Timer, s rouse.Schedule,
+	due []rouse.Coming) ([]rouse.Coming, error) {
 	left := t.Spec.MaxOccurrences
 	if left == 0 || t.Due != rouse.Never || len(due) == 0 {
 		return due, nil
@@ -160,7 +161,8 @@ func withinMaxOccurrences(ctx context.Context, t *rouse.Timer, s rouse.Schedule,
 
 // countUntil counts the due times of a timer until a time, up to most of them. It refuses what takes more
 // than maxLookSteps.
-func countUntil(ctx context.Context, t *rouse.Timer, s rouse.Schedule, until rouse.Instant, most uint64) (n uint64, err error) {
+func countUntil(ctx context.Context, t *rouse.Timer, s rouse.Schedule, until rouse.Instant,
+	most uint64) (n uint64, err error) {
 	if c, is := s.(rouse.Counted); is {
 		if n, _, ok := c.Between(t.Anchor, until); ok {
 			return min(n, most), nil
@@ -178,7 +180,8 @@ func countUntil(ctx context.Context, t *rouse.Timer, s rouse.Schedule, until rou
 			return n, nil
 		case spent > maxLookSteps:
 			return 0, rouse.Refuse("name", t.Key.Name,
-				fmt.Sprintf("has had more occurrences before the range than can be counted for max_occurrences in %d steps", maxLookSteps),
+				fmt.Sprintf("has had more occurrences before the range than can be counted for max_occurrences in %d steps",
+					maxLookSteps),
 				"give a range closer to its first occurrence, or create a timer that is due now for each occurrence")
 		}
 		from = next
@@ -213,7 +216,8 @@ func (s *starting) startAfter(row *rouse.Row, i int) {
 
 // writeBackfill writes the rows of some occurrences, and returns how many existed already. The write is
 // atomic and conditional on the timer: no occurrence begins after its timer was deleted or replaced.
-func (ts *Timers) writeBackfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, starts *starting, o *repeatable) (waiting uint64, err error) {
+func (ts *Timers) writeBackfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, starts *starting,
+	o *repeatable) (waiting uint64, err error) {
 	rows := make([]rouse.Row, len(due))
 	keys := make([]rouse.Key, len(due))
 	for i, c := range due {

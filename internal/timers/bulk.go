@@ -64,8 +64,10 @@ var bulkActions = map[string][]rouse.State{
 }
 
 // bulkVerbs are what an action needs for each timer, in addition to access.TimersBulk.
-var bulkVerbs = map[string]access.Verb{"delete": access.TimersDelete, "pause": access.TimersPause, "resume": access.TimersPause,
-	"skip": access.TimersSkip, "reschedule": access.TimersReschedule, "redrive": access.DeadRedrive, "purge": access.DeadPurge, "replan": access.TimersReschedule}
+var bulkVerbs = map[string]access.Verb{"delete": access.TimersDelete, "pause": access.TimersPause,
+	"resume": access.TimersPause,
+	"skip":   access.TimersSkip, "reschedule": access.TimersReschedule, "redrive": access.DeadRedrive,
+	"purge": access.DeadPurge, "replan": access.TimersReschedule}
 
 // Bulk applies one action to all rows that match, as a job, and calls progress soon after it begins, whenever
 // it has come further, and at the end with Done. A failure of one row does not stop the others. If progress
@@ -95,7 +97,8 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 		return err
 	}
 	if r.When != nil { // an invalid spec is invalid for every timer
-		if _, err := ts.Preview(access.AsSystem(ctx), rouse.Key{Namespace: r.Query.Namespace, Name: "bulk"}, *r.When, 0, 1); err != nil {
+		if _, err := ts.Preview(access.AsSystem(ctx), rouse.Key{Namespace: r.Query.Namespace, Name: "bulk"}, *r.When, 0,
+			1); err != nil {
 			return err
 		}
 	}
@@ -311,7 +314,8 @@ func (ts working) askedBefore(ctx context.Context, r *BulkRequest) (n askedNote,
 	}
 	audit.Repeated(ctx)
 	if _, err = ts.jobOf(ctx, r.jobNamespace(), n.Job); errors.Is(err, rouse.ErrNotFound) {
-		err = fmt.Errorf("the job %s of the first request with this Idempotency-Key has ended and is not kept any more: %w", n.Job, rouse.ErrNotFound)
+		err = fmt.Errorf("the job %s of the first request with this Idempotency-Key has ended and is not kept any more: %w",
+			n.Job, rouse.ErrNotFound)
 	}
 	return n, err
 }
@@ -351,18 +355,21 @@ func (r *BulkRequest) checkBulk() (rouse.Query, error) {
 	q := r.Query
 	states, ok := bulkActions[r.Action]
 	if !ok {
-		return q, rouse.Refuse("action", r.Action, "is no action", "give one of delete, pause, resume, skip, reschedule, redrive, purge, replan")
+		return q, rouse.Refuse("action", r.Action, "is no action",
+			"give one of delete, pause, resume, skip, reschedule, redrive, purge, replan")
 	}
 	if r.Reason != "" && r.Action != "pause" && r.Action != "skip" { // it would be lost
 		return q, rouse.Refuse("reason", r.Reason, "does not go with "+r.Action, "leave it out")
 	}
-	if err := cmp.Or(q.Check(), refuseOrder(&q), rouse.CheckText("reason", r.Reason, rouse.MaxDetail), rouse.CheckInstant("until", r.Until),
+	if err := cmp.Or(q.Check(), refuseOrder(&q), rouse.CheckText("reason", r.Reason, rouse.MaxDetail),
+		rouse.CheckInstant("until", r.Until),
 		rouse.CheckText("error_contains", r.ErrorContains, rouse.MaxDetail)); err != nil {
 		return q, err
 	}
 	for _, s := range q.States {
 		if !containsState(states, s) {
-			return q, rouse.Refuse("states", s.String(), "does not go with "+r.Action, fmt.Sprintf("give some of %v, or none", states))
+			return q, rouse.Refuse("states", s.String(), "does not go with "+r.Action,
+				fmt.Sprintf("give some of %v, or none", states))
 		}
 	}
 	if len(q.States) == 0 {
@@ -375,7 +382,8 @@ func (r *BulkRequest) checkBulk() (rouse.Query, error) {
 		return q, rouse.Refuse("until", r.Until.String(), "does not go with "+r.Action, "leave it out")
 	}
 	if r.ErrorContains != "" && states[0] != rouse.StateDead {
-		return q, rouse.Refuse("error_contains", r.ErrorContains, "does not go with "+r.Action, "use it with redrive or purge")
+		return q, rouse.Refuse("error_contains", r.ErrorContains, "does not go with "+r.Action,
+			"use it with redrive or purge")
 	}
 	if r.CurrentSpec && r.Action != "redrive" {
 		return q, rouse.Refuse("with_current_spec", "true", "does not go with "+r.Action, "use it with redrive")

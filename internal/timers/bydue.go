@@ -15,9 +15,10 @@ import (
 // the order of keys.
 
 const (
-	maxWindow   = 2_000       // rows, or records, of a window of time, which are sorted
-	maxWindows  = 64          // windows of time that one page reads
-	firstWindow = time.Minute // the width of the first window; narrower ones have few rows in every store with an index of due times
+	maxWindow  = 2_000 // rows, or records, of a window of time, which are sorted
+	maxWindows = 64    // windows of time that one page reads
+	// the width of the first window; narrower ones have few rows in every store with an index of due times
+	firstWindow = time.Minute
 	farAhead    = 366 * 24 * time.Hour
 )
 
@@ -35,7 +36,8 @@ func (s *search) byDue(ctx context.Context) error {
 		return err
 	}
 	at, width := low, max(firstWindow, now.Sub(low)) // first all that is overdue: few, usually
-	ahead := rouse.Never                             // the beginning of the first window of a list in reverse: thousands of years, with few timers
+	// the beginning of the first window of a list in reverse: thousands of years, with few timers
+	ahead := rouse.Never
 	if s.asked.Reverse {
 		at, ahead = high, max(low, now.Add(farAhead))
 	}

@@ -144,7 +144,8 @@ func (ts *Timers) roomForCalendar(ctx context.Context, key rouse.Key, row *rouse
 			return err
 		}
 		if n >= MaxNamespaceCalendars {
-			return fmt.Errorf("the namespace %s has %d calendars, as many as it may: delete one: %w", key.Namespace, n, rouse.ErrFull)
+			return fmt.Errorf("the namespace %s has %d calendars, as many as it may: delete one: %w", key.Namespace, n,
+				rouse.ErrFull)
 		}
 	}
 	return ts.admission.admitGrowth(key.Namespace, &old[0], row)

@@ -250,10 +250,12 @@ func (m *mergedCalls) canJoin(c *call) bool {
 		return true
 	}
 	one := m.calls[0]
-	if (c.ts.access != nil || one.ts.access != nil) && (c.spec.Target != one.spec.Target || !maps.Equal(c.spec.Labels, one.spec.Labels)) {
+	if (c.ts.access != nil || one.ts.access != nil) &&
+		(c.spec.Target != one.spec.Target || !maps.Equal(c.spec.Labels, one.spec.Labels)) {
 		return false
 	}
-	return c.asks == nil || !slices.ContainsFunc(m.calls, func(other *call) bool { return other.asks != nil && other.asks.Tag == c.asks.Tag })
+	return c.asks == nil || !slices.ContainsFunc(m.calls,
+		func(other *call) bool { return other.asks != nil && other.asks.Tag == c.asks.Tag })
 }
 
 // mergeCall merges a call. It is done if an earlier request has made the same call; then the call has its

@@ -102,7 +102,8 @@ func (h *HighClock) lowerMark(ctx context.Context) error {
 
 // hasRepairedClock reports whether a job that has ended has set all timers of the store right.
 func (ts working) hasRepairedClock(ctx context.Context, j *jobRow) bool {
-	return j.Job.State == rouse.JobDone && j.Job.Failed == 0 && j.Bulk != nil && j.Bulk.Action == "replan" && j.Bulk.selectsAll() &&
+	return j.Job.State == rouse.JobDone && j.Job.Failed == 0 && j.Bulk != nil && j.Bulk.Action == "replan" &&
+		j.Bulk.selectsAll() &&
 		ts.access.Allows(j.Caller.As(ctx), access.TimersReschedule, "", "", nil)
 }
 

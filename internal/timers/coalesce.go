@@ -11,7 +11,8 @@ import (
 // the existing one. The newest call's spec wins, and begins a new generation. The spec has no schedule. Calls
 // of one name that come at the same time may be one write: then all are answered with the timer that they
 // made.
-func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (res PutResult, err error) {
+func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec,
+	c rouse.Coalesce) (res PutResult, err error) {
 	var span *rouse.TraceContext
 	if begin := ts.opts.Engine.Created; begin != nil {
 		var end func(error)
@@ -47,7 +48,8 @@ func refuseUncoalescable(s *rouse.Spec) error {
 		is   bool
 	}{{"schedule", s.Schedule != ""}, {"timezone", s.Timezone != ""}, {"also", len(s.Also) > 0}, {"except",
 		len(s.Except) > 0}, {"dst", s.DST != ""},
-		{"calendar", len(s.Calendar.Off) > 0 || len(s.Calendar.Only) > 0}, {"start", s.Start != 0}, {"end", s.End != 0}, {"ttl", s.TTL != 0},
+		{"calendar", len(s.Calendar.Off) > 0 || len(s.Calendar.Only) > 0}, {"start", s.Start != 0}, {"end", s.End != 0},
+		{"ttl", s.TTL != 0},
 		{"max_occurrences", s.MaxOccurrences != 0}, {"jitter", s.Jitter != 0}, {"overlap", s.Overlap != 0},
 		{"pause_after", s.PauseAfter != 0}, {"expect", s.Expect.Any()}} {
 		if f.is {

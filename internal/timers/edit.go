@@ -65,8 +65,10 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 	}
 	v := deleteVerb(key)
 	d, err := ts.deleteRow(ctx, key, ifRevision, deleted)
-	swept := errors.Is(err, rouse.ErrNotFound) && !ts.access.Restricted(ctx, v, key.Namespace) // else what is left may not be the caller's
-	if (err == nil || swept) && key.Fire == "" {                                               // an earlier call may have been cut off between the two
+	// else what is left may not be the caller's
+	swept := errors.Is(err, rouse.ErrNotFound) && !ts.access.Restricted(ctx, v, key.Namespace)
+	// an earlier call may have been cut off between the two
+	if (err == nil || swept) && key.Fire == "" {
 		detached, failed := rowsNextTo{ts}.deleteStale(ctx, key, deleted, nil)
 		d.InFlight = d.InFlight || detached.InFlight
 		switch {
@@ -118,12 +120,14 @@ func (ts *Timers) deletionStep(t *rouse.Timer, end cut) rouse.Step {
 
 // Pause stops a timer's scheduled occurrences until Resume, or until the given time if that is not 0.
 func (ts *Timers) Pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
-	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail), rouse.CheckInstant("until", until)); err != nil {
+	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail),
+		rouse.CheckInstant("until", until)); err != nil {
 		return rouse.Timer{}, err
 	}
 	o := newRepeatable(ctx, key, "pause", reason, until)
 	return ts.editTimer(ctx, access.TimersPause, key, o, func(t *rouse.Timer) (rouse.Step, error) {
-		if t.Paused && t.PauseCause == rouse.PauseRequested && t.Reason == rouse.Shorten(reason, rouse.MaxDetail) && t.Until == until {
+		if t.Paused && t.PauseCause == rouse.PauseRequested && t.Reason == rouse.Shorten(reason, rouse.MaxDetail) &&
+			t.Until == until {
 			return rouse.Step{Keep: true}, nil
 		}
 		err := t.Pause(reason, until, ts.Engine.Latest())
@@ -137,16 +141,17 @@ func (ts *Timers) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error
 		return rouse.Timer{}, err
 	}
 	defer ts.Engine.Freeze(key)()
-	return ts.editTimer(ctx, access.TimersPause, key, newRepeatable(ctx, key, "resume"), func(t *rouse.Timer) (rouse.Step, error) {
-		if !t.Paused {
-			return rouse.Step{Keep: true}, nil
-		}
-		s, err := ts.schedules.Metered(t)
-		if err != nil {
-			return rouse.Step{}, err
-		}
-		return t.Resume(ts.Engine.Latest(), s, ts.Engine.Underway(t)), nil
-	})
+	return ts.editTimer(ctx, access.TimersPause, key, newRepeatable(ctx, key, "resume"),
+		func(t *rouse.Timer) (rouse.Step, error) {
+			if !t.Paused {
+				return rouse.Step{Keep: true}, nil
+			}
+			s, err := ts.schedules.Metered(t)
+			if err != nil {
+				return rouse.Step{}, err
+			}
+			return t.Resume(ts.Engine.Latest(), s, ts.Engine.Underway(t)), nil
+		})
 }
 
 // auditRowChange notes for the audit log that a caller changed a row. Only what reads by this package's own
@@ -161,7 +166,8 @@ func forTimers(key rouse.Key) error {
 		return err
 	}
 	if key.Fire != "" {
-		return rouse.Refuse("fire_id", key.Fire, "names an occurrence next to its timer", "leave it out: this is done to timers")
+		return rouse.Refuse("fire_id", key.Fire, "names an occurrence next to its timer",
+			"leave it out: this is done to timers")
 	}
 	return nil
 }
@@ -177,19 +183,21 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 		return rouse.Timer{}, err
 	}
 	defer ts.Engine.Freeze(key)()
-	return ts.editTimer(ctx, access.TimersSkip, key, newRepeatable(ctx, key, "skip", count, reason), func(t *rouse.Timer) (rouse.Step, error) {
-		s, err := ts.schedules.Metered(t)
-		if err != nil {
-			return rouse.Step{}, err
-		}
-		return t.Skip(count, reason, ts.Engine.Latest(), s, ts.Engine.Underway(t))
-	})
+	return ts.editTimer(ctx, access.TimersSkip, key, newRepeatable(ctx, key, "skip", count, reason),
+		func(t *rouse.Timer) (rouse.Step, error) {
+			s, err := ts.schedules.Metered(t)
+			if err != nil {
+				return rouse.Step{}, err
+			}
+			return t.Skip(count, reason, ts.Engine.Latest(), s, ts.Engine.Underway(t))
+		})
 }
 
 // Reschedule replaces the schedule of a timer by that of the spec when, and keeps the rest; with an
 // ifRevision other than 0, only if the timer has that revision. It is a put of the spec with that schedule.
 // If it is only to validate, nothing is written, and the result is what would be stored, with its next times.
-func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64, validate bool) (PutResult, error) {
+func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64,
+	validate bool) (PutResult, error) {
 	res := PutResult{Replaced: true}
 	if validate {
 		audit.Checks(ctx)
@@ -204,7 +212,8 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 		return validateReschedule(ctx, ts, key, &when, ifRevision)
 	}
 	w := newRescheduling(ts, key, &when)
-	w.ifRevision, w.asks = ifRevision, newRepeatable(ctx, key, "reschedule", ifRevision, timerContents(&rouse.Timer{Spec: when}))
+	w.ifRevision, w.asks = ifRevision, newRepeatable(ctx, key, "reschedule", ifRevision,
+		timerContents(&rouse.Timer{Spec: when}))
 	return w.writeRewritten(ctx)
 }
 
@@ -309,7 +318,8 @@ func (ts *Timers) Report(ctx context.Context, key rouse.Key, r Report) (deadline
 	defer cancel()
 	for b := backoff.New(2*time.Millisecond, 100*time.Millisecond); ; {
 		deadline, err = reportAttempt(ctx, ts, key, &r)
-		if key.Fire == "" && (errors.Is(err, rouse.ErrConflict) || errors.Is(err, rouse.ErrNotFound)) && !errors.Is(err, errEarly) {
+		if key.Fire == "" && (errors.Is(err, rouse.ErrConflict) || errors.Is(err, rouse.ErrNotFound)) &&
+			!errors.Is(err, errEarly) {
 			of := key
 			of.Fire = r.FireID
 			if at, own := reportAttempt(ctx, ts, of, &r); !errors.Is(own, rouse.ErrNotFound) {
@@ -432,7 +442,8 @@ func (ts *Timers) editRow(ctx context.Context, v access.Verb, key rouse.Key, ifR
 		if ts.match != nil && !ts.match(ctx, &t) {
 			return edited{}, errNoMatch
 		}
-		if ifRevision != 0 && t.Revision != ifRevision && t.Revision != fenced { // a fence of that revision changes nothing else
+		// a fence of that revision changes nothing else
+		if ifRevision != 0 && t.Revision != ifRevision && t.Revision != fenced {
 			return edited{}, conflictError(key, t.Revision)
 		}
 		read, stored := t.Revision, t.Visible

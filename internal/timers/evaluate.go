@@ -97,13 +97,15 @@ func (ts working) skippedUntil(ctx context.Context, t *rouse.Timer, now rouse.In
 	if !ok || !t.Spec.Recurring() || t.Due >= rouse.UnknownDue || first >= t.Due {
 		return 0, nil
 	}
-	page, err := ts.store.Records(ctx, rouse.RecordQuery{Namespace: t.Key.Namespace, Name: t.Key.Name, Limit: recentRecords})
+	page, err := ts.store.Records(ctx, rouse.RecordQuery{Namespace: t.Key.Namespace, Name: t.Key.Name,
+		Limit: recentRecords})
 	if err != nil {
 		return 0, err
 	}
 	for i := range page.Records {
 		r := &page.Records[i]
-		if last := cmp.Or(r.LastDue, r.Due); r.Cause == rouse.CauseSkippedByRequest && r.Generation == t.Generation && last > now && last < t.Due {
+		if last := cmp.Or(r.LastDue, r.Due); r.Cause == rouse.CauseSkippedByRequest && r.Generation == t.Generation &&
+			last > now && last < t.Due {
 			return last, nil
 		}
 	}

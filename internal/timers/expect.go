@@ -58,7 +58,8 @@ func (ts explaining) tellExpected(x *Explanation, t *rouse.Timer) {
 		told = ", and " + t.Spec.Expect.Notify + " was told"
 	}
 	if t.Overdue != 0 {
-		x.addReason("overdue", t.Overdue, "It is overdue: it was expected to succeed until %s%s; %s.", x.formatTime(t.Overdue),
+		x.addReason("overdue", t.Overdue, "It is overdue: it was expected to succeed until %s%s; %s.",
+			x.formatTime(t.Overdue),
 			told, last).setPeriod(t.Overdue, 0).
 			setCure("look at why it fails or does not fire; the next success ends this, also one of rouse run")
 		return
@@ -68,7 +69,8 @@ func (ts explaining) tellExpected(x *Explanation, t *rouse.Timer) {
 		return
 	}
 	if by, ok := t.ExpectedBy(s); ok {
-		x.addReason("expected", by, "It is expected to succeed until %s; %s.", x.formatTime(by), last).setPeriod(max(t.Succeeded, t.ExpectFrom), by)
+		x.addReason("expected", by, "It is expected to succeed until %s; %s.", x.formatTime(by),
+			last).setPeriod(max(t.Succeeded, t.ExpectFrom), by)
 	}
 }
 
@@ -120,7 +122,8 @@ func (ts expecting) decideExpectations(ctx context.Context, rows []rouse.Row) ([
 
 // updateExpectation brings the timer of a row up to date with a success next to it and with the time, and
 // returns its expectation; rouse.ErrNotFound if it has none.
-func (ts expecting) updateExpectation(ctx context.Context, row *rouse.Row, succeeded rouse.Instant) (none rouse.Timer, err error) {
+func (ts expecting) updateExpectation(ctx context.Context, row *rouse.Row,
+	succeeded rouse.Instant) (none rouse.Timer, err error) {
 	t, err := ts.Read(row)
 	if err != nil {
 		return none, err

@@ -26,7 +26,9 @@ type Explanation struct {
 
 // Reason is one fact of an explanation.
 type Reason struct {
-	Code string        // overdue, expected, firing, waiting, obstacle, accepted, retrying, paused, scheduled, waited, unclaimed, skips, ended, dead, fired, missed, skipped, calendar, clock, unknown, off
+	// overdue, expected, firing, waiting, obstacle, accepted, retrying, paused, scheduled, waited, unclaimed,
+	// skips, ended, dead, fired, missed, skipped, calendar, clock, unknown, off
+	Code string
 	Text string        // a sentence
 	At   rouse.Instant // when it happened, or will; 0 is now
 
@@ -148,7 +150,8 @@ func (ts explaining) nextOccurrences(ctx context.Context, t *rouse.Timer, s rous
 	if !t.Spec.Recurring() {
 		return []rouse.Coming{{Due: t.Due, At: t.SentAt(t.Due)}}
 	}
-	list, _ := comingOccurrences(ctx, t, s, t.Due-1, rouse.Never, n, maxLookSteps) // a schedule that costs too much is explained without its next times
+	// a schedule that costs too much is explained without its next times
+	list, _ := comingOccurrences(ctx, t, s, t.Due-1, rouse.Never, n, maxLookSteps)
 	return list
 }
 
@@ -161,17 +164,20 @@ func (ts explaining) explainNow(ctx context.Context, x *Explanation, key rouse.K
 		records = records[1:]
 	}
 	if t == nil {
-		x.addReason("ended", x.Records[0].Ended, "There is no timer of this name any more: its schedule has ended, or it was deleted.")
+		x.addReason("ended", x.Records[0].Ended,
+			"There is no timer of this name any more: its schedule has ended, or it was deleted.")
 	} else {
 		ts.explainState(x, t, now)
 	}
 	for i := range records {
 		x.explainRecord(&records[i])
 	}
-	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}})
+	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name,
+		States: []rouse.State{rouse.StateDead}})
 	if err == nil && n > 0 {
 		x.addReason("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n).
-			setCure("repair the target, then redrive them: rouse dead redrive, or with --with-current-spec if the timer has another target now")
+			setCure(
+				"repair the target, then redrive them: rouse dead redrive, or with --with-current-spec if the timer has another target now")
 	}
 	return err
 }
@@ -192,7 +198,8 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 		ts.tellExpected(x, t)
 	}
 	if from := ts.Clock.Back(); from != 0 {
-		x.addReason("clock", from, "The store's clock showed %s and was set back to %s: what was advanced before waits for times after that.",
+		x.addReason("clock", from,
+			"The store's clock showed %s and was set back to %s: what was advanced before waits for times after that.",
 			x.formatTime(from), x.formatTime(now)).setPeriod(0, from).setCure(cureClock)
 	}
 	switch {
@@ -200,29 +207,39 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 		x.addReason("firing", p.Sent, "Attempt %d of %d of the occurrence of %s is on its way to %s.", p.Attempt, most,
 			x.formatTime(occ.Due), t.Spec.Target).setPeriod(p.Sent, 0)
 	case t.Token != 0:
-		x.addReason("accepted", t.Visible, "The receiver has accepted the occurrence of %s and has until %s to report; then the attempt counts as failed.", x.formatTime(occ.Due), x.formatTime(t.Visible)).setPeriod(t.Began, t.Visible)
+		x.addReason("accepted", t.Visible,
+			"The receiver has accepted the occurrence of %s and has until %s to report; then the attempt counts as failed.",
+			x.formatTime(occ.Due), x.formatTime(t.Visible)).setPeriod(t.Began, t.Visible)
 	case p.Queued && current:
-		x.addReason("waiting", occ.Due, "The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time%s.", x.formatTime(occ.Due), p.Waiting, p.Limit, p.Rates).setPeriod(occ.Due, 0).setCure("make the target faster, or raise its limits: see rouse targets, and limits and host-concurrency of rouse serve")
+		x.addReason("waiting", occ.Due,
+			"The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time%s.", x.formatTime(occ.Due), p.Waiting, p.Limit, p.Rates).setPeriod(occ.Due, 0).setCure("make the target faster, or raise its limits: see rouse targets, and limits and host-concurrency of rouse serve")
 	case t.Paused:
-		x.addReason("paused", t.Until, "It is paused%s%s.", pauseText(t), untilSuffix(x, t.Until)).setPeriod(0, t.Until).setCure(cureResume)
+		x.addReason("paused", t.Until, "It is paused%s%s.", pauseText(t), untilSuffix(x, t.Until)).setPeriod(0,
+			t.Until).setCure(cureResume)
 	case t.Attempts != 0:
 		x.addReason("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s%s.",
-			t.Attempts, most, x.formatTime(occ.Due), t.LastError, x.formatTime(t.Visible), lostNote(t)).setPeriod(t.Began, t.Visible).setCure("look at the target; the retry policy goes on by itself")
+			t.Attempts, most, x.formatTime(occ.Due), t.LastError, x.formatTime(t.Visible), lostNote(t)).setPeriod(t.Began,
+			t.Visible).setCure("look at the target; the retry policy goes on by itself")
 	case t.Over():
 		x.addReason("ended", 0, "Its schedule has ended, after %d occurrences; its row is kept until %s.", t.Ended,
 			x.formatTime(t.Visible)).setPeriod(0, t.Visible)
 	case current && !occ.Manual && t.SentAt(occ.Due) > now:
 		at := t.SentAt(occ.Due)
-		x.addReason("scheduled", at, "Nothing is due: the next occurrence is at %s%s.", x.formatTime(at), jitterNote(x, t)).setPeriod(0, at)
+		x.addReason("scheduled", at, "Nothing is due: the next occurrence is at %s%s.", x.formatTime(at),
+			jitterNote(x, t)).setPeriod(0, at)
 	case current && in.Until > now:
-		x.addReason("waiting", occ.Due, "The occurrence of %s is due, and another node has it; if that node is gone, it is taken over at %s.", x.formatTime(occ.Due), x.formatTime(in.Until)).setPeriod(occ.Due, in.Until)
+		x.addReason("waiting", occ.Due,
+			"The occurrence of %s is due, and another node has it; if that node is gone, it is taken over at %s.",
+			x.formatTime(occ.Due), x.formatTime(in.Until)).setPeriod(occ.Due, in.Until)
 	case current && visible > now:
 		x.addReason("waiting", visible, "The occurrence of %s is due, but was put off; it is tried again at %s.",
 			x.formatTime(occ.Due), x.formatTime(visible)).setPeriod(occ.Due, visible)
 	case withheld != "":
-		x.addReason("waiting", visible, "The occurrence of %s is due, and waits: %s.", x.formatTime(occ.Due), withheld).setPeriod(occ.Due, 0).setCure(cureWithheld)
+		x.addReason("waiting", visible, "The occurrence of %s is due, and waits: %s.", x.formatTime(occ.Due),
+			withheld).setPeriod(occ.Due, 0).setCure(cureWithheld)
 	default:
-		x.addReason("waiting", visible, "The occurrence of %s is due and about to be sent.", x.formatTime(occ.Due)).setPeriod(occ.Due, 0)
+		x.addReason("waiting", visible, "The occurrence of %s is due and about to be sent.",
+			x.formatTime(occ.Due)).setPeriod(occ.Due, 0)
 	}
 	if withheld != "" && t.Attempts != 0 && !p.Sending && !p.Queued {
 		x.addReason("obstacle", 0, "Its next attempt waits: %s.", withheld).setCure(cureWithheld)
@@ -239,14 +256,16 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 			untilSuffix(x, t.Until), x.formatTime(occ.Due)).setPeriod(0, t.Until).setCure(cureResume)
 	}
 	if ts.Engine.Unclaimed(t.Key.Namespace) {
-		x.addReason("unclaimed", 0, "No live node claims the namespace %q, so nothing of it fires until one does: see claims of rouse serve, and rouse nodes.", t.Key.Namespace).setCure("start a node whose claims name the namespace, or are empty")
+		x.addReason("unclaimed", 0,
+			"No live node claims the namespace %q, so nothing of it fires until one does: see claims of rouse serve, and rouse nodes.", t.Key.Namespace).setCure("start a node whose claims name the namespace, or are empty")
 		if current && t.SentAt(occ.Due) <= now { // this is the main reason
 			last := len(x.Reasons) - 1
 			x.Reasons[0], x.Reasons[last] = x.Reasons[last], x.Reasons[0]
 		}
 	}
 	if obstacle != "" {
-		x.addReason("obstacle", 0, "Its target is held up: %s.", obstacle).setCure("see rouse targets, and look at the target; fires go on by themselves")
+		x.addReason("obstacle", 0, "Its target is held up: %s.",
+			obstacle).setCure("see rouse targets, and look at the target; fires go on by themselves")
 	}
 	if t.Skips > 0 {
 		x.addReason("skips", 0, "The %d occurrences after the one in progress are to be skipped.", t.Skips)
@@ -326,9 +345,12 @@ func (x *Explanation) explainRecord(r *rouse.Record) {
 		x.addReason("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what,
 			x.formatTime(r.Sent), r.Attempts, late, reasonSuffix(rouse.Answered(r.Code, r.Reason))).setPeriod(r.Began, r.Ended)
 	case rouse.EndDead:
-		x.addReason("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.formatTime(r.Ended), attemptsText(r.Attempts),
+		x.addReason("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.formatTime(r.Ended),
+			attemptsText(r.Attempts),
 			r.Cause, reasonSuffix(rouse.Answered(r.Code,
-				r.Reason))).setPeriod(r.Began, r.Ended).setCure("repair the target, then redrive it: rouse dead redrive, or with --with-current-spec if the timer has another target now")
+				r.Reason))).setPeriod(r.Began,
+			r.Ended).setCure(
+			"repair the target, then redrive it: rouse dead redrive, or with --with-current-spec if the timer has another target now")
 	case rouse.EndSkipped:
 		x.addReason("skipped", r.Ended, "%s did not fire, on purpose: %s (%s%s).", what, x.causeText(r), r.Cause,
 			reasonSuffix(r.Reason)).setPeriod(r.Due, max(r.Due, r.LastDue)).setCure(causeCures[r.Cause])
@@ -339,7 +361,8 @@ func (x *Explanation) explainRecord(r *rouse.Record) {
 }
 
 // explainAt explains the occurrence of one time.
-func (ts explaining) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s rouse.Schedule, at rouse.Instant) error {
+func (ts explaining) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s rouse.Schedule,
+	at rouse.Instant) error {
 	t := x.Timer
 	q := rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 500}
 	for looked := 0; looked < explainSearch; {
@@ -361,7 +384,8 @@ func (ts explaining) explainAt(ctx context.Context, x *Explanation, key rouse.Ke
 		return nil
 	}
 	if t == nil {
-		x.addReason("unknown", at, "There is no timer of this name any more, and no record of an occurrence of %s: there was none, or its record was deleted by age or number.", x.formatTime(at))
+		x.addReason("unknown", at,
+			"There is no timer of this name any more, and no record of an occurrence of %s: there was none, or its record was deleted by age or number.", x.formatTime(at))
 		return nil
 	}
 	now := ts.Engine.Now()
@@ -378,18 +402,23 @@ func (ts explaining) explainAt(ctx context.Context, x *Explanation, key rouse.Ke
 	case ok && next == at && at < t.Created:
 		x.addReason("off", at, "The timer was created later, at %s.", x.formatTime(t.Created))
 	case ok && next == at && at <= now && at < t.Due:
-		x.addReason("unknown", at, "Its schedule has an occurrence at %s, of which no record is kept: it was deleted by age or number, or belongs to another version of the timer (this one began at %s).", x.formatTime(at), x.formatTime(t.Anchor))
+		x.addReason("unknown", at,
+			"Its schedule has an occurrence at %s, of which no record is kept: it was deleted by age or number, or belongs to another version of the timer (this one began at %s).", x.formatTime(at), x.formatTime(t.Anchor))
 	case ok && next == at && t.Due == rouse.Never:
 		x.addReason("ended", at, "Its schedule has ended, after %d occurrences.", t.Passed)
 	case ok && next == at:
 		x.addReason("scheduled", at, "It is to come.")
 		if t.Paused && (t.Until == 0 || t.Until > at) {
-			x.addReason("paused", t.Until, "But the timer is paused%s%s.", pauseText(t), untilSuffix(x, t.Until)).setPeriod(0, t.Until).setCure(cureResume)
+			x.addReason("paused", t.Until, "But the timer is paused%s%s.", pauseText(t), untilSuffix(x, t.Until)).setPeriod(0,
+				t.Until).setCure(cureResume)
 		}
 	case ts.takenOut(t, at):
-		x.addReason("calendar", at, "Its schedule has an occurrence at %s, which its calendars or exceptions take out or move.%s", x.formatTime(at), occurrencesAround(x, s, at, next, ok))
+		x.addReason("calendar", at,
+			"Its schedule has an occurrence at %s, which its calendars or exceptions take out or move.%s", x.formatTime(at),
+			occurrencesAround(x, s, at, next, ok))
 	default:
-		x.addReason("off", at, "Its schedule has no occurrence at %s.%s", x.formatTime(at), occurrencesAround(x, s, at, next, ok))
+		x.addReason("off", at, "Its schedule has no occurrence at %s.%s", x.formatTime(at),
+			occurrencesAround(x, s, at, next, ok))
 	}
 	return nil
 }

@@ -81,5 +81,7 @@ func lostNote(t *rouse.Timer) string {
 	if t.Lost == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; receivers that have gone with it in hand, in a row: %d, and with %d it becomes a dead letter with the cause %s", t.Lost, rouse.MaxLost, rouse.CausePoison)
+	return fmt.Sprintf(
+		"; receivers that have gone with it in hand, in a row: %d, and with %d it becomes a dead letter with the cause %s",
+		t.Lost, rouse.MaxLost, rouse.CausePoison)
 }

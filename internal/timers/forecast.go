@@ -74,7 +74,8 @@ type forecast struct {
 }
 
 // countAfter reads timers after a place, and returns where it stopped; nil at the end.
-func (f *forecast) countAfter(ctx context.Context, q rouse.Query, place *rouse.ForecastPlace) (*rouse.ForecastPlace, error) {
+func (f *forecast) countAfter(ctx context.Context, q rouse.Query,
+	place *rouse.ForecastPlace) (*rouse.ForecastPlace, error) {
 	if place != nil {
 		if q.After = place.Key; place.Due != 0 {
 			if next, err := f.countRest(ctx, place); next != nil || err != nil {

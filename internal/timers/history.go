@@ -31,10 +31,11 @@ func (ts *Timers) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.
 	if err := cmp.Or(q.Check(), ts.mayRead(ctx, q.Namespace)); err != nil {
 		return page, err
 	}
-	stopped, err := ts.eachRecord(ctx, q, bounds.records, q.Limit, false, func(r *rouse.Record, at rouse.RecordCursor, _ string) bool {
-		page.Records, page.At = append(page.Records, *r), append(page.At, at)
-		return len(page.Records) < q.Limit
-	})
+	stopped, err := ts.eachRecord(ctx, q, bounds.records, q.Limit, false,
+		func(r *rouse.Record, at rouse.RecordCursor, _ string) bool {
+			page.Records, page.At = append(page.Records, *r), append(page.At, at)
+			return len(page.Records) < q.Limit
+		})
 	if err != nil {
 		return rouse.RecordPage{}, err
 	}
@@ -285,7 +286,8 @@ func (p *past) passMatching(ctx context.Context, some []placed) (int, error) {
 		if !p.access.Allows(ctx, access.TimersRead, r.Namespace, t.Spec.Target, t.Spec.Labels) {
 			continue
 		}
-		p.access.RedactRecord(ctx, r, t.Spec.Target, t.Spec.Labels) // before the comparison: a search finds what its caller can see
+		// before the comparison: a search finds what its caller can see
+		p.access.RedactRecord(ctx, r, t.Spec.Target, t.Spec.Labels)
 		if !p.q.Matches(r, t.Spec.Target, t.Spec.Labels) {
 			continue
 		}

@@ -25,9 +25,11 @@ type work struct {
 	limit     uint64                                             // of rows; 0: all
 	perSecond float64                                            // 0: as fast as possible
 	missing   bool                                               // rouse.ErrNotFound may be of something else than the row
-	redrives  bool                                               // do leaves the targets that rows were redriven to in them
-	sweeps    bool                                               // do deletes timers, and not the rows next to them
-	target    func(ctx context.Context, t *rouse.Timer) error    // gives a row the target that it would be redriven to; nil: it has that
+	// do leaves the targets that rows were redriven to in them
+	redrives bool
+	sweeps   bool // do deletes timers, and not the rows next to them
+	// gives a row the target that it would be redriven to; nil: it has that
+	target func(ctx context.Context, t *rouse.Timer) error
 }
 
 const (
@@ -44,7 +46,8 @@ const (
 // workOf returns the work of a job, and the context of its caller.
 func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context, error) {
 	if j.Job.Kind == rouse.JobCalendar {
-		return ts.calendarWork(j), access.AsSystem(ctx), nil // it moves the timers that use it, whatever the caller may do with them
+		// it moves the timers that use it, whatever the caller may do with them
+		return ts.calendarWork(j), access.AsSystem(ctx), nil
 	}
 	if j.Job.Kind == rouse.JobEvaluate {
 		return ts.evaluateWork(j), access.AsSystem(ctx), nil
@@ -290,7 +293,8 @@ func (w *work) pauseAfter(n int) time.Duration {
 
 // wantedRows returns the rows of a page that are to be changed, at most so many, and where the next page
 // begins. Rows that cannot be read are none of them (countUnreadable).
-func (ts working) wantedRows(ctx context.Context, w *work, page *rouse.Page, j *jobRow, most int) (list []rouse.Timer, next *rouse.Key) {
+func (ts working) wantedRows(ctx context.Context, w *work, page *rouse.Page, j *jobRow,
+	most int) (list []rouse.Timer, next *rouse.Key) {
 	counted := j.Until != rouse.Key{}
 	for i := range page.Rows {
 		switch {
@@ -327,7 +331,8 @@ func (ts working) saveBefore(ctx context.Context, was, j *jobRow) error {
 	if err != nil {
 		return err
 	}
-	if now.Until != j.Until || !slices.Equal(now.Sweep, j.Sweep) || now.Job.State != rouse.JobRunning { // another node does it, or it has been cancelled
+	// another node does it, or it has been cancelled
+	if now.Until != j.Until || !slices.Equal(now.Sweep, j.Sweep) || now.Job.State != rouse.JobRunning {
 		*was, *j = now, now
 		return errOtherwise
 	}
@@ -401,7 +406,8 @@ func (ts working) stillRunning(ctx context.Context, j *jobRow) error {
 	}
 	now, err := ts.jobOf(ctx, j.Job.Namespace, j.Job.ID)
 	switch {
-	case errors.Is(err, rouse.ErrNotFound), err == nil && (now.Job.State != rouse.JobRunning || now.generation != j.generation):
+	case errors.Is(err, rouse.ErrNotFound), err == nil &&
+		(now.Job.State != rouse.JobRunning || now.generation != j.generation):
 		return errOtherwise
 	}
 	return err

@@ -43,12 +43,13 @@ type Put struct {
 // PutResult is the result of one Put.
 type PutResult struct {
 	Timer     rouse.Timer
-	Replaced  bool            // there was a timer of that name before
-	Unchanged bool            // nothing of it differed, and nothing was written
-	Notes     []string        // what of it could not be kept, for people
-	InFlight  bool            // an attempt with the spec before had started and may still arrive; none starts after the answer
-	Next      []rouse.Instant // of a put that was validated alone: the next times
-	Err       error           // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
+	Replaced  bool     // there was a timer of that name before
+	Unchanged bool     // nothing of it differed, and nothing was written
+	Notes     []string // what of it could not be kept, for people
+	// an attempt with the spec before had started and may still arrive; none starts after the answer
+	InFlight bool
+	Next     []rouse.Instant // of a put that was validated alone: the next times
+	Err      error           // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
 }
 
 // Put writes timers, each with an outcome of its own: new ones in one durable step, and then those that exist
@@ -320,7 +321,8 @@ func conflictError(key rouse.Key, is uint64) error {
 // checkEvery refuses a spec that comes due too often for its target, or that costs more than its namespace
 // may.
 func (ts *Timers) checkEvery(namespace string, spec *rouse.Spec, from rouse.Instant, s rouse.Schedule) error {
-	any := slices.ContainsFunc(ts.opts.AnyInterval, func(target string) bool { return strings.HasPrefix(spec.Target, target) })
+	any := slices.ContainsFunc(ts.opts.AnyInterval,
+		func(target string) bool { return strings.HasPrefix(spec.Target, target) })
 	return ts.admission.checkRecurrence(namespace, spec, from, s, any)
 }
 
@@ -381,7 +383,8 @@ func (ts *Timers) checkPut(ctx context.Context, p *Put) error {
 	if err := ts.checkPutFields(p); err != nil {
 		return err
 	}
-	return cmp.Or((expecting{ts}).checkExpect(ctx, p.Key.Namespace, &p.Spec), checkNamespace(ctx, ts, p.Key.Namespace, &p.Spec))
+	return cmp.Or((expecting{ts}).checkExpect(ctx, p.Key.Namespace, &p.Spec),
+		checkNamespace(ctx, ts, p.Key.Namespace, &p.Spec))
 }
 
 // checkNamespace refuses a spec that needs what its namespace does not have. It is no part of the checks of
@@ -433,7 +436,8 @@ func checkPreviewKey(key rouse.Key) error {
 // Preview returns the next due times of a spec's schedule after from (0: now), and the schedule in words. The
 // key's namespace has the calendars; its name spreads H and jitter. Nothing is stored. It needs a running
 // engine for the default of from only.
-func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error) {
+func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant,
+	count int) (rouse.Preview, error) {
 	if err := cmp.Or(checkPreviewKey(key), rouse.CheckInstant("from", from)); err != nil {
 		return rouse.Preview{}, err
 	}
@@ -441,7 +445,8 @@ func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, f
 		return rouse.Preview{}, err
 	}
 	if count < 1 || count > MaxPreview {
-		return rouse.Preview{}, rouse.Refuse("count", strconv.Itoa(count), "is out of bounds", fmt.Sprintf("use 1 to %d", MaxPreview))
+		return rouse.Preview{}, rouse.Refuse("count", strconv.Itoa(count), "is out of bounds",
+			fmt.Sprintf("use 1 to %d", MaxPreview))
 	}
 	anchor := from
 	if anchor == 0 {
@@ -469,7 +474,8 @@ func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, f
 }
 
 // PreviewSchedule is Preview of a schedule whose cost was checked, with a bound of its steps.
-func PreviewSchedule(ctx context.Context, key rouse.Key, spec rouse.Spec, s rouse.Schedule, from rouse.Instant, count, steps int) (rouse.Preview, error) {
+func PreviewSchedule(ctx context.Context, key rouse.Key, spec rouse.Spec, s rouse.Schedule, from rouse.Instant, count,
+	steps int) (rouse.Preview, error) {
 	if first, ok := s.Next(from); ok {
 		if err := spec.CheckIntervals(first, s); err != nil {
 			return rouse.Preview{}, err
@@ -498,7 +504,8 @@ const maxLookSteps = 200_000
 
 // comingOccurrences returns up to count due times after from and before until. It refuses schedules that need
 // more than most steps, and ends with ctx.
-func comingOccurrences(ctx context.Context, t *rouse.Timer, s rouse.Schedule, from, until rouse.Instant, count, most int) (list []rouse.Coming, err error) {
+func comingOccurrences(ctx context.Context, t *rouse.Timer, s rouse.Schedule, from, until rouse.Instant, count,
+	most int) (list []rouse.Coming, err error) {
 	for spent := 0; len(list) < count; {
 		next, ok, steps := rouse.Look(s, from)
 		spent += steps

@@ -151,7 +151,8 @@ func (a *admission) admitPut(ctx context.Context, p *Put, w *engine.Write) error
 func (p *Put) mayAdd() bool { return p.Mode != ReplaceOnly && p.IfRevision == 0 && p.Key.Fire == "" }
 
 // refuseInNamespace fills in why the puts of a list, which are of one namespace, are refused.
-func (a *admission) refuseInNamespace(ctx context.Context, namespace string, puts []Put, at, list []int, refused []error) error {
+func (a *admission) refuseInNamespace(ctx context.Context, namespace string, puts []Put, at, list []int,
+	refused []error) error {
 	n, why := a.takeWrites(namespace, len(list))
 	for _, j := range list[n:] {
 		refused[j] = why
@@ -191,7 +192,8 @@ func (a *admission) refuseAdditions(ctx context.Context, puts []Put, at, list []
 }
 
 // fitBytes fills in which puts of a list the quota of bytes refuses. What a put replaces makes room for it.
-func (a *admission) fitBytes(ctx context.Context, namespace string, items []*engine.Write, list []int, refused []error) error {
+func (a *admission) fitBytes(ctx context.Context, namespace string, items []*engine.Write, list []int,
+	refused []error) error {
 	if a.quotas.Of(namespace).Bytes == 0 {
 		return nil
 	}
@@ -333,7 +335,8 @@ func (a *admission) checkTimeout(namespace string, spec *rouse.Spec) error {
 
 // checkRecurrence refuses a schedule that comes too often for its namespace, unless any interval will do, or
 // that takes too long to search.
-func (a *admission) checkRecurrence(namespace string, spec *rouse.Spec, from rouse.Instant, s rouse.Schedule, any bool) error {
+func (a *admission) checkRecurrence(namespace string, spec *rouse.Spec, from rouse.Instant, s rouse.Schedule,
+	any bool) error {
 	least := a.least
 	if any {
 		least = 0

@@ -91,7 +91,8 @@ type askedNote struct {
 func (n *askedNote) storedRow(now rouse.Instant, bucket uint32) (rouse.Row, error) {
 	n.At = now
 	body, err := json.Marshal(&n.asked)
-	return rouse.Row{Key: n.key, Bucket: bucket, State: rouse.StateNote, Due: rouse.Never, Visible: now.Add(access.RepeatAge), Body: body}, err
+	return rouse.Row{Key: n.key, Bucket: bucket, State: rouse.StateNote, Due: rouse.Never,
+		Visible: now.Add(access.RepeatAge), Body: body}, err
 }
 
 // noteKey is where the note of the request is.
@@ -122,7 +123,8 @@ func (o *repeatable) noteIn(ts *Timers, row *rouse.Row) (n askedNote, err error)
 }
 
 // ErrOtherRequest refuses a request whose key another one had.
-var ErrOtherRequest = rouse.Refuse("Idempotency-Key", "", "was given with another request", "give each request a key of its own")
+var ErrOtherRequest = rouse.Refuse("Idempotency-Key", "", "was given with another request",
+	"give each request a key of its own")
 
 // DoOnce does what a call asks for, and then makes its Idempotency-Key, if it has one, the key of that. It
 // refuses the key of another call before. That a repetition is not done again is up to what is done, which
@@ -276,7 +278,8 @@ func (o *repeatable) findMarkIn(ctx context.Context, ts *Timers, row *rouse.Row)
 // addMark adds the mark of the request to its change.
 func (o *repeatable) addMark(ts *Timers, c *rouse.Change, bucket uint32) error {
 	o.At = ts.Engine.Latest()
-	list := slices.DeleteFunc(slices.Clone(o.list), func(m mark) bool { return m.Tag == o.Tag }) // an earlier part of the same request
+	// an earlier part of the same request
+	list := slices.DeleteFunc(slices.Clone(o.list), func(m mark) bool { return m.Tag == o.Tag })
 	list = append(list, o.mark)
 	body, err := json.Marshal(list[max(0, len(list)-maxMarks):])
 	if err != nil {
@@ -321,7 +324,8 @@ func refuseClash(p *Put) error {
 	if p.Mode == CreateOnly && p.IfRevision == 0 {
 		err = rouse.ErrExists
 	}
-	return fmt.Errorf("timer %q (of this request, with another spec; with an Idempotency-Key, give each name once): %w", p.Key.Name, err)
+	return fmt.Errorf("timer %q (of this request, with another spec; with an Idempotency-Key, give each name once): %w",
+		p.Key.Name, err)
 }
 
 // asks returns the request of a put; nil if its caller does not repeat it.

@@ -64,7 +64,8 @@ func (w *rewriting) rewrittenTimer(t *rouse.Timer) (r rouse.Rewritten, err error
 		w.cutOff(&step, t, w.end)
 		return step
 	}
-	r, err = t.Rewrite(spec, rouse.Rewriting{Sure: w.Engine.Now(), Now: now, Bucket: w.timerBucket(w.key, spec.Target), Old: old, New: made,
+	r, err = t.Rewrite(spec, rouse.Rewriting{Sure: w.Engine.Now(), Now: now, Bucket: w.timerBucket(w.key, spec.Target),
+		Old: old, New: made,
 		Restart: w.restart, CutOff: cutOff})
 	if err != nil || r.Unchanged {
 		return r, err

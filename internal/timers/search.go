@@ -64,7 +64,8 @@ func (ts *Timers) Search(ctx context.Context, q rouse.Query) (Listed, error) {
 	switch {
 	case q.Order == rouse.OrderName && !q.Reverse:
 		err = s.byName(ctx, s.q, 0)
-	case q.Order == rouse.OrderDue && q.Name == "" && (len(q.States) == 0 || slices.Contains(q.States, rouse.StateScheduled)):
+	case q.Order == rouse.OrderDue && q.Name == "" &&
+		(len(q.States) == 0 || slices.Contains(q.States, rouse.StateScheduled)):
 		err = s.byDue(ctx)
 	default:
 		err = s.readSorted(ctx)
@@ -208,7 +209,8 @@ func (s *search) readSorted(ctx context.Context) error {
 			break
 		}
 		if rows >= MaxSorted || s.sparse >= maxSparser {
-			return rouse.Refuse("order_by", s.asked.Order.String(), fmt.Sprintf("has to sort more than %d timers here", MaxSorted),
+			return rouse.Refuse("order_by", s.asked.Order.String(),
+				fmt.Sprintf("has to sort more than %d timers here", MaxSorted),
 				"narrow the filter by namespace, prefix, label or state, or leave the order out")
 		}
 		q.After = *page.Next
@@ -256,7 +258,8 @@ func (s *search) fetchPlaces(ctx context.Context, found []Place) (full bool, err
 
 // wireSize returns about how many bytes a timer has on the wire.
 func wireSize(t *rouse.Timer) int {
-	n := 256 + len(t.Key.Name) + len(t.Spec.Payload) + len(t.Spec.Target) + len(t.Spec.Schedule) + len(t.Reason) + len(t.LastError)
+	n := 256 + len(t.Key.Name) + len(t.Spec.Payload) + len(t.Spec.Target) + len(t.Spec.Schedule) + len(t.Reason) +
+		len(t.LastError)
 	if t.Answer != nil {
 		n += len(t.Answer.Payload)
 	}

@@ -80,7 +80,8 @@ func (ts *visibility) listRows(ctx context.Context, q rouse.Query, verbs ...acce
 }
 
 // pageOf returns a page of one span.
-func (ts *visibility) pageOf(ctx context.Context, q rouse.Query, s access.Span, rest []access.Span) (rouse.Page, error) {
+func (ts *visibility) pageOf(ctx context.Context, q rouse.Query, s access.Span,
+	rest []access.Span) (rouse.Page, error) {
 	if start := (rouse.Key{Namespace: s.Fixed}); q.After.Compare(start) < 0 {
 		q.After = start
 	}
@@ -145,7 +146,8 @@ func refuseOrder(q *rouse.Query) error {
 }
 
 // listVisible returns the timers of a page that the caller has the verbs for.
-func (ts *visibility) listVisible(ctx context.Context, q rouse.Query, verbs ...access.Verb) ([]rouse.Timer, *rouse.Key, error) {
+func (ts *visibility) listVisible(ctx context.Context, q rouse.Query,
+	verbs ...access.Verb) ([]rouse.Timer, *rouse.Key, error) {
 	page, err := ts.pageRows(ctx, q, verbs...)
 	if err != nil {
 		return nil, nil, err
@@ -210,7 +212,8 @@ func (ts *visibility) Count(ctx context.Context, q rouse.Query) (n int64, err er
 // recordsOf refuses the history of a timer, or of a namespace, that the caller may not read. It returns the
 // timer's target and labels, none if it does not exist. A caller that has a part of a namespace only reads
 // the histories of the existing timers of that part.
-func (ts *visibility) recordsOf(ctx context.Context, namespace, name string) (target string, labels map[string]string, err error) {
+func (ts *visibility) recordsOf(ctx context.Context, namespace,
+	name string) (target string, labels map[string]string, err error) {
 	const v = access.TimersRead
 	if ts.access == nil {
 		return "", nil, nil

@@ -36,7 +36,8 @@ const (
 
 // Simulate returns the fires of the matching timers from from on (0: now) and before until, the earliest up
 // to limit. It uses schedules alone: retries and requested runs are not included. It changes nothing.
-func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (Simulated, error) {
+func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant,
+	limit int) (Simulated, error) {
 	var sim Simulated
 	if err := q.Check(); err != nil {
 		return sim, err
@@ -93,7 +94,8 @@ const (
 )
 
 // simulateRange is Simulate for one range.
-func (ts *Timers) simulateRange(ctx context.Context, q rouse.Query, now, from, until rouse.Instant, limit int) (sim Simulated, err error) {
+func (ts *Timers) simulateRange(ctx context.Context, q rouse.Query, now, from, until rouse.Instant,
+	limit int) (sim Simulated, err error) {
 	var earliest latestFirst
 	m := &schedulecache.Meter{Limit: maxSimulatedSteps}
 	err = ts.eachReadable(ctx, q, func(t *rouse.Timer) error {

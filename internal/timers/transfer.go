@@ -97,7 +97,8 @@ func prepareImport(ctx context.Context, ts *Timers, t rouse.Timer, p *Put, old *
 				if access.RepeatKey(ctx) == "" {
 					return res, nil
 				}
-				return res, &engine.Write{Change: rouse.Change{Key: t.Key, If: old.Revision, Keep: true}} // with the mark of the request
+				// with the mark of the request
+				return res, &engine.Write{Change: rouse.Change{Key: t.Key, If: old.Revision, Keep: true}}
 			}
 			if t.Key.Fire == "" { // else it is the same occurrence, which goes on
 				ts.cutOff(&step, &was, cut{rouse.CauseReplaced, "replaced by an import"})
@@ -113,7 +114,8 @@ func sameImport(was rouse.Timer, t *rouse.Timer, now rouse.Instant) bool {
 	if was.Revision, was.Token = 0, 0; was.Key.Fire == "" {
 		was.Generation = 0
 	}
-	if was.State() == rouse.StateDead || was.Normalize(now) != nil { // the import of a dead letter keeps it for as long as a new one
+	// the import of a dead letter keeps it for as long as a new one
+	if was.State() == rouse.StateDead || was.Normalize(now) != nil {
 		return false
 	}
 	a, b := was.Row(), t.Row()
@@ -136,13 +138,16 @@ func acceptImport(ctx context.Context, ts *Timers, t rouse.Timer) (rouse.Timer, 
 	if err := ts.mayTouch(ctx, access.TimersImport, &t); err != nil {
 		return t, nil, err
 	}
-	if err := cmp.Or(ts.admission.checkTimeout(t.Key.Namespace, &t.Spec), (expecting{ts}).checkExpect(ctx, t.Key.Namespace, &t.Spec), checkNamespace(ctx, ts, t.Key.Namespace, &t.Spec)); err != nil {
+	if err := cmp.Or(ts.admission.checkTimeout(t.Key.Namespace, &t.Spec),
+		(expecting{ts}).checkExpect(ctx, t.Key.Namespace, &t.Spec),
+		checkNamespace(ctx, ts, t.Key.Namespace, &t.Spec)); err != nil {
 		return t, nil, err
 	}
 	if t.Key.Fire == "" {
 		t.Generation = 0
 	} else if id := rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, t.Due, t.Manual); id != t.Key.Fire {
-		return t, nil, rouse.Refuse("fire_id", t.Key.Fire, "is not the id of this fire, "+id, "export it again, with its generation and due time")
+		return t, nil, rouse.Refuse("fire_id", t.Key.Fire, "is not the id of this fire, "+id,
+			"export it again, with its generation and due time")
 	}
 	t.Bucket, t.Revision = ts.timerBucket(t.Key, t.Spec.Target), 0
 	if err := t.Normalize(ts.Engine.Latest()); err != nil {

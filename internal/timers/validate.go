@@ -14,7 +14,8 @@ const nextShown = 5
 // validatePuts finishes puts that are only to be checked: their quotas have to allow them, and the names have
 // to be as they want them. The results are what would be stored, without a revision. Like writes, they count
 // towards the rate of creates.
-func validatePuts(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int, results []PutResult) error {
+func validatePuts(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int,
+	results []PutResult) error {
 	items, at, err := ts.admission.admitPuts(ctx, puts, items, at, results)
 	if err != nil || len(items) == 0 {
 		return err
@@ -33,7 +34,8 @@ func validatePuts(ctx context.Context, ts *Timers, puts []Put, items []*engine.W
 		ts.admission.returnBytes(p.Key.Namespace, &rows[j], items[j].Change.To)
 		exists := rows[j].Revision != 0 || earlier[p.Key]
 		if p.IfRevision != 0 && p.IfRevision != rows[j].Revision || p.IfRevision == 0 && p.Mode == CreateOnly && exists {
-			*res = PutResult{Err: putRefusal(p, engine.Written{Result: rouse.Result{Existed: exists, Revision: rows[j].Revision}})}
+			*res = PutResult{Err: putRefusal(p, engine.Written{Result: rouse.Result{Existed: exists,
+				Revision: rows[j].Revision}})}
 			continue
 		}
 		res.Replaced = exists
@@ -94,7 +96,8 @@ func (w rewriting) wouldBe(ctx context.Context, t *rouse.Timer, alone bool) (res
 }
 
 // validateReschedule is Reschedule without its write.
-func validateReschedule(ctx context.Context, ts *Timers, key rouse.Key, when *rouse.Spec, ifRevision uint64) (PutResult, error) {
+func validateReschedule(ctx context.Context, ts *Timers, key rouse.Key, when *rouse.Spec,
+	ifRevision uint64) (PutResult, error) {
 	t, err := ts.getAllowed(ctx, access.TimersReschedule, key)
 	if err == nil && ifRevision != 0 && t.Revision != ifRevision {
 		err = conflictError(key, t.Revision)

@@ -94,7 +94,8 @@ func Open(f File) (*Witness, Note, error) {
 
 func decodeNote(b []byte) (serial uint64, n Note, ok bool) {
 	more := binary.BigEndian.Uint64(b[24:])
-	if binary.BigEndian.Uint32(b) != magic || more > MaxMore || binary.BigEndian.Uint32(b[4:]) != crc32.ChecksumIEEE(b[8:headSize+8*more]) {
+	if binary.BigEndian.Uint32(b) != magic || more > MaxMore ||
+		binary.BigEndian.Uint32(b[4:]) != crc32.ChecksumIEEE(b[8:headSize+8*more]) {
 		return 0, n, false
 	}
 	n.Revision = binary.BigEndian.Uint64(b[16:])

@@ -35,7 +35,8 @@ func checkRequestBounds(c *node.Config) error {
 		name        string
 		value       int64
 		least, most int64
-	}{{"max-connections", int64(c.MaxConnections), 1, 1 << 20}, {"max-connections-per-address", int64(c.MaxConnectionsAddress), 1, 1 << 20},
+	}{{"max-connections", int64(c.MaxConnections), 1, 1 << 20},
+		{"max-connections-per-address", int64(c.MaxConnectionsAddress), 1, 1 << 20},
 		{"request-memory", int64(c.RequestMemory), 16 << 20, 1 << 40}} {
 		if n.value < n.least || n.value > n.most {
 			bad.Wrong(n.name, "is %d: give %d to %d", n.value, n.least, n.most)
@@ -61,7 +62,8 @@ func openAPIPart(_ context.Context, c core) (parts.Part, error) {
 		o.Wait, o.MaxPutOff = time.Millisecond, 5*time.Minute
 	}
 	p := &part{core: c, streams: stream.New(o), others: &others{core: c, conns: map[string]*grpc.ClientConn{}}}
-	return parts.Part{Value: p, Sinks: map[string]rouse.Sink{"stream": p.streams}, Start: p.makeAPIServer, Serve: p.runServer, Drain: p.streams.Drain, Leave: p.endSubscriptions, Close: p.closeServer}, nil
+	return parts.Part{Value: p, Sinks: map[string]rouse.Sink{"stream": p.streams}, Start: p.makeAPIServer,
+		Serve: p.runServer, Drain: p.streams.Drain, Leave: p.endSubscriptions, Close: p.closeServer}, nil
 }
 
 // makeAPIServer makes the server, from what the node and its other parts have.
@@ -71,9 +73,12 @@ func (p *part) makeAPIServer() error {
 	if api == nil && admin == nil {
 		return nil
 	}
-	o := server.Options{Subscriber: p.streams, Polls: p.streams.Poll, Metrics: c.Metrics(), Version: cfg.Version, Log: cfg.Log, Grace: cfg.Grace,
-		ParseCalendar: schedule.ParseICalendar, Access: c.Access(), Namespaces: c.Quotas(), TLS: c.TLS(), Hosts: cfg.Hosts, MaxConns: cfg.MaxConnections,
-		MaxConnsAddress: cfg.MaxConnectionsAddress, RequestMemory: int64(cfg.RequestMemory), Refused: refusalCounter(c.Registry())}
+	o := server.Options{Subscriber: p.streams, Polls: p.streams.Poll, Metrics: c.Metrics(), Version: cfg.Version,
+		Log: cfg.Log, Grace: cfg.Grace,
+		ParseCalendar: schedule.ParseICalendar, Access: c.Access(), Namespaces: c.Quotas(), TLS: c.TLS(), Hosts: cfg.Hosts,
+		MaxConns:        cfg.MaxConnections,
+		MaxConnsAddress: cfg.MaxConnectionsAddress, RequestMemory: int64(cfg.RequestMemory),
+		Refused: refusalCounter(c.Registry())}
 	if cfg.Console {
 		o.Console = console.Serve
 	}
@@ -144,7 +149,8 @@ func (p *part) shownNodes(ctx context.Context) ([]server.Node, error) {
 	list := make([]server.Node, len(nodes))
 	for i, n := range nodes {
 		s := parts.PublishedBy(n.Data)
-		list[i] = server.Node{ID: n.ID, Address: s.Address, Version: s.Version, Started: s.Started, Self: n.ID == p.core.Config().Node, Leader: n.Leader,
+		list[i] = server.Node{ID: n.ID, Address: s.Address, Version: s.Version, Started: s.Started,
+			Self: n.ID == p.core.Config().Node, Leader: n.Leader,
 			Buckets: len(n.Buckets), Strategy: s.Strategy, Roles: s.Roles, Claims: s.Claims}
 	}
 	return list, nil

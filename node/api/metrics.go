@@ -8,7 +8,9 @@ import (
 
 // refusalCounter returns what counts a request or a connection that was refused because a limit was reached.
 func refusalCounter(r prometheus.Registerer) func(limit string) {
-	count := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_refused_total", Help: "Requests and connections that were refused because a limit was reached, or the store was away."}, []string{"limit"})
+	count := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_refused_total",
+		Help: "Requests and connections that were refused because a limit was reached, or the store was away."},
+		[]string{"limit"})
 	for _, limit := range server.Limits {
 		count.WithLabelValues(limit)
 	}
@@ -19,8 +21,10 @@ func refusalCounter(r prometheus.Registerer) func(limit string) {
 // watchLoad adds what requests take.
 func watchLoad(r prometheus.Registerer, s *server.Server) {
 	gauge := func(name, help string, read func(server.Load) float64) {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return read(s.Load()) }))
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return read(s.Load()) }))
 	}
 	gauge("rouse_api_connections", "Connections to the API.", func(l server.Load) float64 { return float64(l.Conns) })
-	gauge("rouse_request_memory_bytes", "Bytes of requests that are being received, decoded and handled.", func(l server.Load) float64 { return float64(l.Memory) })
+	gauge("rouse_request_memory_bytes", "Bytes of requests that are being received, decoded and handled.",
+		func(l server.Load) float64 { return float64(l.Memory) })
 }

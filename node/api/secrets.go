@@ -12,7 +12,8 @@ import (
 type secrets struct{ of *secret.Secrets }
 
 func shownSecret(i secret.Info) server.Secret {
-	return server.Secret{Name: i.Name, Version: i.Version, Created: i.Created, Updated: i.Updated, Hosts: i.Hosts, Key: i.Key, Unreadable: i.Unreadable}
+	return server.Secret{Name: i.Name, Version: i.Version, Created: i.Created, Updated: i.Updated, Hosts: i.Hosts,
+		Key: i.Key, Unreadable: i.Unreadable}
 }
 
 func (s secrets) PutSecret(ctx context.Context, namespace, name, value string, hosts []string) (server.Secret, error) {
@@ -45,7 +46,8 @@ func (s secrets) SigningKeys(ctx context.Context, namespace string, reveal bool)
 	return shownSigningKeys(set.Keys, true), nil
 }
 
-func (s secrets) RotateSigningKeys(ctx context.Context, namespace string, overlap time.Duration) ([]server.SigningKey, error) {
+func (s secrets) RotateSigningKeys(ctx context.Context, namespace string,
+	overlap time.Duration) ([]server.SigningKey, error) {
 	set, err := s.of.RotateSigning(ctx, namespace, overlap)
 	if err != nil {
 		return nil, err

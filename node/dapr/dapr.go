@@ -40,21 +40,24 @@ func checkDaprSettings(c *node.Config) error {
 	if c.DaprListen == "" {
 		return nil
 	}
-	rule := listen.Rule{Insecure: c.Insecure, TLS: hasIdentity(c), Access: hasIdentity(c), How: "give the node an identity with dapr-sentry or dapr-cert"}
+	rule := listen.Rule{Insecure: c.Insecure, TLS: hasIdentity(c), Access: hasIdentity(c),
+		How: "give the node an identity with dapr-sentry or dapr-cert"}
 	bad.Add(rule.Check("dapr", "dapr-listen", c.DaprListen, "127.0.0.1:50006, or nothing"))
 	if !c.Has("executor") {
 		bad.Wrong("dapr-listen", "is for nodes that deliver, and roles leaves out executor: give both, or neither")
 	}
 	if c.DaprAdvertise != "" {
 		if _, _, err := net.SplitHostPort(c.DaprAdvertise); err != nil {
-			bad.Wrong("dapr-advertise", "%q is no address: give HOST:PORT as sidecars reach this node, or nothing", c.DaprAdvertise)
+			bad.Wrong("dapr-advertise", "%q is no address: give HOST:PORT as sidecars reach this node, or nothing",
+				c.DaprAdvertise)
 		}
 	}
 	if c.DaprConnections < 1 {
 		bad.Wrong("dapr-connections", "is %d: give 1 or more", c.DaprConnections)
 	}
 	if c.Queue != "" {
-		bad.Wrong("dapr-listen", "does not go with a queue: a trigger waits for its answer as long as that takes, and brokers do not; leave one of them out")
+		bad.Wrong("dapr-listen",
+			"does not go with a queue: a trigger waits for its answer as long as that takes, and brokers do not; leave one of them out")
 	}
 	bad.Add(checkIdentity(c))
 	return bad.Err()
@@ -89,13 +92,15 @@ func openDaprPart(ctx context.Context, c core) (parts.Part, error) {
 type unwatched struct{ *watch.Sink }
 
 func (unwatched) Check(spec *rouse.Spec) error {
-	return rouse.Refuse("target", spec.Target, "is of Dapr's sidecars, and none can watch for it here", "set dapr-listen, on every node of the store")
+	return rouse.Refuse("target", spec.Target, "is of Dapr's sidecars, and none can watch for it here",
+		"set dapr-listen, on every node of the store")
 }
 
 // makeDaprServer makes the server, when the engine is there.
 func (d *Door) makeDaprServer() error {
 	cfg := d.core.Config()
-	o := scheduler.Options{Timers: d.core.Timers(), Watch: d.sink, Address: d.reachableAddress(), Identity: d.identity, Log: cfg.Log, Grace: cfg.Grace,
+	o := scheduler.Options{Timers: d.core.Timers(), Watch: d.sink, Address: d.reachableAddress(), Identity: d.identity,
+		Log: cfg.Log, Grace: cfg.Grace,
 		MaxConns: cfg.DaprConnections}
 	if nodes := d.core.Nodes(); nodes != nil {
 		o.Hosts = func(ctx context.Context) (list []string, err error) {

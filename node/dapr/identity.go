@@ -26,7 +26,8 @@ func checkIdentity(c *node.Config) error {
 	case (c.DaprCert == "") != (c.DaprKey == ""):
 		bad.Wrong("dapr-cert", "and dapr-key go together: give both, or neither")
 	case c.DaprWorkloadAPI != "" && (c.DaprCert != "" || c.DaprSentry != "" || c.DaprTrustAnchors != ""):
-		bad.Wrong("dapr-workload-api", "gives certificate, key and trust anchors: leave out dapr-cert, dapr-sentry and dapr-trust-anchors")
+		bad.Wrong("dapr-workload-api",
+			"gives certificate, key and trust anchors: leave out dapr-cert, dapr-sentry and dapr-trust-anchors")
 	case c.DaprCert != "" && c.DaprSentry != "":
 		bad.Wrong("dapr-sentry", "is asked for a certificate, and dapr-cert is one: give one of them")
 	case (c.DaprCert != "" || c.DaprSentry != "") && c.DaprTrustAnchors == "":
@@ -53,11 +54,13 @@ func checkIdentity(c *node.Config) error {
 func whoIs(c *node.Config) (i *identity.Identity, err error) {
 	switch {
 	case c.DaprCert != "":
-		i, err = identity.FromFiles(identity.Files{Certificate: c.DaprCert, Key: c.DaprKey, TrustAnchors: c.DaprTrustAnchors, Log: c.Log})
+		i, err = identity.FromFiles(identity.Files{Certificate: c.DaprCert, Key: c.DaprKey, TrustAnchors: c.DaprTrustAnchors,
+			Log: c.Log})
 	case c.DaprWorkloadAPI != "":
 		i, err = identity.FromWorkload(identity.Workload{Address: c.DaprWorkloadAPI, App: schedulerID, Log: c.Log})
 	case c.DaprSentry != "":
-		i, err = identity.FromSentry(identity.Sentry{Address: c.DaprSentry, TrustAnchors: c.DaprTrustAnchors, TokenFile: c.DaprSentryToken,
+		i, err = identity.FromSentry(identity.Sentry{Address: c.DaprSentry, TrustAnchors: c.DaprTrustAnchors,
+			TokenFile:  c.DaprSentryToken,
 			Kubernetes: c.DaprSentryKubernetes, Log: c.Log,
 			Self: identity.ID{TrustDomain: c.DaprTrustDomain, Namespace: c.DaprNamespace, App: schedulerID}})
 	}
@@ -81,6 +84,7 @@ func (d *Door) serveSidecars(ctx context.Context) error {
 			return nil
 		}
 	}
-	d.core.Config().Log.Info("Dapr's sidecars are served", "address", d.Addr(), "known as", d.reachableAddress(), "identities", d.identity != nil)
+	d.core.Config().Log.Info("Dapr's sidecars are served", "address", d.Addr(), "known as", d.reachableAddress(),
+		"identities", d.identity != nil)
 	return d.server.Run(ctx, d.listener)
 }

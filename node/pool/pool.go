@@ -70,13 +70,16 @@ func checkPoolSettings(c *node.Config) error {
 		bad.Wrong("pools", "have requests in a store, and a node with the role pools has none: give it the other roles")
 	case c.PoolsOnly():
 	case onStore && (c.Listen == "" || !c.Has("api")):
-		bad.Wrong("pools", "are set, and there is no API at which their workers could connect: give listen and the role api, or leave them out")
+		bad.Wrong("pools",
+			"are set, and there is no API at which their workers could connect: give listen and the role api, or leave them out")
 	case c.Strategy == "tick" && onStore:
-		bad.Wrong("pools", "are set, and with the strategy tick any node fires any timer, so that a key would have workers on each: set the strategy bucket or lease")
+		bad.Wrong("pools",
+			"are set, and with the strategy tick any node fires any timer, so that a key would have workers on each: set the strategy bucket or lease")
 	case !c.Has("executor"):
 		bad.Wrong("pools", "are for nodes that deliver, and roles leaves out executor: give both, or neither")
 	case c.Queue != "":
-		bad.Wrong("pools", "do not go with a queue: a request waits for its answer as long as that takes, and brokers do not; leave one of them out")
+		bad.Wrong("pools",
+			"do not go with a queue: a request waits for its answer as long as that takes, and brokers do not; leave one of them out")
 	}
 	for i := range c.Pools {
 		if c.Pools[i].Open == nil {
@@ -102,9 +105,11 @@ func checkPinned(c pool.Config) error {
 	c.Namespaces = pool.Apart
 	for i, name := range c.Pinned {
 		if _, err := c.ParseGroup(name); err != nil {
-			bad.Problems = append(bad.Problems, rouse.Problem{Field: fmt.Sprintf("pinned[%d]", i), Value: rouse.Shorten(name, 128),
-				Wrong: fmt.Sprintf("names no namespace and key, and with access control the pool %q keeps namespaces apart by default", c.Name),
-				Cure:  "write NAMESPACE/KEY, or namespaces: shared for the pool"})
+			bad.Problems = append(bad.Problems, rouse.Problem{Field: fmt.Sprintf("pinned[%d]", i),
+				Value: rouse.Shorten(name, 128),
+				Wrong: fmt.Sprintf(
+					"names no namespace and key, and with access control the pool %q keeps namespaces apart by default", c.Name),
+				Cure: "write NAMESPACE/KEY, or namespaces: shared for the pool"})
 		}
 	}
 	return bad.Err()
@@ -134,7 +139,8 @@ func openPoolPart(_ context.Context, c core) (parts.Part, error) {
 	}
 	o.MaxHeld /= sinks
 	p.sink = local.New(o)
-	made := parts.Part{Value: p, Engine: p.extendEngine, Begin: p.beginPools, Drain: p.drainPools, Leave: p.endPools, Close: func() error { p.sink.Wait(); return nil }}
+	made := parts.Part{Value: p, Engine: p.extendEngine, Begin: p.beginPools, Drain: p.drainPools, Leave: p.endPools,
+		Close: func() error { p.sink.Wait(); return nil }}
 	if cfg.PoolsOnly() {
 		made.Work = p.waitUntilBroken
 	}
@@ -180,7 +186,8 @@ func (p *part) addPool(of *pool.Setup, registry *pool.Registry, o local.Options)
 	}
 	p.prewarm = max(p.prewarm, c.Prewarm)
 	if c.Requests != nil {
-		controller, caller, err := c.Requests(m, pool.CallerOptions{MaxWaiting: o.MaxHeld, Prewarm: c.Prewarm, Answered: o.Answered})
+		controller, caller, err := c.Requests(m, pool.CallerOptions{MaxWaiting: o.MaxHeld, Prewarm: c.Prewarm,
+			Answered: o.Answered})
 		if err != nil {
 			return err
 		}
@@ -205,7 +212,8 @@ func (p *part) fireSourcesExist(ctx context.Context, fires []rouse.Fire) ([]bool
 	keys := make([]rouse.Key, 0, 2*len(fires))
 	for i := range fires {
 		f := &fires[i]
-		keys = append(keys, rouse.Key{Namespace: f.Namespace, Name: f.Name}, rouse.Key{Namespace: f.Namespace, Name: f.Name, Fire: f.ID})
+		keys = append(keys, rouse.Key{Namespace: f.Namespace, Name: f.Name},
+			rouse.Key{Namespace: f.Namespace, Name: f.Name, Fire: f.ID})
 	}
 	rows, err := p.core.Store().Get(ctx, keys)
 	if err != nil {

@@ -48,7 +48,8 @@ func (t *tracer) beginAttempt(ctx context.Context, f *rouse.Fire) (a attempt) {
 	if a.fire.SpanContext().IsSampled() {
 		scheme := schemeOf(f.Spec.Target)
 		_, a.span = t.spans.Start(ctx, "deliver "+scheme, trace.WithSpanKind(spanKindOf(scheme)),
-			trace.WithAttributes(attribute.Int64("rouse.attempt", int64(f.Attempt)), attribute.String("rouse.target", f.Spec.Target)))
+			trace.WithAttributes(attribute.Int64("rouse.attempt", int64(f.Attempt)),
+				attribute.String("rouse.target", f.Spec.Target)))
 	}
 	f.Traceparent = spanOf(a.span.SpanContext()).String()
 	return a

@@ -50,13 +50,15 @@ func openTracePart(ctx context.Context, n core) (parts.Part, error) {
 		return parts.Part{}, fmt.Errorf("trace: %w", err)
 	}
 	cfg := n.Config()
-	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "rouse"), attribute.String("service.version", cfg.Version),
+	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "rouse"),
+		attribute.String("service.version", cfg.Version),
 		attribute.String("service.instance.id", cfg.Node)), resource.WithFromEnv(), resource.WithTelemetrySDK())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return parts.Part{}, fmt.Errorf("trace: %w", err)
 	}
 	c := newCounts(n.Registry())
-	p := sdk.NewTracerProvider(sdk.WithBatcher(counting{exporter, c, cfg.Log}), sdk.WithSpanProcessor(ended{c}), sdk.WithResource(about), sdk.WithIDGenerator(generator{}))
+	p := sdk.NewTracerProvider(sdk.WithBatcher(counting{exporter, c, cfg.Log}), sdk.WithSpanProcessor(ended{c}),
+		sdk.WithResource(about), sdk.WithIDGenerator(generator{}))
 	t := &tracer{provider: p, spans: p.Tracer("github.com/rousehq/rouse")}
 	cfg.Log.Info("traces are sent", "protocol", env.protocol)
 	return parts.Part{Value: t, Engine: func(o *engine.Options) { o.Created = t.beginCreateSpan },
@@ -85,7 +87,8 @@ func (t *tracer) beginCreateSpan(ctx context.Context, key rouse.Key, timers int)
 	} else {
 		attributes = append(attributes, attribute.Int("messaging.batch.message_count", timers))
 	}
-	_, span := t.spans.Start(ctx, "create timer", trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attributes...))
+	_, span := t.spans.Start(ctx, "create timer", trace.WithSpanKind(trace.SpanKindProducer),
+		trace.WithAttributes(attributes...))
 	return spanOf(span.SpanContext()), func(err error) {
 		if err != nil {
 			span.SetStatus(codes.Error, err.Error())
@@ -105,7 +108,8 @@ func (t *tracer) beginFireSpan(ctx context.Context, f *rouse.Fire) (context.Cont
 		return ctx, trace.SpanFromContext(ctx)
 	}
 	o := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithTimestamp(f.Due.Time()), trace.WithAttributes(
-		attribute.String("rouse.namespace", f.Namespace), attribute.String("rouse.timer", f.Name), attribute.String("rouse.fire_id", f.ID),
+		attribute.String("rouse.namespace", f.Namespace), attribute.String("rouse.timer", f.Name),
+		attribute.String("rouse.fire_id", f.ID),
 		attribute.String("rouse.due", f.Due.String()), attribute.Bool("rouse.manual", f.Manual))}
 	if f.Origin != nil {
 		o = append(o, trace.WithLinks(trace.Link{SpanContext: contextOf(f.Origin)}))
@@ -139,7 +143,8 @@ func schemeOf(target string) string {
 
 // contextOf returns a span as OpenTelemetry has it.
 func contextOf(c *rouse.TraceContext) trace.SpanContext {
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: c.Trace, SpanID: c.Span, TraceFlags: trace.TraceFlags(c.Flags), Remote: true})
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: c.Trace, SpanID: c.Span,
+		TraceFlags: trace.TraceFlags(c.Flags), Remote: true})
 }
 
 // spanOf returns a span as rouse has it.
@@ -192,6 +197,8 @@ func newCounts(r prometheus.Registerer) counts {
 		r.MustRegister(c)
 		return c
 	}
-	return counts{counter("rouse_trace_spans_total", "Spans that ended and are to be sent. More than were sent or failed: dropped, as the queue of spans was full."),
-		counter("rouse_trace_spans_sent_total", "Spans that were sent."), counter("rouse_trace_spans_failed_total", "Spans that could not be sent, and are lost.")}
+	return counts{counter("rouse_trace_spans_total",
+		"Spans that ended and are to be sent. More than were sent or failed: dropped, as the queue of spans was full."),
+		counter("rouse_trace_spans_sent_total", "Spans that were sent."),
+		counter("rouse_trace_spans_failed_total", "Spans that could not be sent, and are lost.")}
 }

@@ -8,7 +8,8 @@ func (c *checker) judgeAttempts(g *generation, d *delivery) {
 	most := g.put.Spec.MaxAttempts
 	d.done = c.doneBy(g, d)
 	d.settled = c.settledBy(g, d)
-	if n := d.countAttempts(); most > 0 && n > most && !c.faults.hasFaultBetween(d.arrivals[0].T, d.arrivals[len(d.arrivals)-1].T) {
+	if n := d.countAttempts(); most > 0 && n > most &&
+		!c.faults.hasFaultBetween(d.arrivals[0].T, d.arrivals[len(d.arrivals)-1].T) {
 		c.addViolation("C9-retry", g, d.lo, "%d attempts, max_attempts is %d", n, most)
 	}
 	var ok, fatal, running *arrival // the latest of each before the one that is looked at
@@ -39,7 +40,8 @@ func (c *checker) judgeAttempts(g *generation, d *delivery) {
 	c.judgeEnd(g, d, ok != nil || fatal != nil)
 	for _, dead := range d.deads {
 		n := len(d.arrivals)
-		if fatal == nil && n < most && len(d.asked) == 0 && !c.deadlinePassed(g, d, dead.T) && !c.faults.hasFaultBetween(min(d.lo, dead.T), dead.T) {
+		if fatal == nil && n < most && len(d.asked) == 0 && !c.deadlinePassed(g, d, dead.T) &&
+			!c.faults.hasFaultBetween(min(d.lo, dead.T), dead.T) {
 			c.addViolation("C9-dead", g, d.lo, "it is a dead letter after %d attempts, max_attempts is %d", n, most)
 		}
 	}
@@ -73,8 +75,10 @@ func (c *checker) judgeNext(g *generation, d *delivery, before, a *arrival) {
 		from = before.T
 	}
 	_, paused := g.timer.pausedBetween(before.T, a.T) // the end of a pause ends the wait
-	if wait := c.cfg.MinBackoff; wait > 0 && !sentOnceMore(before, a) && a.T < from.Add(wait) && !paused && !c.faults.hasFaultBetween(before.T, a.T) {
-		c.addViolation("C9-retry", g, d.lo, "it was tried again at %v, %v after an attempt had failed; the least is %v", a.T, a.T.Sub(from), wait)
+	if wait := c.cfg.MinBackoff; wait > 0 && !sentOnceMore(before, a) && a.T < from.Add(wait) && !paused &&
+		!c.faults.hasFaultBetween(before.T, a.T) {
+		c.addViolation("C9-retry", g, d.lo, "it was tried again at %v, %v after an attempt had failed; the least is %v", a.T,
+			a.T.Sub(from), wait)
 	}
 	if by := c.retriedBy(g, d, before); a.T > by && !g.mayHaveEnded(by) {
 		c.addViolation("C1-lost", g, d.lo, "after the attempt of %v had failed, nothing came by %v", before.T, by)
@@ -95,7 +99,8 @@ func (d *delivery) countAttempts() int {
 // sentOnceMore reports whether an arrival is the same attempt over another connection: the one before broke
 // without an answer.
 func sentOnceMore(before, a *arrival) bool {
-	return before.reply == ReplyNone && before.end != forever && a.Attempt > 0 && a.Attempt == before.Attempt && a.Epoch == before.Epoch
+	return before.reply == ReplyNone && before.end != forever && a.Attempt > 0 && a.Attempt == before.Attempt &&
+		a.Epoch == before.Epoch
 }
 
 // judgeEnd reports whether an occurrence whose attempts all failed was given up without a record. A crash
@@ -109,7 +114,8 @@ func (c *checker) judgeEnd(g *generation, d *delivery, settled bool) {
 	last := &d.arrivals[n-1]
 	by := c.retriedBy(g, d, last)
 	if !d.manual && c.faults.hasFaultBetween(last.T, by) {
-		if _, paused := g.timer.pausedBetween(last.T, by); paused && g.put.Spec.isRecurring() || c.givenUp(g, occurrence{d.lo, d.lo}, true, by, by) {
+		if _, paused := g.timer.pausedBetween(last.T, by); paused && g.put.Spec.isRecurring() ||
+			c.givenUp(g, occurrence{d.lo, d.lo}, true, by, by) {
 			return
 		}
 	}
@@ -126,7 +132,8 @@ func (c *checker) retriedBy(g *generation, d *delivery, a *arrival) Time {
 	}
 	wait := c.cfg.MaxBackoff + c.cfg.MaxLate + c.cfg.ClockErr
 	by = c.faults.postponeDeadline(a.T, by.Add(wait), c.cfg.MaxLate)
-	if !d.manual && c.faults.hasFaultBetween(a.T, by) { // the attempt was lost, and runs that were requested since may be before the next
+	// the attempt was lost, and runs that were requested since may be before the next
+	if !d.manual && c.faults.hasFaultBetween(a.T, by) {
 		for i := range g.manual.deliveries {
 			if run := &g.manual.deliveries[i]; len(run.arrivals) > 0 && run.arrivals[0].T <= by && run.settled > a.T {
 				by = max(by, c.faults.postponeDeadline(a.T, run.settled.Add(wait), c.cfg.MaxLate))
@@ -190,7 +197,10 @@ func (g *generation) becameDeadLetter(d *delivery) bool {
 		records = g.manual.records
 	}
 	return len(d.deads) > 0 || d.manual && g.redrivenRuns(d.lo, forever) > 0 ||
-		!d.manual && slices.ContainsFunc(g.asks, func(a ask) bool { return a.coversOccurrence(d.occurrence) && a.t0 > d.arrivalOrForever() }) ||
+		!d.manual && slices.ContainsFunc(g.asks, func(a ask) bool {
+			return a.coversOccurrence(d.occurrence) &&
+				a.t0 > d.arrivalOrForever()
+		}) ||
 		slices.ContainsFunc(records, func(r *Record) bool { return r.Ending == Died && sameMilli(r.Due, d.lo) })
 }
 

@@ -8,11 +8,15 @@ import (
 // causes are the endings that each cause of a record goes with.
 var causes = map[string][]Ending{
 	"delivered": {Fired}, "notice": {Fired},
-	"rejected": {Died}, "attempts_exhausted": {Died}, "give_up": {Died}, "gone": {Died}, "deadline": {Died}, "invalid": {Died}, "poison": {Died},
-	"paused": {Skipped, Missed}, "skipped_by_request": {Skipped}, "deleted": {Skipped}, "replaced": {Skipped}, "overlap_limit": {Skipped},
-	"overlapped":  {Skipped, Missed},
-	"server_down": {Missed}, "store_unavailable": {Missed}, "clock_moved": {Missed}, "no_subscriber": {Missed}, "circuit_open": {Missed},
-	"broker_unavailable": {Missed}, "rate_limited": {Missed}, "backlog": {Missed}, "deferred": {Missed}, "created_late": {Missed}, "no_secret": {Missed},
+	"rejected": {Died}, "attempts_exhausted": {Died}, "give_up": {Died}, "gone": {Died}, "deadline": {Died},
+	"invalid": {Died}, "poison": {Died},
+	"paused": {Skipped, Missed}, "skipped_by_request": {Skipped}, "deleted": {Skipped}, "replaced": {Skipped},
+	"overlap_limit": {Skipped},
+	"overlapped":    {Skipped, Missed},
+	"server_down":   {Missed}, "store_unavailable": {Missed}, "clock_moved": {Missed}, "no_subscriber": {Missed},
+	"circuit_open":       {Missed},
+	"broker_unavailable": {Missed}, "rate_limited": {Missed}, "backlog": {Missed}, "deferred": {Missed},
+	"created_late": {Missed}, "no_secret": {Missed},
 }
 
 // judgeCause judges whether the cause of a record is plausible by what was seen from outside.
@@ -89,7 +93,10 @@ func (c *checker) givenUpBy(g *generation, a *account) Time {
 // that.
 func (c *checker) mayBeRejected(d *delivery) bool {
 	for _, list := range [][]arrival{d.arrivals, d.asked} {
-		if slices.ContainsFunc(list, func(a arrival) bool { return a.reply == ReplyFatal || c.faults.hasFaultBetween(a.T, a.end) }) {
+		if slices.ContainsFunc(list, func(a arrival) bool {
+			return a.reply == ReplyFatal ||
+				c.faults.hasFaultBetween(a.T, a.end)
+		}) {
 			return true
 		}
 	}

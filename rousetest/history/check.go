@@ -42,7 +42,8 @@ func Check(h *History) Report {
 	all := func(*Fault) bool { return true }
 	c := &checker{
 		cfg: h.Config, end: h.End.T, crons: map[cronKey]known{}, explains: newCauseWindows(h),
-		faults: newWindows(h, h.Config.Recovery, all), doubles: newWindows(h, cmp.Or(h.Config.Excuse, h.Config.Recovery), all),
+		faults: newWindows(h, h.Config.Recovery, all), doubles: newWindows(h,
+			cmp.Or(h.Config.Excuse, h.Config.Recovery), all),
 	}
 	c.gatherHistory(h)
 	for _, t := range c.timers {
@@ -260,7 +261,8 @@ func (c *checker) whyUnknown(name string, g *generation) string {
 }
 
 func (c *checker) reportPhantom(what, name string, gen uint64, due, t Time, why string) {
-	c.report.Violations = append(c.report.Violations, Violation{"C4-phantom", name, gen, due, what + " at " + t.String() + ": " + why})
+	c.report.Violations = append(c.report.Violations,
+		Violation{"C4-phantom", name, gen, due, what + " at " + t.String() + ": " + why})
 }
 
 func (c *checker) phantomRecord(r *Record, why string) {

@@ -41,13 +41,15 @@ func (t *timer) relateChanges() {
 // sameTimes reports whether two specs are due at the same times, if they count from the same one. One that
 // counts from the write has other times each time.
 func (s *Spec) sameTimes(o *Spec) bool {
-	return (s.isRecurring() || s.At != 0) && s.At == o.At && s.Every == o.Every && s.Start == o.Start && s.Cron == o.Cron && s.TZ == o.TZ && s.DST == o.DST &&
+	return (s.isRecurring() || s.At != 0) && s.At == o.At && s.Every == o.Every && s.Start == o.Start &&
+		s.Cron == o.Cron && s.TZ == o.TZ && s.DST == o.DST &&
 		slices.Equal(s.Except, o.Except) && slices.Equal(s.Off, o.Off) && s.Until == o.Until && s.Count == o.Count
 }
 
 // samePolicies reports whether two specs of the same times have the same policies, too.
 func (s *Spec) samePolicies(o *Spec) bool {
-	return s.Jitter == o.Jitter && s.Misfire == o.Misfire && s.Within == o.Within && s.Overlap == o.Overlap && s.Deadline == o.Deadline &&
+	return s.Jitter == o.Jitter && s.Misfire == o.Misfire && s.Within == o.Within && s.Overlap == o.Overlap &&
+		s.Deadline == o.Deadline &&
 		s.MaxAttempts == o.MaxAttempts && s.Serial == o.Serial
 }
 

@@ -215,7 +215,8 @@ func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, press *pre
 	if d == nil || len(d.arrivals) == 0 && len(d.deads) == 0 {
 		delayed := paused || hi > max(o.hi, p.T1) || p.T1 > o.hi || c.faults.hasFaultBetween(o.lo, deadline)
 		switch {
-		case !must || paused && s.isRecurring() || c.givenUp(g, o, delayed, hi, deadline) || c.excusedByOverlap(g, o, press.all):
+		case !must || paused && s.isRecurring() || c.givenUp(g, o, delayed, hi, deadline) ||
+			c.excusedByOverlap(g, o, press.all):
 		case c.mayBeRequested(g, o, deadline): // what came, or was to come, cannot be told from what was asked for
 		case press.skipped < g.maxSkipped(deadline):
 			press.skipped++

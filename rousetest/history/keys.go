@@ -44,7 +44,8 @@ func (c *checker) judgeKeys() {
 	for i := 1; i < len(c.keys); i++ {
 		a, b := c.keys[i-1], c.keys[i]
 		if a.key == b.key && (a.g != b.g || a.due != b.due || a.manual != b.manual) {
-			c.addViolation("C5-key", b.g, b.due, "its key %q is also that of timer %q gen %d due %v", b.key, a.g.put.Timer, a.g.put.Gen, a.due)
+			c.addViolation("C5-key", b.g, b.due, "its key %q is also that of timer %q gen %d due %v", b.key, a.g.put.Timer,
+				a.g.put.Gen, a.due)
 		}
 	}
 }

@@ -23,7 +23,8 @@ func (c *checker) givenUp(g *generation, o occurrence, delayed bool, hi, deadlin
 		return ok && next.lo < deadline
 	case MisfireSkip:
 		// A previous occurrence that took long is as good a reason as a fault.
-		return c.faults.hasFaultBetween(o.lo, deadline) || hi > max(o.hi, g.put.T1) || delayed && deadline > o.lo.Add(skipGrace)
+		return c.faults.hasFaultBetween(o.lo, deadline) || hi > max(o.hi, g.put.T1) ||
+			delayed && deadline > o.lo.Add(skipGrace)
 	case MisfireWithin:
 		return delayed && deadline > o.lo.Add(s.Within)
 	}
@@ -54,7 +55,8 @@ func (c *checker) inProgress(o occurrence, ds []delivery) bool {
 func (c *checker) mayBeInProgress(d *delivery, o occurrence) bool {
 	slack := c.cfg.MaxLate + c.cfg.ClockErr
 	began, ok := d.firstArrival()
-	return ok && (d.manual || d.lo < o.lo) && began <= o.hi.Add(slack) && o.lo <= c.faults.postponeDeadline(began, d.settled.Add(slack), c.cfg.MaxLate)
+	return ok && (d.manual || d.lo < o.lo) && began <= o.hi.Add(slack) &&
+		o.lo <= c.faults.postponeDeadline(began, d.settled.Add(slack), c.cfg.MaxLate)
 }
 
 // judgeOverlap judges the arrival of an occurrence by whether the one before was surely in progress when it
@@ -66,8 +68,11 @@ func (c *checker) judgeOverlap(g *generation, d, previous *delivery) {
 	was, _ := previous.firstArrival()
 	began, _ := d.firstArrival()
 	slack := toMicros(c.cfg.ClockErr)
-	if sent := d.lo.Add(g.put.Spec.Jitter); was+slack < d.lo && sent < previous.done-slack && began >= previous.done-slack && !c.faults.hasFaultBetween(was, began) {
-		c.addViolation("R4-overlap", g, d.lo, "it arrived at %v, but came due while that of %v was in progress, from %v to %v", began, previous.lo, was, previous.done)
+	if sent := d.lo.Add(g.put.Spec.Jitter); was+slack < d.lo && sent < previous.done-slack &&
+		began >= previous.done-slack && !c.faults.hasFaultBetween(was, began) {
+		c.addViolation("R4-overlap", g, d.lo,
+			"it arrived at %v, but came due while that of %v was in progress, from %v to %v", began, previous.lo, was,
+			previous.done)
 	}
 }
 
@@ -78,7 +83,8 @@ func (c *checker) judgeDeadline(g *generation, d *delivery) {
 	slack := s.Jitter + c.cfg.MaxLate + c.cfg.ClockErr
 	if s.Misfire == MisfireWithin {
 		if first, latest := d.arrivals[0].T, d.hi.Add(s.Within+slack); first > latest {
-			c.addViolation("R5-deadline", g, d.lo, "it arrived at %v, %v after the misfire policy gives it up", first, first.Sub(latest))
+			c.addViolation("R5-deadline", g, d.lo, "it arrived at %v, %v after the misfire policy gives it up", first,
+				first.Sub(latest))
 		}
 	}
 	if s.Deadline == 0 {

@@ -84,7 +84,8 @@ func (c *checker) expectWorking(g *generation, until Time) expectation {
 	e.first, e.slack = occurrence{p.T0 + step, c.appliedBy(p) + step}, slack
 	earliest := floorMilli(e.first.lo - slack)
 	base := earliest + Time(positiveMod(int64(p.Due-earliest), int64(step)))
-	if told := p.Due >= base && base <= ceilMilli(e.first.hi+slack) && p.Due <= until; c.judgeTold(g, told && firstWorkingDue(w, e, base) == p.Due) {
+	if told := p.Due >= base && base <= ceilMilli(e.first.hi+slack) &&
+		p.Due <= until; c.judgeTold(g, told && firstWorkingDue(w, e, base) == p.Due) {
 		e.first, e.slack = occurrence{base, base}, 0
 	}
 	return w
@@ -114,11 +115,13 @@ func (c *checker) expectCron(g *generation, until Time) expectation {
 	}
 	if times.err != nil {
 		if p.Res == OK || len(g.arrivals) > 0 {
-			c.addViolation("C12-bad-input", g, 0, "the service accepted the cron expression %q in the zone %q: %v", s.Cron, s.TZ, times.err)
+			c.addViolation("C12-bad-input", g, 0, "the service accepted the cron expression %q in the zone %q: %v", s.Cron,
+				s.TZ, times.err)
 		}
 		return nil
 	}
-	var e expectation = &crontab{times: times.cronTimes, from: max(s.Start, p.T0-toMicros(c.cfg.ClockErr)), until: until, start: s.Start}
+	var e expectation = &crontab{times: times.cronTimes, from: max(s.Start, p.T0-toMicros(c.cfg.ClockErr)), until: until,
+		start: s.Start}
 	if len(s.Except)+len(s.Off) > 0 {
 		e = &working{e, days{times.cron.loc, slices.Concat(s.Except, s.Off)}}
 	}
@@ -155,7 +158,8 @@ func (c *checker) judgeTold(g *generation, right bool) bool {
 		return false
 	}
 	if !right {
-		c.addViolation("C13-bad-due", g, g.put.Due, "the service answered %v as first due, which is not what the %s asks for", g.put.Due, g.put.scheduleForm())
+		c.addViolation("C13-bad-due", g, g.put.Due, "the service answered %v as first due, which is not what the %s asks for",
+			g.put.Due, g.put.scheduleForm())
 	}
 	return right
 }

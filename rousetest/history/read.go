@@ -18,7 +18,8 @@ const maxLine = 1 << 30
 // Read reads a history. Empty lines and those that begin with # are skipped. An error names the line: one
 // that cannot be understood, has fields or ops that are not known, or contradicts another.
 func Read(r io.Reader) (*History, error) {
-	rd := reader{h: &History{Config: Defaults}, json: jsontext.NewDecoder(bytes.NewReader(nil)), gens: map[generationKey]int{}, fids: map[string]int{}}
+	rd := reader{h: &History{Config: Defaults}, json: jsontext.NewDecoder(bytes.NewReader(nil)),
+		gens: map[generationKey]int{}, fids: map[string]int{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	for lines.Scan() {

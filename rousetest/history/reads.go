@@ -55,7 +55,8 @@ func (c *checker) judgeRead(what, name string, t0, t1 Time, gen uint64, shown bo
 		}
 	}
 	if !shown {
-		if acknowledged != nil && acknowledged.gen != nil && len(possible) == 0 && c.isStillDue(acknowledged.gen, t1.Add(slack)) {
+		if acknowledged != nil && acknowledged.gen != nil && len(possible) == 0 &&
+			c.isStillDue(acknowledged.gen, t1.Add(slack)) {
 			violate("no timer, but gen %d was acknowledged at %v and is due again", acknowledged.gen.put.Gen, acknowledged.t1)
 		}
 		return

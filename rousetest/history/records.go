@@ -25,7 +25,9 @@ func (c *checker) judgeRecords(g *generation, fates []fate, ds []delivery) {
 	if g.put.Spec.isOrdered() && len(fates) > 0 {
 		latest := Time(0)
 		for i := range accounts {
-			if o := (occurrence{accounts[i].to, accounts[i].to}); !accounts[i].endedWithTimer() && !c.mayBeRequested(g, o, forever) { // what ended with the timer was recorded at once
+			// what ended with the timer was recorded at once
+			if o := (occurrence{accounts[i].to, accounts[i].to}); !accounts[i].endedWithTimer() &&
+				!c.mayBeRequested(g, o, forever) {
 				latest = max(latest, o.lo)
 			}
 		}
@@ -61,12 +63,16 @@ func (c *checker) collectAccounts(g *generation) (list []account) {
 			}
 			a.to = last.lo
 			if n := c.countDueBetween(g, a.from, a.to); r.Count != 0 && n != r.Count {
-				c.addViolation("R1-record", g, a.from, "a record counts %d occurrences from there to %v, there are %d", r.Count, a.to, n)
+				c.addViolation("R1-record", g, a.from, "a record counts %d occurrences from there to %v, there are %d",
+					r.Count, a.to, n)
 			}
 		}
 		list = append(list, a)
 	}
-	slices.SortStableFunc(list, func(a, b account) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
+	slices.SortStableFunc(list, func(a, b account) int {
+		return cmp.Or(cmp.Compare(a.from, b.from),
+			cmp.Compare(a.to, b.to))
+	})
 	return list
 }
 
@@ -119,7 +125,8 @@ func (c *checker) judgeRecorded(g *generation, f *fate, records []account, passe
 	}
 	for i := range arrivals {
 		a := &arrivals[i]
-		if a.reply == ReplyOK && a.end <= a.T.Add(c.cfg.AttemptTimeout) && !touched && a.end.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end && !g.cutOff(a, records) {
+		if a.reply == ReplyOK && a.end <= a.T.Add(c.cfg.AttemptTimeout) && !touched &&
+			a.end.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end && !g.cutOff(a, records) {
 			c.addViolation("R2-ending", g, f.lo, "the attempt of %v was answered ok, but no record shows that it fired", a.T)
 			return
 		}
@@ -158,15 +165,18 @@ func (c *checker) mustHaveRecord(g *generation, f *fate, passed, touched bool) b
 	case f.d != nil && len(f.d.arrivals) > 0:
 		if f.d.done == forever {
 			w := g.ended // with the timer, what was tried in vain until then ended, too
-			return !touched && (passed || w != nil && c.recordedBy(f.d.arrivals) <= w.t0 && w.t1.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end && g.threat == w)
+			return !touched && (passed || w != nil && c.recordedBy(f.d.arrivals) <= w.t0 &&
+				w.t1.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end && g.threat == w)
 		}
 		by := c.faults.postponeDeadline(f.d.settled, f.d.settled.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate)
-		if end, paused := g.timer.pausedBetween(f.d.settled, by); touched && paused { // a fault lost it, and it cannot come again yet
+		// a fault lost it, and it cannot come again yet
+		if end, paused := g.timer.pausedBetween(f.d.settled, by); touched && paused {
 			by = max(by, c.faults.postponeDeadline(end, end.Add(c.cfg.AttemptTimeout), c.cfg.MaxLate))
 		}
 		return by <= c.end && !(touched && g.mayHaveEnded(by))
 	}
-	if w := g.ended; passed && w != nil && w.inflight && w.t0 <= f.deadline && c.faults.hasFaultBetween(w.t0, w.t1.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate)) {
+	if w := g.ended; passed && w != nil && w.inflight && w.t0 <= f.deadline &&
+		c.faults.hasFaultBetween(w.t0, w.t1.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate)) {
 		return false // its attempt was out, and what knew of it was lost before the attempt's end
 	}
 	return passed || f.deadline <= c.end && !f.contested
@@ -178,7 +188,8 @@ func (c *checker) judgeReason(g *generation, a *account, ds []delivery) {
 	switch word := a.reasonWord(); {
 	case a.Ending == Fired || a.Ending == Died:
 		return
-	case a.Ending == Missed && word == "misfire" && (s.Misfire == MisfireLatest || s.Misfire == MisfireSkip || s.Misfire == MisfireWithin):
+	case a.Ending == Missed && word == "misfire" && (s.Misfire == MisfireLatest || s.Misfire == MisfireSkip ||
+		s.Misfire == MisfireWithin):
 		if next, ok := g.expect.nextOccurrence(a.to); s.Misfire != MisfireLatest || ok && next.lo <= c.end {
 			return
 		}
@@ -239,7 +250,8 @@ func (c *checker) judgeSkips(g *generation, accounts []account) {
 		}
 	}
 	// The schedule must have had so many left, and none be in progress that the skips still wait for.
-	if by := c.faults.postponeDeadline(last, last.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate), c.cfg.MaxLate); n < least && by <= c.end && c.hasOccurrencesLeft(g, by, least) {
+	if by := c.faults.postponeDeadline(last, last.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate), c.cfg.MaxLate); n < least &&
+		by <= c.end && c.hasOccurrencesLeft(g, by, least) {
 		c.addViolation("R3-reason", g, 0, "%d occurrences were skipped as asked for, but %d were asked for", n, least)
 	}
 }

@@ -72,12 +72,14 @@ func summarizeLateness(of []Time) Lateness {
 }
 
 func (c *checker) addViolation(rule string, g *generation, due Time, format string, args ...any) {
-	c.report.Violations = append(c.report.Violations, Violation{rule, g.put.Timer, g.put.Gen, due, fmt.Sprintf(format, args...)})
+	c.report.Violations = append(c.report.Violations,
+		Violation{rule, g.put.Timer, g.put.Gen, due, fmt.Sprintf(format, args...)})
 }
 
 func sortViolations(vs []Violation) {
 	slices.SortStableFunc(vs, func(a, b Violation) int {
-		return cmp.Or(compareRules(a.Rule, b.Rule), strings.Compare(a.Timer, b.Timer), cmp.Compare(a.Gen, b.Gen), cmp.Compare(a.Due, b.Due))
+		return cmp.Or(compareRules(a.Rule, b.Rule), strings.Compare(a.Timer, b.Timer), cmp.Compare(a.Gen, b.Gen),
+			cmp.Compare(a.Due, b.Due))
 	})
 }
 

@@ -18,7 +18,10 @@ type manual struct {
 // judgeRunAttempts collects the attempts of each run, and judges them.
 func (c *checker) judgeRunAttempts(g *generation) {
 	m := &g.manual
-	slices.SortStableFunc(m.arrivals, func(a, b arrival) int { return cmp.Or(strings.Compare(a.Key, b.Key), cmp.Compare(a.T, b.T)) })
+	slices.SortStableFunc(m.arrivals, func(a, b arrival) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key),
+			cmp.Compare(a.T, b.T))
+	})
 	for i := range m.arrivals {
 		a := &m.arrivals[i]
 		if i == 0 || a.Key != m.arrivals[i-1].Key {
@@ -57,7 +60,10 @@ func (c *checker) whyUnasked(g *generation, a *arrival) string {
 		}
 		return ""
 	}
-	if slices.ContainsFunc(g.timer.calls.runs, func(r *Run) bool { return r.Key == "" && r.Res != Fail && r.T0 <= a.T.Add(c.cfg.ClockErr) }) {
+	if slices.ContainsFunc(g.timer.calls.runs, func(r *Run) bool {
+		return r.Key == "" && r.Res != Fail &&
+			r.T0 <= a.T.Add(c.cfg.ClockErr)
+	}) {
 		return ""
 	}
 	return "no call asked for a run with its key"
@@ -67,7 +73,8 @@ func (c *checker) whyUnasked(g *generation, a *arrival) string {
 // what could begin at a time, or later by its jitter.
 func (c *checker) busyUntil(ds []delivery, at Time, jitter time.Duration) Time {
 	for i := range ds {
-		if began, ok := ds[i].firstArrival(); ok && began <= c.faults.postponeDeadline(at, at.Add(jitter+c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate) {
+		if began, ok := ds[i].firstArrival(); ok && began <= c.faults.postponeDeadline(at,
+			at.Add(jitter+c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate) {
 			at = max(at, ds[i].settled)
 		}
 	}
@@ -112,14 +119,18 @@ func (c *checker) judgeRuns(g *generation, ds []delivery) {
 			touched = c.faults.hasFaultBetween(d.arrivals[0].T, min(d.done, c.end).Add(c.cfg.MaxLate))
 		}
 		switch {
-		case n == 0 && settled != forever && c.faults.postponeDeadline(settled, settled.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate) <= c.end && !(touched && g.threat != nil):
+		case n == 0 && settled != forever && c.faults.postponeDeadline(settled, settled.Add(c.cfg.MaxLate+c.cfg.ClockErr),
+			c.cfg.MaxLate) <= c.end && !(touched && g.threat != nil):
 			c.addViolation("R6-run", g, r.Due, "there is no record of how the run of %v ended", r.T0)
 		case n > 1+g.redrivenRuns(r.Due, forever) && !touched:
 			c.addViolation("R6-run", g, r.Due, "%d records say what became of the run of %v", n, r.T0)
 		}
 	}
 	for _, record := range g.manual.records {
-		if !slices.ContainsFunc(g.timer.calls.runs, func(r *Run) bool { return r.Res != Fail && (r.Due == 0 || sameMilli(record.Due, r.Due)) }) {
+		if !slices.ContainsFunc(g.timer.calls.runs, func(r *Run) bool {
+			return r.Res != Fail &&
+				(r.Due == 0 || sameMilli(record.Due, r.Due))
+		}) {
 			c.phantomRecord(record, "no call asked for this run")
 		}
 	}

@@ -36,7 +36,8 @@ func (s *Spec) checkSpecForm() error {
 		return errors.New("tz and dst belong to cron")
 	}
 	for _, day := range slices.Concat(s.Except, s.Off) {
-		if _, err := time.Parse(time.DateOnly, day); err != nil && (slices.Contains(s.Except, day) || !slices.Contains(weekdayNames, day)) {
+		if _, err := time.Parse(time.DateOnly, day); err != nil &&
+			(slices.Contains(s.Except, day) || !slices.Contains(weekdayNames, day)) {
 			return fmt.Errorf("%q is no day", day)
 		}
 	}

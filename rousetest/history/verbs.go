@@ -131,8 +131,9 @@ func (c *checker) judgePause(g *generation, d *delivery) {
 	slack := toMicros(c.cfg.ClockErr)
 	for i := range g.timer.pauses {
 		p := g.timer.pauses[i].sure
-		onItsWay := p.from + slack + toMicros(c.cfg.MaxLate)            // until then it may have been
-		if g.put.Spec.Overlap == OverlapAllow && d.lo <= p.from+slack { // it went its own way when it came due, and waited for the end of a fault
+		onItsWay := p.from + slack + toMicros(c.cfg.MaxLate) // until then it may have been
+		// it went its own way when it came due, and waited for the end of a fault
+		if g.put.Spec.Overlap == OverlapAllow && d.lo <= p.from+slack {
 			onItsWay = c.faults.postponeDeadline(p.from, onItsWay, c.cfg.MaxLate)
 		}
 		within := onItsWay < began && began < p.to-slack
@@ -212,10 +213,12 @@ func (c *checker) judgeAsks(g *generation, ds []delivery) {
 				continue // what an earlier call asked for may still be on its way, and is left alone
 			}
 			at, found := slices.BinarySearchFunc(ds, o.lo, func(d delivery, lo Time) int { return cmp.Compare(d.lo, lo) })
-			if found && (ds[at].cameBetween(a.t0-toMicros(c.cfg.ClockErr), by) || ds[at].isInProgress(a.t0) || a.backfill && ds[at].failedAllAttempts()) {
+			if found && (ds[at].cameBetween(a.t0-toMicros(c.cfg.ClockErr), by) || ds[at].isInProgress(a.t0) ||
+				a.backfill && ds[at].failedAllAttempts()) {
 				continue // it came, is on its way, or is a dead letter that is left alone
 			}
-			if deadline := c.faults.postponeDeadline(o.lo, o.hi.Add(c.cfg.MaxLate+c.cfg.ClockErr+g.put.Spec.Jitter), c.cfg.MaxLate); a.backfill && a.t0 < deadline {
+			if deadline := c.faults.postponeDeadline(o.lo, o.hi.Add(c.cfg.MaxLate+c.cfg.ClockErr+g.put.Spec.Jitter),
+				c.cfg.MaxLate); a.backfill && a.t0 < deadline {
 				continue // it may have been on its way
 			}
 			what := "redrive"

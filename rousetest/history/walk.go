@@ -30,7 +30,8 @@ func (d DST) dstRules() (gap, repeat string, strict, ok bool) {
 		return "shift", "first", true, true
 	}
 	gap, repeat, _ = strings.Cut(string(d), ",")
-	ok = (gap == "next" || gap == "skip" || gap == "shift") && (repeat == "first" || repeat == "second" || repeat == "both")
+	ok = (gap == "next" || gap == "skip" || gap == "shift") &&
+		(repeat == "first" || repeat == "second" || repeat == "both")
 	return gap, repeat, false, ok
 }
 

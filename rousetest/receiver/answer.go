@@ -135,7 +135,8 @@ func Cut() Answer { return Raw("") }
 
 // HalfReply promises a body and closes the connection in the middle of it.
 func HalfReply(code int, contentType, half string) Answer {
-	return Raw("HTTP/1.1 " + strconv.Itoa(code) + " Half\r\nContent-Type: " + contentType + "\r\nContent-Length: " + strconv.Itoa(2*len(half)+1) + "\r\n\r\n" + half)
+	return Raw("HTTP/1.1 " + strconv.Itoa(code) + " Half\r\nContent-Type: " + contentType + "\r\nContent-Length: " +
+		strconv.Itoa(2*len(half)+1) + "\r\n\r\n" + half)
 }
 
 // Raw answers with these bytes and closes the connection.

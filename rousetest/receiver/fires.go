@@ -45,7 +45,8 @@ func (a *Arrival) Fires() ([]rouse.Fire, error) {
 
 func fromHeaders(h http.Header) (f rouse.Fire, err error) {
 	get := func(name string) string { return h.Get("Rouse-" + name) }
-	f = rouse.Fire{ID: get("Fire-Id"), Namespace: get("Namespace"), Manual: get("Manual") == "true", Last: get("Last") == "true", Traceparent: h.Get("Traceparent")}
+	f = rouse.Fire{ID: get("Fire-Id"), Namespace: get("Namespace"), Manual: get("Manual") == "true",
+		Last: get("Last") == "true", Traceparent: h.Get("Traceparent")}
 	if f.Name, err = url.PathUnescape(get("Timer")); err != nil {
 		return f, err
 	}
@@ -71,7 +72,8 @@ type event struct {
 }
 
 func (e *event) decodeFire() (rouse.Fire, error) {
-	f := rouse.Fire{ID: e.ID, Name: e.Subject, Manual: e.Manual, Last: e.Last, Traceparent: e.Trace, Spec: &rouse.Spec{Payload: e.Data, ContentType: e.Type}}
+	f := rouse.Fire{ID: e.ID, Name: e.Subject, Manual: e.Manual, Last: e.Last, Traceparent: e.Trace,
+		Spec: &rouse.Spec{Payload: e.Data, ContentType: e.Type}}
 	if e.Data == nil {
 		f.Spec.Payload = e.Base64
 	}

@@ -218,7 +218,8 @@ func (r *Receiver) enterRequest() bool {
 }
 
 func (r *Receiver) readArrival(req *http.Request) *Arrival {
-	a := &Arrival{Time: firstByte(req.Context()), From: req.RemoteAddr, Method: req.Method, URL: req.URL.RequestURI(), Header: req.Header, reply: make(chan Answer, 1)}
+	a := &Arrival{Time: firstByte(req.Context()), From: req.RemoteAddr, Method: req.Method, URL: req.URL.RequestURI(),
+		Header: req.Header, reply: make(chan Answer, 1)}
 	a.Body, a.Broken = io.ReadAll(io.LimitReader(req.Body, int64(r.opts.MaxBody)+1))
 	if len(a.Body) > r.opts.MaxBody {
 		a.Body, a.Truncated = a.Body[:r.opts.MaxBody], true

@@ -128,5 +128,6 @@ func (a *Availability) Obstacle() string {
 	case a.since.IsZero():
 		return a.notYet()
 	}
-	return printableDetail(fmt.Sprintf("%s has been unavailable for %v: %v", a.Broker, time.Since(a.since).Round(time.Second), a.why))
+	return printableDetail(fmt.Sprintf("%s has been unavailable for %v: %v", a.Broker,
+		time.Since(a.since).Round(time.Second), a.why))
 }

@@ -119,7 +119,8 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		case ctx.Err() != nil:
 			settle(i, stopping)
 		case c != nil && t.connection != c:
-			settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: rouse.AtOnce, Detail: "not sent: it is for another broker than the rest of its delivery"})
+			settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: rouse.AtOnce,
+				Detail: "not sent: it is for another broker than the rest of its delivery"})
 		default:
 			c = t.connection
 			messages, index = append(messages, Message{&fires[i], t.Target}), append(index, i)

@@ -24,7 +24,8 @@ type Flight struct {
 
 // newFlight returns the flight of messages; report is called once for each.
 func newFlight(messages []Message, report func(i int, o rouse.Outcome)) *Flight {
-	return &Flight{messages: messages, began: time.Now(), report: report, done: make(chan struct{}), settled: make([]bool, len(messages)), left: len(messages)}
+	return &Flight{messages: messages, began: time.Now(), report: report, done: make(chan struct{}),
+		settled: make([]bool, len(messages)), left: len(messages)}
 }
 
 // Settle reports a message, if it was not reported yet.
@@ -81,7 +82,8 @@ func (f *Flight) Await(ctx context.Context, late func(i int)) {
 		case now := <-limit.C:
 			f.failUnreported(late, func(i int) (rouse.Outcome, bool) {
 				timeout := f.Deadline(i).Sub(f.began)
-				return Failed(0, fmt.Sprintf("no confirm within %v: the broker may have the message", timeout)), !f.Deadline(i).After(now)
+				return Failed(0, fmt.Sprintf("no confirm within %v: the broker may have the message", timeout)),
+					!f.Deadline(i).After(now)
 			})
 		}
 	}

@@ -24,7 +24,8 @@ func Rejected(code int, detail string) rouse.Outcome {
 // Unsent is the outcome of a message that was not sent because its broker is unavailable: it spends no
 // attempt.
 func Unsent(after time.Duration, why string) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: after, Detail: printableDetail("not sent: " + why)}
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: after,
+		Detail: printableDetail("not sent: " + why)}
 }
 
 // Overloaded is the outcome of a message that was not sent because too many others are in progress.
@@ -42,7 +43,8 @@ const crowded = time.Second
 
 // stopping is the outcome of attempts that are interrupted by a shutdown. As after a crash they may have
 // arrived, and the same attempt is repeated.
-var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "broken off: the server is stopping"}
+var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond,
+	Detail: "broken off: the server is stopping"}
 
 // printableDetail returns text in a form that fits a record: shortened, on one line.
 func printableDetail(s string) string {

@@ -57,7 +57,8 @@ type generation struct {
 
 // OpenSealed returns a publisher for a connection that passed Check. Its errors, and those of value, must not
 // contain secrets.
-func OpenSealed(c Connection, changed func(error), value func(namespace, name string) (string, error)) (*Sealed, error) {
+func OpenSealed(c Connection, changed func(error),
+	value func(namespace, name string) (string, error)) (*Sealed, error) {
 	s := &Sealed{connection: c, changed: changed, value: value}
 	return s, s.Refresh()
 }

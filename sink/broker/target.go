@@ -66,7 +66,8 @@ func (s *Sink) resolveTarget(text string) (located, error) {
 	case !ok || example == "":
 		return refuse("is no target at a broker", "give one such as "+examples["amqp"])
 	case strings.HasPrefix(rest, "/"):
-		return refuse("is the address of a broker, and targets name connections of the server instead", s.connectionCure(scheme))
+		return refuse("is the address of a broker, and targets name connections of the server instead",
+			s.connectionCure(scheme))
 	}
 	rest, options, _ := strings.Cut(rest, "?")
 	name, path, ok := strings.Cut(rest, "/")
@@ -76,14 +77,18 @@ func (s *Sink) resolveTarget(text string) (located, error) {
 	t := located{Target: Target{Scheme: scheme, Connection: name, Path: path}, connection: s.connections[name]}
 	switch c := t.connection; {
 	case c == nil:
-		return refuse(fmt.Sprintf("names the connection %q, which this server does not have", rouse.Shorten(name, 64)), s.connectionCure(scheme))
+		return refuse(fmt.Sprintf("names the connection %q, which this server does not have", rouse.Shorten(name, 64)),
+			s.connectionCure(scheme))
 	case c.kind != scheme:
-		return refuse("names the connection "+name+", which is not one of that kind", "write "+strings.Replace(examples[c.kind], "CONNECTION", name, 1))
+		return refuse("names the connection "+name+", which is not one of that kind",
+			"write "+strings.Replace(examples[c.kind], "CONNECTION", name, 1))
 	case !c.allowsPath(path):
-		return refuse("is not allowed for the connection "+name, "use one of the prefixes that its operator allows: "+strings.Join(c.Allow, ", "))
+		return refuse("is not allowed for the connection "+name,
+			"use one of the prefixes that its operator allows: "+strings.Join(c.Allow, ", "))
 	}
 	if wrong := t.readOptions(options); wrong != "" {
-		return refuse(wrong, "use mode=structured, mode=binary and, with nats:, via=core and via=jetstream, with & between; write a question mark of a name as %3F")
+		return refuse(wrong,
+			"use mode=structured, mode=binary and, with nats:, via=core and via=jetstream, with & between; write a question mark of a name as %3F")
 	}
 	return t, nil
 }
@@ -119,7 +124,8 @@ func (s *Sink) connectionCure(scheme string) string {
 		}
 	}
 	if len(names) == 0 {
-		return "write " + examples[scheme] + ", with a connection that the operator describes in the file of the setting brokers: there is none of this kind"
+		return "write " + examples[scheme] +
+			", with a connection that the operator describes in the file of the setting brokers: there is none of this kind"
 	}
 	return "write " + examples[scheme] + ", with one of the connections " + strings.Join(names, ", ")
 }

@@ -33,7 +33,8 @@ func (s *Sink) attemptFire(ctx context.Context, f *rouse.Fire) rouse.Outcome {
 		return stopping
 	case fn == nil:
 		late := s.opts.Now().Sub(f.Due)
-		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: min(max(late/2, time.Second), 30*time.Second),
+		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber,
+			After:  min(max(late/2, time.Second), 30*time.Second),
 			Detail: printableDetail(unregistered + f.Spec.Target)}
 	}
 	if o, ok := s.awaitPlace(ctx, fn); !ok {
@@ -42,7 +43,8 @@ func (s *Sink) attemptFire(ctx context.Context, f *rouse.Fire) rouse.Outcome {
 	return s.callFunction(ctx, fn, *f)
 }
 
-var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "not called: the service is stopping"}
+var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond,
+	Detail: "not called: the service is stopping"}
 
 // awaitPlace waits for a free place of the function. Places run out only while other namespaces call it too,
 // or while abandoned calls still run.
@@ -61,7 +63,8 @@ func (s *Sink) awaitPlace(ctx context.Context, fn *registered) (o rouse.Outcome,
 		return stopping, false
 	case <-limit.C:
 		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Second,
-			Detail: fmt.Sprintf("not called: all %d calls of the function that may run at a time are running", cap(fn.places))}, false
+				Detail: fmt.Sprintf("not called: all %d calls of the function that may run at a time are running", cap(fn.places))},
+			false
 	}
 }
 
@@ -88,7 +91,9 @@ func (s *Sink) callFunction(ctx context.Context, fn *registered, f rouse.Fire) r
 	case <-linger.C:
 	}
 	if ctx.Err() != nil {
-		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "left behind: the service is stopping, and the function goes on"}
+		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond,
+			Detail: "left behind: the service is stopping, and the function goes on"}
 	}
-	return rouse.Outcome{Verdict: rouse.Failed, Detail: fmt.Sprintf("left behind: the function goes on after its timeout of %v", timeout)}
+	return rouse.Outcome{Verdict: rouse.Failed,
+		Detail: fmt.Sprintf("left behind: the function goes on after its timeout of %v", timeout)}
 }

@@ -160,7 +160,8 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	}
 	w := &spec.Webhook
 	if w.Any() {
-		return rouse.Refuse("webhook", "", "has no meaning for a function target", "leave it out, or give an http or https target")
+		return rouse.Refuse("webhook", "", "has no meaning for a function target",
+			"leave it out, or give an http or https target")
 	}
 	return nil
 }
@@ -172,7 +173,8 @@ func checkName(field, value, name string) error {
 		ok = ok && ('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(".-_/", c) >= 0)
 	}
 	if !ok {
-		return rouse.Refuse(field, value, "names no function", fmt.Sprintf("use 1 to %d letters, digits, '.', '-', '_' and '/'", MaxName))
+		return rouse.Refuse(field, value, "names no function",
+			fmt.Sprintf("use 1 to %d letters, digits, '.', '-', '_' and '/'", MaxName))
 	}
 	return nil
 }

@@ -59,7 +59,8 @@ func errorOutcome(ctx, run context.Context, err error, timeout time.Duration) ro
 	case errors.As(err, &never):
 		return rouse.Outcome{Verdict: rouse.Rejected, Detail: detail}
 	case ctx.Err() != nil:
-		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: printableDetail("broken off, as the service is stopping: " + detail)}
+		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond,
+			Detail: printableDetail("broken off, as the service is stopping: " + detail)}
 	case errors.As(err, &again):
 		return rouse.Outcome{Verdict: rouse.Failed, After: min(max(again.After, rouse.AtOnce), maxRetryAfter), Detail: detail}
 	case errors.Is(run.Err(), context.DeadlineExceeded):
@@ -95,7 +96,8 @@ func panicOrigin() string {
 		f, more := frames.Next()
 		inRuntime := strings.HasPrefix(f.Function, "runtime.")
 		if panicked && !inRuntime {
-			return fmt.Sprintf("%s, %s:%d", f.Function[strings.LastIndexByte(f.Function, '/')+1:], f.File[strings.LastIndexByte(f.File, '/')+1:], f.Line)
+			return fmt.Sprintf("%s, %s:%d", f.Function[strings.LastIndexByte(f.Function, '/')+1:],
+				f.File[strings.LastIndexByte(f.File, '/')+1:], f.Line)
 		}
 		panicked = panicked || f.Function == "runtime.gopanic"
 		if !more {

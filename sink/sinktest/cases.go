@@ -19,7 +19,8 @@ func checkUnchanged(t *testing.T, got *Arrival, want rouse.Fire) {
 		t.Fatal("the arrival has no spec")
 	}
 	if !bytes.Equal(g.Spec.Payload, want.Spec.Payload) {
-		t.Errorf("payload of %d bytes arrived as %d bytes: %.80q became %.80q", len(want.Spec.Payload), len(g.Spec.Payload), want.Spec.Payload, g.Spec.Payload)
+		t.Errorf("payload of %d bytes arrived as %d bytes: %.80q became %.80q", len(want.Spec.Payload), len(g.Spec.Payload),
+			want.Spec.Payload, g.Spec.Payload)
 	}
 	if len(want.Spec.Payload) > 0 && g.Spec.ContentType != want.Spec.ContentType {
 		t.Errorf("content type %q arrived as %q", want.Spec.ContentType, g.Spec.ContentType)

@@ -46,7 +46,8 @@ type play struct {
 
 // sendFires delivers the fires in deliveries of up to size fires, all concurrently.
 func (p *Peer) sendFires(ctx context.Context, t *testing.T, fires []rouse.Fire, size int) *play {
-	pl := &play{t: t, fires: fires, settled: make(chan struct{}), outcomes: make([][]rouse.Outcome, len(fires)), left: len(fires)}
+	pl := &play{t: t, fires: fires, settled: make(chan struct{}), outcomes: make([][]rouse.Outcome, len(fires)),
+		left: len(fires)}
 	lane := p.Sink.Lane(fires[0].Namespace, fires[0].Spec)
 	size = max(1, min(size, lane.Batch, lane.Limit))
 	for from := 0; from < len(fires); from += size {

@@ -52,7 +52,8 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 // Put passes fires to the subscribers of a channel, whatever their targets, as Deliver does, but returns
 // immediately. The caller has to call the returned function, which returns when nothing of the context is
 // outstanding.
-func (s *Sink) Put(ctx context.Context, namespace, name string, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) (stay func()) {
+func (s *Sink) Put(ctx context.Context, namespace, name string, fires []rouse.Fire,
+	settle func(i int, o rouse.Outcome)) (stay func()) {
 	d := s.hub.NewDelivery(ctx, fires, settle)
 	d.Key = channelKey{namespace, name}
 	return s.hub.Take(d)
@@ -102,7 +103,8 @@ func (s *Sink) expiredOutcome(it *item) rouse.Outcome {
 		return rouse.Outcome{Verdict: rouse.Failed, Detail: "not settled in time"}
 	}
 	c := it.Channel()
-	o := rouse.Outcome{Verdict: rouse.Deferred, Cause: untakenCause(c, it), After: time.Millisecond, Detail: "no subscriber has taken it"}
+	o := rouse.Outcome{Verdict: rouse.Deferred, Cause: untakenCause(c, it), After: time.Millisecond,
+		Detail: "no subscriber has taken it"}
 	if it.Of.expires {
 		return o
 	}

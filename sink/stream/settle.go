@@ -81,10 +81,12 @@ func appendFault(faults []rouse.Problem, path string, err error) []rouse.Problem
 // again.
 func answerOutcome(a *rousev1.Answer) rouse.Outcome {
 	if n := len(a.Payload); n > rouse.MaxPayload {
-		return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the answer has %d bytes; use at most %d", n, rouse.MaxPayload)}
+		return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the answer has %d bytes; use at most %d", n,
+			rouse.MaxPayload)}
 	}
 	if n := len(a.ContentType); n > maxContentType {
-		return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the answer's content type has %d bytes; use at most %d", n, maxContentType)}
+		return rouse.Outcome{Verdict: rouse.Rejected,
+			Detail: fmt.Sprintf("the answer's content type has %d bytes; use at most %d", n, maxContentType)}
 	}
 	return rouse.Outcome{Verdict: rouse.Done, Answer: &rouse.Answer{ContentType: a.ContentType, Payload: a.Payload}}
 }

@@ -95,10 +95,12 @@ func checkOpen(open *rousev1.Open) error {
 		return rouse.Refuse("open.channel", open.Channel, wrong, channelCure)
 	}
 	if len(open.NamePrefix) > rouse.MaxName {
-		return rouse.Refuse("open.name_prefix", open.NamePrefix, "is longer than a name can be", fmt.Sprintf("use up to %d bytes", rouse.MaxName))
+		return rouse.Refuse("open.name_prefix", open.NamePrefix, "is longer than a name can be",
+			fmt.Sprintf("use up to %d bytes", rouse.MaxName))
 	}
 	if len(open.Labels) > rouse.MaxLabels {
-		return rouse.Refuse("open.labels", strconv.Itoa(len(open.Labels)), "are more than a timer can have", fmt.Sprintf("use up to %d", rouse.MaxLabels))
+		return rouse.Refuse("open.labels", strconv.Itoa(len(open.Labels)), "are more than a timer can have",
+			fmt.Sprintf("use up to %d", rouse.MaxLabels))
 	}
 	return nil
 }

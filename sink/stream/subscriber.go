@@ -96,7 +96,8 @@ func (s *Sink) pullMessage(sub *subscriber) (m *message) {
 		}
 		st.bytes = 0
 	}
-	if s.peers != st.told && (st.told != nil || len(s.peers.GetOthers()) > 0) { // a node without others has nothing to report
+	// a node without others has nothing to report
+	if s.peers != st.told && (st.told != nil || len(s.peers.GetOthers()) > 0) {
 		st.told = s.peers
 		more().response.Peers = s.peers
 	}

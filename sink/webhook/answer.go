@@ -35,7 +35,8 @@ func (a *answer) readResponse(o *Options, resp *http.Response) (ended bool) {
 		return true
 	}
 	keep := headBytes
-	maybe := resp.StatusCode/100 == 2 && cloudevent.IsJSON(resp.Header.Get("Content-Type")) && resp.Header.Get("Content-Encoding") == ""
+	maybe := resp.StatusCode/100 == 2 && cloudevent.IsJSON(resp.Header.Get("Content-Type")) &&
+		resp.Header.Get("Content-Encoding") == ""
 	if maybe {
 		keep = o.MaxAnswer
 	}
@@ -71,7 +72,8 @@ func readUpTo(r io.Reader, keep, limit int) (kept []byte, total int, ended bool)
 // fireOutcome returns the outcome of a fire of the spec.
 func (a *answer) fireOutcome(spec *rouse.Spec, now time.Time) rouse.Outcome {
 	if a.garbled {
-		return rouse.Outcome{Verdict: rouse.Failed, Code: a.code, Detail: makeExcerpt(statusText(a.code)+`: the body names "rouse" and cannot be read: `, string(a.head))}
+		return rouse.Outcome{Verdict: rouse.Failed, Code: a.code,
+			Detail: makeExcerpt(statusText(a.code)+`: the body names "rouse" and cannot be read: `, string(a.head))}
 	}
 	if a.body != nil {
 		if o, asked := a.body.wish.wishOutcome(a.code, now); asked {
@@ -96,7 +98,8 @@ func statusOutcome(code int, retryAfter, head string, spec *rouse.Spec, now time
 		}
 	case code == http.StatusGone:
 		o.Verdict = rouse.Gone
-	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code/100 != 3 && code/100 != 4, spec.Webhook.Retries(code):
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests,
+		code/100 != 3 && code/100 != 4, spec.Webhook.Retries(code):
 		o.Verdict = rouse.Failed
 		o.After, note = parseRetryAfter(retryAfter, now)
 	default:

@@ -63,7 +63,8 @@ func (r reader) Read(b []byte) (int, error) {
 
 // roundTrip sends a request and lets read have the response. again reports whether the connection can be used
 // for another one. It can be called again for the same request, with another connection.
-func (c *conn) roundTrip(r *request, deadline time.Time, bodyTime time.Duration, read func(*http.Response) (ended bool)) (again bool, err error) {
+func (c *conn) roundTrip(r *request, deadline time.Time, bodyTime time.Duration,
+	read func(*http.Response) (ended bool)) (again bool, err error) {
 	if err := c.SetDeadline(deadline); err != nil {
 		return false, err
 	}
@@ -95,14 +96,16 @@ func (c *conn) roundTrip(r *request, deadline time.Time, bodyTime time.Duration,
 }
 
 // receiveAnswer reads a response. again reports whether the connection is as before it.
-func (c *conn) receiveAnswer(method string, bodyTime time.Duration, read func(*http.Response) (ended bool)) (again bool, err error) {
+func (c *conn) receiveAnswer(method string, bodyTime time.Duration,
+	read func(*http.Response) (ended bool)) (again bool, err error) {
 	resp, err := c.receiveHead(method)
 	if err != nil {
 		return false, err
 	}
 	now := time.Now()
 	c.until = reuseUntil(c.oldest, resp.Header.Get("Keep-Alive"), now)
-	return c.receiveBody(resp, bodyTime, read) && !resp.Close && now.Before(c.until) && c.in.Buffered() == 0 && c.isQuiet(), nil
+	return c.receiveBody(resp, bodyTime, read) && !resp.Close && now.Before(c.until) && c.in.Buffered() == 0 &&
+		c.isQuiet(), nil
 }
 
 // receiveHead reads the status line and the headers of a response.

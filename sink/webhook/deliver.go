@@ -49,12 +49,14 @@ func (s *Sink) deliverBatch(ctx context.Context, fires []rouse.Fire, settle func
 		from += n
 		if s.draining.Load() {
 			for ; from < len(fires); from++ {
-				settle(from, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "not sent: the server is stopping"})
+				settle(from, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond,
+					Detail: "not sent: the server is stopping"})
 			}
 		}
 		if a == nil || a.code == http.StatusTooManyRequests || a.code >= 500 {
 			for ; from < len(fires); from++ {
-				settle(from, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: time.Second, Detail: "not sent: the request before it failed"})
+				settle(from, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: time.Second,
+					Detail: "not sent: the request before it failed"})
 			}
 		}
 	}
@@ -127,7 +129,8 @@ func (s *Sink) exchangeRequest(ctx context.Context, spec *rouse.Spec, r *request
 // first byte of an answer, the request is sent once more, over a new connection. The receiver may then get it
 // twice, as after each failure, with the same fire id. If there is no new connection, for whatever reason,
 // the receiver may still have the request: the attempt has failed with the end of the first connection.
-func (s *Sink) sendWithReuse(ctx context.Context, r *request, deadline time.Time, bodyTime time.Duration, a *answer) (reached bool, err error) {
+func (s *Sink) sendWithReuse(ctx context.Context, r *request, deadline time.Time, bodyTime time.Duration,
+	a *answer) (reached bool, err error) {
 	kept := s.idleName(r)
 	at := claim{of: &s.inflight, namespace: r.namespace}
 	defer at.freePlaces()
@@ -138,7 +141,8 @@ func (s *Sink) sendWithReuse(ctx context.Context, r *request, deadline time.Time
 	var ended error // of the connection that was idle
 	if c != nil {
 		began := time.Now()
-		if ended = s.sendAndRead(ctx, c, r, deadline, bodyTime, a); ended == nil || !c.cut || ctx.Err() != nil || time.Since(began) > maxRace {
+		if ended = s.sendAndRead(ctx, c, r, deadline, bodyTime, a); ended == nil || !c.cut || ctx.Err() != nil ||
+			time.Since(began) > maxRace {
 			return true, ended
 		}
 		if s.draining.Load() {
@@ -156,9 +160,11 @@ func (s *Sink) sendWithReuse(ctx context.Context, r *request, deadline time.Time
 
 // sendAndRead sends a request over a connection, reads the answer, and keeps or closes the connection. When
 // ctx ends, it closes it.
-func (s *Sink) sendAndRead(ctx context.Context, c *conn, r *request, deadline time.Time, bodyTime time.Duration, a *answer) error {
+func (s *Sink) sendAndRead(ctx context.Context, c *conn, r *request, deadline time.Time, bodyTime time.Duration,
+	a *answer) error {
 	unwatch := context.AfterFunc(ctx, func() { _ = c.Close() })
-	again, err := c.roundTrip(r, deadline, bodyTime, func(resp *http.Response) bool { return a.readResponse(&s.opts, resp) })
+	again, err := c.roundTrip(r, deadline, bodyTime,
+		func(resp *http.Response) bool { return a.readResponse(&s.opts, resp) })
 	if unwatch() && again {
 		s.idle.putConn(c)
 	} else {
@@ -172,7 +178,8 @@ var errStopping = errors.New("the server is stopping")
 
 // stopping is the outcome of attempts that are interrupted by a shutdown. As after a crash they may have
 // arrived, and the same attempt is repeated.
-var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "broken off: the server is stopping"}
+var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond,
+	Detail: "broken off: the server is stopping"}
 
 func failedOutcome(err error) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Failed, Detail: makeExcerpt("", err.Error())}

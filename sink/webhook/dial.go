@@ -52,7 +52,8 @@ var errHandshake = errors.New("TLS handshake timeout")
 // than HTTP/2's multiplexing, and offers a hostile receiver less to abuse. A name is resolved once, and each
 // of its addresses is judged when it is tried. Proxies of the environment are not used: they would dial the
 // target beyond our checks.
-func (s *Sink) dialReceiver(ctx context.Context, r *request, at *claim, kept string, deadline time.Time) (*conn, error) {
+func (s *Sink) dialReceiver(ctx context.Context, r *request, at *claim, kept string,
+	deadline time.Time) (*conn, error) {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	p := r.place
@@ -74,7 +75,8 @@ func (s *Sink) dialReceiver(ctx context.Context, r *request, at *claim, kept str
 		return newConn(kept, tcp, raw, addr, oldest), nil
 	}
 	under := &records{Conn: tcp}
-	secure := tls.Client(under, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs, ServerName: host, NextProtos: []string{"http/1.1"}})
+	secure := tls.Client(under, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs, ServerName: host,
+		NextProtos: []string{"http/1.1"}})
 	ctx, cancel = context.WithTimeoutCause(ctx, s.opts.TLSTimeout, errHandshake)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -127,7 +129,8 @@ func (s *Sink) openTCP(ctx context.Context, claim *claim, host, port string) (ne
 	if err := s.checkEgress(claim.namespace, host, uint16(n), addr, false); err != nil {
 		return nil, err
 	}
-	if _, wrong, _ := s.targetFault("http://" + net.JoinHostPort(host, port)); wrong != "" { // a name that leads to the proxy's own machine
+	// a name that leads to the proxy's own machine
+	if _, wrong, _ := s.targetFault("http://" + net.JoinHostPort(host, port)); wrong != "" {
 		return nil, &forbidden{why: wrong, target: host}
 	}
 	tcp, err := dialer.DialContext(ctx, "tcp", s.opts.Proxy.Host)

@@ -42,7 +42,8 @@ func ParseRules(text string) (rules []Rule, err error) {
 			return rouse.Refuse(fmt.Sprintf("egress[%d]", len(rules)), rouse.Shorten(strings.Join(words, " "), 128), wrong, cure)
 		}
 		if words[0] != "allow" && words[0] != "deny" {
-			return nil, refuse("begins with neither allow nor deny", "write a rule such as 'allow namespace=acme host=*.example.com port=443'")
+			return nil, refuse("begins with neither allow nor deny",
+				"write a rule such as 'allow namespace=acme host=*.example.com port=443'")
 		}
 		rule := Rule{Allow: words[0] == "allow"}
 		for _, word := range words[1:] {
@@ -97,7 +98,8 @@ func isAddress(text string) bool {
 
 // matchesRequest reports whether a rule applies. An address that is not known matches no network.
 func (r *Rule) matchesRequest(namespace, host string, port uint16, addr netip.Addr) bool {
-	if r.Namespace != "" && r.Namespace != namespace || r.Port != 0 && r.Port != port || r.Net.IsValid() && (!addr.IsValid() || !r.Net.Contains(addr)) {
+	if r.Namespace != "" && r.Namespace != namespace || r.Port != 0 && r.Port != port ||
+		r.Net.IsValid() && (!addr.IsValid() || !r.Net.Contains(addr)) {
 		return false
 	}
 	if below, wild := strings.CutPrefix(r.Host, "*"); wild {
@@ -126,7 +128,8 @@ func (s *Sink) checkEgress(namespace, host string, port uint16, addr netip.Addr,
 			continue
 		}
 		if !r.Allow {
-			return &forbidden{target: net.JoinHostPort(host, strconv.Itoa(int(port))), why: "is denied to the namespace " + namespace + " by rule " + strconv.Itoa(i+1) + " of egress"}
+			return &forbidden{target: net.JoinHostPort(host, strconv.Itoa(int(port))),
+				why: "is denied to the namespace " + namespace + " by rule " + strconv.Itoa(i+1) + " of egress"}
 		}
 		private = private || r.Net.IsValid()
 		break
@@ -150,7 +153,8 @@ func (s *Sink) Allowed(namespace string, spec *rouse.Spec) error {
 	n, _ := strconv.ParseUint(port, 10, 16) // Check has refused others
 	addr, _ := netip.ParseAddr(host)
 	if err := s.checkEgress(namespace, host, uint16(n), addr, true); err != nil {
-		return rouse.Refuse("target", spec.Target, strings.TrimPrefix(err.Error(), "not sent: "), "use another target, or ask the operator for a rule that allows it")
+		return rouse.Refuse("target", spec.Target, strings.TrimPrefix(err.Error(), "not sent: "),
+			"use another target, or ask the operator for a rule that allows it")
 	}
 	return nil
 }
@@ -158,7 +162,10 @@ func (s *Sink) Allowed(namespace string, spec *rouse.Spec) error {
 // allowsNetwork reports whether a rule allows a network with an address, whatever its namespace: Allowed
 // knows that.
 func (s *Sink) allowsNetwork(addr netip.Addr) bool {
-	return slices.ContainsFunc(s.opts.Egress, func(r Rule) bool { return r.Allow && r.Net.IsValid() && r.Net.Contains(addr.Unmap()) })
+	return slices.ContainsFunc(s.opts.Egress, func(r Rule) bool {
+		return r.Allow && r.Net.IsValid() &&
+			r.Net.Contains(addr.Unmap())
+	})
 }
 
 // idleName returns the name under which an idle connection is kept. With rules no namespace uses the
@@ -173,8 +180,10 @@ func (s *Sink) idleName(r *request) string {
 // ParseProxy reads the URL of a proxy; errors do not contain it.
 func ParseProxy(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, rouse.Refuse("egress-proxy", "", "is no proxy", "give one such as http://proxy.internal:3128, with user and password if it needs them")
+	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Path != "" && u.Path != "/" ||
+		u.RawQuery != "" || u.Fragment != "" {
+		return nil, rouse.Refuse("egress-proxy", "", "is no proxy",
+			"give one such as http://proxy.internal:3128, with user and password if it needs them")
 	}
 	return u, nil
 }
@@ -196,7 +205,8 @@ func (s *Sink) openTunnel(ctx context.Context, tcp net.Conn, host, port string) 
 		return fmt.Errorf("proxy: %w", err)
 	}
 	// One byte at a time: what follows the answer is the target's.
-	resp, err := http.ReadResponse(bufio.NewReaderSize(io.LimitReader(oneByOne{tcp}, maxConnect), 16), &http.Request{Method: http.MethodConnect})
+	resp, err := http.ReadResponse(bufio.NewReaderSize(io.LimitReader(oneByOne{tcp}, maxConnect), 16),
+		&http.Request{Method: http.MethodConnect})
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("proxy: %w", context.Cause(ctx))

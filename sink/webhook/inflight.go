@@ -88,10 +88,12 @@ type crowded struct {
 }
 
 func (e *crowded) Error() string {
-	return fmt.Sprintf("not sent: %d requests of the namespace to the address %v are in progress (address-concurrency)", e.most, e.addr)
+	return fmt.Sprintf("not sent: %d requests of the namespace to the address %v are in progress (address-concurrency)",
+		e.most, e.addr)
 }
 
 // deferredOutcome lets the fire wait, some longer than others, as many may wait for the same address.
 func (e *crowded) deferredOutcome() rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Second + rand.N(4*time.Second), Detail: e.Error()}
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Second + rand.N(4*time.Second),
+		Detail: e.Error()}
 }

@@ -27,7 +27,8 @@ func (c *conn) readPlain() *http.Response {
 func plainHead(b []byte) (code, n int) {
 	const begin = "HTTP/1.1 2"
 	line, n := nextLine(b, 0)
-	if len(line) < len(begin)+2 || string(line[:len(begin)]) != begin || len(line) > len(begin)+2 && line[len(begin)+2] != ' ' {
+	if len(line) < len(begin)+2 || string(line[:len(begin)]) != begin ||
+		len(line) > len(begin)+2 && line[len(begin)+2] != ' ' {
 		return 0, 0
 	}
 	tens, ones := line[len(begin)]-'0', line[len(begin)+1]-'0'
@@ -56,7 +57,8 @@ func plainHead(b []byte) (code, n int) {
 					return 0, 0
 				}
 				counted, empty = true, true
-			case bytes.EqualFold(name, []byte("Connection")), bytes.EqualFold(name, []byte("Keep-Alive")), bytes.EqualFold(name, []byte("Transfer-Encoding")), bytes.EqualFold(name, []byte("Trailer")):
+			case bytes.EqualFold(name, []byte("Connection")), bytes.EqualFold(name, []byte("Keep-Alive")),
+				bytes.EqualFold(name, []byte("Transfer-Encoding")), bytes.EqualFold(name, []byte("Trailer")):
 				return 0, 0
 			}
 		}

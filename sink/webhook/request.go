@@ -34,7 +34,8 @@ var requests = sync.Pool{New: func() any { return new(request) }}
 // newRequest begins a request of a spec. Nothing uses the request any more when it is given back to the pool.
 func (s *Sink) newRequest(namespace string, spec *rouse.Spec) *request {
 	r := requests.Get().(*request)
-	*r = request{place: placeOf(spec.Target), method: methodOf(spec), namespace: namespace, head: r.head[:0], signed: r.signed}
+	*r = request{place: placeOf(spec.Target), method: methodOf(spec), namespace: namespace, head: r.head[:0],
+		signed: r.signed}
 	r.head = append(append(append(append(r.head, r.method...), ' '), r.path...), " HTTP/1.1\r\n"...)
 	if !rouse.IsHeaderValue(spec.Target) || strings.Contains(spec.Target, " ") {
 		r.err = errors.New("not sent: the target has characters that cannot be sent")

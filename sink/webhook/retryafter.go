@@ -99,7 +99,8 @@ func (a *answer) reportBatch(fires []rouse.Fire, now time.Time, settle func(i in
 
 func (r *result) resultOutcome(code int, spec *rouse.Spec, now time.Time) rouse.Outcome {
 	if code < 100 || code > 999 {
-		return rouse.Outcome{Verdict: rouse.Failed, Detail: makeExcerpt("the result in the answer to the batch has no valid status: ", r.Detail)}
+		return rouse.Outcome{Verdict: rouse.Failed,
+			Detail: makeExcerpt("the result in the answer to the batch has no valid status: ", r.Detail)}
 	}
 	o, asked := r.wish.wishOutcome(code, now)
 	if !asked {

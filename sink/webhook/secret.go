@@ -19,7 +19,8 @@ type waiting struct{ why string }
 func (w *waiting) Error() string { return w.why }
 
 func (w *waiting) deferredOutcome() rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSecret, After: secretPause, Detail: makeExcerpt("not sent: ", w.why)}
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSecret, After: secretPause,
+		Detail: makeExcerpt("not sent: ", w.why)}
 }
 
 // expandSecrets returns the value of a header with its secrets. If one is missing, it sets the request's

@@ -168,7 +168,10 @@ func VerifyIdentity(keys []string, header http.Header, body []byte, now time.Tim
 	if list == "" {
 		return Identity{}, ErrUnsigned
 	}
-	if err := verifyKeys(keys, header, body, now, func(v *verifier, over string) bool { return v.findSignature(list, content, []byte(over)) != "" }); err != nil {
+	if err := verifyKeys(keys, header, body, now, func(v *verifier,
+		over string) bool {
+		return v.findSignature(list, content, []byte(over)) != ""
+	}); err != nil {
 		return Identity{}, err
 	}
 	if id.FireID != header.Get(HeaderID) {
@@ -178,7 +181,8 @@ func VerifyIdentity(keys []string, header http.Header, body []byte, now time.Tim
 }
 
 // verifyKeys looks for a key that has signed the body, and with whose signature over the body more agrees.
-func verifyKeys(keys []string, header http.Header, body []byte, now time.Time, more func(v *verifier, signature string) bool) error {
+func verifyKeys(keys []string, header http.Header, body []byte, now time.Time,
+	more func(v *verifier, signature string) bool) error {
 	id, stamp, given := header.Get(HeaderID), header.Get(HeaderTimestamp), header.Get(HeaderSignature)
 	if id == "" || stamp == "" || given == "" {
 		return ErrUnsigned

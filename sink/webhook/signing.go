@@ -43,7 +43,8 @@ func NewSigning(keys ...Key) *Signing {
 	s := &Signing{}
 	for _, k := range keys {
 		if k.HMAC != nil {
-			s.keys = append(s.keys, signer{macs: &sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, k.HMAC)} }}})
+			s.keys = append(s.keys,
+				signer{macs: &sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, k.HMAC)} }}})
 		}
 	}
 	for _, k := range keys {
@@ -125,7 +126,8 @@ type Identity struct {
 }
 
 // identityHeaders are the headers of an identity, in the order in which they are signed.
-var identityHeaders = [...]string{"Rouse-Namespace", "Rouse-Timer", "Rouse-Fire-Id", "Rouse-Due", "Rouse-Attempt", "Rouse-Token", "Rouse-Generation",
+var identityHeaders = [...]string{"Rouse-Namespace", "Rouse-Timer", "Rouse-Fire-Id", "Rouse-Due", "Rouse-Attempt",
+	"Rouse-Token", "Rouse-Generation",
 	"Rouse-Manual", "Rouse-Last"}
 
 // appendIdentity appends what is signed of an identity: the values of its headers as they are sent, each with
@@ -154,7 +156,8 @@ func identityOf(get func(string) string) (content []byte, id Identity, err error
 		}
 		content = append(append(content, v...), '\n')
 	}
-	id = Identity{Namespace: get("Rouse-Namespace"), FireID: get("Rouse-Fire-Id"), Manual: get("Rouse-Manual") == "true", Last: get("Rouse-Last") == "true"}
+	id = Identity{Namespace: get("Rouse-Namespace"), FireID: get("Rouse-Fire-Id"), Manual: get("Rouse-Manual") == "true",
+		Last: get("Rouse-Last") == "true"}
 	attempt, err1 := strconv.ParseUint(get("Rouse-Attempt"), 10, 32)
 	token, err2 := strconv.ParseUint(get("Rouse-Token"), 10, 64)
 	generation, err3 := strconv.ParseUint(get("Rouse-Generation"), 10, 64)

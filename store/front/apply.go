@@ -54,7 +54,8 @@ func positionsAfter(changes []rouse.Change, results []rouse.Result) (told []post
 		}
 		for j := range c.Also {
 			row := &c.Also[j]
-			told = append(told, postgres.Entry{Key: row.Key, Bucket: row.Bucket, Visible: row.Visible, Revision: r.Also + uint64(j)})
+			told = append(told, postgres.Entry{Key: row.Key, Bucket: row.Bucket, Visible: row.Visible,
+				Revision: r.Also + uint64(j)})
 		}
 	}
 	return told, doubtful
@@ -67,7 +68,8 @@ func (s *Store) writePositions(ctx context.Context, began time.Time, entries []p
 	}
 	late := true
 	if v := s.state.currentView(); !v.isIndexAway() {
-		err := s.callIndex(context.WithoutCancel(ctx), v, func(ctx context.Context) error { return s.index.putEntries(ctx, v.id, entries, "") })
+		err := s.callIndex(context.WithoutCancel(ctx), v,
+			func(ctx context.Context) error { return s.index.putEntries(ctx, v.id, entries, "") })
 		late = err != nil || s.arrivedLate(began)
 	}
 	if late {

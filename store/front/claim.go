@@ -38,7 +38,8 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 func (s *Store) claimWindow(ctx context.Context, v view, w rouse.Window) (rouse.Batch, error) {
 	least := int(s.o.Criticality)
 	switch {
-	case v.isIndexAway() && least == 0, v.level > 0 && least == 0, !v.isIndexAway() && w.Since != 0, !v.isIndexAway() && w.Hold > 0 && s.state.takeHint():
+	case v.isIndexAway() && least == 0, v.level > 0 && least == 0, !v.isIndexAway() && w.Since != 0,
+		!v.isIndexAway() && w.Hold > 0 && s.state.takeHint():
 		return s.claimAll(ctx, v, w)
 	}
 	var sources []source

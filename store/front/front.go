@@ -86,8 +86,9 @@ type pace struct {
 }
 
 var usual = pace{
-	lag: 2 * time.Second, beat: 3 * time.Second, copy: 10 * time.Second, beats: 5 * time.Second, net: 5 * time.Second, overdue: 3 * time.Second,
-	again: time.Second, given: 15 * time.Second, call: 10 * time.Second, pending: 100_000, scan: 20_000, batch: 2000,
+	lag: 2 * time.Second, beat: 3 * time.Second, copy: 10 * time.Second, beats: 5 * time.Second, net: 5 * time.Second,
+	overdue: 3 * time.Second,
+	again:   time.Second, given: 15 * time.Second, call: 10 * time.Second, pending: 100_000, scan: 20_000, batch: 2000,
 }
 
 // Store is a rouse.Shared, a rouse.Watcher and a rouse.Raiser: PostgreSQL's store, except for the methods
@@ -132,7 +133,8 @@ func openWithPace(ctx context.Context, sql, at string, o Options, p pace) (*Stor
 	if err != nil {
 		return nil, err
 	}
-	o.SQL.ShowOwn = true // a reader skips its own rows, too, while the index is unavailable, and finds them with an earlier token
+	// a reader skips its own rows, too, while the index is unavailable, and finds them with an earlier token
+	o.SQL.ShowOwn = true
 	under, err := postgres.Open(ctx, sql, o.SQL)
 	if err != nil {
 		return nil, errors.Join(err, ix.closeIndex())

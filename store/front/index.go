@@ -69,7 +69,8 @@ type index struct {
 
 func newIndex(url string, o *Options) (*index, error) {
 	if strings.ContainsAny(o.Prefix, "{}*?[]\\ \t\r\n\x00") || len(o.Prefix) > 64 {
-		return nil, rouse.Refuse("prefix", o.Prefix, "cannot begin the keys of an index", "use up to 64 letters, digits and :-_.")
+		return nil, rouse.Refuse("prefix", o.Prefix, "cannot begin the keys of an index",
+			"use up to 64 letters, digits and :-_.")
 	}
 	client, name, err := redis.Connect(url, redis.Options{Timeout: 10 * time.Second, DialTimeout: o.Timeout, PoolSize: 16})
 	if err != nil {
@@ -108,7 +109,9 @@ func (ix *index) refuseEviction(ctx context.Context) error {
 	}
 	if _, policy, ok := strings.Cut(info, "maxmemory_policy:"); ok && strings.HasPrefix(policy, "allkeys-") {
 		policy, _, _ = strings.Cut(policy, "\r")
-		return fmt.Errorf("index %s has maxmemory-policy %s: Redis would silently delete entries when memory is short; set it to noeviction", ix.name, policy)
+		return fmt.Errorf(
+			"index %s has maxmemory-policy %s: Redis would silently delete entries when memory is short; set it to noeviction",
+			ix.name, policy)
 	}
 	return nil
 }
@@ -155,7 +158,8 @@ type batch struct {
 // recordHeartbeat renews the beat of the index, and fails if the beat is below least. clean is the lowest
 // criticality at which the caller found no unmarked row. beat begins the batch if it is not nil. It returns
 // the state of the index and the owners of batches older than given.
-func (ix *index) recordHeartbeat(ctx context.Context, id, least int64, clean int, given time.Duration, b *batch) (s stand, dead []string, err error) {
+func (ix *index) recordHeartbeat(ctx context.Context, id, least int64, clean int, given time.Duration,
+	b *batch) (s stand, dead []string, err error) {
 	args := []any{id, least, clean, given.Milliseconds()}
 	if b != nil {
 		args = append(args, b.owner, b.level)
@@ -218,7 +222,8 @@ func (ix *index) putEntries(ctx context.Context, id int64, entries []postgres.En
 
 // repairEntries sets the positions of rows as the caller has read them, after it had read the values in the
 // index (empty: none). It returns the number of entries that were added or moved.
-func (ix *index) repairEntries(ctx context.Context, id int64, entries []postgres.Entry, seen []string) (repaired int, err error) {
+func (ix *index) repairEntries(ctx context.Context, id int64, entries []postgres.Entry,
+	seen []string) (repaired int, err error) {
 	for len(entries) > 0 {
 		part := entries[:min(chunk, len(entries))]
 		args := append(make([]any, 0, 1+4*len(part)), id)
@@ -269,7 +274,8 @@ func (ix *index) lookupEntries(ctx context.Context, id int64, keys []rouse.Key) 
 }
 
 // postponeEntries moves unchanged entries to a later time, and reports which ones it moved.
-func (ix *index) postponeEntries(ctx context.Context, id int64, to rouse.Instant, entries []entry) (mine []bool, err error) {
+func (ix *index) postponeEntries(ctx context.Context, id int64, to rouse.Instant,
+	entries []entry) (mine []bool, err error) {
 	for len(entries) > 0 {
 		part := entries[:min(chunk, len(entries))]
 		args := append(make([]any, 0, 2+3*len(part)), id, scoreOf(to))
@@ -306,7 +312,8 @@ type spot struct {
 
 // readDueEntries returns the level and the next entries of buckets that are due by a time, up to count of
 // each.
-func (ix *index) readDueEntries(ctx context.Context, id int64, until rouse.Instant, count int, spots []spot) (level int, pages []page, err error) {
+func (ix *index) readDueEntries(ctx context.Context, id int64, until rouse.Instant, count int,
+	spots []spot) (level int, pages []page, err error) {
 	args := append(make([]any, 0, 3+3*len(spots)), id, scoreOf(min(until, rouse.Never-1)), count)
 	for i := range spots {
 		args = append(args, spots[i].bucket, spots[i].score, spots[i].member)
@@ -347,7 +354,8 @@ func parseEntryPage(v any, bucket uint32) (p page, err error) {
 		if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
 			return p, errAnswer
 		}
-		p.entries = append(p.entries, entry{Entry: postgres.Entry{Key: key, Bucket: bucket, Visible: visible, Revision: valueRevision(value)},
+		p.entries = append(p.entries, entry{Entry: postgres.Entry{Key: key, Bucket: bucket, Visible: visible,
+			Revision: valueRevision(value)},
 			value: value, score: score})
 	}
 	return p, nil

@@ -95,7 +95,10 @@ func (x *indexed) fillQueues(ctx context.Context, n int) error {
 		}
 		q.entries = p.entries
 		if len(x.w.Namespaces) > 0 {
-			q.entries = slices.DeleteFunc(q.entries, func(e entry) bool { return !slices.Contains(x.w.Namespaces, e.Key.Namespace) })
+			q.entries = slices.DeleteFunc(q.entries, func(e entry) bool {
+				return !slices.Contains(x.w.Namespaces,
+					e.Key.Namespace)
+			})
 		}
 	}
 	return nil

@@ -110,7 +110,8 @@ func (s *Store) askFor(ctx context.Context, v view, timeout time.Duration, call 
 func (s *Store) suspendIndex(v view, err error) {
 	if s.state.recordLoss(v, err) {
 		s.counts.lost.Add(1)
-		s.o.Log.Warn("the index of due times is unavailable: only timers of sufficient criticality fire until it is back", "criticality", s.o.Criticality, "error", err)
+		s.o.Log.Warn("the index of due times is unavailable: only timers of sufficient criticality fire until it is back",
+			"criticality", s.o.Criticality, "error", err)
 		s.pending.signalPending()
 	}
 }

@@ -72,7 +72,10 @@ func (s *Store) syncStep(ctx context.Context, v view) (time.Duration, error) {
 	if s.pace.marked != nil && len(p.Won) > 0 {
 		s.pace.marked()
 	}
-	err = s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) error { return s.index.putEntries(ctx, v.id, p.Won, owner) })
+	err = s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) error {
+		return s.index.putEntries(ctx, v.id,
+			p.Won, owner)
+	})
 	if err != nil {
 		return 0, ignoreIndex(err)
 	}

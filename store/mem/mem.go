@@ -121,8 +121,10 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 	until := b.Now.Add(w.Ahead)
 	var rows []rouse.Row
 	for _, r := range s.rows {
-		ours := slices.Contains(w.Buckets, r.Bucket) && (len(w.Namespaces) == 0 || slices.Contains(w.Namespaces, r.Key.Namespace))
-		if ours && r.Visible <= until && r.Visible != rouse.Never && r.Revision >= w.Since && r.Position().Compare(w.After) > 0 {
+		ours := slices.Contains(w.Buckets, r.Bucket) && (len(w.Namespaces) == 0 ||
+			slices.Contains(w.Namespaces, r.Key.Namespace))
+		if ours && r.Visible <= until && r.Visible != rouse.Never && r.Revision >= w.Since &&
+			r.Position().Compare(w.After) > 0 {
 			rows = append(rows, r)
 		}
 	}
@@ -215,7 +217,8 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordP
 	var page rouse.RecordPage
 	var last rouse.RecordCursor
 	for _, k := range slices.Backward(s.records) {
-		if k.Namespace != q.Namespace || q.Name != "" && k.Name != q.Name || q.Until != (rouse.RecordCursor{}) && !isNewer(q.Until, k.at) {
+		if k.Namespace != q.Namespace || q.Name != "" && k.Name != q.Name ||
+			q.Until != (rouse.RecordCursor{}) && !isNewer(q.Until, k.at) {
 			continue
 		}
 		if len(page.Records) == max(1, q.Limit) {

@@ -26,7 +26,8 @@ func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, er
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
-	a := &attendance{store: s, member: member, server: "run " + strconv.Itoa(s.server), heard: make(chan struct{}, 1), done: make(chan struct{})}
+	a := &attendance{store: s, member: member, server: "run " + strconv.Itoa(s.server), heard: make(chan struct{}, 1),
+		done: make(chan struct{})}
 	s.members[a] = struct{}{}
 	return a, nil
 }

@@ -44,11 +44,13 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 // holdRowUntil moves a row's visible time and gives it a new revision. The row that the caller receives keeps
 // its visible time.
 func (w *write) holdRowUntil(row *rouse.Row, until rouse.Instant) {
-	have := place{exists: true, bucket: row.Bucket, visible: row.Visible, state: row.State, due: row.Due, labels: row.Labels}
+	have := place{exists: true, bucket: row.Bucket, visible: row.Visible, state: row.State, due: row.Due,
+		labels: row.Labels}
 	w.revision++
 	row.Revision = w.revision
-	held := place{exists: true, bucket: row.Bucket, visible: until, revision: row.Revision, generation: row.Generation, state: row.State,
-		due: row.Due, labels: row.Labels}
+	held := place{exists: true, bucket: row.Bucket, visible: until, revision: row.Revision, generation: row.Generation,
+		state: row.State,
+		due:   row.Due, labels: row.Labels}
 	w.moveRow(w.hasher.hashRowKey(row.Key), row.Key, &have, &held, row.Body)
 	w.updateIndexes(row.Key, &have, &held)
 }

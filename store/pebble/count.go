@@ -60,7 +60,8 @@ func (c *counts) writeCounts(o *ops, changes map[countKey]int64) error {
 			continue
 		}
 		c.near[k] = n
-		o.setKey(func(b []byte) []byte { return append(b, name...) }, func(b []byte) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)) })
+		o.setKey(func(b []byte) []byte { return append(b, name...) },
+			func(b []byte) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)) })
 	}
 	return nil
 }

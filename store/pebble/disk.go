@@ -67,7 +67,8 @@ func (f *patientFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fil
 	return f.openPatiently(name, func() (vfs.File, error) { return f.FS.Create(name, category) })
 }
 
-func (f *patientFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (f *patientFS) OpenReadWrite(name string, category vfs.DiskWriteCategory,
+	opts ...vfs.OpenOption) (vfs.File, error) {
 	return f.openPatiently(name, func() (vfs.File, error) { return f.FS.OpenReadWrite(name, category, opts...) })
 }
 

@@ -153,10 +153,13 @@ func (x *examined) readLogs(disk vfs.FS, dir string) error {
 		d := &damage{file: logName(number), cut: s.end, isLog: true, beyond: logs[i:]}
 		switch {
 		case s.behind > 0 && s.synced > s.end:
-			d.wrong = fmt.Sprintf("is damaged at byte %d of %d: behind it are %d whole parts that were written after it was safe on the disk", s.end, s.size, s.behind)
+			d.wrong = fmt.Sprintf(
+				"is damaged at byte %d of %d: behind it are %d whole parts that were written after it was safe on the disk", s.end,
+				s.size, s.behind)
 			return d
 		case i < len(logs)-1 && !s.closed && x.w != nil:
-			d.wrong = fmt.Sprintf("ends at byte %d of %d without its end, and %s goes on behind it", s.end, s.size, logName(logs[i+1]))
+			d.wrong = fmt.Sprintf("ends at byte %d of %d without its end, and %s goes on behind it", s.end, s.size,
+				logName(logs[i+1]))
 			return d
 		}
 		revision = max(revision, s.revision)

@@ -127,7 +127,8 @@ func splitKey(suffix []byte) (k rouse.Key, err error) {
 	if err != nil {
 		return k, err
 	}
-	return rouse.Key{Namespace: codec.String(suffix[:ns]), Name: codec.String(suffix[ns+1 : name]), Fire: codec.String(suffix[name+1:])}, nil
+	return rouse.Key{Namespace: codec.String(suffix[:ns]), Name: codec.String(suffix[ns+1 : name]),
+		Fire: codec.String(suffix[name+1:])}, nil
 }
 
 // splitSuffix returns the offsets of the two zero bytes that separate the parts of a suffix.
@@ -172,7 +173,8 @@ func keyAfterPrefix(prefix []byte) []byte {
 // checkRow refuses texts that the layouts cannot represent.
 func checkRow(field string, k rouse.Key, labels map[string]string) error {
 	if strings.IndexByte(k.Namespace, 0) >= 0 || strings.IndexByte(k.Name, 0) >= 0 || strings.IndexByte(k.Fire, 0) >= 0 {
-		return rouse.Refuse(field, fmt.Sprintf("%s/%s/%s", k.Namespace, k.Name, k.Fire), "contains a zero byte", "use printable text")
+		return rouse.Refuse(field, fmt.Sprintf("%s/%s/%s", k.Namespace, k.Name, k.Fire), "contains a zero byte",
+			"use printable text")
 	}
 	for l, v := range labels {
 		if strings.IndexByte(l, 0) >= 0 || strings.IndexByte(v, 0) >= 0 {

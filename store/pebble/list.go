@@ -139,7 +139,8 @@ func matchesFilters(q *rouse.Query, p *place) bool {
 // scanKeys calls visit for the keys that may match, in their order, strictly after a key, until visit returns
 // false. It reads the best index for the query: labels and states if they are selective, otherwise the keys.
 // A nil place is a key that does not match.
-func scanKeys(r lsm.Reader, q *rouse.Query, from rouse.Key, visit func(suffix []byte, p *place) (more bool, err error)) (err error) {
+func scanKeys(r lsm.Reader, q *rouse.Query, from rouse.Key,
+	visit func(suffix []byte, p *place) (more bool, err error)) (err error) {
 	var sources []source
 	defer func() {
 		for _, s := range sources {

@@ -57,7 +57,8 @@ func (l *logging) newMomentPage(hour uint32, first uint64) *moments {
 func (l *logging) logRecord(o *ops, r *rouse.Record, seq uint64) {
 	hour := clampedHour(r.Ended)
 	m := moment{rouse.RecordCursor{Ended: r.Ended, Seq: seq}, r.Name}
-	o.setKey(func(b []byte) []byte { return appendRecordKey(b, r.Namespace, &m) }, func(b []byte) []byte { return rouse.AppendRecord(b, r) })
+	o.setKey(func(b []byte) []byte { return appendRecordKey(b, r.Namespace, &m) },
+		func(b []byte) []byte { return rouse.AppendRecord(b, r) })
 	l.hours[hour]++
 	k := secondKey{r.Namespace, secondOf(r.Ended)}
 	page := l.seconds[k]

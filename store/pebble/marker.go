@@ -61,7 +61,8 @@ func lockStoreDir(disk vfs.FS, dir string) (held, error) {
 	}
 	if h.lock, err = lsm.LockDirectory(dir, disk); err != nil {
 		if errors.Is(err, syscall.EAGAIN) || strings.Contains(err.Error(), "lock held") {
-			return held{}, fmt.Errorf("store %s is in use by another rouse (%w); stop the other one, or give each its own directory", dir, err)
+			return held{},
+				fmt.Errorf("store %s is in use by another rouse (%w); stop the other one, or give each its own directory", dir, err)
 		}
 		return held{}, fmt.Errorf("store %s: %w", dir, addCure(err))
 	}
@@ -136,10 +137,12 @@ func readMarker(disk vfs.FS, dir string) (held, error) {
 	var version int
 	var state string
 	if _, err := fmt.Sscanf(last, "format %d %s", &version, &state); err != nil || state != "new" && state != "ready" {
-		return held{}, fmt.Errorf("%w: its file %s is unreadable; %s, or move the directory away to begin with an empty one", rouse.ErrCorrupt, markerName, restoreCure)
+		return held{}, fmt.Errorf("%w: its file %s is unreadable; %s, or move the directory away to begin with an empty one",
+			rouse.ErrCorrupt, markerName, restoreCure)
 	}
 	if version > storeFormat {
-		return held{}, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it", version, storeFormat)
+		return held{}, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it",
+			version, storeFormat)
 	}
 	return held{fresh: state == "new", format: version}, nil
 }

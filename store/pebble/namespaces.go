@@ -16,7 +16,8 @@ func (s *Store) RecordNamespaces(ctx context.Context) (names []string, err error
 		return nil, err
 	}
 	defer s.life.RUnlock()
-	it, err := s.db.NewIterWithContext(ctx, &lsm.IterOptions{LowerBound: []byte{tagMoment}, UpperBound: []byte{tagMoment + 1}})
+	it, err := s.db.NewIterWithContext(ctx, &lsm.IterOptions{LowerBound: []byte{tagMoment},
+		UpperBound: []byte{tagMoment + 1}})
 	if err != nil {
 		return nil, s.faults.Note(err)
 	}

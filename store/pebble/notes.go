@@ -44,14 +44,16 @@ const (
 
 func (n *noted) witnessNote() witness.Note {
 	logs := slices.Sorted(maps.Keys(n.logs))
-	return witness.Note{Revision: n.revision, More: append([]uint64{n.opened, n.manifest, uint64(n.size)}, logs[:min(len(logs), mostLogs)]...)}
+	return witness.Note{Revision: n.revision, More: append([]uint64{n.opened, n.manifest, uint64(n.size)},
+		logs[:min(len(logs), mostLogs)]...)}
 }
 
 func readNote(n witness.Note) (noted, error) {
 	if len(n.More) < 3 {
 		return noted{}, witness.ErrUnreadable
 	}
-	out := noted{revision: n.Revision, opened: n.More[0], manifest: n.More[1], size: int64(n.More[2]), logs: map[uint64]bool{}}
+	out := noted{revision: n.Revision, opened: n.More[0], manifest: n.More[1], size: int64(n.More[2]),
+		logs: map[uint64]bool{}}
 	for _, log := range n.More[3:] {
 		out.logs[log] = true
 	}

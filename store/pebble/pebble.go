@@ -157,7 +157,8 @@ func (s *Store) openFiles(o Options, h *held) (err error) {
 		return err
 	}
 	if have < must {
-		d := &damage{file: "the last log", wrong: fmt.Sprintf("ends at revision %d, and revision %d was acknowledged", have, must), isLog: true}
+		d := &damage{file: "the last log", wrong: fmt.Sprintf("ends at revision %d, and revision %d was acknowledged", have,
+			must), isLog: true}
 		if !o.AcceptLoss {
 			return d
 		}

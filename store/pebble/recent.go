@@ -87,7 +87,9 @@ type recent struct {
 	most  int // limit of spots
 	added int // since the last growth
 	spots []spot
-	tags  []uint64 // h[0] of each spot, 0 of a free one: a set of them is in one line of the CPU's cache, a set of spots in four
+	// h[0] of each spot, 0 of a free one: a set of them is in one line of the CPU's cache, a set of spots in
+	// four
+	tags []uint64
 }
 
 // spot is a place without labels; a free one has revision 0.
@@ -141,7 +143,8 @@ func (r *recent) recentPlace(h hash) (p place, ok bool) {
 		return p, false
 	}
 	s := &r.spots[i]
-	return place{exists: true, bucket: s.bucket, visible: s.visible, revision: s.revision, generation: s.generation, state: s.state, due: s.due,
+	return place{exists: true, bucket: s.bucket, visible: s.visible, revision: s.revision, generation: s.generation,
+		state: s.state, due: s.due,
 		dueOnce: s.dueOnce, keyOnce: s.keyOnce}, true
 }
 

@@ -72,7 +72,8 @@ func appendRecordKey(b []byte, namespace string, m *moment) []byte {
 }
 
 // ofTimer visits the records of a timer before until, newest first.
-func ofTimer(ctx context.Context, r lsm.Reader, namespace, name string, until rouse.RecordCursor, visit visitRecord) error {
+func ofTimer(ctx context.Context, r lsm.Reader, namespace, name string, until rouse.RecordCursor,
+	visit visitRecord) error {
 	ident := appendRecordHead(nil, 0, namespace, name)[5:]
 	end := appendRecordKey(nil, namespace, &moment{until, name})
 	return scanBackward(ctx, r, tagRecord, ident, end, func(key, value []byte) (bool, error) {
@@ -88,7 +89,8 @@ func ofTimer(ctx context.Context, r lsm.Reader, namespace, name string, until ro
 // ofNamespace visits the records of a namespace before until, newest first. Pages, each written by one batch,
 // list the records of one second; this function sorts them. A page may list records that TrimTimer has
 // deleted.
-func ofNamespace(ctx context.Context, r lsm.Reader, namespace string, until rouse.RecordCursor, visit visitRecord) error {
+func ofNamespace(ctx context.Context, r lsm.Reader, namespace string, until rouse.RecordCursor,
+	visit visitRecord) error {
 	ident := append([]byte(namespace), 0)
 	end := appendMomentHead(nil, clampedHour(until.Ended), namespace)
 	end = binary.BigEndian.AppendUint64(end, flipSign(secondOf(until.Ended)))
@@ -146,7 +148,8 @@ func ofNamespace(ctx context.Context, r lsm.Reader, namespace string, until rous
 
 // scanBackward calls visit for the keys tag, hour, ident… below end, in descending order, until it returns
 // false. The keys of one ident are adjacent within each hour: between hours it seeks.
-func scanBackward(ctx context.Context, r lsm.Reader, tag byte, ident, end []byte, visit func(key, value []byte) (more bool, err error)) (err error) {
+func scanBackward(ctx context.Context, r lsm.Reader, tag byte, ident, end []byte,
+	visit func(key, value []byte) (more bool, err error)) (err error) {
 	it, err := r.NewIter(&lsm.IterOptions{LowerBound: []byte{tag}, UpperBound: []byte{tag + 1}})
 	if err != nil {
 		return err

@@ -163,7 +163,8 @@ func (s *scanner) parseChunk(b []byte) (c chunk, ok bool) {
 
 // isTrailer reports whether the log's writer ended it here: with an empty chunk of the next log.
 func (s *scanner) isTrailer(b []byte) bool {
-	return s.number != 0 && len(b) >= logChunkHead && isAllZero(b[:6]) && b[6] == 5 && binary.LittleEndian.Uint32(b[chunkHead:]) == s.number+1
+	return s.number != 0 && len(b) >= logChunkHead && isAllZero(b[:6]) && b[6] == 5 &&
+		binary.LittleEndian.Uint32(b[chunkHead:]) == s.number+1
 }
 
 func isAllZero(b []byte) bool {

@@ -112,7 +112,8 @@ func (l *list) addSuffix(suffix []byte) (more bool) {
 
 // addIndexed adds what an index by state has. ok is false if that is too much.
 func (l *list) addIndexed(r lsm.Reader, prefix []byte) (ok bool, err error) {
-	it, err := r.NewIter(&lsm.IterOptions{LowerBound: slices.Concat(prefix, l.first), UpperBound: keyAfterPrefix(slices.Concat(prefix, l.bound))})
+	it, err := r.NewIter(&lsm.IterOptions{LowerBound: slices.Concat(prefix, l.first),
+		UpperBound: keyAfterPrefix(slices.Concat(prefix, l.bound))})
 	if err != nil {
 		return false, err
 	}

@@ -54,7 +54,8 @@ func Tally(ctx context.Context, dir string) (rows map[rouse.State]int64, records
 	defer func() { err = errors.Join(err, db.Close()) }()
 	t, err := tallyStore(ctx, db)
 	if err == nil && t.last < x.has.revision {
-		err = fmt.Errorf("%w: it ends at revision %d, and revision %d was acknowledged", rouse.ErrCorrupt, t.last, x.has.revision)
+		err = fmt.Errorf("%w: it ends at revision %d, and revision %d was acknowledged", rouse.ErrCorrupt, t.last,
+			x.has.revision)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -80,7 +81,8 @@ type tally struct {
 
 // tallyStore reads a store from its first key to its last.
 func tallyStore(ctx context.Context, db *lsm.DB) (*tally, error) {
-	t := &tally{seed: maphash.MakeSeed(), counted: map[rouse.State]int64{}, found: map[rouse.State]int64{}, hours: map[uint32]int64{}, ended: map[uint32]int64{}}
+	t := &tally{seed: maphash.MakeSeed(), counted: map[rouse.State]int64{}, found: map[rouse.State]int64{},
+		hours: map[uint32]int64{}, ended: map[uint32]int64{}}
 	it, err := db.NewIterWithContext(ctx, &lsm.IterOptions{})
 	if err != nil {
 		return nil, err
@@ -127,7 +129,8 @@ func (t *tally) tallyKey(key, value []byte) error {
 			return err
 		}
 		t.found[row.State]++
-		t.rows += t.hashNumbers(key[dueHead:], row.Revision, uint64(row.Bucket), uint64(row.Visible), uint64(row.Due), uint64(row.State))
+		t.rows += t.hashNumbers(key[dueHead:], row.Revision, uint64(row.Bucket), uint64(row.Visible), uint64(row.Due),
+			uint64(row.State))
 	case tagKey:
 		p, err := readPlace(value)
 		if err != nil {

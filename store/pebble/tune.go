@@ -83,7 +83,8 @@ type quiet struct{}
 func (quiet) Infof(string, ...any)  {}
 func (quiet) Errorf(string, ...any) {}
 func (quiet) Fatalf(format string, args ...any) {
-	panic(fmt.Sprintf("the store cannot go on: "+format+" (what was acknowledged is safe; see to the disk and start again)", args...))
+	panic(fmt.Sprintf(
+		"the store cannot go on: "+format+" (what was acknowledged is safe; see to the disk and start again)", args...))
 }
 
 // addCure adds the cure to errors that an operator can fix.
@@ -91,14 +92,17 @@ func addCure(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case lsm.IsCorruptionError(err) || errors.Is(err, lsm.ErrDBDoesNotExist) || errors.Is(err, lsm.ErrDBNotPristine) || errors.Is(err, os.ErrNotExist) ||
+	case lsm.IsCorruptionError(err) || errors.Is(err, lsm.ErrDBDoesNotExist) || errors.Is(err, lsm.ErrDBNotPristine) ||
+		errors.Is(err, os.ErrNotExist) ||
 		strings.Contains(err.Error(), "object size mismatch"): // a truncated table; Pebble has no name for this error
 		if errors.Is(err, rouse.ErrCorrupt) {
 			return err
 		}
-		return fmt.Errorf("%w: %w; %s, or move the directory away to begin with an empty one", rouse.ErrCorrupt, err, restoreCure)
+		return fmt.Errorf("%w: %w; %s, or move the directory away to begin with an empty one", rouse.ErrCorrupt, err,
+			restoreCure)
 	case errors.Is(err, syscall.EROFS), errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("the directory cannot be written: %w; make the directory writable for this user, or name another", err)
+		return fmt.Errorf("the directory cannot be written: %w; make the directory writable for this user, or name another",
+			err)
 	}
 	return err
 }

@@ -114,7 +114,8 @@ func (s *Store) applyPart(ctx context.Context, p *part, writer int64, results []
 	}
 }
 
-func (s *Store) tryPart(ctx context.Context, p *part, writer int64, bold bool, results []rouse.Result, alone bool) error {
+func (s *Store) tryPart(ctx context.Context, p *part, writer int64, bold bool, results []rouse.Result,
+	alone bool) error {
 	c, err := p.buildStatement(&s.sql, writer, bold)
 	if err != nil {
 		return err

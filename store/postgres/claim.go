@@ -26,7 +26,8 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 		after.Visible = math.MinInt64
 	}
 	c.addInt8(int64(after.Visible)).addString(after.Key.Namespace).addString(after.Key.Name).addString(after.Key.Fire)
-	c.addInt8(roundUpMillis(w.Ahead)).addInt8(int64(w.Since)).addInt4(int(s.writer.Load())).addInt4(limit).addInt8(int64(w.Bytes))
+	c.addInt8(roundUpMillis(w.Ahead)).addInt8(int64(w.Since)).addInt4(int(s.writer.Load())).addInt4(limit).addInt8(
+		int64(w.Bytes))
 	if len(w.Namespaces) == 0 {
 		c.addParameter(pgtype.TextArrayOID, nil)
 	} else {

@@ -42,7 +42,8 @@ const pingIdle = 2 * time.Second
 // was one, so that none is given twice. A standby that was promoted may have lost changes, and with them the
 // values that the sequence had at the primary; so has a server or a schema that was restored.
 func raiseRevisions(ctx context.Context, on *pgconn.PgConn, o *Options) error {
-	sql := fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED; SELECT %s.continue_revisions(%d); COMMIT`, quoteName(o.Schema), int64(lostRevisions))
+	sql := fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED; SELECT %s.continue_revisions(%d); COMMIT`,
+		quoteName(o.Schema), int64(lostRevisions))
 	err := on.Exec(ctx, sql).Close()
 	if mayBeMigrated(err) { // calls report a schema of another version
 		return on.Exec(ctx, `ROLLBACK`).Close()
@@ -96,7 +97,8 @@ const otherIsolation = "other isolation"
 func refuseUnsafeServer(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 	_, off, err := settingsOf(ctx, on)
 	if err == nil && len(off) > 0 && !o.AllowUnsafe {
-		err = fmt.Errorf("the server has %s off: a crash would lose acknowledged timers; turn it on, or allow the loss of timers (AllowUnsafe)", off[0])
+		err = fmt.Errorf(
+			"the server has %s off: a crash would lose acknowledged timers; turn it on, or allow the loss of timers (AllowUnsafe)", off[0])
 	}
 	return err
 }
@@ -126,9 +128,14 @@ func settingsOf(ctx context.Context, on *pgconn.PgConn) (version string, off []s
 	case number < minVersion:
 		return "", nil, fmt.Errorf("the server is PostgreSQL %s; rouse needs version 13 or later", version)
 	case string(v[2]) != "false":
-		return "", nil, fmt.Errorf("the server is a standby, which accepts no writes; use the primary, or list all servers in the URL, separated by commas")
+		return "", nil,
+			fmt.Errorf(
+				"the server is a standby, which accepts no writes; use the primary, or list all servers in the URL, separated by commas")
 	case string(v[5+len(losing)]) == "on":
-		return "", nil, fmt.Errorf("default_transaction_read_only is on for the server, the database or the role %s: rouse writes; turn it off", on.ParameterStatus("session_authorization"))
+		return "", nil,
+			fmt.Errorf(
+				"default_transaction_read_only is on for the server, the database or the role %s: rouse writes; turn it off",
+				on.ParameterStatus("session_authorization"))
 	case string(v[3]) != "UTF8":
 		return "", nil, fmt.Errorf("the database is encoded in %s; create one with ENCODING 'UTF8'", v[3])
 	}

@@ -27,9 +27,11 @@ func (s *Store) Diagnose(ctx context.Context) ([]rouse.Finding, error) {
 	if err != nil {
 		return nil, explainSQLError(err)
 	}
-	f := rouse.Finding{Check: rouse.CheckStoreSettings, Severity: rouse.SeverityOK, Seen: fmt.Sprintf("PostgreSQL %s with %s on", version, strings.Join(losing, ", "))}
+	f := rouse.Finding{Check: rouse.CheckStoreSettings, Severity: rouse.SeverityOK,
+		Seen: fmt.Sprintf("PostgreSQL %s with %s on", version, strings.Join(losing, ", "))}
 	if len(off) > 0 {
-		f.Severity, f.Seen = rouse.SeverityCritical, fmt.Sprintf("PostgreSQL %s has %s off: a crash loses acknowledged timers", version, strings.Join(off, " and "))
+		f.Severity, f.Seen = rouse.SeverityCritical,
+			fmt.Sprintf("PostgreSQL %s has %s off: a crash loses acknowledged timers", version, strings.Join(off, " and "))
 		f.Cure = "turn it on in postgresql.conf, or for this role or database"
 	}
 	return []rouse.Finding{f}, nil

@@ -18,7 +18,8 @@ var dueSources = []source{
 
 // selectsByDue reports whether a query selects rows by their due times, and those of no state in particular.
 func selectsByDue(q *rouse.Query) bool {
-	return (q.DueFrom != 0 || q.DueUntil != 0) && q.Name == "" && (len(q.States) == 0 || slices.Contains(q.States, rouse.StateScheduled))
+	return (q.DueFrom != 0 || q.DueUntil != 0) && q.Name == "" &&
+		(len(q.States) == 0 || slices.Contains(q.States, rouse.StateScheduled))
 }
 
 // dueSpan returns the condition on the time of an index.
@@ -45,8 +46,9 @@ func (s *Store) fewDue(ctx context.Context, q *rouse.Query) (few bool, err error
 		if src.time == "t.due" {
 			w.addCondition(src.only)
 		}
-		calls = append(calls, w.callWithText(fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM %s.timers t WHERE %s ORDER BY %s LIMIT %d) t`,
-			s.sql.schema, w.String(), src.time, maxLooks+1)))
+		calls = append(calls,
+			w.callWithText(fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM %s.timers t WHERE %s ORDER BY %s LIMIT %d) t`,
+				s.sql.schema, w.String(), src.time, maxLooks+1)))
 	}
 	n := int64(0)
 	err = s.callTimers(ctx, calls, func(i int, row [][]byte) error {

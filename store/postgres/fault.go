@@ -42,7 +42,8 @@ func explainSQLError(err error) error {
 	case "53100": // the transaction is rolled back; if the log has no space, the server goes down instead, and does not answer
 		return fmt.Errorf("%w: %w", rouse.ErrFull, err)
 	case "53300":
-		return fmt.Errorf("%w; the server has too few connections: use fewer for each node, raise max_connections, or use a pooler", err)
+		return fmt.Errorf(
+			"%w; the server has too few connections: use fewer for each node, raise max_connections, or use a pooler", err)
 	case "25006":
 		return fmt.Errorf("%w; the server is a standby or read-only: use the address of the primary", err)
 	case "42501":

@@ -33,7 +33,8 @@ func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants
 				datas.appendBytea(w.Data)
 			}
 		}
-		calls = append(calls, newCall(s.sql.lock).addString(owner).addInt8(roundUpMillis(ttl)).addArray(names).addArray(ifs).addArray(datas))
+		calls = append(calls,
+			newCall(s.sql.lock).addString(owner).addInt8(roundUpMillis(ttl)).addArray(names).addArray(ifs).addArray(datas))
 		places = append(places, at)
 	}
 	err := s.callLeases(ctx, calls, func(i int, row [][]byte) error {
@@ -70,7 +71,8 @@ func scanLease(row [][]byte, to *rouse.Lease) error {
 	if len(row) < 5 {
 		return errShort
 	}
-	*to = rouse.Lease{Name: string(row[0]), Owner: string(row[1]), Epoch: uint64(readInt(row[2])), Until: rouse.Instant(readInt(row[3]))}
+	*to = rouse.Lease{Name: string(row[0]), Owner: string(row[1]), Epoch: uint64(readInt(row[2])),
+		Until: rouse.Instant(readInt(row[3]))}
 	if len(row[4]) > 0 {
 		to.Data = slices.Clone(row[4])
 	}
@@ -125,7 +127,8 @@ func (s *Store) changeLeases(ctx context.Context, text string, leases []rouse.Le
 
 // Leases returns the leases whose names begin with the prefix.
 func (s *Store) Leases(ctx context.Context, prefix string) (out []rouse.Lease, now rouse.Instant, err error) {
-	text := `SELECT name, owner, epoch, until, data FROM ` + s.sql.schema + `.leases WHERE name >= $1 AND ($2::text IS NULL OR name < $2) AND epoch > 0 ORDER BY name`
+	text := `SELECT name, owner, epoch, until, data FROM ` + s.sql.schema +
+		`.leases WHERE name >= $1 AND ($2::text IS NULL OR name < $2) AND epoch > 0 ORDER BY name`
 	c := newCall(text).addString(prefix)
 	if end := textAfterPrefix(prefix); end == "" {
 		c.addParameter(pgtype.TextOID, nil)

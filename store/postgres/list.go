@@ -65,7 +65,8 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 		if q.Namespace != "" {
 			w.addTextCondition("t.namespace = ?", q.Namespace)
 		}
-		calls = append(calls, w.callWithText(`SELECT COALESCE(sum(t.rows), 0)::bigint FROM `+s.sql.schema+`.tallies t WHERE `+w.String()))
+		calls = append(calls,
+			w.callWithText(`SELECT COALESCE(sum(t.rows), 0)::bigint FROM `+s.sql.schema+`.tallies t WHERE `+w.String()))
 	} else {
 		q.After = rouse.Key{}
 		sources := sourcesOf(&q)
@@ -143,7 +144,8 @@ func addKeyConditions(w *where, q *rouse.Query) {
 	}
 	if q.After != (rouse.Key{}) {
 		a := q.After
-		w.addCondition(fmt.Sprintf("(t.namespace, t.name, t.fire) > (%s, %s, %s)", w.textArg(a.Namespace), w.textArg(a.Name), w.textArg(a.Fire)))
+		w.addCondition(fmt.Sprintf("(t.namespace, t.name, t.fire) > (%s, %s, %s)", w.textArg(a.Namespace), w.textArg(a.Name),
+			w.textArg(a.Fire)))
 	}
 }
 

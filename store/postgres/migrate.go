@@ -143,7 +143,8 @@ func ensureSchema(ctx context.Context, url string, o *Options, steps []migration
 	}
 	if have.version < len(steps) && !o.NoMigrate {
 		if err := migrateStepwise(ctx, on, o, len(steps), steps, false); err != nil {
-			return fmt.Errorf("the schema %s has version %d, and cannot be migrated to %d: %w", o.Schema, have.version, len(steps), err)
+			return fmt.Errorf("the schema %s has version %d, and cannot be migrated to %d: %w", o.Schema, have.version,
+				len(steps), err)
 		}
 		if have, err = readSchemaState(ctx, on, o); err != nil {
 			return err
@@ -164,7 +165,8 @@ func (s schemaState) checkVersion(o *Options, latest int) error {
 	case s.version < latest:
 		return fmt.Errorf("the schema %s has version %d, this rouse needs %d; migrate it", o.Schema, s.version, latest)
 	case s.compatible > latest:
-		return fmt.Errorf("the schema %s has version %d, which needs a rouse that knows version %d or later; this one knows %d: run a newer one",
+		return fmt.Errorf(
+			"the schema %s has version %d, which needs a rouse that knows version %d or later; this one knows %d: run a newer one",
 			o.Schema, s.version, s.compatible, latest)
 	}
 	return nil
@@ -224,13 +226,15 @@ func (s *Store) checkSchema(ctx context.Context) error {
 func readSchemaState(ctx context.Context, on *pgconn.PgConn, o *Options) (s schemaState, err error) {
 	// Not to_regclass: it uses the session's cache, which misses what other sessions commit while step waits
 	// for its lock.
-	r := on.ExecParams(ctx, `SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'migrations'`,
+	r := on.ExecParams(ctx,
+		`SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'migrations'`,
 		[][]byte{[]byte(o.Schema)}, nil, nil, nil).Read()
 	if r.Err != nil || len(r.Rows) == 0 {
 		return s, r.Err
 	}
 	table := quoteName(o.Schema) + `.migrations`
-	r = on.ExecParams(ctx, `SELECT COALESCE(max(version), 0), COALESCE(max(compatible), 0) FROM `+table, nil, nil, nil, nil).Read()
+	r = on.ExecParams(ctx, `SELECT COALESCE(max(version), 0), COALESCE(max(compatible), 0) FROM `+table, nil, nil, nil,
+		nil).Read()
 	if r.Err != nil {
 		return s, r.Err
 	}
@@ -251,7 +255,8 @@ func migrateStepwise(ctx context.Context, on *pgconn.PgConn, o *Options, to int,
 
 // migrateOneStep makes one step under a lock that ends with its transaction. So it works through a pooler,
 // and a node that is killed leaves neither the lock nor half a step behind.
-func migrateOneStep(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []migration, down bool) (more bool, err error) {
+func migrateOneStep(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []migration,
+	down bool) (more bool, err error) {
 	run := func(text string) error { return on.Exec(ctx, text).Close() }
 	// Not at a level whose snapshot is older than the lock: it would miss the steps of others.
 	if err := run(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0;
@@ -272,13 +277,15 @@ func migrateOneStep(ctx context.Context, on *pgconn.PgConn, o *Options, to int, 
 	case have.version == to || have.version > to && !down:
 		return false, run(`COMMIT`)
 	case have.version > len(steps):
-		return false, fmt.Errorf("it has version %d, but this rouse has steps only up to %d; use the newer one", have.version, len(steps))
+		return false, fmt.Errorf("it has version %d, but this rouse has steps only up to %d; use the newer one", have.version,
+			len(steps))
 	}
 	var text, mark string
 	at := quoteName(o.Schema) + `.migrations`
 	if have.version < to {
 		m := steps[have.version]
-		text = `CREATE TABLE IF NOT EXISTS ` + at + ` (version integer PRIMARY KEY, compatible integer NOT NULL, applied timestamptz NOT NULL DEFAULT now());` + m.up
+		text = `CREATE TABLE IF NOT EXISTS ` + at +
+			` (version integer PRIMARY KEY, compatible integer NOT NULL, applied timestamptz NOT NULL DEFAULT now());` + m.up
 		mark = fmt.Sprintf(`INSERT INTO %s (version, compatible) VALUES (%d, %d)`, at, m.version, m.compatible)
 		if have.version == 0 {
 			mark += fmt.Sprintf(`; SELECT %s.raise(%d)`, quoteName(o.Schema), rouse.FirstRevision(time.Now()))
@@ -315,7 +322,8 @@ func checkPauses(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 		AND t.state <> 8 AND (SELECT p.paused IS NULL AND p.attempts IS NOT NULL FROM {schema}.progress(t.body) p) ORDER BY t.namespace, t.name, t.fire LIMIT 1000`
 	n, first := 0, ""
 	for after := (rouse.Key{}); ; {
-		r := on.ExecParams(ctx, fillNames(text, o), [][]byte{[]byte(after.Namespace), []byte(after.Name), []byte(after.Fire)}, nil, nil, binaryResults).Read()
+		r := on.ExecParams(ctx, fillNames(text, o), [][]byte{[]byte(after.Namespace), []byte(after.Name), []byte(after.Fire)},
+			nil, nil, binaryResults).Read()
 		if r.Err != nil {
 			return r.Err
 		}
@@ -333,8 +341,9 @@ func checkPauses(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 		}
 	}
 	if n > 0 {
-		return fmt.Errorf("%d timers, such as %s, were paused with an occurrence in progress, and are in a form that version %d does not read: "+
-			"resume them with this version, and let their occurrences end", n, first, pausesVersion-1)
+		return fmt.Errorf(
+			"%d timers, such as %s, were paused with an occurrence in progress, and are in a form that version %d does not read: "+
+				"resume them with this version, and let their occurrences end", n, first, pausesVersion-1)
 	}
 	return nil
 }
@@ -342,7 +351,8 @@ func checkPauses(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 // makeSchema creates the schema if it does not exist. It checks first, because CREATE SCHEMA IF NOT EXISTS
 // requires the right to create schemas even if the schema exists.
 func makeSchema(ctx context.Context, on *pgconn.PgConn, o *Options) error {
-	r := on.ExecParams(ctx, `SELECT 1 FROM pg_namespace WHERE nspname = $1`, [][]byte{[]byte(o.Schema)}, nil, nil, nil).Read()
+	r := on.ExecParams(ctx, `SELECT 1 FROM pg_namespace WHERE nspname = $1`, [][]byte{[]byte(o.Schema)}, nil, nil,
+		nil).Read()
 	if r.Err != nil || len(r.Rows) > 0 {
 		return r.Err
 	}
@@ -351,5 +361,6 @@ func makeSchema(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 
 // fillNames replaces the names in the text of a migration.
 func fillNames(text string, o *Options) string {
-	return strings.NewReplacer("{schema}", quoteName(o.Schema), "{channel}", quoteLiteral(o.Schema), "{revisions}", quoteLiteral(quoteName(o.Schema)+".revisions")).Replace(text)
+	return strings.NewReplacer("{schema}", quoteName(o.Schema), "{channel}", quoteLiteral(o.Schema), "{revisions}",
+		quoteLiteral(quoteName(o.Schema)+".revisions")).Replace(text)
 }

@@ -240,13 +240,15 @@ func (p *part) addRows(c *call) error {
 			labels.appendString(text)
 		}
 	}
-	c.addArrays(acts, offs, namespaces, names, fires, conds, buckets, visibles, generations, states, dues, criticalities, labels, bodies)
+	c.addArrays(acts, offs, namespaces, names, fires, conds, buckets, visibles, generations, states, dues, criticalities,
+		labels, bodies)
 	return nil
 }
 
 // addLogs adds the records to a statement, and returns how many are of each hour.
 func (p *part) addLogs(c *call) (hours map[int64]int64) {
-	offs, namespaces, names, ended, bodies := newInt4Array(p.logs), newTextArray(p.logs, 16), newTextArray(p.logs, 32), newInt8Array(p.logs), newByteaArray(p.logs, 64)
+	offs, namespaces, names, ended, bodies := newInt4Array(p.logs), newTextArray(p.logs, 16), newTextArray(p.logs, 32),
+		newInt8Array(p.logs), newByteaArray(p.logs, 64)
 	hours = map[int64]int64{}
 	off := 0
 	var scratch []byte

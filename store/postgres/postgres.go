@@ -33,9 +33,10 @@ import (
 
 // Options configure a store. Zero fields mean the defaults named in their comments.
 type Options struct {
-	Schema   string // name of the schema: 1 to 48 of a to z, 0 to 9 and _, no digit first; default "rouse"
-	Name     string // name of the connections on the server (application_name); default "rouse"
-	MaxConns int    // for timers and history, plus two for leases and the clock, and one each for Watch and Attend; default 8
+	Schema string // name of the schema: 1 to 48 of a to z, 0 to 9 and _, no digit first; default "rouse"
+	Name   string // name of the connections on the server (application_name); default "rouse"
+	// for timers and history, plus two for leases and the clock, and one each for Watch and Attend; default 8
+	MaxConns int
 
 	// ListenURL is the address for Watch and Attend. It must lead to the server itself if the store's URL
 	// leads to a pooler in transaction mode, which does not forward notifications. Default: the store's URL.
@@ -72,7 +73,8 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 
 func (o *Options) checkSchemaOption() error {
 	if !schemaName.MatchString(o.Schema) {
-		return rouse.Refuse("schema", o.Schema, "is not a valid name of a schema", "use 1 to 48 of a to z, 0 to 9 and _, no digit first")
+		return rouse.Refuse("schema", o.Schema, "is not a valid name of a schema",
+			"use 1 to 48 of a to z, 0 to 9 and _, no digit first")
 	}
 	return nil
 }
@@ -115,7 +117,8 @@ func openWithSteps(ctx context.Context, url string, o Options, steps []migration
 	if err := o.checkSchemaOption(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: o, url: url, name: redactURL(url), sql: newTexts(&o, len(steps)), latest: len(steps), closing: make(chan struct{})}
+	s := &Store{o: o, url: url, name: redactURL(url), sql: newTexts(&o, len(steps)), latest: len(steps),
+		closing: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.closePools()
@@ -184,7 +187,8 @@ func (s *Store) callLeases(ctx context.Context, calls []*call, read func(i int, 
 	return err
 }
 
-func (s *Store) callOnPool(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration, settings string, calls []*call,
+func (s *Store) callOnPool(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration, settings string,
+	calls []*call,
 	read func(i int, row [][]byte) error) error {
 	if err := s.beginStoreCall(ctx); err != nil {
 		return err

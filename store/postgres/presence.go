@@ -50,7 +50,8 @@ func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, er
 	if err != nil {
 		return nil, err
 	}
-	a := &attendance{on: on, member: member, schema: s.o.Schema, channel: nodesChannel(&s.o), timeout: s.o.LeaseTimeout, heard: heard,
+	a := &attendance{on: on, member: member, schema: s.o.Schema, channel: nodesChannel(&s.o), timeout: s.o.LeaseTimeout,
+		heard:    heard,
 		requests: make(chan *request), done: make(chan struct{})}
 	if err := a.listenAndLock(ctx); err != nil {
 		closeSession(on)
@@ -73,7 +74,8 @@ func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, er
 func (a *attendance) listenAndLock(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, watchProof)
 	defer cancel()
-	rows, err := a.execQuery(ctx, `SELECT pg_backend_pid(), floor(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint`)
+	rows, err := a.execQuery(ctx,
+		`SELECT pg_backend_pid(), floor(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint`)
 	if err != nil {
 		return err
 	}
@@ -82,7 +84,8 @@ func (a *attendance) listenAndLock(ctx context.Context) error {
 	}
 	// A pooler gives its clients its own process numbers.
 	if string(rows[0][0]) != strconv.FormatUint(uint64(a.on.PID()), 10) {
-		return fmt.Errorf("the address of the store leads to a pooler, which shares sessions between nodes: set store-direct to the address of the server itself: %w", errors.ErrUnsupported)
+		return fmt.Errorf(
+			"the address of the store leads to a pooler, which shares sessions between nodes: set store-direct to the address of the server itself: %w", errors.ErrUnsupported)
 	}
 	a.server = string(rows[0][1])
 	if _, err = a.execQuery(ctx, `LISTEN `+quoteName(a.channel)); err != nil {

@@ -25,7 +25,8 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 		w.addCondition(fmt.Sprintf("(ended, seq) < ($%d, $%d)", n-1, n))
 	}
 	limit := min(max(1, q.Limit), math.MaxInt32)
-	text := fmt.Sprintf(`SELECT ended, seq, name, body FROM %s.records WHERE %s ORDER BY %s LIMIT %d`, s.sql.schema, w.String(), order, limit+1)
+	text := fmt.Sprintf(`SELECT ended, seq, name, body FROM %s.records WHERE %s ORDER BY %s LIMIT %d`, s.sql.schema,
+		w.String(), order, limit+1)
 	var last rouse.RecordCursor
 	err = s.callTimers(ctx, []*call{newCall(s.sql.plans), w.callWithText(text)}, func(i int, row [][]byte) error {
 		switch {

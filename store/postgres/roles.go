@@ -23,7 +23,8 @@ func Roles(schema, app, reader string) string {
 	if reader != "" {
 		text += readers
 	}
-	return strings.NewReplacer("{schema}", quoteName(schema), "{app}", quoteName(app), "{reader}", quoteName(reader)).Replace(text)
+	return strings.NewReplacer("{schema}", quoteName(schema), "{app}", quoteName(app), "{reader}",
+		quoteName(reader)).Replace(text)
 }
 
 // CallerRole returns the SQL that lets a role create and delete timers in its own transactions, with the

@@ -28,7 +28,8 @@ func (e *Entry) Position() rouse.Position { return rouse.Position{Visible: e.Vis
 // that it read.
 func (s *Store) Look(ctx context.Context, keys []rouse.Key, bytes int) (b rouse.Batch, looked int, err error) {
 	namespaces, names, fires := keyArrays(keys)
-	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_fetch($1, $2, $3, $4)`).addArray(namespaces).addArray(names).addArray(fires).addInt8(int64(bytes))
+	c := newCall(`SELECT * FROM ` + s.sql.schema +
+		`.index_fetch($1, $2, $3, $4)`).addArray(namespaces).addArray(names).addArray(fires).addInt8(int64(bytes))
 	size, last := 0, 0
 	err = s.callWithClock(ctx, c, &b, func(row [][]byte) error {
 		if len(row) != columnCount+1 {
@@ -55,7 +56,8 @@ func (s *Store) Look(ctx context.Context, keys []rouse.Key, bytes int) (b rouse.
 // hold: up to the window's Bytes, skipping rows that others are about to write. elsewhere has the positions
 // of rows that do not match. It uses only Ahead, Bytes and the hold of the window; the limit of entries is
 // the limit of rows that Claim may hold.
-func (s *Store) HoldRows(ctx context.Context, entries []Entry, w rouse.Window) (b rouse.Batch, elsewhere []Entry, err error) {
+func (s *Store) HoldRows(ctx context.Context, entries []Entry,
+	w rouse.Window) (b rouse.Batch, elsewhere []Entry, err error) {
 	if len(entries) >= blockSize {
 		return b, nil, errors.New("too many rows to hold at a time")
 	}
@@ -105,10 +107,13 @@ func (s *Store) callWithClock(ctx context.Context, c *call, b *rouse.Batch, read
 
 // Critical returns the positions of the rows in a window with at least a criticality, which is 1 or more. It
 // ignores Bytes, Since and Hold.
-func (s *Store) Critical(ctx context.Context, least uint8, w rouse.Window) (entries []Entry, now rouse.Instant, err error) {
-	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_critical($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`).addInt2(int(least))
+func (s *Store) Critical(ctx context.Context, least uint8,
+	w rouse.Window) (entries []Entry, now rouse.Instant, err error) {
+	c := newCall(`SELECT * FROM ` + s.sql.schema +
+		`.index_critical($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`).addInt2(int(least))
 	addBuckets(c, w.Buckets)
-	c.addPosition(w.After).addInt8(roundUpMillis(w.Ahead)).addInt4(min(max(1, w.Limit), math.MaxInt32)).addNamespaces(w.Namespaces)
+	c.addPosition(w.After).addInt8(roundUpMillis(w.Ahead)).addInt4(min(max(1, w.Limit),
+		math.MaxInt32)).addNamespaces(w.Namespaces)
 	var b rouse.Batch
 	err = s.callWithClock(ctx, c, &b, entriesTo(&entries))
 	return entries, b.Now, err
@@ -117,7 +122,8 @@ func (s *Store) Critical(ctx context.Context, least uint8, w rouse.Window) (entr
 // Overdue returns the positions of the first rows behind a position that have been visible for at least ago
 // milliseconds.
 func (s *Store) Overdue(ctx context.Context, ago int64, after rouse.Position, limit int) (entries []Entry, err error) {
-	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_overdue($1, $2, $3, $4, $5, $6)`).addInt8(ago).addPosition(after).addInt4(limit)
+	c := newCall(`SELECT * FROM ` + s.sql.schema +
+		`.index_overdue($1, $2, $3, $4, $5, $6)`).addInt8(ago).addPosition(after).addInt4(limit)
 	read := entriesTo(&entries)
 	err = s.callTimers(ctx, []*call{c}, func(_ int, row [][]byte) error { return read(row) })
 	return entries, err
@@ -134,8 +140,10 @@ type SyncPage struct {
 // SyncNext marks up to limit rows of a criticality that are missing from the index with that id as the
 // owner's, among the scan rows after a position: their last_sync_id is the optimistic lock, and sync_owner is
 // the owner. No row is marked twice for an id. It skips rows that need no attention.
-func (s *Store) SyncNext(ctx context.Context, id int64, owner string, level uint8, after rouse.Position, scan, limit int) (p SyncPage, err error) {
-	c := newCall(`SELECT * FROM ` + s.sql.schema + `.sync_next($1, $2, $3, $4, $5, $6, $7, $8, $9)`).addInt8(id).addString(owner).addInt2(int(level)).addPosition(after).
+func (s *Store) SyncNext(ctx context.Context, id int64, owner string, level uint8, after rouse.Position, scan,
+	limit int) (p SyncPage, err error) {
+	c := newCall(`SELECT * FROM ` + s.sql.schema +
+		`.sync_next($1, $2, $3, $4, $5, $6, $7, $8, $9)`).addInt8(id).addString(owner).addInt2(int(level)).addPosition(after).
 		addInt4(scan).addInt4(limit)
 	first, read := true, entriesTo(&p.Won)
 	err = s.callTimers(ctx, []*call{c}, func(_ int, row [][]byte) error {
@@ -159,7 +167,8 @@ func (s *Store) SyncKeys(ctx context.Context, id int64, owner string, keys []rou
 		out[i].Key = keys[i]
 	}
 	namespaces, names, fires := keyArrays(keys)
-	c := newCall(`SELECT * FROM ` + s.sql.schema + `.sync_keys($1, $2, $3, $4, $5)`).addInt8(id).addString(owner).addArray(namespaces).addArray(names).addArray(fires)
+	c := newCall(`SELECT * FROM ` + s.sql.schema +
+		`.sync_keys($1, $2, $3, $4, $5)`).addInt8(id).addString(owner).addArray(namespaces).addArray(names).addArray(fires)
 	err := s.callTimers(ctx, []*call{c}, func(_ int, row [][]byte) error {
 		if len(row) != 4 {
 			return errShort
@@ -180,7 +189,8 @@ func (s *Store) SyncKeys(ctx context.Context, id int64, owner string, keys []rou
 
 // SyncOf returns the positions of rows that owners have marked for an id, among the scan rows after a key,
 // and the key to continue after; nil at the end.
-func (s *Store) SyncOf(ctx context.Context, id int64, owners []string, after rouse.Key, scan int) (entries []Entry, next *rouse.Key, err error) {
+func (s *Store) SyncOf(ctx context.Context, id int64, owners []string, after rouse.Key,
+	scan int) (entries []Entry, next *rouse.Key, err error) {
 	list := newTextArray(len(owners), 16)
 	for _, o := range owners {
 		list.appendString(o)
@@ -241,7 +251,8 @@ func scanEntry(row [][]byte) (e Entry, err error) {
 		return e, errShort
 	}
 	return Entry{Bucket: uint32(readInt(row[0])), Visible: rouse.Instant(readInt(row[1])),
-		Key: rouse.Key{Namespace: string(row[2]), Name: string(row[3]), Fire: string(row[4])}, Revision: uint64(readInt(row[5]))}, nil
+		Key:      rouse.Key{Namespace: string(row[2]), Name: string(row[3]), Fire: string(row[4])},
+		Revision: uint64(readInt(row[5]))}, nil
 }
 
 // addPosition adds a position as four parameters; the zero Position is before all rows.

@@ -51,7 +51,8 @@ func (s *Store) expiredHours(ctx context.Context, before, most int64) (gone []in
 // TrimTimer deletes the records of a timer except its newest keep ones.
 func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (n int64, err error) {
 	keep = min(max(0, keep), math.MaxInt32)
-	return s.deleteInChunks(ctx, newCall(s.sql.trimTimer).addString(namespace).addString(name).addInt4(keep).addInt4(trimChunk))
+	return s.deleteInChunks(ctx,
+		newCall(s.sql.trimTimer).addString(namespace).addString(name).addInt4(keep).addInt4(trimChunk))
 }
 
 // deleteInChunks repeats a call until it deletes less than a chunk.

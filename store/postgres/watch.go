@@ -120,14 +120,16 @@ func proveNotifications(ctx context.Context, on *pgconn.PgConn, channel, schema 
 		return nil
 	}
 	if err := on.WaitForNotification(ctx); err != nil {
-		return fmt.Errorf("no notifications arrive through this address, as with a pooler in transaction mode; use the address of the server itself: %w", err)
+		return fmt.Errorf(
+			"no notifications arrive through this address, as with a pooler in transaction mode; use the address of the server itself: %w", err)
 	}
 	return nil
 }
 
 // openListenSession makes a connection that receives notifications, bypassing a pooler if the store has
 // another address.
-func (s *Store) openListenSession(ctx context.Context, name string) (on *pgconn.PgConn, hints chan struct{}, err error) {
+func (s *Store) openListenSession(ctx context.Context,
+	name string) (on *pgconn.PgConn, hints chan struct{}, err error) {
 	url := s.o.ListenURL
 	url = cmp.Or(url, s.url)
 	c, err := pgconn.ParseConfig(url)

@@ -159,7 +159,8 @@ var binaryResults = []int16{1}
 // of call i to read, which must not keep them. They are one transaction, because the server commits at the
 // one Sync at their end. When it returns without an error, the transaction is committed. Calls for which the
 // server has done nothing, because it had closed the connection before, are sent again on another one.
-func exchangeCalls(ctx context.Context, pool *pgxpool.Pool, settings string, calls []*call, read func(i int, row [][]byte) error) error {
+func exchangeCalls(ctx context.Context, pool *pgxpool.Pool, settings string, calls []*call,
+	read func(i int, row [][]byte) error) error {
 	for try := int32(0); ; try++ {
 		conn, err := pool.Acquire(ctx)
 		if err == nil {
@@ -173,7 +174,8 @@ func exchangeCalls(ctx context.Context, pool *pgxpool.Pool, settings string, cal
 	}
 }
 
-func sendBatch(ctx context.Context, on *pgconn.PgConn, settings string, calls []*call, read func(i int, row [][]byte) error) error {
+func sendBatch(ctx context.Context, on *pgconn.PgConn, settings string, calls []*call,
+	read func(i int, row [][]byte) error) error {
 	var batch pgconn.Batch
 	first := 1 // the result of the first call
 	begin := on.CustomData()[otherIsolation] != nil

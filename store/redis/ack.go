@@ -78,9 +78,11 @@ func (a ack) checkReached(answer any) error {
 	case !is:
 		return errAnswer
 	case server < 1:
-		return rouse.Unavailable(fmt.Errorf("a write is not on the server's disk after %v; ack_fsync asks for that", a.patience))
+		return rouse.Unavailable(fmt.Errorf("a write is not on the server's disk after %v; ack_fsync asks for that",
+			a.patience))
 	case n < int64(a.replicas):
-		return rouse.Unavailable(fmt.Errorf("a write is on %d replicas after %v; ack_replicas asks for %d", n, a.patience, a.replicas))
+		return rouse.Unavailable(fmt.Errorf("a write is on %d replicas after %v; ack_replicas asks for %d", n, a.patience,
+			a.replicas))
 	}
 	return nil
 }

@@ -52,7 +52,8 @@ func parseAddress(text string) (a address, err error) {
 	}
 	parts := splitAddress(text)
 	if len(parts) > maxShards {
-		return a, rouse.Refuse("store", "", fmt.Sprintf("lists %d servers", len(parts)), fmt.Sprintf("use at most %d", maxShards))
+		return a, rouse.Refuse("store", "", fmt.Sprintf("lists %d servers", len(parts)),
+			fmt.Sprintf("use at most %d", maxShards))
 	}
 	for i, part := range parts {
 		if part, err = a.ack.takeParameters(part); err != nil {
@@ -190,7 +191,8 @@ func parseSentinel(scheme, shown, rest string) (*goredis.FailoverOptions, error)
 	if master == "" {
 		return nil, h.refuse("does not name the master, as in the path of its Sentinels")
 	}
-	login, password, skip := h.takeParameter("sentinel_username"), h.takeParameter("sentinel_password"), h.takeParameter("skip_verify") == "true"
+	login, password, skip := h.takeParameter("sentinel_username"), h.takeParameter("sentinel_password"),
+		h.takeParameter("skip_verify") == "true"
 	files := redislink.Files(h.parameters)
 	h.parameters.Set("master_name", master)
 	o, err := goredis.ParseFailoverURL(scheme + "://" + h.user + h.names[0] + "/" + db + "?" + h.parameters.Encode())
@@ -223,10 +225,13 @@ func ownName(c *tls.Config, skip bool) {
 func (a address) connectAll(o Options) []goredis.UniversalClient {
 	if a.kind == cluster {
 		c := *a.cluster
-		c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity, c.DisableRoutingPolicies = -1, true, 2, true, true
-		c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout, o.Timeout, o.Timeout
+		c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity, c.DisableRoutingPolicies = -1, true,
+			2, true, true
+		c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout,
+			o.Timeout, o.Timeout
 		c.ReadOnly, c.RouteByLatency, c.RouteRandomly = false, false, false // a replica lags behind
-		c.ClusterStateReloadInterval = time.Second                          // only this finds a new master, as the client retries nothing
+		// only this finds a new master, as the client retries nothing
+		c.ClusterStateReloadInterval = time.Second
 		c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		return []goredis.UniversalClient{goredis.NewClusterClient(&c)}
 	}
@@ -241,13 +246,15 @@ func (s server) connectServer(o Options) goredis.UniversalClient {
 	if s.failover != nil {
 		c := *s.failover
 		c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity = -1, true, 2, true
-		c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout, o.Timeout, o.Timeout
+		c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout,
+			o.Timeout, o.Timeout
 		c.ReplicaOnly, c.RouteByLatency, c.RouteRandomly, c.UseDisconnectedReplicas = false, false, false, false
 		return goredis.NewFailoverClient(&c)
 	}
 	c := *s.alone
 	c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity = -1, true, 2, true
-	c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout, o.Timeout, o.Timeout
+	c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout,
+		o.Timeout, o.Timeout
 	c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return goredis.NewClient(&c)
 }

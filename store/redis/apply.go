@@ -115,7 +115,8 @@ type writer struct {
 
 func (w *writer) writeChanges(ctx context.Context) error {
 	for rest := w.at; len(rest) > 0; {
-		c := chunk{soon: rouse.Instant(time.Now().Add(nearness).UnixMilli()), seen: make(map[string]int, min(len(rest), maxChanges)),
+		c := chunk{soon: rouse.Instant(time.Now().Add(nearness).UnixMilli()),
+			seen:    make(map[string]int, min(len(rest), maxChanges)),
 			changes: make([]planned, 0, min(len(rest), maxChanges))}
 		n := 0
 		for n < len(rest) && n < maxChanges && c.bytes < maxBytes && c.numbers < maxNumbers {

@@ -174,7 +174,8 @@ func (c *chunk) applyArgs(st stamp) (_ []any, err error) {
 	args, records := c.recordArgs(args)
 	args, marks := markArgs(args, byWay[wayEnd])
 	say(len(o.keys), len(c.odd), records, marks, c.numbers)
-	args[0], args[1], args[2] = append(st.encodeStamp(), c.notes.encodeReach()...), c.notes.encodeEntry(len(byWay[wayNear])), counts
+	args[0], args[1], args[2] = append(st.encodeStamp(), c.notes.encodeReach()...),
+		c.notes.encodeEntry(len(byWay[wayNear])), counts
 	return args, nil
 }
 
@@ -290,7 +291,8 @@ func (c *chunk) recordArgs(args []any) (_ []any, records int) {
 		for n := range p.Log {
 			r := &p.Log[n]
 			where := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(i+1)), uint32(p.number+1+n))
-			args = append(args, where, strconv.FormatInt(unixHour(r.Ended), 10), r.Namespace, r.Name, timeBytes(r.Ended), rouse.AppendRecord(nil, r))
+			args = append(args, where, strconv.FormatInt(unixHour(r.Ended), 10), r.Namespace, r.Name, timeBytes(r.Ended),
+				rouse.AppendRecord(nil, r))
 			records++
 		}
 	}
@@ -321,7 +323,8 @@ func (c *chunk) readResults(b []byte, results []rouse.Result) (ok bool) {
 		results[p.place] = r
 	}
 	for i := range c.odd {
-		results[c.odd[i].place] = rouse.Result{Applied: b[0]&1 != 0, Existed: b[0]&2 != 0, Revision: binary.BigEndian.Uint64(b[1:]), Also: binary.BigEndian.Uint64(b[9:])}
+		results[c.odd[i].place] = rouse.Result{Applied: b[0]&1 != 0, Existed: b[0]&2 != 0,
+			Revision: binary.BigEndian.Uint64(b[1:]), Also: binary.BigEndian.Uint64(b[9:])}
 		b = b[oddSize:]
 	}
 	for ; len(b) > 0; b = b[refusedSize:] {

@@ -247,7 +247,8 @@ func sortRows(rows []rouse.Row) []rouse.Row {
 }
 
 // holdFromShard holds the first rows of the sources of a shard, as many as each source requests.
-func (c *claim) holdFromShard(ctx context.Context, sh *shard, w rouse.Window, sources []*source) (rows []rouse.Row, more bool, err error) {
+func (c *claim) holdFromShard(ctx context.Context, sh *shard, w rouse.Window,
+	sources []*source) (rows []rouse.Row, more bool, err error) {
 	answer, err := sh.runIndexed(ctx, holdScript, targetAt, c.claimArgs(&w, sources, true)...)
 	if err != nil {
 		return nil, false, err
@@ -327,7 +328,8 @@ func (c *claim) claimArgs(w *rouse.Window, sources []*source, hold bool) []any {
 	if hold {
 		held, until = int64(rouse.Instant(0).Add(w.Hold)), int64(w.Until)
 	}
-	args := []any{c.now, int64(rouse.Instant(0).Add(w.Ahead)), held, w.Limit, w.Bytes, binary.BigEndian.AppendUint64(nil, w.Since), c.severalShards(), until, "", len(sources)}
+	args := []any{c.now, int64(rouse.Instant(0).Add(w.Ahead)), held, w.Limit, w.Bytes,
+		binary.BigEndian.AppendUint64(nil, w.Since), c.severalShards(), until, "", len(sources)}
 	for _, src := range sources {
 		args = append(args, src.bucket, src.score, src.member, src.want)
 	}

@@ -19,7 +19,8 @@ func Connect(url string, o Options) (client goredis.UniversalClient, name string
 		return nil, "", rouse.Refuse("index", a.text, "lists several servers", "use a single server, a Cluster, or Sentinels")
 	}
 	if !a.ack.isUnset() {
-		return nil, "", rouse.Refuse("index", a.text, "asks for acknowledgements of replicas, and what is in it can be made again", "leave ack_replicas and ack_fsync out")
+		return nil, "", rouse.Refuse("index", a.text,
+			"asks for acknowledgements of replicas, and what is in it can be made again", "leave ack_replicas and ack_fsync out")
 	}
 	return a.connectAll(o.withDefaults())[0], a.text, nil
 }

@@ -161,7 +161,8 @@ const maxRaise = exact - 1<<50
 // same time, so that they stay in step, also when a server has lost its last writes.
 func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	if revision >= maxRaise {
-		return rouse.Refuse("revision", strconv.FormatUint(revision, 10), fmt.Sprintf("is more than Redis counts exactly: it must be less than %d", uint64(maxRaise)),
+		return rouse.Refuse("revision", strconv.FormatUint(revision, 10),
+			fmt.Sprintf("is more than Redis counts exactly: it must be less than %d", uint64(maxRaise)),
 			"move the timers to PostgreSQL, or keep them where they are")
 	}
 	ctx, end, err := s.beginStoreCall(ctx)

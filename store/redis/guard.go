@@ -81,7 +81,8 @@ func (g *guard) probeUntilBack() {
 // noAnswer reports whether an error means that the server did not answer.
 func noAnswer(err error) bool {
 	var answered goredis.Error
-	return err != nil && !errors.Is(err, goredis.Nil) && !errors.As(err, &answered) && !errors.Is(err, context.Canceled) && !errors.Is(err, goredis.ErrClosed)
+	return err != nil && !errors.Is(err, goredis.Nil) && !errors.As(err, &answered) && !errors.Is(err, context.Canceled) &&
+		!errors.Is(err, goredis.ErrClosed)
 }
 
 // Process runs a command. While the server is unavailable, it returns an error immediately.

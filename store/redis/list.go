@@ -199,13 +199,15 @@ func (s *Store) listsOf(q *rouse.Query) ([]scan, error) {
 }
 
 func (src *scan) scanArgs(from string, limit, looks int, count int) []any {
-	args := []any{src.list, from, src.to, limit, looks, src.begins, src.filters[0], src.filters[1], src.filters[2], count, ""}
+	args := []any{src.list, from, src.to, limit, looks, src.begins, src.filters[0], src.filters[1],
+		src.filters[2], count, ""}
 	return append(args, src.filters[3].([]any)...)
 }
 
 // readListPage reads up to limit rows and the next one, and examines at most maxLooks. next is where the
 // following page begins.
-func (src *scan) readListPage(ctx context.Context, sh *shard, limit int) (rows []rouse.Row, next *rouse.Key, err error) {
+func (src *scan) readListPage(ctx context.Context, sh *shard,
+	limit int) (rows []rouse.Row, next *rouse.Key, err error) {
 	from := src.from
 	for looked := 0; ; looked += scriptLooks {
 		answer, err := sh.runIndexed(ctx, listScript, 10, src.scanArgs(from, limit+1-len(rows), scriptLooks, 0)...)

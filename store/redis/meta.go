@@ -73,7 +73,8 @@ func (s *Store) createOrJoin(ctx context.Context) (shards int, old bool, err err
 		}
 	}
 	if wanted < len(s.servers) || wanted > maxShards {
-		return 0, false, fmt.Errorf("%d shards on %d servers: use at least one for each server, and at most %d", wanted, len(s.servers), maxShards)
+		return 0, false, fmt.Errorf("%d shards on %d servers: use at least one for each server, and at most %d", wanted,
+			len(s.servers), maxShards)
 	}
 	first, err := s.readMeta(ctx, 0)
 	if err != nil {
@@ -84,10 +85,16 @@ func (s *Store) createOrJoin(ctx context.Context) (shards int, old bool, err err
 		for i := 1; i < len(s.servers); i++ {
 			if m, err := s.readMeta(ctx, i); err != nil {
 				return 0, false, err
-			} else if len(m) > 0 && m[metaServer] != strconv.Itoa(i) || len(m) > 0 && m[metaServers] != strconv.Itoa(len(s.servers)) {
-				return 0, false, fmt.Errorf("%s is server %s of a store on %s servers: list these servers in the order in which the store was created", s.serverName(i), m[metaServer], m[metaServers])
+			} else if len(m) > 0 && m[metaServer] != strconv.Itoa(i) ||
+				len(m) > 0 && m[metaServers] != strconv.Itoa(len(s.servers)) {
+				return 0, false,
+					fmt.Errorf(
+						"%s is server %s of a store on %s servers: list these servers in the order in which the store was created",
+						s.serverName(i), m[metaServer], m[metaServers])
 			} else if len(m) > 0 {
-				return 0, false, fmt.Errorf("%s has no data of the store that %s belongs to: its data is lost; restore it, or create a new store with another prefix", s.serverName(0), s.serverName(i))
+				return 0, false,
+					fmt.Errorf(
+						"%s has no data of the store that %s belongs to: its data is lost; restore it, or create a new store with another prefix", s.serverName(0), s.serverName(i))
 			}
 		}
 	}
@@ -100,7 +107,8 @@ func (s *Store) createOrJoin(ctx context.Context) (shards int, old bool, err err
 	if wanted > 1 { // with one shard the formats are the same, and an earlier rouse reads it, too
 		made = idPrefix + made
 	}
-	first, err = s.readMeta(ctx, 0, metaFormat, formatOf(made), metaID, made, metaServers, len(s.servers), metaServer, 0, metaShards, wanted)
+	first, err = s.readMeta(ctx, 0, metaFormat, formatOf(made), metaID, made, metaServers, len(s.servers), metaServer, 0,
+		metaShards, wanted)
 	if err != nil {
 		return 0, false, err
 	}
@@ -111,20 +119,25 @@ func (s *Store) createOrJoin(ctx context.Context) (shards int, old bool, err err
 	old, s.spread = first[metaFormat] == "1", formatOf(s.id) < format
 	shards, err = strconv.Atoi(first[metaShards])
 	if err != nil || shards < len(s.servers) || shards > maxShards {
-		return 0, false, fmt.Errorf("the meta on %s has an impossible number of shards: %q", s.serverName(0), first[metaShards])
+		return 0, false, fmt.Errorf("the meta on %s has an impossible number of shards: %q", s.serverName(0),
+			first[metaShards])
 	}
 	for i := 1; i < len(s.servers); i++ {
 		m, err := s.readMeta(ctx, i)
-		if errors.Is(err, rouse.ErrUnavailable) && first[metaReady] != "" { // each call checks by the id whether it is that of the store
+		// each call checks by the id whether it is that of the store
+		if errors.Is(err, rouse.ErrUnavailable) && first[metaReady] != "" {
 			continue
 		} else if err != nil {
 			return 0, false, err
 		}
 		if len(m) == 0 && first[metaReady] != "" {
-			return 0, false, fmt.Errorf("%s has no data of the store: its data is lost; restore it, or create a new store with another prefix", s.serverName(i))
+			return 0, false,
+				fmt.Errorf("%s has no data of the store: its data is lost; restore it, or create a new store with another prefix",
+					s.serverName(i))
 		}
 		if len(m) == 0 {
-			if m, err = s.readMeta(ctx, i, metaFormat, formatOf(s.id), metaID, first[metaID], metaServers, len(s.servers), metaServer, i); err != nil {
+			if m, err = s.readMeta(ctx, i, metaFormat, formatOf(s.id), metaID, first[metaID], metaServers, len(s.servers),
+				metaServer, i); err != nil {
 				return 0, false, err
 			}
 		}
@@ -156,9 +169,11 @@ func (s *Store) refuseRest(ctx context.Context, shards int) error {
 			return err
 		}
 		key := metaKey(s.opts.Prefix)
-		return fmt.Errorf("%w: the key %s is gone, and shard %d has data of the store with the id %v: a part of the store came back empty; restore that part. "+
-			"To go on without its timers, first stop all nodes, and write the key: HSET %s %s %d %s %v %s %d %s 0 %s %d",
-			rouse.ErrCorrupt, key, i, id, key, metaFormat, formatOf(fmt.Sprint(id)), metaID, id, metaServers, len(s.servers), metaServer, metaShards, shards)
+		return fmt.Errorf(
+			"%w: the key %s is gone, and shard %d has data of the store with the id %v: a part of the store came back empty; restore that part. "+
+				"To go on without its timers, first stop all nodes, and write the key: HSET %s %s %d %s %v %s %d %s 0 %s %d",
+			rouse.ErrCorrupt, key, i, id, key, metaFormat, formatOf(fmt.Sprint(id)), metaID, id, metaServers, len(s.servers),
+			metaServer, metaShards, shards)
 	}
 	return nil
 }
@@ -167,17 +182,22 @@ func (s *Store) refuseRest(ctx context.Context, shards int) error {
 func (s *Store) checkMeta(i int, m map[string]string, id string) error {
 	switch f, err := strconv.Atoi(m[metaFormat]); {
 	case err != nil:
-		return fmt.Errorf("%s has a key %s that does not belong to a store; use another prefix", s.serverName(i), metaKey(s.opts.Prefix))
+		return fmt.Errorf("%s has a key %s that does not belong to a store; use another prefix", s.serverName(i),
+			metaKey(s.opts.Prefix))
 	case f > format:
-		return fmt.Errorf("%s has a store of format %d, this rouse reads up to %d; use a newer rouse", s.serverName(i), f, format)
+		return fmt.Errorf("%s has a store of format %d, this rouse reads up to %d; use a newer rouse",
+			s.serverName(i), f, format)
 	case m[metaServers] != strconv.Itoa(len(s.servers)):
-		return fmt.Errorf("%s is one of %s servers of a store, the address names %d: list all of them in the order in which the store was created",
+		return fmt.Errorf(
+			"%s is one of %s servers of a store, the address names %d: list all of them in the order in which the store was created",
 			s.serverName(i), m[metaServers], len(s.servers))
 	case m[metaServer] != strconv.Itoa(i):
-		return fmt.Errorf("%s is server %s of the store, but server %d of the address: list them in the order in which the store was created, from 0",
+		return fmt.Errorf(
+			"%s is server %s of the store, but server %d of the address: list them in the order in which the store was created, from 0",
 			s.serverName(i), m[metaServer], i)
 	case m[metaID] != id:
-		return fmt.Errorf("%s and %s belong to different stores: list servers of one store, or use another prefix", s.serverName(0), s.serverName(i))
+		return fmt.Errorf("%s and %s belong to different stores: list servers of one store, or use another prefix",
+			s.serverName(0), s.serverName(i))
 	}
 	return nil
 }
@@ -187,7 +207,8 @@ func (s *Store) readMeta(ctx context.Context, i int, values ...any) (map[string]
 	v, err := evalScript(ctx, s.servers[i], metaScript, []any{metaKey(s.opts.Prefix)}, values)
 	if err != nil {
 		if goredis.HasErrorPrefix(err, "WRONGTYPE") {
-			err = errors.Join(fmt.Errorf("the key %s does not belong to a store; use another prefix", metaKey(s.opts.Prefix)), err)
+			err = errors.Join(fmt.Errorf("the key %s does not belong to a store; use another prefix", metaKey(s.opts.Prefix)),
+				err)
 		}
 		return nil, fmt.Errorf("%s: %w", s.serverName(i), err)
 	}

@@ -69,7 +69,8 @@ func (o *oddChanges) addOddChange(c *chunk, p *planned) error {
 	}
 	for i := range ch.Log {
 		r := &ch.Log[i]
-		o.changes = append(o.changes, strconv.FormatInt(unixHour(r.Ended), 10)+":"+r.Namespace, r.Name, timeBytes(r.Ended), rouse.AppendRecord(nil, r))
+		o.changes = append(o.changes, strconv.FormatInt(unixHour(r.Ended), 10)+":"+r.Namespace, r.Name, timeBytes(r.Ended),
+			rouse.AppendRecord(nil, r))
 	}
 	return nil
 }

@@ -57,7 +57,10 @@ func (s *Store) inspectServers(ctx context.Context) (out settings, err error) {
 	for i, c := range s.servers {
 		group.Go(func() error {
 			if cc, ok := c.(*goredis.ClusterClient); ok {
-				return cc.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error { return look(ctx, c, "server "+c.Options().Addr) })
+				return cc.ForEachMaster(ctx, func(ctx context.Context,
+					c *goredis.Client) error {
+					return look(ctx, c, "server "+c.Options().Addr)
+				})
 			}
 			ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout/2)
 			defer cancel()
@@ -111,7 +114,8 @@ func readSettings(ctx context.Context, c goredis.UniversalClient) (is settings, 
 		is.full = used / most
 	}
 	is.writes = info["aof_last_write_status"]
-	for name, to := range map[string]*string{"appendonly": &is.aof, "appendfsync": &is.fsync, "maxmemory-policy": &is.evicts} {
+	for name, to := range map[string]*string{"appendonly": &is.aof, "appendfsync": &is.fsync,
+		"maxmemory-policy": &is.evicts} {
 		v, err := doCommand(ctx, c, 1, []any{"config", "get", name})
 		if err != nil {
 			var refused goredis.Error
@@ -130,20 +134,24 @@ func readSettings(ctx context.Context, c goredis.UniversalClient) (is settings, 
 // refuseUnfit refuses settings that lose timers silently.
 func (is *settings) refuseUnfit(allowUnsafe bool) error {
 	var major, minor int
-	if _, err := fmt.Sscanf(is.version, "%d.%d", &major, &minor); err != nil || major < minVersion[0] || major == minVersion[0] && minor < minVersion[1] {
+	if _, err := fmt.Sscanf(is.version, "%d.%d", &major, &minor); err != nil || major < minVersion[0] ||
+		major == minVersion[0] && minor < minVersion[1] {
 		return fmt.Errorf("is Redis %s; use %d.%d or later", is.version, minVersion[0], minVersion[1])
 	}
 	if strings.HasPrefix(is.evicts, "allkeys-") {
-		return fmt.Errorf("maxmemory-policy is %s: Redis would silently delete timers when memory is short; set it to noeviction", is.evicts)
+		return fmt.Errorf(
+			"maxmemory-policy is %s: Redis would silently delete timers when memory is short; set it to noeviction", is.evicts)
 	}
 	switch {
 	case is.aof == "yes" || allowUnsafe:
 		return nil
 	case is.aof == "":
-		return errors.New("does not report whether it has an append-only file, neither in INFO persistence nor in CONFIG GET appendonly; " +
-			"permit one of them, or allow unsafe stores if losing timers is acceptable when Redis ends")
+		return errors.New(
+			"does not report whether it has an append-only file, neither in INFO persistence nor in CONFIG GET appendonly; " +
+				"permit one of them, or allow unsafe stores if losing timers is acceptable when Redis ends")
 	}
-	return errors.New("appendonly is no: all timers since the last snapshot would be lost when it ends; set appendonly yes, or allow unsafe stores if that is acceptable")
+	return errors.New(
+		"appendonly is no: all timers since the last snapshot would be lost when it ends; set appendonly yes, or allow unsafe stores if that is acceptable")
 }
 
 // mergeWeaker combines the settings with those of another server.
@@ -174,17 +182,24 @@ func (is *settings) describeDurability(k kind, a ack) string {
 	case is.fsync == "always":
 		parts = append(parts, "appendfsync always: nothing is lost when Redis dies or the power fails")
 	case is.fsync == "everysec":
-		parts = append(parts, "appendfsync everysec: the last one to two seconds are lost when the power fails, and when Redis dies while its disk is slow")
+		parts = append(parts,
+			"appendfsync everysec: the last one to two seconds are lost when the power fails, and when Redis dies while its disk is slow")
 	case is.fsync == "no":
-		parts = append(parts, "appendfsync no: nothing is lost when Redis dies, the last half a minute or so when the power fails")
+		parts = append(parts,
+			"appendfsync no: nothing is lost when Redis dies, the last half a minute or so when the power fails")
 	default:
-		parts = append(parts, "append-only file, appendfsync unknown: nothing is lost when Redis dies, the last seconds may be when the power fails")
+		parts = append(parts,
+			"append-only file, appendfsync unknown: nothing is lost when Redis dies, the last seconds may be when the power fails")
 	}
 	switch {
 	case a.replicas > 0 && a.fsync:
-		parts = append(parts, fmt.Sprintf("a write is on the disks of the server and of %d replicas before it is acknowledged: a failover to one of these loses nothing", a.replicas))
+		parts = append(parts,
+			fmt.Sprintf(
+				"a write is on the disks of the server and of %d replicas before it is acknowledged: a failover to one of these loses nothing", a.replicas))
 	case a.replicas > 0:
-		parts = append(parts, fmt.Sprintf("%d replicas have a write before it is acknowledged: a failover to one of them loses nothing", a.replicas))
+		parts = append(parts,
+			fmt.Sprintf("%d replicas have a write before it is acknowledged: a failover to one of them loses nothing",
+				a.replicas))
 	case a.fsync:
 		parts = append(parts, "a write is on the disk of the server before it is acknowledged")
 	}

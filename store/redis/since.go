@@ -72,7 +72,8 @@ func (c *claim) parseSpots(answer []any, shard int) ([]spot, error) {
 		if at.at.Key, err = decodeMember(at.member); err != nil {
 			return nil, err
 		}
-		if at.at.Compare(c.w.After) > 0 && (len(c.w.Namespaces) == 0 || slices.Contains(c.w.Namespaces, at.at.Key.Namespace)) {
+		if at.at.Compare(c.w.After) > 0 && (len(c.w.Namespaces) == 0 ||
+			slices.Contains(c.w.Namespaces, at.at.Key.Namespace)) {
 			out = append(out, at)
 		}
 	}

@@ -57,7 +57,10 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 		id = func(shard int) []byte { return s.idBefore(*oldest, shard) }
 	}
 	var deleted atomic.Int64
-	err := s.deleteFromShards(ctx, &deleted, func(shard int) []any { return []any{trimChunk, "", namespace, name, keep, id(shard), markHash(name)} })
+	err := s.deleteFromShards(ctx, &deleted, func(shard int) []any {
+		return []any{trimChunk, "", namespace, name, keep,
+			id(shard), markHash(name)}
+	})
 	return deleted.Load(), err
 }
 

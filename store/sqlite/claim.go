@@ -51,7 +51,8 @@ func (w *write) holdRowUntil(row *rouse.Row, until rouse.Instant) error {
 	w.changed = true
 	row.Revision = w.revision
 	k := row.Key
-	_, err := w.move.ExecContext(w.ctx, int64(until), int64(row.Revision), row.Bucket, int64(row.Visible), k.Namespace, k.Name, k.Fire)
+	_, err := w.move.ExecContext(w.ctx, int64(until), int64(row.Revision), row.Bucket, int64(row.Visible), k.Namespace,
+		k.Name, k.Fire)
 	return err
 }
 
@@ -66,7 +67,8 @@ type querier interface {
 
 // readWindow returns the rows of a window without changing them. A single bucket uses the prepared statement;
 // of several, each has a statement of its own, as all are read concurrently.
-func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Window, now rouse.Instant) (b rouse.Batch, err error) {
+func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Window,
+	now rouse.Instant) (b rouse.Batch, err error) {
 	b.Now = now
 	until := b.Now.Add(w.Ahead) // no duration reaches as far as Never
 	after := w.After
@@ -160,7 +162,8 @@ func scanRow(rows *sql.Rows, row *rouse.Row) error {
 	var revision, generation int64
 	var labels sql.RawBytes
 	*row = rouse.Row{}
-	err := rows.Scan(&row.Bucket, &row.Visible, &row.Key.Namespace, &row.Key.Name, &row.Key.Fire, &revision, &generation, &row.State, &row.Due, &labels, &row.Body)
+	err := rows.Scan(&row.Bucket, &row.Visible, &row.Key.Namespace, &row.Key.Name, &row.Key.Fire, &revision, &generation,
+		&row.State, &row.Due, &labels, &row.Body)
 	if err != nil {
 		return err
 	}

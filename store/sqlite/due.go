@@ -42,8 +42,10 @@ func dueSources(q *rouse.Query) []source {
 		visible.addCondition("t.visible < " + never)
 	}
 	return []source{
-		{table: byBucket, alias: "t", where: visible.joinConditions(), args: visible.args, timed: true, only: "t.due = t.visible"},
-		{table: "timers t INDEXED BY timers_by_due", alias: "t", where: due.joinConditions(), args: due.args, timed: true, only: "1"},
+		{table: byBucket, alias: "t", where: visible.joinConditions(), args: visible.args, timed: true,
+			only: "t.due = t.visible"},
+		{table: "timers t INDEXED BY timers_by_due", alias: "t", where: due.joinConditions(), args: due.args, timed: true,
+			only: "1"},
 	}
 }
 
@@ -56,7 +58,8 @@ func fewDue(ctx context.Context, tx *sql.Tx, q *rouse.Query) ([]source, error) {
 	sources, all := dueSources(q), 0
 	for _, src := range sources {
 		n := 0
-		err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM `+src.table+` WHERE `+src.where+` LIMIT ?)`, append(slices.Clone(src.args), maxLooks+1)...).Scan(&n)
+		err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM `+src.table+` WHERE `+src.where+` LIMIT ?)`,
+			append(slices.Clone(src.args), maxLooks+1)...).Scan(&n)
 		if all += n; err != nil {
 			return nil, err
 		}

@@ -47,11 +47,16 @@ func addCure(err error) error {
 	case errors.Is(err, rouse.ErrCorrupt):
 		return err
 	case resultCode(err) == sqlite3.SQLITE_IOERR_DATA:
-		return fmt.Errorf("%w: the page at byte %d is not as it was written, or another program has written to the file; %s", rouse.ErrCorrupt, system.damaged.Load(), restoreCure)
+		return fmt.Errorf("%w: the page at byte %d is not as it was written, or another program has written to the file; %s",
+			rouse.ErrCorrupt, system.damaged.Load(), restoreCure)
 	case c == sqlite3.SQLITE_CORRUPT || c == sqlite3.SQLITE_NOTADB:
-		return fmt.Errorf("%w: %w; %s, or move the file away, with those that begin with its name, to begin with an empty one", rouse.ErrCorrupt, err, restoreCure)
-	case c == sqlite3.SQLITE_READONLY || c == sqlite3.SQLITE_CANTOPEN || c == sqlite3.SQLITE_PERM, errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("cannot be written: %w; make the file and its directory writable for this user, or name another", err)
+		return fmt.Errorf(
+			"%w: %w; %s, or move the file away, with those that begin with its name, to begin with an empty one",
+			rouse.ErrCorrupt, err, restoreCure)
+	case c == sqlite3.SQLITE_READONLY || c == sqlite3.SQLITE_CANTOPEN || c == sqlite3.SQLITE_PERM,
+		errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("cannot be written: %w; make the file and its directory writable for this user, or name another",
+			err)
 	case c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED:
 		return fmt.Errorf("is locked by another program: %w; end it", err)
 	}

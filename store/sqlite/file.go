@@ -84,7 +84,8 @@ func inspectFormat(path string) (format int64, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		for _, end := range []string{"-wal", witnessEnd} {
 			if fileExists(path + end) {
-				return 0, fmt.Errorf("%w: it is missing, and %s%s is there; %s, or remove that one, too", rouse.ErrCorrupt, path, end, restoreCure)
+				return 0, fmt.Errorf("%w: it is missing, and %s%s is there; %s, or remove that one, too", rouse.ErrCorrupt, path,
+					end, restoreCure)
 			}
 		}
 		return 0, nil
@@ -119,7 +120,8 @@ func inspectFormat(path string) (format int64, err error) {
 	case format == 0:
 		return 0, fmt.Errorf("%w: it has no format; %s", rouse.ErrCorrupt, restoreCure)
 	case format > formatVersion:
-		return 0, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it", format, formatVersion)
+		return 0, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it", format,
+			formatVersion)
 	}
 	if must := h.readNumber(28) * pageSize; !fileExists(path+"-wal") && info.Size() < must {
 		return 0, fmt.Errorf("%w: it has %d bytes of %d; %s", rouse.ErrCorrupt, info.Size(), must, restoreCure)

@@ -54,7 +54,8 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 		if q.Namespace != "" {
 			c.addCondition("namespace = ?", q.Namespace)
 		}
-		err = s.readers.QueryRowContext(ctx, `SELECT COALESCE(SUM(rows), 0) FROM counts WHERE `+c.joinConditions(), c.args...).Scan(&n)
+		err = s.readers.QueryRowContext(ctx, `SELECT COALESCE(SUM(rows), 0) FROM counts WHERE `+c.joinConditions(),
+			c.args...).Scan(&n)
 		return n, s.faults.Note(readErr(ctx, err))
 	}
 	q.After = rouse.Key{}
@@ -66,7 +67,8 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 		c := src.indexConditions(&q)
 		src.addRowFilters(&q, &c)
 		var one int64
-		if err := s.readers.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+src.joinTimers()+` WHERE `+c.joinConditions(), c.args...).Scan(&one); err != nil {
+		if err := s.readers.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+src.joinTimers()+` WHERE `+c.joinConditions(),
+			c.args...).Scan(&one); err != nil {
 			return 0, s.faults.Note(readErr(ctx, err))
 		}
 		n += one
@@ -98,7 +100,8 @@ func sourcesOf(q *rouse.Query) []source {
 			slices.Sort(all)
 			var out []source
 			for _, state := range slices.Compact(all) {
-				out = append(out, source{table: "timers t INDEXED BY timers_by_state", alias: "t", where: "t.state = ? AND t.state <> 1", args: []any{state}})
+				out = append(out, source{table: "timers t INDEXED BY timers_by_state", alias: "t",
+					where: "t.state = ? AND t.state <> 1", args: []any{state}})
 			}
 			return out
 		}
@@ -111,7 +114,8 @@ func (src *source) joinTimers() string {
 	if src.alias == "t" {
 		return src.table
 	}
-	return src.table + ` CROSS JOIN timers t INDEXED BY timers_by_key ON t.namespace = s.namespace AND t.name = s.name AND t.fire = s.fire`
+	return src.table +
+		` CROSS JOIN timers t INDEXED BY timers_by_key ON t.namespace = s.namespace AND t.name = s.name AND t.fire = s.fire`
 }
 
 // indexConditions returns the conditions on the source's keys, in whose order it is read.
@@ -143,7 +147,8 @@ func (src *source) indexConditions(q *rouse.Query) (c condition) {
 func (src *source) addRowFilters(q *rouse.Query, c *condition) {
 	c.addStateCondition(q, "t.")
 	for k, v := range q.Labels {
-		c.addCondition(`EXISTS (SELECT 1 FROM labels l WHERE l.label = ? AND l.value = ? AND l.namespace = t.namespace AND l.name = t.name AND l.fire = t.fire)`, k, v)
+		c.addCondition(
+			`EXISTS (SELECT 1 FROM labels l WHERE l.label = ? AND l.value = ? AND l.namespace = t.namespace AND l.name = t.name AND l.fire = t.fire)`, k, v)
 	}
 	if q.DueFrom != 0 {
 		c.addCondition("t.due >= ?", int64(q.DueFrom))
@@ -155,13 +160,15 @@ func (src *source) addRowFilters(q *rouse.Query, c *condition) {
 
 // readQueryPage reads up to q.Limit rows, and examines at most maxLooks keys. next is where the following
 // page begins.
-func (src *source) readQueryPage(ctx context.Context, tx *sql.Tx, q *rouse.Query) (rows []rouse.Row, next *rouse.Key, err error) {
+func (src *source) readQueryPage(ctx context.Context, tx *sql.Tx,
+	q *rouse.Query) (rows []rouse.Row, next *rouse.Key, err error) {
 	c := src.indexConditions(q)
 	a := src.alias + "."
 	key := a + "namespace, " + a + "name, " + a + "fire"
 	var last rouse.Key
 	if err = sql.ErrNoRows; !src.timed {
-		err = tx.QueryRowContext(ctx, `SELECT `+key+` FROM `+src.table+` WHERE `+c.joinConditions()+` ORDER BY `+key+` LIMIT 1 OFFSET ?`,
+		err = tx.QueryRowContext(ctx,
+			`SELECT `+key+` FROM `+src.table+` WHERE `+c.joinConditions()+` ORDER BY `+key+` LIMIT 1 OFFSET ?`,
 			append(slices.Clone(c.args), maxLooks-1)...).Scan(&last.Namespace, &last.Name, &last.Fire)
 	}
 	switch {
@@ -172,7 +179,8 @@ func (src *source) readQueryPage(ctx context.Context, tx *sql.Tx, q *rouse.Query
 		return nil, nil, err
 	}
 	src.addRowFilters(q, &c)
-	found, err := tx.QueryContext(ctx, `SELECT t.`+strings.ReplaceAll(columns, ", ", ", t.")+` FROM `+src.joinTimers()+` WHERE `+c.joinConditions()+` ORDER BY `+key+` LIMIT ?`,
+	found, err := tx.QueryContext(ctx, `SELECT t.`+strings.ReplaceAll(columns, ", ",
+		", t.")+` FROM `+src.joinTimers()+` WHERE `+c.joinConditions()+` ORDER BY `+key+` LIMIT ?`,
 		append(c.args, q.Limit+1)...)
 	if err != nil {
 		return nil, nil, err

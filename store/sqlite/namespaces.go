@@ -25,7 +25,8 @@ func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, s.faults.Note(err)
 	}
-	next, err := tx.PrepareContext(ctx, `SELECT namespace FROM records WHERE hour = ? AND namespace > ? ORDER BY namespace LIMIT 1`)
+	next, err := tx.PrepareContext(ctx,
+		`SELECT namespace FROM records WHERE hour = ? AND namespace > ? ORDER BY namespace LIMIT 1`)
 	if err != nil {
 		return nil, s.faults.Note(err)
 	}

@@ -111,7 +111,9 @@ func upgradeFile(ctx context.Context, db *sql.DB, path string) error {
 		return err
 	}
 	if format, err = inspectFormat(path); err == nil && format < formatVersion {
-		return fmt.Errorf("has format %d, and cannot be brought to format %d as long as another program reads it; end that program", format, formatVersion)
+		return fmt.Errorf(
+			"has format %d, and cannot be brought to format %d as long as another program reads it; end that program", format,
+			formatVersion)
 	}
 	return err
 }

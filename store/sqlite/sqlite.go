@@ -143,7 +143,8 @@ func openWithSpace(path string, o Options, free func(string) (int64, error)) (_ 
 	if err = upgradeFile(ctx, s.writer, path); err != nil {
 		return nil, err
 	}
-	if _, err = s.writer.ExecContext(ctx, dueIndex); err != nil { // a file of an older rouse has none; every rouse maintains it
+	// a file of an older rouse has none; every rouse maintains it
+	if _, err = s.writer.ExecContext(ctx, dueIndex); err != nil {
 		return nil, err
 	}
 	if s.readers, err = openConnections(path, o, false); err != nil {

@@ -67,8 +67,10 @@ var agreement = []struct{ what, count string }{
 			UNION ALL SELECT hour, -records FROM hours) GROUP BY hour HAVING SUM(n) <> 0)`},
 	{"rows and the index by label", `SELECT (SELECT COUNT(*) FROM labels) - (SELECT COUNT(*) FROM timers t, json_each(t.labels) j JOIN labels l
 		ON l.label = j.key AND l.value = j.value AND l.namespace = t.namespace AND l.name = t.name AND l.fire = t.fire)`},
-	{"rows and their labels", `SELECT (SELECT COUNT(*) FROM labels) - (SELECT COUNT(*) FROM timers t, json_each(t.labels) j)`},
-	{"the rows and their revisions", `SELECT COUNT(*) FROM timers WHERE revision > (SELECT value FROM meta WHERE name = 'revision')`},
+	{"rows and their labels",
+		`SELECT (SELECT COUNT(*) FROM labels) - (SELECT COUNT(*) FROM timers t, json_each(t.labels) j)`},
+	{"the rows and their revisions",
+		`SELECT COUNT(*) FROM timers WHERE revision > (SELECT value FROM meta WHERE name = 'revision')`},
 }
 
 // checkIntegrity checks a whole store: every page, every index, every row.

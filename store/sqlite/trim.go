@@ -45,7 +45,8 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 
 // expiredHours returns the hours that are too old, or that begin more than most records ago.
 func (s *Store) expiredHours(ctx context.Context, before, most int64) (gone []int64, err error) {
-	rows, err := s.readers.QueryContext(ctx, `SELECT hour, SUM(records) OVER (ORDER BY hour DESC) - records FROM hours ORDER BY hour`)
+	rows, err := s.readers.QueryContext(ctx,
+		`SELECT hour, SUM(records) OVER (ORDER BY hour DESC) - records FROM hours ORDER BY hour`)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,8 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 
 // surplusRecords returns the position, going back, at which the records to delete begin, and the hours that
 // contain them.
-func (s *Store) surplusRecords(ctx context.Context, namespace, name string, keep int) (until rouse.RecordCursor, hours []int64, err error) {
+func (s *Store) surplusRecords(ctx context.Context, namespace, name string,
+	keep int) (until rouse.RecordCursor, hours []int64, err error) {
 	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return until, nil, err
@@ -141,7 +143,8 @@ func (s *Store) surplusRecords(ctx context.Context, namespace, name string, keep
 			hours = append(hours, hour)
 		}
 		if keep > 0 && n >= keep { // the last one to keep is here
-			err := tx.QueryRowContext(ctx, `SELECT ended, seq`+where+` ORDER BY ended DESC, seq DESC LIMIT 1 OFFSET ?`, hour, namespace, name, keep-1).Scan(&until.Ended, &until.Seq)
+			err := tx.QueryRowContext(ctx, `SELECT ended, seq`+where+` ORDER BY ended DESC, seq DESC LIMIT 1 OFFSET ?`, hour,
+				namespace, name, keep-1).Scan(&until.Ended, &until.Seq)
 			if err != nil {
 				return until, nil, err
 			}
@@ -157,7 +160,8 @@ const trimTimerText = `DELETE FROM records WHERE hour = ? AND namespace = ? AND 
 
 // trimTimer deletes up to trimChunk records of a timer in an hour, those before until.
 func (w *write) trimTimer(hour int64, namespace, name string, until rouse.RecordCursor) (n int64, err error) {
-	res, err := w.trimRecordsOf.ExecContext(w.ctx, hour, namespace, hour, namespace, name, int64(until.Ended), int64(until.Seq), trimChunk)
+	res, err := w.trimRecordsOf.ExecContext(w.ctx, hour, namespace, hour, namespace, name, int64(until.Ended),
+		int64(until.Seq), trimChunk)
 	if err != nil {
 		return 0, err
 	}

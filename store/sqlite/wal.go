@@ -67,7 +67,8 @@ func scanLog(path string) (t tail, err error) {
 	if magic&1 != 0 {
 		order = binary.BigEndian
 	}
-	good := magic&^1 == walMagic && binary.BigEndian.Uint32(head[8:]) == pageSize && sum{}.addWords(order, head[:24]) == sumAt(head[24:])
+	good := magic&^1 == walMagic && binary.BigEndian.Uint32(head[8:]) == pageSize &&
+		sum{}.addWords(order, head[:24]) == sumAt(head[24:])
 	salt, before := [8]byte(head[16:24]), sumAt(head[24:])
 	if good {
 		t.end = walHeader
@@ -106,7 +107,8 @@ func checkLog(path string) error {
 	if err != nil || !t.sealed {
 		return err
 	}
-	return &damage{fmt.Sprintf("%s-wal is damaged at byte %d of %d: behind it are %d whole parts, of which some were written after it was safe on the disk",
+	return &damage{fmt.Sprintf(
+		"%s-wal is damaged at byte %d of %d: behind it are %d whole parts, of which some were written after it was safe on the disk",
 		path, t.end, t.size, t.behind)}
 }
 
@@ -114,7 +116,8 @@ func checkLog(path string) error {
 type damage struct{ wrong string }
 
 func (d *damage) Error() string {
-	return fmt.Sprintf("%v: %s; %s, or start once with --accept-loss, which goes on without what is lost", rouse.ErrCorrupt, d.wrong, restoreCure)
+	return fmt.Sprintf("%v: %s; %s, or start once with --accept-loss, which goes on without what is lost",
+		rouse.ErrCorrupt, d.wrong, restoreCure)
 }
 
 func (d *damage) Unwrap() error { return rouse.ErrCorrupt }

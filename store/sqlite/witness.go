@@ -24,7 +24,8 @@ func (s *Store) continueWitness(o Options, have uint64) error {
 		w, err = witness.New(f, witness.Note{Revision: have})
 	}
 	if err == nil && have < last.Revision {
-		err = s.acceptDamage(o, &damage{fmt.Sprintf("it ends at revision %d, and revision %d was acknowledged", have, last.Revision)})
+		err = s.acceptDamage(o, &damage{fmt.Sprintf("it ends at revision %d, and revision %d was acknowledged", have,
+			last.Revision)})
 		s.last = max(s.last, last.Revision+revisionGap)
 	}
 	if err == nil {

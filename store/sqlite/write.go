@@ -225,11 +225,13 @@ func (w *write) putRow(k rouse.Key, have *place, row *rouse.Row) (uint64, error)
 		return 0, err
 	}
 	if have.exists {
-		_, err = w.update.ExecContext(w.ctx, row.Bucket, int64(row.Visible), int64(revision), int64(generation), row.State, int64(row.Due), labels, row.Body,
+		_, err = w.update.ExecContext(w.ctx, row.Bucket, int64(row.Visible), int64(revision), int64(generation), row.State,
+			int64(row.Due), labels, row.Body,
 			have.bucket, int64(have.visible), k.Namespace, k.Name, k.Fire)
 	} else {
 		var res sql.Result
-		res, err = w.insert.ExecContext(w.ctx, row.Bucket, int64(row.Visible), k.Namespace, k.Name, k.Fire, int64(revision), int64(generation), row.State, int64(row.Due), labels, row.Body)
+		res, err = w.insert.ExecContext(w.ctx, row.Bucket, int64(row.Visible), k.Namespace, k.Name, k.Fire, int64(revision),
+			int64(generation), row.State, int64(row.Due), labels, row.Body)
 		if err == nil {
 			if n, e := res.RowsAffected(); e != nil || n == 0 {
 				return 0, errors.Join(errTaken, e)

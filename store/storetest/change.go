@@ -36,7 +36,8 @@ var changes = []sentence{
 		first := b.mustCreate(dueRow("a", 0))[0]
 		to := dueRow("a", 9)
 		to.Generation = first.Generation
-		if r := b.mustApply(rouse.Change{Key: to.Key, If: first.Revision + 1<<40, To: &to})[0]; r.Applied || r.Revision != first.Revision {
+		if r := b.mustApply(rouse.Change{Key: to.Key, If: first.Revision + 1<<40, To: &to})[0]; r.Applied ||
+			r.Revision != first.Revision {
 			b.Errorf("an unknown revision: %+v", r)
 		}
 		r := b.mustApply(rouse.Change{Key: to.Key, If: first.Revision, To: &to})[0]
@@ -48,7 +49,8 @@ var changes = []sentence{
 		}
 		to.Revision = r.Revision
 		b.checkSameRows("get", b.mustGet(to.Key), []rouse.Row{to})
-		if r := b.mustApply(rouse.Change{Key: rouse.Key{Namespace: "ns", Name: "missing"}, If: first.Revision, To: &to})[0]; r.Applied || r.Existed || r.Revision != 0 {
+		if r := b.mustApply(rouse.Change{Key: rouse.Key{Namespace: "ns", Name: "missing"}, If: first.Revision,
+			To: &to})[0]; r.Applied || r.Existed || r.Revision != 0 {
 			b.Errorf("a missing row: %+v", r)
 		}
 	}},
@@ -150,7 +152,8 @@ var changes = []sentence{
 			rouse.Change{Key: k, If: rouse.AnyRevision},
 			rouse.Change{Key: k, If: rouse.AnyRevision, Keep: true},
 			rouse.Change{Key: k, If: rouse.NoRow, To: v("4", 4)})
-		for i, want := range []struct{ applied, existed bool }{{true, false}, {false, true}, {true, true}, {true, true}, {true, false}, {true, false}} {
+		for i, want := range []struct{ applied, existed bool }{{true, false}, {false, true}, {true, true}, {true, true},
+			{true, false}, {true, false}} {
 			if r[i].Applied != want.applied || r[i].Existed != want.existed {
 				b.Errorf("change %d: %+v, want %+v", i, r[i], want)
 			}
@@ -277,5 +280,7 @@ var changes = []sentence{
 
 // hostile contains names that a careless encoding would confuse. Their rows are due in this order, at
 // different times.
-var hostile = []string{"test", "test-1", "test1", "tes", "test\x01", "test\u00ff", "%", "_", "*", "'; drop table timers; --", `"`, `\`, "a/b", "a\x01b",
-	"ümlaut", "日本語", "🙂", "\U0010fffd", " ", "NULL", "0", "00", strings.Repeat("n", 256), strings.Repeat("🙂", 64), "ns", "Test", "TEST"}
+var hostile = []string{"test", "test-1", "test1", "tes", "test\x01", "test\u00ff", "%", "_", "*",
+	"'; drop table timers; --", `"`, `\`, "a/b", "a\x01b",
+	"ümlaut", "日本語", "🙂", "\U0010fffd", " ", "NULL", "0", "00", strings.Repeat("n", 256), strings.Repeat("🙂", 64), "ns",
+	"Test", "TEST"}

@@ -70,7 +70,8 @@ func checkpointIn(t *testing.T, open OpenDir, shape Shape) {
 		if n := copied.mustCount(rouse.Query{States: everyState}); n != int64(len(rows)) {
 			t.Errorf("count is %d of %d rows", n, len(rows))
 		}
-		n := len(copied.mustReadHistory(rouse.RecordQuery{Namespace: "test", Limit: 50})) + len(copied.mustReadHistory(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
+		n := len(copied.mustReadHistory(rouse.RecordQuery{Namespace: "test", Limit: 50})) +
+			len(copied.mustReadHistory(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
 		if n != len(all) {
 			t.Errorf("%d records of %d", n, len(all))
 		}

@@ -70,7 +70,8 @@ var claims = []sentence{
 			}
 			b.checkSameRows(fmt.Sprintf("limit %d", limit), got, rows)
 		}
-		b.checkSameRows("after a time without rows", b.mustClaim(rouse.Window{Buckets: []uint32{0, 1, 2}, After: rouse.Position{Visible: start + 3}}).Rows, rows[21:])
+		b.checkSameRows("after a time without rows",
+			b.mustClaim(rouse.Window{Buckets: []uint32{0, 1, 2}, After: rouse.Position{Visible: start + 3}}).Rows, rows[21:])
 	}},
 	{"Bytes ends a claim after the row that reaches it", func(b *bench) {
 		rows := numberedRows(10)
@@ -123,7 +124,8 @@ var claims = []sentence{
 			rows[i].Visible = batch.Now.Add(time.Hour)
 		}
 		b.checkSameRows("get", b.mustGet(rows[0].Key, rows[1].Key, rows[2].Key), rows[:3])
-		b.checkSameRows("within the hold", b.mustClaim(rouse.Window{Ahead: 2 * time.Hour}).Rows, []rouse.Row{rows[3], rows[4], rows[0], rows[1], rows[2]})
+		b.checkSameRows("within the hold", b.mustClaim(rouse.Window{Ahead: 2 * time.Hour}).Rows,
+			[]rouse.Row{rows[3], rows[4], rows[0], rows[1], rows[2]})
 		b.checkSameRows("listed", b.mustList(rouse.Query{Namespace: "ns", Labels: map[string]string{"n": "1"}}), rows[1:2])
 		if n := b.mustCount(rouse.Query{States: []rouse.State{rouse.StateRetrying}}); n != 5 {
 			b.Errorf("count is %d", n)
@@ -133,11 +135,13 @@ var claims = []sentence{
 		r := b.mustCreate(dueRow("a", 0), dueRow("b", 0))
 		until := b.storeTime().Add(2 * time.Hour)
 		b.mustClaim(rouse.Window{Hold: time.Hour, Until: until, Limit: 1})
-		if got := b.mustGet(r[0].Key)[0].Visible; got < until || got > b.storeTime().Add(2*time.Hour) { // the clock advances during the claim
+		// the clock advances during the claim
+		if got := b.mustGet(r[0].Key)[0].Visible; got < until || got > b.storeTime().Add(2*time.Hour) {
 			b.Errorf("held until %v, not %v", got, until)
 		}
 		batch := b.mustClaim(rouse.Window{Hold: time.Hour, Until: b.storeTime().Add(29 * time.Minute)})
-		if got, want := b.mustGet(r[1].Key)[0].Visible, batch.Now.Add(time.Hour); got < want || got > b.storeTime().Add(time.Hour) {
+		if got, want := b.mustGet(r[1].Key)[0].Visible, batch.Now.Add(time.Hour); got < want ||
+			got > b.storeTime().Add(time.Hour) {
 			b.Errorf("held until %v, not %v", got, want)
 		}
 	}},

@@ -20,7 +20,8 @@ func Clock(t *testing.T, open func(t *testing.T, clock func() time.Time) rouse.S
 	}()
 	const month = 30 * 24 * time.Hour
 	r := []rouse.Row{dueRow("today", 0), dueRow("in a month", 0), dueRow("later", 0)}
-	r[0].Visible, r[1].Visible, r[2].Visible = rouse.Reached(now), rouse.Reached(now.Add(month)), rouse.Reached(now.Add(month+time.Hour))
+	r[0].Visible, r[1].Visible, r[2].Visible = rouse.Reached(now), rouse.Reached(now.Add(month)),
+		rouse.Reached(now.Add(month+time.Hour))
 	r = b.mustCreate(r...)
 	b.checkSameRows("today", b.mustClaim(rouse.Window{}).Rows, r[:1])
 

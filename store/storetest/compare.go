@@ -19,7 +19,8 @@ import (
 func Compare(t *testing.T, open func(t *testing.T) rouse.Store, model func() rouse.Store) {
 	poll.Checks(t, 25)
 	rapid.Check(t, func(rt *rapid.T) {
-		p := &pair{rt: rt, ctx: t.Context(), store: open(t), model: model(), began: rouse.Reached(time.Now()), revisions: map[uint64]uint64{0: 0}}
+		p := &pair{rt: rt, ctx: t.Context(), store: open(t), model: model(), began: rouse.Reached(time.Now()),
+			revisions: map[uint64]uint64{0: 0}}
 		defer p.store.Close()
 		defer p.model.Close()
 		rt.Repeat(map[string]func(*rapid.T){
@@ -52,16 +53,20 @@ var (
 	drawFire  = rapid.SampledFrom([]string{"", "", "", "f", "g"})
 	drawTime  = rapid.SampledFrom([]rouse.Instant{start, start + 1, start + 2, start + hour, start + 3*hour})
 	drawState = rapid.SampledFrom(everyState)
-	drawLabel = rapid.MapOfN(rapid.SampledFrom([]string{"team", "tier"}), rapid.SampledFrom([]string{"", "red", "blue"}), 0, 2)
+	drawLabel = rapid.MapOfN(rapid.SampledFrom([]string{"team", "tier"}),
+		rapid.SampledFrom([]string{"", "red", "blue"}), 0, 2)
 )
 
 func drawKey(t *rapid.T) rouse.Key {
-	return rouse.Key{Namespace: drawSpace.Draw(t, "namespace"), Name: drawName.Draw(t, "name"), Fire: drawFire.Draw(t, "fire")}
+	return rouse.Key{Namespace: drawSpace.Draw(t, "namespace"), Name: drawName.Draw(t, "name"),
+		Fire: drawFire.Draw(t, "fire")}
 }
 
 func drawRow(t *rapid.T, k rouse.Key) rouse.Row {
-	r := rouse.Row{Key: k, Bucket: uint32(rapid.IntRange(0, 2).Draw(t, "bucket")), Visible: drawTime.Draw(t, "visible"), Due: drawTime.Draw(t, "due"),
-		State: drawState.Draw(t, "state"), Labels: drawLabel.Draw(t, "labels"), Body: rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "body")}
+	r := rouse.Row{Key: k, Bucket: uint32(rapid.IntRange(0, 2).Draw(t, "bucket")), Visible: drawTime.Draw(t, "visible"),
+		Due:   drawTime.Draw(t, "due"),
+		State: drawState.Draw(t, "state"), Labels: drawLabel.Draw(t, "labels"),
+		Body: rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "body")}
 	if rapid.IntRange(0, 5).Draw(t, "sleeps") == 0 {
 		r.Visible = rouse.Never
 	}
@@ -132,7 +137,8 @@ func (p *pair) drawCondition(t *rapid.T, k rouse.Key) (theirs, ours uint64) {
 }
 
 func (p *pair) claimBoth(t *rapid.T) {
-	w := rouse.Window{Buckets: rapid.SampledFrom([][]uint32{{0}, {1}, {0, 1, 2}, {0, 2}}).Draw(t, "buckets"), Limit: rapid.IntRange(1, 10).Draw(t, "limit")}
+	w := rouse.Window{Buckets: rapid.SampledFrom([][]uint32{{0}, {1}, {0, 1, 2}, {0, 2}}).Draw(t, "buckets"),
+		Limit: rapid.IntRange(1, 10).Draw(t, "limit")}
 	if rapid.Bool().Draw(t, "bounded") {
 		w.Bytes = rapid.IntRange(1, 60).Draw(t, "bytes")
 	}
@@ -181,7 +187,8 @@ func (p *pair) getBoth(t *rapid.T) {
 }
 
 func (p *pair) listBoth(t *rapid.T) {
-	q := rouse.Query{Limit: rapid.IntRange(1, 5).Draw(t, "limit"), Prefix: rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "prefix"),
+	q := rouse.Query{Limit: rapid.IntRange(1, 5).Draw(t, "limit"),
+		Prefix: rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "prefix"),
 		States: rapid.SliceOfNDistinct(drawState, 0, 3, rapid.ID).Draw(t, "states")}
 	if rapid.Bool().Draw(t, "in namespace") {
 		q.Namespace = drawSpace.Draw(t, "namespace")
@@ -281,7 +288,8 @@ func (p *pair) sameRows(what string, got, want []rouse.Row) {
 		p.learnRevision(w.Revision, got[i].Revision)
 		p.learnRevision(w.Generation, got[i].Generation)
 		w.Revision, w.Generation = got[i].Revision, got[i].Generation
-		if d := got[i].Visible.Sub(w.Visible); w.Visible > p.began && w.Visible != rouse.Never && d > -time.Minute && d < time.Minute {
+		if d := got[i].Visible.Sub(w.Visible); w.Visible > p.began && w.Visible != rouse.Never && d > -time.Minute &&
+			d < time.Minute {
 			w.Visible = got[i].Visible
 		}
 		if d := describeDifference(&got[i], &w); d != "" {

@@ -84,7 +84,8 @@ func batchOf(round, batch int) (changes []rouse.Change) {
 			changes = append(changes, rouse.Change{Key: rowOf(round, batch-1, i).Key, If: rouse.AnyRevision})
 		}
 	}
-	changes[0].Log = []rouse.Record{{Namespace: rowOf(round, 0, 0).Key.Namespace, Name: "log", Ending: rouse.EndFired, Due: rouse.Instant(batch), Ended: start + rouse.Instant(batch)}}
+	changes[0].Log = []rouse.Record{{Namespace: rowOf(round, 0, 0).Key.Namespace, Name: "log", Ending: rouse.EndFired,
+		Due: rouse.Instant(batch), Ended: start + rouse.Instant(batch)}}
 	return changes
 }
 
@@ -224,7 +225,8 @@ func (v *verifier) verifyStore(t *testing.T, dir string, open OpenDir) {
 			}
 			newest = max(newest, batch)
 			want := rowOf(round, batch, n)
-			if string(rows[i].Body) != string(want.Body) || rows[i].Visible != want.Visible || rows[i].Generation != rows[i].Revision {
+			if string(rows[i].Body) != string(want.Body) || rows[i].Visible != want.Visible ||
+				rows[i].Generation != rows[i].Revision {
 				t.Fatalf("%s came back changed: %+v", want.Key.Name, rows[i])
 			}
 		}
@@ -235,7 +237,8 @@ func (v *verifier) verifyStore(t *testing.T, dir string, open OpenDir) {
 			for i := range batchRows {
 				name := rowOf(round, batch, i).Key.Name
 				if gone := i < batchRows/2 && batch < newest; have[name] == gone {
-					t.Fatalf("round %d: %s there: %v; batch %d was acknowledged, %d is the newest", round, name, have[name], acked, newest)
+					t.Fatalf("round %d: %s there: %v; batch %d was acknowledged, %d is the newest", round, name, have[name],
+						acked, newest)
 				}
 			}
 		}

@@ -108,13 +108,15 @@ func makeClosedStore(t *testing.T, open OpenDir, shape Shape) (killed, closed st
 			}
 			c := rouse.Change{Key: r.Key, If: rouse.NoRow, To: &r}
 			if j%5 == 0 {
-				c.Log = []rouse.Record{{Namespace: "ns", Name: r.Key.Name, Ended: start + rouse.Instant(j), Due: start, Attempts: 1}}
+				c.Log = []rouse.Record{{Namespace: "ns", Name: r.Key.Name, Ended: start + rouse.Instant(j), Due: start,
+					Attempts: 1}}
 				want.records++
 			}
 			changes = append(changes, c)
 		}
 		if i%7 == 3 { // one that changes existing rows, and one that removes some
-			changes = append(changes, rouse.Change{Key: dueRow(fmt.Sprintf("t%04d", (i-1)*size+1), 0).Key, If: rouse.AnyRevision})
+			changes = append(changes, rouse.Change{Key: dueRow(fmt.Sprintf("t%04d", (i-1)*size+1), 0).Key,
+				If: rouse.AnyRevision})
 		}
 		if _, err := s.Apply(t.Context(), changes); err != nil {
 			t.Fatal(err)
@@ -196,7 +198,8 @@ func readList(t *testing.T, s rouse.Store, what string, want held, fails func(st
 		return 0
 	}
 	for i := range have {
-		if a, b := &have[i], &want.rows[i]; a.Key != b.Key || a.Revision != b.Revision || a.State != b.State || a.Visible != b.Visible || !bytes.Equal(a.Body, b.Body) {
+		if a, b := &have[i], &want.rows[i]; a.Key != b.Key || a.Revision != b.Revision || a.State != b.State ||
+			a.Visible != b.Visible || !bytes.Equal(a.Body, b.Body) {
 			t.Errorf("%s: row %d is %+v, not %+v", what, i, a, b)
 			return 0
 		}
@@ -205,7 +208,8 @@ func readList(t *testing.T, s rouse.Store, what string, want held, fails func(st
 }
 
 func readCounts(t *testing.T, s rouse.Store, what string, want held, fails func(string, error)) int {
-	for _, q := range []rouse.Query{{States: everything}, {States: []rouse.State{rouse.StatePaused}}, {Namespace: "ns", Labels: map[string]string{"team": "20"}, States: everything}} {
+	for _, q := range []rouse.Query{{States: everything}, {States: []rouse.State{rouse.StatePaused}},
+		{Namespace: "ns", Labels: map[string]string{"team": "20"}, States: everything}} {
 		n, err := s.Count(t.Context(), q)
 		if err != nil {
 			fails("count", err)
@@ -326,7 +330,8 @@ func copyDir(t *testing.T, from string) string {
 	for _, name := range listFiles(t, from) {
 		b, err := os.ReadFile(filepath.Join(from, name))
 		if err == nil {
-			err = errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700), os.WriteFile(filepath.Join(to, name), b, 0o600))
+			err = errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700),
+				os.WriteFile(filepath.Join(to, name), b, 0o600))
 		}
 		if err != nil && !strings.HasSuffix(name, ".tmp") {
 			t.Fatal(err)

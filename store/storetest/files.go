@@ -151,10 +151,12 @@ func Reserve(t *testing.T, s rouse.Store, available func(bytes int64)) {
 	create := rouse.Change{Key: added.Key, If: rouse.NoRow, To: &added}
 
 	available(99 << 20)
-	if _, err := s.Apply(t.Context(), []rouse.Change{{Key: old[0].Key, If: old[0].Revision}, create}); !errors.Is(err, rouse.ErrFull) {
+	if _, err := s.Apply(t.Context(), []rouse.Change{{Key: old[0].Key, If: old[0].Revision}, create}); !errors.Is(err,
+		rouse.ErrFull) {
 		t.Errorf("a call that adds a row: %v", err)
 	}
-	if _, err := s.Apply(t.Context(), []rouse.Change{{Key: added.Key, If: rouse.AnyRevision, To: &added}}); !errors.Is(err, rouse.ErrFull) {
+	if _, err := s.Apply(t.Context(), []rouse.Change{{Key: added.Key, If: rouse.AnyRevision, To: &added}}); !errors.Is(err,
+		rouse.ErrFull) {
 		t.Errorf("a replace of nothing: %v", err)
 	}
 	if rows := b.mustGet(old[0].Key, added.Key); rows[0].Revision != old[0].Revision || rows[1].Revision != 0 {

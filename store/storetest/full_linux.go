@@ -34,7 +34,8 @@ func Full(t *testing.T, open OpenDir) {
 		refused := dueRow("refused", 0)
 		poll.Until(t, "a create is refused", func() bool {
 			_, err := s.Apply(t.Context(), []rouse.Change{
-				{Key: rows[0].Key, If: rows[0].Revision, Keep: true, Log: []rouse.Record{{Namespace: "ns", Name: "x", Ended: start}}},
+				{Key: rows[0].Key, If: rows[0].Revision, Keep: true,
+					Log: []rouse.Record{{Namespace: "ns", Name: "x", Ended: start}}},
 				{Key: refused.Key, If: rouse.NoRow, To: &refused}})
 			if err == nil {
 				b.mustApply(rouse.Change{Key: refused.Key, If: rouse.AnyRevision})
@@ -49,7 +50,8 @@ func Full(t *testing.T, open OpenDir) {
 		replace := rows[1]
 		replace.Due++
 		r := b.mustApply(
-			rouse.Change{Key: rows[0].Key, If: rows[0].Revision, Log: []rouse.Record{{Namespace: "ns", Name: "t", Ended: start}}},
+			rouse.Change{Key: rows[0].Key, If: rows[0].Revision,
+				Log: []rouse.Record{{Namespace: "ns", Name: "t", Ended: start}}},
 			rouse.Change{Key: replace.Key, If: rows[1].Revision, To: &replace})
 		if !r[0].Applied || !r[1].Applied {
 			t.Errorf("settle and update within the reserve: %+v", r)

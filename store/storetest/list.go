@@ -14,7 +14,8 @@ import (
 var lists = []sentence{
 	{"lists are in the order of keys, and leave out the additional rows of timers unless asked for", func(b *bench) {
 		var rows []rouse.Row
-		for _, k := range [][3]string{{"test", "a", ""}, {"test", "a", "f1"}, {"test", "a", "f2"}, {"test", "a-1", ""}, {"test", "a.", ""},
+		for _, k := range [][3]string{{"test", "a", ""}, {"test", "a", "f1"}, {"test", "a", "f2"}, {"test", "a-1", ""},
+			{"test", "a.", ""},
 			{"test", "b", ""}, {"test", "d", ""}, {"test", "c", ""}, {"test-1", "a", ""}, {"test-1", "a", "f"}} {
 			r := dueRow("", len(rows))
 			r.Key = rouse.Key{Namespace: k[0], Name: k[1], Fire: k[2]}
@@ -79,7 +80,8 @@ var lists = []sentence{
 			{rouse.Query{States: dead, After: rouse.Key{Namespace: "test", Name: "a", Fire: "f1"}}, pick(2, 9)},
 			{rouse.Query{After: rouse.Key{Namespace: "test-1", Name: "a", Fire: "z"}}, nil},
 			{rouse.Query{Namespace: "test-1", After: rouse.Key{Namespace: "test", Name: "b"}}, pick(8)},
-			{rouse.Query{States: all, After: rouse.Key{Namespace: "test", Name: strings.Repeat("\U0010FFFF", 64)}}, pick(8, 9)}, // from one namespace to the next
+			// from one namespace to the next
+			{rouse.Query{States: all, After: rouse.Key{Namespace: "test", Name: strings.Repeat("\U0010FFFF", 64)}}, pick(8, 9)},
 			{rouse.Query{Namespace: "test", After: rouse.Key{Namespace: "test-1", Name: "a"}}, nil},
 		} {
 			for _, limit := range []int{1, 2, 100} {
@@ -203,7 +205,8 @@ var lists = []sentence{
 			}
 			got = slices.DeleteFunc(got, func(r rouse.Row) bool { return strings.HasSuffix(r.Key.Name, "-x") })
 			b.checkSameRows("the rows that stayed", got, fixed)
-			b.checkSameRows("the same by label", b.mustList(rouse.Query{Namespace: "ns", Labels: map[string]string{"kept": "yes"}, Limit: 21}), fixed)
+			b.checkSameRows("the same by label", b.mustList(rouse.Query{Namespace: "ns",
+				Labels: map[string]string{"kept": "yes"}, Limit: 21}), fixed)
 		}
 		close(stop)
 		wg.Wait()
@@ -218,7 +221,8 @@ var lists = []sentence{
 			b.mustCreate(chunk...)
 		}
 		b.checkSameRows("due long after", b.mustList(rouse.Query{Namespace: "ns", DueFrom: start + 1_000_000}), nil)
-		b.checkSameRows("due last", keysOnly(b.mustList(rouse.Query{Namespace: "ns", DueFrom: start + 16_999})), keysOnly(rows[16_999:]))
+		b.checkSameRows("due last", keysOnly(b.mustList(rouse.Query{Namespace: "ns", DueFrom: start + 16_999})),
+			keysOnly(rows[16_999:]))
 		if n := b.mustCount(rouse.Query{Prefix: "t0000"}); n != 10 {
 			b.Errorf("count is %d, want 10", n)
 		}
@@ -228,7 +232,8 @@ var lists = []sentence{
 		check := func(when string) {
 			b.Helper()
 			for _, ns := range []string{"", "test", "test-1", "none"} {
-				for _, states := range [][]rouse.State{nil, everyState, {rouse.StateScheduled}, {rouse.StatePaused}, {rouse.StateDead}, {rouse.StateFiring},
+				for _, states := range [][]rouse.State{nil, everyState, {rouse.StateScheduled}, {rouse.StatePaused},
+					{rouse.StateDead}, {rouse.StateFiring},
 					{rouse.StateEnded}, {rouse.StateNote}, {rouse.StateDead, rouse.StateRetrying, rouse.StateDead}} {
 					q := rouse.Query{Namespace: ns, States: states}
 					want := int64(0)
@@ -268,7 +273,8 @@ var lists = []sentence{
 }
 
 // everyState contains all states.
-var everyState = []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateDead, rouse.StateFiring,
+var everyState = []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused,
+	rouse.StateDead, rouse.StateFiring,
 	rouse.StateEnded, rouse.StateNote}
 
 // keysOnly reduces rows to the fields that a test compares when it does not know the revisions.

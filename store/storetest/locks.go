@@ -177,7 +177,8 @@ var locks = []sharedSentence{
 		if !ok {
 			return
 		}
-		old := m.takeLeases("a", time.Hour, newWant("outlived", "of a"), newWant("renewed", ""), newWant("again", ""), newWant("taken", ""))
+		old := m.takeLeases("a", time.Hour, newWant("outlived", "of a"), newWant("renewed", ""), newWant("again", ""),
+			newWant("taken", ""))
 		ended := m.takeLeases("c", short, newWant("ended", ""))[0]
 		m.waitUntil(ended.Until)
 		is := m.takeLeases("a", 2*time.Hour, newWant("renewed", ""))
@@ -202,7 +203,8 @@ var locks = []sharedSentence{
 		if len(list) != 5 {
 			m.Errorf("%d leases", len(list))
 		}
-		m.checkLease("taken after it was ended", m.takeLeases("b", time.Hour, newWant("outlived", ""))[0], "b", old[0].Epoch+1, "")
+		m.checkLease("taken after it was ended", m.takeLeases("b", time.Hour, newWant("outlived", ""))[0], "b",
+			old[0].Epoch+1, "")
 		if err := locks.EndLeases(m.Context(), nil); err != nil {
 			m.Error(err)
 		}
@@ -278,7 +280,8 @@ var locks = []sharedSentence{
 		}
 	}},
 	{"leases are listed by prefix, in the order of names, ended ones too", func(m *sharedBench) {
-		names := []string{"node/B", "node/a", "node/a%c", "node/a_c", "node/abc", "node/b", "node/Ä", "nodeless", "x[y]", "x\\y", "x*", "x?", "xy"}
+		names := []string{"node/B", "node/a", "node/a%c", "node/a_c", "node/abc", "node/b", "node/Ä", "nodeless", "x[y]",
+			"x\\y", "x*", "x?", "xy"}
 		ended := m.takeLeases("a", short, newWant("node/a", ""))[0]
 		for i, name := range names {
 			if name != "node/a" {
@@ -287,7 +290,8 @@ var locks = []sharedSentence{
 		}
 		m.waitUntil(ended.Until)
 		slices.Sort(names)
-		for _, prefix := range []string{"", "node/", "node/a", "node/a_", "node/a%", "node/Ä", "x[", "x\\", "x*", "x?", "%", "y"} {
+		for _, prefix := range []string{"", "node/", "node/a", "node/a_", "node/a%", "node/Ä", "x[", "x\\", "x*", "x?",
+			"%", "y"} {
 			var with []string
 			for _, n := range names {
 				if len(n) >= len(prefix) && n[:len(prefix)] == prefix {
@@ -361,7 +365,8 @@ var locks = []sharedSentence{
 			wg.Go(func() {
 				owner, epoch := fmt.Sprint("owner", n), first.Epoch
 				for range rounds {
-					l, err := m.shared.Lock(m.Context(), owner, time.Hour, []rouse.Want{wantIf("clock", epoch, fmt.Sprint(epoch+1-first.Epoch))})
+					l, err := m.shared.Lock(m.Context(), owner, time.Hour,
+						[]rouse.Want{wantIf("clock", epoch, fmt.Sprint(epoch+1-first.Epoch))})
 					if err != nil {
 						m.Error(err)
 						return
@@ -379,7 +384,8 @@ var locks = []sharedSentence{
 		wg.Wait()
 		l := m.listLeases("clock")[0]
 		if advances := l.Epoch - first.Epoch; advances != won.Load() || string(l.Data) != fmt.Sprint(advances) {
-			m.Errorf("the epoch was advanced %d times, its value is %q, %d owners think that they did", advances, l.Data, won.Load())
+			m.Errorf("the epoch was advanced %d times, its value is %q, %d owners think that they did", advances, l.Data,
+				won.Load())
 		}
 	}},
 	{"epochs never go back, whatever is done to a lease", func(m *sharedBench) {

@@ -18,7 +18,8 @@ const hour = 3_600_000
 // records contains the cases about Records and Trim.
 var records = []sentence{
 	{"a record comes back as it was written", func(b *bench) {
-		r := rouse.Record{Namespace: "ns", Name: "a", Generation: 7, Ending: rouse.EndMissed, Manual: true, Due: 5, LastDue: 9, Count: 3,
+		r := rouse.Record{Namespace: "ns", Name: "a", Generation: 7, Ending: rouse.EndMissed, Manual: true, Due: 5,
+			LastDue: 9, Count: 3,
 			Attempts: 2, Code: -1, Reason: "too late", Began: 5, Sent: 6, Ended: start,
 			Failures: []rouse.Attempt{{Sent: 5, Took: 7 * time.Millisecond, Code: 503, Detail: "busy"}, {Sent: 6}}}
 		b.logRecords(r)
@@ -47,8 +48,10 @@ var records = []sentence{
 	{"each of many records keeps its own texts", func(b *bench) {
 		var want []rouse.Record
 		for i := range 2000 {
-			r := rouse.Record{Namespace: "ns", Name: "a", Generation: 1, Due: start, Ending: rouse.EndSkipped, Ended: start + rouse.Instant(i),
-				Reason: fmt.Sprintf("reason %04d %s", i, strings.Repeat("x", i%300)), Failures: []rouse.Attempt{{Sent: start, Detail: fmt.Sprint("detail ", i)}}}
+			r := rouse.Record{Namespace: "ns", Name: "a", Generation: 1, Due: start, Ending: rouse.EndSkipped,
+				Ended:    start + rouse.Instant(i),
+				Reason:   fmt.Sprintf("reason %04d %s", i, strings.Repeat("x", i%300)),
+				Failures: []rouse.Attempt{{Sent: start, Detail: fmt.Sprint("detail ", i)}}}
 			want = append(want, r)
 		}
 		for some := range slices.Chunk(want, 500) {
@@ -173,7 +176,8 @@ var records = []sentence{
 	{"pages of a namespace are full, whichever records of its timers were deleted", func(b *bench) {
 		var log []rouse.Record
 		for i := range 200 {
-			log = append(log, rouse.Record{Namespace: "ns", Name: []string{"a", "b"}[i%10/9], Ending: rouse.EndFired, Ended: start + rouse.Instant(i*100)})
+			log = append(log, rouse.Record{Namespace: "ns", Name: []string{"a", "b"}[i%10/9], Ending: rouse.EndFired,
+				Ended: start + rouse.Instant(i*100)})
 		}
 		b.logRecords(log...)
 		if n, err := b.Store.TrimTimer(b.Context(), "ns", "a", 10); err != nil || n != 170 {
@@ -191,7 +195,8 @@ var records = []sentence{
 	{"what TrimTimer deleted does not count for Trim", func(b *bench) {
 		var log []rouse.Record
 		for i := range 30 {
-			log = append(log, rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Ended: start + rouse.Instant(i/20*hour+i)})
+			log = append(log, rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired,
+				Ended: start + rouse.Instant(i/20*hour+i)})
 		}
 		b.logRecords(log...) // 20 in one hour and 10 in the next
 		if n, err := b.Store.TrimTimer(b.Context(), "ns", "a", 15); err != nil || n != 15 {
@@ -211,13 +216,15 @@ var records = []sentence{
 		const n = 11_000
 		log := make([]rouse.Record, n)
 		for i := range log {
-			log[i] = rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Due: rouse.Instant(i), Ended: start + rouse.Instant(i*10)}
+			log[i] = rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Due: rouse.Instant(i),
+				Ended: start + rouse.Instant(i*10)}
 		}
 		b.logRecords(log...)
 		if deleted, err := b.Store.TrimTimer(b.Context(), "ns", "a", 3); err != nil || deleted != n-3 {
 			b.Fatal(deleted, err)
 		}
-		b.sameRecords("the rest", b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Limit: 10}), []rouse.Record{log[n-1], log[n-2], log[n-3]})
+		b.sameRecords("the rest", b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Limit: 10}),
+			[]rouse.Record{log[n-1], log[n-2], log[n-3]})
 	}},
 	{"trims at the same time delete each record once, while others are written", func(b *bench) {
 		manyRecords(b)
@@ -243,10 +250,12 @@ var records = []sentence{
 		}
 		const more = 100
 		for i := range more {
-			b.logRecords(rouse.Record{Namespace: "test-1", Name: "b", Ending: rouse.EndFired, Due: rouse.Instant(i), Ended: start + 3*hour})
+			b.logRecords(rouse.Record{Namespace: "test-1", Name: "b", Ending: rouse.EndFired, Due: rouse.Instant(i),
+				Ended: start + 3*hour})
 		}
 		wg.Wait()
-		left := len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test", Limit: 50})) + len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
+		left := len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test", Limit: 50})) +
+			len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
 		if want := many + more - int(deleted); left != want {
 			b.Errorf("%d records are left, %d were deleted: %d should be left", left, deleted, want)
 		}
@@ -256,7 +265,8 @@ var records = []sentence{
 	}},
 	{"records outlive their timer", func(b *bench) {
 		r := b.mustCreate(dueRow("a", 0))[0]
-		b.mustApply(rouse.Change{Key: r.Key, If: r.Revision, Log: []rouse.Record{{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Ended: start}}})
+		b.mustApply(rouse.Change{Key: r.Key, If: r.Revision,
+			Log: []rouse.Record{{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Ended: start}}})
 		if h := b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 1}); len(h) != 1 {
 			b.Errorf("%d records", len(h))
 		}
@@ -277,7 +287,8 @@ var records = []sentence{
 		check()
 		var log []rouse.Record
 		for i := range 300 {
-			log = append(log, rouse.Record{Namespace: []string{"b", "a", "a-1"}[i%3], Name: "t", Ending: rouse.EndFired, Ended: 1000*hour + rouse.Instant(i*1000)},
+			log = append(log, rouse.Record{Namespace: []string{"b", "a", "a-1"}[i%3], Name: "t", Ending: rouse.EndFired,
+				Ended: 1000*hour + rouse.Instant(i*1000)},
 				rouse.Record{Namespace: "later", Name: "t", Ending: rouse.EndFired, Ended: 1002*hour + rouse.Instant(i)})
 		}
 		b.logRecords(log...)
@@ -306,8 +317,10 @@ func manyRecords(b *bench) []rouse.Record {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	var all []rouse.Record
 	for i := range many {
-		all = append(all, rouse.Record{Namespace: []string{"test", "test-1"}[rnd.IntN(2)], Name: []string{"a", "a-1", "b"}[rnd.IntN(3)], Ending: rouse.EndFired,
-			Due: rouse.Instant(i), Attempts: uint32(i), Ended: start + rouse.Instant(rnd.IntN(6)*hour+rnd.IntN(3)*900+rnd.IntN(3))})
+		all = append(all, rouse.Record{Namespace: []string{"test", "test-1"}[rnd.IntN(2)],
+			Name: []string{"a", "a-1", "b"}[rnd.IntN(3)], Ending: rouse.EndFired,
+			Due: rouse.Instant(i), Attempts: uint32(i), Ended: start +
+				rouse.Instant(rnd.IntN(6)*hour+rnd.IntN(3)*900+rnd.IntN(3))})
 	}
 	for at := 0; at < len(all); {
 		n := min(1+rnd.IntN(40), len(all)-at)

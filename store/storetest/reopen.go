@@ -28,14 +28,17 @@ func reopenIn(t *testing.T, open OpenDir, shape Shape) {
 			}
 			all = all[trimmed:] // only the number matters here
 			q := rouse.Query{Labels: map[string]string{"team": "red"}, States: []rouse.State{rouse.StatePaused, rouse.StateDead}}
-			byLabel, count := b.mustList(q), b.mustCount(rouse.Query{Namespace: "test", States: []rouse.State{rouse.StatePaused}})
+			byLabel, count := b.mustList(q), b.mustCount(rouse.Query{Namespace: "test",
+				States: []rouse.State{rouse.StatePaused}})
 			return func(b *bench) {
 				b.checkSameRows("all", b.mustList(rouse.Query{States: everyState}), rows)
 				b.checkSameRows("by label", b.mustList(q), byLabel)
-				if n := b.mustCount(rouse.Query{Namespace: "test", States: []rouse.State{rouse.StatePaused}}); n != count || n == 0 {
+				if n := b.mustCount(rouse.Query{Namespace: "test", States: []rouse.State{rouse.StatePaused}}); n != count ||
+					n == 0 {
 					b.Errorf("count is %d, it was %d", n, count)
 				}
-				n := len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test", Limit: 50})) + len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
+				n := len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test", Limit: 50})) +
+					len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
 				if n != len(all) {
 					b.Errorf("%d records, there were %d", n, len(all))
 				}

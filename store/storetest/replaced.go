@@ -122,7 +122,10 @@ func (b *bench) refusesAll(s rouse.Shared, known rouse.Row, token uint64) {
 		"a write": func(ctx context.Context) error {
 			return apply(ctx, rouse.Change{Key: known.Key, If: rouse.AnyRevision, To: &fresh})
 		},
-		"a removal":    func(ctx context.Context) error { return apply(ctx, rouse.Change{Key: known.Key, If: known.Revision}) },
+		"a removal": func(ctx context.Context) error {
+			return apply(ctx,
+				rouse.Change{Key: known.Key, If: known.Revision})
+		},
 		"a read":       func(ctx context.Context) error { return claim(ctx, rouse.Window{}) },
 		"a hold":       func(ctx context.Context) error { return claim(ctx, rouse.Window{Hold: time.Second}) },
 		"a read since": func(ctx context.Context) error { return claim(ctx, rouse.Window{Since: max(token, 1)}) },
@@ -140,8 +143,12 @@ func (b *bench) refusesAll(s rouse.Shared, known rouse.Row, token uint64) {
 			return err
 		},
 		"record namespaces": func(ctx context.Context) error { _, err := s.RecordNamespaces(ctx); return err },
-		"trim":              func(ctx context.Context) error { _, err := s.Trim(ctx, rouse.Reached(time.Now()), 1); return err },
-		"trim of a timer":   func(ctx context.Context) error { _, err := s.TrimTimer(ctx, ns, name, 1); return err },
+		"trim": func(ctx context.Context) error {
+			_,
+				err := s.Trim(ctx, rouse.Reached(time.Now()), 1)
+			return err
+		},
+		"trim of a timer": func(ctx context.Context) error { _, err := s.TrimTimer(ctx, ns, name, 1); return err },
 		"lock": func(ctx context.Context) error {
 			_, err := s.Lock(ctx, "me", time.Second, []rouse.Want{{Name: "l"}})
 			return err

@@ -22,7 +22,8 @@ var retention = []sentence{
 func manyEnded(name string, hours, n int) []rouse.Record {
 	log := make([]rouse.Record, n)
 	for i := range log {
-		log[i] = rouse.Record{Namespace: "ns", Name: name, Ending: rouse.EndFired, Ended: (start/hour+rouse.Instant(hours))*hour + rouse.Instant(i)}
+		log[i] = rouse.Record{Namespace: "ns", Name: name, Ending: rouse.EndFired,
+			Ended: (start/hour+rouse.Instant(hours))*hour + rouse.Instant(i)}
 	}
 	return log
 }

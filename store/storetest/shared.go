@@ -192,7 +192,8 @@ var tokens = []sharedSentence{
 		rows[5].Visible = m.storeTime().Add(time.Hour)
 		rows = m.mustCreate(rows...)
 		for _, w := range []rouse.Window{
-			{}, {Buckets: []uint32{1}}, {Limit: 1}, {Hold: time.Hour, Limit: 1}, {After: rows[9].Position()}, {Buckets: []uint32{}},
+			{}, {Buckets: []uint32{1}}, {Limit: 1}, {Hold: time.Hour, Limit: 1}, {After: rows[9].Position()},
+			{Buckets: []uint32{}},
 		} {
 			token := m.mustClaim(w).Token
 			to := m.mustGet(rows[7].Key)[0]

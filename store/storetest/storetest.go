@@ -68,7 +68,8 @@ const start rouse.Instant = 1_750_000_000_000
 
 // dueRow returns a due row, visible at start plus ms milliseconds.
 func dueRow(name string, ms int) rouse.Row {
-	return rouse.Row{Key: rouse.Key{Namespace: "ns", Name: name}, Visible: start + rouse.Instant(ms), Due: start + rouse.Instant(ms),
+	return rouse.Row{Key: rouse.Key{Namespace: "ns", Name: name}, Visible: start + rouse.Instant(ms),
+		Due:   start + rouse.Instant(ms),
 		State: rouse.StateScheduled, Body: []byte("body of " + name)}
 }
 
@@ -221,7 +222,8 @@ func describeDifference(got, want *rouse.Row) string {
 	if !maps.Equal(g.Labels, w.Labels) || string(g.Body) != string(w.Body) {
 		return fmt.Sprintf("%v has labels %v and body %q, want %v and %q", g.Key, g.Labels, g.Body, w.Labels, w.Body)
 	}
-	if g.Key != w.Key || g.Bucket != w.Bucket || g.Visible != w.Visible || g.Revision != w.Revision || g.Generation != w.Generation ||
+	if g.Key != w.Key || g.Bucket != w.Bucket || g.Visible != w.Visible || g.Revision != w.Revision ||
+		g.Generation != w.Generation ||
 		g.State != w.State || g.Due != w.Due {
 		g.Body, w.Body = nil, nil
 		return fmt.Sprintf("is %+v, want %+v", g, w)

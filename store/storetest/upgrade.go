@@ -58,7 +58,8 @@ func Upgrade(t *testing.T, open OpenDir, dir string) {
 		buckets = append(buckets, r.Bucket)
 	}
 	slices.Sort(buckets)
-	batch := b.mustClaim(rouse.Window{Buckets: slices.Compact(buckets), Ahead: 100 * 365 * 24 * time.Hour, Hold: time.Minute, Limit: 100})
+	batch := b.mustClaim(rouse.Window{Buckets: slices.Compact(buckets), Ahead: 100 * 365 * 24 * time.Hour,
+		Hold: time.Minute, Limit: 100})
 	if len(batch.Rows) != len(rows)-2 { // neither paused nor dead rows
 		t.Errorf("claimed %v", rowNames(batch.Rows))
 	}
@@ -70,7 +71,8 @@ func Upgrade(t *testing.T, open OpenDir, dir string) {
 		t.Errorf("fired %s", got)
 	}
 	left := b.mustList(rouse.Query{States: everyState})
-	if got := strings.Count(describeRows(t, left), "scheduled @every") + strings.Count(describeRows(t, left), "scheduled 0 6"); got != 4 || len(left) != 6 {
+	if got := strings.Count(describeRows(t, left), "scheduled @every") +
+		strings.Count(describeRows(t, left), "scheduled 0 6"); got != 4 || len(left) != 6 {
 		t.Errorf("of it there is left\n%s", describeRows(t, left))
 	}
 	if n, err := b.Store.TrimTimer(t.Context(), "default", "hourly", 2); err != nil || n != 2 {
@@ -80,7 +82,8 @@ func Upgrade(t *testing.T, open OpenDir, dir string) {
 	reopen()
 	b.checkSameRows("at the end", b.mustList(rouse.Query{States: everyState}), left)
 	records := b.mustReadHistory(rouse.RecordQuery{Namespace: "default", Limit: 10})
-	if got := describeEndings(b.mustReadHistory(rouse.RecordQuery{Namespace: "default", Name: "hourly", Limit: 10})); got != "hourly fired 1, hourly fired 1" || len(records) != 10 {
+	if got := describeEndings(b.mustReadHistory(rouse.RecordQuery{Namespace: "default", Name: "hourly",
+		Limit: 10})); got != "hourly fired 1, hourly fired 1" || len(records) != 10 {
 		t.Errorf("of hourly's records there are left %s, of all %s", got, describeEndings(records))
 	}
 	if n, err := b.Store.Trim(t.Context(), rouse.Never-1, 0); err != nil || n != int64(len(records))+1 {

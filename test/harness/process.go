@@ -141,7 +141,8 @@ func (p *Process) Listens() {
 // Launch starts the process. It may end before it listens.
 func (p *Process) Launch(env ...string) {
 	p.T.Helper()
-	args := []string{"serve", "--json", "--listen", p.Address(), "--admin", p.Admin(), "--data", p.Data, "--store", p.Store,
+	args := []string{"serve", "--json", "--listen", p.Address(), "--admin", p.Admin(), "--data", p.Data,
+		"--store", p.Store,
 		"--allow-private-targets", "--log-level", "warn", "--history-per-timer", "0"}
 	listen := make(chan struct{})
 	p.Listen = listen

@@ -124,13 +124,15 @@ func (r *Recorder) recordFire(f *rouse.Fire, came, replied time.Time, reply hist
 	}
 	r.fires.Add(1)
 	r.Knows(f.Name, f.Generation, s.Gen, f.Due)
-	r.Write(history.Fire{Timer: f.Name, Gen: s.Gen, Due: Moment(f.Due), T: history.At(came), T1: history.At(replied), Key: f.ID,
+	r.Write(history.Fire{Timer: f.Name, Gen: s.Gen, Due: Moment(f.Due), T: history.At(came),
+		T1: history.At(replied), Key: f.ID,
 		Attempt: int(f.Attempt), Epoch: f.Token, Reply: reply, Manual: f.Manual})
 }
 
 // Streamed writes down a fire that came by stream.
 func (r *Recorder) Streamed(f *client.Fire, came time.Time, reply history.Reply) {
-	r.recordFire(&rouse.Fire{ID: f.ID, Name: f.Name, Generation: f.Generation, Due: f.Due, Attempt: f.Attempt, Token: f.Token, Manual: f.Manual,
+	r.recordFire(&rouse.Fire{ID: f.ID, Name: f.Name, Generation: f.Generation, Due: f.Due, Attempt: f.Attempt,
+		Token: f.Token, Manual: f.Manual,
 		Spec: &rouse.Spec{Payload: f.Payload}}, came, time.Now(), reply)
 }
 

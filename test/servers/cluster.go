@@ -95,7 +95,10 @@ func AddRedisReplicas(t testing.TB, masters []*Server) (replicas []*Server) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = pollUntilNil(ctx, func(ctx context.Context) error { return redisCall(ctx, addr, "CLUSTER", "REPLICATE", id).Err() })
+		err = pollUntilNil(ctx, func(ctx context.Context) error {
+			return redisCall(ctx, addr, "CLUSTER", "REPLICATE",
+				id).Err()
+		})
 		if err == nil {
 			err = pollUntilNil(ctx, func(ctx context.Context) error {
 				info, err := redisCall(ctx, addr, "INFO", "replication").Text()

@@ -47,7 +47,8 @@ func newHome(parent string) (home, error) {
 func memoryDir() string {
 	const shared, enough = "/dev/shm", 4 << 30
 	var st unix.Statfs_t
-	if unix.Statfs(shared, &st) != nil || uint64(st.Bavail)*uint64(st.Bsize) < enough || unix.Access(shared, unix.W_OK) != nil {
+	if unix.Statfs(shared, &st) != nil || uint64(st.Bavail)*uint64(st.Bsize) < enough ||
+		unix.Access(shared, unix.W_OK) != nil {
 		return ""
 	}
 	return shared

@@ -34,10 +34,11 @@ func StartPostgresWithClock(t testing.TB) (s *Server, set func(ahead time.Durati
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newServer(t, p, postgresURL(p.ports[0].claimedAddr(), "postgres"), p.ports[0].claimedAddr()), func(ahead time.Duration) {
-		t.Helper()
-		if err := write(ahead); err != nil {
-			t.Fatal(err)
+	return newServer(t, p, postgresURL(p.ports[0].claimedAddr(), "postgres"), p.ports[0].claimedAddr()),
+		func(ahead time.Duration) {
+			t.Helper()
+			if err := write(ahead); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
 }

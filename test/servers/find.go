@@ -70,5 +70,7 @@ func reportMissing(t testing.TB, program string) {
 	if os.Getenv("ROUSE_SERVERS") == "optional" {
 		t.Skipf("%s is not installed, and servers are optional (ROUSE_SERVERS)", program)
 	}
-	t.Fatalf("%s is not installed: `make servers` installs it; with ROUSE_SERVERS=optional, tests that need it are skipped", program)
+	t.Fatalf(
+		"%s is not installed: `make servers` installs it; with ROUSE_SERVERS=optional, tests that need it are skipped",
+		program)
 }

@@ -44,10 +44,12 @@ func StartKubernetes(t testing.TB, users map[string]string) *Kubernetes {
 			t.Skipf("%s names no program: make test-kubernetes builds it", name)
 		}
 	}
-	k := &Kubernetes{dir: t.TempDir(), etcd: "http://" + unusedAddress(t), URL: "https://" + unusedAddress(t), client: &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}}
+	k := &Kubernetes{dir: t.TempDir(), etcd: "http://" + unusedAddress(t), URL: "https://" + unusedAddress(t),
+		client: &http.Client{Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}}
 	peer := "http://" + unusedAddress(t)
-	StartProgram(t, os.Getenv("ROUSE_ETCD"), "--name=a", "--data-dir="+k.pathInDir("etcd"), "--listen-client-urls="+k.etcd, "--advertise-client-urls="+k.etcd,
+	StartProgram(t, os.Getenv("ROUSE_ETCD"), "--name=a", "--data-dir="+k.pathInDir("etcd"), "--listen-client-urls="+k.etcd,
+		"--advertise-client-urls="+k.etcd,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=a="+peer, "--unsafe-no-fsync")
 	lines := KubernetesAdmin + `,admin,1,"system:masters"` + "\n"
 	for token, user := range users {
@@ -84,12 +86,18 @@ func (k *Kubernetes) pathInDir(name string) string { return filepath.Join(k.dir,
 func (k *Kubernetes) StartAPI(t testing.TB) {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimPrefix(k.URL, "https://"), ":")
-	k.api = StartProgram(t, os.Getenv("ROUSE_KUBE_APISERVER"), "--etcd-servers="+k.etcd, "--bind-address=127.0.0.1", "--secure-port="+port,
-		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--cert-dir="+k.pathInDir("certs"), "--token-auth-file="+k.pathInDir("users"), "--authorization-mode=RBAC",
-		"--service-account-issuer=https://rouse.test", "--service-account-key-file="+k.pathInDir("key"), "--service-account-signing-key-file="+k.pathInDir("key"),
+	k.api = StartProgram(t, os.Getenv("ROUSE_KUBE_APISERVER"), "--etcd-servers="+k.etcd, "--bind-address=127.0.0.1",
+		"--secure-port="+port,
+		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--cert-dir="+k.pathInDir("certs"),
+		"--token-auth-file="+k.pathInDir("users"), "--authorization-mode=RBAC",
+		"--service-account-issuer=https://rouse.test", "--service-account-key-file="+k.pathInDir("key"),
+		"--service-account-signing-key-file="+k.pathInDir("key"),
 		"--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount")
 	// The rights of the administrator and the namespace exist a moment after the start of the server.
-	k.retryUntilOK(t, "the API server answers", func() (int, []byte, error) { return k.Call(t, http.MethodGet, "/api/v1/namespaces/default", "", "") })
+	k.retryUntilOK(t, "the API server answers", func() (int, []byte,
+		error) {
+		return k.Call(t, http.MethodGet, "/api/v1/namespaces/default", "", "")
+	})
 }
 
 // retryUntilOK calls do until it succeeds.
@@ -118,8 +126,9 @@ func (k *Kubernetes) StartControllers(t testing.TB, names string, args ...string
 	if _, err := exec.LookPath(os.Getenv("ROUSE_KUBE_CONTROLLERS")); err != nil {
 		t.Skip("ROUSE_KUBE_CONTROLLERS names no program: make test-kubernetes builds it")
 	}
-	StartProgram(t, os.Getenv("ROUSE_KUBE_CONTROLLERS"), append([]string{"--kubeconfig=" + k.Kubeconfig(t, KubernetesAdmin, "default"), "--leader-elect=false",
-		"--secure-port=0", "--cert-dir=" + k.pathInDir("certs"), "--controllers=" + names}, args...)...)
+	StartProgram(t, os.Getenv("ROUSE_KUBE_CONTROLLERS"),
+		append([]string{"--kubeconfig=" + k.Kubeconfig(t, KubernetesAdmin, "default"), "--leader-elect=false",
+			"--secure-port=0", "--cert-dir=" + k.pathInDir("certs"), "--controllers=" + names}, args...)...)
 }
 
 // Call makes a request as the administrator.
@@ -149,7 +158,8 @@ func (k *Kubernetes) Call(t testing.TB, method, path, contentType, body string) 
 func (k *Kubernetes) Apply(t testing.TB, path, text string) {
 	t.Helper()
 	k.retryUntilOK(t, path+" is made", func() (int, []byte, error) {
-		return k.Call(t, http.MethodPatch, path+"?fieldManager=test&force=true&fieldValidation=Strict", "application/apply-patch+yaml", text)
+		return k.Call(t, http.MethodPatch, path+"?fieldManager=test&force=true&fieldValidation=Strict",
+			"application/apply-patch+yaml", text)
 	})
 }
 
@@ -173,7 +183,8 @@ func (k *Kubernetes) Helm(t testing.TB, args ...string) {
 	if _, err := exec.LookPath(helm); err != nil {
 		t.Skip("ROUSE_HELM names no program: make test-kubernetes builds it")
 	}
-	cmd := exec.CommandContext(t.Context(), helm, append(args, "--kube-apiserver", k.URL, "--kube-token", KubernetesAdmin, "--kube-insecure-skip-tls-verify")...)
+	cmd := exec.CommandContext(t.Context(), helm, append(args, "--kube-apiserver", k.URL, "--kube-token", KubernetesAdmin,
+		"--kube-insecure-skip-tls-verify")...)
 	cmd.Env = append(os.Environ(), "HELM_DRIVER=secret", "HOME="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("helm %v: %v\n%s", args, err, out)
@@ -184,7 +195,8 @@ func (k *Kubernetes) Helm(t testing.TB, args ...string) {
 func (k *Kubernetes) AccountToken(t testing.TB, namespace, name string) string {
 	t.Helper()
 	var token struct{ Status struct{ Token string } }
-	status, answer, err := k.Call(t, http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+name+"/token", "",
+	status, answer, err := k.Call(t, http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+name+"/token",
+		"",
 		`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`)
 	if err == nil {
 		err = json.Unmarshal(answer, &token)

@@ -18,7 +18,8 @@ func launchServer(name string, ports int, as *syscall.Credential, describe func(
 	return launchIn(onDisk, name, ports, as, describe)
 }
 
-func launchIn(in func() (home, error), name string, ports int, as *syscall.Credential, describe func(*process) error) (*process, error) {
+func launchIn(in func() (home, error), name string, ports int, as *syscall.Credential,
+	describe func(*process) error) (*process, error) {
 	const tries = 3
 	var err error
 	for range tries {

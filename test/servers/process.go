@@ -60,7 +60,8 @@ func (p *process) startAndWait() error {
 	cmd.Dir = p.dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "LC_ALL=C", "TZ=UTC"}, p.env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Setpgid: true} // Ctrl-C in a terminal must not reach the server
+	// Ctrl-C in a terminal must not reach the server
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Setpgid: true}
 	endWithParent(cmd.SysProcAttr)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)

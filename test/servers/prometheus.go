@@ -23,7 +23,8 @@ func StartPrometheus(t testing.TB, config string) *Server {
 		}
 		addr := p.ports[0].claimedAddr()
 		p.path = path
-		p.args = []string{"--config.file", file, "--storage.tsdb.path", filepath.Join(p.dir, "data"), "--web.listen-address", addr, "--log.level", "warn"}
+		p.args = []string{"--config.file", file, "--storage.tsdb.path", filepath.Join(p.dir, "data"), "--web.listen-address",
+			addr, "--log.level", "warn"}
 		p.ready = func(ctx context.Context) error { return prometheusReady(ctx, "http://"+addr+"/-/ready") }
 		p.stopSignal, p.endSignal = syscall.SIGTERM, syscall.SIGTERM
 		return nil

@@ -102,7 +102,9 @@ func (s *sharedBroker) createVirtualHost(t testing.TB, managed bool) (string, *b
 		// dead-letters at least once, and with it the broker of all other tests: the channels of the test end
 		// first.
 		unused := func() bool {
-			return b.evalErlang(fmt.Sprintf(`[] = [C || C <- rabbit_channel:list(), (catch rabbit_channel:info(C, [vhost])) =:= [{vhost, <<"%s">>}]], ok`, host)) == nil
+			return b.evalErlang(fmt.Sprintf(
+				`[] = [C || C <- rabbit_channel:list(), (catch rabbit_channel:info(C, [vhost])) =:= [{vhost, <<"%s">>}]], ok`,
+				host)) == nil
 		}
 		for range 100 {
 			if unused() {
@@ -115,7 +117,8 @@ func (s *sharedBroker) createVirtualHost(t testing.TB, managed bool) (string, *b
 		}
 	})
 	const everything = `<<".*">>`
-	if err := b.evalErlang(fmt.Sprintf(`rabbit_auth_backend_internal:set_permissions(<<"guest">>, <<"%s">>, %s, %[2]s, %[2]s, <<"test">>)`,
+	if err := b.evalErlang(fmt.Sprintf(
+		`rabbit_auth_backend_internal:set_permissions(<<"guest">>, <<"%s">>, %s, %[2]s, %[2]s, <<"test">>)`,
 		host, everything)); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,8 @@ func StartRedis(t testing.TB, settings ...string) *Server {
 }
 
 func durableSettings() [][2]string {
-	return [][2]string{{"appendonly", "yes"}, {"appendfsync", "everysec"}, {"maxmemory-policy", "noeviction"}, {"save", ""}}
+	return [][2]string{{"appendonly", "yes"}, {"appendfsync", "everysec"}, {"maxmemory-policy", "noeviction"},
+		{"save", ""}}
 }
 
 func redisURL(addr string) string { return "redis://" + addr + "/0" }

@@ -41,8 +41,10 @@ func main() {
 
 // checkPackages returns what is wrong with the packages for one target.
 func checkPackages(dir, system, processor string) (problems []string, err error) {
-	c := &packages.Config{Dir: dir, Tests: system != "windows", Env: append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0"),
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule}
+	c := &packages.Config{Dir: dir, Tests: system != "windows",
+		Env: append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0"),
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedTypes |
+			packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule}
 	list, err := packages.Load(c, "./...")
 	if err != nil {
 		return nil, err

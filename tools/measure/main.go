@@ -32,9 +32,10 @@ var (
 	comment     = regexp.MustCompile(`(?m)//.*$`)
 	hasWhat     = regexp.MustCompile(`(?i)\bwhat\b`)
 	anInterface = regexp.MustCompile(`\binterface ?\{ *($|[^} ])`)
-	apart       = regexp.MustCompile(`^(store/storetest|sink/sinktest|rousetest|test|bench|examples|docs|tools)/|_test\.go$`)
-	feature     = regexp.MustCompile(`secret|audit|namespace`)
-	operations  = []string{"Backfill", "Explain", "Reschedule", "Skip", "Simulate"} // written by hand in every form
+	apart       = regexp.MustCompile(
+		`^(store/storetest|sink/sinktest|rousetest|test|bench|examples|docs|tools)/|_test\.go$`)
+	feature    = regexp.MustCompile(`secret|audit|namespace`)
+	operations = []string{"Backfill", "Explain", "Reschedule", "Skip", "Simulate"} // written by hand in every form
 )
 
 // counts has a number for pairs of names: a measure and what is measured, or the ends of an arrow. An arrow

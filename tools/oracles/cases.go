@@ -16,7 +16,8 @@ type question struct {
 }
 
 // zones are those of the questions: UTC, and some whose clocks change in different ways.
-var zones = []string{"UTC", "Europe/Stockholm", "America/New_York", "Australia/Lord_Howe", "America/Nuuk", "Africa/Cairo", "America/Santiago",
+var zones = []string{"UTC", "Europe/Stockholm", "America/New_York", "Australia/Lord_Howe", "America/Nuuk",
+	"Africa/Cairo", "America/Santiago",
 	"Africa/Casablanca", "Pacific/Apia"}
 
 // grammar is what expressions of a dialect are made of.
@@ -53,8 +54,9 @@ var (
 
 // trigger is the grammar of APScheduler's CronTrigger.
 var trigger = grammar{
-	fields: []part{seconds, minutes, hours, monthday, {low: 1, high: 12, names: strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec")}, monday0},
-	words:  strings.Fields("last last_fri 1st_mon 2nd_tue 3rd_wed 4th_sun 5th_sat last_sun"),
+	fields: []part{seconds, minutes, hours, monthday,
+		{low: 1, high: 12, names: strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec")}, monday0},
+	words: strings.Fields("last last_fri 1st_mon 2nd_tue 3rd_wed 4th_sun 5th_sat last_sun"),
 }
 
 // newQuestions makes n questions with random expressions, the same ones each time. Two thirds start before a
@@ -92,7 +94,8 @@ func crontabQuestions(n int, seed uint64) []question {
 		}
 		if random.IntN(2) == 0 {
 			fields[1] = strings.Fields("0 1 2 3 23 0-2 1-3 0,2 0,3 1-4/2 */2 *")[random.IntN(12)]
-			fields[0] = []string{fields[0], fmt.Sprint(random.IntN(60)), fmt.Sprintf("%d,%d", random.IntN(60), random.IntN(60))}[random.IntN(3)]
+			fields[0] = []string{fields[0], fmt.Sprint(random.IntN(60)),
+				fmt.Sprintf("%d,%d", random.IntN(60), random.IntN(60))}[random.IntN(3)]
 		}
 		return strings.Join(fields, " ")
 	})
@@ -170,7 +173,8 @@ func (g grammar) randomItem(p part, random *rand.Rand) string {
 
 func (g grammar) oddDay(p part, random *rand.Rand) string {
 	if p.monthday {
-		return []string{"L", "LW", fmt.Sprintf("L-%d", 1+random.IntN(29)), fmt.Sprintf("%dW", 1+random.IntN(31))}[random.IntN(4)]
+		return []string{"L", "LW", fmt.Sprintf("L-%d", 1+random.IntN(29)),
+			fmt.Sprintf("%dW", 1+random.IntN(31))}[random.IntN(4)]
 	}
 	day := p.formatPartValue(p.randomValue(random), random)
 	return []string{day + "L", fmt.Sprintf("%s#%d", day, 1+random.IntN(5))}[random.IntN(2)]
@@ -261,7 +265,8 @@ func ruleQuestions(n int, seed uint64) []question {
 			q.expr += ";WKST=" + strings.Fields("MO SU SA")[random.IntN(3)]
 		}
 		// Each rule has an end: the library looks for the next time up to the year 9999.
-		if days := 3 * 365; freq == "HOURLY" || freq == "MINUTELY" || strings.Contains(q.expr, "BYSETPOS") || strings.Count(q.expr, ";BY") > 1 || random.IntN(3) > 0 {
+		if days := 3 * 365; freq == "HOURLY" || freq == "MINUTELY" || strings.Contains(q.expr, "BYSETPOS") ||
+			strings.Count(q.expr, ";BY") > 1 || random.IntN(3) > 0 {
 			if freq == "HOURLY" || freq == "MINUTELY" {
 				days = 20
 			}

@@ -39,16 +39,25 @@ type oracle struct {
 
 var oracles = []oracle{
 	{"cron", "Debian's cron 3.0pl1-162, ten days of the daemon; > is up to when there is no other", crontabQuestions},
-	{"robfig", "github.com/robfig/cron v3.0.1, ParseStandard, as Kubernetes' CronJobs have it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, blank: "?"}.randomQuestions},
-	{"croner", "croner 11.0.1, with six fields", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday07}, closed: true}.randomQuestions},
-	{"node-cron", "node-cron 4.6.0, with six fields", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday07}, closed: true, odd: true}.randomQuestions},
-	{"apscheduler", "APScheduler 3.11.3, CronTrigger; fields from second to day_of_week, _ is a blank", trigger.randomQuestions},
+	{"robfig", "github.com/robfig/cron v3.0.1, ParseStandard, as Kubernetes' CronJobs have it",
+		grammar{fields: []part{minutes, hours, monthday, months, weekday}, blank: "?"}.randomQuestions},
+	{"croner", "croner 11.0.1, with six fields",
+		grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday07}, closed: true}.randomQuestions},
+	{"node-cron", "node-cron 4.6.0, with six fields",
+		grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday07}, closed: true,
+			odd: true}.randomQuestions},
+	{"apscheduler", "APScheduler 3.11.3, CronTrigger; fields from second to day_of_week, _ is a blank",
+		trigger.randomQuestions},
 	{"dateutil", "python-dateutil 4.0.0, rrulestr", ruleQuestions},
 	{"lib-recur", "lib-recur 0.17.1, RecurrenceRule", ruleQuestions},
-	{"quartz", "Quartz 2.5.2, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday1}, odd: true, unless: true, wraps: true}.randomQuestions},
-	{"spring", "Spring Framework 7.0.1, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, weekday}, odd: true, blank: "?"}.randomQuestions},
-	{"celery", "Celery 5.7.0, crontab, as django-celery-beat 2.9 has it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, wraps: true, closed: true}.randomQuestions},
-	{"fugit", "Fugit 1.5.2 of Debian 12, as sidekiq-cron has it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, wraps: true, odd: true}.randomQuestions},
+	{"quartz", "Quartz 2.5.2, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday1},
+		odd: true, unless: true, wraps: true}.randomQuestions},
+	{"spring", "Spring Framework 7.0.1, CronExpression",
+		grammar{fields: []part{seconds, minutes, hours, monthday, months, weekday}, odd: true, blank: "?"}.randomQuestions},
+	{"celery", "Celery 5.7.0, crontab, as django-celery-beat 2.9 has it",
+		grammar{fields: []part{minutes, hours, monthday, months, weekday}, wraps: true, closed: true}.randomQuestions},
+	{"fugit", "Fugit 1.5.2 of Debian 12, as sidekiq-cron has it",
+		grammar{fields: []part{minutes, hours, monthday, months, weekday}, wraps: true, odd: true}.randomQuestions},
 	{"systemd", "systemd 252, systemd-analyze calendar", calendarEvents},
 }
 
@@ -98,7 +107,8 @@ func (o *oracle) writeVectors(file string) error {
 	if err := cmd.Run(); err != nil {
 		return err
 	}
-	lines := []string{"# " + o.version + ": expression, zone, start, the first time after it and by how many seconds the next ones are later, or why it is refused."}
+	lines := []string{"# " + o.version +
+		": expression, zone, start, the first time after it and by how many seconds the next ones are later, or why it is refused."}
 	scan := bufio.NewScanner(&answers)
 	for _, q := range list {
 		if !scan.Scan() {

@@ -101,7 +101,8 @@ func protoFiles(dir string) (files []string, err error) {
 }
 
 // appendFile appends f after its imports, because plugins expect that order.
-func appendFile(out []*descriptorpb.FileDescriptorProto, f protoreflect.FileDescriptor, seen map[string]bool) []*descriptorpb.FileDescriptorProto {
+func appendFile(out []*descriptorpb.FileDescriptorProto, f protoreflect.FileDescriptor,
+	seen map[string]bool) []*descriptorpb.FileDescriptorProto {
 	if seen[f.Path()] {
 		return out
 	}
@@ -135,7 +136,8 @@ func withoutOptions(f *descriptorpb.FileDescriptorProto, linked linker.Files) {
 	}
 }
 
-func runProtocPlugin(plugin string, req *pluginpb.CodeGeneratorRequest, dir string, emit func(path string, content []byte) error) error {
+func runProtocPlugin(plugin string, req *pluginpb.CodeGeneratorRequest, dir string,
+	emit func(path string, content []byte) error) error {
 	in, err := proto.Marshal(req)
 	if err != nil {
 		return err

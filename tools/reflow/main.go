@@ -73,7 +73,8 @@ func reflowComments(text string) string {
 			continue
 		}
 		m := comment.FindStringSubmatch(lines[i])
-		if m == nil || !comments[i+1] || m[3] == "" && m[2] != " " || separate.MatchString(lines[i]) { // an indented line is code, unless it is a list item
+		// an indented line is code, unless it is a list item
+		if m == nil || !comments[i+1] || m[3] == "" && m[2] != " " || separate.MatchString(lines[i]) {
 			out = append(out, lines[i])
 			i++
 			continue

@@ -64,7 +64,8 @@ func compressTar(files []file, at time.Time) ([]byte, error) {
 	}
 	w := tar.NewWriter(z)
 	for _, f := range files {
-		h := &tar.Header{Name: f.path, Mode: f.mode, Size: int64(len(f.body)), ModTime: at, Uname: "root", Gname: "root", Format: tar.FormatUSTAR}
+		h := &tar.Header{Name: f.path, Mode: f.mode, Size: int64(len(f.body)), ModTime: at, Uname: "root", Gname: "root",
+			Format: tar.FormatUSTAR}
 		if f.path[len(f.path)-1] == '/' {
 			h.Typeflag = tar.TypeDir
 		}

@@ -21,8 +21,10 @@ func (r *release) writeDeb(p platform, files []file) error {
 	if err != nil {
 		return err
 	}
-	body := arArchive(r.time.Unix(), file{path: "debian-binary", body: []byte("2.0\n")}, file{path: "control.tar.gz", body: control}, file{path: "data.tar.gz", body: data})
-	return os.WriteFile(filepath.Join(r.out, fmt.Sprintf("rouse_%s_%s.deb", packageVersion(r.version), p.arch)), body, 0o644)
+	body := arArchive(r.time.Unix(), file{path: "debian-binary", body: []byte("2.0\n")},
+		file{path: "control.tar.gz", body: control}, file{path: "data.tar.gz", body: data})
+	return os.WriteFile(filepath.Join(r.out, fmt.Sprintf("rouse_%s_%s.deb", packageVersion(r.version), p.arch)),
+		body, 0o644)
 }
 
 // controlTar returns the tar of what dpkg reads.
@@ -37,10 +39,13 @@ func (r *release) controlTar(p platform, files []file) ([]byte, error) {
 		}
 		fmt.Fprintf(&sums, "%x  %s\n", md5.Sum(f.body), strings.TrimPrefix(f.path, "/")) //nolint:gosec // see above
 	}
-	text := fmt.Sprintf("Package: rouse\nVersion: %s\nArchitecture: %s\nMaintainer: %s\nInstalled-Size: %d\nRecommends: ca-certificates\nSection: net\n"+
-		"Priority: optional\nHomepage: %s\nDescription: %s\n %s\n", packageVersion(r.version), p.arch, maintainer, (size+1023)/1024, homepage,
+	text := fmt.Sprintf(
+		"Package: rouse\nVersion: %s\nArchitecture: %s\nMaintainer: %s\nInstalled-Size: %d\nRecommends: ca-certificates\nSection: net\n"+
+			"Priority: optional\nHomepage: %s\nDescription: %s\n %s\n", packageVersion(r.version), p.arch, maintainer,
+		(size+1023)/1024, homepage,
 		summary, strings.ReplaceAll(description, "\n", "\n "))
-	list := []file{{path: "./control", mode: 0o644, body: []byte(text)}, {path: "./md5sums", mode: 0o644, body: []byte(sums.String())},
+	list := []file{{path: "./control", mode: 0o644, body: []byte(text)},
+		{path: "./md5sums", mode: 0o644, body: []byte(sums.String())},
 		{path: "./conffiles", mode: 0o644, body: []byte(conffiles.String())}}
 	for _, name := range []string{"preinst", "postinst", "prerm", "postrm"} {
 		script, err := r.packageScript(name)

@@ -26,7 +26,8 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"freebsd", "amd64"}}
+var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"},
+	{"windows", "amd64"}, {"freebsd", "amd64"}}
 
 // release is what all files of a release have in common.
 type release struct {
@@ -142,9 +143,11 @@ func (r *release) buildBinary(ctx context.Context, p platform) (binary string, e
 	if p.os == "windows" {
 		binary += ".exe"
 	}
-	compile := exec.CommandContext(ctx, "go", append(append([]string{"build", "-buildvcs=false"}, r.flags...), "-o", binary, r.program)...)
+	compile := exec.CommandContext(ctx, "go", append(append([]string{"build", "-buildvcs=false"}, r.flags...), "-o",
+		binary, r.program)...)
 	compile.Dir, compile.Stderr = r.root, os.Stderr
-	compile.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOWORK=off")
+	compile.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1",
+		"GOARM64=v8.0", "GOEXPERIMENT=", "GOWORK=off")
 	if err := compile.Run(); err != nil {
 		return "", errors.Join(fmt.Errorf("go build: %w", err), os.RemoveAll(dir))
 	}

@@ -67,7 +67,8 @@ func (r *release) writeChecksums(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("go env: %w", err)
 	}
-	s := statement{Type: "https://in-toto.io/Statement/v1", Subject: subjects, PredicateType: "https://slsa.dev/provenance/v1"}
+	s := statement{Type: "https://in-toto.io/Statement/v1", Subject: subjects,
+		PredicateType: "https://slsa.dev/provenance/v1"}
 	d := &s.Predicate.Definition
 	d.Type = homepage + "/blob/main/tools/release/main.go"
 	d.Parameters = map[string]any{"version": r.version, "program": r.program}

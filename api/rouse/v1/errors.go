@@ -121,7 +121,8 @@ func badRequest(inv *rouse.Invalid) *errdetails.BadRequest {
 	br := &errdetails.BadRequest{}
 	size := 0
 	for i, p := range inv.Problems {
-		v := &errdetails.BadRequest_FieldViolation{Field: validUTF8(p.Field), Description: rouse.Shorten(validUTF8(describeProblem(p)), maxMessage)}
+		v := &errdetails.BadRequest_FieldViolation{Field: validUTF8(p.Field),
+			Description: rouse.Shorten(validUTF8(describeProblem(p)), maxMessage)}
 		size += len(v.Field) + len(v.Description)
 		if i == maxViolations || i > 0 && size > maxDetails {
 			br.FieldViolations = append(br.FieldViolations, &errdetails.BadRequest_FieldViolation{
@@ -265,7 +266,8 @@ func ErrorToProblem(err error) *Problem {
 	var inv *rouse.Invalid
 	if errors.As(err, &inv) && len(inv.Problems) > 0 {
 		first := inv.Problems[0]
-		p := &Problem{Code: strings.ToLower(invalid), Field: validUTF8(first.Field), Value: validUTF8(first.Value), Wrong: validUTF8(first.Wrong), Cure: first.Cure}
+		p := &Problem{Code: strings.ToLower(invalid), Field: validUTF8(first.Field), Value: validUTF8(first.Value),
+			Wrong: validUTF8(first.Wrong), Cure: first.Cure}
 		for _, other := range inv.Problems[1:] {
 			p.Cure = strings.TrimPrefix(p.Cure+"; also ", "; ") + other.String()
 		}

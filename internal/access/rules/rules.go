@@ -43,8 +43,9 @@ type Certificate struct {
 
 // Issuer is an issuer of tokens (JWT, OpenID Connect, service accounts of Kubernetes).
 type Issuer struct {
-	Issuer     string        `yaml:"issuer"`     // the claim iss
-	Audience   string        `yaml:"audience"`   // has to be in the claim aud; empty, with Login: tokens are not taken from calls
+	Issuer string `yaml:"issuer"` // the claim iss
+	// has to be in the claim aud; empty, with Login: tokens are not taken from calls
+	Audience   string        `yaml:"audience"`
 	Algorithms []string      `yaml:"algorithms"` // of signatures; default RS256, ES256
 	Keys       string        `yaml:"keys"`       // URL of its keys (JWKS); default what its discovery document names
 	CA         string        `yaml:"ca"`         // PEM file of authorities of these URLs; default the system's
@@ -122,7 +123,8 @@ func (c *Config) Check() error {
 	for i := range c.Certificates {
 		r, at := &c.Certificates[i], fmt.Sprintf("certificates[%d]", i)
 		if err := certs.CheckPattern(r.Name); err != nil {
-			add(at+".name", r.Name, err.Error(), `write a name such as spiffe://example.com/shop, spiffe://example.com/shop/*, *.example.com or shop@example.com`)
+			add(at+".name", r.Name, err.Error(),
+				`write a name such as spiffe://example.com/shop, spiffe://example.com/shop/*, *.example.com or shop@example.com`)
 		}
 		bad.Add(r.checkGrant(at, false))
 	}
@@ -140,7 +142,8 @@ func (c *Config) Check() error {
 		}
 		bad.Add(is.Login.checkLogin(at + ".login"))
 		if is.Audience == "" && is.Login == nil {
-			add(at+".audience", "", "is missing", "write what its tokens for this service have in the claim aud: without it tokens for other services are taken")
+			add(at+".audience", "", "is missing",
+				"write what its tokens for this service have in the claim aud: without it tokens for other services are taken")
 		}
 		if is.Skew < 0 || is.Skew > MaxSkew {
 			add(at+".skew", is.Skew.String(), "is out of bounds", "give up to "+MaxSkew.String())
@@ -151,7 +154,8 @@ func (c *Config) Check() error {
 			}
 		}
 		if len(is.Rules) == 0 {
-			add(at+".rules", "", "is missing", "write at least one rule with claim, value and role: without rules its tokens may do nothing")
+			add(at+".rules", "", "is missing",
+				"write at least one rule with claim, value and role: without rules its tokens may do nothing")
 		}
 		for k := range is.Rules {
 			r, at := &is.Rules[k], fmt.Sprintf("%s.rules[%d]", at, k)
@@ -175,13 +179,16 @@ func (l *Login) checkLogin(at string) error {
 	var bad rouse.Invalid
 	add := func(field, value, wrong, cure string) { bad.Add(rouse.Refuse(at+"."+field, value, wrong, cure)) }
 	if u, _ := url.Parse(l.URL); !isSecureURL(l.URL) || u.Path != "" || u.RawQuery != "" {
-		add("url", l.URL, "is no https:// URL of a host", "write the console's as browsers reach it, such as https://rouse.example.com")
+		add("url", l.URL, "is no https:// URL of a host",
+			"write the console's as browsers reach it, such as https://rouse.example.com")
 	}
 	if l.ClientID == "" {
-		add("client_id", "", "is missing", "register rouse at the issuer with the redirect URL "+l.URL+access.CallbackPath+", and write the id that it gets")
+		add("client_id", "", "is missing",
+			"register rouse at the issuer with the redirect URL "+l.URL+access.CallbackPath+", and write the id that it gets")
 	}
 	if !slices.Contains(l.Scopes, "openid") {
-		add("scopes", strings.Join(l.Scopes, " "), "lack openid", "add openid: without it the issuer does not tell who signs in")
+		add("scopes", strings.Join(l.Scopes, " "), "lack openid",
+			"add openid: without it the issuer does not tell who signs in")
 	}
 	if slices.ContainsFunc(l.Scopes, func(s string) bool { return s == "" || strings.ContainsAny(s, " \"\\") }) {
 		add("scopes", strings.Join(l.Scopes, " "), "have one that is none", "write one scope in each line")
@@ -225,7 +232,8 @@ func isSecureURL(text string) bool {
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return false
 	}
-	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "127.0.0.1" || u.Hostname() == "localhost" || u.Hostname() == "::1")
+	return u.Scheme == "https" || u.Scheme == "http" &&
+		(u.Hostname() == "127.0.0.1" || u.Hostname() == "localhost" || u.Hostname() == "::1")
 }
 
 // Grants returns what the claims of a token grant. Claims that are neither texts nor lists of texts match no
@@ -239,7 +247,8 @@ func (i *Issuer) Grants(claims map[string]any) (grants []access.Grant) {
 		s := r.toScope()
 		if r.NamespacesFrom != "" {
 			for _, ns := range claimTexts(claims, r.NamespacesFrom) {
-				if rouse.CheckNamespace(ns) == nil && len(s.Namespaces) < access.MaxPatterns { // a pattern in a claim is no namespace
+				// a pattern in a claim is no namespace
+				if rouse.CheckNamespace(ns) == nil && len(s.Namespaces) < access.MaxPatterns {
 					s.Namespaces = append(s.Namespaces, ns)
 				}
 			}
@@ -349,7 +358,8 @@ func (a *Certificates) Authenticate(_ context.Context, c *access.Credentials) (*
 		}
 	}
 	if len(p.Grants) == 0 {
-		return nil, access.Unauthenticated(access.ReasonUnknown, "no rule grants a role to the certificate with the names %q; add one to the file of the setting principals, or send a key", names)
+		return nil, access.Unauthenticated(access.ReasonUnknown,
+			"no rule grants a role to the certificate with the names %q; add one to the file of the setting principals, or send a key", names)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -55,7 +55,8 @@ type keys struct {
 }
 
 func newKeys(i *rules.Issuer, changed func(), log *slog.Logger) (*keys, error) {
-	k := &keys{issuer: i, changed: changed, log: log, fetches: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting)}
+	k := &keys{issuer: i, changed: changed, log: log, fetches: make(chan struct{}, 1),
+		waiting: make(chan struct{}, maxWaiting)}
 	if k.log == nil {
 		k.log = slog.New(slog.DiscardHandler)
 	}
@@ -111,7 +112,8 @@ func (k *keys) refreshKeys(ctx context.Context, pause time.Duration) error {
 	k.mu.Unlock()
 	found, set, err := k.fetchKeys(ctx)
 	if err != nil && ctx.Err() == nil && (before == nil || before.Error() != err.Error()) {
-		k.log.Warn("the keys of an issuer of tokens cannot be fetched; previous ones stay in use", "issuer", k.issuer.Issuer, "error", err)
+		k.log.Warn("the keys of an issuer of tokens cannot be fetched; previous ones stay in use", "issuer", k.issuer.Issuer,
+			"error", err)
 	}
 	k.mu.Lock()
 	if err == nil {
@@ -151,7 +153,8 @@ func (k *keys) findKey(id, algorithm string) (any, uint64, error) {
 	var found []any
 	for i := range k.set {
 		one := &k.set[i]
-		if (id == "" || one.KeyID == id) && fitsAlgorithm(one.Key, algorithm) && (one.Algorithm == "" || one.Algorithm == algorithm) {
+		if (id == "" || one.KeyID == id) && fitsAlgorithm(one.Key, algorithm) &&
+			(one.Algorithm == "" || one.Algorithm == algorithm) {
 			found = append(found, one.Key)
 		}
 	}
@@ -159,7 +162,9 @@ func (k *keys) findKey(id, algorithm string) (any, uint64, error) {
 	case len(found) == 1:
 		return found[0], k.number, nil
 	case len(found) > 1:
-		return nil, 0, errors.New("several keys of the issuer may be its key; the token has to name one by kid, and the issuer has to give each its own")
+		return nil, 0,
+			errors.New(
+				"several keys of the issuer may be its key; the token has to name one by kid, and the issuer has to give each its own")
 	case len(k.set) == 0 && k.err != nil:
 		return nil, 0, fmt.Errorf("the keys of the issuer cannot be fetched: %w", k.err)
 	case len(k.set) == 0:
@@ -195,19 +200,23 @@ type discovery struct {
 // readDiscovery reads the discovery document of the issuer.
 func (k *keys) readDiscovery(ctx context.Context) (*discovery, error) {
 	found := &discovery{}
-	if err := k.readJSON(ctx, strings.TrimSuffix(k.issuer.Issuer, "/")+"/.well-known/openid-configuration", found); err != nil {
+	if err := k.readJSON(ctx, strings.TrimSuffix(k.issuer.Issuer, "/")+"/.well-known/openid-configuration",
+		found); err != nil {
 		return nil, err
 	}
 	if found.Issuer != k.issuer.Issuer {
 		return nil, fmt.Errorf("its discovery document is of the issuer %q", found.Issuer)
 	}
-	for what, at := range map[string]string{"keys": found.Keys, "authorization endpoint": found.Authorize, "token endpoint": found.Token, "logout": found.End} {
+	for what, at := range map[string]string{"keys": found.Keys, "authorization endpoint": found.Authorize,
+		"token endpoint": found.Token, "logout": found.End} {
 		if at != "" && !strings.HasPrefix(at, "https://") && !strings.HasPrefix(k.issuer.Issuer, "http://") {
 			return nil, fmt.Errorf("its discovery document names the %s %q, which is no https:// URL", what, at)
 		}
 	}
 	if k.issuer.Login != nil && (found.Authorize == "" || found.Token == "") {
-		return nil, errors.New("its discovery document has no authorization_endpoint or no token_endpoint: rouse cannot send people there to sign in")
+		return nil,
+			errors.New(
+				"its discovery document has no authorization_endpoint or no token_endpoint: rouse cannot send people there to sign in")
 	}
 	return found, nil
 }
@@ -296,7 +305,10 @@ func (k *keys) sendRequest(q *http.Request) (status int, body []byte, err error)
 		return 0, nil, err
 	}
 	transport := &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	answer, err := client.Do(q)
 	if err != nil {
 		return 0, nil, err

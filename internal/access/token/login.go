@@ -39,7 +39,8 @@ func (a *Authenticator) Providers() (list []access.Provider) {
 func (a *Authenticator) signedIn(l *access.Login) (*access.Principal, error) {
 	i := a.issuers[l.Issuer]
 	if i == nil || i.Login == nil {
-		return nil, access.Unauthenticated(access.ReasonUnknown, "people do not sign in at the issuer %q any more; sign in again", rouse.Shorten(l.Issuer, 128))
+		return nil, access.Unauthenticated(access.ReasonUnknown,
+			"people do not sign in at the issuer %q any more; sign in again", rouse.Shorten(l.Issuer, 128))
 	}
 	p, err := i.newPrincipal(l.Subject, l.Name, "login", l.Claims)
 	if err != nil {
@@ -64,7 +65,8 @@ func (i *issuer) issuerDiscovery(ctx context.Context) (*discovery, error) {
 	err := i.keys.refreshKeys(ctx, fetchPause)
 	found, _ := i.keys.knownDiscovery()
 	if found == nil {
-		return nil, &access.IssuerError{Err: fmt.Errorf("the issuer %s cannot be used: %w; try again later", i.Issuer.Issuer, err)}
+		return nil, &access.IssuerError{Err: fmt.Errorf("the issuer %s cannot be used: %w; try again later",
+			i.Issuer.Issuer, err)}
 	}
 	return found, nil
 }
@@ -82,8 +84,9 @@ func (i *issuer) Begin(ctx context.Context, a *access.Attempt) (string, error) {
 		return "", err
 	}
 	challenge := sha256.Sum256([]byte(a.Verifier))
-	return addParams(found.Authorize, url.Values{"response_type": {"code"}, "client_id": {i.Login.ClientID}, "redirect_uri": {i.callbackURL()},
-		"scope": {strings.Join(i.Login.Scopes, " ")}, "state": {a.State}, "nonce": {a.Nonce},
+	return addParams(found.Authorize, url.Values{"response_type": {"code"}, "client_id": {i.Login.ClientID},
+		"redirect_uri": {i.callbackURL()},
+		"scope":        {strings.Join(i.Login.Scopes, " ")}, "state": {a.State}, "nonce": {a.Nonce},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"}})
 }
 
@@ -107,7 +110,8 @@ func (i *issuer) SignOut() string {
 	if found == nil || found.End == "" {
 		return ""
 	}
-	at, err := addParams(found.End, url.Values{"client_id": {i.Login.ClientID}, "post_logout_redirect_uri": {i.Login.URL + access.SignedOutPath}})
+	at, err := addParams(found.End, url.Values{"client_id": {i.Login.ClientID},
+		"post_logout_redirect_uri": {i.Login.URL + access.SignedOutPath}})
 	if err != nil {
 		return ""
 	}
@@ -122,9 +126,12 @@ func (i *issuer) Finish(ctx context.Context, a *access.Attempt, answer *access.A
 	}
 	switch {
 	case answer.Issuer != "" && answer.Issuer != i.Issuer.Issuer, answer.Issuer == "" && found.Named:
-		return nil, access.Unauthenticated(access.ReasonUnknown, "the answer is of the issuer %q, and the login began at %s; sign in again", rouse.Shorten(answer.Issuer, 128), i.Issuer.Issuer)
+		return nil, access.Unauthenticated(access.ReasonUnknown,
+			"the answer is of the issuer %q, and the login began at %s; sign in again", rouse.Shorten(answer.Issuer, 128),
+			i.Issuer.Issuer)
 	case answer.Error != "":
-		return nil, access.Unauthenticated(access.ReasonUnknown, "the issuer %s refused the login: %s", i.Issuer.Issuer, rouse.Shorten(strings.TrimSpace(answer.Error+" "+answer.Description), 256))
+		return nil, access.Unauthenticated(access.ReasonUnknown, "the issuer %s refused the login: %s", i.Issuer.Issuer,
+			rouse.Shorten(strings.TrimSpace(answer.Error+" "+answer.Description), 256))
 	case answer.Code == "":
 		return nil, malformedToken("the answer of the issuer has no code; sign in again")
 	}
@@ -150,13 +157,15 @@ func (i *issuer) verifyLogin(ctx context.Context, text, nonce string, now time.T
 	}
 	switch {
 	case c.Party != "" && c.Party != id, c.Party == "" && len(c.Audience) > 1:
-		return nil, access.Unauthenticated(access.ReasonUnknown, "the ID token is for the client %q, not for %q", rouse.Shorten(c.Party, 128), id)
+		return nil, access.Unauthenticated(access.ReasonUnknown, "the ID token is for the client %q, not for %q",
+			rouse.Shorten(c.Party, 128), id)
 	case c.Nonce != nonce:
 		return nil, access.Unauthenticated(access.ReasonUnknown, "the ID token was made for another login; sign in again")
 	case c.Issued == nil:
 		return nil, malformedToken("the ID token has no claim iat")
 	}
-	return &access.Login{Issuer: i.Issuer.Issuer, Subject: c.Subject, Name: c.displayName(), Claims: i.Keep(c.all), Expires: secondsToTime(*c.Expires)}, nil
+	return &access.Login{Issuer: i.Issuer.Issuer, Subject: c.Subject, Name: c.displayName(), Claims: i.Keep(c.all),
+		Expires: secondsToTime(*c.Expires)}, nil
 }
 
 // maxIDToken bounds an ID token in bytes. It comes from the issuer itself, and may have many groups.
@@ -166,7 +175,8 @@ const maxIDToken = 256 << 10
 func (i *issuer) redeemCode(ctx context.Context, found *discovery, code, verifier string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
-	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {i.callbackURL()}, "code_verifier": {verifier}}
+	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {i.callbackURL()},
+		"code_verifier": {verifier}}
 	secret := ""
 	if i.Login.Secret != "" {
 		var err error
@@ -205,13 +215,21 @@ func (i *issuer) redeemCode(ctx context.Context, found *discovery, code, verifie
 	case status == http.StatusOK && err == nil && got.Token != "":
 		return got.Token, nil
 	case got.Error == "invalid_grant":
-		return "", access.Unauthenticated(access.ReasonUnknown, "the issuer %s refused the code of this login: it was used before, or is too old; sign in again", i.Issuer.Issuer)
+		return "", access.Unauthenticated(access.ReasonUnknown,
+			"the issuer %s refused the code of this login: it was used before, or is too old; sign in again", i.Issuer.Issuer)
 	case got.Error != "":
-		i.keys.log.Error("an issuer refuses to complete logins; compare client_id, client_secret_file and the redirect URL with what is registered there",
-			"issuer", i.Issuer.Issuer, "error", rouse.Shorten(got.Error, 128), "description", rouse.Shorten(got.Description, 256), "redirect", i.callbackURL())
-		return "", &access.IssuerError{Err: fmt.Errorf("the issuer %s refused to complete the login: %s; the log of the server has more", i.Issuer.Issuer, rouse.Shorten(got.Error, 128))}
+		i.keys.log.Error(
+			"an issuer refuses to complete logins; compare client_id, client_secret_file and the redirect URL with what is registered there",
+			"issuer", i.Issuer.Issuer, "error", rouse.Shorten(got.Error, 128), "description",
+			rouse.Shorten(got.Description, 256), "redirect", i.callbackURL())
+		return "",
+			&access.IssuerError{Err: fmt.Errorf(
+				"the issuer %s refused to complete the login: %s; the log of the server has more", i.Issuer.Issuer,
+				rouse.Shorten(got.Error, 128))}
 	}
-	return "", &access.IssuerError{Err: fmt.Errorf("the issuer %s answered %d and no ID token; is openid among the scopes of the client?", i.Issuer.Issuer, status)}
+	return "",
+		&access.IssuerError{Err: fmt.Errorf(
+			"the issuer %s answered %d and no ID token; is openid among the scopes of the client?", i.Issuer.Issuer, status)}
 }
 
 // readClientSecret reads the client secret.

@@ -97,7 +97,8 @@ func (a *Authenticator) Authenticate(ctx context.Context, c *access.Credentials)
 		return nil, nil
 	}
 	if len(c.Bearer) > maxToken {
-		return nil, access.Unauthenticated(access.ReasonMalformed, "the token has %d bytes; at most %d are taken", len(c.Bearer), maxToken)
+		return nil, access.Unauthenticated(access.ReasonMalformed, "the token has %d bytes; at most %d are taken",
+			len(c.Bearer), maxToken)
 	}
 	sum := sha256.Sum256([]byte(c.Bearer))
 	a.mu.RLock()
@@ -150,14 +151,16 @@ func (a *audience) UnmarshalJSON(text []byte) error {
 
 // verifyToken returns the principal of a token, its issuer, and the generation of the issuer's keys by which
 // it was verified.
-func (a *Authenticator) verifyToken(ctx context.Context, text string, now time.Time) (*access.Principal, *issuer, uint64, error) {
+func (a *Authenticator) verifyToken(ctx context.Context, text string,
+	now time.Time) (*access.Principal, *issuer, uint64, error) {
 	unverified, err := unverifiedClaims(text)
 	if err != nil {
 		return nil, nil, 0, malformedToken("the token cannot be read")
 	}
 	i := a.issuers[unverified.Issuer]
 	if i == nil {
-		return nil, nil, 0, access.Unauthenticated(access.ReasonUnknown, "the token is of the issuer %q, which the setting principals does not name", rouse.Shorten(unverified.Issuer, 128))
+		return nil, nil, 0, access.Unauthenticated(access.ReasonUnknown,
+			"the token is of the issuer %q, which the setting principals does not name", rouse.Shorten(unverified.Issuer, 128))
 	}
 	c, generation, err := i.verifySignature(ctx, text, "JWT", "at+JWT")
 	if err != nil {
@@ -179,11 +182,14 @@ func (a *Authenticator) verifyToken(ctx context.Context, text string, now time.T
 func (i *issuer) verifySignature(ctx context.Context, text string, types ...string) (*claims, uint64, error) {
 	signed, err := jose.ParseSignedCompact(text, i.algorithms)
 	if err != nil {
-		return nil, 0, access.Unauthenticated(access.ReasonMalformed, "the token has no signature of the algorithms %s", strings.Join(i.Algorithms, ", "))
+		return nil, 0, access.Unauthenticated(access.ReasonMalformed, "the token has no signature of the algorithms %s",
+			strings.Join(i.Algorithms, ", "))
 	}
 	header := signed.Signatures[0].Header
-	if typ, ok := header.ExtraHeaders["typ"]; ok && !slices.ContainsFunc(types, func(t string) bool { return strings.EqualFold(fmt.Sprint(typ), t) }) {
-		return nil, 0, malformedToken("the token is of the type %q; expected is %s", rouse.Shorten(fmt.Sprint(typ), 64), strings.Join(types, " or "))
+	if typ, ok := header.ExtraHeaders["typ"]; ok && !slices.ContainsFunc(types,
+		func(t string) bool { return strings.EqualFold(fmt.Sprint(typ), t) }) {
+		return nil, 0, malformedToken("the token is of the type %q; expected is %s", rouse.Shorten(fmt.Sprint(typ), 64),
+			strings.Join(types, " or "))
 	}
 	if _, critical := header.ExtraHeaders["crit"]; critical {
 		return nil, 0, malformedToken("the token has critical headers, which are not supported")
@@ -216,9 +222,12 @@ func (c *claims) displayName() string {
 
 // newPrincipal returns who has these claims, with what rules grant.
 func (i *issuer) newPrincipal(subject, name, source string, claims map[string]any) (*access.Principal, error) {
-	p := &access.Principal{ID: "token:" + i.Issuer.Issuer + "#" + subject, Name: name, Source: source, Grants: i.Grants(claims)}
+	p := &access.Principal{ID: "token:" + i.Issuer.Issuer + "#" + subject, Name: name, Source: source,
+		Grants: i.Grants(claims)}
 	if len(p.Grants) == 0 {
-		return nil, access.Unauthenticated(access.ReasonUnknown, "no rule grants a role to the token of %q; add one to the file of the setting principals", rouse.Shorten(subject, 128))
+		return nil, access.Unauthenticated(access.ReasonUnknown,
+			"no rule grants a role to the token of %q; add one to the file of the setting principals",
+			rouse.Shorten(subject, 128))
 	}
 	return p, nil
 }
@@ -239,19 +248,25 @@ func (c *claims) checkClaims(i *issuer, audience string, now time.Time) error {
 	case c.Issuer != i.Issuer.Issuer:
 		return malformedToken("the token has another issuer in its claims")
 	case audience == "":
-		return access.Unauthenticated(access.ReasonUnknown, "tokens of %s are for signing in only; give it an audience in the file of the setting principals, or use a key", i.Issuer.Issuer)
+		return access.Unauthenticated(access.ReasonUnknown,
+			"tokens of %s are for signing in only; give it an audience in the file of the setting principals, or use a key",
+			i.Issuer.Issuer)
 	case !slices.Contains(c.Audience, audience):
-		return access.Unauthenticated(access.ReasonUnknown, "the token is for the audience %q, not for %q; ask the issuer for one that is", rouse.Shorten(strings.Join(c.Audience, ", "), 128), audience)
+		return access.Unauthenticated(access.ReasonUnknown,
+			"the token is for the audience %q, not for %q; ask the issuer for one that is",
+			rouse.Shorten(strings.Join(c.Audience, ", "), 128), audience)
 	case c.Subject == "" || len(c.Subject) > 1024:
 		return malformedToken("the token has no claim sub")
 	case c.Expires == nil || !isValidTime(*c.Expires):
 		return malformedToken("the token has no claim exp")
 	case !now.Before(secondsToTime(*c.Expires).Add(i.Skew)):
-		return access.Unauthenticated(access.ReasonExpired, "the token expired at %s; use a new one", secondsToTime(*c.Expires).UTC().Format(time.RFC3339))
+		return access.Unauthenticated(access.ReasonExpired, "the token expired at %s; use a new one",
+			secondsToTime(*c.Expires).UTC().Format(time.RFC3339))
 	case c.Begins != nil && (!isValidTime(*c.Begins) || now.Add(i.Skew).Before(secondsToTime(*c.Begins))):
 		return access.Unauthenticated(access.ReasonExpired, "the token is not valid yet")
 	case c.Issued != nil && (!isValidTime(*c.Issued) || now.Add(i.Skew).Before(secondsToTime(*c.Issued))):
-		return access.Unauthenticated(access.ReasonExpired, "the token was issued in the future; compare the clocks of the issuer and of this node")
+		return access.Unauthenticated(access.ReasonExpired,
+			"the token was issued in the future; compare the clocks of the issuer and of this node")
 	}
 	return nil
 }

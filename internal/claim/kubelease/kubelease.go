@@ -136,7 +136,10 @@ func (e *Elector) runRound(ctx context.Context) error {
 		asked := boottime.Now()
 		switch {
 		case kubelink.IsStatus(err, http.StatusNotFound):
-			l, err = e.callWithTimeout(ctx, func(ctx context.Context) (*lease, error) { return e.api.createLease(ctx, e.claimedLease(nil)) })
+			l, err = e.callWithTimeout(ctx, func(ctx context.Context) (*lease,
+				error) {
+				return e.api.createLease(ctx, e.claimedLease(nil))
+			})
 			e.unknown = err != nil && !kubelink.IsStatus(err, http.StatusConflict)
 			switch {
 			case err == nil:
@@ -158,7 +161,10 @@ func (e *Elector) runRound(ctx context.Context) error {
 		return nil // the holder's time is not over
 	}
 	asked := boottime.Now()
-	l, err := e.callWithTimeout(ctx, func(ctx context.Context) (*lease, error) { return e.api.updateLease(ctx, e.claimedLease(l)) })
+	l, err := e.callWithTimeout(ctx, func(ctx context.Context) (*lease,
+		error) {
+		return e.api.updateLease(ctx, e.claimedLease(l))
+	})
 	if kubelink.IsStatus(err, http.StatusConflict) {
 		e.seen = nil
 		return nil // another node was faster; the next round reads its name
@@ -191,7 +197,8 @@ func (e *Elector) claimedLease(was *lease) *lease {
 			l.Spec.LeaseTransitions++
 		}
 	}
-	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = e.o.Identity, int(e.o.TTL/time.Second), &microTime{now}
+	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = e.o.Identity, int(e.o.TTL/time.Second),
+		&microTime{now}
 	return l
 }
 
@@ -269,7 +276,8 @@ func (e *Elector) Leads() bool {
 func (e *Elector) Holder() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if boottime.Since(e.heard) > e.o.TTL || e.by == e.o.Identity && (e.renewed.IsZero() || boottime.Since(e.renewed) >= e.o.leadDuration()) {
+	if boottime.Since(e.heard) > e.o.TTL || e.by == e.o.Identity &&
+		(e.renewed.IsZero() || boottime.Since(e.renewed) >= e.o.leadDuration()) {
 		return ""
 	}
 	return e.by

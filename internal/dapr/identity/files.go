@@ -23,7 +23,8 @@ type Files struct {
 // FromFiles returns the identity in files. It fails if they do not contain a valid one.
 func FromFiles(f Files) (*Identity, error) {
 	i := newIdentity()
-	w := certs.Watch{Names: []string{f.Certificate, f.Key, f.TrustAnchors}, What: "certificates", Log: f.Log, Every: f.Every}
+	w := certs.Watch{Names: []string{f.Certificate, f.Key, f.TrustAnchors}, What: "certificates", Log: f.Log,
+		Every: f.Every}
 	texts, err := w.Read()
 	if err != nil {
 		return nil, err
@@ -60,7 +61,8 @@ func (f *Files) parseMaterial(texts [][]byte) (*material, error) {
 		err = verifyChain(m, chain)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the certificate in %s is not one that those who trust %s believe: %w", f.Certificate, f.TrustAnchors, err)
+		return nil, fmt.Errorf("the certificate in %s is not one that those who trust %s believe: %w", f.Certificate,
+			f.TrustAnchors, err)
 	}
 	return m, nil
 }

@@ -114,7 +114,8 @@ func (i *Identity) currentCertificate() (*tls.Certificate, error) {
 	case m == nil || m.cert == nil:
 		return nil, errors.New("there is no certificate yet")
 	case time.Now().After(m.cert.Leaf.NotAfter):
-		return nil, fmt.Errorf("the certificate of %s has expired at %s", m.cert.Leaf.URIs[0], m.cert.Leaf.NotAfter.Format(time.RFC3339))
+		return nil, fmt.Errorf("the certificate of %s has expired at %s", m.cert.Leaf.URIs[0],
+			m.cert.Leaf.NotAfter.Format(time.RFC3339))
 	}
 	return m.cert, nil
 }
@@ -143,8 +144,9 @@ func (i *Identity) Dialer(accept func(server ID) error) credentials.TransportCre
 // clientConfig returns the TLS configuration of a client without a certificate.
 func clientConfig(now func() *material, accept func(server ID) error) *tls.Config {
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, // of host names, which these certificates do not have; VerifyConnection checks the SPIFFE id
+		MinVersion: tls.VersionTLS12,
+		// of host names, which these certificates do not have; VerifyConnection checks the SPIFFE id
+		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if err := verifyChain(now(), s.PeerCertificates); err != nil {
 				return err

@@ -48,7 +48,8 @@ const (
 )
 
 // podTokens are the paths of a pod's token, with the one made for Sentry first.
-var podTokens = []string{"/var/run/secrets/dapr.io/sentrytoken/token", "/var/run/secrets/kubernetes.io/serviceaccount/token"}
+var podTokens = []string{"/var/run/secrets/dapr.io/sentrytoken/token",
+	"/var/run/secrets/kubernetes.io/serviceaccount/token"}
 
 // FromSentry returns an identity that Sentry signs. Run requests the first certificate, and a new one, with a
 // new key, when half of the lifetime has passed. FromSentry fails if the trust anchors cannot be read, but
@@ -98,7 +99,8 @@ func (s *Sentry) renewCertificates(ctx context.Context, i *Identity) {
 		i.editMaterial(func(m *material) { m.cert = cert })
 		left := time.Until(cert.Leaf.NotAfter)
 		wait := max(left/2, askAgain)
-		s.Log.Info("certificate", "id", cert.Leaf.URIs[0].String(), "until", cert.Leaf.NotAfter, "asks again", time.Now().Add(wait))
+		s.Log.Info("certificate", "id", cert.Leaf.URIs[0].String(), "until", cert.Leaf.NotAfter, "asks again",
+			time.Now().Add(wait))
 		backoff.Sleep(ctx, wait)
 		b.Reset()
 	}
@@ -189,5 +191,7 @@ func (s *Sentry) readSentryToken(ofPod []string) (string, sentryv1.SignCertifica
 			}
 		}
 	}
-	return "", validator, nil // without a token, a pod sends the same request as a process outside Kubernetes; Sentry decides whether to accept it
+	// without a token, a pod sends the same request as a process outside Kubernetes; Sentry decides whether
+	// to accept it
+	return "", validator, nil
 }

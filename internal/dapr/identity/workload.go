@@ -128,7 +128,8 @@ func (w *Workload) parseUpdate(list []*spiffev1.X509SVID) (*material, error) {
 		return nil, fmt.Errorf("the key of %s cannot be read: %w", svid.SpiffeId, err)
 	}
 	signer, ok := key.(crypto.Signer)
-	if public, is := chain[0].PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !is || !public.Equal(signer.Public()) {
+	if public, is := chain[0].PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !is ||
+		!public.Equal(signer.Public()) {
 		return nil, fmt.Errorf("the key of %s is not that of its certificate", svid.SpiffeId)
 	}
 	anchors, err := x509.ParseCertificates(svid.Bundle)

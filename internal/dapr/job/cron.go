@@ -16,7 +16,8 @@ type cronField struct {
 }
 
 var cronFields = [6]cronField{
-	{name: "second", most: 59}, {name: "minute", most: 59}, {name: "hour", most: 23}, {name: "day of month", least: 1, most: 31},
+	{name: "second", most: 59}, {name: "minute", most: 59}, {name: "hour", most: 23},
+	{name: "day of month", least: 1, most: 31},
 	{name: "month", least: 1, most: 12, words: "jan feb mar apr may jun jul aug sep oct nov dec"},
 	{name: "day of week", most: 6, words: "sun mon tue wed thu fri sat"},
 }
@@ -32,7 +33,8 @@ var cronWords = map[string]string{
 // greater than 1; in rouse's, if one begins with '*'.
 func translateCron(fields []string) (schedule, wrong string) {
 	if len(fields) != len(cronFields) {
-		return "", fmt.Sprintf("has %d fields, and cron has 6 here: second, minute, hour, day of month, month, day of week", len(fields))
+		return "", fmt.Sprintf("has %d fields, and cron has 6 here: second, minute, hour, day of month, month, day of week",
+			len(fields))
 	}
 	out := make([]string, len(fields))
 	for i, text := range fields {

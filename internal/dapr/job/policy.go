@@ -27,7 +27,8 @@ func retryOfPolicy(p *schedulerv1.JobFailurePolicy) (rouse.Retry, error) {
 		return rouse.Retry{Attempts: rouse.MaxLost}, nil
 	}
 	if c.Interval != nil && !c.Interval.IsValid() {
-		return rouse.Retry{}, rouse.Refuse("failure_policy.constant.interval", "", "is no duration", "give seconds and nanoseconds of one sign")
+		return rouse.Retry{}, rouse.Refuse("failure_policy.constant.interval", "", "is no duration",
+			"give seconds and nanoseconds of one sign")
 	}
 	shown := min(max(c.Interval.AsDuration(), time.Millisecond), mostInterval)
 	r := rouse.Retry{Attempts: rouse.MaxAttempts, Interval: shown, Factor: 1, Max: shown, Jitter: -1}

@@ -65,7 +65,8 @@ func Within(m *schedulerv1.JobMetadata) (r Ref, err error) {
 	case *schedulerv1.JobTargetMetadata_Actor:
 		r.Actor, r.Type, r.ID = true, t.Actor.GetType(), t.Actor.GetId()
 	default:
-		return r, rouse.Refuse("metadata.target", "", "is missing, so this is an unknown job type", "give job, or actor with its type and id")
+		return r, rouse.Refuse("metadata.target", "", "is missing, so this is an unknown job type",
+			"give job, or actor with its type and id")
 	}
 	return r, r.checkRef("metadata", strings.Join(r.nameParts(), separator))
 }
@@ -104,7 +105,8 @@ func (r Ref) checkRef(field, value string) error {
 		}
 	}
 	if key > MaxKey {
-		return rouse.Refuse(field, value, fmt.Sprintf("makes a key of %d bytes, with its namespace and whose it is", key), fmt.Sprintf("use at most %d in all", MaxKey))
+		return rouse.Refuse(field, value, fmt.Sprintf("makes a key of %d bytes, with its namespace and whose it is", key),
+			fmt.Sprintf("use at most %d in all", MaxKey))
 	}
 	return nil
 }
@@ -203,7 +205,8 @@ func needsEscape(c rune) bool {
 	if c < utf8.RuneSelf {
 		return c == ' '
 	}
-	return unicode.IsSpace(c) || rouse.CheckName("x"+string(c)+"x") != nil || !norm.NFC.PropertiesString(string(c)).BoundaryBefore()
+	return unicode.IsSpace(c) || rouse.CheckName("x"+string(c)+"x") != nil ||
+		!norm.NFC.PropertiesString(string(c)).BoundaryBefore()
 }
 
 // isDotPart reports whether a part would be lost in paths; no timer's name has such a part.

@@ -68,7 +68,8 @@ func Resume(ref Ref, named *schedulerv1.NamedJob, since, now rouse.Instant, comp
 
 // resumeAfter returns the time after which the next tick of a job with a schedule is, counts the ticks before
 // it, and reports what is unknown.
-func (r *Resumed) resumeAfter(j *schedulerv1.Job, first rouse.Instant, known bool, since, now rouse.Instant, s rouse.Schedule) (after rouse.Instant) {
+func (r *Resumed) resumeAfter(j *schedulerv1.Job, first rouse.Instant, known bool, since, now rouse.Instant,
+	s rouse.Schedule) (after rouse.Instant) {
 	spec := &r.Timer.Spec
 	switch {
 	case j.DueTime == nil:
@@ -121,7 +122,8 @@ type Stored struct {
 
 // ResumeStored returns the timer of a job that is taken over at now with the other scheduler's stored state:
 // it continues exactly there. Missed ticks fire one after another.
-func ResumeStored(ref Ref, named *schedulerv1.NamedJob, stored Stored, now rouse.Instant, compile Compile) (r Resumed, err error) {
+func ResumeStored(ref Ref, named *schedulerv1.NamedJob, stored Stored, now rouse.Instant,
+	compile Compile) (r Resumed, err error) {
 	kept, err := New(ref, named, now)
 	if err != nil {
 		return r, err
@@ -142,7 +144,8 @@ func ResumeStored(ref Ref, named *schedulerv1.NamedJob, stored Stored, now rouse
 	if !stored.Start.IsZero() {
 		anchor = rouse.At(stored.Start)
 	}
-	r.Timer = rouse.Timer{Key: ref.Key(), Spec: t.Spec, Created: now, Updated: now, Anchor: anchor, Passed: uint64(stored.Count), Ended: uint64(stored.Count)}
+	r.Timer = rouse.Timer{Key: ref.Key(), Spec: t.Spec, Created: now, Updated: now, Anchor: anchor,
+		Passed: uint64(stored.Count), Ended: uint64(stored.Count)}
 	s, err := compile(&r.Timer.Spec, rouse.ScheduleInput{Key: r.Timer.Key, Anchor: anchor})
 	if err != nil {
 		return r, err
@@ -160,6 +163,7 @@ func ResumeStored(ref Ref, named *schedulerv1.NamedJob, stored Stored, now rouse
 	}
 	next, ok := s.Next(after)
 	r.Timer.Due = next
-	r.Over = r.Over || t.Over && stored.Expiration.IsZero() || !ok || t.Spec.MaxOccurrences != 0 && r.Timer.Passed >= t.Spec.MaxOccurrences
+	r.Over = r.Over || t.Over && stored.Expiration.IsZero() || !ok ||
+		t.Spec.MaxOccurrences != 0 && r.Timer.Passed >= t.Spec.MaxOccurrences
 	return r, nil
 }

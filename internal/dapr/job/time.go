@@ -26,7 +26,8 @@ func readMoment(field, text string) (m moment, err error) {
 	}
 	m, wrong := readISO(text)
 	if wrong != "" {
-		return m, rouse.Refuse(field, text, wrong, `give RFC 3339 such as "2027-01-31T09:00:00Z", or a duration such as "90s" or "PT90S"`)
+		return m, rouse.Refuse(field, text, wrong,
+			`give RFC 3339 such as "2027-01-31T09:00:00Z", or a duration such as "90s" or "PT90S"`)
 	}
 	return m, nil
 }

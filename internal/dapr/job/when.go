@@ -68,7 +68,8 @@ func (t *Timer) setOneTick(j *schedulerv1.Job, now rouse.Instant) error {
 	case j.DueTime == nil:
 		return rouse.Refuse("schedule", "", "is missing, and so is due_time", "give one of them, or both")
 	case j.Repeats != nil && *j.Repeats != 1:
-		return rouse.Refuse("repeats", strconv.FormatUint(uint64(*j.Repeats), 10), "needs a schedule", "give one, or leave repeats out")
+		return rouse.Refuse("repeats", strconv.FormatUint(uint64(*j.Repeats), 10), "needs a schedule",
+			"give one, or leave repeats out")
 	case j.Ttl != nil:
 		return rouse.Refuse("ttl", *j.Ttl, "needs a schedule", "give one, or leave ttl out")
 	}
@@ -145,7 +146,8 @@ func (t *Timer) setTickCount(j *schedulerv1.Job, r recurrence, due, now rouse.In
 	case n <= rouse.MaxOccurrences:
 		t.Spec.MaxOccurrences = n
 	case r.every == 0:
-		return rouse.Refuse("repeats", text, "is too many to count for a cron schedule", fmt.Sprintf("give at most %d, or a ttl", rouse.MaxOccurrences))
+		return rouse.Refuse("repeats", text, "is too many to count for a cron schedule",
+			fmt.Sprintf("give at most %d, or a ttl", rouse.MaxOccurrences))
 	case r.every > longTTL/time.Duration(n): // unlimited
 	case due != 0:
 		last := due.Add(time.Duration(n-1) * r.every)

@@ -39,7 +39,8 @@ func (f *service) admitApp(ctx context.Context, namespace, app string) error {
 	var err error
 	if f.identified {
 		if another := identity.Authorize(ctx, namespace, app); another != nil {
-			err = f.access.Refuse(&access.Refusal{Reason: access.ReasonScope, Err: another, Text: status.Convert(another).Message()})
+			err = f.access.Refuse(&access.Refusal{Reason: access.ReasonScope, Err: another,
+				Text: status.Convert(another).Message()})
 		}
 	}
 	if err == nil {
@@ -77,7 +78,8 @@ func (sidecars) Authenticate(ctx context.Context, c *access.Credentials) (*acces
 	}
 	id, ok := identity.Of(ctx)
 	if !ok {
-		return nil, access.Unauthenticated(access.ReasonNoCredentials, "failed to get identity from context") // as Dapr's own scheduler
+		// as Dapr's own scheduler
+		return nil, access.Unauthenticated(access.ReasonNoCredentials, "failed to get identity from context")
 	}
 	return principalOf(id), nil
 }
@@ -87,7 +89,8 @@ func (sidecars) Authenticate(ctx context.Context, c *access.Credentials) (*acces
 // opened.
 func principalOf(id identity.ID) *access.Principal {
 	return &access.Principal{ID: "certificate:" + id.String(), Source: "certificate",
-		Grants: []access.Grant{{Role: access.Sidecar, Scope: access.Scope{Namespaces: []string{job.Namespace(id.Namespace)}, Apps: []string{id.App}}}}}
+		Grants: []access.Grant{{Role: access.Sidecar, Scope: access.Scope{Namespaces: []string{job.Namespace(id.Namespace)},
+			Apps: []string{id.App}}}}}
 }
 
 // admitted is a watch whose first message is authorized before it is used.

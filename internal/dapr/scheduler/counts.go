@@ -40,8 +40,9 @@ func (c *counters) callsOf(ref job.Ref) *calls {
 // Counts returns the counters since the start.
 func (s *Server) Counts() Counts {
 	c := s.counters
-	return Counts{Jobs: c.jobs.readCalls(), Actors: c.actors.readCalls(), BulkDeleted: c.bulkDeleted.Load(), Unauthorized: c.unauthorized.Load(),
-		Conns: int(s.limited.open.Load()), RefusedConns: s.limited.refused.Load()}
+	return Counts{Jobs: c.jobs.readCalls(), Actors: c.actors.readCalls(), BulkDeleted: c.bulkDeleted.Load(),
+		Unauthorized: c.unauthorized.Load(),
+		Conns:        int(s.limited.open.Load()), RefusedConns: s.limited.refused.Load()}
 }
 
 func (c *calls) readCalls() Calls {

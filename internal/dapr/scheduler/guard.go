@@ -30,7 +30,8 @@ type guard struct {
 	audit *audit.Log
 }
 
-func (g guard) guardDaprUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (out any, err error) {
+func (g guard) guardDaprUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	handler grpc.UnaryHandler) (out any, err error) {
 	ctx, call, err := g.beginAuditedCall(ctx, info.FullMethod)
 	defer func() {
 		if p := recover(); p != nil {
@@ -47,7 +48,8 @@ func (g guard) guardDaprUnary(ctx context.Context, req any, info *grpc.UnaryServ
 	return out, nil
 }
 
-func (g guard) guardDaprStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+func (g guard) guardDaprStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+	handler grpc.StreamHandler) (err error) {
 	ctx, call, err := g.beginAuditedCall(stream.Context(), info.FullMethod)
 	defer func() {
 		if p := recover(); p != nil {

@@ -98,7 +98,8 @@ func (h *hosts) currentHosts() ([]string, <-chan struct{}) {
 }
 
 // WatchHosts sends the addresses of all members once they are known, and again whenever they change.
-func (f *service) WatchHosts(_ *schedulerv1.WatchHostsRequest, stream grpc.ServerStreamingServer[schedulerv1.WatchHostsResponse]) error {
+func (f *service) WatchHosts(_ *schedulerv1.WatchHostsRequest,
+	stream grpc.ServerStreamingServer[schedulerv1.WatchHostsResponse]) error {
 	for {
 		list, changed := f.hosts.currentHosts()
 		if list != nil {

@@ -16,7 +16,8 @@ import (
 )
 
 // ScheduleJob creates or replaces a job. If it is refused, nothing has changed.
-func (f *service) ScheduleJob(ctx context.Context, r *schedulerv1.ScheduleJobRequest) (*schedulerv1.ScheduleJobResponse, error) {
+func (f *service) ScheduleJob(ctx context.Context,
+	r *schedulerv1.ScheduleJobRequest) (*schedulerv1.ScheduleJobResponse, error) {
 	ref, err := f.authorizedRef(ctx, r.Name, r.Metadata)
 	if err != nil {
 		return nil, err
@@ -79,7 +80,8 @@ func (f *service) writeTimer(ctx context.Context, ref job.Ref, t *job.Timer, ove
 	}
 	res := &results[0]
 	var inv *rouse.Invalid
-	if bounded := t.Spec.End != 0 || t.Spec.TTL != 0; bounded && errors.As(res.Err, &inv) { // perhaps no tick lies before its end
+	// perhaps no tick lies before its end
+	if bounded := t.Spec.End != 0 || t.Spec.TTL != 0; bounded && errors.As(res.Err, &inv) {
 		if f.acceptEndedJob(ctx, ref, &t.Spec, overwrite) == nil {
 			return nil
 		}
@@ -132,7 +134,8 @@ func (f *service) GetJob(ctx context.Context, r *schedulerv1.GetJobRequest) (*sc
 
 // DeleteJob deletes a job, if it exists. No trigger of it is sent after the response, except one that was
 // already being sent.
-func (f *service) DeleteJob(ctx context.Context, r *schedulerv1.DeleteJobRequest) (*schedulerv1.DeleteJobResponse, error) {
+func (f *service) DeleteJob(ctx context.Context,
+	r *schedulerv1.DeleteJobRequest) (*schedulerv1.DeleteJobResponse, error) {
 	ref, err := f.authorizedRef(ctx, r.Name, r.Metadata)
 	if err != nil {
 		return nil, err

@@ -65,7 +65,9 @@ func (f *service) ListJobs(ctx context.Context, r *schedulerv1.ListJobsRequest) 
 	err = f.scanJobs(ctx, within, job.All, func(list []found) error {
 		for _, j := range list {
 			if size += proto.Size(j.named); size > maxList {
-				return fmt.Errorf("the jobs have more than %d bytes, which is the most that a list can have: list less at a time: %w", maxList, rouse.ErrOverloaded)
+				return fmt.Errorf(
+					"the jobs have more than %d bytes, which is the most that a list can have: list less at a time: %w", maxList,
+					rouse.ErrOverloaded)
 			}
 		}
 		all = append(all, list...)
@@ -87,13 +89,15 @@ func (f *service) ListJobs(ctx context.Context, r *schedulerv1.ListJobsRequest) 
 // DeleteByMetadata deletes the jobs of an app, an actor, or an actor type; with a prefix match, of all apps
 // or of all actors of the type whose id has this prefix. A caller that may not act as any app deletes
 // the jobs of the named one only.
-func (f *service) DeleteByMetadata(ctx context.Context, r *schedulerv1.DeleteByMetadataRequest) (*schedulerv1.DeleteByMetadataResponse, error) {
+func (f *service) DeleteByMetadata(ctx context.Context,
+	r *schedulerv1.DeleteByMetadataRequest) (*schedulerv1.DeleteByMetadataResponse, error) {
 	within, err := f.authorizedScope(ctx, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
 	match := job.All
-	if r.GetIdPrefixMatch() && (within.Actor || f.actsAsAny(ctx, within.Namespace)) { // else other apps are not the caller's
+	// else other apps are not the caller's
+	if r.GetIdPrefixMatch() && (within.Actor || f.actsAsAny(ctx, within.Namespace)) {
 		match = job.Similar
 	}
 	if err := f.removeAll(ctx, within, match); err != nil {
@@ -104,7 +108,8 @@ func (f *service) DeleteByMetadata(ctx context.Context, r *schedulerv1.DeleteByM
 }
 
 // DeleteByNamePrefix deletes the jobs of an app or an actor whose name has this prefix.
-func (f *service) DeleteByNamePrefix(ctx context.Context, r *schedulerv1.DeleteByNamePrefixRequest) (*schedulerv1.DeleteByNamePrefixResponse, error) {
+func (f *service) DeleteByNamePrefix(ctx context.Context,
+	r *schedulerv1.DeleteByNamePrefixRequest) (*schedulerv1.DeleteByNamePrefixResponse, error) {
 	within, err := f.authorizedRef(ctx, r.NamePrefix, r.Metadata)
 	if err != nil {
 		return nil, err

@@ -123,7 +123,8 @@ func New(o Options) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 3 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	)
-	schedulerv1.RegisterSchedulerServer(s.grpc, &service{identified: o.Identity != nil, access: o.Access.Decider(), timers: o.Timers, watch: o.Watch, hosts: &s.hosts, counters: s.counters, draining: draining})
+	schedulerv1.RegisterSchedulerServer(s.grpc, &service{identified: o.Identity != nil, access: o.Access.Decider(),
+		timers: o.Timers, watch: o.Watch, hosts: &s.hosts, counters: s.counters, draining: draining})
 	return s
 }
 

@@ -34,7 +34,8 @@ type Triggers struct {
 }
 
 // Latencies are inclusive upper bounds of the buckets of a Latency.
-var Latencies = [...]time.Duration{0, 100 * time.Millisecond, 500 * time.Millisecond, time.Second, 5 * time.Second, 10 * time.Second}
+var Latencies = [...]time.Duration{0, 100 * time.Millisecond, 500 * time.Millisecond, time.Second, 5 * time.Second,
+	10 * time.Second}
 
 // Latency counts triggers by the time from the engine's delivery to the answer, in whole milliseconds.
 type Latency struct {

@@ -31,15 +31,19 @@ type state struct {
 
 // Outcomes of triggers that were not sent.
 var (
-	again = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that watches for it"}
-	gone  = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the job was deleted or replaced"}
+	again = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond,
+		Detail: "a sidecar has come that watches for it"}
+	gone = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond,
+		Detail: "the job was deleted or replaced"}
 
 	// moving is that of a trigger that another node is to send. The delay gives the owner of the timer time
 	// to find it; with a shorter one, the timer would stay with the node that writes it.
-	moving = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "its bucket moves to another member"}
+	moving = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second,
+		Detail: "its bucket moves to another member"}
 
 	// shared is that of a trigger whose stream has ended soon after the list of members changed.
-	shared = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "the sidecar watches all members again, as they have changed"}
+	shared = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second,
+		Detail: "the sidecar watches all members again, as they have changed"}
 )
 
 // Deliver hands triggers to the streams that watch for them, or queues them. It returns before they are
@@ -130,7 +134,8 @@ func (s *Sink) loseTrigger(st *stream, t *trigger) {
 		s.hub.Lose(st, t, detail)
 		return
 	}
-	o := rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, Lost: !errors.Is(st.Err(), rouse.ErrUnauthenticated), Detail: detail}
+	o := rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber,
+		Lost: !errors.Is(st.Err(), rouse.ErrUnauthenticated), Detail: detail}
 	if f.Lost > 0 {
 		o.After = time.Second // as after a loss that spends an attempt
 	}

@@ -46,7 +46,8 @@ func (s *Sink) sendTriggers(stream schedulerv1.Scheduler_WatchJobsServer, st *st
 				break
 			}
 			named := t.Of.job
-			list = append(list, &schedulerv1.WatchJobsResponse{Id: t.Of.id, Name: named.Name, Data: named.Job.Data, Metadata: named.Metadata})
+			list = append(list, &schedulerv1.WatchJobsResponse{Id: t.Of.id, Name: named.Name, Data: named.Job.Data,
+				Metadata: named.Metadata})
 			s.hub.MarkSent(t, hub.Never)
 		}
 		s.hub.Free(st) // there is room for more behind them
@@ -68,7 +69,8 @@ func (s *Sink) sendTriggers(stream schedulerv1.Scheduler_WatchJobsServer, st *st
 func (s *Sink) receiveResults(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) {
 	err := hub.Receive(stream, func(m *schedulerv1.WatchJobsRequest) error {
 		if m.GetResult() == nil {
-			return rouse.Refuse("watch_job_request_type", "", "is no result", "send results after the first message, and use another stream for another watch")
+			return rouse.Refuse("watch_job_request_type", "", "is no result",
+				"send results after the first message, and use another stream for another watch")
 		}
 		return s.handleResult(st, m.GetResult())
 	})

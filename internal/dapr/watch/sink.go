@@ -71,9 +71,12 @@ type Sink struct {
 // New returns a sink without streams.
 func New(o Options) *Sink {
 	s := &Sink{opts: o.withWatchDefaults(), throttled: map[string]uint64{}}
-	s.hub = hub.New(hub.Options[job.Channel, watch, state]{MaxSubs: s.opts.MaxStreams, MaxHeld: s.opts.MaxHeld, Names: true,
-		Now: func() rouse.Instant { return rouse.Reached(time.Now()) }, Clone: cloneChannel, Key: channelOfTrigger, Gate: concurrencyKey,
-		Arrive: s.offerTrigger, Ready: s.hasStreamRoom, Assigned: s.assignTriggerID, Back: dropUnacked, Parted: s.placeTriggers,
+	s.hub = hub.New(hub.Options[job.Channel, watch, state]{MaxSubs: s.opts.MaxStreams, MaxHeld: s.opts.MaxHeld,
+		Names: true,
+		Now:   func() rouse.Instant { return rouse.Reached(time.Now()) }, Clone: cloneChannel, Key: channelOfTrigger,
+		Gate:   concurrencyKey,
+		Arrive: s.offerTrigger, Ready: s.hasStreamRoom, Assigned: s.assignTriggerID, Back: dropUnacked,
+		Parted:  s.placeTriggers,
 		Refused: func(t *trigger) { s.triggerCounts(t.Channel().Key).Undelivered++ }})
 	return s
 }
@@ -94,7 +97,8 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	case w.Any():
 		return rouse.Refuse("webhook", "", "does not go with a target of Dapr's", "leave it out")
 	case spec.Retry.Timeout != 0:
-		return rouse.Refuse("retry.timeout", spec.Retry.Timeout.String(), "does not go with a target of Dapr's: a trigger is its stream's until it is answered", "leave it out")
+		return rouse.Refuse("retry.timeout", spec.Retry.Timeout.String(),
+			"does not go with a target of Dapr's: a trigger is its stream's until it is answered", "leave it out")
 	}
 	named, err := job.Read(spec)
 	if err != nil {

@@ -31,7 +31,8 @@ func (w *watch) actorChannel(typ string) job.Channel {
 // newStream reads the first message of a stream.
 func newStream(initial *schedulerv1.WatchJobsRequestInitial) (*stream, error) {
 	ns := initial.GetNamespace()
-	st := hub.NewSub[job.Channel, watch, state](watch{namespace: ns, limits: limitsOf(initial), unacked: map[uint64]*trigger{}})
+	st := hub.NewSub[job.Channel, watch, state](watch{namespace: ns, limits: limitsOf(initial),
+		unacked: map[uint64]*trigger{}})
 	w := &st.Of
 	switch {
 	case ns == "":
@@ -45,7 +46,8 @@ func newStream(initial *schedulerv1.WatchJobsRequestInitial) (*stream, error) {
 		case accept[t]:
 			return nil, rouse.Refuse("initial.accept_job_types", t.String(), "is given twice", "give it once")
 		case !known:
-			return nil, rouse.Refuse("initial.accept_job_types", t.String(), "is an unknown job type", "give JOB, ACTOR_REMINDER, both, or none for both")
+			return nil, rouse.Refuse("initial.accept_job_types", t.String(), "is an unknown job type",
+				"give JOB, ACTOR_REMINDER, both, or none for both")
 		}
 		accept[t] = true
 	}
@@ -56,7 +58,8 @@ func newStream(initial *schedulerv1.WatchJobsRequestInitial) (*stream, error) {
 		w.takes = append(w.takes, w.actorChannel(typ))
 	}
 	if len(w.takes) == 0 {
-		return nil, rouse.Refuse("initial.actor_types", "", "are missing, and jobs are not accepted: nothing could come", "name actor types, or accept JOB")
+		return nil, rouse.Refuse("initial.actor_types", "", "are missing, and jobs are not accepted: nothing could come",
+			"name actor types, or accept JOB")
 	}
 	return st, nil
 }
@@ -72,7 +75,8 @@ func (s *Sink) joinChannels(st *stream) error {
 	defer s.hub.Unlock()
 	if err := s.hub.Join(st, st.Of.takes...); errors.Is(err, rouse.ErrOverloaded) {
 		s.counts.Refused++
-		return fmt.Errorf("%d watches are open, which is the most (setting dapr-connections): %w", s.opts.MaxStreams, rouse.ErrOverloaded)
+		return fmt.Errorf("%d watches are open, which is the most (setting dapr-connections): %w", s.opts.MaxStreams,
+			rouse.ErrOverloaded)
 	} else if err != nil {
 		return err
 	}

@@ -37,7 +37,8 @@ type Etcd struct {
 }
 
 // Read calls add for each job.
-func (e *Etcd) Read(ctx context.Context, now rouse.Instant, add func(foreign.Resumed) error) (notes []string, err error) {
+func (e *Etcd) Read(ctx context.Context, now rouse.Instant,
+	add func(foreign.Resumed) error) (notes []string, err error) {
 	counters := map[string]*etcdv1.StoredCounter{}
 	err = e.eachKey(ctx, etcdCounters, func(name string, value []byte) error {
 		counter := &etcdv1.StoredCounter{}
@@ -51,12 +52,15 @@ func (e *Etcd) Read(ctx context.Context, now rouse.Instant, add func(foreign.Res
 		named, stored := decodeStored(name, value)
 		switch {
 		case named == nil:
-			return add(foreign.Resumed{Timer: rouse.Timer{Key: rouse.Key{Name: name}}, Err: rouse.Refuse("etcd", name, "is no job that can be read", "look at it with etcdctl")})
+			return add(foreign.Resumed{Timer: rouse.Timer{Key: rouse.Key{Name: name}},
+				Err: rouse.Refuse("etcd", name, "is no job that can be read", "look at it with etcdctl")})
 		case !e.selectsJob(named.Metadata):
 			return nil
 		}
-		at := job.Stored{Start: timeOrZero(stored.Start), Due: timeOrZero(stored.DueTime), Expiration: timeOrZero(stored.Expiration)}
-		if c := counters[name]; c != nil && c.JobPartitionId == stored.PartitionId { // otherwise it belongs to an earlier job of the name
+		at := job.Stored{Start: timeOrZero(stored.Start), Due: timeOrZero(stored.DueTime),
+			Expiration: timeOrZero(stored.Expiration)}
+		// otherwise it belongs to an earlier job of the name
+		if c := counters[name]; c != nil && c.JobPartitionId == stored.PartitionId {
 			at.Count, at.Last = c.Count, timeOrZero(c.LastTrigger)
 		}
 		ref, err := job.Of(named.Name, named.Metadata)
@@ -74,12 +78,14 @@ func decodeStored(key string, value []byte) (*schedulerv1.NamedJob, *etcdv1.Stor
 	var meta schedulerv1.JobMetadata
 	policy := &schedulerv1.JobFailurePolicy{}
 	if proto.Unmarshal(value, &stored) != nil || stored.Job == nil ||
-		proto.Unmarshal(stored.Job.GetMetadata().GetValue(), &meta) != nil || proto.Unmarshal(stored.Job.FailurePolicy, policy) != nil {
+		proto.Unmarshal(stored.Job.GetMetadata().GetValue(), &meta) != nil ||
+		proto.Unmarshal(stored.Job.FailurePolicy, policy) != nil {
 		return nil, nil
 	}
 	spec := stored.Job
-	named := &schedulerv1.NamedJob{Name: jobName(key, &meta), Metadata: &meta, Job: &schedulerv1.Job{Schedule: spec.Schedule, DueTime: spec.DueTime, Ttl: spec.Ttl,
-		Repeats: spec.Repeats, Data: spec.Payload}}
+	named := &schedulerv1.NamedJob{Name: jobName(key, &meta), Metadata: &meta,
+		Job: &schedulerv1.Job{Schedule: spec.Schedule, DueTime: spec.DueTime, Ttl: spec.Ttl,
+			Repeats: spec.Repeats, Data: spec.Payload}}
 	if spec.FailurePolicy != nil {
 		named.Job.FailurePolicy = policy
 	}

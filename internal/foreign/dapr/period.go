@@ -58,7 +58,8 @@ func (p *period) parseISO(text string) (wrong string) {
 		return none
 	}
 	months := map[string]int{"Y": 12, "M": 1}
-	elapsed := map[string]time.Duration{"W": 7 * 24 * time.Hour, "D": 24 * time.Hour, "TH": time.Hour, "TM": time.Minute, "TS": time.Second}
+	elapsed := map[string]time.Duration{"W": 7 * 24 * time.Hour, "D": 24 * time.Hour, "TH": time.Hour, "TM": time.Minute,
+		"TS": time.Second}
 	clock := ""
 	for rest != "" {
 		if rest[0] == 'T' && clock == "" && len(rest) > 1 {
@@ -104,8 +105,10 @@ func (p period) daprSchedule(at time.Time) (string, error) {
 		for m := range 12 / p.months {
 			months = append(months, strconv.Itoa((int(utc.Month())-1+m*p.months)%12+1))
 		}
-		return fmt.Sprintf("%d %d %d %d %s *", utc.Second(), utc.Minute(), utc.Hour(), utc.Day(), strings.Join(months, ",")), nil
+		return fmt.Sprintf("%d %d %d %d %s *", utc.Second(), utc.Minute(), utc.Hour(), utc.Day(), strings.Join(months, ",")),
+			nil
 	}
-	return "", rouse.Refuse("period", p.text, "is one of months that no schedule can express, from "+at.Format(time.RFC3339)+" on",
+	return "", rouse.Refuse("period", p.text,
+		"is one of months that no schedule can express, from "+at.Format(time.RFC3339)+" on",
 		"months that divide a year can be expressed, on days up to the 28th: schedule it again, with cron")
 }

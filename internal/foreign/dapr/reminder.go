@@ -52,7 +52,8 @@ func parseReminders(body []byte, typ string) (list []reminder, err error) {
 		err = json.Unmarshal(body, &list)
 	}
 	if err != nil {
-		return nil, rouse.Refuse("value", rouse.Shorten(string(body), 60), "is no list of reminders: "+err.Error(), "export it again")
+		return nil, rouse.Refuse("value", rouse.Shorten(string(body), 60), "is no list of reminders: "+err.Error(),
+			"export it again")
 	}
 	for i := range list {
 		if list[i].Type == "" {
@@ -179,7 +180,8 @@ func (r *reminder) firstDueTime() (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, rouse.Refuse("registeredTime", r.Registered, "is no time", "it should be such as 2023-01-31T09:00:00Z; set when the reminder is due")
+	return time.Time{}, rouse.Refuse("registeredTime", r.Registered, "is no time",
+		"it should be such as 2023-01-31T09:00:00Z; set when the reminder is due")
 }
 
 func (r *reminder) parseExpiration() (rouse.Instant, error) {
@@ -235,7 +237,8 @@ func (r *reminder) fillTimer(t *rouse.Timer, next nextTick, s *Selection, now ro
 		}
 	}
 	if data := bytes.TrimSpace(r.Data); len(data) > 0 && string(data) != "null" {
-		if named.Job.Data, err = anypb.New(wrapperspb.Bytes(data)); err != nil { // sidecars send the JSON to the actor unchanged
+		// sidecars send the JSON to the actor unchanged
+		if named.Job.Data, err = anypb.New(wrapperspb.Bytes(data)); err != nil {
 			return "", err
 		}
 	}

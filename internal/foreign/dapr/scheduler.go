@@ -50,7 +50,10 @@ func (s *Selection) selectsJob(m *schedulerv1.JobMetadata) bool {
 		return slices.Contains(s.Apps, m.AppId)
 	}
 	return slices.Contains(s.ActorTypes, actor.Type) || s.Workflows && slices.ContainsFunc(s.Apps, func(app string) bool {
-		return slices.ContainsFunc(workflowKinds, func(kind string) bool { return actor.Type == workflowActor(m.Namespace, app, kind) })
+		return slices.ContainsFunc(workflowKinds, func(kind string) bool {
+			return actor.Type == workflowActor(m.Namespace,
+				app, kind)
+		})
 	})
 }
 
@@ -87,8 +90,9 @@ func (s *Scheduler) jobGroups() (list []group) {
 		list = append(list, group{"actors " + typ, actorMetadata(s.Namespace, as, typ, "")})
 	}
 	for _, app := range s.Apps {
-		list = append(list, group{"app " + app, &schedulerv1.JobMetadata{Namespace: s.Namespace, AppId: app, Target: &schedulerv1.JobTargetMetadata{
-			Type: &schedulerv1.JobTargetMetadata_Job{Job: &schedulerv1.TargetJob{}}}}})
+		list = append(list, group{"app " + app, &schedulerv1.JobMetadata{Namespace: s.Namespace, AppId: app,
+			Target: &schedulerv1.JobTargetMetadata{
+				Type: &schedulerv1.JobTargetMetadata_Job{Job: &schedulerv1.TargetJob{}}}}})
 		if s.Workflows {
 			for _, kind := range workflowKinds {
 				actors(app, workflowActor(s.Namespace, app, kind))
@@ -108,7 +112,8 @@ func actorMetadata(namespace, app, typ, id string) *schedulerv1.JobMetadata {
 }
 
 // Read calls add for each job. notes are on all of them.
-func (s *Scheduler) Read(ctx context.Context, now rouse.Instant, add func(foreign.Resumed) error) (notes []string, err error) {
+func (s *Scheduler) Read(ctx context.Context, now rouse.Instant,
+	add func(foreign.Resumed) error) (notes []string, err error) {
 	since := now
 	if s.Since != 0 {
 		since = min(s.Since, now)

@@ -46,7 +46,8 @@ func NewCaller(c *Controller, o pool.CallerOptions) *Caller {
 	if o.Answered == nil {
 		o.Answered = func(*rouse.Fire, *rouse.Answer) {}
 	}
-	a := &Caller{c: c, opts: o, waits: map[string]*waitingRequest{}, why: "it has not been connected to yet", since: time.Now()}
+	a := &Caller{c: c, opts: o, waits: map[string]*waitingRequest{}, why: "it has not been connected to yet",
+		since: time.Now()}
 	a.life, a.end = context.WithCancel(context.Background())
 	return a
 }
@@ -142,7 +143,8 @@ func (a *Caller) runCallSession(ctx context.Context) (err error) {
 			a.handleAnswer(&d)
 		case m, ok := <-returns:
 			if ok {
-				a.finishCall(m.CorrelationId, failedAttempt(int(m.ReplyCode), "no queue takes the request, as no manager has set the pool up: "+m.ReplyText))
+				a.finishCall(m.CorrelationId, failedAttempt(int(m.ReplyCode),
+					"no queue takes the request, as no manager has set the pool up: "+m.ReplyText))
 			}
 		case c, ok := <-confirms:
 			if ok {
@@ -209,7 +211,8 @@ func (a *Caller) failWaitingCalls(l *link, err error) error {
 	}
 	a.mu.Unlock()
 	for _, w := range left {
-		w.reportToBatch(failedAttempt(0, "no answer came before RabbitMQ was lost, and a worker may have had the request: "+err.Error()))
+		w.reportToBatch(failedAttempt(0,
+			"no answer came before RabbitMQ was lost, and a worker may have had the request: "+err.Error()))
 	}
 	return err
 }

@@ -48,7 +48,8 @@ func failedAttempt(code int, detail string) rouse.Outcome {
 
 // putOff is the outcome of a request that was not made.
 func putOff(after time.Duration, why string) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: after, Detail: rouse.Shorten("not sent: "+why, rouse.MaxDetail)}
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: after,
+		Detail: rouse.Shorten("not sent: "+why, rouse.MaxDetail)}
 }
 
 // Why requests are not made, or are abandoned at shutdown.
@@ -83,7 +84,8 @@ func (a *Caller) Deliver(ctx context.Context, key string, fires []rouse.Fire, se
 		}
 		return
 	}
-	batch := &requestBatch{settle: settle, left: len(fires) + 1, stop: func() bool { return true }} // plus one for the loop
+	// plus one for the loop
+	batch := &requestBatch{settle: settle, left: len(fires) + 1, stop: func() bool { return true }}
 	for i := range fires {
 		a.makeRequest(l, key, &fires[i], batch, i)
 	}
@@ -111,7 +113,8 @@ func (a *Caller) makeRequest(l *link, key string, f *rouse.Fire, batch *requestB
 	name, err := a.groupName(f.Namespace, key)
 	if limit := int(l.sizeLimit.Load()); err == nil && limit > 0 && len(f.Spec.Payload) > limit {
 		// RabbitMQ would close the channel, and no other request would get its answer.
-		err = fmt.Errorf("not sent: RabbitMQ accepts %d bytes (max_message_size), and the payload has %d", limit, len(f.Spec.Payload))
+		err = fmt.Errorf("not sent: RabbitMQ accepts %d bytes (max_message_size), and the payload has %d", limit,
+			len(f.Spec.Payload))
 	}
 	if err != nil {
 		o := failedAttempt(http.StatusUnprocessableEntity, err.Error())
@@ -124,7 +127,10 @@ func (a *Caller) makeRequest(l *link, key string, f *rouse.Fire, batch *requestB
 	a.mu.Lock()
 	_, twice := a.waits[f.ID]
 	broken := a.link != l
-	w.ending = time.AfterFunc(patience, func() { a.finishCall(f.ID, failedAttempt(0, fmt.Sprintf("no answer within %v", patience)), batch) })
+	w.ending = time.AfterFunc(patience, func() {
+		a.finishCall(f.ID,
+			failedAttempt(0, fmt.Sprintf("no answer within %v", patience)), batch)
+	})
 	if !twice && !broken {
 		a.waits[f.ID] = w
 	}
@@ -161,9 +167,11 @@ func (a *Caller) groupName(namespace, key string) (string, error) {
 
 // requestMessage returns the message of a fire.
 func requestMessage(f *rouse.Fire, key string) amqp091.Publishing {
-	return amqp091.Publishing{ContentType: f.Spec.ContentType, DeliveryMode: amqp091.Persistent, CorrelationId: f.ID, ReplyTo: directReply, MessageId: f.ID,
-		AppId: "rouse", Body: f.Spec.Payload, Headers: amqp091.Table{namespaceHeader: f.Namespace, requestKeyHeader: key, "rouse-timer": f.Name,
-			"rouse-due": f.Due.String(), "rouse-attempt": int64(f.Attempt), "rouse-token": strconv.FormatUint(f.Token, 10)}}
+	return amqp091.Publishing{ContentType: f.Spec.ContentType, DeliveryMode: amqp091.Persistent, CorrelationId: f.ID,
+		ReplyTo: directReply, MessageId: f.ID,
+		AppId: "rouse", Body: f.Spec.Payload, Headers: amqp091.Table{namespaceHeader: f.Namespace, requestKeyHeader: key,
+			"rouse-timer": f.Name,
+			"rouse-due":   f.Due.String(), "rouse-attempt": int64(f.Attempt), "rouse-token": strconv.FormatUint(f.Token, 10)}}
 }
 
 // publishRequest publishes a request and records which fire its confirm belongs to.
@@ -222,12 +230,14 @@ func (a *Caller) handleAnswer(d *amqp091.Delivery) {
 		}
 		a.finishCall(d.CorrelationId, o)
 	case "rejected":
-		a.finishCall(d.CorrelationId, rouse.Outcome{Verdict: rouse.Rejected, Code: http.StatusUnprocessableEntity, Detail: "a worker has refused it for good"})
+		a.finishCall(d.CorrelationId, rouse.Outcome{Verdict: rouse.Rejected, Code: http.StatusUnprocessableEntity,
+			Detail: "a worker has refused it for good"})
 	case reasonPoison:
 		a.finishCall(d.CorrelationId, rouse.Outcome{Verdict: rouse.Rejected, Code: http.StatusBadGateway,
 			Detail: "workers rejected it, or died with it, more often than delivery_limit allows; it is in the poison inventory of the pool"})
 	case reasonMaxWork:
-		a.finishCall(d.CorrelationId, failedAttempt(http.StatusGatewayTimeout, "its worker was stopped, as it held a request for longer than max_work"))
+		a.finishCall(d.CorrelationId, failedAttempt(http.StatusGatewayTimeout,
+			"its worker was stopped, as it held a request for longer than max_work"))
 	default:
 		a.finishCall(d.CorrelationId, failedAttempt(http.StatusGatewayTimeout, "no worker has answered: "+status))
 	}

@@ -62,13 +62,14 @@ func (c *Controller) answerDeadLetters(ctx context.Context, to *mailbox) error {
 
 // rescueLetters answers dead letters up to one that is too large for a frame.
 func (c *Controller) rescueLetters(ctx context.Context, to *mailbox) error {
-	return c.handleLargeMessages(ctx, to.out.Conn.Config.FrameSize, c.names.deadLetters(), c.names.deadLetterExchange(), func(d *amqp091.Delivery, large bool) error {
-		l := to.letterOf(d)
-		if large {
-			l.keep, l.why = true, "it became too large for RabbitMQ's frames"
-		}
-		return to.answerFetched(ctx, l)
-	})
+	return c.handleLargeMessages(ctx, to.out.Conn.Config.FrameSize, c.names.deadLetters(), c.names.deadLetterExchange(),
+		func(d *amqp091.Delivery, large bool) error {
+			l := to.letterOf(d)
+			if large {
+				l.keep, l.why = true, "it became too large for RabbitMQ's frames"
+			}
+			return to.answerFetched(ctx, l)
+		})
 }
 
 // receiveLetters answers dead letters until its connection ends.
@@ -193,7 +194,8 @@ func (b *mailbox) answerLetters(ctx context.Context, batch []letter) error {
 		if l.failed != nil || l.d.ReplyTo == "" {
 			continue
 		}
-		m := amqp091.Publishing{CorrelationId: l.d.CorrelationId, DeliveryMode: l.d.DeliveryMode, Headers: amqp091.Table{statusHeader: l.reason}}
+		m := amqp091.Publishing{CorrelationId: l.d.CorrelationId, DeliveryMode: l.d.DeliveryMode,
+			Headers: amqp091.Table{statusHeader: l.reason}}
 		l.answer, l.failed = b.out.sendMessage("", l.d.ReplyTo, !strings.HasPrefix(l.d.ReplyTo, directReplies), m)
 	}
 	for i := range batch {
@@ -253,7 +255,8 @@ func (b *mailbox) finishLetter(ctx context.Context, l *letter) error {
 		if b.isMailboxBroken() {
 			return l.failed
 		}
-		b.c.log.Warn("a dead letter cannot be answered or stored now and is requeued", "key", l.key, "reason", l.reason, "error", l.failed)
+		b.c.log.Warn("a dead letter cannot be answered or stored now and is requeued", "key", l.key, "reason", l.reason,
+			"error", l.failed)
 		backoff.Sleep(ctx, b.c.manager.Config().Timing.Interval)
 		if l.back != nil {
 			return l.back()
@@ -261,7 +264,8 @@ func (b *mailbox) finishLetter(ctx context.Context, l *letter) error {
 		return l.d.Nack(false, true)
 	}
 	b.c.manager.Metrics().DeadLetter(l.reason, outcome)
-	b.lines.Warn(b.c.log, "a request is given up", "key", l.key, "reason", l.reason, "correlation_id", l.d.CorrelationId, "why", l.why,
+	b.lines.Warn(b.c.log, "a request is given up", "key", l.key, "reason", l.reason, "correlation_id", l.d.CorrelationId,
+		"why", l.why,
 		"answer", outcome, "kept", l.kept != nil)
 	if l.done != nil {
 		return l.done()
@@ -297,7 +301,8 @@ const (
 // that follow each other and are too large for a frame have been handled. handle stores a message elsewhere.
 // A message is removed only after that; one that could not be stored stays, and its error is returned at the
 // end. exchange is the one that fills the queue.
-func (c *Controller) handleLargeMessages(ctx context.Context, frame int, queue, exchange string, handle func(d *amqp091.Delivery, large bool) error) error {
+func (c *Controller) handleLargeMessages(ctx context.Context, frame int, queue, exchange string,
+	handle func(d *amqp091.Delivery, large bool) error) error {
 	r := rescue{c: c, queue: queue, exchange: exchange, handle: handle}
 	r.large = func(d *amqp091.Delivery) bool {
 		m := withoutBrokerHeaders(d)

@@ -22,7 +22,8 @@ func fitsFrame(m *amqp091.Publishing, frame int) bool {
 // propertiesSize returns the size of the frame of a message's properties, or a few bytes less.
 func propertiesSize(m *amqp091.Publishing) int {
 	n := 64 // frame, class, size of the body, flags, numbers
-	for _, s := range []string{m.ContentType, m.ContentEncoding, m.CorrelationId, m.ReplyTo, m.Expiration, m.MessageId, m.Type, m.UserId, m.AppId} {
+	for _, s := range []string{m.ContentType, m.ContentEncoding, m.CorrelationId, m.ReplyTo, m.Expiration, m.MessageId,
+		m.Type, m.UserId, m.AppId} {
 		n += 1 + len(s)
 	}
 	return n + fieldSize(m.Headers)

@@ -27,7 +27,8 @@ func (c *Controller) acquirePoolLock(ctx context.Context, conn *amqplink.Conn) e
 		}
 		err = func() error {
 			defer conn.Limit(ctx)()
-			_, err := ch.QueueDeclare(c.names.lockQueue(), false, false, true, false, amqp091.Table{leaderArgument: processName()})
+			_, err := ch.QueueDeclare(c.names.lockQueue(), false, false, true, false,
+				amqp091.Table{leaderArgument: processName()})
 			return err
 		}()
 		if err == nil {

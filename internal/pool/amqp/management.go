@@ -250,15 +250,18 @@ func (o object[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.value) 
 
 // republishDelivery publishes a message that was fetched to an exchange.
 func (m *management) republishDelivery(ctx context.Context, vhost, exchange string, d *amqp091.Delivery) error {
-	p := properties{ContentType: d.ContentType, Encoding: d.ContentEncoding, DeliveryMode: d.DeliveryMode, Priority: d.Priority,
-		CorrelationID: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageID: d.MessageId, Type: d.Type, AppID: d.AppId}
+	p := properties{ContentType: d.ContentType, Encoding: d.ContentEncoding, DeliveryMode: d.DeliveryMode,
+		Priority:      d.Priority,
+		CorrelationID: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageID: d.MessageId, Type: d.Type,
+		AppID: d.AppId}
 	p.Headers.value = withoutBrokerHeaders(d).Headers
 	if !d.Timestamp.IsZero() {
 		p.Timestamp = d.Timestamp.Unix()
 	}
 	in := map[string]any{"properties": p, "routing_key": d.RoutingKey, "payload": d.Body, "payload_encoding": "base64"}
 	var out struct{ Routed bool }
-	err := m.callAPI(ctx, http.MethodPost, "exchanges/"+url.PathEscape(vhost)+"/"+url.PathEscape(exchange)+"/publish", nil, in, &out)
+	err := m.callAPI(ctx, http.MethodPost, "exchanges/"+url.PathEscape(vhost)+"/"+url.PathEscape(exchange)+"/publish",
+		nil, in, &out)
 	if err == nil && !out.Routed {
 		err = fmt.Errorf("a message for %s was returned: there is no queue for it", exchange)
 	}
@@ -267,7 +270,8 @@ func (m *management) republishDelivery(ctx context.Context, vhost, exchange stri
 
 // fetchMessage fetches the first message of a queue, with the properties that it has when it is published
 // again. With back, it is requeued.
-func (m *management) fetchMessage(ctx context.Context, vhost, queue string, back bool) (d amqp091.Delivery, ok bool, err error) {
+func (m *management) fetchMessage(ctx context.Context, vhost, queue string,
+	back bool) (d amqp091.Delivery, ok bool, err error) {
 	mode := "ack_requeue_false"
 	if back {
 		mode = "ack_requeue_true"
@@ -279,14 +283,17 @@ func (m *management) fetchMessage(ctx context.Context, vhost, queue string, back
 		Properties object[properties] `json:"properties"`
 	}
 	in := map[string]any{"count": 1, "ackmode": mode, "encoding": "base64"}
-	if err := m.callAPI(ctx, http.MethodPost, "queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(queue)+"/get", nil, in, &list); err != nil || len(list) == 0 {
+	if err := m.callAPI(ctx, http.MethodPost, "queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(queue)+"/get", nil, in,
+		&list); err != nil || len(list) == 0 {
 		return d, false, err
 	}
 	one := &list[0]
 	p := &one.Properties.value
-	d = amqp091.Delivery{RoutingKey: one.RoutingKey, ContentType: p.ContentType, ContentEncoding: p.Encoding, DeliveryMode: p.DeliveryMode,
-		Priority: p.Priority, CorrelationId: p.CorrelationID, ReplyTo: p.ReplyTo, Expiration: p.Expiration, MessageId: p.MessageID,
-		Type: p.Type, AppId: p.AppID, Body: []byte(one.Payload)}
+	d = amqp091.Delivery{RoutingKey: one.RoutingKey, ContentType: p.ContentType, ContentEncoding: p.Encoding,
+		DeliveryMode: p.DeliveryMode,
+		Priority:     p.Priority, CorrelationId: p.CorrelationID, ReplyTo: p.ReplyTo, Expiration: p.Expiration,
+		MessageId: p.MessageID,
+		Type:      p.Type, AppId: p.AppID, Body: []byte(one.Payload)}
 	if p.Timestamp != 0 {
 		d.Timestamp = time.Unix(p.Timestamp, 0)
 	}

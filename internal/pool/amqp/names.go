@@ -37,7 +37,8 @@ func (n names) requestQueue(key string) string {
 // checkGroup refuses a group whose name is longer than routing keys are.
 func checkGroup(group string) error {
 	if n := len(pool.GroupName(group)); n > pool.MaxKey {
-		return rouse.Refuse("key", rouse.Shorten(pool.GroupName(group), 64), fmt.Sprintf("has %d bytes with its namespace", n),
+		return rouse.Refuse("key", rouse.Shorten(pool.GroupName(group), 64),
+			fmt.Sprintf("has %d bytes with its namespace", n),
 			fmt.Sprintf("use at most %d, or let the pool share namespaces", pool.MaxKey))
 	}
 	return nil

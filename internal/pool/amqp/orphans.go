@@ -31,13 +31,15 @@ const (
 const mostHops = 10
 
 // consumeQueue starts to consume a queue on a new channel.
-func (c *Controller) consumeQueue(ctx context.Context, conn *amqplink.Conn, queue string, prefetch int) (<-chan amqp091.Delivery, error) {
+func (c *Controller) consumeQueue(ctx context.Context, conn *amqplink.Conn, queue string,
+	prefetch int) (<-chan amqp091.Delivery, error) {
 	_, deliveries, err := c.consumeOn(ctx, conn, queue, prefetch)
 	return deliveries, err
 }
 
 // consumeOn is consume that also returns the channel.
-func (c *Controller) consumeOn(ctx context.Context, conn *amqplink.Conn, queue string, prefetch int) (*amqp091.Channel, <-chan amqp091.Delivery, error) {
+func (c *Controller) consumeOn(ctx context.Context, conn *amqplink.Conn, queue string,
+	prefetch int) (*amqp091.Channel, <-chan amqp091.Delivery, error) {
 	ch, err := conn.OpenChannel(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -47,7 +49,8 @@ func (c *Controller) consumeOn(ctx context.Context, conn *amqplink.Conn, queue s
 }
 
 // consumeMore starts to consume a queue on an existing channel.
-func (c *Controller) consumeMore(ctx context.Context, conn *amqplink.Conn, ch *amqp091.Channel, queue string, prefetch int) (<-chan amqp091.Delivery, error) {
+func (c *Controller) consumeMore(ctx context.Context, conn *amqplink.Conn, ch *amqp091.Channel, queue string,
+	prefetch int) (<-chan amqp091.Delivery, error) {
 	defer conn.Limit(ctx)()
 	if err := ch.Qos(prefetch, 0, false); err != nil {
 		return nil, fmt.Errorf("consume %s: %w", queue, err)
@@ -113,18 +116,19 @@ func (c *Controller) processOrphans(ctx context.Context, term *pool.Term, out *p
 
 // rescueOrphans gives up an orphan that is too large for a frame. Those before it are put behind it.
 func (c *Controller) rescueOrphans(ctx context.Context, out *publisher, to *mailbox) error {
-	return c.handleLargeMessages(ctx, out.Conn.Config.FrameSize, c.names.orphanQueue(), c.names.orphanExchange(), func(d *amqp091.Delivery, large bool) error {
-		if large {
-			c.manager.Metrics().Orphan("refused", 0)
-			l := letter{d: d, key: d.RoutingKey, reason: reasonRejected, keep: true, why: errTooLarge.Error()}
-			return to.answerFetched(ctx, l)
-		}
-		returned, err := out.publishConfirmed(ctx, c.names.orphanExchange(), d.RoutingKey, withoutBrokerHeaders(d))
-		if err == nil && returned {
-			err = errors.New("it was returned: there is no queue for orphans")
-		}
-		return err
-	})
+	return c.handleLargeMessages(ctx, out.Conn.Config.FrameSize, c.names.orphanQueue(), c.names.orphanExchange(),
+		func(d *amqp091.Delivery, large bool) error {
+			if large {
+				c.manager.Metrics().Orphan("refused", 0)
+				l := letter{d: d, key: d.RoutingKey, reason: reasonRejected, keep: true, why: errTooLarge.Error()}
+				return to.answerFetched(ctx, l)
+			}
+			returned, err := out.publishConfirmed(ctx, c.names.orphanExchange(), d.RoutingKey, withoutBrokerHeaders(d))
+			if err == nil && returned {
+				err = errors.New("it was returned: there is no queue for orphans")
+			}
+			return err
+		})
 }
 
 // receiveOrphans handles orphans until its connection ends.
@@ -258,7 +262,8 @@ func (o *orphans) forwardKey(ctx context.Context, key string) {
 		}
 		o.mu.Unlock()
 		if err := o.forwardBatch(ctx, key, batch, patience); err != nil && ctx.Err() == nil {
-			o.c.log.Warn("orphans are requeued and will be retried", "key", pool.GroupName(key), "requests", len(batch), "error", err)
+			o.c.log.Warn("orphans are requeued and will be retried", "key", pool.GroupName(key), "requests", len(batch),
+				"error", err)
 			backoff.Sleep(ctx, o.c.manager.Config().Timing.Interval)
 		}
 	}
@@ -291,7 +296,8 @@ func (o *orphans) forwardBatch(ctx context.Context, key string, batch []orphan, 
 	out := make([]*sent, len(batch))
 	for i := range batch {
 		var sendErr error
-		if out[i], sendErr = o.out.sendMessage(o.c.names.requestExchange(), pool.GroupName(key), true, batch[i].forwardedMessage()); sendErr != nil {
+		if out[i], sendErr = o.out.sendMessage(o.c.names.requestExchange(), pool.GroupName(key), true,
+			batch[i].forwardedMessage()); sendErr != nil {
 			err = errors.Join(err, sendErr)
 		}
 	}
@@ -319,7 +325,8 @@ func (c *Controller) groupOf(d *amqp091.Delivery) (string, error) {
 	if made && !named { // of an earlier version
 		key, named = d.RoutingKey, true
 	}
-	if made && named && (d.RoutingKey == key || d.RoutingKey == namespace+"/"+key) && rouse.CheckNamespace(namespace) == nil {
+	if made && named && (d.RoutingKey == key || d.RoutingKey == namespace+"/"+key) &&
+		rouse.CheckNamespace(namespace) == nil {
 		if err := pool.CheckKey(key); err != nil {
 			return "", err
 		}

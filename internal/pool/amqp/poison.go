@@ -33,7 +33,8 @@ func (c *Controller) poisonMessage(d *amqp091.Delivery, key, reason string) amqp
 	m := withoutBrokerHeaders(d)
 	m.Expiration = ""
 	m.DeliveryMode = amqp091.Persistent
-	m.Headers[idHeader], m.Headers[keyHeader], m.Headers[whenHeader] = strings.ToLower(rand.Text()[:16]), key, time.Now().UTC()
+	m.Headers[idHeader], m.Headers[keyHeader], m.Headers[whenHeader] = strings.ToLower(rand.Text()[:16]), key,
+		time.Now().UTC()
 	m.Headers[reasonHeader] = reason
 	return m
 }
@@ -138,7 +139,8 @@ func (c *Controller) InspectPoison(ctx context.Context, id string) (pool.Poison,
 func (c *Controller) ReplayPoison(ctx context.Context, id string) (int, error) {
 	return c.removePoison(ctx, id, func(i *inventory, d *amqp091.Delivery) error {
 		m := withoutBrokerHeaders(d)
-		for _, name := range append([]string{idHeader, keyHeader, whenHeader, reasonHeader, cutHeader, hopsHeader, leftHeader}, deathHeaders...) {
+		for _, name := range append([]string{idHeader, keyHeader, whenHeader, reasonHeader, cutHeader, hopsHeader,
+			leftHeader}, deathHeaders...) {
 			delete(m.Headers, name)
 		}
 		m.Headers[replayHeader] = true
@@ -157,7 +159,8 @@ func (c *Controller) PurgePoison(ctx context.Context, id string) (int, error) {
 }
 
 // removePoison removes the requests for which do succeeds. Requests that arrive during the call stay.
-func (c *Controller) removePoison(ctx context.Context, id string, do func(*inventory, *amqp091.Delivery) error) (n int, err error) {
+func (c *Controller) removePoison(ctx context.Context, id string,
+	do func(*inventory, *amqp091.Delivery) error) (n int, err error) {
 	i, err := c.currentInventory()
 	if err != nil {
 		return 0, err
@@ -182,7 +185,8 @@ func (c *Controller) removePoison(ctx context.Context, id string, do func(*inven
 }
 
 // withPoisonByID calls f with the request of an id, if it exists.
-func (c *Controller) withPoisonByID(ctx context.Context, id string, f func(d *amqp091.Delivery) (verdict, error)) error {
+func (c *Controller) withPoisonByID(ctx context.Context, id string,
+	f func(d *amqp091.Delivery) (verdict, error)) error {
 	i, err := c.currentInventory()
 	if err != nil {
 		return err
@@ -205,7 +209,8 @@ func (c *Controller) withPoisonByID(ctx context.Context, id string, f func(d *am
 }
 
 func poisonOf(d *amqp091.Delivery) pool.Poison {
-	p := pool.Poison{CorrelationID: d.CorrelationId, ReplyTo: d.ReplyTo, ContentType: d.ContentType, Size: len(d.Body), Body: d.Body}
+	p := pool.Poison{CorrelationID: d.CorrelationId, ReplyTo: d.ReplyTo, ContentType: d.ContentType, Size: len(d.Body),
+		Body: d.Body}
 	p.ID, _ = d.Headers[idHeader].(string)
 	p.Key, _ = d.Headers[keyHeader].(string)
 	p.When, _ = d.Headers[whenHeader].(time.Time)

@@ -72,7 +72,8 @@ func (s *sent) waitForConfirm(ctx context.Context) (returned bool, err error) {
 }
 
 // publishConfirmed publishes a mandatory message and waits for the confirm.
-func (p *publisher) publishConfirmed(ctx context.Context, exchange, key string, m amqp091.Publishing) (returned bool, err error) {
+func (p *publisher) publishConfirmed(ctx context.Context, exchange, key string,
+	m amqp091.Publishing) (returned bool, err error) {
 	s, err := p.sendMessage(exchange, key, true, m)
 	if err != nil {
 		return false, err
@@ -96,11 +97,14 @@ func withoutBrokerHeaders(d *amqp091.Delivery) amqp091.Publishing {
 			headers[name] = value
 		}
 	}
-	return amqp091.Publishing{Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: d.DeliveryMode,
-		Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageId: d.MessageId,
+	return amqp091.Publishing{Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
+		DeliveryMode: d.DeliveryMode,
+		Priority:     d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration,
+		MessageId: d.MessageId,
 		Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body}
 }
 
 // deathHeaders are the headers in which the broker records why and where a message was dead-lettered.
-var deathHeaders = []string{"x-death", "x-first-death-reason", "x-first-death-queue", "x-first-death-exchange", "x-last-death-reason",
+var deathHeaders = []string{"x-death", "x-first-death-reason", "x-first-death-queue", "x-first-death-exchange",
+	"x-last-death-reason",
 	"x-last-death-queue", "x-last-death-exchange"}

@@ -66,7 +66,9 @@ func (q *queues) List(ctx context.Context) ([]pool.Queue, error) {
 	for _, d := range there {
 		key, ok := q.c.names.keyOfQueue(d.Name, d.Arguments[keyArgument])
 		if !ok || d.Name != q.c.names.requestQueue(key) {
-			q.c.log.Warn("a queue looks like a request queue of the pool, but its name was not written by rouse; it is left alone", "queue", d.Name)
+			q.c.log.Warn(
+				"a queue looks like a request queue of the pool, but its name was not written by rouse; it is left alone",
+				"queue", d.Name)
 			continue
 		}
 		list = append(list, pool.Queue{Key: key, Bound: bound[d.Name]})

@@ -26,12 +26,18 @@ func (d *delivery) reportAll(o rouse.Outcome) {
 
 // Outcomes of requests that no worker has received.
 var (
-	stopping  = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second, Detail: "the service is stopping"}
-	idle      = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "the pool is not managed now"}
-	tooMany   = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Second, Detail: "too many requests are in memory"}
-	noQueue   = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "the queue of the key is not there yet"}
-	overLimit = rouse.Outcome{Verdict: rouse.Deferred, After: time.Second, Detail: "the group of the key waits, as a limit of the pool is reached"}
-	unknown   = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: 30 * time.Second, Detail: "this node does not have the pool"}
+	stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Second,
+		Detail: "the service is stopping"}
+	idle = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second,
+		Detail: "the pool is not managed now"}
+	tooMany = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Second,
+		Detail: "too many requests are in memory"}
+	noQueue = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second,
+		Detail: "the queue of the key is not there yet"}
+	overLimit = rouse.Outcome{Verdict: rouse.Deferred, After: time.Second,
+		Detail: "the group of the key waits, as a limit of the pool is reached"}
+	unknown = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: 30 * time.Second,
+		Detail: "this node does not have the pool"}
 )
 
 // Deliver passes the requests of one key to its workers, or keeps them until the key has a queue. It returns
@@ -43,7 +49,8 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	d := &delivery{ctx, fires, settle}
 	name, key, err := target.Parse(fires[0].Spec.Target)
 	if err != nil {
-		d.reportAll(rouse.Outcome{Verdict: rouse.Rejected, Code: CodeRejected, Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)})
+		d.reportAll(rouse.Outcome{Verdict: rouse.Rejected, Code: CodeRejected,
+			Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)})
 		return
 	}
 	p := s.poolNamed(name)
@@ -51,7 +58,8 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 		d.reportAll(unknown)
 		return
 	}
-	came, key := s.opts.Now(), p.groupOfKey(strings.Clone(fires[0].Namespace), strings.Clone(key)) // both may be parts of the timer's row
+	// both may be parts of the timer's row
+	came, key := s.opts.Now(), p.groupOfKey(strings.Clone(fires[0].Namespace), strings.Clone(key))
 	d.settle = func(i int, o rouse.Outcome) {
 		p.recordRequestEnd(key, &fires[i], o, came)
 		settle(i, o)
@@ -97,7 +105,8 @@ func (p *Pool) recordRequestEnd(key string, f *rouse.Fire, o rouse.Outcome, came
 		}
 	}
 	if o.Verdict == rouse.Rejected || o.Verdict == rouse.Failed {
-		p.lines.Warn(p.manager.Log(), "a worker did not answer a request", append(args, "rejected", o.Verdict == rouse.Rejected)...)
+		p.lines.Warn(p.manager.Log(), "a worker did not answer a request",
+			append(args, "rejected", o.Verdict == rouse.Rejected)...)
 	}
 }
 

@@ -29,9 +29,10 @@ import (
 
 // Options configure a sink. Zero fields mean the default.
 type Options struct {
-	Wait    time.Duration // how long a request waits in memory for a worker before it is deferred; default 1 min
-	MaxHeld int           // requests in memory; default 131,072. It should be well below the rows that the engine has in memory
-	PerKey  int           // requests of one key in memory, at most; default 1024
+	Wait time.Duration // how long a request waits in memory for a worker before it is deferred; default 1 min
+	// requests in memory; default 131,072. It should be well below the rows that the engine has in memory
+	MaxHeld int
+	PerKey  int // requests of one key in memory, at most; default 1024
 
 	// Now is the store's clock; default the machine's.
 	Now func() rouse.Instant
@@ -87,7 +88,8 @@ type Sink struct {
 func New(o Options) *Sink {
 	s := &Sink{opts: o.withLocalDefaults(), pools: map[string]*Pool{}}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.streams = stream.New(stream.Options{Wait: s.opts.Wait, MaxPutOff: maxPutOff, Outstanding: s.opts.PerKey, Strict: true, Now: s.opts.Now,
+	s.streams = stream.New(stream.Options{Wait: s.opts.Wait, MaxPutOff: maxPutOff, Outstanding: s.opts.PerKey,
+		Strict: true, Now: s.opts.Now,
 		Channel: s.parseChannel, Happened: s.handleStreamEvent})
 	return s
 }
@@ -106,7 +108,8 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 		return err
 	}
 	if s.poolNamed(name) == nil {
-		return rouse.Refuse("target", spec.Target, fmt.Sprintf("names the pool %s, which this node does not have", name), "name one of its pools, or set pools")
+		return rouse.Refuse("target", spec.Target, fmt.Sprintf("names the pool %s, which this node does not have", name),
+			"name one of its pools, or set pools")
 	}
 	return CheckOptions(spec)
 }

@@ -50,7 +50,8 @@ func (s *Sink) Add(m *pool.Manager, o PoolOptions) (*Pool, error) {
 	if s.pools[name] != nil {
 		return nil, rouse.Refuse("name", name, "is that of another pool", "give each pool a name of its own")
 	}
-	p := &Pool{sink: s, name: name, manager: m, address: o.Address, prewarm: o.Prewarm, stall: o.Stall, token: o.Token, gone: o.Ended, queues: map[string]*queue{}, warm: map[string]time.Time{}}
+	p := &Pool{sink: s, name: name, manager: m, address: o.Address, prewarm: o.Prewarm, stall: o.Stall, token: o.Token,
+		gone: o.Ended, queues: map[string]*queue{}, warm: map[string]time.Time{}}
 	s.pools[name] = p
 	return p, nil
 }
@@ -162,7 +163,8 @@ func (p *Pool) Delete(_ context.Context, key string) (lost int, err error) {
 		return 0, nil
 	}
 	if l := p.sink.streams.Load(p.name, key); l.Waiting+l.Held+l.Subscribers > 0 {
-		return 0, fmt.Errorf("%w: %d requests wait, %d are held, and %d workers are there", pool.ErrInUse, l.Waiting, l.Held, l.Subscribers)
+		return 0, fmt.Errorf("%w: %d requests wait, %d are held, and %d workers are there", pool.ErrInUse, l.Waiting, l.Held,
+			l.Subscribers)
 	}
 	q.there, q.bound = false, false
 	p.dropQueueEntry(key, q)
@@ -175,7 +177,8 @@ func (p *Pool) Delete(_ context.Context, key string) (lost int, err error) {
 // Vars returns the variables by which a worker finds its requests. Workers need not report activity; the
 // variable for that is set for workers that require it.
 func (p *Pool) Vars(key string) map[string]string {
-	vars := map[string]string{"WORKER_REQUESTS_QUEUE": target.Channel(p.name, key), "WORKER_ACTIVITY_EXCHANGE": target.Scheme + p.name, "WORKER_ROUSE_ADDRESS": p.address()}
+	vars := map[string]string{"WORKER_REQUESTS_QUEUE": target.Channel(p.name, key),
+		"WORKER_ACTIVITY_EXCHANGE": target.Scheme + p.name, "WORKER_ROUSE_ADDRESS": p.address()}
 	if p.token != nil {
 		vars["WORKER_TOKEN"] = p.token(key)
 	}

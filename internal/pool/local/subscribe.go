@@ -20,18 +20,22 @@ func (s *Sink) Subscribe(to rousev1.Fires_SubscribeServer) error { return s.stre
 func (s *Sink) parseChannel(open *rousev1.Open) (namespace, name string, err error) {
 	name, key, of, err := target.ParseChannel(open.Channel)
 	if err != nil {
-		return "", "", rouse.Refuse("open.channel", open.Channel, "names no queue of a pool", "use the value of WORKER_REQUESTS_QUEUE")
+		return "", "", rouse.Refuse("open.channel", open.Channel, "names no queue of a pool",
+			"use the value of WORKER_REQUESTS_QUEUE")
 	}
 	p := s.poolNamed(name)
 	if p == nil {
-		return "", "", rouse.Refuse("open.channel", open.Channel, "names a pool that this node does not have", "subscribe at the address in WORKER_ROUSE_ADDRESS")
+		return "", "", rouse.Refuse("open.channel", open.Channel, "names a pool that this node does not have",
+			"subscribe at the address in WORKER_ROUSE_ADDRESS")
 	}
 	if p.separatesNamespaces() != (of != "") {
-		return "", "", rouse.Refuse("open.channel", open.Channel, "names a queue as the pool had them before its setting namespaces was changed",
+		return "", "", rouse.Refuse("open.channel", open.Channel,
+			"names a queue as the pool had them before its setting namespaces was changed",
 			"use the value of WORKER_REQUESTS_QUEUE of a new worker")
 	}
 	if open.NamePrefix != "" || len(open.Labels) > 0 {
-		return "", "", rouse.Refuse("open", open.Channel, "chooses among the requests of a key", "leave out name_prefix and labels: workers take what comes")
+		return "", "", rouse.Refuse("open", open.Channel, "chooses among the requests of a key",
+			"leave out name_prefix and labels: workers take what comes")
 	}
 	return name, p.groupOfKey(of, key), nil
 }

@@ -67,7 +67,8 @@ func Parse(target string) (name, key string, err error) {
 		return "", "", rouse.Under("target", err)
 	}
 	if key, err = url.PathUnescape(escaped); err != nil {
-		return "", "", rouse.Refuse("target", target, "is not escaped properly", "write a byte of the key as % and two hexadecimal digits")
+		return "", "", rouse.Refuse("target", target, "is not escaped properly",
+			"write a byte of the key as % and two hexadecimal digits")
 	}
 	if err := pool.CheckKey(key); err != nil {
 		return "", "", rouse.Under("target", err)

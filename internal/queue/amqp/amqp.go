@@ -58,7 +58,8 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 	}
 	host, err := amqplink.Host(address)
 	if err != nil {
-		return nil, rouse.Refuse("queue.url", "", "is no URL of a RabbitMQ: "+err.Error(), "write one such as amqp://user:password@host:5672/vhost")
+		return nil, rouse.Refuse("queue.url", "", "is no URL of a RabbitMQ: "+err.Error(),
+			"write one such as amqp://user:password@host:5672/vhost")
 	}
 	q := &Queue{opts: o, address: address, host: host}
 	q.life, q.end = context.WithCancel(context.Background())
@@ -85,7 +86,8 @@ func (q *Queue) declareQueue(ch *amqp091.Channel) error {
 	})
 	var answer *amqp091.Error
 	if errors.As(err, &answer) && answer.Code == amqp091.PreconditionFailed {
-		return fmt.Errorf("%w: %s; give the queue another name, or delete it when it is empty", queue.ErrSettings, answer.Reason)
+		return fmt.Errorf("%w: %s; give the queue another name, or delete it when it is empty", queue.ErrSettings,
+			answer.Reason)
 	}
 	if err != nil {
 		return fmt.Errorf("declare the queue: %w: %w", queue.ErrUnavailable, err)

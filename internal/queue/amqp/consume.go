@@ -120,7 +120,8 @@ func (s *consuming) handOut(ctx context.Context, out *receipts, handle func(queu
 			}
 			r := &receipt{s: s.session, out: out, d: d}
 			out.Put(r, struct{}{})
-			handle(queue.Delivery{Message: queue.Message{ID: d.MessageId, Body: d.Body}, Deliveries: deliveryCount(&d), Receipt: r})
+			handle(queue.Delivery{Message: queue.Message{ID: d.MessageId, Body: d.Body}, Deliveries: deliveryCount(&d),
+				Receipt: r})
 		case <-ctx.Done():
 			out.Return(1)
 			return

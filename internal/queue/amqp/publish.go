@@ -104,7 +104,8 @@ func pickMessages(messages []queue.Message, index []int) []queue.Message {
 }
 
 // publishAndConfirm publishes valid messages on a channel.
-func (p *publishing) publishAndConfirm(ctx context.Context, q *Queue, out *amqplink.Publisher, messages []queue.Message) []error {
+func (p *publishing) publishAndConfirm(ctx context.Context, q *Queue, out *amqplink.Publisher,
+	messages []queue.Message) []error {
 	errs := make([]error, len(messages))
 	sent := sendMessages(ctx, out, q.opts.Name, messages, errs)
 	for i, s := range sent {
@@ -140,7 +141,8 @@ func (p *publishing) publishAlone(ctx context.Context, q *Queue, m queue.Message
 	defer out.Close(lasting) //nolint:errcheck // it may have ended
 	err = p.publishAndConfirm(ctx, q, out, []queue.Message{m})[0]
 	if limit, ok := out.TooLarge(); ok {
-		return fmt.Errorf("%w: RabbitMQ accepts %d bytes (max_message_size), and it has %d", queue.ErrRefused, limit, len(m.Body))
+		return fmt.Errorf("%w: RabbitMQ accepts %d bytes (max_message_size), and it has %d", queue.ErrRefused, limit,
+			len(m.Body))
 	}
 	if err == nil {
 		q.limit.Store(0) // it was raised
@@ -157,7 +159,8 @@ func notSent(ctx context.Context) error {
 }
 
 // sendMessages publishes messages, and adds the errors of those that cannot be sent.
-func sendMessages(ctx context.Context, out *amqplink.Publisher, name string, messages []queue.Message, errs []error) []*amqplink.Sent {
+func sendMessages(ctx context.Context, out *amqplink.Publisher, name string, messages []queue.Message,
+	errs []error) []*amqplink.Sent {
 	sent := make([]*amqplink.Sent, len(messages))
 	var broken error
 	for i := range messages {

@@ -20,7 +20,8 @@ type session struct {
 }
 
 // dialSession opens a session with the channel that open returns, and declares the queue.
-func (q *Queue) dialSession(ctx context.Context, open func(*amqplink.Conn) (*amqp091.Channel, error)) (*session, error) {
+func (q *Queue) dialSession(ctx context.Context, open func(*amqplink.Conn) (*amqp091.Channel,
+	error)) (*session, error) {
 	conn, err := amqplink.Dial(ctx, amqplink.Options{URL: q.address, Name: "rouse", Timeout: q.opts.Timeout})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, err)

@@ -101,7 +101,8 @@ func (q *Queue) findConsumer(ctx context.Context) (jetstream.Consumer, error) {
 }
 
 // fetchBatch passes on up to n messages, in reserved places. It returns how many places are left.
-func (q *Queue) fetchBatch(ctx context.Context, consumer jetstream.Consumer, n int, out *receipts, handle func(queue.Delivery)) (int, error) {
+func (q *Queue) fetchBatch(ctx context.Context, consumer jetstream.Consumer, n int, out *receipts,
+	handle func(queue.Delivery)) (int, error) {
 	batch, err := consumer.Fetch(n, jetstream.FetchMaxWait(fetchFor))
 	if err != nil {
 		return n, q.classifyError("fetch", err)
@@ -110,7 +111,8 @@ func (q *Queue) fetchBatch(ctx context.Context, consumer jetstream.Consumer, n i
 		n--
 		r := &receipt{q: q, out: out, msg: msg}
 		out.Put(r, r)
-		d := queue.Delivery{Message: queue.Message{ID: msg.Headers().Get(idHeader), Body: msg.Data()}, Deliveries: 1, Receipt: r}
+		d := queue.Delivery{Message: queue.Message{ID: msg.Headers().Get(idHeader), Body: msg.Data()}, Deliveries: 1,
+			Receipt: r}
 		if m, err := msg.Metadata(); err == nil {
 			d.Deliveries = int(m.NumDelivered)
 		}

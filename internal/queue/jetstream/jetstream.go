@@ -106,7 +106,8 @@ func (q *Queue) connectNATS(ctx context.Context, address string) (err error) {
 	if q.conn, err = nats.Connect(address, o...); err != nil {
 		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 	}
-	q.js, err = jetstream.New(q.conn, jetstream.WithPublishAsyncMaxPending(maxPending), jetstream.WithPublishAsyncTimeout(q.opts.Timeout),
+	q.js, err = jetstream.New(q.conn, jetstream.WithPublishAsyncMaxPending(maxPending),
+		jetstream.WithPublishAsyncTimeout(q.opts.Timeout),
 		jetstream.WithDefaultTimeout(q.opts.Timeout))
 	if err != nil {
 		return err
@@ -121,8 +122,9 @@ func (q *Queue) streamConfig() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: q.opts.Name, Subjects: []string{q.subject}, Description: "fires on their way to executors (rouse)",
 		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas,
-		MaxMsgs: q.opts.MaxMessages, Discard: jetstream.DiscardNew, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, MaxConsumers: -1,
-		Duplicates: dedupWindow,
+		MaxMsgs: q.opts.MaxMessages, Discard: jetstream.DiscardNew, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1,
+		MaxConsumers: -1,
+		Duplicates:   dedupWindow,
 	}
 }
 
@@ -141,12 +143,15 @@ func (q *Queue) makeStream(ctx context.Context) error {
 		what       string
 		have, want any
 	}{
-		{"retention", have.Retention, want.Retention}, {"storage", have.Storage, want.Storage}, {"discard", have.Discard, want.Discard},
+		{"retention", have.Retention, want.Retention}, {"storage", have.Storage, want.Storage},
+		{"discard", have.Discard, want.Discard},
 		{"subjects", fmt.Sprint(have.Subjects), fmt.Sprint(want.Subjects)}, {"max_msgs", have.MaxMsgs, want.MaxMsgs},
-		{"max_age", have.MaxAge, want.MaxAge}, {"num_replicas", have.Replicas, want.Replicas}, {"no_ack", have.NoAck, want.NoAck},
+		{"max_age", have.MaxAge, want.MaxAge}, {"num_replicas", have.Replicas, want.Replicas},
+		{"no_ack", have.NoAck, want.NoAck},
 	} {
 		if c.have != c.want {
-			return fmt.Errorf("%w: the stream %s has %s %v, not %v; give the queue another name, or change the stream", queue.ErrSettings,
+			return fmt.Errorf("%w: the stream %s has %s %v, not %v; give the queue another name, or change the stream",
+				queue.ErrSettings,
 				want.Name, c.what, c.have, c.want)
 		}
 	}
@@ -154,7 +159,8 @@ func (q *Queue) makeStream(ctx context.Context) error {
 }
 
 func (q *Queue) consumerConfig() jetstream.ConsumerConfig {
-	return jetstream.ConsumerConfig{Durable: durable, AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.Visibility, MaxDeliver: -1,
+	return jetstream.ConsumerConfig{Durable: durable, AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.Visibility,
+		MaxDeliver:    -1,
 		MaxAckPending: -1, DeliverPolicy: jetstream.DeliverAllPolicy}
 }
 

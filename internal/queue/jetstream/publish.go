@@ -68,12 +68,14 @@ func (q *Queue) sendAsync(ctx context.Context, m *queue.Message, deadline time.T
 		}
 		// If no server answers for the stream, the client fails immediately; the retry is made here, not in
 		// the client.
-		f, err := q.js.PublishMsgAsync(msg, jetstream.WithStallWait(max(time.Until(deadline), time.Millisecond)), jetstream.WithRetryAttempts(0))
+		f, err := q.js.PublishMsgAsync(msg, jetstream.WithStallWait(max(time.Until(deadline), time.Millisecond)),
+			jetstream.WithRetryAttempts(0))
 		if err == nil {
 			return f, nil
 		}
 		if errors.Is(err, nats.ErrMaxPayload) {
-			return nil, fmt.Errorf("%w: NATS accepts %d bytes (max_payload), and it has %d with its headers", queue.ErrRefused, q.conn.MaxPayload(), msg.Size())
+			return nil, fmt.Errorf("%w: NATS accepts %d bytes (max_payload), and it has %d with its headers", queue.ErrRefused,
+				q.conn.MaxPayload(), msg.Size())
 		}
 		if errors.Is(err, jetstream.ErrTooManyStalledMsgs) || !backoff.SleepOr(ctx, 20*time.Millisecond, q.life.Done()) {
 			return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, err) // it was not sent

@@ -378,7 +378,8 @@ func testSettings(t *testing.T, r *rig) {
 		t.Fatalf("opened with %v, want %v", err, queue.ErrSettings)
 	}
 	t.Log(err)
-	for _, o := range []queue.Options{{Name: "a b"}, {Name: r.name, MaxMessages: -1}, {Name: r.name, Timeout: time.Nanosecond}} {
+	for _, o := range []queue.Options{{Name: "a b"}, {Name: r.name, MaxMessages: -1},
+		{Name: r.name, Timeout: time.Nanosecond}} {
 		if q, err := r.Open(t.Context(), o); err == nil {
 			t.Errorf("opened with %+v", o)
 			_ = q.Close()

@@ -139,7 +139,8 @@ type worker struct {
 func startConsumer(t *testing.T, q queue.Queue, prefetch int) *worker {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &worker{t: t, got: make(chan queue.Delivery, 100_000), err: make(chan error, 1), ids: map[string]int{}, leave: cancel}
+	w := &worker{t: t, got: make(chan queue.Delivery, 100_000), err: make(chan error, 1), ids: map[string]int{},
+		leave: cancel}
 	go func() {
 		w.err <- q.Consume(ctx, prefetch, func(d queue.Delivery) {
 			w.mu.Lock()

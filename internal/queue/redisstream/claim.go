@@ -47,7 +47,8 @@ func (c *consumer) keepLoop(ctx context.Context) {
 func (c *consumer) claimIdle(ctx context.Context, n int) (left int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.Timeout)
 	defer cancel()
-	idle, err := c.client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: c.key, Group: group, Idle: c.opts.Visibility, Start: "-", End: "+",
+	idle, err := c.client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: c.key, Group: group, Idle: c.opts.Visibility,
+		Start: "-", End: "+",
 		Count: maxCall}).Result()
 	if err != nil {
 		return n, false, c.asUnavailable(err)
@@ -65,7 +66,8 @@ func (c *consumer) claimIdle(ctx context.Context, n int) (left int, more bool, e
 	}
 	// Of several consumers that claim an entry at the same time, one gets it: for the others it is not idle
 	// any more.
-	got, err := c.client.XClaim(ctx, &redis.XClaimArgs{Stream: c.key, Group: group, Consumer: c.name, MinIdle: c.opts.Visibility, Messages: ids}).Result()
+	got, err := c.client.XClaim(ctx, &redis.XClaimArgs{Stream: c.key, Group: group, Consumer: c.name,
+		MinIdle: c.opts.Visibility, Messages: ids}).Result()
 	if err != nil {
 		return n, false, c.asUnavailable(err)
 	}

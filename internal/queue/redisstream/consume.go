@@ -143,7 +143,8 @@ func (c *consumer) deliverEntry(ctx context.Context, e redis.XMessage, deliverie
 		return
 	}
 	r := &receipt{c: c, entry: e.ID}
-	d := queue.Delivery{Message: queue.Message{ID: textOfValue(e.Values["id"]), Body: []byte(textOfValue(e.Values["body"]))}, Deliveries: deliveries, Receipt: r}
+	d := queue.Delivery{Message: queue.Message{ID: textOfValue(e.Values["id"]),
+		Body: []byte(textOfValue(e.Values["body"]))}, Deliveries: deliveries, Receipt: r}
 	if ctx.Err() != nil {
 		_ = r.Nack(c.life) // if it fails, the entry is claimed when it has idled
 		return

@@ -43,7 +43,8 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 			continue
 		}
 		to, bytes := from, 0
-		for to < len(messages) && to-from < maxCall && (to == from || bytes+len(messages[to].Body) <= maxCallBytes) && messages[to].Check() == nil {
+		for to < len(messages) && to-from < maxCall && (to == from || bytes+len(messages[to].Body) <= maxCallBytes) &&
+			messages[to].Check() == nil {
 			bytes += len(messages[to].Body)
 			to++
 		}
@@ -96,7 +97,8 @@ func wasNotSent(err error) bool {
 	if !errors.As(err, &answer) {
 		return errors.Is(err, redis.ErrPoolTimeout)
 	}
-	for _, prefix := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MISCONF", "NOREPLICAS", "ERR max number of clients"} {
+	for _, prefix := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MISCONF",
+		"NOREPLICAS", "ERR max number of clients"} {
 		if strings.HasPrefix(answer.Error(), prefix) {
 			return true
 		}

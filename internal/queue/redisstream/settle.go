@@ -33,7 +33,8 @@ func (r *receipt) Nack(ctx context.Context) error {
 	defer r.c.held.Remove(r.entry)
 	ctx, cancel := context.WithTimeout(ctx, r.c.opts.Timeout)
 	defer cancel()
-	err := backScript.Run(ctx, r.c.client, []string{r.c.key}, group, r.c.name, r.entry, r.c.opts.Visibility.Milliseconds()).Err()
+	err := backScript.Run(ctx, r.c.client, []string{r.c.key}, group, r.c.name, r.entry,
+		r.c.opts.Visibility.Milliseconds()).Err()
 	if err != nil {
 		return r.c.asUnavailable(err)
 	}

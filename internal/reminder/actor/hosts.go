@@ -20,7 +20,8 @@ import (
 const maxTypes = 1000
 
 // RegisterActorHost stores the actor types of a host.
-func (f *actorServer) RegisterActorHost(ctx context.Context, r *reminderv1.RegisterActorHostRequest) (*reminderv1.RegisterActorHostResponse, error) {
+func (f *actorServer) RegisterActorHost(ctx context.Context,
+	r *reminderv1.RegisterActorHostRequest) (*reminderv1.RegisterActorHostResponse, error) {
 	who := hostKey{r.AppId, r.Address}
 	if err := who.checkHost(""); err != nil {
 		return nil, err
@@ -90,7 +91,8 @@ func (s *Service) renewHosts(ctx context.Context, now rouse.Instant) error {
 	s.mu.Lock()
 	for key, st := range s.streams {
 		if !st.over && st.renewed.Add(s.opts.Heartbeat*3/4) <= now {
-			writes = append(writes, note.Set(key.noteName(liveNote), &liveBody{key.app, key.address, now.Add(silences * s.opts.Heartbeat), st.life}, rouse.AnyRevision))
+			writes = append(writes, note.Set(key.noteName(liveNote),
+				&liveBody{key.app, key.address, now.Add(silences * s.opts.Heartbeat), st.life}, rouse.AnyRevision))
 			list = append(list, st)
 		}
 	}
@@ -166,7 +168,8 @@ func (s *Service) tellHosts(app string) {
 	update := s.hostsOf(app)
 	for key, st := range s.streams {
 		if key.app == app {
-			st.queueMessage(&reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_HostsUpdate{HostsUpdate: update}})
+			st.queueMessage(
+				&reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_HostsUpdate{HostsUpdate: update}})
 		}
 	}
 }
@@ -182,7 +185,8 @@ func (s *Service) hostsOf(app string) *reminderv1.HostsUpdate {
 		if h.on {
 			state = reminderv1.ActorHostState_ACTOR_HOST_STATE_ON
 		}
-		u.Hosts = append(u.Hosts, &reminderv1.ActorHost{AppId: key.app, Address: key.address, ActorTypes: h.types, State: state})
+		u.Hosts = append(u.Hosts, &reminderv1.ActorHost{AppId: key.app, Address: key.address, ActorTypes: h.types,
+			State: state})
 	}
 	slices.SortFunc(u.Hosts, func(a, b *reminderv1.ActorHost) int { return strings.Compare(a.Address, b.Address) })
 	return u
@@ -260,7 +264,8 @@ func (s *Service) exchangeMoves(ctx context.Context) error {
 	tell := s.told != s.number
 	s.mu.Unlock()
 	if tell {
-		if _, err := s.notes.Put(ctx, note.Set(shortenNoteName(movesNote+s.opts.Address), &mine, rouse.AnyRevision)); err != nil {
+		if _, err := s.notes.Put(ctx, note.Set(shortenNoteName(movesNote+s.opts.Address), &mine,
+			rouse.AnyRevision)); err != nil {
 			return err
 		}
 		s.mu.Lock()

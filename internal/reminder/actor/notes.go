@@ -46,7 +46,8 @@ type placeBody struct {
 	Life    string `json:"life"` // of the host
 }
 
-func (k hostKey) noteName(kind string) string { return shortenNoteName(kind + k.app + " " + k.address) } // neither contains a space
+// neither contains a space
+func (k hostKey) noteName(kind string) string { return shortenNoteName(kind + k.app + " " + k.address) }
 
 // actorName identifies an actor across apps: an app contains no space, and a type no "||".
 func actorName(app string, a *reminderv1.Actor) string {

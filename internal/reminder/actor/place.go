@@ -40,7 +40,8 @@ func noHost(app, typ string) error {
 }
 
 // LocateActor returns the host of an actor, and places the actor if it has none.
-func (f *actorServer) LocateActor(ctx context.Context, r *reminderv1.LocateActorRequest) (*reminderv1.LocateActorResponse, error) {
+func (f *actorServer) LocateActor(ctx context.Context,
+	r *reminderv1.LocateActorRequest) (*reminderv1.LocateActorResponse, error) {
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err
 	}
@@ -65,7 +66,8 @@ func checkActor(app string, a *reminderv1.Actor) error {
 }
 
 // locateActor reads an actor's placement, and places the actor if it has none.
-func (s *Service) locateActor(ctx context.Context, app string, a *reminderv1.Actor) (p placement, activated bool, err error) {
+func (s *Service) locateActor(ctx context.Context, app string,
+	a *reminderv1.Actor) (p placement, activated bool, err error) {
 	name := actorName(app, a)
 	for range tries {
 		found, err := s.notes.Get(ctx, shortenNoteName(placeNote+name))
@@ -96,7 +98,8 @@ func (s *Service) locateActor(ctx context.Context, app string, a *reminderv1.Act
 				return p, false, noHost(app, a.ActorType)
 			}
 		}
-		res, err := s.notes.Put(ctx, note.Set(shortenNoteName(placeNote+name), &placeBody{name, to.address, life}, found[0].Revision))
+		res, err := s.notes.Put(ctx, note.Set(shortenNoteName(placeNote+name), &placeBody{name, to.address, life},
+			found[0].Revision))
 		if err != nil {
 			return p, false, err
 		}
@@ -176,7 +179,8 @@ func (s *Service) Host(app string, a *reminderv1.Actor) string {
 }
 
 // DeactivateActor removes an actor from its host.
-func (f *actorServer) DeactivateActor(ctx context.Context, r *reminderv1.DeactivateActorRequest) (*reminderv1.DeactivateActorResponse, error) {
+func (f *actorServer) DeactivateActor(ctx context.Context,
+	r *reminderv1.DeactivateActorRequest) (*reminderv1.DeactivateActorResponse, error) {
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err
 	}

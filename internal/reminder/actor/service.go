@@ -109,7 +109,8 @@ type Service struct {
 // New returns a service without hosts until Run.
 func New(o Options) *Service {
 	o = o.withActorDefaults()
-	return &Service{opts: o, notes: note.Notes{Store: o.Store, Namespace: o.Namespace, Prefix: state.Prefix, Buckets: o.Buckets, Patience: patience}, process: rand.Text(), kick: make(chan struct{}, 1),
+	return &Service{opts: o, notes: note.Notes{Store: o.Store, Namespace: o.Namespace, Prefix: state.Prefix,
+		Buckets: o.Buckets, Patience: patience}, process: rand.Text(), kick: make(chan struct{}, 1),
 		hosts: map[hostKey]host{}, streams: map[hostKey]*stream{}, placed: map[string]placement{}, heard: map[string]heard{}}
 }
 

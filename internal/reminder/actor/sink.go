@@ -56,7 +56,8 @@ func (p *Placing) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 			defer cancel()
 			app, a := actorOfFire(&fires[i])
 			if _, _, err := s.locateActor(within, app, a); err != nil {
-				settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: placeAgain, Detail: rouse.Shorten("the actor has no place: "+err.Error(), rouse.MaxDetail)})
+				settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: placeAgain,
+					Detail: rouse.Shorten("the actor has no place: "+err.Error(), rouse.MaxDetail)})
 				return
 			}
 			mu.Lock()
@@ -71,7 +72,8 @@ func (p *Placing) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 }
 
 // deliverSome delivers some of the fires.
-func (p *Placing) deliverSome(ctx context.Context, fires []rouse.Fire, some []int, settle func(i int, o rouse.Outcome)) {
+func (p *Placing) deliverSome(ctx context.Context, fires []rouse.Fire, some []int,
+	settle func(i int, o rouse.Outcome)) {
 	part := make([]rouse.Fire, len(some))
 	for n, i := range some {
 		part[n] = fires[i]

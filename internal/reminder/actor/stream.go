@@ -21,7 +21,8 @@ import (
 )
 
 var (
-	errMissed   = status.Error(codes.Aborted, "moves of actors were missed: connect again, and clear the cached places of actors")
+	errMissed = status.Error(codes.Aborted,
+		"moves of actors were missed: connect again, and clear the cached places of actors")
 	errStopping = status.Error(codes.Unavailable, "the instance stops: connect to another one")
 	errReplaced = status.Error(codes.Aborted, "the host has another stream")
 	errSilent   = status.Error(codes.DeadlineExceeded, "no message from the host for three heartbeats")
@@ -57,7 +58,8 @@ func (st *stream) queueMessage(m *reminderv1.PlacementStream) {
 }
 
 // ConnectActorHost serves a host's stream.
-func (f *actorServer) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream]) error {
+func (f *actorServer) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream,
+	reminderv1.PlacementStream]) error {
 	first, err := wire.Recv()
 	if err != nil {
 		return err
@@ -102,7 +104,8 @@ func (s *Service) joinHost(ctx context.Context, who hostKey, st *stream) error {
 		return err
 	}
 	if found[0].Revision == 0 {
-		with, err := status.Convert(errUnknown).WithDetails(&errdetails.ErrorInfo{Domain: "reminder", Reason: "NOT_REGISTERED"})
+		with, err := status.Convert(errUnknown).WithDetails(&errdetails.ErrorInfo{Domain: "reminder",
+			Reason: "NOT_REGISTERED"})
 		if err != nil {
 			return errUnknown
 		}
@@ -124,7 +127,9 @@ func (s *Service) joinHost(ctx context.Context, who hostKey, st *stream) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.queueMessage(&reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_HostsUpdate{HostsUpdate: s.hostsOf(who.app)}})
+	st.queueMessage(
+		&reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_HostsUpdate{HostsUpdate: s.hostsOf(
+			who.app)}})
 	return nil
 }
 
@@ -160,7 +165,8 @@ func (s *Service) removeHostStream(ctx context.Context, who hostKey, st *stream,
 	if bye && mine && revision != 0 {
 		body := liveBody{who.app, who.address, s.opts.Timers.Now(), st.life}
 		if _, err := s.notes.Put(ctx, note.Set(who.noteName(liveNote), &body, revision)); err != nil {
-			s.opts.Log.Warn("a host that has left stays ON for three heartbeats", "app", who.app, "host", who.address, "error", err)
+			s.opts.Log.Warn("a host that has left stays ON for three heartbeats", "app", who.app, "host", who.address,
+				"error", err)
 			return
 		}
 		s.mu.Lock()
@@ -175,7 +181,8 @@ func (s *Service) removeHostStream(ctx context.Context, who hostKey, st *stream,
 }
 
 // receiveUntilSilent receives the host's messages until the stream ends or the host is silent for too long.
-func (s *Service) receiveUntilSilent(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream], cut context.CancelCauseFunc) error {
+func (s *Service) receiveUntilSilent(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream,
+	reminderv1.PlacementStream], cut context.CancelCauseFunc) error {
 	silence := time.AfterFunc(silences*s.opts.Heartbeat, func() { cut(errSilent) })
 	defer silence.Stop()
 	for {
@@ -187,7 +194,8 @@ func (s *Service) receiveUntilSilent(wire grpc.BidiStreamingServer[reminderv1.Ac
 }
 
 // sendLoop sends queued messages, and an empty one at each heartbeat, until ctx ends.
-func (s *Service) sendLoop(ctx context.Context, wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream], st *stream) {
+func (s *Service) sendLoop(ctx context.Context, wire grpc.BidiStreamingServer[reminderv1.ActorHostStream,
+	reminderv1.PlacementStream], st *stream) {
 	beat := time.NewTicker(s.opts.Heartbeat)
 	defer beat.Stop()
 	empty := &reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}}

@@ -46,8 +46,9 @@ func (s *Sink) expireSilent(now time.Time) {
 	for st := range s.hub.Subs() {
 		if quiet := now.Sub(st.Of.heard); quiet > misses*s.opts.Heartbeat {
 			s.counts.Lost++
-			s.hub.Part(st, status.Error(codes.DeadlineExceeded, fmt.Sprintf("nothing was heard of the sidecar for %v: it sends something at least every %v",
-				quiet.Round(time.Millisecond), s.opts.Heartbeat)))
+			s.hub.Part(st, status.Error(codes.DeadlineExceeded,
+				fmt.Sprintf("nothing was heard of the sidecar for %v: it sends something at least every %v",
+					quiet.Round(time.Millisecond), s.opts.Heartbeat)))
 		}
 	}
 }
@@ -56,5 +57,6 @@ func (s *Sink) expireSilent(now time.Time) {
 func (s *Sink) timeoutOutcome(e *execution) rouse.Outcome {
 	s.counts.Unanswered++
 	return rouse.Outcome{Verdict: rouse.Failed,
-		Detail: rouse.Shorten(fmt.Sprintf("no answer within %v from the sidecar %s", s.opts.Timeout, e.Sub().Of.Address), rouse.MaxDetail)}
+		Detail: rouse.Shorten(fmt.Sprintf("no answer within %v from the sidecar %s", s.opts.Timeout, e.Sub().Of.Address),
+			rouse.MaxDetail)}
 }

@@ -36,12 +36,14 @@ type mark struct {
 // Hold prevents reminders, given by their timers' names, from being sent for the given length, and waits for
 // running executions until ctx ends. It returns the reminders that are still being executed; these are not
 // held.
-func (s *Sink) Hold(ctx context.Context, name string, timers []string, length time.Duration) (busy []string, err error) {
+func (s *Sink) Hold(ctx context.Context, name string, timers []string,
+	length time.Duration) (busy []string, err error) {
 	switch {
 	case name == "" || len(name) > 64:
 		return nil, rouse.Refuse("hold", name, "is no name", "give 1 to 64 bytes")
 	case len(timers) > maxHeldNames:
-		return nil, rouse.Refuse("names", "", fmt.Sprintf("are %d", len(timers)), fmt.Sprintf("give at most %d", maxHeldNames))
+		return nil, rouse.Refuse("names", "", fmt.Sprintf("are %d", len(timers)),
+			fmt.Sprintf("give at most %d", maxHeldNames))
 	case length <= 0 || length > maxHoldLength:
 		return nil, rouse.Refuse("length", length.String(), "is out of bounds", "give up to "+maxHoldLength.String())
 	}
@@ -153,7 +155,8 @@ func (s *Sink) removeFromHold(h *hold, timer string) {
 	delete(s.held, timer)
 	for e := range s.hub.Named(timer) {
 		if s.isParked(e) {
-			s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was being moved"})
+			s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond,
+				Detail: "the reminder was being moved"})
 		}
 	}
 }

@@ -55,15 +55,18 @@ func (s *Sink) sendQueued(stream Stream, st *stream) error {
 	return s.hub.Send(stream.Context(), st, beat.C, pull, func() error {
 		last = time.Now()
 		if update == nil && len(requests) == 0 {
-			return stream.Send(&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}})
+			return stream.Send(
+				&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}})
 		}
 		if update != nil {
-			if err := stream.Send(&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_TokenBucketsUpdate{TokenBucketsUpdate: update}}); err != nil {
+			if err := stream.Send(
+				&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_TokenBucketsUpdate{TokenBucketsUpdate: update}}); err != nil {
 				return err
 			}
 		}
 		for _, r := range requests {
-			if err := stream.Send(&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_ExecuteReminderReq{ExecuteReminderReq: r}}); err != nil {
+			if err := stream.Send(
+				&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_ExecuteReminderReq{ExecuteReminderReq: r}}); err != nil {
 				return err
 			}
 			st.Wrote(1)

@@ -55,7 +55,8 @@ type Options struct {
 	// Lend makes the instance at an address execute a reminder with Execute; lost is Fire.Lost. The outcome
 	// is Deferred if nothing was sent or the result is unknown. It must return when ctx ends. Nil: there are
 	// no other instances.
-	Lend func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest, lost uint32) rouse.Outcome
+	Lend func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest,
+		lost uint32) rouse.Outcome
 	// Recall makes the instance at an address return the lent executions of timers that it has not sent to a
 	// sidecar yet. It must return when ctx ends.
 	Recall func(ctx context.Context, address string, timers []string)
@@ -143,7 +144,8 @@ type Counts struct {
 func New(o Options) *Sink {
 	s := &Sink{opts: o.withCallDefaults(), table: allocation.NewTable(&allocation.Book{}, nil), at: map[place]*stream{},
 		holds: map[string]*hold{}, held: map[string]int{}, moved: map[string]mark{}, rates: map[string]uint64{}}
-	s.hub = hub.New(hub.Options[string, sidecar, task]{MaxSubs: s.opts.MaxStreams + 1, // a sidecar that connects again has two
+	// a sidecar that connects again has two
+	s.hub = hub.New(hub.Options[string, sidecar, task]{MaxSubs: s.opts.MaxStreams + 1,
 		MaxHeld: s.opts.MaxHeld, Names: true, Now: s.opts.Now, Clone: strings.Clone, Key: appOf, Arrive: s.placeArrival,
 		Assigned: func(*stream, *execution) {}, Back: s.takeBack, Parted: s.placeExecutions, Expired: s.timeoutOutcome,
 		Refused: func(*execution) { s.counts.Undelivered++ }})
@@ -180,7 +182,8 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 		return rouse.Refuse("webhook", "", "does not go with a reminder", "leave it out")
 	}
 	if spec.Retry.Timeout != 0 {
-		return rouse.Refuse("retry.timeout", spec.Retry.Timeout.String(), "does not go with a reminder: all have the same", "leave it out")
+		return rouse.Refuse("retry.timeout", spec.Retry.Timeout.String(), "does not go with a reminder: all have the same",
+			"leave it out")
 	}
 	return nil
 }
@@ -244,7 +247,8 @@ func (s *Sink) Release() {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	for _, a := range s.hub.Channels() {
-		s.returnWaiting(a, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "the nodes have changed"})
+		s.returnWaiting(a, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond,
+			Detail: "the nodes have changed"})
 	}
 }
 
@@ -285,7 +289,8 @@ func (s *Sink) Delete(timer string) {
 	defer s.hub.Unlock()
 	for e := range s.hub.Named(timer) {
 		if !e.Sent() && e.Of.lent == "" {
-			s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was deleted"})
+			s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond,
+				Detail: "the reminder was deleted"})
 		}
 	}
 }

@@ -38,7 +38,8 @@ func newStream(c Client, concurrency uint32) *stream {
 	if concurrency != 0 {
 		n = int(min(concurrency, 1_000_000))
 	}
-	return hub.NewSub[string, sidecar, task](sidecar{Client: c, concurrency: n, byFire: map[string]*execution{}, byID: map[string]*execution{},
+	return hub.NewSub[string, sidecar, task](sidecar{Client: c, concurrency: n, byFire: map[string]*execution{},
+		byID: map[string]*execution{},
 		came: time.Now(), heard: time.Now(), over: make(chan struct{})})
 }
 
@@ -99,7 +100,8 @@ func (s *Sink) placeExecutions(st *stream, executions []*execution, sent int) {
 }
 
 // takeRequests takes the next executions to send, up to the sidecar's limit.
-func (s *Sink) takeRequests(st *stream, requests []*reminderv1.ExecuteReminderRequest) []*reminderv1.ExecuteReminderRequest {
+func (s *Sink) takeRequests(st *stream,
+	requests []*reminderv1.ExecuteReminderRequest) []*reminderv1.ExecuteReminderRequest {
 	for e := range st.Queue() {
 		if st.Held()-st.Unsent() >= st.Of.concurrency || len(requests) >= batch {
 			break

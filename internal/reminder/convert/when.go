@@ -25,7 +25,8 @@ func (t *Timer) setReminderTimes(r *reminderv1.Reminder, now rouse.Instant) erro
 		return err
 	}
 	if end != 0 && end <= max(first, now) { // one at the same time would be over before it is sent
-		return rouse.Refuse("reminder.ttl", end.String(), "is not after the first execution, "+max(first, now).String(), "give a later one, or none")
+		return rouse.Refuse("reminder.ttl", end.String(), "is not after the first execution, "+max(first, now).String(),
+			"give a later one, or none")
 	}
 	if r.Schedule == "" {
 		switch {
@@ -71,7 +72,8 @@ func firstTime(r *reminderv1.Reminder, now rouse.Instant) (rouse.Instant, error)
 	}
 	d, err := parseInitialDelay(r.InitialDelay)
 	if err != nil || d < 0 || d > 200*366*24*time.Hour {
-		return 0, rouse.Refuse("reminder.initial_delay", r.InitialDelay, "is no duration", `give one of up to 200 years such as "10s", "1h30m" or "PT10S"`)
+		return 0, rouse.Refuse("reminder.initial_delay", r.InitialDelay, "is no duration",
+			`give one of up to 200 years such as "10s", "1h30m" or "PT10S"`)
 	}
 	if at != 0 { // GetReminder returns both: the time is the result of the delay
 		return at, nil
@@ -115,7 +117,8 @@ func (t *Timer) setRecurrence(text string) (cron bool, err error) {
 	}
 	s.Schedule = text
 	if !s.Recurring() {
-		return false, rouse.Refuse("reminder.schedule", text, "is one time, and no schedule", "give it as next_execution_time")
+		return false, rouse.Refuse("reminder.schedule", text, "is one time, and no schedule",
+			"give it as next_execution_time")
 	}
 	return true, nil
 }

@@ -69,7 +69,8 @@ func (s *Service) takeEmptied() map[string]bool {
 func (s *Service) hasReminders(ctx context.Context, b *allocation.Bucket) (bool, error) {
 	states := append([]rouse.State{rouse.StateDead, rouse.StateFiring}, rouse.ListedStates...)
 	for _, name := range append([]string{b.ID}, b.Of...) {
-		q := rouse.Query{Namespace: s.opts.Namespace, States: states, Labels: map[string]string{convert.LabelBucket: name}, Limit: 1}
+		q := rouse.Query{Namespace: s.opts.Namespace, States: states,
+			Labels: map[string]string{convert.LabelBucket: name}, Limit: 1}
 		for {
 			found, next, err := s.opts.Timers.List(ctx, q)
 			if err != nil || len(found) > 0 {

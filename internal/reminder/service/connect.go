@@ -13,7 +13,8 @@ import (
 )
 
 // RegisterSidecar gives a sidecar's app its prefix.
-func (f *sidecarServer) RegisterSidecar(ctx context.Context, r *reminderv1.RegisterSidecarRequest) (*reminderv1.RegisterSidecarResponse, error) {
+func (f *sidecarServer) RegisterSidecar(ctx context.Context,
+	r *reminderv1.RegisterSidecarRequest) (*reminderv1.RegisterSidecarResponse, error) {
 	who := caller{r.AppId, r.Address}
 	if err := who.checkCaller(""); err != nil {
 		return nil, err
@@ -26,7 +27,8 @@ func (f *sidecarServer) RegisterSidecar(ctx context.Context, r *reminderv1.Regis
 		return nil, err
 	}
 	f.callers.noteCaller(ctx, who)
-	res := &reminderv1.RegisterSidecarResponse{TokenBucketPrefix: prefix, Heartbeat: durationpb.New(f.opts.Calls.Heartbeat())}
+	res := &reminderv1.RegisterSidecarResponse{TokenBucketPrefix: prefix,
+		Heartbeat: durationpb.New(f.opts.Calls.Heartbeat())}
 	for _, i := range f.knownInstances() {
 		res.Instances = append(res.Instances, i.Address)
 	}
@@ -58,7 +60,8 @@ func (s *Service) appPrefix(ctx context.Context, app string) (string, error) {
 }
 
 // ConnectSidecar serves a sidecar for as long as it lives.
-func (f *sidecarServer) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv1.SidecarStream, reminderv1.ReminderServiceStream]) error {
+func (f *sidecarServer) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv1.SidecarStream,
+	reminderv1.ReminderServiceStream]) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
 	if err != nil {
@@ -75,11 +78,13 @@ func (f *sidecarServer) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv
 	}
 	f.callers.noteCaller(ctx, who)
 	defer f.callers.removeCaller(ctx, who)
-	return f.opts.Calls.Serve(stream, call.Client{App: who.app, Prefix: prefix, Address: who.address}, hello.GetConcurrency(), first)
+	return f.opts.Calls.Serve(stream, call.Client{App: who.app, Prefix: prefix, Address: who.address},
+		hello.GetConcurrency(), first)
 }
 
 // DescribeTable returns the table of an app, or of all apps.
-func (f *sidecarServer) DescribeTable(ctx context.Context, r *reminderv1.DescribeTableRequest) (*reminderv1.DescribeTableResponse, error) {
+func (f *sidecarServer) DescribeTable(ctx context.Context,
+	r *reminderv1.DescribeTableRequest) (*reminderv1.DescribeTableResponse, error) {
 	if err := f.requireApp(ctx, cmp.Or(r.AppId, anyApp)); err != nil {
 		return nil, err
 	}
@@ -129,7 +134,8 @@ func (s *Service) describeTable(ctx context.Context, app string) (*reminderv1.De
 		row.ConsumedTill = till.ConsumedTill
 	}
 	for _, who := range order {
-		res.Sidecars = append(res.Sidecars, &reminderv1.SidecarState{AppId: who.app, Address: who.address, Instances: at[who]})
+		res.Sidecars = append(res.Sidecars, &reminderv1.SidecarState{AppId: who.app, Address: who.address,
+			Instances: at[who]})
 	}
 	return res, nil
 }

@@ -56,8 +56,10 @@ func (s *Service) makeNextTable(ctx context.Context, living []Instance, reported
 	if begins {
 		l.beginLeading(table, now)
 	}
-	situation := allocation.Situation{Book: read.Book, Seats: read.Seats, Clients: map[string][]string{}, Prefixes: map[string]string{},
-		Low: map[string]bool{}, Spent: map[string]bool{}, Splits: map[string]allocation.Cut{}, Size: int32(s.opts.Size), Most: MostBuckets, Merge: mergeBuckets, Vector: allocation.Vector}
+	situation := allocation.Situation{Book: read.Book, Seats: read.Seats, Clients: map[string][]string{},
+		Prefixes: map[string]string{},
+		Low:      map[string]bool{}, Spent: map[string]bool{}, Splits: map[string]allocation.Cut{}, Size: int32(s.opts.Size),
+		Most: MostBuckets, Merge: mergeBuckets, Vector: allocation.Vector}
 	for _, i := range living {
 		situation.Instances = append(situation.Instances, i.Address)
 	}
@@ -148,7 +150,8 @@ func (s *Service) watchLimit(buckets int) {
 	l := &s.leader
 	level := buckets * 4 / MostBuckets // quarters
 	if level > l.level && level >= 2 {
-		s.opts.Log.Warn("there are many token buckets: reminders are in most of those that were ever made, or many sidecars are connected",
+		s.opts.Log.Warn(
+			"there are many token buckets: reminders are in most of those that were ever made, or many sidecars are connected",
 			"buckets", buckets, "most", MostBuckets, "no others can be made", buckets >= MostBuckets)
 	}
 	l.level = level
@@ -189,7 +192,8 @@ func (s *Service) passAway(ctx context.Context, address string, now time.Time) {
 // divideHotBuckets decides which buckets are divided: those that have had too many executions for a while,
 // where there is another sidecar that could have a part of them. It ends the giving of their tokens, and
 // returns the last of each that may have been given.
-func (s *Service) divideHotBuckets(ctx context.Context, situation *allocation.Situation, t *allocation.Table, rates map[string]float64, now time.Time) (map[string]int32, error) {
+func (s *Service) divideHotBuckets(ctx context.Context, situation *allocation.Situation, t *allocation.Table,
+	rates map[string]float64, now time.Time) (map[string]int32, error) {
 	hot := s.leader.hot
 	for id := range hot {
 		if rates[id] < s.opts.Hot {

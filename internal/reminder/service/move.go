@@ -47,22 +47,26 @@ type moving struct {
 }
 
 // SubscribeReminder moves reminders into a bucket of the caller.
-func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.SubscribeReminderRequest) (*reminderv1.SubscribeReminderResponse, error) {
+func (f *sidecarServer) SubscribeReminder(ctx context.Context,
+	r *reminderv1.SubscribeReminderRequest) (*reminderv1.SubscribeReminderResponse, error) {
 	who, err := f.callerOf(ctx, r.Caller)
 	if err != nil {
 		return nil, err
 	}
 	if n := len(r.ReminderList); n > f.opts.MostMoved {
-		return nil, rouse.Refuse("reminder_list", "", fmt.Sprintf("has %d ids", n), fmt.Sprintf("give at most %d at a time", f.opts.MostMoved))
+		return nil, rouse.Refuse("reminder_list", "", fmt.Sprintf("has %d ids", n),
+			fmt.Sprintf("give at most %d at a time", f.opts.MostMoved))
 	}
-	res := &reminderv1.SubscribeReminderResponse{ReminderId: make([]string, len(r.ReminderList)), Results: make([]*reminderv1.SubscribeReminderResult, len(r.ReminderList))}
+	res := &reminderv1.SubscribeReminderResponse{ReminderId: make([]string, len(r.ReminderList)),
+		Results: make([]*reminderv1.SubscribeReminderResult, len(r.ReminderList))}
 	say := func(i int, id string, err error) {
 		st := rousev1.ErrorToStatus(err)
 		if s, ok := status.FromError(err); ok {
 			st = s
 		}
 		res.ReminderId[i] = id
-		res.Results[i] = &reminderv1.SubscribeReminderResult{Asked: r.ReminderList[i], ReminderId: id, Code: int32(st.Code()), Error: st.Message()}
+		res.Results[i] = &reminderv1.SubscribeReminderResult{Asked: r.ReminderList[i], ReminderId: id, Code: int32(st.Code()),
+			Error: st.Message()}
 	}
 	var list []moving
 	noID := map[int]bool{}   // the places of what cannot be an id
@@ -100,7 +104,8 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 	for i, first := range doubled {
 		o := res.Results[first]
 		res.ReminderId[i] = o.ReminderId
-		res.Results[i] = &reminderv1.SubscribeReminderResult{Asked: r.ReminderList[i], ReminderId: o.ReminderId, Code: o.Code, Error: o.Error}
+		res.Results[i] = &reminderv1.SubscribeReminderResult{Asked: r.ReminderList[i], ReminderId: o.ReminderId, Code: o.Code,
+			Error: o.Error}
 	}
 	if err := errorOfUnmoved(res.Results, noID); err != nil {
 		return nil, err
@@ -138,13 +143,15 @@ func errorOfUnmoved(results []*reminderv1.SubscribeReminderResult, noID map[int]
 		}
 		detail.ReminderId, detail.Results = append(detail.ReminderId, ""), append(detail.Results, r)
 		if proto.Size(detail) > maxUnmoved {
-			detail.ReminderId, detail.Results = detail.ReminderId[:len(detail.ReminderId)-1], detail.Results[:len(detail.Results)-1]
+			detail.ReminderId, detail.Results = detail.ReminderId[:len(detail.ReminderId)-1],
+				detail.Results[:len(detail.Results)-1]
 		}
 	}
 	if first == nil || unknown == failed && failed < len(results) {
 		return nil
 	}
-	st := status.New(codes.Code(first.Code), fmt.Sprintf("%d of %d reminders could not be moved, such as %s: %s", failed, len(results), first.Asked, first.Error))
+	st := status.New(codes.Code(first.Code), fmt.Sprintf("%d of %d reminders could not be moved, such as %s: %s", failed,
+		len(results), first.Asked, first.Error))
 	if with, err := st.WithDetails(detail); err == nil {
 		st = with
 	}
@@ -210,7 +217,8 @@ func (s *Service) detachedSenders(ctx context.Context) (at map[string][]string, 
 // moveAll moves reminders, each as soon as the instances that may be executing it have answered, and reports
 // the result of each. It returns those to retry: other callers have changed them, or other instances may be
 // executing them now.
-func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say func(i int, id string, err error)) (again []moving, err error) {
+func (s *Service) moveAll(ctx context.Context, who caller, list []moving,
+	say func(i int, id string, err error)) (again []moving, err error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -245,7 +253,8 @@ func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say fu
 }
 
 // moveReminders moves reminders that only the given instances may be executing. It returns those to retry.
-func (s *Service) moveReminders(ctx context.Context, who caller, at []string, list []moving, say func(i int, id string, err error)) (again []moving) {
+func (s *Service) moveReminders(ctx context.Context, who caller, at []string, list []moving,
+	say func(i int, id string, err error)) (again []moving) {
 	refuse := func(list []moving, err error) []moving {
 		for _, m := range list {
 			say(m.at, "", err)
@@ -276,7 +285,8 @@ func (s *Service) moveReminders(ctx context.Context, who caller, at []string, li
 	free := list[:0:0]
 	for _, m := range list {
 		if busy[m.timer.Key.Name] {
-			say(m.at, "", fmt.Errorf("the reminder is being executed, and goes on for longer than %v: %w", moveWait, rouse.ErrConflict))
+			say(m.at, "", fmt.Errorf("the reminder is being executed, and goes on for longer than %v: %w", moveWait,
+				rouse.ErrConflict))
 			continue
 		}
 		free = append(free, m)
@@ -306,7 +316,8 @@ func (s *Service) moveReminders(ctx context.Context, who caller, at []string, li
 
 // moveHeld moves reminders that no instance executes now, to a place with an id each. It returns those that
 // have changed, and those that instances may be executing by now that were not asked.
-func (s *Service) moveHeld(ctx context.Context, to convert.Place, at []string, list []moving, moved map[string]uint64, say func(i int, id string, err error)) (changed, left []moving) {
+func (s *Service) moveHeld(ctx context.Context, to convert.Place, at []string, list []moving, moved map[string]uint64,
+	say func(i int, id string, err error)) (changed, left []moving) {
 	if len(list) == 0 {
 		return nil, nil
 	}

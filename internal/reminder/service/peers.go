@@ -71,7 +71,8 @@ func (p *peers) clientTo(address string) (reminderv1.InstanceServiceClient, erro
 			transport = credentials.NewTLS(p.secure.Clone())
 		}
 		var err error
-		if conn, err = grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(transport), grpc.WithNoProxy()); err != nil {
+		if conn, err = grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(transport),
+			grpc.WithNoProxy()); err != nil {
 			return nil, err
 		}
 		for other, old := range p.conns {
@@ -102,7 +103,8 @@ func (s *Service) takeAt(ctx context.Context, row *allocation.Row, n int) ([]str
 	if err != nil {
 		return nil, err
 	}
-	res, err := peer.TakeTokens(ctx, &reminderv1.TakeTokensRequest{TokenBucketId: row.ID, AppId: row.App, Count: uint32(n)})
+	res, err := peer.TakeTokens(ctx, &reminderv1.TakeTokensRequest{TokenBucketId: row.ID, AppId: row.App,
+		Count: uint32(n)})
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +118,8 @@ func (s *Service) takeAt(ctx context.Context, row *allocation.Row, n int) ([]str
 const lendAgain = 500 * time.Millisecond
 
 // Lend has another instance, which has a sidecar of the app, execute a reminder: call.Options.Lend.
-func (s *Service) Lend(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest, lost uint32) rouse.Outcome {
+func (s *Service) Lend(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest,
+	lost uint32) rouse.Outcome {
 	var res *reminderv1.ExecuteHereResponse
 	peer, err := s.peerClient(ctx, address)
 	if err == nil {
@@ -124,7 +127,8 @@ func (s *Service) Lend(ctx context.Context, address, app, timer string, r *remin
 	}
 	switch {
 	case err != nil:
-		return rouse.Outcome{Verdict: rouse.Deferred, After: lendAgain, Detail: rouse.Shorten("the instance "+address+" could not be asked: "+err.Error(), rouse.MaxDetail)}
+		return rouse.Outcome{Verdict: rouse.Deferred, After: lendAgain,
+			Detail: rouse.Shorten("the instance "+address+" could not be asked: "+err.Error(), rouse.MaxDetail)}
 	case !res.Ended:
 		return rouse.Outcome{Verdict: rouse.Deferred, After: lendAgain, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
 	case res.Success:
@@ -142,7 +146,8 @@ const recallLength = 100 * time.Millisecond
 func (s *Service) Recall(ctx context.Context, address string, timers []string) {
 	peer, err := s.peerClient(ctx, address)
 	if err == nil {
-		_, err = peer.HoldReminders(ctx, &reminderv1.HoldRemindersRequest{Hold: rand.Text(), Names: timers, Length: durationpb.New(recallLength)})
+		_, err = peer.HoldReminders(ctx, &reminderv1.HoldRemindersRequest{Hold: rand.Text(), Names: timers,
+			Length: durationpb.New(recallLength)})
 	}
 	if err != nil {
 		s.logFailure(ctx, "recall executions from another instance", err)
@@ -152,7 +157,8 @@ func (s *Service) Recall(ctx context.Context, address string, timers []string) {
 // holdAll makes instances hold reminders, so that they do not send them, and returns the ones that are still
 // executing. All instances have to answer: a reminder that is not held may be executed. Also with an error,
 // held is the instances that have answered: the caller has to end the hold there.
-func (s *Service) holdAll(ctx context.Context, at []string, hold string, names []string) (busy map[string]bool, held []string, err error) {
+func (s *Service) holdAll(ctx context.Context, at []string, hold string,
+	names []string) (busy map[string]bool, held []string, err error) {
 	type answer struct {
 		from string
 		busy []string
@@ -172,7 +178,8 @@ func (s *Service) holdAll(ctx context.Context, at []string, hold string, names [
 		a := <-answers
 		if a.err != nil {
 			if err == nil {
-				err = &rouse.RetryAfter{Err: fmt.Errorf("the instance %s may be executing them, and cannot be asked to stop: %v: %w",
+				err = &rouse.RetryAfter{Err: fmt.Errorf(
+					"the instance %s may be executing them, and cannot be asked to stop: %v: %w",
 					a.from, a.err, rouse.ErrUnavailable), After: time.Second}
 			}
 			cancel()
@@ -196,7 +203,8 @@ func (s *Service) holdAt(ctx context.Context, address, hold string, names []stri
 	if err != nil {
 		return nil, err
 	}
-	res, err := peer.HoldReminders(ctx, &reminderv1.HoldRemindersRequest{Hold: hold, Names: names, Wait: durationpb.New(moveWait), Length: durationpb.New(holdLength)})
+	res, err := peer.HoldReminders(ctx, &reminderv1.HoldRemindersRequest{Hold: hold, Names: names,
+		Wait: durationpb.New(moveWait), Length: durationpb.New(holdLength)})
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,8 @@ const (
 )
 
 // CreateReminder makes a reminder of a token of a bucket that is the caller's and this instance's.
-func (f *sidecarServer) CreateReminder(ctx context.Context, r *reminderv1.CreateReminderRequest) (*reminderv1.CreateReminderResponse, error) {
+func (f *sidecarServer) CreateReminder(ctx context.Context,
+	r *reminderv1.CreateReminderRequest) (*reminderv1.CreateReminderResponse, error) {
 	who, err := f.callerOf(ctx, r.Caller)
 	if err != nil {
 		return nil, err
@@ -40,7 +41,8 @@ func (f *sidecarServer) CreateReminder(ctx context.Context, r *reminderv1.Create
 	if now == 0 {
 		return nil, rouse.ErrUnavailable
 	}
-	made, err := convert.New(convert.Place{App: who.app}, r.Reminder, r.Actor, now, f.opts.Metadata) // before a token is spent on it
+	// before a token is spent on it
+	made, err := convert.New(convert.Place{App: who.app}, r.Reminder, r.Actor, now, f.opts.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +55,8 @@ func (f *sidecarServer) CreateReminder(ctx context.Context, r *reminderv1.Create
 	if err != nil {
 		return nil, err
 	}
-	return &reminderv1.CreateReminderResponse{ReminderId: ids[0], NextExecutionTime: timestampOf(t.Due), TokenBucketId: bucket}, nil
+	return &reminderv1.CreateReminderResponse{ReminderId: ids[0], NextExecutionTime: timestampOf(t.Due),
+		TokenBucketId: bucket}, nil
 }
 
 // putReminder writes the timer of a new reminder. Its name is new, so nothing of that name exists.
@@ -61,9 +64,11 @@ func (s *Service) putReminder(ctx context.Context, name string, made convert.Tim
 	var results []timers.PutResult
 	var err error
 	if made.First != 0 {
-		results, err = s.opts.Timers.Import(ctx, []rouse.Timer{{Key: s.keyOfReminder(name), Spec: made.Spec, Due: made.First}}, timers.CreateOnly)
+		results, err = s.opts.Timers.Import(ctx, []rouse.Timer{{Key: s.keyOfReminder(name), Spec: made.Spec,
+			Due: made.First}}, timers.CreateOnly)
 	} else {
-		results, err = s.opts.Timers.Put(ctx, []timers.Put{{Key: s.keyOfReminder(name), Spec: made.Spec, Mode: timers.CreateOnly, Given: true}})
+		results, err = s.opts.Timers.Put(ctx, []timers.Put{{Key: s.keyOfReminder(name), Spec: made.Spec,
+			Mode: timers.CreateOnly, Given: true}})
 	}
 	if err != nil {
 		return rouse.Timer{}, err
@@ -84,7 +89,8 @@ func timestampOf(at rouse.Instant) *timestamppb.Timestamp {
 
 // takeTokens takes ids from a bucket of the caller at this instance or, with elsewhere, at any instance. It
 // waits a moment until the table has a bucket for the caller.
-func (s *Service) takeTokens(ctx context.Context, who caller, n int, elsewhere bool) (ids []string, bucket string, err error) {
+func (s *Service) takeTokens(ctx context.Context, who caller, n int,
+	elsewhere bool) (ids []string, bucket string, err error) {
 	within, cancel := context.WithTimeout(ctx, bucketWithin)
 	defer cancel()
 	var failure error // of the last instance that was asked
@@ -119,12 +125,14 @@ func (s *Service) takeTokens(ctx context.Context, who caller, n int, elsewhere b
 		}
 		if len(others) > 0 {
 			return nil, "", refusalError(codes.FailedPrecondition, wrongInstance,
-				fmt.Sprintf("this instance, %s, has no bucket of %s: call %s", s.opts.Address, who.address, strings.Join(others, " or ")),
+				fmt.Sprintf("this instance, %s, has no bucket of %s: call %s", s.opts.Address, who.address,
+					strings.Join(others, " or ")),
 				map[string]string{"instances": strings.Join(others, ",")}, nil)
 		}
 		if !s.isConnectedHere(who) && len(giving) == 0 {
 			return nil, "", refusalError(codes.FailedPrecondition, notRegistered,
-				fmt.Sprintf("the sidecar %s of %s is not connected: register, and open ConnectSidecar to every instance", who.address, who.app), nil, nil)
+				fmt.Sprintf("the sidecar %s of %s is not connected: register, and open ConnectSidecar to every instance",
+					who.address, who.app), nil, nil)
 		}
 		s.Kick()
 		select {
@@ -192,7 +200,8 @@ func (s *Service) findReminder(ctx context.Context, id string) (rouse.Timer, err
 }
 
 // GetReminder reads a reminder.
-func (f *sidecarServer) GetReminder(ctx context.Context, r *reminderv1.GetReminderRequest) (*reminderv1.GetReminderResponse, error) {
+func (f *sidecarServer) GetReminder(ctx context.Context,
+	r *reminderv1.GetReminderRequest) (*reminderv1.GetReminderResponse, error) {
 	t, err := f.findOwn(ctx, r.ReminderId)
 	if err != nil {
 		return nil, err
@@ -203,7 +212,8 @@ func (f *sidecarServer) GetReminder(ctx context.Context, r *reminderv1.GetRemind
 	}
 	reminder.NextExecutionTime = timestampOf(t.Due)
 	at := convert.Where(&t.Spec)
-	res := &reminderv1.GetReminderResponse{Reminder: reminder, ReminderId: at.ID, TokenBucketId: at.Bucket, AppId: at.App, Actor: convert.Actor(&t.Spec),
+	res := &reminderv1.GetReminderResponse{Reminder: reminder, ReminderId: at.ID, TokenBucketId: at.Bucket, AppId: at.App,
+		Actor:    convert.Actor(&t.Spec),
 		Attempts: t.Attempts, LastError: t.LastError}
 	if row := f.rowOfID(at.ID); row != nil {
 		res.TokenBucketId, res.SidecarInstance, res.RemSerInstance = row.ID, row.Client, row.Instance
@@ -222,7 +232,8 @@ func (s *Service) rowOfID(id string) *allocation.Row {
 }
 
 // DeleteReminder ends a reminder.
-func (f *sidecarServer) DeleteReminder(ctx context.Context, r *reminderv1.DeleteReminderRequest) (*reminderv1.DeleteReminderResponse, error) {
+func (f *sidecarServer) DeleteReminder(ctx context.Context,
+	r *reminderv1.DeleteReminderRequest) (*reminderv1.DeleteReminderResponse, error) {
 	if _, err := allocation.ParseID(r.ReminderId); err != nil {
 		return nil, rouse.Refuse("reminder_id", r.ReminderId, "is no id of a reminder", err.Error())
 	}

@@ -69,7 +69,8 @@ func (s *Service) lookAround(ctx context.Context) error {
 		s.round.moved, s.round.handed = time.Now(), 0
 	}
 	s.round.shown = living
-	if !s.round.moved.IsZero() && s.round.handed < len(handovers) && time.Since(s.round.moved) >= handovers[s.round.handed] {
+	if !s.round.moved.IsZero() && s.round.handed < len(handovers) &&
+		time.Since(s.round.moved) >= handovers[s.round.handed] {
 		s.round.handed++
 		s.opts.Calls.Release()
 	}

@@ -42,7 +42,8 @@ type Timers interface {
 	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
 	Count(ctx context.Context, q rouse.Query) (int64, error)
 	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (timers.Deleted, error)
-	Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, target string, labels map[string]string) (rouse.Timer, error)
+	Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, target string,
+		labels map[string]string) (rouse.Timer, error)
 }
 
 var _ Timers = (*timers.Timers)(nil)
@@ -76,13 +77,15 @@ type Options struct {
 	Leader func() bool
 	Access *access.Control // decides as which apps callers may act; nil: as any
 
-	Size      int           // tokens of a bucket; default 100,000
-	Metadata  int           // bytes of a reminder's metadata, at most; default 128
-	Poll      time.Duration // how often the table and the list of instances are polled; default 500 ms
-	Linger    time.Duration // how long a disconnected sidecar keeps its buckets; default two heartbeats
-	Capacity  float64       // executions a second that are a load factor of 1; default 10,000
-	Pending   int           // pending executions at which the load factor is 1; default 65,536
-	Hot       float64       // executions a second of one bucket that have it divided, if there is another sidecar; default half of Capacity
+	Size     int           // tokens of a bucket; default 100,000
+	Metadata int           // bytes of a reminder's metadata, at most; default 128
+	Poll     time.Duration // how often the table and the list of instances are polled; default 500 ms
+	Linger   time.Duration // how long a disconnected sidecar keeps its buckets; default two heartbeats
+	Capacity float64       // executions a second that are a load factor of 1; default 10,000
+	Pending  int           // pending executions at which the load factor is 1; default 65,536
+	// executions a second of one bucket that have it divided, if there is another sidecar; default half of
+	// Capacity
+	Hot       float64
 	HotFor    time.Duration // if they last so long; default 30 s
 	Collect   time.Duration // how often buckets without reminders are looked for; default 10 min
 	MostMoved int           // ids in one SubscribeReminder; default 1,000
@@ -145,8 +148,10 @@ type Service struct {
 // New returns a service that knows no table until Run.
 func New(o Options) *Service {
 	o = o.withServiceDefaults()
-	s := &Service{opts: o, process: rand.Text(), kick: make(chan struct{}, 1), table: allocation.NewTable(&allocation.Book{}, nil), changed: make(chan struct{}),
-		givers: map[string]*state.Dispenser{}, low: map[string]bool{}, spent: map[string]bool{}, prefixes: map[string]string{}}
+	s := &Service{opts: o, process: rand.Text(), kick: make(chan struct{}, 1),
+		table: allocation.NewTable(&allocation.Book{}, nil), changed: make(chan struct{}),
+		givers: map[string]*state.Dispenser{}, low: map[string]bool{}, spent: map[string]bool{},
+		prefixes: map[string]string{}}
 	s.callers.init()
 	s.peers.init(o.Address, o.PeerTLS)
 	return s

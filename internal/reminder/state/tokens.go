@@ -16,7 +16,8 @@ import (
 type Till struct {
 	ConsumedTill int32 `json:"consumedTill,string"`
 	Reserved     int32 `json:"reserved,string"`
-	Closed       bool  `json:"closed,omitempty"` // no instance reserves any more: ConsumedTill is the last token that may have been assigned
+	// no instance reserves any more: ConsumedTill is the last token that may have been assigned
+	Closed bool `json:"closed,omitempty"`
 }
 
 func tillNote(bucket string) string { return "tokenBucket||" + bucket + "||consumedTill" }

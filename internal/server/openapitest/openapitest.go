@@ -50,7 +50,8 @@ func New() *Checker {
 	}
 	for name, operations := range c.whole["paths"].(map[string]any) {
 		// A ":" within a variable is escaped: an unescaped one begins a verb.
-		c.paths = append(c.paths, path{regexp.MustCompile("^" + variable.ReplaceAllString(regexp.QuoteMeta(name), `[^/:]*`) + "$"), operations.(map[string]any)})
+		c.paths = append(c.paths, path{regexp.MustCompile("^" + variable.ReplaceAllString(regexp.QuoteMeta(name), `[^/:]*`) +
+			"$"), operations.(map[string]any)})
 	}
 	return c
 }
@@ -196,7 +197,8 @@ func (c *Checker) Check(e Exchange) {
 			faults = append(faults, fmt.Sprintf("%s %s: %d %s: %s", e.Method, e.Path, e.Status, shortenBody(e.Body), fault))
 		}
 		if fault := c.checkRequest(operation, e.Sent); fault != "" && e.Status < 300 {
-			faults = append(faults, fmt.Sprintf("%s %s with %s, which was served: %s", e.Method, e.Path, shortenBody(e.Sent), fault))
+			faults = append(faults, fmt.Sprintf("%s %s with %s, which was served: %s", e.Method, e.Path,
+				shortenBody(e.Sent), fault))
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -304,8 +306,10 @@ func (c *Checker) resolveRef(schema map[string]any) map[string]any {
 
 // keywords are those of JSON Schema that the description may use: others would not be checked, and are what
 // generators of clients fail at.
-var keywords = map[string]bool{"type": true, "properties": true, "required": true, "items": true, "additionalProperties": true, "enum": true, "x-enum-varnames": true,
-	"minimum": true, "maximum": true, "minLength": true, "maxLength": true, "minItems": true, "maxItems": true, "maxProperties": true, "pattern": true, "format": true,
+var keywords = map[string]bool{"type": true, "properties": true, "required": true, "items": true,
+	"additionalProperties": true, "enum": true, "x-enum-varnames": true,
+	"minimum": true, "maximum": true, "minLength": true, "maxLength": true, "minItems": true, "maxItems": true,
+	"maxProperties": true, "pattern": true, "format": true,
 	"contentEncoding": true, "description": true, "examples": true}
 
 // checkValue returns what is wrong with a value, or nothing.
@@ -319,7 +323,8 @@ func (c *Checker) checkValue(schema map[string]any, v any, at string) string {
 	if t, ok := schema["type"].(string); ok && !hasType(t, v) {
 		return fmt.Sprintf("%s: %v is no %s", at, v, t)
 	}
-	if list, ok := schema["enum"].([]any); ok && !slices.ContainsFunc(list, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(v) }) {
+	if list, ok := schema["enum"].([]any); ok && !slices.ContainsFunc(list,
+		func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(v) }) {
 		return fmt.Sprintf("%s: %v is none of %v", at, v, list)
 	}
 	switch v := v.(type) {
@@ -421,7 +426,8 @@ func hasType(t string, v any) bool {
 }
 
 func checkString(schema map[string]any, v, at string) string {
-	if n := float64(utf8.RuneCountInString(v)); n < schemaBound(schema, "minLength", 0) || n > schemaBound(schema, "maxLength", math.Inf(1)) {
+	if n := float64(utf8.RuneCountInString(v)); n < schemaBound(schema, "minLength", 0) ||
+		n > schemaBound(schema, "maxLength", math.Inf(1)) {
 		return fmt.Sprintf("%s: %v characters are out of bounds", at, n)
 	}
 	if p, ok := schema["pattern"].(string); ok && !regexp.MustCompile(p).MatchString(v) {

@@ -77,7 +77,8 @@ type Publisher struct {
 func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	host, err := amqplink.Host(c.URL)
 	if err != nil {
-		return nil, rouse.Refuse("url", "", "is no URL of a RabbitMQ: "+err.Error(), "write one such as amqps://user:password@host:5671/vhost")
+		return nil, rouse.Refuse("url", "", "is no URL of a RabbitMQ: "+err.Error(),
+			"write one such as amqps://user:password@host:5671/vhost")
 	}
 	c = c.WithDefaults()
 	p := &Publisher{c: c}
@@ -92,7 +93,8 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 // Check returns what is wrong with the exchange and the routing key.
 func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
 	_, _, wrong = exchangeAndKey(t)
-	return wrong, "write amqp:" + t.Connection + "/EXCHANGE/ROUTING.KEY, or amqp:" + t.Connection + "//QUEUE, with what is special percent-encoded"
+	return wrong, "write amqp:" + t.Connection + "/EXCHANGE/ROUTING.KEY, or amqp:" + t.Connection +
+		"//QUEUE, with what is special percent-encoded"
 }
 
 // exchangeAndKey parses the exchange and the routing key of a target.

@@ -90,7 +90,8 @@ func (l *link) newChannel(key channelKey) *channel {
 	if l.open >= maxChannels {
 		return nil
 	}
-	c := &channel{l: l, key: key, ready: make(chan struct{}), pending: map[uint64]*sent{}, nudge: make(chan struct{}, 1), returned: map[attempt]string{}}
+	c := &channel{l: l, key: key, ready: make(chan struct{}), pending: map[uint64]*sent{}, nudge: make(chan struct{}, 1),
+		returned: map[attempt]string{}}
 	l.open++
 	l.p.uses.Go(c.runChannel)
 	return c
@@ -223,7 +224,8 @@ func (c *channel) handleConfirm(confirm amqp091.Confirmation) (leave bool) {
 	}
 	switch {
 	case returned:
-		m.reportSent(broker.Failed(amqp091.NoRoute, fmt.Sprintf("%d %s: no queue is bound for the routing key", amqp091.NoRoute, why)))
+		m.reportSent(broker.Failed(amqp091.NoRoute, fmt.Sprintf("%d %s: no queue is bound for the routing key",
+			amqp091.NoRoute, why)))
 	case confirm.Ack:
 		m.reportSent(broker.Done)
 	default:
@@ -265,7 +267,8 @@ func endOutcome(err *amqp091.Error) rouse.Outcome {
 		return broker.Failed(0, "the connection broke before RabbitMQ confirmed: it may have the message")
 	case !channelFault(err.Code):
 		return broker.Failed(0, "the connection broke before RabbitMQ confirmed, "+err.Reason+": it may have the message")
-	case err.Code == amqp091.ContentTooLarge, err.Code == amqp091.PreconditionFailed && strings.Contains(err.Reason, "larger than"):
+	case err.Code == amqp091.ContentTooLarge, err.Code == amqp091.PreconditionFailed &&
+		strings.Contains(err.Reason, "larger than"):
 		return broker.Rejected(err.Code, err.Reason)
 	}
 	return broker.Failed(err.Code, err.Reason)
@@ -290,7 +293,8 @@ func ofOneMessage(err *amqp091.Error) bool {
 // message.
 func channelFault(code int) bool {
 	switch code {
-	case amqp091.ContentTooLarge, amqp091.AccessRefused, amqp091.NotFound, amqp091.PreconditionFailed, amqp091.NotImplemented:
+	case amqp091.ContentTooLarge, amqp091.AccessRefused, amqp091.NotFound, amqp091.PreconditionFailed,
+		amqp091.NotImplemented:
 		return true
 	}
 	return false

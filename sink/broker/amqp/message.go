@@ -29,7 +29,8 @@ func newPublishing(m *broker.Message) amqp091.Publishing {
 	if f.Traceparent != "" {
 		h["traceparent"] = f.Traceparent
 	}
-	p := amqp091.Publishing{Headers: h, DeliveryMode: amqp091.Persistent, MessageId: f.ID, Type: cloudevent.Type, AppId: "rouse"}
+	p := amqp091.Publishing{Headers: h, DeliveryMode: amqp091.Persistent, MessageId: f.ID, Type: cloudevent.Type,
+		AppId: "rouse"}
 	if m.Target.Structured {
 		p.ContentType = "application/cloudevents+json"
 		p.Body = cloudevent.Append(make([]byte, 0, cloudevent.Size(f)), f)

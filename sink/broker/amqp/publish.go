@@ -44,8 +44,10 @@ const tries = 2
 var errEnded = errors.New("the channel has ended")
 
 // publishOne publishes one message, or settles it. It returns the channel that will get the confirm.
-func (p *Publisher) publishOne(ctx context.Context, l *link, key channelKey, routing string, m *broker.Message, f *broker.Flight, i int) *channel {
-	s := &sent{flight: f, i: i, id: attempt{m.Fire.ID, int64(m.Fire.Attempt)}, routing: routing, message: newPublishing(m), deadline: f.Deadline(i)}
+func (p *Publisher) publishOne(ctx context.Context, l *link, key channelKey, routing string, m *broker.Message,
+	f *broker.Flight, i int) *channel {
+	s := &sent{flight: f, i: i, id: attempt{m.Fire.ID, int64(m.Fire.Attempt)}, routing: routing, message: newPublishing(m),
+		deadline: f.Deadline(i)}
 	return s.publishOn(ctx, func() *channel { return l.channelFor(key) })
 }
 

@@ -119,8 +119,10 @@ func makeFires(n int, target string, timeout time.Duration) []rouse.Fire {
 	for i := range list {
 		name := fmt.Sprintf("timer-%d", i)
 		due := rouse.At(time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC))
-		list[i] = rouse.Fire{ID: rouse.FireID("brokertest", name, 7, due, false), Namespace: "brokertest", Name: name, Generation: 7, Due: due,
-			Attempt: 1, Token: 9, Spec: &rouse.Spec{Target: target, Payload: fmt.Appendf(nil, "payload %d", i), Retry: rouse.Retry{Timeout: timeout}}}
+		list[i] = rouse.Fire{ID: rouse.FireID("brokertest", name, 7, due, false), Namespace: "brokertest", Name: name,
+			Generation: 7, Due: due,
+			Attempt: 1, Token: 9, Spec: &rouse.Spec{Target: target, Payload: fmt.Appendf(nil, "payload %d", i),
+				Retry: rouse.Retry{Timeout: timeout}}}
 	}
 	return list
 }
@@ -257,12 +259,14 @@ func testAway(t *testing.T, h bench) {
 		}
 	}
 	refused()
-	poll.Until(t, "it reports that the broker is away", func() bool { return s.Obstacle("brokertest", list[0].Spec) != "" })
+	poll.Until(t, "it reports that the broker is away",
+		func() bool { return s.Obstacle("brokertest", list[0].Spec) != "" })
 	h.Proxy.Heal()
 	if failed := deliverUntilDone(t, s, list); failed != 0 {
 		t.Errorf("%d attempts failed that were never made", failed)
 	}
-	poll.Until(t, "it reports that the broker is back", func() bool { return s.Obstacle("brokertest", list[0].Spec) == "" })
+	poll.Until(t, "it reports that the broker is back",
+		func() bool { return s.Obstacle("brokertest", list[0].Spec) == "" })
 	h.Proxy.Refuse(true)
 	h.Proxy.Reset()
 	poll.Until(t, "it reports that the broker is away again", func() bool {

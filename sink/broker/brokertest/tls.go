@@ -30,9 +30,11 @@ func NewFiles(t testing.TB) Files {
 	dir := t.TempDir()
 	f := Files{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
 	caKey, key := newKey(t), newKey(t)
-	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotAfter: time.Now().Add(time.Hour), IsCA: true,
+	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "broker"}, NotAfter: time.Now().Add(time.Hour),
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "broker"},
+		NotAfter:    time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	writePEM(t, f.CA, "CERTIFICATE", signCertificate(t, ca, ca, caKey, caKey))
@@ -132,7 +134,8 @@ func Obstacle(t testing.TB, p broker.Publisher, words string) (why string) {
 // TLS tests certificates: open returns a publisher for a connection to a broker at addr that requires a
 // certificate and has one of the files' authority; publish publishes one message by a sink. Without the
 // authority or a certificate, nothing is published.
-func TLS(t *testing.T, f Files, url string, open func(c broker.Connection) (broker.Publisher, error), publish func(t *testing.T, s *broker.Sink)) {
+func TLS(t *testing.T, f Files, url string, open func(c broker.Connection) (broker.Publisher, error),
+	publish func(t *testing.T, s *broker.Sink)) {
 	for name, c := range map[string]broker.Connection{
 		"no authority":   {Cert: f.Cert, Key: f.Key},
 		"no certificate": {CA: f.CA},

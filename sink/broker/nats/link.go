@@ -90,7 +90,8 @@ func orUnknown(err error) error {
 
 // clientOptions are the options of the client; closed is closed when it has ended.
 func (p *Publisher) clientOptions(closed chan struct{}) []natsgo.Option {
-	o := append(natslink.Options("rouse broker "+p.c.Name, p.c.Timeout), natsgo.SetCustomDialer(dialer{p}), natsgo.SkipHostLookup(),
+	o := append(natslink.Options("rouse broker "+p.c.Name, p.c.Timeout), natsgo.SetCustomDialer(dialer{p}),
+		natsgo.SkipHostLookup(),
 		natsgo.ReconnectHandler(func(*natsgo.Conn) { p.away.Back() }),
 		natsgo.DisconnectErrHandler(func(c *natsgo.Conn, err error) { p.markLost(c, err) }),
 		natsgo.ReconnectErrHandler(func(c *natsgo.Conn, err error) { p.markLost(c, err) }),

@@ -88,8 +88,10 @@ func (p *Publisher) publishWithReply(s *sent, m *natsgo.Msg) uint64 {
 	p.dropPending(number)
 	switch {
 	case errors.Is(err, natsgo.ErrMaxPayload):
-		s.reportSent(broker.Rejected(0, fmt.Sprintf("not sent: the message has %d bytes with its headers, and NATS takes %d", m.Size(), conn.MaxPayload())))
-	case errors.Is(err, natsgo.ErrReconnectBufExceeded), errors.Is(err, natsgo.ErrConnectionClosed), errors.Is(err, natsgo.ErrConnectionReconnecting):
+		s.reportSent(broker.Rejected(0, fmt.Sprintf("not sent: the message has %d bytes with its headers, and NATS takes %d",
+			m.Size(), conn.MaxPayload())))
+	case errors.Is(err, natsgo.ErrReconnectBufExceeded), errors.Is(err, natsgo.ErrConnectionClosed),
+		errors.Is(err, natsgo.ErrConnectionReconnecting):
 		s.reportSent(broker.Unsent(broker.Soon, "the connection has just gone"))
 	default:
 		s.reportSent(broker.Failed(0, "NATS did not get the message: "+err.Error()))
@@ -165,7 +167,8 @@ type acknowledgement struct {
 func (p *Publisher) interpretAnswer(number uint64, s *sent, m *natsgo.Msg) {
 	if len(m.Data) == 0 && m.Header.Get("Status") == noResponders {
 		p.dropPending(number)
-		s.reportSent(broker.Failed(503, "503: no stream of JetStream has the subject "+s.subject+", and there is no subscriber"))
+		s.reportSent(broker.Failed(503,
+			"503: no stream of JetStream has the subject "+s.subject+", and there is no subscriber"))
 		return
 	}
 	var a acknowledgement
@@ -177,7 +180,9 @@ func (p *Publisher) interpretAnswer(number uint64, s *sent, m *natsgo.Msg) {
 	case e == nil:
 		s.reportSent(broker.Done)
 	case e.ErrCode == tooLarge:
-		s.reportSent(broker.Rejected(e.Code, fmt.Sprintf("JetStream refused the message: %s (%d), max_msg_size of the stream %s", e.Description, e.ErrCode, a.Stream)))
+		s.reportSent(broker.Rejected(e.Code,
+			fmt.Sprintf("JetStream refused the message: %s (%d), max_msg_size of the stream %s", e.Description, e.ErrCode,
+				a.Stream)))
 	default:
 		s.reportSent(broker.Failed(e.Code, fmt.Sprintf("JetStream refused the message: %s (%d)", e.Description, e.ErrCode)))
 	}

@@ -23,14 +23,16 @@ func (p *Publisher) newEntry(i int, key string, m *broker.Message) entry {
 	if m.Target.Structured {
 		return entry{i, append(args, "id", f.ID, "event", cloudevent.Append(make([]byte, 0, cloudevent.Size(f)), f))}
 	}
-	args = append(args, "specversion", "1.0", "id", f.ID, "source", cloudevent.Source(f), "type", cloudevent.Type, "time", f.Due.String(), "subject", f.Name)
+	args = append(args, "specversion", "1.0", "id", f.ID, "source", cloudevent.Source(f), "type", cloudevent.Type, "time",
+		f.Due.String(), "subject", f.Name)
 	if kind := cloudevent.ContentType(f.Spec); kind != "" {
 		args = append(args, "datacontenttype", kind)
 	}
 	if f.Traceparent != "" {
 		args = append(args, "traceparent", f.Traceparent)
 	}
-	return entry{i, append(args, "attempt", f.Attempt, "token", f.Token, "generation", f.Generation, "namespace", f.Namespace,
+	return entry{i, append(args, "attempt", f.Attempt, "token", f.Token, "generation", f.Generation, "namespace",
+		f.Namespace,
 		"manual", boolText(f.Manual), "last", boolText(f.Last), "data", f.Spec.Payload)}
 }
 

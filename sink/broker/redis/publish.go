@@ -74,9 +74,11 @@ func (p *Publisher) addEntries(list []entry, messages []broker.Message, f *broke
 		case err != nil:
 			p.reportFailed(i, err, &messages[i], f)
 		case waited != nil:
-			f.Settle(i, broker.Failed(0, fmt.Sprintf("Redis has the entry, and did not report how many replicas have it: %v", waited)))
+			f.Settle(i, broker.Failed(0, fmt.Sprintf("Redis has the entry, and did not report how many replicas have it: %v",
+				waited)))
 		case replicas < p.c.Replicas:
-			f.Settle(i, broker.Failed(0, fmt.Sprintf("Redis has the entry, and %d of %d replicas had it in time", replicas, p.c.Replicas)))
+			f.Settle(i, broker.Failed(0, fmt.Sprintf("Redis has the entry, and %d of %d replicas had it in time", replicas,
+				p.c.Replicas)))
 		default:
 			p.refuses.Back()
 			f.Settle(i, broker.Done)
@@ -116,7 +118,8 @@ func (p *Publisher) requestCheck() {
 // Prefixes of errors after which Redis did nothing, and would not for any client: it cannot be used, or
 // accepts no writes.
 var (
-	unusable = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "NOAUTH", "WRONGPASS", "ERR max number of clients", "ERR AUTH"}
+	unusable = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "NOAUTH", "WRONGPASS", "ERR max number of clients",
+		"ERR AUTH"}
 	readOnly = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS"}
 )
 

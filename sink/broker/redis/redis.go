@@ -70,7 +70,8 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	c = c.WithDefaults()
 	o, err := redislink.Options(c.URL, c.Timeout)
 	if err != nil {
-		return nil, rouse.Refuse("url", "", "is no URL of a Redis: "+err.Error(), "write one such as rediss://user:password@host:6379/0")
+		return nil, rouse.Refuse("url", "", "is no URL of a Redis: "+err.Error(),
+			"write one such as rediss://user:password@host:6379/0")
 	}
 	o.PoolTimeout = c.Timeout
 	o.ReadTimeout = -1 // the attempts' deadlines bound answers

@@ -39,8 +39,10 @@ func StartAgent(t testing.TB) *Agent {
 	}
 	a := &Agent{Address: "unix:" + path, t: t, changed: make(chan struct{})}
 	s := grpc.NewServer()
-	s.RegisterService(&grpc.ServiceDesc{ServiceName: "SpiffeWorkloadAPI", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{
-		{StreamName: "FetchX509SVID", ServerStreams: true, Handler: func(_ any, stream grpc.ServerStream) error { return a.streamSVIDs(stream) }}}}, a)
+	s.RegisterService(&grpc.ServiceDesc{ServiceName: "SpiffeWorkloadAPI", HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{
+			{StreamName: "FetchX509SVID", ServerStreams: true,
+				Handler: func(_ any, stream grpc.ServerStream) error { return a.streamSVIDs(stream) }}}}, a)
 	var running sync.WaitGroup
 	running.Go(func() { _ = s.Serve(l) })
 	t.Cleanup(func() { s.Stop(); running.Wait() })

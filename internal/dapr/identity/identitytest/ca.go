@@ -35,7 +35,8 @@ func NewCA(t testing.TB) *CA {
 	key := newKey(t)
 	ca.issuerKey = newKey(t)
 	authority := func(name string) *x509.Certificate {
-		return &x509.Certificate{SerialNumber: newSerial(t), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		return &x509.Certificate{SerialNumber: newSerial(t), Subject: pkix.Name{CommonName: name},
+			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 			IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	}
 	ca.anchor = signTestCertificate(t, authority("anchor"), nil, key.Public(), key)
@@ -49,8 +50,10 @@ func NewCA(t testing.TB) *CA {
 // id.
 func (ca *CA) Sign(key crypto.PublicKey, id string, lasts time.Duration) []byte {
 	ca.t.Helper()
-	c := &x509.Certificate{SerialNumber: newSerial(ca.t), NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(lasts),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	c := &x509.Certificate{SerialNumber: newSerial(ca.t), NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: time.Now().Add(lasts),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth,
+			x509.ExtKeyUsageClientAuth}}
 	if id != "" {
 		u, err := url.Parse(id)
 		if err != nil {
@@ -103,7 +106,8 @@ func newSerial(t testing.TB) *big.Int {
 }
 
 // signTestCertificate returns a certificate signed by parent, or self-signed if parent is nil.
-func signTestCertificate(t testing.TB, c, parent *x509.Certificate, public crypto.PublicKey, by crypto.Signer) *x509.Certificate {
+func signTestCertificate(t testing.TB, c, parent *x509.Certificate, public crypto.PublicKey,
+	by crypto.Signer) *x509.Certificate {
 	t.Helper()
 	if parent == nil {
 		parent = c

@@ -51,7 +51,8 @@ func (d *Driver) startContainer(ctx context.Context, s *spec, l life, before *bo
 		made, err := d.engine.api.ContainerCreate(ctx, d.createOptions(s, l))
 		id = made.ID
 		for _, w := range made.Warnings {
-			d.config.Log.Warn("the Docker Engine warns of a container", "key", driver.GroupName(s.key), "worker", worker, "warning", w)
+			d.config.Log.Warn("the Docker Engine warns of a container", "key", driver.GroupName(s.key), "worker", worker,
+				"warning", w)
 		}
 		return err
 	})
@@ -105,20 +106,22 @@ func (d *Driver) signalToEnd(ctx context.Context, b *box) error {
 	d.draining[b.id] = mark{b.key, now}
 	d.mu.Unlock()
 	d.notifyChanged()
-	err := d.engine.callEngine(ctx, "ask worker "+b.life.workerID(d.config.Pool)+" to end", func(ctx context.Context) error {
-		_, err := d.engine.api.ContainerKill(ctx, b.id, client.ContainerKillOptions{Signal: "SIGTERM"})
-		return err
-	})
+	err := d.engine.callEngine(ctx, "ask worker "+b.life.workerID(d.config.Pool)+" to end",
+		func(ctx context.Context) error {
+			_, err := d.engine.api.ContainerKill(ctx, b.id, client.ContainerKillOptions{Signal: "SIGTERM"})
+			return err
+		})
 	if err != nil && !alreadyDone(err) {
 		d.mu.Lock()
 		delete(d.draining, b.id)
 		d.mu.Unlock()
 		return err
 	}
-	err = d.engine.callEngine(ctx, "mark worker "+b.life.workerID(d.config.Pool)+" as draining", func(ctx context.Context) error {
-		_, err := d.engine.api.ContainerRename(ctx, b.id, client.ContainerRenameOptions{NewName: drainName(b.name, now)})
-		return err
-	})
+	err = d.engine.callEngine(ctx, "mark worker "+b.life.workerID(d.config.Pool)+" as draining",
+		func(ctx context.Context) error {
+			_, err := d.engine.api.ContainerRename(ctx, b.id, client.ContainerRenameOptions{NewName: drainName(b.name, now)})
+			return err
+		})
 	if err != nil && !alreadyDone(err) {
 		return err
 	}

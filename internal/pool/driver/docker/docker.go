@@ -72,8 +72,10 @@ func New(c Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("docker driver of pool %q: %w", c.Pool, err)
 	}
-	d := &Driver{config: c, engine: e, changed: make(chan struct{}, 1), locks: newKeyLocks(), agenda: newAgenda(), awake: make(chan struct{}), forsaken: forsaken,
-		wanted: map[string]driver.Group{}, draining: map[string]mark{}, ends: map[string]end{}, proved: map[string]bool{}, died: map[string]died{}, gone: make(chan struct{}, 1)}
+	d := &Driver{config: c, engine: e, changed: make(chan struct{}, 1), locks: newKeyLocks(), agenda: newAgenda(),
+		awake: make(chan struct{}), forsaken: forsaken,
+		wanted: map[string]driver.Group{}, draining: map[string]mark{}, ends: map[string]end{}, proved: map[string]bool{},
+		died: map[string]died{}, gone: make(chan struct{}, 1)}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.life.Go(d.runReconcileLoop)
 	d.life.Go(d.watchEvents)

@@ -82,7 +82,8 @@ func (d *Driver) recordEnd(b *box, at time.Time, ran time.Duration, how string) 
 	d.mu.Unlock()
 	d.agenda.scheduleKey(b.key, e.due, look)
 	d.notifyChanged()
-	d.config.Log.Warn("a worker ended by itself", "key", driver.GroupName(b.key), "worker", b.life.workerID(d.config.Pool), "how", how, "again_in", max(0, e.due.Sub(now)))
+	d.config.Log.Warn("a worker ended by itself", "key", driver.GroupName(b.key), "worker", b.life.workerID(d.config.Pool),
+		"how", how, "again_in", max(0, e.due.Sub(now)))
 	return e
 }
 
@@ -129,7 +130,8 @@ func (d *Driver) postponeRestart(b *box, e end, err error) time.Time {
 	d.mu.Lock()
 	d.ends[b.id] = e
 	d.mu.Unlock()
-	d.config.Log.Warn("cannot restart a worker", "key", driver.GroupName(b.key), "worker", b.life.workerID(d.config.Pool), "error", err, "again_in", pause)
+	d.config.Log.Warn("cannot restart a worker", "key", driver.GroupName(b.key), "worker", b.life.workerID(d.config.Pool),
+		"error", err, "again_in", pause)
 	return e.due
 }
 

@@ -19,7 +19,8 @@ type engine struct {
 }
 
 func newEngine(host string, timeout time.Duration) (*engine, error) {
-	api, err := client.New(client.WithTLSClientConfigFromEnv(), client.WithHost(host), client.WithAPIVersionFromEnv(), client.WithUserAgent("rouse"))
+	api, err := client.New(client.WithTLSClientConfigFromEnv(), client.WithHost(host), client.WithAPIVersionFromEnv(),
+		client.WithUserAgent("rouse"))
 	if err != nil {
 		return nil, fmt.Errorf("the Docker Engine at %s: %w", host, err)
 	}
@@ -41,7 +42,8 @@ func (e *engine) callEngine(ctx context.Context, what string, f func(ctx context
 	case err == nil:
 		return nil
 	case errors.Is(limited.Err(), context.DeadlineExceeded): // the call's timeout, or the caller's
-		return fmt.Errorf("%s: the Docker Engine at %s has not answered for %v", what, e.host, time.Since(began).Round(time.Millisecond))
+		return fmt.Errorf("%s: the Docker Engine at %s has not answered for %v", what, e.host,
+			time.Since(began).Round(time.Millisecond))
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

@@ -35,7 +35,8 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 	d.mu.Unlock()
 	list := []driver.Worker{}
 	for _, b := range boxes {
-		w := driver.Worker{ID: b.life.workerID(d.config.Pool), Key: b.key, State: driver.Running, Since: b.made, Starts: b.life.number, LastExit: b.life.lastExit}
+		w := driver.Worker{ID: b.life.workerID(d.config.Pool), Key: b.key, State: driver.Running, Since: b.made,
+			Starts: b.life.number, LastExit: b.life.lastExit}
 		_, wanted := missing[b.key]
 		switch {
 		case b.draining && b.hasStopped():
@@ -71,7 +72,8 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 	if since, busy := d.image.pullInFlight(); busy {
 		for key, n := range missing {
 			for i := range n {
-				list = append(list, driver.Worker{ID: fmt.Sprintf("%s-pulling.%d", d.config.Pool, i+1), Key: key, State: driver.Waiting, Since: since, LastExit: errPulling.Error()})
+				list = append(list, driver.Worker{ID: fmt.Sprintf("%s-pulling.%d", d.config.Pool, i+1), Key: key,
+					State: driver.Waiting, Since: since, LastExit: errPulling.Error()})
 			}
 		}
 	}

@@ -137,7 +137,8 @@ func (d *Driver) followEvents() {
 	ctx, cancel := context.WithCancel(d.ctx)
 	defer cancel()
 	filters := d.poolFilter().Add("type", string(events.ContainerEventType))
-	filters.Add("event", string(events.ActionStart), string(events.ActionDie), string(events.ActionDestroy), string(events.ActionRename))
+	filters.Add("event", string(events.ActionStart), string(events.ActionDie), string(events.ActionDestroy),
+		string(events.ActionRename))
 	stream := d.engine.api.Events(ctx, client.EventsListOptions{Filters: filters})
 	if len(stream.Err) == 0 {
 		d.agenda.addAll() // for changes before the stream began
@@ -189,7 +190,8 @@ func (d *Driver) compareWithEvents(key string, boxes []box) (again time.Time) {
 	for id, e := range d.died {
 		switch {
 		case e.key != key:
-		case now.Sub(e.at) < againAtMost && slices.ContainsFunc(boxes, func(b box) bool { return b.id == id && !b.hasStopped() }):
+		case now.Sub(e.at) < againAtMost && slices.ContainsFunc(boxes,
+			func(b box) bool { return b.id == id && !b.hasStopped() }):
 			again = now.Add(againAfter)
 		default:
 			delete(d.died, id)

@@ -35,8 +35,10 @@ func keyName(key string) string { return pool.Encode(key, max(80, 3*len(key))) }
 func (d *Driver) containerLabels(s *spec, l life) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, d.config.Labels)
-	maps.Copy(labels, map[string]string{labelInstance: d.config.Instance, labelPool: d.config.Pool, labelKey: keyName(s.key), labelWorker: l.workerID(d.config.Pool),
-		labelSlot: l.slot, labelStarts: strconv.Itoa(l.number), labelFailures: strconv.Itoa(l.failures), labelLastExit: l.lastExit, labelSpec: s.hash})
+	maps.Copy(labels, map[string]string{labelInstance: d.config.Instance, labelPool: d.config.Pool,
+		labelKey: keyName(s.key), labelWorker: l.workerID(d.config.Pool),
+		labelSlot: l.slot, labelStarts: strconv.Itoa(l.number), labelFailures: strconv.Itoa(l.failures),
+		labelLastExit: l.lastExit, labelSpec: s.hash})
 	if namespace, _ := driver.SplitGroup(s.key); namespace != "" {
 		labels[labelOf] = namespace
 	}
@@ -59,7 +61,8 @@ func (c *Config) containerName(key string, l life) string {
 		}
 		return '_'
 	}, key)
-	return c.Instance + "-" + c.Pool + "-" + readable[:min(len(readable), longestKeyPart)] + "-" + l.slot + "." + strconv.Itoa(l.number)
+	return c.Instance + "-" + c.Pool + "-" + readable[:min(len(readable), longestKeyPart)] + "-" + l.slot + "." +
+		strconv.Itoa(l.number)
 }
 
 // drainMark precedes, at the end of the name of a draining container, the time when it was asked to end, in

@@ -55,7 +55,8 @@ func (d *Driver) reconcileKey(ctx context.Context, key string, m mode) (next tim
 		case time.Now().Before(deadline):
 			again(deadline)
 		default:
-			d.config.Log.Warn("a worker exceeds its drain timeout and is killed", "key", driver.GroupName(key), "worker", b.life.workerID(d.config.Pool), "after", d.config.Drain)
+			d.config.Log.Warn("a worker exceeds its drain timeout and is killed", "key", driver.GroupName(key), "worker",
+				b.life.workerID(d.config.Pool), "after", d.config.Drain)
 			try(d.removeContainer(ctx, &b))
 		}
 	}
@@ -113,7 +114,8 @@ func (d *Driver) removeUnrequested(ctx context.Context, boxes []box, leads time.
 }
 
 // fillGroup brings the containers of a wanted group that do not drain into the desired state.
-func (d *Driver) fillGroup(ctx context.Context, g driver.Group, boxes []box, m mode, end func(*box)) (next time.Time, err error) {
+func (d *Driver) fillGroup(ctx context.Context, g driver.Group, boxes []box, m mode,
+	end func(*box)) (next time.Time, err error) {
 	s, err := d.groupSpec(g)
 	if err != nil {
 		return time.Time{}, err
@@ -126,13 +128,15 @@ func (d *Driver) fillGroup(ctx context.Context, g driver.Group, boxes []box, m m
 			}
 			return 0
 		}
-		return cmp.Or(cmp.Compare(over(&a), over(&b)), a.made.Compare(b.made), cmp.Compare(a.life.slot, b.life.slot), cmp.Compare(b.life.number, a.life.number))
+		return cmp.Or(cmp.Compare(over(&a), over(&b)), a.made.Compare(b.made), cmp.Compare(a.life.slot, b.life.slot),
+			cmp.Compare(b.life.number, a.life.number))
 	})
 	var errs []error
 	slots := map[string]bool{}
 	for _, b := range boxes {
 		// A slot has two containers if a manager ended during a replacement: the later one counts.
-		superseded := slots[b.life.slot] || slices.ContainsFunc(boxes, func(o box) bool { return o.life.slot == b.life.slot && o.life.number > b.life.number })
+		superseded := slots[b.life.slot] || slices.ContainsFunc(boxes,
+			func(o box) bool { return o.life.slot == b.life.slot && o.life.number > b.life.number })
 		if superseded || b.spec != s.hash || len(slots) == g.Workers {
 			end(&b)
 			continue
@@ -150,7 +154,8 @@ func (d *Driver) fillGroup(ctx context.Context, g driver.Group, boxes []box, m m
 		case time.Now().Before(e.due):
 			next = earlierSet(next, e.due)
 		default:
-			err := d.startContainer(ctx, s, life{slot: b.life.slot, number: b.life.number + 1, failures: e.failures, lastExit: e.how}, &b)
+			err := d.startContainer(ctx, s, life{slot: b.life.slot, number: b.life.number + 1, failures: e.failures,
+				lastExit: e.how}, &b)
 			if err != nil && !errors.Is(err, errPulling) {
 				next = earlierSet(next, d.postponeRestart(&b, e, err))
 			}

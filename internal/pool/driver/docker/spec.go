@@ -76,8 +76,9 @@ func (d *Driver) createOptions(s *spec, l life) client.ContainerCreateOptions {
 	slices.Sort(env)
 	host := &container.HostConfig{
 		ExtraHosts: t.ExtraHosts, ReadonlyRootfs: t.ReadOnly, CapDrop: t.CapDrop, SecurityOpt: t.SecurityOpt,
-		LogConfig:     container.LogConfig{Type: t.LogDriver, Config: t.LogOptions},
-		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}, // the engine would restart it with the same id
+		LogConfig: container.LogConfig{Type: t.LogDriver, Config: t.LogOptions},
+		// the engine would restart it with the same id
+		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		Resources:     container.Resources{Memory: t.Memory, NanoCPUs: int64(t.CPUs * 1e9)},
 	}
 	if t.Init {
@@ -90,8 +91,11 @@ func (d *Driver) createOptions(s *spec, l life) client.ContainerCreateOptions {
 		host.NetworkMode = container.NetworkMode(t.Networks[0])
 	}
 	for _, m := range t.Mounts {
-		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.Type(m.Type), Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.Type(m.Type), Source: m.Source, Target: m.Target,
+			ReadOnly: m.ReadOnly})
 	}
-	return client.ContainerCreateOptions{Name: d.config.containerName(s.key, l), HostConfig: host, Config: &container.Config{
-		Image: t.Image, Entrypoint: t.Entrypoint, Cmd: t.Command, WorkingDir: t.Dir, User: t.User, Env: env, Labels: d.containerLabels(s, l)}}
+	return client.ContainerCreateOptions{Name: d.config.containerName(s.key, l), HostConfig: host,
+		Config: &container.Config{
+			Image: t.Image, Entrypoint: t.Entrypoint, Cmd: t.Command, WorkingDir: t.Dir, User: t.User, Env: env,
+			Labels: d.containerLabels(s, l)}}
 }

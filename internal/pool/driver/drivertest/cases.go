@@ -47,19 +47,22 @@ func callsAreIdempotent(t *testing.T, h Harness) {
 func nothingToDrain(t *testing.T, h Harness) { h.newWorkerBench(t).drainKey("without workers") }
 
 // hostileKeys break careless names, paths, shells and lists of variables.
-var hostileKeys = []string{"", "../../x", "%41", "A", "a\nWORKER_ID=x", "$(touch hacked)", "'; exit 1; '", "naïve 日本", "*", "-rf", strings.Repeat("k", 255)}
+var hostileKeys = []string{"", "../../x", "%41", "A", "a\nWORKER_ID=x", "$(touch hacked)", "'; exit 1; '", "naïve 日本",
+	"*", "-rf", strings.Repeat("k", 255)}
 
 func keysAreKept(t *testing.T, h Harness) {
 	b := h.newWorkerBench(t)
 	for _, key := range hostileKeys {
 		b.mustEnsure(key, 1)
 	}
-	list := b.waitUntilWorkers("one of each key runs", func(workers []driver.Worker) bool { return len(workers) == len(hostileKeys) })
+	list := b.waitUntilWorkers("one of each key runs",
+		func(workers []driver.Worker) bool { return len(workers) == len(hostileKeys) })
 	seen := map[string]bool{}
 	for _, w := range list {
 		env := b.environmentOf(w.ID)
 		if env["WORKER_KEY"] != w.Key || env["WORKER_ID"] != w.ID || env["WORKER_POOL"] != "p" {
-			t.Errorf("the worker %s of %q sees WORKER_KEY=%q WORKER_ID=%q WORKER_POOL=%q", w.ID, w.Key, env["WORKER_KEY"], env["WORKER_ID"], env["WORKER_POOL"])
+			t.Errorf("the worker %s of %q sees WORKER_KEY=%q WORKER_ID=%q WORKER_POOL=%q", w.ID, w.Key, env["WORKER_KEY"],
+				env["WORKER_ID"], env["WORKER_POOL"])
 		}
 		seen[w.Key] = true
 	}
@@ -141,7 +144,8 @@ func crashesAreBounded(t *testing.T, h Harness) {
 	b := h.newWorkerBench(t)
 	b.orderWorkers("crash")
 	b.mustEnsure("k", 1)
-	list := b.waitUntilWorkers("it was started three times", func(workers []driver.Worker) bool { return len(workers) == 1 && workers[0].Starts >= 3 })
+	list := b.waitUntilWorkers("it was started three times",
+		func(workers []driver.Worker) bool { return len(workers) == 1 && workers[0].Starts >= 3 })
 	if list[0].LastExit == "" {
 		t.Errorf("there is no reason for its end: %+v", list[0])
 	}

@@ -219,8 +219,10 @@ func wantWorkers(key string, run, drain int) (string, func([]driver.Worker) bool
 // Run tests a driver against the contract.
 func Run(t *testing.T, h Harness) {
 	cases := map[string]func(*testing.T, Harness){
-		"CallsAreIdempotent": callsAreIdempotent, "NothingToDrain": nothingToDrain, "KeysAreKept": keysAreKept, "NumbersAreKept": numbersAreKept,
-		"DrainLetsThemFinish": drainLetsThemFinish, "FreshNextToDraining": freshNextToDraining, "StubbornAreKilled": stubbornAreKilled,
+		"CallsAreIdempotent": callsAreIdempotent, "NothingToDrain": nothingToDrain, "KeysAreKept": keysAreKept,
+		"NumbersAreKept":      numbersAreKept,
+		"DrainLetsThemFinish": drainLetsThemFinish, "FreshNextToDraining": freshNextToDraining,
+		"StubbornAreKilled": stubbornAreKilled,
 		"CrashesAreBounded": crashesAreBounded, "ReleaseIsHarmless": releaseIsHarmless,
 	}
 	for _, name := range slices.Sorted(maps.Keys(cases)) {

@@ -47,7 +47,8 @@ func (a *api) fetchObject(ctx context.Context, at, name string) (*object, error)
 // before and that are missing now are removed. Unknown fields are refused.
 func (a *api) applyObject(ctx context.Context, at, name string, body map[string]any) (*object, error) {
 	o := &object{}
-	return o, a.Do(ctx, http.MethodPatch, at+"/"+name+"?fieldManager="+managedBy+"&force=true&fieldValidation=Strict", "application/apply-patch+yaml", body, o)
+	return o, a.Do(ctx, http.MethodPatch, at+"/"+name+"?fieldManager="+managedBy+"&force=true&fieldValidation=Strict",
+		"application/apply-patch+yaml", body, o)
 }
 
 // deleteObject deletes an object, and its dependents after it. A uid restricts it to that object. It returns

@@ -28,7 +28,8 @@ type cache struct {
 }
 
 func newCache(a *api, r resource, namespace, selector string, tell func(), log *slog.Logger) *cache {
-	return &cache{api: a, name: r.plural, at: a.collectionURL(r, namespace), selector: selector, tell: tell, log: log, objects: map[string]*object{}, dropped: map[string]bool{},
+	return &cache{api: a, name: r.plural, at: a.collectionURL(r, namespace), selector: selector, tell: tell, log: log,
+		objects: map[string]*object{}, dropped: map[string]bool{},
 		moved: make(chan struct{})}
 }
 

@@ -69,7 +69,8 @@ func New(c Config) (*Driver, error) {
 	if err := c.checkKubernetesConfig(); err != nil {
 		return fail(err)
 	}
-	d := &Driver{config: c, api: a, set: setOf(c.Instance, c.Pool), changed: make(chan struct{}, 1), asked: map[string]bool{}}
+	d := &Driver{config: c, api: a, set: setOf(c.Instance, c.Pool), changed: make(chan struct{}, 1),
+		asked: map[string]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	d.end = cancel
 	d.workloads = d.startCache(ctx, workloadsOf(c.Kind))
@@ -82,7 +83,8 @@ func New(c Config) (*Driver, error) {
 
 // startCache starts a cache of a kind of objects.
 func (d *Driver) startCache(ctx context.Context, r resource) *cache {
-	c := newCache(d.api, r, d.config.Namespace, labelSet+"="+d.set, d.notifyChanged, d.config.Log.With("pool", d.config.Pool, "namespace", d.config.Namespace))
+	c := newCache(d.api, r, d.config.Namespace, labelSet+"="+d.set, d.notifyChanged,
+		d.config.Log.With("pool", d.config.Pool, "namespace", d.config.Namespace))
 	d.watches.Go(func() { c.runCache(ctx) })
 	return c
 }
@@ -151,7 +153,9 @@ func (d *Driver) findWorkload(ctx context.Context, key, name string) (*object, e
 		return nil, fmt.Errorf("look for %s %s: %w", d.config.Kind, name, err)
 	}
 	if theirs, ok := is.keyOfObject(); !ok || theirs != key || is.Metadata.Labels[labelSet] != d.set {
-		return nil, fmt.Errorf("%s %s exists already and does not belong to this key of the pool: delete it, or use another namespace", d.config.Kind, name)
+		return nil,
+			fmt.Errorf("%s %s exists already and does not belong to this key of the pool: delete it, or use another namespace",
+				d.config.Kind, name)
 	}
 	d.workloads.putObject(is)
 	return is, nil
@@ -206,7 +210,8 @@ func (d *Driver) Drain(ctx context.Context, key string) error {
 func (d *Driver) dropOtherKind(ctx context.Context, name string) error {
 	kind := ""
 	for _, p := range d.pods.allObjects() {
-		if of := p.otherKind(d.config.Kind); of != "" && p.Metadata.Labels[labelGroup] == name && p.Metadata.DeletionTimestamp == nil {
+		if of := p.otherKind(d.config.Kind); of != "" && p.Metadata.Labels[labelGroup] == name &&
+			p.Metadata.DeletionTimestamp == nil {
 			kind = of
 			break
 		}

@@ -83,13 +83,17 @@ func (d *Driver) ensureScaler(ctx context.Context, g driver.Group, w *object) er
 		d.scalers.putObject(is)
 		return nil
 	}
-	got, err := d.api.applyObject(ctx, d.scalers.at, want.name, map[string]any{"apiVersion": r.apiVersion, "kind": r.kind, "metadata": map[string]any{
-		"name": want.name, "namespace": d.config.Namespace,
-		"labels":      mergeMaps(d.workloadLabels(w.Metadata.Name), map[string]string{labelTurn: w.Metadata.Labels[labelTurn]}),
-		"annotations": map[string]string{annotationPool: d.config.Pool, annotationKey: encodeKey(g.Key), annotationHash: want.hash},
-		// It is deleted with the workload.
-		"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": d.config.Kind, "name": w.Metadata.Name, "uid": w.Metadata.UID}},
-	}, "spec": want.spec})
+	got, err := d.api.applyObject(ctx, d.scalers.at, want.name,
+		map[string]any{"apiVersion": r.apiVersion, "kind": r.kind, "metadata": map[string]any{
+			"name": want.name, "namespace": d.config.Namespace,
+			"labels": mergeMaps(d.workloadLabels(w.Metadata.Name),
+				map[string]string{labelTurn: w.Metadata.Labels[labelTurn]}),
+			"annotations": map[string]string{annotationPool: d.config.Pool, annotationKey: encodeKey(g.Key),
+				annotationHash: want.hash},
+			// It is deleted with the workload.
+			"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": d.config.Kind, "name": w.Metadata.Name,
+				"uid": w.Metadata.UID}},
+		}, "spec": want.spec})
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", r.kind, want.name, err)
 	}
@@ -137,8 +141,10 @@ const queueVariable = "WORKER_REQUESTS_QUEUE"
 func (s Scaling) scalerSpec(c *Config, workload string, g driver.Group) (map[string]any, error) {
 	target := map[string]any{"apiVersion": "apps/v1", "kind": c.Kind, "name": workload}
 	if h := s.HPA; h != nil {
-		return map[string]any{"scaleTargetRef": target, "minReplicas": h.Min, "maxReplicas": h.Max, "metrics": []any{map[string]any{"type": "Resource",
-			"resource": map[string]any{"name": "cpu", "target": map[string]any{"type": "Utilization", "averageUtilization": h.TargetCPU}}}}}, nil
+		return map[string]any{"scaleTargetRef": target, "minReplicas": h.Min, "maxReplicas": h.Max,
+			"metrics": []any{map[string]any{"type": "Resource",
+				"resource": map[string]any{"name": "cpu", "target": map[string]any{"type": "Utilization",
+					"averageUtilization": h.TargetCPU}}}}}, nil
 	}
 	k := s.KEDA
 	target["envSourceContainerName"] = c.Container
@@ -147,8 +153,9 @@ func (s Scaling) scalerSpec(c *Config, workload string, g driver.Group) (map[str
 		return nil, fmt.Errorf("the group has no %s, so KEDA cannot scale it: its transport has no queues", queueVariable)
 	}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	trigger := map[string]any{"type": "rabbitmq", "metadata": map[string]any{"queueName": queue, "mode": k.Mode, "protocol": k.Protocol,
-		"value": number(k.Value), "activationValue": number(k.ActivationValue)}}
+	trigger := map[string]any{"type": "rabbitmq", "metadata": map[string]any{"queueName": queue, "mode": k.Mode,
+		"protocol": k.Protocol,
+		"value":    number(k.Value), "activationValue": number(k.ActivationValue)}}
 	if k.Authentication != "" {
 		of := "TriggerAuthentication"
 		if k.Cluster {
@@ -158,7 +165,8 @@ func (s Scaling) scalerSpec(c *Config, workload string, g driver.Group) (map[str
 	} else {
 		trigger["metadata"].(map[string]any)["hostFromEnv"] = k.HostFromEnv
 	}
-	spec := map[string]any{"scaleTargetRef": target, "minReplicaCount": k.Min, "maxReplicaCount": k.Max, "triggers": []any{trigger}}
+	spec := map[string]any{"scaleTargetRef": target, "minReplicaCount": k.Min, "maxReplicaCount": k.Max,
+		"triggers": []any{trigger}}
 	if k.PollingInterval > 0 {
 		spec["pollingInterval"] = int(k.PollingInterval.Seconds())
 	}

@@ -27,7 +27,8 @@ type rendered struct {
 // renderWorkload returns the desired workload of a group.
 func (d *Driver) renderWorkload(g driver.Group) (*rendered, error) {
 	c := d.config
-	r := &rendered{name: workloadName(c.Instance, c.Pool, g.Key), kind: workloadsOf(c.Kind), ns: c.Namespace, replicas: g.Workers}
+	r := &rendered{name: workloadName(c.Instance, c.Pool, g.Key), kind: workloadsOf(c.Kind), ns: c.Namespace,
+		replicas: g.Workers}
 	if c.Scaling.scalingMode() != scaledByNothing {
 		r.replicas = -1
 	}
@@ -36,7 +37,8 @@ func (d *Driver) renderWorkload(g driver.Group) (*rendered, error) {
 		own[labelOf] = labelOr(namespace)
 	}
 	notes := map[string]string{annotationPool: c.Pool, annotationKey: encodeKey(g.Key)}
-	r.labels, r.notes = mergeMaps(c.Labels, own), mergeMaps(c.Annotations, notes, map[string]string{annotationMode: c.Scaling.scalingMode()})
+	r.labels, r.notes = mergeMaps(c.Labels, own), mergeMaps(c.Annotations, notes,
+		map[string]string{annotationMode: c.Scaling.scalingMode()})
 
 	text, err := json.Marshal(c.Template) // a copy
 	if err == nil {
@@ -50,7 +52,8 @@ func (d *Driver) renderWorkload(g driver.Group) (*rendered, error) {
 		meta = map[string]any{}
 		r.template["metadata"] = meta
 	}
-	meta["labels"], meta["annotations"] = mergeMaps(c.Labels, stringValues(meta["labels"]), own), mergeMaps(c.Annotations, stringValues(meta["annotations"]), notes)
+	meta["labels"], meta["annotations"] = mergeMaps(c.Labels, stringValues(meta["labels"]), own),
+		mergeMaps(c.Annotations, stringValues(meta["annotations"]), notes)
 	if err := d.giveEnvironment(r.template, g); err != nil {
 		return nil, err
 	}
@@ -64,7 +67,8 @@ func (d *Driver) renderWorkload(g driver.Group) (*rendered, error) {
 
 // workloadLabels returns the labels of all objects of a workload, without its turn.
 func (d *Driver) workloadLabels(name string) map[string]string {
-	return map[string]string{labelManagedBy: managedBy, labelInstance: d.config.Instance, labelPool: labelOr(d.config.Pool), labelSet: d.set, labelGroup: name}
+	return map[string]string{labelManagedBy: managedBy, labelInstance: d.config.Instance,
+		labelPool: labelOr(d.config.Pool), labelSet: d.set, labelGroup: name}
 }
 
 // giveEnvironment sets the variables of the worker's container. Those of the template come last, so that they
@@ -86,9 +90,11 @@ func (d *Driver) giveEnvironment(template map[string]any, g driver.Group) error 
 				}
 			}
 		}
-		env := []any{map[string]any{"name": "WORKER_ID", "valueFrom": map[string]any{"fieldRef": map[string]any{"apiVersion": "v1", "fieldPath": "metadata.name"}}}}
+		env := []any{map[string]any{"name": "WORKER_ID",
+			"valueFrom": map[string]any{"fieldRef": map[string]any{"apiVersion": "v1", "fieldPath": "metadata.name"}}}}
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			env = append(env, map[string]any{"name": name, "value": strings.ReplaceAll(all[name], "$", "$$")}) // $(NAME) would be a reference
+			// $(NAME) would be a reference
+			env = append(env, map[string]any{"name": name, "value": strings.ReplaceAll(all[name], "$", "$$")})
 		}
 		container["env"] = append(env, theirs...)
 		return nil
@@ -125,7 +131,8 @@ func (r *rendered) differsFrom(is *object) bool {
 // objectToApply returns the object to apply, with the uid of an existing object or without one for a new
 // object.
 func (r *rendered) objectToApply(turn, uid string) map[string]any {
-	meta := map[string]any{"name": r.name, "namespace": r.ns, "labels": mergeMaps(r.labels, map[string]string{labelTurn: turn}),
+	meta := map[string]any{"name": r.name, "namespace": r.ns,
+		"labels":      mergeMaps(r.labels, map[string]string{labelTurn: turn}),
 		"annotations": mergeMaps(r.notes, map[string]string{annotationHash: r.hash})}
 	if uid != "" {
 		meta["uid"] = uid
@@ -134,7 +141,8 @@ func (r *rendered) objectToApply(turn, uid string) map[string]any {
 	pod := maps.Clone(template["metadata"].(map[string]any))
 	pod["labels"] = mergeMaps(pod["labels"].(map[string]string), map[string]string{labelTurn: turn})
 	template["metadata"] = pod
-	spec := map[string]any{"selector": map[string]any{"matchLabels": map[string]string{labelGroup: r.name, labelTurn: turn}}, "template": template,
+	spec := map[string]any{"selector": map[string]any{"matchLabels": map[string]string{labelGroup: r.name,
+		labelTurn: turn}}, "template": template,
 		"revisionHistoryLimit": 1}
 	if r.replicas >= 0 {
 		spec["replicas"] = r.replicas

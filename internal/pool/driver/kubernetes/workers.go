@@ -42,7 +42,8 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 		turn := p.Metadata.Labels[labelTurn]
 		any[turn] = true
 		w := d.workerOfPod(p, key)
-		if of := workloads[turn]; w.State != driver.Draining && (of == nil || of.Metadata.DeletionTimestamp != nil) && p.otherKind(d.config.Kind) == "" {
+		if of := workloads[turn]; w.State != driver.Draining && (of == nil || of.Metadata.DeletionTimestamp != nil) &&
+			p.otherKind(d.config.Kind) == "" {
 			w.State = driver.Draining // Kubernetes deletes it soon
 		}
 		if w.State != driver.Draining {
@@ -60,7 +61,8 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 		if key, ok := w.keyOfObject(); ok {
 			list = append(list, missingPods(w, key, there[turn], any[turn])...)
 			if d.scalers != nil && w.Metadata.DeletionTimestamp == nil && !scaled[scalerName(w)] {
-				list = append(list, driver.Worker{ID: w.Metadata.Name + "-scaler", Key: key, State: driver.Waiting, Since: w.Metadata.CreationTimestamp,
+				list = append(list, driver.Worker{ID: w.Metadata.Name + "-scaler", Key: key, State: driver.Waiting,
+					Since:    w.Metadata.CreationTimestamp,
 					LastExit: "what scales it is not there"})
 			}
 		}
@@ -113,7 +115,8 @@ func (d *Driver) workerOfPod(p *object, key string) driver.Worker {
 	}
 	if end := p.Metadata.DeletionTimestamp; end != nil {
 		w.State = driver.Draining
-		w.Since = end.Add(-time.Duration(p.Metadata.DeletionGracePeriodSeconds) * time.Second) // the timestamp is the end of the grace period
+		// the timestamp is the end of the grace period
+		w.Since = end.Add(-time.Duration(p.Metadata.DeletionGracePeriodSeconds) * time.Second)
 	}
 	return w
 }
@@ -135,7 +138,8 @@ func (s *containerStatus) applyToWorker(w *driver.Worker) {
 		w.Since = s.State.Running.StartedAt
 	case s.State.Terminated != nil:
 		w.State, w.Since = driver.Waiting, s.State.Terminated.FinishedAt
-	case s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating" && s.State.Waiting.Reason != "PodInitializing":
+	case s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating" &&
+		s.State.Waiting.Reason != "PodInitializing":
 		w.State = driver.Waiting
 		if last != nil {
 			w.Since = last.FinishedAt

@@ -70,7 +70,8 @@ func (e *ends) endOfProcess(p *os.Process) <-chan struct{} {
 	number := e.next
 	failed := errors.New("there is no handle")
 	_ = p.WithHandle(func(handle uintptr) {
-		failed = unix.EpollCtl(e.fd, unix.EPOLL_CTL_ADD, int(handle), &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: number})
+		failed = unix.EpollCtl(e.fd, unix.EPOLL_CTL_ADD, int(handle),
+			&unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: number})
 	})
 	if failed != nil {
 		return nil

@@ -31,14 +31,16 @@ import (
 
 // Config configures the workers. Its tags are the settings of a file of pools.
 type Config struct {
-	Pool    string            `yaml:"-"`        // begins their ids
-	Command []string          `yaml:"command"`  // the program and its arguments, the same for all keys; no shell sees it
-	Dir     string            `yaml:"dir"`      // where they run; the directory of this process if empty
-	Env     map[string]string `yaml:"env"`      // of all workers
-	PassEnv []string          `yaml:"pass_env"` // variables of this process passed to workers, in addition to the needed ones
+	Pool    string            `yaml:"-"`       // begins their ids
+	Command []string          `yaml:"command"` // the program and its arguments, the same for all keys; no shell sees it
+	Dir     string            `yaml:"dir"`     // where they run; the directory of this process if empty
+	Env     map[string]string `yaml:"env"`     // of all workers
+	// variables of this process passed to workers, in addition to the needed ones
+	PassEnv []string `yaml:"pass_env"`
 
-	Drain        time.Duration `yaml:"drain_timeout"` // from SIGTERM to SIGKILL; 30s if zero
-	FirstPause   time.Duration `yaml:"first_pause"`   // initial backoff before a worker that ended by itself is restarted; 200ms if zero
+	Drain time.Duration `yaml:"drain_timeout"` // from SIGTERM to SIGKILL; 30s if zero
+	// initial backoff before a worker that ended by itself is restarted; 200ms if zero
+	FirstPause   time.Duration `yaml:"first_pause"`
 	LongestPause time.Duration `yaml:"longest_pause"` // maximum backoff; 1m if zero
 	Stable       time.Duration `yaml:"stable_after"`  // a worker that ran so long resets the backoff; 10s if zero
 
@@ -59,7 +61,8 @@ func (c Config) withSubprocessDefaults() (Config, error) {
 			path = filepath.Join(c.Dir, path)
 		}
 		if _, err := exec.LookPath(absolutePath(path)); err != nil {
-			return c, rouse.Refuse("command", c.Command[0], "cannot be run: "+err.Error(), "name a program that is there and may be executed")
+			return c, rouse.Refuse("command", c.Command[0], "cannot be run: "+err.Error(),
+				"name a program that is there and may be executed")
 		}
 	}
 	if c.Dir != "" {
@@ -124,7 +127,8 @@ func New(c Config) (*Driver, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err), r.closeReaper())
 	}
-	return &Driver{config: c, spawner: newSpawner(), reaper: r, ends: e, changed: make(chan struct{}, 1), kill: make(chan struct{}),
+	return &Driver{config: c, spawner: newSpawner(), reaper: r, ends: e, changed: make(chan struct{}, 1),
+		kill:    make(chan struct{}),
 		workers: map[string][]*worker{}}, nil
 }
 
@@ -249,7 +253,8 @@ func (d *Driver) removeWorker(w *worker) {
 }
 
 // needed are variables that most programs need.
-var needed = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+var needed = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
+	"SSL_CERT_FILE", "SSL_CERT_DIR"}
 
 // workerEnvironment returns the environment of a worker. That of this process may contain secrets and is not
 // passed on.

@@ -100,7 +100,8 @@ func (l *life) countStarts(d details) {
 
 // asWorker returns the worker for List.
 func (l *life) asWorker(m member, state driver.State) driver.Worker {
-	w := driver.Worker{ID: m.instance, Key: m.key, State: state, Since: l.last.changed, Starts: l.before + l.since, LastExit: l.lastExit}
+	w := driver.Worker{ID: m.instance, Key: m.key, State: state, Since: l.last.changed, Starts: l.before + l.since,
+		LastExit: l.lastExit}
 	if l.last.invocation != "" {
 		w.ID += "." + l.last.invocation
 	}
@@ -217,7 +218,8 @@ func (d *Driver) finishDraining(ctx context.Context, m member) (next time.Time, 
 		return due, nil
 	}
 	log.Warn("a worker exceeds its drain timeout and is killed", "after", d.config.Drain)
-	if err := d.session.callSystemd(ctx, "KillUnit", nil, m.unit.Name, "all", int32(syscall.SIGKILL)); err != nil && !isNotLoaded(err) {
+	if err := d.session.callSystemd(ctx, "KillUnit", nil, m.unit.Name, "all", int32(syscall.SIGKILL)); err != nil &&
+		!isNotLoaded(err) {
 		return next, fmt.Errorf("kill %s: %w", m.unit.Name, err)
 	}
 	l.killed = time.Now()

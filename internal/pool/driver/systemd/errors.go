@@ -17,7 +17,8 @@ func explainBusError(err error, address string) error {
 	}
 	switch e.Name {
 	case "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired":
-		return fmt.Errorf("systemd at %s does not let user %s do that: allow it the action %s.manage-units by a rule of polkit, or use the systemd of the user: %w",
+		return fmt.Errorf(
+			"systemd at %s does not let user %s do that: allow it the action %s.manage-units by a rule of polkit, or use the systemd of the user: %w",
 			address, processUser(), service, err)
 	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner":
 		return fmt.Errorf("there is no systemd on the D-Bus at %s: %w", address, err)

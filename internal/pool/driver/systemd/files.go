@@ -67,7 +67,8 @@ func (f *files) listEntries(prefix string) ([]entry, error) {
 		if e.key, ok = f.keyOfInstance(instance); !ok {
 			continue
 		}
-		if e.number, err = strconv.Atoi(instance[strings.LastIndexByte(instance, '-')+1:]); err != nil || f.names.instanceName(e.key, e.number) != instance {
+		if e.number, err = strconv.Atoi(instance[strings.LastIndexByte(instance, '-')+1:]); err != nil ||
+			f.names.instanceName(e.key, e.number) != instance {
 			continue // not a worker's file
 		}
 		if e.asked, err = f.drainAskedAt(instance); err != nil {
@@ -181,15 +182,17 @@ func (f *files) writeAtomically(name, body string) error {
 // prepareDir creates the directory. It must not be writable for others: they could make workers run anything.
 func (f *files) prepareDir() error {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
-		return fmt.Errorf("make the directory for the variables of workers: %w; let this user have %s, or set dir to another one", err, f.dir)
+		return fmt.Errorf(
+			"make the directory for the variables of workers: %w; let this user have %s, or set dir to another one", err, f.dir)
 	}
 	info, err := os.Stat(f.dir)
 	if err != nil {
 		return err
 	}
 	if user, ok := fileOwner(info); ok && (user != os.Geteuid() || info.Mode().Perm()&0o022 != 0) {
-		return fmt.Errorf("the directory %s for the variables of workers may be written to by others (it has mode %v and user %d): "+
-			"make it this user's own, with mode 0700", f.dir, info.Mode().Perm(), user)
+		return fmt.Errorf(
+			"the directory %s for the variables of workers may be written to by others (it has mode %v and user %d): "+
+				"make it this user's own, with mode 0700", f.dir, info.Mode().Perm(), user)
 	}
 	return nil
 }
@@ -217,7 +220,8 @@ func (f *files) removePartials() error {
 		return err
 	}
 	for _, one := range there {
-		if info, err := one.Info(); err == nil && strings.HasPrefix(one.Name(), partial) && time.Since(info.ModTime()) > time.Minute {
+		if info, err := one.Info(); err == nil && strings.HasPrefix(one.Name(), partial) &&
+			time.Since(info.ModTime()) > time.Minute {
 			_ = os.Remove(filepath.Join(f.dir, one.Name())) // another process may have removed it
 		}
 	}

@@ -23,7 +23,8 @@ func (s *session) fetchProperties(ctx context.Context, path dbus.ObjectPath, lis
 	object := s.conn.Object(service, path)
 	calls := make([]*dbus.Call, len(list))
 	for i, p := range list {
-		calls[i] = object.GoWithContext(ctx, propsIface+".Get", dbus.FlagNoAutoStart, make(chan *dbus.Call, 1), service+"."+p.iface, p.name)
+		calls[i] = object.GoWithContext(ctx, propsIface+".Get", dbus.FlagNoAutoStart, make(chan *dbus.Call, 1),
+			service+"."+p.iface, p.name)
 	}
 	for i, p := range list {
 		call := <-calls[i].Done
@@ -69,7 +70,8 @@ func (s *session) unitDetails(ctx context.Context, u unit) (details, error) {
 	var active string
 	var changed uint64
 	var restarts uint32
-	err := s.fetchProperties(ctx, u.Path, []property{{"Unit", "InvocationID", &id}, {"Unit", "StateChangeTimestamp", &changed},
+	err := s.fetchProperties(ctx, u.Path, []property{{"Unit", "InvocationID", &id},
+		{"Unit", "StateChangeTimestamp", &changed},
 		{"Service", "NRestarts", &restarts}, {"Service", "ExecMainCode", &d.code}, {"Service", "ExecMainStatus", &d.status},
 		{"Service", "Result", &d.result}, {"Unit", "ActiveState", &active}, {"Unit", "InvocationID", &after}})
 	if err != nil {
@@ -137,9 +139,11 @@ func (s *session) checkTemplate(ctx context.Context, n names, instance, file str
 	switch load {
 	case "loaded":
 	case "not-found":
-		return fmt.Errorf("systemd at %s knows no unit %s: install it where systemd looks, and have it reload", s.address, n.templateUnit())
+		return fmt.Errorf("systemd at %s knows no unit %s: install it where systemd looks, and have it reload", s.address,
+			n.templateUnit())
 	default:
-		return fmt.Errorf("systemd cannot use the unit %s, which is %s: see systemctl status %s", n.templateUnit(), load, n.unitName(instance))
+		return fmt.Errorf("systemd cannot use the unit %s, which is %s: see systemctl status %s", n.templateUnit(), load,
+			n.unitName(instance))
 	}
 	var read []struct {
 		Path   string
@@ -156,7 +160,8 @@ func (s *session) checkTemplate(ctx context.Context, n names, instance, file str
 			return nil
 		}
 	}
-	return fmt.Errorf("the unit %s does not read %s, which has the variables of the worker: put EnvironmentFile=%s into its [Service], and have systemd reload",
+	return fmt.Errorf(
+		"the unit %s does not read %s, which has the variables of the worker: put EnvironmentFile=%s into its [Service], and have systemd reload",
 		n.templateUnit(), file, filepath.Join(filepath.Dir(file), "%i.env"))
 }
 

@@ -61,7 +61,8 @@ func connectSystemd(ctx context.Context, address, units string, changed func()) 
 func (s *session) openBus(ctx, life context.Context) error {
 	var err error
 	if s.conn, err = dbus.Dial(s.address, dbus.WithContext(life), dbus.WithSignalHandler(s)); err != nil {
-		return fmt.Errorf("cannot reach D-Bus at %s: %w; is it running there, and may this user have it? The setting is bus", s.address, err)
+		return fmt.Errorf("cannot reach D-Bus at %s: %w; is it running there, and may this user have it? The setting is bus",
+			s.address, err)
 	}
 	if err := s.conn.Auth(nil); err != nil {
 		return fmt.Errorf("D-Bus at %s does not let user %s in: %w", s.address, processUser(), err)
@@ -148,7 +149,8 @@ func (s *session) concernsUnits(body []any) bool {
 
 // callSystemd calls a method of systemd's manager.
 func (s *session) callSystemd(ctx context.Context, method string, answer any, args ...any) error {
-	call := s.conn.Object(service, managerPath).CallWithContext(ctx, managerIface+"."+method, dbus.FlagNoAutoStart, args...)
+	call := s.conn.Object(service, managerPath).CallWithContext(ctx, managerIface+"."+method,
+		dbus.FlagNoAutoStart, args...)
 	if call.Err != nil || answer == nil {
 		return explainBusError(call.Err, s.address)
 	}

@@ -57,7 +57,8 @@ func New(c Config) (*Driver, error) {
 		return nil, fmt.Errorf("systemd driver of pool %q: %w", c.Pool, err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	d := &Driver{config: c, names: n, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), end: end, turn: make(chan struct{}, 1),
+	d := &Driver{config: c, names: n, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), end: end,
+		turn:  make(chan struct{}, 1),
 		files: files{dir: c.Dir, names: n, keys: map[string]string{}}, lives: map[string]*life{}}
 	d.turn <- struct{}{}
 	d.life.Go(func() { d.maintainWorkers(ctx) })
@@ -103,7 +104,8 @@ func (d *Driver) ensureSession(ctx context.Context) error {
 	if d.session != nil && !d.session.connectionLost() {
 		return nil
 	}
-	s, err := connectSystemd(ctx, busAddress(d.config.Bus), objectPrefix(d.names.prefix+"@"+d.names.poolPrefix()), d.notifyChanged)
+	s, err := connectSystemd(ctx, busAddress(d.config.Bus), objectPrefix(d.names.prefix+"@"+d.names.poolPrefix()),
+		d.notifyChanged)
 	if err != nil {
 		return err
 	}
