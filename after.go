@@ -75,10 +75,10 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		case Deferred, Accepted, Failed, Expired:
 			return Step{Keep: true}
 		}
-		return Step{Keep: true, Log: []Record{t.ended(occ, o, sent, now)}}
+		return Step{Keep: true, Log: []Record{t.endedRecord(occ, o, sent, now)}}
 	}
 	if o.Verdict == Done && !occ.Manual && len(t.Runs) == 0 && t.Spec.Keep == 0 && !t.Spec.Recurring() {
-		return Step{Log: []Record{t.ended(occ, o, sent, now)}} // most timers: not worth a copy
+		return Step{Log: []Record{t.endedRecord(occ, o, sent, now)}} // most timers: not worth a copy
 	}
 	to := *t
 	to.Token = 0
@@ -87,7 +87,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	}
 	switch o.Verdict {
 	case Deferred:
-		unspend(&to, occ) // an attempt that was stored as spent before it was sent does not count
+		takeBackAttempt(&to, occ) // an attempt that was stored as spent before it was sent does not count
 		if o.Lost {
 			to.Lost++
 		}
@@ -95,16 +95,16 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		if to.Attempts == 0 {
 			from := sent
 			if from == 0 { // it did not reach its sink
-				from = t.at(occ)
+				from = t.firstSentAt(occ)
 			}
 			cause := o.Cause
-			if !cause.missed() {
+			if !cause.isMissedCause() {
 				cause = CauseDeferred
 			}
 			to.Waited(cause, from, to.Visible)
 		}
 		if to.Paused && to.Attempts == 0 && !occ.Manual {
-			to.Visible = to.rest(now)
+			to.Visible = to.nextAttention(now)
 		}
 		return Step{To: &to}
 	case Accepted:
@@ -128,10 +128,10 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		late := r.GiveUp > 0 && now.Add(wait) > to.Began.Add(r.GiveUp)
 		poison := to.Lost >= min(MaxLost, max(r.Attempts, 2))
 		if occ.Attempt < r.Attempts && !late && !poison {
-			to.Attempts, to.Manual, to.LastError = occ.Attempt, occ.Manual, detail(o)
+			to.Attempts, to.Manual, to.LastError = occ.Attempt, occ.Manual, cleanDetail(o)
 			to.noteFailure(o, sent, now)
 			to.Visible = now.Add(wait)
-			if to.parks() {
+			if to.awaitsPauseEnd() {
 				to.Visible = max(to.Visible, to.pauseEnds())
 			}
 			return Step{To: &to}
@@ -144,23 +144,23 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 			cause = CauseGiveUp
 			o.Detail = fmt.Sprintf("given up %v after the first attempt: %s", r.GiveUp, o.Detail)
 		}
-		return to.die(occ, cause, o, sent, now, s)
+		return to.endAsDead(occ, cause, o, sent, now, s)
 	case Rejected:
-		return to.die(occ, CauseRejected, o, sent, now, s)
+		return to.endAsDead(occ, CauseRejected, o, sent, now, s)
 	case Expired:
 		occ.Attempt = t.Attempts // the attempt that did not start does not count
 		o.Detail = fmt.Sprintf("the deadline of %v has passed: %s", t.Spec.Deadline, t.LastError)
-		return to.die(occ, CauseDeadline, o, sent, now, s)
+		return to.endAsDead(occ, CauseDeadline, o, sent, now, s)
 	case Gone:
-		log := []Record{to.ended(occ, o, sent, now)}
+		log := []Record{to.endedRecord(occ, o, sent, now)}
 		return Step{Log: append(log, t.CutOff(now, s, []Occurrence{occ}, CauseDeleted, "ended by its target")...)}
 	}
-	record := to.ended(occ, o, sent, now)
+	record := to.endedRecord(occ, o, sent, now)
 	var also []Timer
 	switch {
 	case !t.Spec.Expect.Any():
 	case t.Key.Fire == "":
-		also = succeed(&to, now)
+		also = noteSuccess(&to, now)
 	default:
 		to.Succeeded = now
 		told := to.Expectation(now)
@@ -171,9 +171,9 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	if !occ.Manual {
 		to.ConsecutiveDead = 0
 	}
-	step := to.advance(occ, now, s)
+	step := to.advanceAfter(occ, now, s)
 	if step.To != nil && step.To.Over() {
-		step.To.Answer = o.Answer.clean()
+		step.To.Answer = o.Answer.cleanAnswer()
 	}
 	step.Log, step.Also = append([]Record{record}, step.Log...), also
 	return step
@@ -195,7 +195,7 @@ func (t *Timer) RetryDue() (Instant, bool) {
 
 // noteFailure stores a failed attempt for the record of its occurrence.
 func (t *Timer) noteFailure(o Outcome, sent, now Instant) {
-	f := Attempt{Sent: sent, Code: o.Code, Detail: Shorten(detail(o), MaxFailureDetail)}
+	f := Attempt{Sent: sent, Code: o.Code, Detail: Shorten(cleanDetail(o), MaxFailureDetail)}
 	if sent != 0 {
 		f.Took = max(0, now.Sub(sent))
 	}
@@ -206,28 +206,28 @@ func (t *Timer) noteFailure(o Outcome, sent, now Instant) {
 	t.Failures = append(slices.Clip(slices.Clone(kept)), f)
 }
 
-// die ends the occurrence as a dead letter.
-func (t *Timer) die(occ Occurrence, c Cause, o Outcome, sent, now Instant, s Schedule) Step {
-	record := t.record(occ, EndDead, c, o, sent, now)
+// endAsDead ends the occurrence as a dead letter.
+func (t *Timer) endAsDead(occ Occurrence, c Cause, o Outcome, sent, now Instant, s Schedule) Step {
+	record := t.newRecord(occ, EndDead, c, o, sent, now)
 	dead := *t
 	dead.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, occ.Due, occ.Manual)
 	dead.Due, dead.Runs, dead.Manual, dead.Skips = occ.Due, nil, occ.Manual, 0
-	dead.unpause() // the pause is the timer's
+	dead.clearPause() // the pause is the timer's
 	dead.Pauses = nil
 	if occ.Manual {
 		dead.Runs = []Instant{occ.Due}
 	}
 	dead.Attempts, dead.Token, dead.Lost, dead.Visible, dead.Updated = occ.Attempt, 0, 0, Never, now
 	dead.Live, dead.Asked, dead.Waits = false, false, nil
-	dead.LastError = detail(o)
+	dead.LastError = cleanDetail(o)
 	if t.Key.Fire != "" { // an occurrence next to its timer already
 		return Step{To: &dead, Log: []Record{record}}
 	}
 	t.Dead++
-	stops := t.buried(occ)
-	step := t.advance(occ, now, s)
+	stops := t.countDead(occ)
+	step := t.advanceAfter(occ, now, s)
 	if stops && step.To != nil {
-		step.To.stopAfterDead(now, detail(o))
+		step.To.stopAfterDead(now, cleanDetail(o))
 	}
 	step.Detached = &dead
 	step.Log = append([]Record{record}, step.Log...)
@@ -246,10 +246,10 @@ func (t *Timer) waitsFor(occ Occurrence) bool {
 	return occ.Due == t.Due
 }
 
-// advance moves the timer to the occurrence after occ, which has ended.
-func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
+// advanceAfter moves the timer to the occurrence after occ, which has ended.
+func (t *Timer) advanceAfter(occ Occurrence, now Instant, s Schedule) Step {
 	began := t.Began
-	w := walk{t, now, s, t.streak(occ, now)}
+	w := walk{t, now, s, t.streakUntil(occ, now)}
 	t.Attempts, t.Manual, t.Token, t.Lost, t.Began, t.LastError, t.Failures = 0, false, 0, 0, 0, "", nil
 	t.Ended++
 	if t.Key.Fire != "" {
@@ -266,7 +266,7 @@ func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 			log = append(log, w.passSkips()...)
 		}
 	}
-	step := w.settled(log)
+	step := w.stepToWaiting(log)
 	if !occ.Manual { // an occurrence that waits longer than this one was in progress waited for the ones before, too
 		t.Waits = nil
 		if t.Spec.Overlap != OverlapSkip {
@@ -279,8 +279,9 @@ func (t *Timer) advance(occ Occurrence, now Instant, s Schedule) Step {
 	return step
 }
 
-// streak returns since when occurrences of the timer have been in progress without a break, until occ ended.
-func (t *Timer) streak(occ Occurrence, now Instant) streak {
+// streakUntil returns since when occurrences of the timer have been in progress without a break, until occ
+// ended.
+func (t *Timer) streakUntil(occ Occurrence, now Instant) streak {
 	if t.Began == 0 {
 		return streak{}
 	}
@@ -303,7 +304,7 @@ func (w walk) skipOverlapped(began Instant) (log []Record) {
 	}
 	w.t.Backlog.To = w.now
 	skip := func() {
-		log = append(log, w.pass(w.now, func(cur, _ Instant) why {
+		log = append(log, w.passGivenUp(w.now, func(cur, _ Instant) why {
 			at := w.t.SentAt(cur)
 			switch {
 			case w.inPause(cur):
@@ -325,9 +326,9 @@ func (w walk) skipOverlapped(began Instant) (log []Record) {
 	return log
 }
 
-// end keeps the row of a timer whose schedule has ended until its time is over.
-func (t *Timer) end(now Instant) {
-	t.unpause()
+// keepEnded keeps the row of a timer whose schedule has ended until its time is over.
+func (t *Timer) keepEnded(now Instant) {
+	t.clearPause()
 	t.Skips, t.Pauses, t.Visible = 0, nil, Never
 	if t.Spec.Keep > 0 {
 		t.Visible = now.Add(t.Spec.Keep)
@@ -343,9 +344,9 @@ func (t *Timer) Over() bool { return t.Attempts == 0 && t.Due == Never && len(t.
 // reason.
 var UnknownDue = MaxInstant
 
-// rest returns when a timer with no attempt in progress needs attention. A run is asked for now: its due
-// time, which names it, is later only if the store's clock was ahead.
-func (t *Timer) rest(now Instant) Instant {
+// nextAttention returns when a timer with no attempt in progress needs attention. A run is asked for now: its
+// due time, which names it, is later only if the store's clock was ahead.
+func (t *Timer) nextAttention(now Instant) Instant {
 	switch {
 	case len(t.Runs) > 0:
 		return min(t.Runs[0], now)
@@ -374,44 +375,46 @@ func (t *Timer) Expired(occ Occurrence, now Instant) bool {
 func (t *Timer) Ending(occ Occurrence, o Outcome, sent, now Instant, c Cause, why string) Record {
 	switch o.Verdict {
 	case Done, Rejected, Gone:
-		return t.ended(occ, o, sent, now)
+		return t.endedRecord(occ, o, sent, now)
 	}
 	if o.Detail != "" {
 		why += ": " + o.Detail
 	}
 	o.Detail = why
-	return t.record(occ, EndSkipped, c, o, sent, now)
+	return t.newRecord(occ, EndSkipped, c, o, sent, now)
 }
 
-// ended returns the record of an occurrence that its attempt ended, regardless of the timer's policies.
-func (t *Timer) ended(occ Occurrence, o Outcome, sent, now Instant) Record {
+// endedRecord returns the record of an occurrence that its attempt ended, regardless of the timer's policies.
+func (t *Timer) endedRecord(occ Occurrence, o Outcome, sent, now Instant) Record {
 	switch o.Verdict {
 	case Done:
 		c := CauseDelivered
 		if t.Notice != 0 {
 			c = CauseNotice
 		}
-		return t.record(occ, EndFired, c, o, sent, now)
+		return t.newRecord(occ, EndFired, c, o, sent, now)
 	case Gone:
-		return t.record(occ, EndDead, CauseGone, o, sent, now)
+		return t.newRecord(occ, EndDead, CauseGone, o, sent, now)
 	}
-	return t.record(occ, EndDead, CauseRejected, o, sent, now)
+	return t.newRecord(occ, EndDead, CauseRejected, o, sent, now)
 }
 
-func (t *Timer) record(occ Occurrence, e Ending, c Cause, o Outcome, sent, now Instant) Record {
+func (t *Timer) newRecord(occ Occurrence, e Ending, c Cause, o Outcome, sent, now Instant) Record {
 	began := t.Began
 	began = cmp.Or(began, sent)
-	r := Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: c, Manual: occ.Manual,
-		Due: occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: detail(o), Began: began, Sent: sent, Ended: now, Failures: t.Failures}
+	r := Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: c,
+		Manual: occ.Manual,
+		Due:    occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: cleanDetail(o), Began: began, Sent: sent, Ended: now,
+		Failures: t.Failures}
 	if e != EndFired { // those are many, and searches for a target are for what failed
 		r.Target = t.Spec.Target
 	}
 	return r
 }
 
-// detail is the text of an outcome as it is kept: a receiver may answer anything; only printable text is
+// cleanDetail is the text of an outcome as it is kept: a receiver may answer anything; only printable text is
 // kept.
-func detail(o Outcome) string { return CleanText(o.Detail, MaxDetail) }
+func cleanDetail(o Outcome) string { return CleanText(o.Detail, MaxDetail) }
 
 // jitterSeed is stable for an attempt of an occurrence, so that After stays pure.
 func (t *Timer) jitterSeed(occ Occurrence) uint64 {

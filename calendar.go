@@ -102,7 +102,8 @@ func (c Calendar) Ordered() (Calendar, error) {
 	at := make(map[Date]int, len(c.Days))
 	for i, d := range c.Days {
 		if first, twice := at[d.Date]; twice {
-			return c, Refuse(fmt.Sprintf("days[%d].date", i), d.Date.String(), fmt.Sprintf("is that of days[%d], too", first), "give each day once")
+			return c, Refuse(fmt.Sprintf("days[%d].date", i), d.Date.String(), fmt.Sprintf("is that of days[%d], too", first),
+				"give each day once")
 		}
 		at[d.Date] = i
 	}
@@ -143,7 +144,8 @@ func (c *Calendar) Check() error {
 // CheckCalendarName refuses names that a calendar cannot have.
 func CheckCalendarName(field, name string) error {
 	if wrong := textFault(name, 64); name == "" || wrong != "" || strings.ContainsAny(name, " ,=/") {
-		return Refuse(field, name, "is no name of a calendar", "use 1 to 64 bytes of printable UTF-8 without space, ',', '=' and '/'")
+		return Refuse(field, name, "is no name of a calendar",
+			"use 1 to 64 bytes of printable UTF-8 without space, ',', '=' and '/'")
 	}
 	return nil
 }

@@ -18,27 +18,31 @@ const (
 	CauseGone              Cause = 5 // dead: the target asked for no further fires of the timer
 	CauseDeadline          Cause = 6 // dead: it had begun, and its deadline passed before the next attempt
 
-	CausePaused            Cause = 7  // skipped, missed: the timer was paused when it was due
-	CauseSkippedByRequest  Cause = 8  // skipped: a client asked for it
-	CauseDeleted           Cause = 9  // skipped: the timer was deleted while it was in progress
-	CauseReplaced          Cause = 10 // skipped: the timer was replaced, rescheduled or merged with a newer call while it was in progress
-	CauseOverlapped        Cause = 11 // skipped, missed: another occurrence of the timer was in progress when it was due; the record names it
-	CauseServerDown        Cause = 12 // missed: no server ran that could send it, or the node that had it stopped or was suspended
+	CausePaused           Cause = 7 // skipped, missed: the timer was paused when it was due
+	CauseSkippedByRequest Cause = 8 // skipped: a client asked for it
+	CauseDeleted          Cause = 9 // skipped: the timer was deleted while it was in progress
+	// skipped: the timer was replaced, rescheduled or merged with a newer call while it was in progress
+	CauseReplaced Cause = 10
+	// skipped, missed: another occurrence of the timer was in progress when it was due; the record names it
+	CauseOverlapped Cause = 11
+	// missed: no server ran that could send it, or the node that had it stopped or was suspended
+	CauseServerDown        Cause = 12
 	CauseStoreUnavailable  Cause = 13 // missed: the store did not answer
 	CauseClockMoved        Cause = 14 // missed: the store's clock was set forward, or its machine was suspended
 	CauseNoSubscriber      Cause = 15 // missed: nothing was there to take it: no subscriber, worker, sidecar or function
 	CauseCircuitOpen       Cause = 16 // missed: its target kept failing, so that nothing was sent to it
 	CauseBrokerUnavailable Cause = 17 // missed: the broker or queue that leads to its target could not be reached
 	CauseRateLimited       Cause = 18 // missed: it waited for a rate: its target's, its namespace's or that of catching up
-	CauseBacklog           Cause = 19 // missed: it waited for its turn: behind other fires of its target, or in a node that was behind
-	CauseDeferred          Cause = 20 // missed: the sink of its target put it off and gave no cause
-	CauseCreatedLate       Cause = 21 // missed: the timer was created or imported after it was due
-	CauseInvalid           Cause = 22 // dead: the draft that a transaction wrote was invalid
-	CauseOverlapLimit      Cause = 23 // skipped: as many occurrences of the timer were in progress as may be
-	CauseNoSecret          Cause = 24 // missed: a secret that its request needs did not exist, or could not be opened
-	CauseNotice            Cause = 25 // fired: it told Spec.Expect.Notify, and is no occurrence of the schedule
-	CausePoison            Cause = 26 // dead: as many receivers in a row as may be have gone with it in hand
-	lastCause                    = CausePoison
+	// missed: it waited for its turn: behind other fires of its target, or in a node that was behind
+	CauseBacklog      Cause = 19
+	CauseDeferred     Cause = 20 // missed: the sink of its target put it off and gave no cause
+	CauseCreatedLate  Cause = 21 // missed: the timer was created or imported after it was due
+	CauseInvalid      Cause = 22 // dead: the draft that a transaction wrote was invalid
+	CauseOverlapLimit Cause = 23 // skipped: as many occurrences of the timer were in progress as may be
+	CauseNoSecret     Cause = 24 // missed: a secret that its request needs did not exist, or could not be opened
+	CauseNotice       Cause = 25 // fired: it told Spec.Expect.Notify, and is no occurrence of the schedule
+	CausePoison       Cause = 26 // dead: as many receivers in a row as may be have gone with it in hand
+	lastCause               = CausePoison
 )
 
 // causes are the names of the causes, and the endings that they go with.
@@ -92,8 +96,8 @@ func ParseCause(name string) (c Cause, ok bool) {
 	return CauseUnknown, false
 }
 
-// missed reports whether the cause belongs to EndMissed, so that a deferral may have it.
-func (c Cause) missed() bool {
+// isMissedCause reports whether the cause belongs to EndMissed, so that a deferral may have it.
+func (c Cause) isMissedCause() bool {
 	return c <= lastCause && c != CauseUnknown && slices.Contains(causes[c].endings, EndMissed)
 }
 

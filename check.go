@@ -48,11 +48,12 @@ func (s *Spec) Check() error {
 			add(field, "", "is missing", "every timer needs one")
 		}
 	}
-	text("schedule", untabbed(s.Schedule), MaxSchedule, true)
+	text("schedule", replaceTabs(s.Schedule), MaxSchedule, true)
 	text("timezone", s.Timezone, 64, false)
 	text("target", s.Target, MaxTarget, true)
 	if segment := dotSegment(s.Target); segment != "" {
-		add("target", s.Target, fmt.Sprintf("has the segment %q in its path, which receivers resolve to another path", Shorten(segment, 32)),
+		add("target", s.Target, fmt.Sprintf("has the segment %q in its path, which receivers resolve to another path",
+			Shorten(segment, 32)),
 			"write the path that is meant, without segments . and .., also escaped ones")
 	}
 	text("content_type", s.ContentType, MaxContentType, false)
@@ -61,7 +62,8 @@ func (s *Spec) Check() error {
 		most = MaxJob
 	}
 	if len(s.Payload) > most {
-		add("payload", "", fmt.Sprintf("has %d bytes", len(s.Payload)), fmt.Sprintf("use at most %d; keep what is larger elsewhere and send its address", most))
+		add("payload", "", fmt.Sprintf("has %d bytes", len(s.Payload)),
+			fmt.Sprintf("use at most %d; keep what is larger elsewhere and send its address", most))
 	}
 	if s.ContentType != "" && !strings.Contains(s.ContentType, "/") {
 		add("content_type", s.ContentType, "is no media type", "give one such as application/json")
@@ -71,15 +73,16 @@ func (s *Spec) Check() error {
 	} else if len(s.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
 			if labelFault(k) {
-				add("labels", k, "is no label name", fmt.Sprintf("use 1 to %d bytes of printable UTF-8 without '=', ',', '!' and space", MaxLabelKey))
+				add("labels", k, "is no label name",
+					fmt.Sprintf("use 1 to %d bytes of printable UTF-8 without '=', ',', '!' and space", MaxLabelKey))
 			}
 			text("labels."+k, s.Labels[k], MaxLabelValue, false)
 		}
 	}
 	s.checkWhen(add, text)
 	s.checkPolicies(add)
-	s.Retry.check(add)
-	s.Webhook.check(add)
+	s.Retry.checkRetry(add)
+	s.Webhook.checkWebhook(add)
 	if len(ps) > 0 {
 		return &Invalid{ps}
 	}
@@ -87,7 +90,8 @@ func (s *Spec) Check() error {
 }
 
 // plainPath takes the escapes out of a path, as far as they matter to dotSegment.
-var plainPath = strings.NewReplacer(`\`, "/", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", "%2e", ".", "%2E", ".", "%3b", ";", "%3B", ";")
+var plainPath = strings.NewReplacer(`\`, "/", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", "%2e", ".", "%2E", ".",
+	"%3b", ";", "%3B", ";")
 
 // dotSegment returns a segment of the path of a URL that means the same folder or the one above it, escaped
 // once or more, or with a parameter; "" if there is none. A receiver or a proxy resolves it, so that the fire
@@ -117,12 +121,12 @@ func dotSegment(target string) string {
 	return ""
 }
 
-// untabbed returns a schedule with spaces in place of the tabs between its fields, which lines of a crontab
-// may have.
-func untabbed(schedule string) string { return strings.ReplaceAll(schedule, "\t", " ") }
+// replaceTabs returns a schedule with spaces in place of the tabs between its fields, which lines of a
+// crontab may have.
+func replaceTabs(schedule string) string { return strings.ReplaceAll(schedule, "\t", " ") }
 
-// span returns a check that a duration which is set lies within bounds.
-func span(add func(field, value, wrong, cure string)) func(field string, d, least, most time.Duration) {
+// spanChecker returns a check that a duration which is set lies within bounds.
+func spanChecker(add func(field, value, wrong, cure string)) func(field string, d, least, most time.Duration) {
 	return func(field string, d, least, most time.Duration) {
 		switch {
 		case d < 0:
@@ -136,19 +140,20 @@ func span(add func(field, value, wrong, cure string)) func(field string, d, leas
 const year = 366 * 24 * time.Hour
 
 // checkWhen checks the fields that decide when a timer is due, but does not parse schedules.
-func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(field, value string, limit int, required bool)) {
-	span := span(add)
+func (s *Spec) checkWhen(add func(field, value, wrong, cure string),
+	text func(field, value string, limit int, required bool)) {
+	span := spanChecker(add)
 	if len(s.Also) > MaxAlso {
 		add("also", "", fmt.Sprintf("are %d", len(s.Also)), fmt.Sprintf("use at most %d", MaxAlso))
 	}
 	for i, a := range s.Also[:min(len(s.Also), MaxAlso)] {
-		text(fmt.Sprintf("also[%d]", i), untabbed(a), MaxSchedule, true)
+		text(fmt.Sprintf("also[%d]", i), replaceTabs(a), MaxSchedule, true)
 	}
 	if len(s.Except) > MaxExcept {
 		add("except", "", fmt.Sprintf("are %d", len(s.Except)), fmt.Sprintf("use at most %d", MaxExcept))
 	}
 	for i, a := range s.Except[:min(len(s.Except), MaxExcept)] {
-		text(fmt.Sprintf("except[%d]", i), untabbed(a), MaxSchedule, true)
+		text(fmt.Sprintf("except[%d]", i), replaceTabs(a), MaxSchedule, true)
 	}
 	text("dst", s.DST, 64, false)
 	for _, at := range [...]struct {
@@ -167,7 +172,8 @@ func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(f
 	}
 	span("ttl", s.TTL, time.Millisecond, 200*year)
 	if s.MaxOccurrences > MaxOccurrences {
-		add("max_occurrences", fmt.Sprint(s.MaxOccurrences), "is too many", fmt.Sprintf("use at most %d, or end", MaxOccurrences))
+		add("max_occurrences", fmt.Sprint(s.MaxOccurrences), "is too many",
+			fmt.Sprintf("use at most %d, or end", MaxOccurrences))
 	}
 	span("jitter", s.Jitter, time.Millisecond, 31*24*time.Hour)
 	names := 0
@@ -187,19 +193,21 @@ func (s *Spec) checkWhen(add func(field, value, wrong, cure string), text func(f
 		}
 	}
 	if names == 0 && s.Calendar.Shift != ShiftSkip {
-		add("calendar.shift", s.Calendar.Shift.String(), "has no calendar to use", `name one in calendar.off, such as "weekends"`)
+		add("calendar.shift", s.Calendar.Shift.String(), "has no calendar to use",
+			`name one in calendar.off, such as "weekends"`)
 	}
 }
 
 // checkPolicies validates the misfire, overlap and similar policies.
 func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
-	span := span(add)
+	span := spanChecker(add)
 	if s.Misfire == MisfireWithin {
 		if s.Within < time.Second || s.Within > MaxWithin {
 			add("misfire", s.MisfireText(), "is out of bounds", fmt.Sprintf("use within 1s to %v", MaxWithin))
 		}
 	} else if s.Within != 0 {
-		add("misfire", s.Misfire.String(), "has no duration", `write "within `+s.Within.String()+`", or leave the duration out`)
+		add("misfire", s.Misfire.String(), "has no duration",
+			`write "within `+s.Within.String()+`", or leave the duration out`)
 	}
 	span("deadline", s.Deadline, 100*time.Millisecond, year)
 	if s.Overlap != OverlapDefault && !s.Recurring() {
@@ -222,11 +230,13 @@ func (s *Spec) checkPauseAfter(add func(field, value, wrong, cure string)) {
 	case s.PauseAfter != 0 && !s.Recurring():
 		add("pause_after", n, "does not go with a schedule of one occurrence", "leave it out")
 	case s.PauseAfter != 0 && s.Overlap == OverlapAllow:
-		add("pause_after", n, "does not go with overlap: allow, whose occurrences end in no order", "use overlap wait or skip, or leave it out")
+		add("pause_after", n, "does not go with overlap: allow, whose occurrences end in no order",
+			"use overlap wait or skip, or leave it out")
 	}
 }
 
-var criticalityFault, criticalityCure = "is out of bounds", fmt.Sprintf("use 0, for ordinary timers, to %d", MaxCriticality)
+var criticalityFault, criticalityCure = "is out of bounds",
+	fmt.Sprintf("use 0, for ordinary timers, to %d", MaxCriticality)
 
 // ParseCriticality reads a Spec.Criticality, and refuses one that is too high.
 func ParseCriticality(n uint64) (uint8, error) {
@@ -236,11 +246,11 @@ func ParseCriticality(n uint64) (uint8, error) {
 	return uint8(n), nil
 }
 
-func (r *Retry) check(add func(field, value, wrong, cure string)) {
+func (r *Retry) checkRetry(add func(field, value, wrong, cure string)) {
 	if r.Attempts > MaxAttempts {
 		add("retry.attempts", fmt.Sprint(r.Attempts), "is too many", fmt.Sprintf("use at most %d", MaxAttempts))
 	}
-	span := span(add)
+	span := spanChecker(add)
 	span("retry.interval", r.Interval, time.Millisecond, 24*time.Hour)
 	span("retry.max_interval", r.Max, time.Millisecond, 7*24*time.Hour)
 	if r.Jitter >= 0 {
@@ -252,11 +262,12 @@ func (r *Retry) check(add func(field, value, wrong, cure string)) {
 		add("retry.factor", fmt.Sprint(r.Factor), "is out of bounds", "use 1 to 100")
 	}
 	if e := r.Effective(); e.Max < e.Interval {
-		add("retry.max_interval", e.Max.String(), "is less than retry.interval, "+e.Interval.String(), "make it at least as long")
+		add("retry.max_interval", e.Max.String(), "is less than retry.interval, "+e.Interval.String(),
+			"make it at least as long")
 	}
 }
 
-func (w *Webhook) check(add func(field, value, wrong, cure string)) {
+func (w *Webhook) checkWebhook(add func(field, value, wrong, cure string)) {
 	switch w.Method {
 	case "", "POST", "PUT", "PATCH", "GET", "DELETE":
 	default:
@@ -277,7 +288,8 @@ func (w *Webhook) check(add func(field, value, wrong, cure string)) {
 		add("webhook.accept", w.Accept.String(), "is out of bounds", "use 1s to 168h0m0s")
 	}
 	if len(w.RetryOn) > MaxRetryOn {
-		add("webhook.retry_on", "", fmt.Sprintf("are %d", len(w.RetryOn)), fmt.Sprintf("use at most %d, such as 4xx", MaxRetryOn))
+		add("webhook.retry_on", "", fmt.Sprintf("are %d", len(w.RetryOn)),
+			fmt.Sprintf("use at most %d, such as 4xx", MaxRetryOn))
 		return
 	}
 	for i, status := range w.RetryOn {

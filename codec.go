@@ -54,11 +54,13 @@ var errBody = errors.New("the timer's body is damaged")
 // Row returns the timer as a store keeps it. The row shares the timer's labels.
 func (t *Timer) Row() Row {
 	return Row{Key: t.Key, Bucket: t.Bucket, Visible: t.Visible, Revision: t.Revision, Generation: t.Generation,
-		State: t.State(), Due: t.Due, Labels: t.Spec.Labels, Criticality: t.Spec.Criticality, Body: t.appendBody(make([]byte, 0, t.bodySize()))}
+		State: t.State(), Due: t.Due, Labels: t.Spec.Labels, Criticality: t.Spec.Criticality,
+		Body: t.appendBody(make([]byte, 0, t.bodySize()))}
 }
 
 func (t *Timer) bodySize() int {
-	n := 96 + len(t.Spec.Schedule) + len(t.Spec.Timezone) + len(t.Spec.Target) + len(t.Spec.Payload) + len(t.Spec.ContentType) +
+	n := 96 + len(t.Spec.Schedule) + len(t.Spec.Timezone) + len(t.Spec.Target) + len(t.Spec.Payload) +
+		len(t.Spec.ContentType) +
 		len(t.Reason) + len(t.LastError) + 10*len(t.Runs)
 	for k, v := range t.Spec.Webhook.Headers {
 		n += len(k) + len(v) + 4
@@ -93,7 +95,8 @@ func (t *Timer) appendBody(b []byte) []byte {
 	b = codec.AppendText(b, s.ContentType)
 	b = codec.AppendText(b, s.Payload)
 	b = binary.AppendUvarint(b, uint64(s.Retry.Attempts))
-	for _, d := range [...]time.Duration{s.Retry.Interval, s.Retry.Max, s.Retry.Jitter, s.Retry.Timeout, s.Webhook.Accept} {
+	for _, d := range [...]time.Duration{s.Retry.Interval, s.Retry.Max, s.Retry.Jitter, s.Retry.Timeout,
+		s.Webhook.Accept} {
 		b = binary.AppendVarint(b, int64(d))
 	}
 	b = append(b, byte(s.Misfire))
@@ -120,8 +123,8 @@ func (t *Timer) appendBody(b []byte) []byte {
 	return t.appendParts(b)
 }
 
-// parts returns which parts the timer has.
-func (t *Timer) parts() (parts uint64) {
+// bodyParts returns which parts the timer has.
+func (t *Timer) bodyParts() (parts uint64) {
 	s := &t.Spec
 	c := &s.Calendar
 	paused, plain := pausedBefore(t)
@@ -130,11 +133,13 @@ func (t *Timer) parts() (parts uint64) {
 			parts |= part
 		}
 	}
-	has(partWhen, len(s.Also) > 0 || len(s.Except) > 0 || s.DST != "" || s.Start != 0 || s.End != 0 || s.TTL != 0 || s.MaxOccurrences != 0 || s.Jitter != 0)
+	has(partWhen, len(s.Also) > 0 || len(s.Except) > 0 || s.DST != "" || s.Start != 0 || s.End != 0 || s.TTL != 0 ||
+		s.MaxOccurrences != 0 || s.Jitter != 0)
 	has(partCalendar, len(c.Off) > 0 || len(c.Only) > 0 || c.Shift != 0)
 	has(partRetry, s.Retry.Factor != 0 || s.Retry.GiveUp != 0)
 	has(partPolicy, s.Within != 0 || s.Overlap != 0 || s.Deadline != 0 || s.Priority != 0 || s.Keep != 0)
-	has(partProgress, t.Until != 0 || t.Skips != 0 || plain && paused != 0 || t.Backlog != Span{} || t.Began != 0 || t.Passed != 0)
+	has(partProgress, t.Until != 0 || t.Skips != 0 || plain && paused != 0 || t.Backlog != Span{} || t.Began != 0 ||
+		t.Passed != 0)
 	has(partFailures, len(t.Failures) > 0)
 	has(partDetached, t.Live || t.Asked || t.Cut != 0)
 	has(partCritical, s.Criticality != 0)
@@ -181,7 +186,7 @@ func ReadBeforePauses(t *Timer) bool {
 
 func (t *Timer) appendParts(b []byte) []byte {
 	s := &t.Spec
-	parts := t.parts()
+	parts := t.bodyParts()
 	b = binary.AppendUvarint(b, parts)
 	if parts&partWhen != 0 {
 		b = codec.AppendTexts(codec.AppendTexts(b, s.Also), s.Except)
@@ -208,7 +213,8 @@ func (t *Timer) appendParts(b []byte) []byte {
 		if !plain {
 			paused = 0
 		}
-		for _, v := range [...]int64{int64(t.Until), int64(t.Skips), int64(paused), int64(t.Backlog.From), int64(t.Backlog.To), int64(t.Began), int64(t.Passed)} {
+		for _, v := range [...]int64{int64(t.Until), int64(t.Skips), int64(paused), int64(t.Backlog.From),
+			int64(t.Backlog.To), int64(t.Began), int64(t.Passed)} {
 			b = binary.AppendVarint(b, v)
 		}
 	}
@@ -312,7 +318,7 @@ func (t *Timer) readParts(d *decoder) {
 		}
 	}
 	if parts&partFailures != 0 {
-		t.Failures = d.failures()
+		t.Failures = d.readFailures()
 	}
 	if parts&partDetached != 0 {
 		flags := d.Byte()
@@ -374,12 +380,14 @@ func appendFailures(b []byte, list []Attempt) []byte {
 
 // DecodeTimer reads a row. The timer shares the row's labels and body.
 func DecodeTimer(row *Row) (Timer, error) {
-	t := Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Visible: row.Visible, Due: row.Due}
+	t := Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Visible: row.Visible,
+		Due: row.Due}
 	t.Spec.Labels = row.Labels
 	d := decoder{codec.Read(row.Body)}
 	v := d.Byte()
 	if v != 1 && v != bodyVersion {
-		return Timer{}, fmt.Errorf("timer %s/%s: body version %d, this rouse reads %d", row.Key.Namespace, row.Key.Name, v, bodyVersion)
+		return Timer{}, fmt.Errorf("timer %s/%s: body version %d, this rouse reads %d", row.Key.Namespace, row.Key.Name, v,
+			bodyVersion)
 	}
 	s := &t.Spec
 	flags := d.Uvarint()
@@ -388,7 +396,8 @@ func DecodeTimer(row *Row) (Timer, error) {
 	s.Schedule, s.Timezone, s.Target, s.ContentType = d.Text(), d.Text(), d.Text(), d.Text()
 	s.Payload = d.Bytes()
 	s.Retry.Attempts = uint32(d.Uvarint())
-	for _, p := range [...]*time.Duration{&s.Retry.Interval, &s.Retry.Max, &s.Retry.Jitter, &s.Retry.Timeout, &s.Webhook.Accept} {
+	for _, p := range [...]*time.Duration{&s.Retry.Interval, &s.Retry.Max, &s.Retry.Jitter, &s.Retry.Timeout,
+		&s.Webhook.Accept} {
 		*p = time.Duration(d.Varint())
 	}
 	s.Misfire = Misfire(d.Byte())
@@ -401,7 +410,7 @@ func DecodeTimer(row *Row) (Timer, error) {
 			s.Webhook.Headers[k] = d.Text()
 		}
 	}
-	t.Reason = d.prose()
+	t.Reason = d.readProse()
 	for _, p := range [...]*Instant{&t.Created, &t.Updated, &t.Anchor} {
 		*p = Instant(d.Varint())
 	}
@@ -413,7 +422,7 @@ func DecodeTimer(row *Row) (Timer, error) {
 	}
 	t.Attempts = uint32(d.Uvarint())
 	t.Token = d.Uvarint()
-	t.LastError = d.prose()
+	t.LastError = d.readProse()
 	t.Ended = d.Uvarint()
 	if v > 1 {
 		t.readParts(&d)
@@ -469,16 +478,16 @@ func DecodeRecord(b []byte) (Record, error) {
 	}
 	var r Record
 	if v > plainRecord {
-		r.Target = d.prose()
+		r.Target = d.readProse()
 	}
 	r.Ending, r.Manual, r.Generation = Ending(d.Byte()), d.Byte() != 0, d.Uvarint()
 	for _, p := range [...]*Instant{&r.Due, &r.LastDue, &r.Sent, &r.Ended} {
 		*p = Instant(d.Varint())
 	}
 	r.Count, r.Attempts, r.Code = uint32(d.Uvarint()), uint32(d.Uvarint()), int(d.Varint())
-	r.Reason = d.prose()
+	r.Reason = d.readProse()
 	if v > 1 {
-		r.Began, r.Failures = Instant(d.Varint()), d.failures()
+		r.Began, r.Failures = Instant(d.Varint()), d.readFailures()
 	}
 	if v > 2 {
 		if r.Cause = Cause(d.Byte()); r.Cause == CauseOverlapped {
@@ -496,21 +505,22 @@ func DecodeRecord(b []byte) (Record, error) {
 // are never changed.
 type decoder struct{ codec.Reader }
 
-func (d *decoder) failures() []Attempt {
+func (d *decoder) readFailures() []Attempt {
 	n := d.Count(4)
 	if n == 0 {
 		return nil
 	}
 	list := make([]Attempt, n)
 	for i := range list {
-		list[i] = Attempt{Sent: Instant(d.Varint()), Took: time.Duration(d.Varint()) * time.Millisecond, Code: int(d.Varint()), Detail: d.prose()}
+		list[i] = Attempt{Sent: Instant(d.Varint()), Took: time.Duration(d.Varint()) * time.Millisecond,
+			Code: int(d.Varint()), Detail: d.readProse()}
 	}
 	return list
 }
 
-// prose is text for people. Earlier versions kept texts that cannot be shown: those are cleaned, so that one
-// of them does not break the list that it is in.
-func (d *decoder) prose() string { return CleanText(d.Text(), math.MaxInt) }
+// readProse is text for people. Earlier versions kept texts that cannot be shown: those are cleaned, so that
+// one of them does not break the list that it is in.
+func (d *decoder) readProse() string { return CleanText(d.Text(), math.MaxInt) }
 
 // calendarName begins the names of rows that are no timers: no timer's name has a control character.
 const calendarName = "\x01calendar/"
@@ -535,12 +545,14 @@ func (c *Calendar) Row(bucket uint32) Row {
 		b = codec.AppendText(b, d.Text)
 		last = d.Date
 	}
-	return Row{Key: CalendarKey(c.Namespace, c.Name), Bucket: bucket, Visible: Never, Due: Never, State: StateNote, Revision: c.Revision, Body: b}
+	return Row{Key: CalendarKey(c.Namespace, c.Name), Bucket: bucket, Visible: Never, Due: Never, State: StateNote,
+		Revision: c.Revision, Body: b}
 }
 
 // DecodeCalendar reads a calendar's row.
 func DecodeCalendar(row *Row) (Calendar, error) {
-	c := Calendar{Namespace: row.Key.Namespace, Name: strings.TrimPrefix(row.Key.Name, calendarName), Revision: row.Revision}
+	c := Calendar{Namespace: row.Key.Namespace, Name: strings.TrimPrefix(row.Key.Name, calendarName),
+		Revision: row.Revision}
 	d := decoder{codec.Read(row.Body)}
 	if v := d.Byte(); v != bodyVersion {
 		return Calendar{}, fmt.Errorf("calendar %s/%s: version %d, this rouse reads %d", c.Namespace, c.Name, v, bodyVersion)

@@ -148,7 +148,7 @@ func TestPausesInTheFormOfEarlierVersions(t *testing.T) {
 		if got, err := DecodeTimer(&row); err != nil || !reflect.DeepEqual(got, tm) {
 			t.Errorf("%s: got %+v, %v\nwant %+v", name, got, err, tm)
 		}
-		if read := tm.parts()&partPauses == 0; read != c.read {
+		if read := tm.bodyParts()&partPauses == 0; read != c.read {
 			t.Errorf("%s: an earlier version reads it: %v", name, read)
 		}
 	}

@@ -65,8 +65,9 @@ func TooCostly(spec *Spec, after Instant) error {
 	case len(spec.Calendar.Off)+len(spec.Calendar.Only) > 0:
 		cure = "name calendars with fewer days in a row that do not count, or give longer intervals"
 	}
-	return Refuse("schedule", spec.Schedule, fmt.Sprintf("takes more than %d steps, about a millisecond, to find the occurrence after %v",
-		MaxScheduleSteps, after), cure)
+	return Refuse("schedule", spec.Schedule,
+		fmt.Sprintf("takes more than %d steps, about a millisecond, to find the occurrence after %v",
+			MaxScheduleSteps, after), cure)
 }
 
 // dense is how many intervals in a row decide whether a schedule comes too often: a few may be close
@@ -92,8 +93,10 @@ func (spec *Spec) CheckEvery(from Instant, s Schedule, least time.Duration) erro
 		}
 		first := ring[(n+1)%len(ring)]
 		if d := next.Sub(first); d < dense*least {
-			return Refuse("schedule", spec.Schedule, fmt.Sprintf("comes %d times in the %v after %v, more often than once in %v", dense, d, first, least),
-				fmt.Sprintf("use intervals of %v or more, or have the bound lowered: the server's min-interval, or the namespace's quota min_interval", least))
+			return Refuse("schedule", spec.Schedule, fmt.Sprintf("comes %d times in the %v after %v, more often than once in %v",
+				dense, d, first, least),
+				fmt.Sprintf(
+					"use intervals of %v or more, or have the bound lowered: the server's min-interval, or the namespace's quota min_interval", least))
 		}
 	}
 	return nil

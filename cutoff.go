@@ -12,7 +12,8 @@ const cutFire = "\x01cut"
 // next to one that t is, unless its own record is there by then: an attempt of it may be out with another
 // node.
 func CutLater(t *Timer, occ Occurrence, at Instant, c Cause, what string) Timer {
-	row := Timer{Key: Key{t.Key.Namespace, t.Key.Name, FireID(t.Key.Namespace, t.Key.Name, t.Generation, occ.Due, occ.Manual) + cutFire},
+	row := Timer{Key: Key{t.Key.Namespace, t.Key.Name,
+		FireID(t.Key.Namespace, t.Key.Name, t.Generation, occ.Due, occ.Manual) + cutFire},
 		Bucket: t.Bucket, Generation: t.Generation, Spec: Spec{Target: t.Spec.Target}, Created: t.Created, Updated: t.Updated,
 		Due: occ.Due, Manual: occ.Manual, Asked: t.Asked, Visible: at, Cut: c, Reason: what + " while it may have been sent"}
 	if occ.Manual == t.Manual {
@@ -23,7 +24,8 @@ func CutLater(t *Timer, occ Occurrence, at Instant, c Cause, what string) Timer 
 
 // CutStep is the step of a row of CutLater whose time has come.
 func CutStep(t *Timer, now Instant, _ Schedule) Step {
-	return Step{Log: []Record{t.Ending(Occurrence{t.Due, t.Manual, t.Attempts}, Outcome{Verdict: Failed, Detail: t.LastError}, 0, now, t.Cut, t.Reason)}}
+	return Step{Log: []Record{t.Ending(Occurrence{t.Due, t.Manual, t.Attempts},
+		Outcome{Verdict: Failed, Detail: t.LastError}, 0, now, t.Cut, t.Reason)}}
 }
 
 // CutOff returns the records of what ends at now because its timer does: the occurrence in progress, the
@@ -57,13 +59,13 @@ func (t *Timer) CutOff(now Instant, s Schedule, out []Occurrence, c Cause, what 
 	rest.Waits = nil
 	w := walk{t: &rest, now: now, s: s}
 	if ok && !current.Manual || isOut(t.Due, false) {
-		rest.Due = w.following(t.Due, t.Passed+1)
+		rest.Due = w.dueAfter(t.Due, t.Passed+1)
 		rest.Passed++
 	}
 	if t.Paused {
 		w.rememberPause(Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())})
 	}
-	return append(log, w.pass(now, func(cur, _ Instant) why {
+	return append(log, w.passGivenUp(now, func(cur, _ Instant) why {
 		switch {
 		case cur > now:
 			return why{}

@@ -11,7 +11,8 @@ const draftVersion = 'J'
 
 // DraftRow returns the row of a draft.
 func DraftRow(key Key, bucket uint32, spec []byte, now Instant) Row {
-	return Row{Key: key, Bucket: bucket, Visible: now, Due: now, State: StateScheduled, Body: append([]byte{draftVersion}, spec...)}
+	return Row{Key: key, Bucket: bucket, Visible: now, Due: now, State: StateScheduled,
+		Body: append([]byte{draftVersion}, spec...)}
 }
 
 // DraftSpec returns the JSON of a draft's spec; false if the row is no draft.
@@ -25,7 +26,8 @@ func DraftSpec(row *Row) ([]byte, bool) {
 // Unreadable returns a paused timer in place of an invalid draft, or of a row that this version cannot read.
 // Its reason contains the error, so that an operator can inspect, replace or delete it.
 func Unreadable(row *Row, why error) Timer {
-	t := Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Paused: true, PauseCause: PauseUnreadable, Reason: CleanText(why.Error(), MaxDetail),
+	t := Timer{Key: row.Key, Bucket: row.Bucket, Generation: row.Generation, Revision: row.Revision, Paused: true,
+		PauseCause: PauseUnreadable, Reason: CleanText(why.Error(), MaxDetail),
 		Due: Never, Visible: Never, Live: row.State == StateFiring, Spec: Spec{Target: "unreadable:", Labels: row.Labels}}
 	if spec, ok := DraftSpec(row); ok {
 		t.Created, t.Updated, t.Anchor = row.Due, row.Due, row.Due

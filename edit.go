@@ -35,7 +35,7 @@ func NewTimer(key Key, spec Spec, sure, now Instant, s Schedule) (Timer, error) 
 	}
 	if !ok {
 		wrong := "never fires after " + now.String()
-		if end := spec.ends(now); end != Never {
+		if end := spec.scheduleEnd(now); end != Never {
 			wrong = "never fires between " + now.String() + " and its end, " + end.String()
 		}
 		return Timer{}, Refuse("schedule", spec.Schedule, wrong, "give a schedule with a time to come")
@@ -44,15 +44,16 @@ func NewTimer(key Key, spec Spec, sure, now Instant, s Schedule) (Timer, error) 
 		return Timer{}, err
 	}
 	t.Due = due
-	t.Visible = t.rest(now)
+	t.Visible = t.nextAttention(now)
 	if spec.Expect.Any() {
 		t.ExpectFrom = now
 	}
 	return t, nil
 }
 
-// ends returns the time from which no occurrence is due, for a timer created at a time; Never without an end.
-func (s *Spec) ends(created Instant) Instant {
+// scheduleEnd returns the time from which no occurrence is due, for a timer created at a time; Never without
+// an end.
+func (s *Spec) scheduleEnd(created Instant) Instant {
 	switch {
 	case s.End != 0:
 		return s.End
@@ -77,7 +78,8 @@ func (spec *Spec) CheckIntervals(due Instant, s Schedule) error {
 		return nil
 	}
 	if spec.Jitter >= shortest {
-		return Refuse("jitter", spec.Jitter.String(), fmt.Sprintf("is not less than the interval of the schedule, %v after %v", shortest, at),
+		return Refuse("jitter", spec.Jitter.String(),
+			fmt.Sprintf("is not less than the interval of the schedule, %v after %v", shortest, at),
 			"use less, so that occurrences keep their order")
 	}
 	if !stated {
@@ -85,7 +87,8 @@ func (spec *Spec) CheckIntervals(due Instant, s Schedule) error {
 	}
 	r := spec.Retry.Effective()
 	if worst, sum := r.Worst(); worst > shortest {
-		return Refuse("retry", "", fmt.Sprintf("can take %v (%s), longer than the interval of the schedule, %v after %v", worst, sum, shortest, at),
+		return Refuse("retry", "", fmt.Sprintf("can take %v (%s), longer than the interval of the schedule, %v after %v",
+			worst, sum, shortest, at),
 			"use fewer attempts, a shorter timeout or interval, or give_up; or set overlap (wait, skip or allow) for occurrences that come due before the attempts end")
 	}
 	return nil
@@ -126,11 +129,11 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 	}
 	t.Paused, t.Reason, t.Until, t.PauseCause, t.Updated = true, Shorten(reason, MaxDetail), until, PauseRequested, now
 	switch {
-	case t.Token != 0, t.Attempts != 0 && !t.parks(): // these continue
+	case t.Token != 0, t.Attempts != 0 && !t.awaitsPauseEnd(): // these continue
 	case t.Attempts != 0:
 		t.Visible = t.pauseEnds()
 	default:
-		t.Visible = t.rest(now)
+		t.Visible = t.nextAttention(now)
 	}
 	return nil
 }
@@ -139,9 +142,9 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 // attempt: its first one is to be repeated.
 func inProgress(t *Timer) bool { return t.Attempts != 0 || t.Began != 0 }
 
-// parks reports whether the occurrence in progress waits for the end of the timer's pause before its next
-// attempt. A run fires during a pause, and so does an occurrence that the run waits for.
-func (t *Timer) parks() bool { return t.Paused && !t.Manual && len(t.Runs) == 0 }
+// awaitsPauseEnd reports whether the occurrence in progress waits for the end of the timer's pause before its
+// next attempt. A run fires during a pause, and so does an occurrence that the run waits for.
+func (t *Timer) awaitsPauseEnd() bool { return t.Paused && !t.Manual && len(t.Runs) == 0 }
 
 // PauseOver reports whether the timer's pause has ended by itself at now.
 func (t *Timer) PauseOver(now Instant) bool { return t.Paused && t.Until != 0 && t.Until <= now }
@@ -156,9 +159,10 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	}
 	w := walk{t: t, now: now, s: s}
 	if t.Due == UnknownDue {
-		t.Due = w.following(now, t.Passed) // its calendars may have changed since
+		t.Due = w.dueAfter(now, t.Passed) // its calendars may have changed since
 	}
-	pause := Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())} // what comes due after the end of a pause fires, however late that end is noticed
+	// what comes due after the end of a pause fires, however late that end is noticed
+	pause := Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())}
 	if t.Due <= pause.From || !t.Spec.Recurring() {
 		t.waitedForPause(pause)
 	}
@@ -166,7 +170,7 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if t.Spec.Expect.Any() {
 		t.ExpectFrom = now
 	}
-	t.unpause()
+	t.clearPause()
 	t.Updated = max(now, t.Updated)
 	if begun := inProgress(t); busy || begun && !t.Manual {
 		switch {
@@ -174,7 +178,7 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 		case begun:
 			t.Visible = now
 		default:
-			t.Visible = t.rest(now)
+			t.Visible = t.nextAttention(now)
 		}
 		return Step{To: t}
 	}
@@ -182,17 +186,18 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if t.Attempts != 0 { // a run in progress continues
 		return Step{To: t, Log: log}
 	}
-	return w.settled(log)
+	return w.stepToWaiting(log)
 }
 
-// unpause ends the pause, and resets the count of dead letters.
-func (t *Timer) unpause() {
+// clearPause ends the pause, and resets the count of dead letters.
+func (t *Timer) clearPause() {
 	t.Paused, t.PausedAt, t.Reason, t.Until, t.PauseCause, t.ConsecutiveDead = false, 0, "", 0, PauseRequested, 0
 }
 
 // pauseAs pauses the timer as another one is.
 func (t *Timer) pauseAs(other *Timer) {
-	t.Paused, t.PausedAt, t.Reason, t.Until, t.PauseCause = true, other.PausedAt, other.Reason, other.Until, other.PauseCause
+	t.Paused, t.PausedAt, t.Reason, t.Until, t.PauseCause = true, other.PausedAt, other.Reason, other.Until,
+		other.PauseCause
 }
 
 // waitedForPause records a pause that is over as the wait of the next occurrence. A wait after the pause may
@@ -213,7 +218,8 @@ func (t *Timer) waitedForPause(pause Span) {
 // occurrence at Due is in flight, and the skipped ones are those after it.
 func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy bool) (Step, error) {
 	if count == 0 || count > MaxSkips || uint64(t.Skips)+uint64(count) > MaxSkips {
-		return Step{}, Refuse("count", strconv.FormatUint(uint64(count), 10), "is out of bounds", fmt.Sprintf("skip 1 to %d occurrences", MaxSkips))
+		return Step{}, Refuse("count", strconv.FormatUint(uint64(count), 10), "is out of bounds",
+			fmt.Sprintf("skip 1 to %d occurrences", MaxSkips))
 	}
 	switch {
 	case t.Due == Never:
@@ -234,18 +240,18 @@ func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy 
 		text += ": " + Shorten(reason, MaxDetail-16)
 	}
 	w := walk{t: &to, now: now, s: s}
-	log := append(w.passPauses(), w.skip(&count, text)...)
+	log := append(w.passPauses(), w.skipNext(&count, text)...)
 	if t.Attempts != 0 { // a run in progress continues
 		return Step{To: &to, Log: log}, nil
 	}
-	return w.settled(log), nil
+	return w.stepToWaiting(log), nil
 }
 
-// skip skips the next *n occurrences, and decrements *n.
-func (w walk) skip(n *uint32, text string) []Record {
+// skipNext skips the next *n occurrences, and decrements *n.
+func (w walk) skipNext(n *uint32, text string) []Record {
 	left := *n
 	*n = 0
-	log := w.pass(0, func(Instant, Instant) why {
+	log := w.passGivenUp(0, func(Instant, Instant) why {
 		if left == 0 {
 			return why{}
 		}
@@ -253,7 +259,8 @@ func (w walk) skip(n *uint32, text string) []Record {
 		return why{ending: EndSkipped, text: text, cause: CauseSkippedByRequest}
 	})
 	if left > 0 && w.t.Due != Never && len(log) > 0 {
-		log[len(log)-1].Reason = Shorten(fmt.Sprintf("%s; %d more were to be skipped, and cost too much to find", text, left), MaxDetail)
+		log[len(log)-1].Reason = Shorten(fmt.Sprintf("%s; %d more were to be skipped, and cost too much to find", text, left),
+			MaxDetail)
 	}
 	return log
 }
@@ -264,7 +271,8 @@ func (w walk) skip(n *uint32, text string) []Record {
 // waited for the end of a pause.
 func (t *Timer) Run(now Instant) (due Instant, side *Timer, err error) {
 	if len(t.Runs) >= MaxRuns {
-		return 0, nil, Refuse("name", t.Key.Name, strconv.Itoa(MaxRuns)+" runs of this timer are waiting already", "wait for them to end")
+		return 0, nil, Refuse("name", t.Key.Name, strconv.Itoa(MaxRuns)+" runs of this timer are waiting already",
+			"wait for them to end")
 	}
 	due = max(now, t.Updated+1) // no earlier run, even an ended one, had this due time
 	if n := len(t.Runs); n > 0 && due <= t.Runs[n-1] {
@@ -275,16 +283,16 @@ func (t *Timer) Run(now Instant) (due Instant, side *Timer, err error) {
 	}
 	t.Updated = due
 	if t.Spec.Overlap == OverlapAllow {
-		run := t.detached(due, now)
+		run := t.detachedRow(due, now)
 		run.Key.Fire = FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, true)
 		run.Manual, run.Runs = true, []Instant{due}
 		return due, &run, nil
 	}
-	parked := t.Attempts != 0 && t.Token == 0 && t.parks()
+	parked := t.Attempts != 0 && t.Token == 0 && t.awaitsPauseEnd()
 	t.Runs = append(t.Runs[:len(t.Runs):len(t.Runs)], due)
 	switch {
 	case t.Attempts == 0:
-		t.Visible = t.rest(now)
+		t.Visible = t.nextAttention(now)
 	case parked:
 		t.Visible = now
 	}
@@ -303,7 +311,7 @@ func (t *Timer) Redrive(now Instant) Timer {
 // Backfill returns the row that fires the occurrence of a past due time (again): with the fire id that it
 // had, or would have had, so that a receiver can recognize duplicates.
 func (t *Timer) Backfill(due, now Instant) Timer {
-	side := t.detached(due, now)
+	side := t.detachedRow(due, now)
 	side.Asked = true
 	return side
 }
@@ -317,7 +325,7 @@ func (t *Timer) Normalize(now Instant) error {
 	for i := range t.Failures {
 		t.Failures[i].Detail = CleanText(t.Failures[i].Detail, MaxFailureDetail)
 	}
-	t.Answer = t.Answer.clean()
+	t.Answer = t.Answer.cleanAnswer()
 	t.Created = cmp.Or(t.Created, now)
 	t.Updated = cmp.Or(t.Updated, now)
 	t.Anchor = cmp.Or(t.Anchor, t.Created)
@@ -345,13 +353,13 @@ func (t *Timer) Normalize(now Instant) error {
 	case t.Over() && t.Spec.Keep == 0:
 		return Refuse("state", "ended", "is of a timer that is kept, and this one is not", "leave it out, or give keep")
 	case t.Over():
-		t.end(now)
-	case t.Attempts != 0 && t.parks():
+		t.keepEnded(now)
+	case t.Attempts != 0 && t.awaitsPauseEnd():
 		t.Visible = t.pauseEnds()
 	case t.Attempts != 0:
 		t.Visible = now
 	default:
-		t.Visible = t.rest(now)
+		t.Visible = t.nextAttention(now)
 	}
 	return nil
 }
@@ -395,7 +403,8 @@ func (t *Timer) checkState() error {
 	for _, at := range [...]struct {
 		field string
 		at    Instant
-	}{{"succeeded", t.Succeeded}, {"expect_from", t.ExpectFrom}, {"overdue", t.Overdue}, {"created", t.Created}, {"updated", t.Updated}, {"anchor", t.Anchor}, {"until", t.Until}, {"paused_at", t.PausedAt}, {"began", t.Began},
+	}{{"succeeded", t.Succeeded}, {"expect_from", t.ExpectFrom}, {"overdue", t.Overdue}, {"created", t.Created},
+		{"updated", t.Updated}, {"anchor", t.Anchor}, {"until", t.Until}, {"paused_at", t.PausedAt}, {"began", t.Began},
 		{"backlog.from", t.Backlog.From}, {"backlog.to", t.Backlog.To}} {
 		if at.at != 0 {
 			if err := within(at.field, at.at); err != nil {
@@ -415,9 +424,11 @@ func (t *Timer) checkState() error {
 	}
 	switch detached := t.Key.Fire != ""; {
 	case len(t.Runs) > MaxRuns:
-		return Refuse("runs", strconv.Itoa(len(t.Runs)), "are too many", "at most "+strconv.Itoa(MaxRuns)+" runs wait at a time")
+		return Refuse("runs", strconv.Itoa(len(t.Runs)), "are too many",
+			"at most "+strconv.Itoa(MaxRuns)+" runs wait at a time")
 	case t.Skips > MaxSkips:
-		return Refuse("skips", strconv.FormatUint(uint64(t.Skips), 10), "are too many", "skip at most "+strconv.Itoa(MaxSkips))
+		return Refuse("skips", strconv.FormatUint(uint64(t.Skips), 10), "are too many",
+			"skip at most "+strconv.Itoa(MaxSkips))
 	case len(t.Pauses) > MaxPauses:
 		return Refuse("pauses", strconv.Itoa(len(t.Pauses)), "are too many", "give the latest "+strconv.Itoa(MaxPauses))
 	case len(t.Waits) > MaxWaits:
@@ -427,11 +438,13 @@ func (t *Timer) checkState() error {
 	case t.Backlog.To < t.Backlog.From || t.Backlog.From == 0 && t.Backlog.To != 0:
 		return Refuse("backlog", t.Backlog.From.String()+" to "+t.Backlog.To.String(), "is no span of time", copied)
 	case t.Answer != nil && len(t.Answer.Payload) > MaxPayload:
-		return Refuse("answer", strconv.Itoa(len(t.Answer.Payload))+" bytes", "is too large", "at most "+strconv.Itoa(MaxPayload)+" bytes are kept")
+		return Refuse("answer", strconv.Itoa(len(t.Answer.Payload))+" bytes", "is too large",
+			"at most "+strconv.Itoa(MaxPayload)+" bytes are kept")
 	case !detached && t.Manual && len(t.Runs) == 0:
 		return Refuse("manual", "true", "needs a run in progress", "give its due time in runs")
 	case !detached && t.Attempts != 0 && !t.Manual && t.Due == Never:
-		return Refuse("attempts", strconv.FormatUint(uint64(t.Attempts), 10), "are of no occurrence: none is due", "give the due time, or manual for a run")
+		return Refuse("attempts", strconv.FormatUint(uint64(t.Attempts), 10), "are of no occurrence: none is due",
+			"give the due time, or manual for a run")
 	case detached && t.Due == Never:
 		return Refuse("due", t.Due.String(), "is no due time of an occurrence next to its timer", copied)
 	case detached && t.Generation == 0:
@@ -439,7 +452,8 @@ func (t *Timer) checkState() error {
 	case detached && (t.Paused || t.Skips != 0):
 		return Refuse("paused", "", "and skips are not of an occurrence next to its timer", "leave them out")
 	case detached && !slices.Equal(t.Runs, t.detachedRuns()):
-		return Refuse("runs", "", "are not those of an occurrence next to its timer: its due time if it is manual, none if it is not", copied)
+		return Refuse("runs", "",
+			"are not those of an occurrence next to its timer: its due time if it is manual, none if it is not", copied)
 	}
 	return nil
 }
@@ -467,9 +481,9 @@ func (t *Timer) Replan(now, skipped Instant, s Schedule) bool {
 		t.Due = oneShotDue(s, was)
 	case skipped > now && skipped < was:
 		// The skipped occurrences, and the next one, may have moved: half-way between them is the limit.
-		t.Due = w.following(skipped+(was-skipped)/2, t.Passed)
+		t.Due = w.dueAfter(skipped+(was-skipped)/2, t.Passed)
 	default:
-		t.Due = w.following(now, t.Passed)
+		t.Due = w.dueAfter(now, t.Passed)
 	}
 	switch {
 	case t.Due == Never && w.lacksDays():
@@ -482,10 +496,10 @@ func (t *Timer) Replan(now, skipped Instant, s Schedule) bool {
 	case t.Due == was:
 		return false
 	case waits && t.Due < UnknownDue:
-		t.unpause()
+		t.clearPause()
 	}
 	if t.Attempts == 0 { // a run in progress continues
-		w.settled(nil)
+		w.stepToWaiting(nil)
 	}
 	return true
 }
@@ -499,16 +513,16 @@ func SetRight(t *Timer, now Instant, s Schedule, stored Instant) bool {
 		return false
 	}
 	if n := len(t.Failures); t.Attempts != 0 {
-		if n == 0 || t.Failures[n-1].Sent <= now || t.Visible <= now || t.parks() {
+		if n == 0 || t.Failures[n-1].Sent <= now || t.Visible <= now || t.awaitsPauseEnd() {
 			return false
 		}
 		t.Visible = now
 		return true
 	}
-	if !t.Replan(now, 0, s) && stored <= max(now, t.rest(now)) {
+	if !t.Replan(now, 0, s) && stored <= max(now, t.nextAttention(now)) {
 		return false
 	}
-	t.Visible = t.rest(now)
+	t.Visible = t.nextAttention(now)
 	return true
 }
 
@@ -538,7 +552,8 @@ func (c Coalesce) Check() error {
 	case c.Every != 0 && (c.Every < least || c.Every > most):
 		return Refuse("throttle.every", c.Every.String(), "is out of bounds", fmt.Sprintf("use %v to %v", least, most))
 	case c.MaxWait != 0 && (c.Quiet == 0 || c.MaxWait < c.Quiet || c.MaxWait > most):
-		return Refuse("debounce.max_wait", c.MaxWait.String(), "is out of bounds", fmt.Sprintf("use debounce.quiet to %v", most))
+		return Refuse("debounce.max_wait", c.MaxWait.String(), "is out of bounds",
+			fmt.Sprintf("use debounce.quiet to %v", most))
 	}
 	return nil
 }
@@ -582,6 +597,6 @@ func (c Coalesce) Merge(key Key, spec Spec, old *Timer, busy bool, now Instant) 
 			t.pauseAs(old)
 		}
 	}
-	t.Visible = t.rest(now)
+	t.Visible = t.nextAttention(now)
 	return t
 }

@@ -58,7 +58,8 @@ func Unavailable(err error) error {
 }
 
 // errorClasses are the errors of requests.
-var errorClasses = []error{ErrUnavailable, ErrNotFound, ErrExists, ErrConflict, ErrFull, ErrOverloaded, ErrQuota, ErrClosed, ErrCorrupt,
+var errorClasses = []error{ErrUnavailable, ErrNotFound, ErrExists, ErrConflict, ErrFull, ErrOverloaded, ErrQuota,
+	ErrClosed, ErrCorrupt,
 	ErrUnauthenticated, ErrForbidden}
 
 // ErrorClass returns which of the errors of this package an error is; nil if it is none, or an *Invalid.

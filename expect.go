@@ -22,13 +22,14 @@ const maxExpect = 366 * 24 * time.Hour
 
 func (s *Spec) checkExpect(add func(field, value, wrong, cure string)) {
 	e := &s.Expect
-	span(add)("expect.every", e.Every, time.Second, maxExpect)
-	span(add)("expect.grace", e.Grace, time.Second, maxExpect)
+	spanChecker(add)("expect.every", e.Every, time.Second, maxExpect)
+	spanChecker(add)("expect.grace", e.Grace, time.Second, maxExpect)
 	switch wrong := textFault(e.Notify, MaxTarget); {
 	case wrong != "":
 		add("expect.notify", e.Notify, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", MaxTarget))
 	case e.Any() && e.Every == 0 && e.Grace == 0:
-		add("expect.grace", "", "is missing", "give how late a success may be, or with every how long after the last one it has to come")
+		add("expect.grace", "", "is missing",
+			"give how late a success may be, or with every how long after the last one it has to come")
 	case e.Any() && !s.Recurring():
 		add("expect", "", "does not go with a schedule of one occurrence", "leave it out")
 	}
@@ -92,24 +93,25 @@ func (t *Timer) ExpectedBy(s Schedule) (Instant, bool) {
 
 // Expectation returns the row of the timer's expectation, which needs attention at a time.
 func (t *Timer) Expectation(at Instant) Timer {
-	return Timer{Key: Key{t.Key.Namespace, t.Key.Name, ExpectFire}, Bucket: t.Bucket, Generation: t.Generation, Created: t.Created, Updated: t.Updated,
+	return Timer{Key: Key{t.Key.Namespace, t.Key.Name, ExpectFire}, Bucket: t.Bucket, Generation: t.Generation,
+		Created: t.Created, Updated: t.Updated,
 		Spec: Spec{Labels: t.Spec.Labels}, Due: Never, Visible: at, Succeeded: t.Succeeded, Overdue: t.Overdue}
 }
 
 // LateAt makes the timer overdue at now, and returns its notice; nil if nothing is to be told.
 func (t *Timer) LateAt(now, by Instant) *Timer {
 	t.Overdue = max(by, 1)
-	return notice(t, NoticeOverdue, now)
+	return noticeRow(t, NoticeOverdue, now)
 }
 
-// succeed notes a success of a timer. If it was overdue, it returns the rows to write with it: the notice, if
-// one is to be told, and its expectation.
-func succeed(t *Timer, now Instant) (also []Timer) {
+// noteSuccess notes a success of a timer. If it was overdue, it returns the rows to write with it: the
+// notice, if one is to be told, and its expectation.
+func noteSuccess(t *Timer, now Instant) (also []Timer) {
 	t.Succeeded = max(now, t.Succeeded)
 	if t.Overdue == 0 {
 		return nil
 	}
-	if n := notice(t, NoticeRecovered, now); n != nil {
+	if n := noticeRow(t, NoticeRecovered, now); n != nil {
 		also = append(also, *n)
 	}
 	t.Overdue = 0
@@ -119,7 +121,7 @@ func succeed(t *Timer, now Instant) (also []Timer) {
 // Recover is what succeed does for a timer of which an occurrence next to it has fired at a time.
 func (t *Timer) Recover(at, now Instant) Step {
 	late := t.Overdue != 0
-	also := succeed(t, max(at, t.Succeeded))
+	also := noteSuccess(t, max(at, t.Succeeded))
 	if late {
 		also = also[:len(also)-1] // its expectation is what found this
 	}
@@ -129,31 +131,39 @@ func (t *Timer) Recover(at, now Instant) Step {
 // notifyAttempts is how often a notice is attempted: for about a day.
 const notifyAttempts = 150
 
-// notice returns the row that tells Expect.Notify about a timer, due at now; nil if there is no such target.
-func notice(t *Timer, n Notice, now Instant) *Timer {
+// noticeRow returns the row that tells Expect.Notify about a timer, due at now; nil if there is no such
+// target.
+func noticeRow(t *Timer, n Notice, now Instant) *Timer {
 	e := &t.Spec.Expect
 	if e.Notify == "" {
 		return nil
 	}
 	due := max(now, t.Updated+1)
-	for due == t.Due || len(t.Runs) > 0 && due <= t.Runs[len(t.Runs)-1] { // runs have other due times, which are in their fire ids, too
+	// runs have other due times, which are in their fire ids, too
+	for due == t.Due || len(t.Runs) > 0 && due <= t.Runs[len(t.Runs)-1] {
 		due++
 	}
 	t.Updated = due // as a run does: no later one has this due time
-	text := fmt.Sprintf("The timer %s/%s has not succeeded in time: it was expected to until %v.", t.Key.Namespace, t.Key.Name, t.Overdue)
+	text := fmt.Sprintf("The timer %s/%s has not succeeded in time: it was expected to until %v.", t.Key.Namespace,
+		t.Key.Name, t.Overdue)
 	if n == NoticeRecovered {
-		text = fmt.Sprintf("The timer %s/%s has succeeded again. It was overdue since %v.", t.Key.Namespace, t.Key.Name, t.Overdue)
+		text = fmt.Sprintf("The timer %s/%s has succeeded again. It was overdue since %v.", t.Key.Namespace,
+			t.Key.Name, t.Overdue)
 	}
-	body, err := json.Marshal(noticeBody{Event: n.String(), Namespace: t.Key.Namespace, Name: t.Key.Name, Labels: t.Spec.Labels, Target: t.Spec.Target,
+	body, err := json.Marshal(noticeBody{Event: n.String(), Namespace: t.Key.Namespace, Name: t.Key.Name,
+		Labels: t.Spec.Labels, Target: t.Spec.Target,
 		ExpectedBy: t.Overdue.String(), Succeeded: instantText(t.Succeeded), Failed: t.LastError, Text: text})
 	if err != nil {
 		return nil // there is nothing in it that cannot be encoded
 	}
-	return &Timer{Key: Key{t.Key.Namespace, t.Key.Name, FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, true)}, Bucket: t.Bucket,
-		Generation: t.Generation, Created: t.Created, Updated: now, Anchor: due, Due: due, Visible: due, Runs: []Instant{due}, Manual: true,
-		Live: true, Asked: true, Notice: n, Trace: t.Trace,
-		Spec: Spec{Schedule: due.String(), Target: e.Notify, Payload: body, ContentType: "application/json", Labels: t.Spec.Labels,
-			Retry: Retry{Attempts: notifyAttempts}}}
+	return &Timer{Key: Key{t.Key.Namespace, t.Key.Name, FireID(t.Key.Namespace, t.Key.Name, t.Generation, due, true)},
+		Bucket:     t.Bucket,
+		Generation: t.Generation, Created: t.Created, Updated: now, Anchor: due, Due: due, Visible: due, Runs: []Instant{due},
+		Manual: true,
+		Live:   true, Asked: true, Notice: n, Trace: t.Trace,
+		Spec: Spec{Schedule: due.String(), Target: e.Notify, Payload: body, ContentType: "application/json",
+			Labels: t.Spec.Labels,
+			Retry:  Retry{Attempts: notifyAttempts}}}
 }
 
 // noticeBody is what a notice has as its payload.

@@ -43,7 +43,8 @@ func Worst(list []Finding) string {
 // SortFindings sorts findings by urgency, the worst first, then by check and node.
 func SortFindings(list []Finding) {
 	slices.SortStableFunc(list, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(slices.Index(severities, b.Severity), slices.Index(severities, a.Severity)), cmp.Compare(a.Check, b.Check), cmp.Compare(a.Node, b.Node))
+		return cmp.Or(cmp.Compare(slices.Index(severities, b.Severity), slices.Index(severities, a.Severity)),
+			cmp.Compare(a.Check, b.Check), cmp.Compare(a.Node, b.Node))
 	})
 }
 
@@ -65,7 +66,8 @@ const spaceReserves = 16
 
 // SpaceFinding judges the free bytes of the disk of a store that adds no rows below a reserve.
 func SpaceFinding(path string, free, reserve int64) Finding {
-	f := Finding{Check: CheckStoreSpace, Severity: SeverityOK, Seen: fmt.Sprintf("%d MiB are free on the disk of %s", free>>20, path)}
+	f := Finding{Check: CheckStoreSpace, Severity: SeverityOK,
+		Seen: fmt.Sprintf("%d MiB are free on the disk of %s", free>>20, path)}
 	if free < spaceReserves*reserve {
 		f.Severity, f.Cure = SeverityWarning, fmt.Sprintf("make room: below %d MiB no timers are taken", reserve>>20)
 	}

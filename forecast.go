@@ -56,7 +56,8 @@ func CheckForecast(from, until Instant, step time.Duration, by string) (time.Dur
 	case ByNamespace, ByTarget:
 		most = maxDividedLoads
 	default:
-		return 0, Refuse("by", by, "is nothing that a forecast can be divided by", "give "+ByNamespace+" or "+ByTarget+", or leave it out")
+		return 0, Refuse("by", by, "is nothing that a forecast can be divided by",
+			"give "+ByNamespace+" or "+ByTarget+", or leave it out")
 	}
 	if step == 0 {
 		step = time.Hour
@@ -68,7 +69,8 @@ func CheckForecast(from, until Instant, step time.Duration, by string) (time.Dur
 		return 0, err
 	}
 	if n := int64(until.Sub(from) / step); n > int64(most) {
-		return 0, Refuse("step", step.String(), fmt.Sprintf("divides the range into %d parts, more than %d", n, most), "give a longer one, or an earlier until")
+		return 0, Refuse("step", step.String(), fmt.Sprintf("divides the range into %d parts, more than %d", n, most),
+			"give a longer one, or an earlier until")
 	}
 	return step, nil
 }

@@ -146,7 +146,7 @@ func instantFault(s string) string {
 		}
 		switch c := s[i]; {
 		case shape[i] == '0' && (c < '0' || c > '9'), shape[i] != '0' && c != shape[i]:
-			return "is no RFC 3339 time from " + quoted(s[i:]) + " on"
+			return "is no RFC 3339 time from " + quoteText(s[i:]) + " on"
 		}
 	}
 	rest := s[len(shape):]
@@ -165,15 +165,16 @@ func instantFault(s string) string {
 		return "has no offset from UTC"
 	case rest == "Z":
 		return ""
-	case len(rest) == 6 && (rest[0] == '+' || rest[0] == '-') && strings.Trim(rest[1:3]+rest[4:], "0123456789") == "" && rest[3] == ':' &&
+	case len(rest) == 6 && (rest[0] == '+' || rest[0] == '-') && strings.Trim(rest[1:3]+rest[4:], "0123456789") == "" &&
+		rest[3] == ':' &&
 		rest[1:3] < "24" && rest[4:] < "60":
 		return ""
 	}
-	return "is no RFC 3339 time from " + quoted(rest) + " on"
+	return "is no RFC 3339 time from " + quoteText(rest) + " on"
 }
 
-// quoted shows a part of a text in an error.
-func quoted(s string) string { return strconv.Quote(Shorten(s, 64)) }
+// quoteText shows a part of a text in an error.
+func quoteText(s string) string { return strconv.Quote(Shorten(s, 64)) }
 
 // ParseDuration reads a span of time as package time does, such as "90s", "1h30m" or "0": the only format of
 // durations in all fields and APIs. It does not check the bounds of a field. Its error is an *Invalid without

@@ -63,7 +63,8 @@ type JobKind string
 const (
 	JobBulk     JobKind = "bulk"     // one action on all timers, or dead letters, that match
 	JobCalendar JobKind = "calendar" // moves the timers that use a calendar to their due times by its new days
-	JobEvaluate JobKind = "evaluate" // moves timers in time zones to their due times, as if their schedules were read for the first time
+	// moves timers in time zones to their due times, as if their schedules were read for the first time
+	JobEvaluate JobKind = "evaluate"
 )
 
 // EvaluateZones is the action of the evaluation after the rules of time zones have changed. A store has one
@@ -115,5 +116,6 @@ func JobQuery(namespace, prefix string, limit int) Query {
 // Row returns the timer that the row of a job is stored as, with what it has to remember as its payload. It
 // needs attention at a time.
 func (j *Job) Row(bucket uint32, payload []byte, at Instant) Timer {
-	return Timer{Key: JobKey(j.Namespace, j.ID), Bucket: bucket, Created: j.Created, Updated: j.Updated, Spec: Spec{Payload: payload}, Due: Never, Visible: at}
+	return Timer{Key: JobKey(j.Namespace, j.ID), Bucket: bucket, Created: j.Created, Updated: j.Updated,
+		Spec: Spec{Payload: payload}, Due: Never, Visible: at}
 }

@@ -46,8 +46,8 @@ func Spend(t *Timer, occ Occurrence, sent, again Instant) Timer {
 	return to
 }
 
-// unspend takes back an attempt that was not made, or is not to count.
-func unspend(t *Timer, occ Occurrence) {
+// takeBackAttempt takes back an attempt that was not made, or is not to count.
+func takeBackAttempt(t *Timer, occ Occurrence) {
 	if isSpent(t, occ) && t.Lost > 0 {
 		t.Lost--
 	}

@@ -22,11 +22,12 @@ const MaxText = 256
 // Any reports whether something is sought.
 func (s *Sought) Any() bool { return *s != Sought{} }
 
-func (s *Sought) check() error {
+func (s *Sought) checkSought() error {
 	if err := CheckText("text", s.Text, MaxText); err != nil {
 		return err
 	}
-	if fixed := strings.TrimSuffix(s.Target, "*"); s.Target != "" && (textFault(s.Target, MaxTarget) != "" || strings.Contains(fixed, "*")) {
+	if fixed := strings.TrimSuffix(s.Target, "*"); s.Target != "" &&
+		(textFault(s.Target, MaxTarget) != "" || strings.Contains(fixed, "*")) {
 		return Refuse("target", s.Target, "matches no target", `give a target, or the beginning of some with "*" after it`)
 	}
 	if s.Code < 0 || s.Code > 1<<16 {
@@ -35,8 +36,8 @@ func (s *Sought) check() error {
 	return nil
 }
 
-// targets reports whether a target is sought.
-func (s *Sought) targets(target string) bool {
+// matchesTarget reports whether a target is sought.
+func (s *Sought) matchesTarget(target string) bool {
 	if fixed, ok := strings.CutSuffix(s.Target, "*"); ok {
 		return strings.HasPrefix(target, fixed)
 	}
@@ -45,11 +46,12 @@ func (s *Sought) targets(target string) bool {
 
 // Timer reports whether a timer is sought. What it does not show, such as a redacted payload, does not match.
 func (s *Sought) Timer(t *Timer) bool {
-	if !s.targets(t.Spec.Target) || s.Code != 0 && !failedWith(t.Failures, s.Code) {
+	if !s.matchesTarget(t.Spec.Target) || s.Code != 0 && !failedWith(t.Failures, s.Code) {
 		return false
 	}
-	return s.Text == "" || contains(t.Key.Name, s.Text) || contains(t.LastError, s.Text) || contains(t.Reason, s.Text) ||
-		detailed(t.Failures, s.Text) || bytes.Contains(bytes.ToLower(t.Spec.Payload), []byte(strings.ToLower(s.Text)))
+	return s.Text == "" || containsFold(t.Key.Name, s.Text) || containsFold(t.LastError, s.Text) ||
+		containsFold(t.Reason, s.Text) ||
+		hasDetail(t.Failures, s.Text) || bytes.Contains(bytes.ToLower(t.Spec.Payload), []byte(strings.ToLower(s.Text)))
 }
 
 // failedWith reports whether the last attempt failed with a code.
@@ -57,11 +59,11 @@ func failedWith(attempts []Attempt, code int) bool {
 	return len(attempts) > 0 && attempts[len(attempts)-1].Code == code
 }
 
-func detailed(attempts []Attempt, text string) bool {
-	return slices.ContainsFunc(attempts, func(a Attempt) bool { return contains(a.Detail, text) })
+func hasDetail(attempts []Attempt, text string) bool {
+	return slices.ContainsFunc(attempts, func(a Attempt) bool { return containsFold(a.Detail, text) })
 }
 
-func contains(s, text string) bool {
+func containsFold(s, text string) bool {
 	return strings.Contains(strings.ToLower(s), strings.ToLower(text))
 }
 
@@ -72,10 +74,10 @@ func (s *Sought) Record(r *Record, now string) bool {
 	if target == "" {
 		target = now
 	}
-	if !s.targets(target) || s.Code != 0 && r.Code != s.Code {
+	if !s.matchesTarget(target) || s.Code != 0 && r.Code != s.Code {
 		return false
 	}
-	return s.Text == "" || contains(r.Name, s.Text) || contains(r.Reason, s.Text) || detailed(r.Failures, s.Text)
+	return s.Text == "" || containsFold(r.Name, s.Text) || containsFold(r.Reason, s.Text) || hasDetail(r.Failures, s.Text)
 }
 
 // Order is the order of a list of timers. Those of equal times are in the order of their keys.
@@ -136,7 +138,8 @@ func (q *Query) checkOrder() error {
 	}
 	for _, s := range q.States {
 		if s != StateDead && s != StateEnded {
-			return Refuse("order_by", q.Order.String(), fmt.Sprintf("does not go with the state %s, which has not ended", s), "give the states dead, ended or both")
+			return Refuse("order_by", q.Order.String(), fmt.Sprintf("does not go with the state %s, which has not ended", s),
+				"give the states dead, ended or both")
 		}
 	}
 	if len(q.States) == 0 {
@@ -148,7 +151,8 @@ func (q *Query) checkOrder() error {
 // Matches reports whether a record passes all filters of the query but the namespace and the place. target
 // and labels are those that the timer has now, if it exists.
 func (q *RecordQuery) Matches(r *Record, target string, labels map[string]string) bool {
-	if q.Name != "" && r.Name != q.Name || !strings.HasPrefix(r.Name, q.Prefix) || len(q.Endings) > 0 && !slices.Contains(q.Endings, r.Ending) ||
+	if q.Name != "" && r.Name != q.Name || !strings.HasPrefix(r.Name, q.Prefix) ||
+		len(q.Endings) > 0 && !slices.Contains(q.Endings, r.Ending) ||
 		len(q.Causes) > 0 && !slices.Contains(q.Causes, r.Cause) {
 		return false
 	}

@@ -9,7 +9,7 @@ func (t *Timer) Misfired(now Instant, s Schedule) bool {
 		return false
 	}
 	w := walk{t: t, now: now, s: s}
-	return w.gone(t.Due, w.after(w.following(t.Due, t.Passed+1))) != ""
+	return w.givenUpReason(t.Due, w.unskippedDue(w.dueAfter(t.Due, t.Passed+1))) != ""
 }
 
 // CanMisfire reports whether Misfired can hold for a timer whose next occurrence is late by so much. The
@@ -22,12 +22,12 @@ func (t *Timer) CanMisfire(late time.Duration) bool {
 // CatchUp applies the misfire policy and the deadline to a timer for which Misfired holds.
 func (t *Timer) CatchUp(now Instant, s Schedule) Step {
 	to := *t
-	return walk{t: &to, now: now, s: s}.settled(nil)
+	return walk{t: &to, now: now, s: s}.stepToWaiting(nil)
 }
 
-// gone returns why the occurrence cur, with next after it, is ended without an attempt at now; empty if it is
-// not.
-func (w walk) gone(cur, next Instant) string {
+// givenUpReason returns why the occurrence cur, with next after it, is ended without an attempt at now; empty
+// if it is not.
+func (w walk) givenUpReason(cur, next Instant) string {
 	late := w.now.Sub(w.t.SentAt(cur))
 	switch {
 	case w.t.Spec.Misfire == MisfireLatest && next <= w.now,
@@ -51,14 +51,14 @@ func (w walk) catchUp() []Record {
 		near = w.now.Add(-w.t.Spec.Deadline - w.t.Spec.Jitter)
 	}
 	first, skips := w.t.Due, w.t.Skips > 0
-	log := w.pass(near, func(cur, next Instant) why {
+	log := w.passGivenUp(near, func(cur, next Instant) why {
 		switch {
 		case skips && cur != first: // the first one may have been out when they were asked for
 			return why{}
 		case w.inPause(cur):
 			return paused
 		}
-		return w.missed(cur, w.after(next))
+		return w.whyMissed(cur, w.unskippedDue(next))
 	})
 	if !skips || w.t.Due == first {
 		return log
@@ -67,16 +67,16 @@ func (w walk) catchUp() []Record {
 	return append(log, w.catchUp()...)
 }
 
-// missed returns why the misfire policy or the deadline ends the occurrence cur; next is the first one after
-// it that no pause skips.
-func (w walk) missed(cur, next Instant) why {
+// whyMissed returns why the misfire policy or the deadline ends the occurrence cur; next is the first one
+// after it that no pause skips.
+func (w walk) whyMissed(cur, next Instant) why {
 	if cur > w.now {
 		return why{}
 	}
-	text := w.gone(cur, next)
+	text := w.givenUpReason(cur, next)
 	if text == "" {
 		return why{}
 	}
-	cause, other := w.late(cur)
+	cause, other := w.lateCause(cur)
 	return why{EndMissed, text, cause, other}
 }

@@ -79,7 +79,8 @@ func (q *Quotas) Check() error {
 			most = maxQuotaTime.Seconds()
 		}
 		if !(one.Limit >= 0 && one.Limit <= most) { // also of a rate that is no number
-			bad.Add(Refuse("quotas."+one.Name, one.Text(one.Limit), "is out of bounds", "give 0, which is unlimited, to "+one.Text(most)))
+			bad.Add(Refuse("quotas."+one.Name, one.Text(one.Limit), "is out of bounds",
+				"give 0, which is unlimited, to "+one.Text(most)))
 		}
 	}
 	return bad.Err()
@@ -160,5 +161,6 @@ func (e *QuotaError) Unwrap() error { return ErrQuota }
 type Usage struct {
 	Timers, Bytes, DeadLetters, Overlaps, PoolGroups int64
 	Creates, Fires, Reads                            float64
-	Hidden                                           bool // the caller may see a part of the namespace only: the rest is left out
+	// the caller may see a part of the namespace only: the rest is left out
+	Hidden bool
 }

@@ -16,10 +16,12 @@ const (
 	Rejected                    // it failed, and would again: dead letter
 	Gone                        // the target asked for no further fires of this timer
 	Deferred                    // it was not attempted; look again after Outcome.After; no attempt is spent
-	Expired                     // it was not attempted, as the timer's deadline has passed; the engine's own word, not for sinks
+	// it was not attempted, as the timer's deadline has passed; the engine's own word, not for sinks
+	Expired
 )
 
-var verdictNames = [...]string{Done: "done", Accepted: "accepted", Failed: "failed", Rejected: "rejected", Gone: "gone", Deferred: "deferred", Expired: "expired"}
+var verdictNames = [...]string{Done: "done", Accepted: "accepted", Failed: "failed", Rejected: "rejected", Gone: "gone",
+	Deferred: "deferred", Expired: "expired"}
 
 func (v Verdict) String() string {
 	if v == 0 || int(v) >= len(verdictNames) {
@@ -31,13 +33,16 @@ func (v Verdict) String() string {
 // Outcome is how an attempt ended. Times are durations from the moment of the report, because a sink has no
 // store clock.
 type Outcome struct {
-	Verdict   Verdict
-	After     time.Duration // Accepted: the deadline; Failed: when to try again, 0 for the timer's own backoff, AtOnce for now; Deferred: when to look again
-	Code      int           // the status that the technology gave, such as 503; 0 if none
-	Cause     Cause         // Deferred: what prevents the attempt, one of those of EndMissed; CauseDeferred if it is not given
-	Unreached bool          // Failed: the host of the target could not be reached
-	Lost      bool          // Failed, and Deferred without an attempt: the receiver has gone with it in hand
-	Detail    string        // what went wrong, or the head of the answer; stored up to MaxDetail bytes
+	Verdict Verdict
+	// Accepted: the deadline; Failed: when to try again, 0 for the timer's own backoff, AtOnce for now;
+	// Deferred: when to look again
+	After time.Duration
+	Code  int // the status that the technology gave, such as 503; 0 if none
+	// Deferred: what prevents the attempt, one of those of EndMissed; CauseDeferred if it is not given
+	Cause     Cause
+	Unreached bool   // Failed: the host of the target could not be reached
+	Lost      bool   // Failed, and Deferred without an attempt: the receiver has gone with it in hand
+	Detail    string // what went wrong, or the head of the answer; stored up to MaxDetail bytes
 
 	// Answer is what the target answered, where a kind of target has answers that a client can fetch. Of the
 	// last occurrence of a timer that is kept (Spec.Keep) it is kept with it; else it is not stored.
@@ -63,8 +68,8 @@ type Answer struct {
 	Payload     []byte // at most MaxPayload bytes
 }
 
-// clean returns the answer with a printable content type; a target may send anything.
-func (a *Answer) clean() *Answer {
+// cleanAnswer returns the answer with a printable content type; a target may send anything.
+func (a *Answer) cleanAnswer() *Answer {
 	if a == nil || textFault(a.ContentType, MaxContentType) == "" {
 		return a
 	}

@@ -13,8 +13,10 @@ type Misfire uint8
 const (
 	MisfireLatest Misfire = iota // the default: the latest one fires, late; the ones before it are recorded as missed
 	MisfireAll                   // all fire, in order
-	MisfireSkip                  // those noticed when a later one is due as well, or more than MisfireGrace late, are recorded as missed
-	MisfireWithin                // those noticed at most Spec.Within late fire, in order; the others are recorded as missed
+	// those noticed when a later one is due as well, or more than MisfireGrace late, are recorded as missed
+	MisfireSkip
+	// those noticed at most Spec.Within late fire, in order; the others are recorded as missed
+	MisfireWithin
 )
 
 // MisfireGrace is how late an occurrence may be noticed under MisfireSkip.

@@ -21,7 +21,8 @@ type Retry struct {
 }
 
 // DefaultRetry has the defaults of zero fields.
-var DefaultRetry = Retry{Attempts: 8, Interval: time.Second, Factor: 2, Max: 10 * time.Minute, Jitter: 500 * time.Millisecond, Timeout: 30 * time.Second}
+var DefaultRetry = Retry{Attempts: 8, Interval: time.Second, Factor: 2, Max: 10 * time.Minute,
+	Jitter: 500 * time.Millisecond, Timeout: 30 * time.Second}
 
 // Effective returns r with defaults in place of zero fields.
 func (r Retry) Effective() Retry {

@@ -33,7 +33,7 @@ type Rewritten struct {
 func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
 	readable := t.PauseCause != PauseUnreadable || !t.Paused
 	if !w.Restart && readable && w.Bucket == t.Bucket && sameTimes(t, &spec, w.Old, w.New) {
-		return amended(t, spec, &w)
+		return amendSpec(t, spec, &w)
 	}
 	to, err := NewTimer(t.Key, spec, w.Sure, w.Now, w.New)
 	if err != nil {
@@ -50,22 +50,23 @@ func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
 		if t.Paused && t.PauseCause <= PauseDeadLetters { // another schedule is the cure of the others
 			to.pauseAs(t)
 			to.PausedAt = w.Now
-			to.Visible = to.rest(w.Now)
+			to.Visible = to.nextAttention(w.Now)
 		}
 		r.Step = w.CutOff()
-		r.Notes = dropped(t, r.Log)
+		r.Notes = droppedNotes(t, r.Log)
 	}
 	r.To = &to
 	return r, nil
 }
 
-// amended gives a timer another spec with the same due times.
-func amended(t *Timer, spec Spec, w *Rewriting) (r Rewritten, err error) {
-	if t.Spec.equal(&spec) {
+// amendSpec gives a timer another spec with the same due times.
+func amendSpec(t *Timer, spec Spec, w *Rewriting) (r Rewritten, err error) {
+	if t.Spec.isStoredAlike(&spec) {
 		return Rewritten{Step: Step{Keep: true}, Unchanged: true}, nil
 	}
 	now := w.Now
-	if first, ok := w.New.Next(now); ok && (spec.Jitter != t.Spec.Jitter || spec.Retry != t.Spec.Retry || spec.Overlap != t.Spec.Overlap) {
+	if first, ok := w.New.Next(now); ok && (spec.Jitter != t.Spec.Jitter || spec.Retry != t.Spec.Retry ||
+		spec.Overlap != t.Spec.Overlap) {
 		if err := spec.CheckIntervals(first, w.New); err != nil {
 			return r, err
 		}
@@ -83,14 +84,14 @@ func amended(t *Timer, spec Spec, w *Rewriting) (r Rewritten, err error) {
 	}
 	switch {
 	case t.Over():
-		if to.end(now); spec.Keep == 0 {
+		if to.keepEnded(now); spec.Keep == 0 {
 			to.Visible = now
 		} else if spec.Keep == t.Spec.Keep {
 			to.Visible = t.Visible
 		}
 		r.Notes = []string{"its schedule has ended, so that nothing more is due: run it, or give it another schedule"}
 	case t.Attempts == 0 && (spec.Target != t.Spec.Target || spec.Jitter != t.Spec.Jitter): // what put it off may not hold for the new one
-		to.Visible = to.rest(now)
+		to.Visible = to.nextAttention(now)
 	}
 	r.To = &to
 	return r, nil
@@ -103,8 +104,8 @@ func sameTimes(t *Timer, spec *Spec, old, new Schedule) bool {
 	was.SetWhen(&t.Spec)
 	is.SetWhen(spec)
 	was.Jitter = is.Jitter // it is no part of due times
-	if !was.equal(&is) || spec.Recurring() {
-		return spec.Recurring() && was.equal(&is)
+	if !was.isStoredAlike(&is) || spec.Recurring() {
+		return spec.Recurring() && was.isStoredAlike(&is)
 	}
 	if old == nil || new == nil {
 		return false
@@ -114,14 +115,14 @@ func sameTimes(t *Timer, spec *Spec, old, new Schedule) bool {
 	return ok && also && first == other
 }
 
-// equal reports whether two specs are stored alike.
-func (s *Spec) equal(o *Spec) bool {
+// isStoredAlike reports whether two specs are stored alike.
+func (s *Spec) isStoredAlike(o *Spec) bool {
 	a, b := Timer{Spec: *s}, Timer{Spec: *o}
 	return bytes.Equal(a.appendBody(nil), b.appendBody(nil)) && maps.Equal(s.Labels, o.Labels)
 }
 
-// dropped returns notes about what of a timer does not go on under another schedule.
-func dropped(t *Timer, log []Record) (notes []string) {
+// droppedNotes returns notes about what of a timer does not go on under another schedule.
+func droppedNotes(t *Timer, log []Record) (notes []string) {
 	var n uint64
 	for i := range log {
 		n += uint64(max(1, log[i].Count))

@@ -71,9 +71,10 @@ type Row struct {
 	// store that serves rows by it keeps it; the others hand out 0, and the timer itself is in the body.
 	Criticality uint8
 
-	Visible    Instant // when it next needs attention; Never when it needs none
-	Revision   uint64  // of this version of the row; given by the store from FirstRevision on, grows with every write to it
-	Generation uint64  // of the timer: the revision of the write that created or replaced it
+	Visible Instant // when it next needs attention; Never when it needs none
+	// of this version of the row; given by the store from FirstRevision on, grows with every write to it
+	Revision   uint64
+	Generation uint64 // of the timer: the revision of the write that created or replaced it
 	Due        Instant
 	Labels     map[string]string
 	Body       []byte
@@ -114,9 +115,10 @@ type Window struct {
 	After   Position      // rows strictly after this position only; the zero Position is before all rows
 	Ahead   time.Duration // rows visible until the store's now plus Ahead, inclusive
 	Hold    time.Duration // 0 reads only; otherwise the rows' visible times become now plus Hold, with new revisions,
-	Until   Instant       // or this, if more than half of Hold is left till then: a time that identifies the holder for other nodes
-	Limit   int           // at most so many rows; at least 1
-	Bytes   int           // stop after the row that brings the sum of the bodies to so many bytes; 0 is no limit
+	// or this, if more than half of Hold is left till then: a time that identifies the holder for other nodes
+	Until Instant
+	Limit int // at most so many rows; at least 1
+	Bytes int // stop after the row that brings the sum of the bodies to so many bytes; 0 is no limit
 
 	// Since leaves rows out that were not written after the claim which returned it as its Token; 0 leaves
 	// none out. A store may hand out more than that, never less; but it may also leave out rows last written
@@ -194,7 +196,8 @@ type Change struct {
 
 // Result is the result of a change.
 type Result struct {
-	Revision uint64 // of the row now: the new one if Applied (0 if it was removed), else the one that was there (0: no row)
+	// of the row now: the new one if Applied (0 if it was removed), else the one that was there (0: no row)
+	Revision uint64
 	Applied  bool
 	Existed  bool   // a row was there before
 	Also     uint64 // revision of the first of Change.Also; each one after it has the next number; 0 if there is none
@@ -399,8 +402,10 @@ type Raiser interface {
 // noticing.
 type Lease struct {
 	Name  string
-	Owner string  // the node that has it, or had it last
-	Epoch uint64  // its fencing number: grows each time it is taken by another owner, after its end, or by Want.If; stays when it is renewed
+	Owner string // the node that has it, or had it last
+	// its fencing number: grows each time it is taken by another owner, after its end, or by Want.If; stays
+	// when it is renewed
+	Epoch uint64
 	Until Instant // its end, by the store's clock
 	Data  []byte  // what its owner stores with it
 }
@@ -488,11 +493,13 @@ type Fire struct {
 	Due        Instant
 	At         Instant // when it was to be sent first: Due, or later by the timer's jitter
 	Attempt    uint32  // 1 is the first
-	Token      uint64  // the fencing token: grows with each attempt; a receiver may refuse a token older than one that it has seen
-	Manual     bool    // asked for by run, not by the schedule
-	Last       bool    // no attempt follows this one
-	Lost       uint32  // how many receivers in a row have gone with the occurrence in hand
-	Spec       *Spec
+	// the fencing token: grows with each attempt; a receiver may refuse a token older than one that it has
+	// seen
+	Token  uint64
+	Manual bool   // asked for by run, not by the schedule
+	Last   bool   // no attempt follows this one
+	Lost   uint32 // how many receivers in a row have gone with the occurrence in hand
+	Spec   *Spec
 
 	// Origin is the span that created the timer, nil if there is none, and Traceparent the header of that of
 	// this attempt, which sinks pass on; empty without tracing.
@@ -507,9 +514,11 @@ type Lane struct {
 	Limit int // fires outstanding, handed to Deliver and not reported, at a time; at least 1
 	Batch int // fires in one delivery, at most; at least 1
 
-	Rate    float64 // fires a second, at most; 0 is no limit
-	Burst   int     // fires that may go at once under Rate; 0 is a second's worth, at least 1
-	CatchUp float64 // fires a second, at most, of those that are more than CatchUpAfter late at their first attempt; 0 is no limit
+	Rate  float64 // fires a second, at most; 0 is no limit
+	Burst int     // fires that may go at once under Rate; 0 is a second's worth, at least 1
+	// fires a second, at most, of those that are more than CatchUpAfter late at their first attempt; 0 is no
+	// limit
+	CatchUp float64
 
 	// Paced means that receivers control their rate by acknowledgements: no rate of catching up applies.
 	Paced bool

@@ -16,7 +16,8 @@ const (
 // CheckSecretName refuses names that a secret cannot have.
 func CheckSecretName(name string) error {
 	if CheckNamespace(name) != nil { // the same alphabet
-		return Refuse("name", Shorten(name, 64), "is no name of a secret", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
+		return Refuse("name", Shorten(name, 64), "is no name of a secret",
+			"use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
 	}
 	return nil
 }

@@ -11,15 +11,17 @@ type PauseCause uint8
 
 // The causes of pauses.
 const (
-	PauseRequested       PauseCause = iota // a client asked for it, or the timer was paused by a version that kept no causes
-	PauseDeadLetters                       // as many of its occurrences in a row as Spec.PauseAfter ended as dead letters
-	PauseScheduleCost                      // finding its next occurrence takes more than MaxScheduleSteps
-	PauseUnreadable                        // its row is invalid
-	PauseCalendar                          // its calendars leave no occurrence
-	PauseScheduleInvalid                   // its schedule cannot be compiled any more
+	// a client asked for it, or the timer was paused by a version that kept no causes
+	PauseRequested       PauseCause = iota
+	PauseDeadLetters                // as many of its occurrences in a row as Spec.PauseAfter ended as dead letters
+	PauseScheduleCost               // finding its next occurrence takes more than MaxScheduleSteps
+	PauseUnreadable                 // its row is invalid
+	PauseCalendar                   // its calendars leave no occurrence
+	PauseScheduleInvalid            // its schedule cannot be compiled any more
 )
 
-var pauseCauseNames = [...]string{PauseRequested: "requested", PauseDeadLetters: "dead_letters", PauseScheduleCost: "schedule_cost", PauseUnreadable: "unreadable",
+var pauseCauseNames = [...]string{PauseRequested: "requested", PauseDeadLetters: "dead_letters",
+	PauseScheduleCost: "schedule_cost", PauseUnreadable: "unreadable",
 	PauseCalendar: "calendar", PauseScheduleInvalid: "schedule_invalid"}
 
 func (c PauseCause) String() string {
@@ -40,9 +42,9 @@ func ParsePauseCause(name string) (PauseCause, error) {
 	return 0, Refuse("pause_cause", name, "is no cause of a pause", "send what a list returned")
 }
 
-// stop pauses a timer from now on for a cause that no client asked for. It lasts until a client resumes the
-// timer.
-func (t *Timer) stop(c PauseCause, now Instant, reason string) {
+// pauseItself pauses a timer from now on for a cause that no client asked for. It lasts until a client
+// resumes the timer.
+func (t *Timer) pauseItself(c PauseCause, now Instant, reason string) {
 	t.Paused, t.PausedAt, t.Until, t.Reason, t.PauseCause = true, now, 0, reason, c
 }
 
@@ -65,16 +67,19 @@ func (b BrokenSchedule) Broken() error { return b.Err }
 func (t *Timer) stopUnknown(now Instant, s Schedule) {
 	if b, is := s.(interface{ Broken() error }); is {
 		if err := b.Broken(); err != nil {
-			t.stop(PauseScheduleInvalid, now, CleanText("its schedule cannot be read: replace the timer or reschedule it: "+err.Error(), MaxDetail))
+			t.pauseItself(PauseScheduleInvalid, now,
+				CleanText("its schedule cannot be read: replace the timer or reschedule it: "+err.Error(), MaxDetail))
 			return
 		}
 	}
-	t.stop(PauseScheduleCost, now, fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it", MaxScheduleSteps))
+	t.pauseItself(PauseScheduleCost, now,
+		fmt.Sprintf("its schedule takes more than %d steps to find the next occurrence: replace the timer or reschedule it",
+			MaxScheduleSteps))
 }
 
-// buried counts a dead letter of the timer's schedule, and reports whether Spec.PauseAfter now pauses the
+// countDead counts a dead letter of the timer's schedule, and reports whether Spec.PauseAfter now pauses the
 // timer. Requested runs and detached occurrences do not count.
-func (t *Timer) buried(occ Occurrence) bool {
+func (t *Timer) countDead(occ Occurrence) bool {
 	if t.Spec.PauseAfter == 0 || occ.Manual {
 		return false
 	}
@@ -92,6 +97,6 @@ func (t *Timer) stopAfterDead(now Instant, latest string) {
 	if t.ConsecutiveDead == 1 {
 		n = "its last occurrence ended as a dead letter"
 	}
-	t.stop(PauseDeadLetters, now, Shorten(n+": "+latest, MaxDetail))
-	t.Visible = t.rest(now)
+	t.pauseItself(PauseDeadLetters, now, Shorten(n+": "+latest, MaxDetail))
+	t.Visible = t.nextAttention(now)
 }

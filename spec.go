@@ -11,9 +11,11 @@ import (
 type Spec struct {
 	Schedule string   // when: an RFC 3339 instant, "@after 90s", "@every 5m", cron and more: docs/schedules.md
 	Also     []string // further schedules: due whenever any of them is
-	Except   []string // times taken out: a date, a range of dates or instants with "/" between, or five cron fields whose minutes are meant
-	Timezone string   // IANA name that a cron expression or calendar period is read in; empty is UTC; refused elsewhere
-	DST      string   // rule for local times that a clock change skips or repeats; empty is "vixie"
+	// times taken out: a date, a range of dates or instants with "/" between, or five cron fields whose
+	// minutes are meant
+	Except   []string
+	Timezone string // IANA name that a cron expression or calendar period is read in; empty is UTC; refused elsewhere
+	DST      string // rule for local times that a clock change skips or repeats; empty is "vixie"
 	Calendar CalendarRule
 
 	Start          Instant       // no occurrence is due before; intervals begin here; 0 is none
@@ -54,9 +56,11 @@ type Webhook struct {
 	Method     string            // default POST
 	Headers    map[string]string // sent with each request
 	Structured bool              // CloudEvents structured mode instead of binary mode
-	Batch      uint32            // up to so many fires to one URL in one request (CloudEvents batch); 0 and 1 are single requests
-	Accept     time.Duration     // how long after a 202 the receiver may take to report; default 10 min
-	RetryOn    []string          // statuses that are retried though they are permanent failures otherwise: "404", "3xx", "4xx"
+	// up to so many fires to one URL in one request (CloudEvents batch); 0 and 1 are single requests
+	Batch  uint32
+	Accept time.Duration // how long after a 202 the receiver may take to report; default 10 min
+	// statuses that are retried though they are permanent failures otherwise: "404", "3xx", "4xx"
+	RetryOn []string
 }
 
 // Any reports whether a member is set.
@@ -128,7 +132,8 @@ func (s *Spec) Plain() bool {
 
 // SetWhen copies everything that decides when from another spec, and nothing else.
 func (s *Spec) SetWhen(when *Spec) {
-	s.Schedule, s.Also, s.Except, s.Timezone, s.DST, s.Calendar = when.Schedule, when.Also, when.Except, when.Timezone, when.DST, when.Calendar
+	s.Schedule, s.Also, s.Except, s.Timezone, s.DST, s.Calendar = when.Schedule, when.Also, when.Except, when.Timezone,
+		when.DST, when.Calendar
 	s.Start, s.End, s.TTL, s.MaxOccurrences, s.Jitter = when.Start, when.End, when.TTL, when.MaxOccurrences, when.Jitter
 	if !s.Recurring() {
 		s.Overlap, s.PauseAfter, s.Expect = OverlapDefault, 0, Expect{} // they have no meaning for one occurrence

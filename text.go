@@ -18,7 +18,8 @@ func CheckNamespace(ns string) error {
 		ok = ok && ('a' <= c && c <= 'z' || '0' <= c && c <= '9' || i > 0 && (c == '-' || c == '_' || c == '.'))
 	}
 	if !ok {
-		return Refuse("namespace", ns, "is no namespace", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
+		return Refuse("namespace", ns, "is no namespace",
+			"use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
 	}
 	return nil
 }
@@ -48,7 +49,8 @@ func checkOldName(name string) error {
 		wrong = textFault(name, MaxName)
 	}
 	if wrong != "" {
-		return Refuse("name", name, wrong, fmt.Sprintf("use 1 to %d bytes of printable UTF-8, without a space at either end", MaxName))
+		return Refuse("name", name, wrong, fmt.Sprintf("use 1 to %d bytes of printable UTF-8, without a space at either end",
+			MaxName))
 	}
 	return nil
 }
@@ -64,12 +66,13 @@ func nameFault(name string) (wrong, cure string) {
 		case r < utf8.RuneSelf:
 		case unicode.Is(unicode.Noncharacter_Code_Point, r):
 			return fmt.Sprintf("contains %U, which is no character", r), "leave it out"
-		case invisible(r):
+		case isInvisible(r):
 			return fmt.Sprintf("contains %U, which cannot be seen", r), "leave it out"
 		}
 	}
 	if !norm.NFC.IsNormalString(name) {
-		return "is not in Unicode's normal form NFC, so another name can look the same", fmt.Sprintf("write %q", norm.NFC.String(name))
+		return "is not in Unicode's normal form NFC, so another name can look the same",
+			fmt.Sprintf("write %q", norm.NFC.String(name))
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "." || part == ".." {
@@ -79,9 +82,10 @@ func nameFault(name string) (wrong, cure string) {
 	return "", ""
 }
 
-// invisible reports whether a character shows nothing by itself, as a zero-width space.
-func invisible(r rune) bool {
-	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
+// isInvisible reports whether a character shows nothing by itself, as a zero-width space.
+func isInvisible(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) &&
+		!unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
 // textFault returns why a text is not printable UTF-8 of at most limit bytes, or "".
@@ -96,7 +100,8 @@ func textFault(s string, limit int) string {
 		return "is not UTF-8"
 	}
 	for _, r := range s {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r) {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError ||
+			unicode.Is(unicode.Bidi_Control, r) {
 			return fmt.Sprintf("contains the control character %U", r)
 		}
 	}
@@ -106,26 +111,27 @@ func textFault(s string, limit int) string {
 // CheckText refuses a text for people that is not printable UTF-8 of at most limit bytes. Line ends and tabs
 // are printable.
 func CheckText(field, s string, limit int) error {
-	if wrong := textFault(s, limit); wrong != "" && (len(s) > limit || !utf8.ValidString(s) || strings.ContainsFunc(s, unfit)) {
+	if wrong := textFault(s, limit); wrong != "" && (len(s) > limit || !utf8.ValidString(s) ||
+		strings.ContainsFunc(s, isUnfit)) {
 		return Refuse(field, s, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", limit))
 	}
 	return nil
 }
 
-// unfit reports whether a text for people must not contain a character. U+FFFD is allowed: CleanText replaces
-// characters with it.
-func unfit(r rune) bool {
-	return !spaced(r) && r != utf8.RuneError && textFault(string(r), utf8.UTFMax) != ""
+// isUnfit reports whether a text for people must not contain a character. U+FFFD is allowed: CleanText
+// replaces characters with it.
+func isUnfit(r rune) bool {
+	return !isSpacing(r) && r != utf8.RuneError && textFault(string(r), utf8.UTFMax) != ""
 }
 
-func spaced(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }
+func isSpacing(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }
 
 // CleanText turns an unchecked text, such as one from a target, into one that CheckText accepts: it replaces
 // each refused character by U+FFFD, and shortens the text to limit bytes.
 func CleanText(s string, limit int) string {
 	if !printableASCII(s) {
 		s = strings.Map(func(r rune) rune {
-			if unfit(r) {
+			if isUnfit(r) {
 				return utf8.RuneError
 			}
 			return r
@@ -185,7 +191,8 @@ func checkWhich(namespace, name, prefix string, labels map[string]string) error 
 		return Refuse("prefix", prefix, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", MaxName))
 	}
 	if len(labels) > MaxLabels {
-		return Refuse("label", fmt.Sprint(len(labels)), "are more than a timer can have", fmt.Sprintf("give at most %d", MaxLabels))
+		return Refuse("label", fmt.Sprint(len(labels)), "are more than a timer can have",
+			fmt.Sprintf("give at most %d", MaxLabels))
 	}
 	for k, v := range labels {
 		if labelFault(k) || textFault(v, MaxLabelValue) != "" {
@@ -202,10 +209,12 @@ func (q *Query) Check() error {
 	}
 	for _, s := range q.States {
 		if s == 0 || s == StateNote || s > StateOverdue {
-			return Refuse("states", s.String(), "is no state of a timer", "give one of scheduled, retrying, accepted, paused, ended, firing, dead, overdue")
+			return Refuse("states", s.String(), "is no state of a timer",
+				"give one of scheduled, retrying, accepted, paused, ended, firing, dead, overdue")
 		}
 		if s == StateOverdue && (len(q.States) > 1 || q.DueFrom != 0 || q.DueUntil != 0) {
-			return Refuse("states", s.String(), "does not go with other states and with due times", "ask for it alone: timers are overdue in any state")
+			return Refuse("states", s.String(), "does not go with other states and with due times",
+				"ask for it alone: timers are overdue in any state")
 		}
 	}
 	if err := CheckInstant("due_from", q.DueFrom); err != nil {
@@ -217,7 +226,7 @@ func (q *Query) Check() error {
 	if q.DueUntil != 0 && q.DueFrom > q.DueUntil {
 		return Refuse("due_until", q.DueUntil.String(), "lies before due_from", "give a later time")
 	}
-	return cmp.Or(q.Sought.check(), q.checkOrder())
+	return cmp.Or(q.Sought.checkSought(), q.checkOrder())
 }
 
 // labelFault reports whether a text cannot be the name of a label.
@@ -243,14 +252,15 @@ func (q *RecordQuery) Check() error {
 	if q.Until != (RecordCursor{}) && q.Until.Ended < q.From.Ended {
 		return Refuse("until", q.Until.Ended.String(), "lies before from", "give a later time")
 	}
-	return q.Sought.check()
+	return q.Sought.checkSought()
 }
 
 // CheckRevision refuses, as the revision that a caller expects, the one that no row has and that would mean
 // any.
 func CheckRevision(expected uint64) error {
 	if expected == AnyRevision {
-		return Refuse("expected_revision", fmt.Sprint(expected), "is no revision", "give the one that you read, or leave it out")
+		return Refuse("expected_revision", fmt.Sprint(expected), "is no revision",
+			"give the one that you read, or leave it out")
 	}
 	return nil
 }

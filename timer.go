@@ -22,7 +22,8 @@ const (
 	StateOverdue                    // the expectation of a timer that has not succeeded in time, a row next to the timer
 )
 
-var stateNames = [...]string{StateScheduled: "scheduled", StateRetrying: "retrying", StateAccepted: "accepted", StatePaused: "paused", StateDead: "dead",
+var stateNames = [...]string{StateScheduled: "scheduled", StateRetrying: "retrying", StateAccepted: "accepted",
+	StatePaused: "paused", StateDead: "dead",
 	StateFiring: "firing", StateEnded: "ended", StateNote: "note", StateOverdue: "overdue"}
 
 func (s State) String() string {
@@ -37,7 +38,8 @@ func ParseState(name string) (State, error) {
 	if i := slices.Index(stateNames[:], name); i > 0 && State(i) != StateNote {
 		return State(i), nil
 	}
-	return 0, Refuse("state", name, "is no state", "give one of scheduled, retrying, accepted, paused, ended, firing, dead, overdue")
+	return 0, Refuse("state", name, "is no state",
+		"give one of scheduled, retrying, accepted, paused, ended, firing, dead, overdue")
 }
 
 // Detached reports whether rows of the state belong to a timer instead of being one: lists show them only on
@@ -77,9 +79,11 @@ type Timer struct {
 	Due     Instant   // of the scheduled occurrence that is next or in progress; Never when the schedule has ended
 	Runs    []Instant // runs asked for and not ended, oldest first
 	Skips   uint32    // how many occurrences after the one in progress are to be skipped
-	Pauses  []Span    // pauses that are over, oldest first, at most MaxPauses: what came due after From, until To, is skipped when its turn comes
-	Backlog Span      // occurrences due in it came due while another one was in progress; empty when none of them is left
-	Waits   []Wait    // what has kept the scheduled occurrence that is next from beginning, oldest first, at most MaxWaits
+	// pauses that are over, oldest first, at most MaxPauses: what came due after From, until To, is skipped
+	// when its turn comes
+	Pauses  []Span
+	Backlog Span   // occurrences due in it came due while another one was in progress; empty when none of them is left
+	Waits   []Wait // what has kept the scheduled occurrence that is next from beginning, oldest first, at most MaxWaits
 
 	// The occurrence in progress, if Attempts is not 0: the scheduled one at Due, or Runs[0] if Manual.
 	Attempts  uint32 // spent
@@ -111,14 +115,18 @@ type Timer struct {
 
 	Trace *TraceContext // of the call that created or replaced it; nil if that had none, or was not traced
 
-	Answer *Answer // of a timer that is kept after its schedule has ended: what its last occurrence was answered, if anything
+	// of a timer that is kept after its schedule has ended: what its last occurrence was answered, if
+	// anything
+	Answer *Answer
 
 	// Of a row next to its timer (Key.Fire is not empty):
 	Live  bool // it is on its way, not dead
 	Asked bool // a client asked for it, by redrive or backfill, or it is a notice: it has no deadline
 
 	Notice Notice // what it tells Spec.Expect.Notify of its timer; 0: it is an occurrence
-	Cut    Cause  // it is an occurrence that ended with its timer for this cause, unless a record shows otherwise by then; 0: it is not
+	// it is an occurrence that ended with its timer for this cause, unless a record shows otherwise by then;
+	// 0: it is not
+	Cut Cause
 
 	// Redacted is set if payload, headers, answer and what targets answered are left out, because the caller
 	// may not see them. It is not stored.
@@ -195,7 +203,7 @@ func (t *Timer) Fire(o Occurrence) Fire {
 		Name:       t.Key.Name,
 		Generation: t.Generation,
 		Due:        o.Due,
-		At:         t.at(o),
+		At:         t.firstSentAt(o),
 		Attempt:    o.Attempt,
 		Token:      t.Revision,
 		Manual:     o.Manual,
@@ -206,8 +214,8 @@ func (t *Timer) Fire(o Occurrence) Fire {
 	}
 }
 
-// at returns when an occurrence is first sent: when it is due, or later by its jitter.
-func (t *Timer) at(o Occurrence) Instant {
+// firstSentAt returns when an occurrence is first sent: when it is due, or later by its jitter.
+func (t *Timer) firstSentAt(o Occurrence) Instant {
 	if o.Manual {
 		return o.Due
 	}
@@ -227,11 +235,11 @@ func (t *Timer) SentAt(due Instant) Instant {
 	var buf [9]byte
 	binary.LittleEndian.PutUint64(buf[1:], uint64(due))
 	h.Write(buf[:])
-	return due.Add(time.Duration(mix(h.Sum64())%uint64(t.Spec.Jitter/time.Millisecond+1)) * time.Millisecond)
+	return due.Add(time.Duration(mixBits(h.Sum64())%uint64(t.Spec.Jitter/time.Millisecond+1)) * time.Millisecond)
 }
 
-// mix spreads what differs in few bits over all bits (the finalizer of MurmurHash3).
-func mix(h uint64) uint64 {
+// mixBits spreads what differs in few bits over all bits (the finalizer of MurmurHash3).
+func mixBits(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
 	h ^= h >> 33

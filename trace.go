@@ -30,7 +30,8 @@ func (c *TraceContext) String() string {
 // ParseTraceparent reads a header traceparent. As W3C requires, a header that is malformed is ignored: the
 // result is nil.
 func ParseTraceparent(s string) *TraceContext {
-	if len(s) < 55 || s[2] != '-' || s[35] != '-' || s[52] != '-' || s[:2] == "ff" || s[:2] == "00" && len(s) != 55 || len(s) > 55 && s[55] != '-' {
+	if len(s) < 55 || s[2] != '-' || s[35] != '-' || s[52] != '-' || s[:2] == "ff" || s[:2] == "00" && len(s) != 55 ||
+		len(s) > 55 && s[55] != '-' {
 		return nil
 	}
 	for _, c := range []byte(s[:55]) {

@@ -6,7 +6,7 @@ import "slices"
 // are skipped over without being counted where the policy allows; otherwise a later step continues.
 type Budgeted interface{ Exhausted() bool }
 
-func exhausted(s Schedule) bool {
+func isOutOfBudget(s Schedule) bool {
 	t, ok := s.(Budgeted)
 	return ok && t.Exhausted()
 }
@@ -24,9 +24,10 @@ type walk struct {
 	b   streak // in which occurrences of the timer were in progress until now
 }
 
-// following returns the due time after cur, the passed-th of the schedule; Never if none follows.
-func (w walk) following(cur Instant, passed uint64) Instant {
-	if w.s == nil || w.t.Key.Fire != "" || !w.t.Spec.Recurring() || w.t.Spec.MaxOccurrences != 0 && passed >= w.t.Spec.MaxOccurrences {
+// dueAfter returns the due time after cur, the passed-th of the schedule; Never if none follows.
+func (w walk) dueAfter(cur Instant, passed uint64) Instant {
+	if w.s == nil || w.t.Key.Fire != "" || !w.t.Spec.Recurring() ||
+		w.t.Spec.MaxOccurrences != 0 && passed >= w.t.Spec.MaxOccurrences {
 		return Never
 	}
 	next, ok, steps := Look(w.s, cur)
@@ -43,7 +44,7 @@ func (w walk) following(cur Instant, passed uint64) Instant {
 // skipped and those that came due in a pause, and returns their records.
 func (w walk) leaveDue() []Record {
 	t := w.t
-	t.Due = w.following(t.Due, t.Passed+1)
+	t.Due = w.dueAfter(t.Due, t.Passed+1)
 	t.Passed++
 	return append(w.passSkips(), w.passPauses()...)
 }
@@ -53,11 +54,11 @@ func (w walk) passSkips() []Record {
 	if w.t.Skips == 0 {
 		return nil
 	}
-	return w.skip(&w.t.Skips, "asked for")
+	return w.skipNext(&w.t.Skips, "asked for")
 }
 
-// settled returns the step to a timer with no attempt in progress, after applying the misfire policy.
-func (w walk) settled(log []Record) Step {
+// stepToWaiting returns the step to a timer with no attempt in progress, after applying the misfire policy.
+func (w walk) stepToWaiting(log []Record) Step {
 	t := w.t
 	if !t.Paused && t.Due < w.now {
 		log = append(log, w.catchUp()...)
@@ -73,10 +74,10 @@ func (w walk) settled(log []Record) Step {
 		if t.Spec.Keep == 0 || t.Key.Fire != "" {
 			return Step{Log: log}
 		}
-		t.end(w.now)
+		t.keepEnded(w.now)
 		return Step{To: t, Log: log}
 	}
-	t.Visible = t.rest(w.now)
+	t.Visible = t.nextAttention(w.now)
 	return Step{To: t, Log: log}
 }
 
@@ -107,7 +108,8 @@ func (w walk) awaitCalendar() {
 	if t.Paused && t.PauseCause != PauseCalendar {
 		return // when that pause ends, it waits for its calendars if they are the same
 	}
-	t.stop(PauseCalendar, w.now, "its calendars leave no day for it: change them, or replace the timer or reschedule it")
+	t.pauseItself(PauseCalendar, w.now,
+		"its calendars leave no day for it: change them, or replace the timer or reschedule it")
 	all, far := w.everyDay(), MaxInstant/2
 	if _, endless := all.Next(far); endless {
 		return
@@ -152,13 +154,13 @@ func (w walk) pauseOf(due Instant) (pause Span, in bool) {
 	return Span{}, false
 }
 
-// after returns due, which follows the timer's next occurrence, or the first one after it that is neither to
-// be skipped nor came due in a pause.
-func (w walk) after(due Instant) Instant {
+// unskippedDue returns due, which follows the timer's next occurrence, or the first one after it that is
+// neither to be skipped nor came due in a pause.
+func (w walk) unskippedDue(due Instant) Instant {
 	passed := w.t.Passed + 1
 	for n := w.t.Skips; n > 0 && due <= w.now; n-- {
 		passed++
-		due = w.following(due, passed)
+		due = w.dueAfter(due, passed)
 	}
 	for due < UnknownDue {
 		pause, in := w.pauseOf(due)
@@ -167,10 +169,10 @@ func (w walk) after(due Instant) Instant {
 		}
 		if w.t.Spec.MaxOccurrences != 0 { // each counts
 			passed++
-			due = w.following(due, passed)
+			due = w.dueAfter(due, passed)
 			continue
 		}
-		due = w.following(pause.To, passed)
+		due = w.dueAfter(pause.To, passed)
 	}
 	return due
 }
@@ -180,7 +182,7 @@ func (w walk) passPauses() []Record {
 	if len(w.t.Pauses) == 0 {
 		return nil
 	}
-	return w.pass(w.t.Pauses[len(w.t.Pauses)-1].To, func(cur, _ Instant) why {
+	return w.passGivenUp(w.t.Pauses[len(w.t.Pauses)-1].To, func(cur, _ Instant) why {
 		if w.inPause(cur) {
 			return paused
 		}
@@ -188,9 +190,9 @@ func (w walk) passPauses() []Record {
 	})
 }
 
-// late returns why an occurrence is ended without an attempt: another one was in progress at its due time, or
-// else its longest wait.
-func (w walk) late(due Instant) (c Cause, other Occurrence) {
+// lateCause returns why an occurrence is ended without an attempt: another one was in progress at its due
+// time, or else its longest wait.
+func (w walk) lateCause(due Instant) (c Cause, other Occurrence) {
 	c = CauseBacklog
 	var longest Instant
 	during := w.b.From != 0 && due >= w.b.From
@@ -216,27 +218,29 @@ type why struct {
 	other  Occurrence // of CauseOverlapped
 }
 
-// pass moves Due past the occurrences for which gone returns a cause, and returns their records: one for each
-// run with the same reason. Those before near are ended for one reason between two of the times of changes,
-// so that it can jump over them if they are too many to count.
-func (w walk) pass(near Instant, gone func(cur, next Instant) why) []Record {
+// passGivenUp moves Due past the occurrences for which gone returns a cause, and returns their records: one
+// for each run with the same reason. Those before near are ended for one reason between two of the times of
+// changes, so that it can jump over them if they are too many to count.
+func (w walk) passGivenUp(near Instant, gone func(cur, next Instant) why) []Record {
 	t := w.t
 	var log []Record
 	var last why
 	jumped := false
 	for n := 0; t.Due != Never && t.Due != UnknownDue; {
-		enough := exhausted(w.s)
+		enough := isOutOfBudget(w.s)
 		if enough && len(log) > 0 && (t.Spec.MaxOccurrences != 0 || near == 0) {
 			break
 		}
-		next := w.following(t.Due, t.Passed+1)
+		next := w.dueAfter(t.Due, t.Passed+1)
 		why := gone(t.Due, next)
 		if why.text == "" {
 			break
 		}
 		if len(log) == 0 || why != last {
-			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: why.ending, Cause: why.cause,
-				Other: why.other.Due, OtherManual: why.other.Manual, Due: t.Due, Reason: why.text, Target: t.Spec.Target, Ended: w.now})
+			log = append(log, Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: why.ending,
+				Cause: why.cause,
+				Other: why.other.Due, OtherManual: why.other.Manual, Due: t.Due, Reason: why.text, Target: t.Spec.Target,
+				Ended: w.now})
 			n, last, jumped = 0, why, false
 		}
 		run := &log[len(log)-1]
@@ -249,7 +253,8 @@ func (w walk) pass(near Instant, gone func(cur, next Instant) why) []Record {
 			if why.ending == EndMissed {
 				t.Missed++
 			}
-			if more, until := w.countUntil(next, w.nextChange(next, near), func(cur, next Instant) bool { return gone(cur, next) == why }); more > 0 {
+			if more, until := w.countUntil(next, w.nextChange(next, near),
+				func(cur, next Instant) bool { return gone(cur, next) == why }); more > 0 {
 				counted := min(more, uint64(max(missedCount-n, 0)))
 				n += int(counted)
 				t.Passed, t.Ended, run.LastDue = t.Passed+counted, t.Ended+counted, until
@@ -259,12 +264,13 @@ func (w walk) pass(near Instant, gone func(cur, next Instant) why) []Record {
 				if run.Count = uint32(n); counted < more {
 					run.Count, jumped = 0, true
 				}
-				next = w.following(until, t.Passed+1)
+				next = w.dueAfter(until, t.Passed+1)
 			}
 		} else if !jumped {
 			run.Count, jumped = 0, true
 			if next != Never {
-				if to := jump(next, w.nextChange(next, near), w.s); to != next && gone(next, w.following(next, t.Passed+1)) == why {
+				if to := jumpNear(next, w.nextChange(next, near), w.s); to != next &&
+					gone(next, w.dueAfter(next, t.Passed+1)) == why {
 					next = to
 				}
 			}
@@ -315,9 +321,9 @@ func (w walk) nextChange(next, near Instant) Instant {
 	return near
 }
 
-// jump returns the last occurrence but one that is due at near or before, so that the last one is handled
+// jumpNear returns the last occurrence but one that is due at near or before, so that the last one is handled
 // like any other; cur if none follows it.
-func jump(cur, near Instant, s Schedule) Instant {
+func jumpNear(cur, near Instant, s Schedule) Instant {
 	last, ok := lastUntil(cur, near, s)
 	if !ok {
 		return cur

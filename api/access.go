@@ -2,11 +2,13 @@ package api
 
 // Grant is a role within a scope.
 type Grant struct {
-	Role       string            `json:"role"`
-	Namespaces []string          `json:"namespaces" schema:"minItems=1,maxItems=32"` // exact, or prefixes that end with "*"; "*" is all
-	Targets    []string          `json:"targets,omitempty" schema:"maxItems=32"`     // the same form; none is all
-	Labels     map[string]string `json:"labels,omitzero"`                            // that timers must have
-	Apps       []string          `json:"apps,omitempty" schema:"maxItems=32"`        // as which sidecars may act, the same form; none is all
+	Role string `json:"role"`
+	// exact, or prefixes that end with "*"; "*" is all
+	Namespaces []string          `json:"namespaces" schema:"minItems=1,maxItems=32"`
+	Targets    []string          `json:"targets,omitempty" schema:"maxItems=32"` // the same form; none is all
+	Labels     map[string]string `json:"labels,omitzero"`                        // that timers must have
+	// as which sidecars may act, the same form; none is all
+	Apps []string `json:"apps,omitempty" schema:"maxItems=32"`
 }
 
 // AccessKey is an API key, without its secret.
@@ -17,8 +19,9 @@ type AccessKey struct {
 	Created Time    `json:"created"`
 	Creator string  `json:"creator,omitzero"` // id of the principal that created it
 	Expires Time    `json:"expires,omitzero"`
-	Used    Time    `json:"used,omitzero"`     // when it was used last, to a minute
-	Secrets []Time  `json:"secrets,omitempty"` // when its valid secrets were made, newest first: two while a rotation goes on
+	Used    Time    `json:"used,omitzero"` // when it was used last, to a minute
+	// when its valid secrets were made, newest first: two while a rotation goes on
+	Secrets []Time `json:"secrets,omitempty"`
 }
 
 // CreateAccessKey asks for an API key.

@@ -18,11 +18,12 @@ type AuditEvent struct {
 	Changed   uint64   `json:"changed,omitzero"`          // how many were changed
 	Failed    uint64   `json:"failed,omitzero"`           // of a batch
 	Hash      string   `json:"hash,omitzero"`             // of the names of all that was changed, if that is more than one
-	Before    string   `json:"before,omitzero"`           // revision of what was changed, or none if it did not exist; left out if it is not known
-	After     string   `json:"after,omitzero"`            // the same, after it
-	Outcome   string   `json:"outcome"`                   // ok, or the code of the error
-	Reason    string   `json:"reason,omitzero"`           // of a refusal
-	Duration  Duration `json:"duration,omitzero"`         // of the call
+	// revision of what was changed, or none if it did not exist; left out if it is not known
+	Before   string   `json:"before,omitzero"`
+	After    string   `json:"after,omitzero"`    // the same, after it
+	Outcome  string   `json:"outcome"`           // ok, or the code of the error
+	Reason   string   `json:"reason,omitzero"`   // of a refusal
+	Duration Duration `json:"duration,omitzero"` // of the call
 }
 
 // AuditList is a page of events.

@@ -27,8 +27,9 @@ type BulkProgress struct {
 	Names    []string      `json:"names,omitempty"`    // of a dry run: what would be changed, the first thousand
 	Targets  []BulkTarget  `json:"targets,omitempty"`  // of redrive, with done: where the dead letters go
 	Done     bool          `json:"done,omitzero"`      // nothing comes after this
-	Job      string        `json:"job,omitzero"`       // the id of the job that does it, which goes on when the answer ends; not of a dry run
-	Problem  *Problem      `json:"problem,omitzero"`   // what ended it before its end; nothing comes after this, either
+	// the id of the job that does it, which goes on when the answer ends; not of a dry run
+	Job     string   `json:"job,omitzero"`
+	Problem *Problem `json:"problem,omitzero"` // what ended it before its end; nothing comes after this, either
 }
 
 // BulkTarget is a target that dead letters were redriven to.

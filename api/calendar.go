@@ -34,7 +34,8 @@ func CalendarOf(c *rouse.Calendar) Calendar {
 // dates; the rest is for rouse.Calendar.Check.
 func (o *Calendar) Parse() (rouse.Calendar, error) {
 	days, err := daysIn(o.Days)
-	return rouse.Calendar{Namespace: o.Namespace, Name: o.Name, Days: days, Revision: o.Revision, Updated: o.Updated.Instant()}, err
+	return rouse.Calendar{Namespace: o.Namespace, Name: o.Name, Days: days, Revision: o.Revision,
+		Updated: o.Updated.Instant()}, err
 }
 
 // PutCalendar asks for a calendar of the name in the request's path.
@@ -50,7 +51,8 @@ func daysIn(list []Day) ([]rouse.Day, error) {
 	for i, d := range list {
 		date, err := rouse.ParseDate(d.Date)
 		if err != nil {
-			return nil, rouse.Refuse(fmt.Sprintf("days[%d].date", i), d.Date, "is no date between the years 1970 and 9998", "give one such as 2027-12-24")
+			return nil, rouse.Refuse(fmt.Sprintf("days[%d].date", i), d.Date, "is no date between the years 1970 and 9998",
+				"give one such as 2027-12-24")
 		}
 		days = append(days, rouse.Day{Date: date, Text: d.Text})
 	}
@@ -61,8 +63,10 @@ func daysIn(list []Day) ([]rouse.Day, error) {
 type CalendarPut struct {
 	Calendar Calendar `json:"calendar"` // without its days
 	Days     int      `json:"days" schema:"Number"`
-	Moved    uint64   `json:"moved"`              // timers that are due at another time now
-	Job      string   `json:"job,omitzero"`       // the id of the job that moves the rest of them, or could not move some (failed); left out: all have moved
+	Moved    uint64   `json:"moved"` // timers that are due at another time now
+	// the id of the job that moves the rest of them, or could not move some (failed); left out: all have
+	// moved
+	Job      string   `json:"job,omitzero"`
 	Warnings []string `json:"warnings,omitempty"` // such as an event that repeats beyond what is kept
 }
 

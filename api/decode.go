@@ -19,7 +19,8 @@ const MaxDepth = 32
 // is not exactly that: unknown and double members, null, bad UTF-8, wrong types, trailing data, deep nesting.
 func Decode(body []byte, to any) error {
 	if TooDeep(body, MaxDepth) {
-		return rouse.Refuse("body", "", "is nested more than "+strconv.Itoa(MaxDepth)+" levels deep", "use fewer levels, or payload_base64")
+		return rouse.Refuse("body", "", "is nested more than "+strconv.Itoa(MaxDepth)+" levels deep",
+			"use fewer levels, or payload_base64")
 	}
 	strict := []json.Options{json.RejectUnknownMembers(true)}
 	if bytes.Contains(body, []byte("null")) {
@@ -31,15 +32,16 @@ func Decode(body []byte, to any) error {
 	}
 	var semantic *json.SemanticError
 	if errors.As(err, &semantic) {
-		return unfit(semantic)
+		return refuseSemantic(semantic)
 	}
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
-		field := path(syntactic.JSONPointer)
+		field := dottedPath(syntactic.JSONPointer)
 		if errors.Is(err, jsontext.ErrDuplicateName) {
 			return rouse.Refuse(field, "", "is given twice", "give it once")
 		}
-		return rouse.Refuse(field, "", "is no valid JSON at byte "+strconv.FormatInt(syntactic.ByteOffset, 10)+": "+inner(syntactic.Err), "send one JSON object in UTF-8")
+		return rouse.Refuse(field, "", "is no valid JSON at byte "+strconv.FormatInt(syntactic.ByteOffset,
+			10)+": "+syntaxMessage(syntactic.Err), "send one JSON object in UTF-8")
 	}
 	return rouse.Refuse("body", "", "is no valid JSON", "send one JSON object in UTF-8")
 }
@@ -53,9 +55,9 @@ var withoutNull = json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.
 	return rouse.Refuse("", "", "is null", "leave it out, or give a value")
 }))
 
-// unfit tells what is wrong with well-formed JSON.
-func unfit(e *json.SemanticError) error {
-	field := path(e.JSONPointer)
+// refuseSemantic tells what is wrong with well-formed JSON.
+func refuseSemantic(e *json.SemanticError) error {
+	field := dottedPath(e.JSONPointer)
 	value := rouse.Shorten(string(e.JSONValue), 128)
 	if text, err := jsontext.AppendUnquote(nil, e.JSONValue); err == nil {
 		value = string(text)
@@ -72,13 +74,13 @@ func unfit(e *json.SemanticError) error {
 	case field == "payload_base64" || strings.HasSuffix(field, ".payload_base64"):
 		return rouse.Refuse(field, value, "is no base64", "give standard base64 with padding")
 	case e.JSONKind != 0 && e.GoType != nil:
-		return rouse.Refuse(field, value, "is "+kindName(e.JSONKind), "give "+wanted(e.GoType.Kind().String()))
+		return rouse.Refuse(field, value, "is "+kindName(e.JSONKind), "give "+expectedForm(e.GoType.Kind().String()))
 	}
 	return rouse.Refuse(field, value, "has the wrong form", "see /openapi.yaml for the right one")
 }
 
-// path turns a JSON pointer into the dotted form that problems have: "timers[3].schedule".
-func path(p jsontext.Pointer) string {
+// dottedPath turns a JSON pointer into the dotted form that problems have: "timers[3].schedule".
+func dottedPath(p jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range p.Tokens() {
 		if _, err := strconv.ParseUint(token, 10, 32); err == nil && b.Len() > 0 {
@@ -96,7 +98,7 @@ func path(p jsontext.Pointer) string {
 	return rouse.Shorten(b.String(), 256)
 }
 
-func inner(err error) string {
+func syntaxMessage(err error) string {
 	if err == nil {
 		return "malformed"
 	}
@@ -119,7 +121,7 @@ func kindName(k jsontext.Kind) string {
 	return "an array"
 }
 
-func wanted(kind string) string {
+func expectedForm(kind string) string {
 	switch {
 	case kind == "string":
 		return "a text"

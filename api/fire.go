@@ -4,11 +4,13 @@ import "github.com/go-json-experiment/json/jsontext"
 
 // Poll asks for fires of a stream target.
 type Poll struct {
-	Channel    string            `json:"channel,omitzero" schema:"maxLength=128"` // of the target stream:CHANNEL; default that of stream:
+	// of the target stream:CHANNEL; default that of stream:
+	Channel    string            `json:"channel,omitzero" schema:"maxLength=128"`
 	NamePrefix string            `json:"name_prefix,omitzero" schema:"maxLength=256"`
 	Labels     map[string]string `json:"labels,omitzero" schema:"maxProperties=32,values.maxLength=256"`
 	Max        uint32            `json:"max,omitzero" schema:"minimum=1,maximum=256,default=16"` // fires in the answer
-	Wait       *Duration         `json:"wait,omitzero" schema:"default=30s"`                     // for the first fire; up to 30s, the default
+	// for the first fire; up to 30s, the default
+	Wait *Duration `json:"wait,omitzero" schema:"default=30s"`
 }
 
 // Polled is the answer to Poll.
@@ -18,7 +20,8 @@ type Polled struct {
 
 // Fire is a fire that a poll has taken. Its receiver reports on it before the deadline.
 type Fire struct {
-	FireID        string            `json:"fire_id" schema:"FireID"` // the same for every attempt of an occurrence, for ever
+	// the same for every attempt of an occurrence, for ever
+	FireID        string            `json:"fire_id" schema:"FireID"`
 	Namespace     string            `json:"namespace"`
 	Name          string            `json:"name" schema:"Name"`
 	Generation    uint64            `json:"generation"`

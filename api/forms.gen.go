@@ -75,7 +75,7 @@ func newSpec(s *rouse.Spec) Spec {
 		o.Expect = new(Expect)
 		*o.Expect = newExpect(s)
 	}
-	o.ownOf(s)
+	o.setOwnFields(s)
 	return o
 }
 
@@ -103,7 +103,7 @@ func (o *Spec) to(s *rouse.Spec, f *rouse.Invalid) {
 	if o.Expect != nil {
 		o.Expect.to(&s.Expect, f)
 	}
-	o.ownTo(s, f)
+	o.applyOwnFields(s, f)
 }
 
 // newCalendarRule returns the form of s.
@@ -137,7 +137,7 @@ func newRetry(s *rouse.Retry) Retry {
 		Timeout:     Duration(s.Timeout),
 		GiveUp:      Duration(s.GiveUp),
 	}
-	o.ownOf(s)
+	o.setOwnFields(s)
 	return o
 }
 
@@ -149,7 +149,7 @@ func (o *Retry) to(s *rouse.Retry, f *rouse.Invalid) {
 	s.Max = time.Duration(o.MaxInterval)
 	s.Timeout = time.Duration(o.Timeout)
 	s.GiveUp = time.Duration(o.GiveUp)
-	o.ownTo(s, f)
+	o.applyOwnFields(s, f)
 }
 
 // newWebhook returns the form of s.

@@ -8,18 +8,26 @@ import (
 
 // Quotas bound what a namespace may have and do, on all nodes together. What is missing or 0 is unlimited.
 type Quotas struct {
-	Timers       int64    `json:"timers,omitzero" schema:"minimum=0"`             // that exist; those that have ended and are kept count too
-	Bytes        int64    `json:"bytes,omitzero" schema:"minimum=0"`              // that its timers, occurrences and dead letters take
-	DeadLetters  int64    `json:"dead_letters,omitzero" schema:"minimum=0"`       // that are kept, the newest
-	Overlaps     int64    `json:"overlaps,omitzero" schema:"minimum=0"`           // occurrences in progress next to their timers; more are skipped
-	PoolGroups   int64    `json:"pool_groups,omitzero" schema:"minimum=0"`        // groups of workers that its requests have started; further keys wait
-	Creates      float64  `json:"creates_per_second,omitzero" schema:"minimum=0"` // timers that clients write
-	Fires        float64  `json:"fires_per_second,omitzero" schema:"minimum=0"`   // attempts; further ones wait
-	Reads        float64  `json:"reads_per_second,omitzero" schema:"minimum=0"`   // requests that read
-	Deliveries   int64    `json:"deliveries,omitzero" schema:"minimum=0"`         // concurrent deliveries; further ones wait
-	MinInterval  Duration `json:"min_interval,omitzero"`                          // timers that come due more often are refused
-	MaxTimeout   Duration `json:"max_timeout,omitzero"`                           // timers whose attempts may take longer are refused; without it by max-timeout
-	ScheduleCost int64    `json:"schedule_cost,omitzero" schema:"minimum=0"`      // steps that the search for the next occurrence of a timer may take
+	// that exist; those that have ended and are kept count too
+	Timers int64 `json:"timers,omitzero" schema:"minimum=0"`
+	// that its timers, occurrences and dead letters take
+	Bytes       int64 `json:"bytes,omitzero" schema:"minimum=0"`
+	DeadLetters int64 `json:"dead_letters,omitzero" schema:"minimum=0"` // that are kept, the newest
+	// occurrences in progress next to their timers; more are skipped
+	Overlaps int64 `json:"overlaps,omitzero" schema:"minimum=0"`
+	// groups of workers that its requests have started; further keys wait
+	PoolGroups int64   `json:"pool_groups,omitzero" schema:"minimum=0"`
+	Creates    float64 `json:"creates_per_second,omitzero" schema:"minimum=0"` // timers that clients write
+	Fires      float64 `json:"fires_per_second,omitzero" schema:"minimum=0"`   // attempts; further ones wait
+	Reads      float64 `json:"reads_per_second,omitzero" schema:"minimum=0"`   // requests that read
+	// concurrent deliveries; further ones wait
+	Deliveries int64 `json:"deliveries,omitzero" schema:"minimum=0"`
+	// timers that come due more often are refused
+	MinInterval Duration `json:"min_interval,omitzero"`
+	// timers whose attempts may take longer are refused; without it by max-timeout
+	MaxTimeout Duration `json:"max_timeout,omitzero"`
+	// steps that the search for the next occurrence of a timer may take
+	ScheduleCost int64 `json:"schedule_cost,omitzero" schema:"minimum=0"`
 }
 
 // QuotasOf returns the JSON form.
@@ -30,8 +38,10 @@ func QuotasOf(q rouse.Quotas) Quotas {
 
 // Words returns the quotas of the form.
 func (q Quotas) Words() rouse.Quotas {
-	return rouse.Quotas{Timers: q.Timers, Bytes: q.Bytes, DeadLetters: q.DeadLetters, Overlaps: q.Overlaps, PoolGroups: q.PoolGroups, Creates: q.Creates,
-		Fires: q.Fires, Reads: q.Reads, Deliveries: q.Deliveries, MinInterval: time.Duration(q.MinInterval), MaxTimeout: time.Duration(q.MaxTimeout), ScheduleCost: q.ScheduleCost}
+	return rouse.Quotas{Timers: q.Timers, Bytes: q.Bytes, DeadLetters: q.DeadLetters, Overlaps: q.Overlaps,
+		PoolGroups: q.PoolGroups, Creates: q.Creates,
+		Fires: q.Fires, Reads: q.Reads, Deliveries: q.Deliveries, MinInterval: time.Duration(q.MinInterval),
+		MaxTimeout: time.Duration(q.MaxTimeout), ScheduleCost: q.ScheduleCost}
 }
 
 // Usage is how much of its quotas a namespace uses. Rates are what was asked for in the last seconds; 0
@@ -49,12 +59,14 @@ type Usage struct {
 
 // Namespace is a namespace that was created or has timers.
 type Namespace struct {
-	Name     string           `json:"name"`
-	Quotas   Quotas           `json:"quotas"`
-	Updated  Time             `json:"updated"`
-	Revision uint64           `json:"revision"`         // 0: it was not created
-	Usage    *Usage           `json:"usage,omitzero"`   // of a single one
-	Counts   map[string]int64 `json:"counts,omitempty"` // how many rows it has by state, without those of which there are none; with counts, if the caller may read all of its timers
+	Name     string `json:"name"`
+	Quotas   Quotas `json:"quotas"`
+	Updated  Time   `json:"updated"`
+	Revision uint64 `json:"revision"`       // 0: it was not created
+	Usage    *Usage `json:"usage,omitzero"` // of a single one
+	// how many rows it has by state, without those of which there are none; with counts, if the caller may
+	// read all of its timers
+	Counts map[string]int64 `json:"counts,omitempty"`
 }
 
 // NamespaceOf returns the JSON form.

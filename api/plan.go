@@ -70,20 +70,24 @@ type Filter struct {
 	Labels   map[string]string `json:"labels,omitzero" schema:"maxProperties=32,values.maxLength=256"`
 	DueFrom  Time              `json:"due_from,omitzero"`
 	DueUntil Time              `json:"due_until,omitzero"`
-	Text     string            `json:"text,omitzero" schema:"maxLength=256"`    // in the name, the error or the payload, without regard to case
-	Target   string            `json:"target,omitzero" schema:"maxLength=2048"` // exactly, or its beginning with a "*" after it
-	Code     int               `json:"code,omitzero"`                           // of the last attempt
+	// in the name, the error or the payload, without regard to case
+	Text string `json:"text,omitzero" schema:"maxLength=256"`
+	// exactly, or its beginning with a "*" after it
+	Target string `json:"target,omitzero" schema:"maxLength=2048"`
+	Code   int    `json:"code,omitzero"` // of the last attempt
 }
 
 // Parse returns the filter in the words of rouse; the namespace is not part of it. It refuses, with a
 // *rouse.Invalid, what is no state.
 func (o *Filter) Parse() (rouse.Query, error) {
-	q := rouse.Query{Prefix: o.Prefix, Name: o.Name, Labels: o.Labels, DueFrom: o.DueFrom.Instant(), DueUntil: o.DueUntil.Instant(),
-		Sought: rouse.Sought{Text: o.Text, Target: o.Target, Code: o.Code}}
+	q := rouse.Query{Prefix: o.Prefix, Name: o.Name, Labels: o.Labels, DueFrom: o.DueFrom.Instant(),
+		DueUntil: o.DueUntil.Instant(),
+		Sought:   rouse.Sought{Text: o.Text, Target: o.Target, Code: o.Code}}
 	for i, name := range o.States {
 		s, err := rouse.ParseState(name)
 		if err != nil {
-			return q, rouse.Refuse(fmt.Sprintf("states[%d]", i), name, "is no state", "give one of scheduled, retrying, accepted, paused, ended, firing, dead")
+			return q, rouse.Refuse(fmt.Sprintf("states[%d]", i), name, "is no state",
+				"give one of scheduled, retrying, accepted, paused, ended, firing, dead")
 		}
 		q.States = append(q.States, s)
 	}
@@ -111,11 +115,14 @@ type AskForecast struct {
 
 // Forecast is the answer to AskForecast.
 type Forecast struct {
-	From          Time   `json:"from"`                     // where the range begins
-	Loads         []Load `json:"loads"`                    // in the order of time; a step in which nothing comes due has none
-	Timers        int64  `json:"timers"`                   // that were read
-	Of            int64  `json:"of,omitzero"`              // if there is more: how many timers match at most; left out: not known
-	NextPageToken string `json:"next_page_token,omitzero"` // the bound was reached, and the other timers can be counted with it
+	From Time `json:"from"` // where the range begins
+	// in the order of time; a step in which nothing comes due has none
+	Loads  []Load `json:"loads"`
+	Timers int64  `json:"timers"` // that were read
+	// if there is more: how many timers match at most; left out: not known
+	Of int64 `json:"of,omitzero"`
+	// the bound was reached, and the other timers can be counted with it
+	NextPageToken string `json:"next_page_token,omitzero"`
 }
 
 // Load is how many occurrences come due in a step of time.
@@ -127,7 +134,8 @@ type Load struct {
 
 // ForecastOf returns the JSON form of a forecast.
 func ForecastOf(f *rouse.Forecast, token string) Forecast {
-	out := Forecast{From: TimeOf(f.From), Loads: make([]Load, len(f.Loads)), Timers: f.Timers, Of: f.Of, NextPageToken: token}
+	out := Forecast{From: TimeOf(f.From), Loads: make([]Load, len(f.Loads)), Timers: f.Timers, Of: f.Of,
+		NextPageToken: token}
 	for i, l := range f.Loads {
 		out.Loads[i] = Load{TimeOf(l.From), l.Key, l.Count}
 	}

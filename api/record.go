@@ -26,7 +26,8 @@ type Record struct {
 	Failures []Attempt `json:"failures,omitempty"` // attempts before the last one, the latest eight
 
 	// Of cause overlapped: the occurrence that was in progress.
-	OtherDue    Time   `json:"other_due,omitzero"`    // of cause overlapped: when the occurrence was due that was in progress
+	// of cause overlapped: when the occurrence was due that was in progress
+	OtherDue    Time   `json:"other_due,omitzero"`
 	OtherManual bool   `json:"other_manual,omitzero"` // it was asked for by run
 	OtherFireID string `json:"other_fire_id,omitzero" schema:"FireID"`
 }
@@ -62,9 +63,12 @@ func attemptsOf(list []rouse.Attempt) (out []Attempt) {
 
 // RecordOf returns the JSON form of a record.
 func RecordOf(r *rouse.Record) Record {
-	return Record{Namespace: r.Namespace, Name: r.Name, Generation: r.Generation, FireID: r.FireID(), Ending: r.Ending.String(),
-		Cause: r.Cause.String(), OtherDue: TimeOf(r.Other), OtherManual: r.OtherManual, OtherFireID: r.OtherID(), Manual: r.Manual, Due: TimeOf(r.Due), LastDue: TimeOf(r.LastDue), Count: r.Count, Attempts: r.Attempts, Code: r.Code,
-		Reason: r.Reason, Target: r.Target, Began: TimeOf(r.Began), Sent: TimeOf(r.Sent), Ended: TimeOf(r.Ended), Failures: attemptsOf(r.Failures)}
+	return Record{Namespace: r.Namespace, Name: r.Name, Generation: r.Generation, FireID: r.FireID(),
+		Ending: r.Ending.String(),
+		Cause:  r.Cause.String(), OtherDue: TimeOf(r.Other), OtherManual: r.OtherManual, OtherFireID: r.OtherID(),
+		Manual: r.Manual, Due: TimeOf(r.Due), LastDue: TimeOf(r.LastDue), Count: r.Count, Attempts: r.Attempts, Code: r.Code,
+		Reason: r.Reason, Target: r.Target, Began: TimeOf(r.Began), Sent: TimeOf(r.Sent), Ended: TimeOf(r.Ended),
+		Failures: attemptsOf(r.Failures)}
 }
 
 // RecordsOf returns the JSON form of records.
@@ -86,15 +90,18 @@ type RecordList struct {
 
 // RecordGroups sums up records.
 type RecordGroups struct {
-	Groups        []RecordGroup `json:"groups"`                   // by time in its order, others by count, the largest first; at most 1,000
-	Other         int64         `json:"other,omitzero"`           // occurrences of more groups
-	Searched      int64         `json:"searched"`                 // records that were read, newest first
-	NextPageToken string        `json:"next_page_token,omitzero"` // the bound was reached, and older records can be aggregated with it
+	// by time in its order, others by count, the largest first; at most 1,000
+	Groups   []RecordGroup `json:"groups"`
+	Other    int64         `json:"other,omitzero"` // occurrences of more groups
+	Searched int64         `json:"searched"`       // records that were read, newest first
+	// the bound was reached, and older records can be aggregated with it
+	NextPageToken string `json:"next_page_token,omitzero"`
 }
 
 // RecordGroup sums up the records that have a property in common.
 type RecordGroup struct {
-	Key     string   `json:"key,omitzero"`  // the target, the ending, the cause, the error without digits and ids, or the namespace
+	// the target, the ending, the cause, the error without digits and ids, or the namespace
+	Key     string   `json:"key,omitzero"`
 	From    Time     `json:"from,omitzero"` // of a group by time: when it begins
 	Count   int64    `json:"count"`         // occurrences; a run of unknown length counts as one
 	Fired   int64    `json:"fired,omitzero"`
@@ -110,10 +117,13 @@ type RecordGroup struct {
 
 // RecordGroupsOf returns the JSON form of an aggregate.
 func RecordGroupsOf(a *rouse.RecordGroups, token string) RecordGroups {
-	out := RecordGroups{Groups: make([]RecordGroup, len(a.Groups)), Other: a.Other, Searched: a.Searched, NextPageToken: token}
+	out := RecordGroups{Groups: make([]RecordGroup, len(a.Groups)), Other: a.Other, Searched: a.Searched,
+		NextPageToken: token}
 	for i, g := range a.Groups {
-		out.Groups[i] = RecordGroup{Key: g.Key, From: TimeOf(g.From), Count: g.Count, Fired: g.Fired, Dead: g.Dead, Skipped: g.Skipped, Missed: g.Missed,
-			First: TimeOf(g.First), Last: TimeOf(g.Last), Lagged: g.Lagged, LagP50: Duration(g.LagP50), LagP99: Duration(g.LagP99)}
+		out.Groups[i] = RecordGroup{Key: g.Key, From: TimeOf(g.From), Count: g.Count, Fired: g.Fired, Dead: g.Dead,
+			Skipped: g.Skipped, Missed: g.Missed,
+			First: TimeOf(g.First), Last: TimeOf(g.Last), Lagged: g.Lagged, LagP50: Duration(g.LagP50),
+			LagP99: Duration(g.LagP99)}
 	}
 	return out
 }

@@ -9,7 +9,8 @@ type Session struct {
 	Virtual  bool      `json:"virtual,omitzero"`  // the server's clock can be moved
 
 	Issuers []LoginIssuer `json:"issuers,omitempty"` // at which people sign in
-	SignOut string        `json:"sign_out,omitzero"` // the URL that ends the issuer's own session, to open after the session was deleted
+	// the URL that ends the issuer's own session, to open after the session was deleted
+	SignOut string `json:"sign_out,omitzero"`
 }
 
 // LoginIssuer is an issuer at which people sign in: by opening /v1/session/login with it in a browser.
@@ -27,5 +28,6 @@ type Right struct {
 
 // BeginSession asks for a session.
 type BeginSession struct {
-	Key string `json:"key" schema:"minLength=1,maxLength=2048"` // an API key, or a signed token of an issuer that the server knows
+	// an API key, or a signed token of an issuer that the server knows
+	Key string `json:"key" schema:"minLength=1,maxLength=2048"`
 }

@@ -21,12 +21,14 @@ type When struct {
 	// IANA name that a cron expression is read in; default UTC
 	Timezone string `json:"timezone,omitzero" schema:"maxLength=64"`
 	// what becomes of local times that a clock change skips or repeats
-	DST            string        `json:"dst,omitzero" schema:"maxLength=64"`
-	Calendar       *CalendarRule `json:"calendar,omitzero"`
-	Start          Time          `json:"start,omitzero"`                                    // no occurrence is due before
-	End            Time          `json:"end,omitzero"`                                      // no occurrence is due at it or after
-	TTL            Duration      `json:"ttl,omitzero"`                                      // end, counted from creation
-	MaxOccurrences uint64        `json:"max_occurrences,omitzero" schema:"maximum=1000000"` // the schedule ends after so many
+	DST      string        `json:"dst,omitzero" schema:"maxLength=64"`
+	Calendar *CalendarRule `json:"calendar,omitzero"`
+	Start    Time          `json:"start,omitzero"` // no occurrence is due before
+	// no occurrence is due at it or after
+	End Time     `json:"end,omitzero"`
+	TTL Duration `json:"ttl,omitzero"` // end, counted from creation
+	// the schedule ends after so many
+	MaxOccurrences uint64 `json:"max_occurrences,omitzero" schema:"maximum=1000000"`
 	// each occurrence is sent later by a part of it, the same every time
 	Jitter Duration `json:"jitter,omitzero"`
 }
@@ -42,14 +44,16 @@ type CalendarRule struct {
 // Spec is what a client defines about a timer. Members that are left out have their defaults.
 type Spec struct {
 	When
-	Target        string         `json:"target" schema:"maxLength=2048"` // a URL; its scheme selects how fires are delivered
-	Payload       jsontext.Value `json:"payload,omitzero"`               // any JSON value; it is delivered byte for byte
-	PayloadBase64 []byte         `json:"payload_base64,omitzero"`        // any bytes in place of payload
+	// a URL; its scheme selects how fires are delivered
+	Target        string         `json:"target" schema:"maxLength=2048"`
+	Payload       jsontext.Value `json:"payload,omitzero"`        // any JSON value; it is delivered byte for byte
+	PayloadBase64 []byte         `json:"payload_base64,omitzero"` // any bytes in place of payload
 	// of the payload; default application/json, or application/octet-stream for base64
 	ContentType string            `json:"content_type,omitzero" schema:"maxLength=128"`
 	Labels      map[string]string `json:"labels,omitzero" schema:"maxProperties=32,values.maxLength=256"`
 	Retry       *Retry            `json:"retry,omitzero"`
-	Misfire     string            `json:"misfire,omitzero" schema:"default=latest"` // latest (the default), all, skip or "within 1h"
+	// latest (the default), all, skip or "within 1h"
+	Misfire string `json:"misfire,omitzero" schema:"default=latest"`
 	// what becomes of an occurrence that comes due while an earlier one is in progress; default wait
 	Overlap  string   `json:"overlap,omitzero" schema:"enum=wait|skip|allow"`
 	Deadline Duration `json:"deadline,omitzero"` // an attempt does not start when it would be later than this
@@ -70,7 +74,8 @@ type Spec struct {
 
 // Expect is by when a recurring timer has to succeed: an occurrence of it has to end as fired.
 type Expect struct {
-	Every Duration `json:"every,omitzero"` // how long after the last success the next one has to come; without it each occurrence has to succeed
+	// how long after the last success the next one has to come; without it each occurrence has to succeed
+	Every Duration `json:"every,omitzero"`
 	Grace Duration `json:"grace,omitzero"` // how much later than that a success may come
 	// a target that is told when the timer is overdue, and when it has recovered
 	Notify string `json:"notify,omitzero" schema:"maxLength=2048"`
@@ -95,7 +100,8 @@ type Webhook struct {
 	Structured bool              `json:"structured,omitzero"`                  // CloudEvents structured mode
 	Batch      uint32            `json:"batch,omitzero" schema:"maximum=1000"` // up to so many fires in one request
 	Accept     Duration          `json:"accept,omitzero"`
-	RetryOn    []string          `json:"retry_on,omitempty" schema:"maxItems=16"` // permanent failures that are retried: statuses such as 404, or 3xx, 4xx
+	// permanent failures that are retried: statuses such as 404, or 3xx, 4xx
+	RetryOn []string `json:"retry_on,omitempty" schema:"maxItems=16"`
 }
 
 const (
@@ -132,7 +138,7 @@ func (o *Spec) Parse() (rouse.Spec, error) {
 	return s, faults.Err()
 }
 
-func (o *Spec) ownOf(s *rouse.Spec) {
+func (o *Spec) setOwnFields(s *rouse.Spec) {
 	o.ContentType = s.ContentType
 	o.Payload, o.PayloadBase64 = PayloadOf(s.ContentType, s.Payload)
 	if s.Misfire != rouse.MisfireLatest {
@@ -151,7 +157,7 @@ func PayloadOf(contentType string, payload []byte) (shown jsontext.Value, base64
 	return nil, payload
 }
 
-func (o *Spec) ownTo(s *rouse.Spec, f *rouse.Invalid) {
+func (o *Spec) applyOwnFields(s *rouse.Spec, f *rouse.Invalid) {
 	s.ContentType = o.ContentType
 	if o.Payload != nil && o.PayloadBase64 != nil {
 		f.Add(rouse.Refuse("payload_base64", "", "is given in addition to payload", "give one of them"))
@@ -170,14 +176,14 @@ func (o *Spec) ownTo(s *rouse.Spec, f *rouse.Invalid) {
 	f.Add(err)
 }
 
-func (o *Retry) ownOf(r *rouse.Retry) {
+func (o *Retry) setOwnFields(r *rouse.Retry) {
 	if r.Jitter != 0 {
 		jitter := Duration(max(0, r.Jitter))
 		o.Jitter = &jitter
 	}
 }
 
-func (o *Retry) ownTo(r *rouse.Retry, _ *rouse.Invalid) {
+func (o *Retry) applyOwnFields(r *rouse.Retry, _ *rouse.Invalid) {
 	if o.Jitter != nil {
 		if r.Jitter = time.Duration(*o.Jitter); r.Jitter == 0 {
 			r.Jitter = noJitter

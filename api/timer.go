@@ -21,32 +21,37 @@ type Timer struct {
 	State       string `json:"state" schema:"State"`
 	PauseReason string `json:"pause_reason,omitzero"`
 	// why it is paused, for programs; requested: a client asked for it
-	PauseCause string    `json:"pause_cause,omitzero" schema:"enum=requested|dead_letters|schedule_cost|unreadable|calendar|schedule_invalid"`
-	PauseUntil Time      `json:"pause_until,omitzero"` // when the pause ends by itself
-	PausedAt   Time      `json:"paused_at,omitzero"`   // when the pause began
-	Created    Time      `json:"created,omitzero"`
-	Updated    Time      `json:"updated,omitzero"`
-	Anchor     Time      `json:"anchor,omitzero"`  // where intervals begin
-	Due        Time      `json:"due,omitzero"`     // of the occurrence that is next or in progress; left out when the schedule has ended
-	SentAt     Time      `json:"sent_at,omitzero"` // when that occurrence is sent: later than due by the jitter
-	Visible    Time      `json:"visible,omitzero"` // when rouse looks at it again
-	Runs       []Time    `json:"runs,omitempty"`   // runs asked for and not ended
-	Skips      uint32    `json:"skips,omitzero"`   // occurrences after the one in progress that are to be skipped
-	Attempts   uint32    `json:"attempts,omitzero"`
-	Manual     bool      `json:"manual,omitzero"` // the occurrence in progress was asked for by run
-	Asked      bool      `json:"asked,omitzero"`  // of a row next to a timer: redriven or backfilled
-	Began      Time      `json:"began,omitzero"`  // when the first attempt of the occurrence in progress was sent
-	LastError  string    `json:"last_error,omitzero"`
-	Failures   []Attempt `json:"failures,omitempty"` // attempts of the occurrence in progress, the latest eight
-	Waits      []Wait    `json:"waits,omitempty"`    // what has kept the occurrence that is next from beginning, the latest four
-	Ended      uint64    `json:"ended"`              // how many occurrences have ended
-	Fired      uint64    `json:"fired,omitzero"`     // how many of them fired; occurrences that overlap each other are not counted here
-	Dead       uint64    `json:"dead,omitzero"`      // how many of them ended as dead letters, counted like fired
-	Missed     uint64    `json:"missed,omitzero"`    // how many of them were missed, counted like fired
-	Passed     uint64    `json:"passed,omitzero"`    // occurrences of the schedule that have ended: what max_occurrences counts
+	PauseCause string `json:"pause_cause,omitzero" schema:"enum=requested|dead_letters|schedule_cost|unreadable|calendar|schedule_invalid"`
+	PauseUntil Time   `json:"pause_until,omitzero"` // when the pause ends by itself
+	PausedAt   Time   `json:"paused_at,omitzero"`   // when the pause began
+	Created    Time   `json:"created,omitzero"`
+	Updated    Time   `json:"updated,omitzero"`
+	Anchor     Time   `json:"anchor,omitzero"` // where intervals begin
+	// of the occurrence that is next or in progress; left out when the schedule has ended
+	Due       Time      `json:"due,omitzero"`
+	SentAt    Time      `json:"sent_at,omitzero"` // when that occurrence is sent: later than due by the jitter
+	Visible   Time      `json:"visible,omitzero"` // when rouse looks at it again
+	Runs      []Time    `json:"runs,omitempty"`   // runs asked for and not ended
+	Skips     uint32    `json:"skips,omitzero"`   // occurrences after the one in progress that are to be skipped
+	Attempts  uint32    `json:"attempts,omitzero"`
+	Manual    bool      `json:"manual,omitzero"` // the occurrence in progress was asked for by run
+	Asked     bool      `json:"asked,omitzero"`  // of a row next to a timer: redriven or backfilled
+	Began     Time      `json:"began,omitzero"`  // when the first attempt of the occurrence in progress was sent
+	LastError string    `json:"last_error,omitzero"`
+	Failures  []Attempt `json:"failures,omitempty"` // attempts of the occurrence in progress, the latest eight
+	// what has kept the occurrence that is next from beginning, the latest four
+	Waits []Wait `json:"waits,omitempty"`
+	Ended uint64 `json:"ended"` // how many occurrences have ended
+	// how many of them fired; occurrences that overlap each other are not counted here
+	Fired  uint64 `json:"fired,omitzero"`
+	Dead   uint64 `json:"dead,omitzero"`   // how many of them ended as dead letters, counted like fired
+	Missed uint64 `json:"missed,omitzero"` // how many of them were missed, counted like fired
+	// occurrences of the schedule that have ended: what max_occurrences counts
+	Passed uint64 `json:"passed,omitzero"`
 	// the end of the last of pauses
-	PassTo  Time   `json:"pass_to,omitzero"`
-	Pauses  []Span `json:"pauses,omitempty"` // pauses that are over: what came due after from, until to, is skipped when its turn comes
+	PassTo Time `json:"pass_to,omitzero"`
+	// pauses that are over: what came due after from, until to, is skipped when its turn comes
+	Pauses  []Span `json:"pauses,omitempty"`
 	Backlog *Span  `json:"backlog,omitzero"` // what is due in it came due while an occurrence was in progress
 	// of a timer that is kept after its schedule has ended: the answer to its last occurrence
 	Answer *Answer `json:"answer,omitzero"`
@@ -54,9 +59,10 @@ type Timer struct {
 
 	ConsecutiveDead uint32 `json:"consecutive_dead,omitzero"` // dead letters in a row, as pause_after counts them
 
-	Succeeded  Time `json:"succeeded,omitzero"`   // of a timer with expect: when an occurrence fired last
-	ExpectFrom Time `json:"expect_from,omitzero"` // when it was created, replaced or resumed: from then on it has to succeed
-	Overdue    Time `json:"overdue,omitzero"`     // by when it had to succeed, if it has not since
+	Succeeded Time `json:"succeeded,omitzero"` // of a timer with expect: when an occurrence fired last
+	// when it was created, replaced or resumed: from then on it has to succeed
+	ExpectFrom Time `json:"expect_from,omitzero"`
+	Overdue    Time `json:"overdue,omitzero"` // by when it had to succeed, if it has not since
 	// of a row next to a timer that tells expect.notify
 	Notice string `json:"notice,omitzero" schema:"enum=overdue|recovered"`
 
@@ -88,13 +94,19 @@ type Answer struct {
 
 // TimerOf returns the JSON form of a timer, or of a row next to one.
 func TimerOf(t *rouse.Timer) Timer {
-	o := Timer{Namespace: t.Key.Namespace, Name: t.Key.Name, Spec: SpecOf(&t.Spec), Generation: t.Generation, Revision: t.Revision,
-		State: t.State().String(), PauseReason: t.Reason, PausedAt: TimeOf(t.PausedAt), PauseUntil: TimeOf(t.Until), Created: TimeOf(t.Created), Updated: TimeOf(t.Updated),
-		Anchor: TimeOf(t.Anchor), Due: TimeOf(t.Due), SentAt: TimeOf(t.SentAt(t.Due)), Visible: TimeOf(t.Visible), Skips: t.Skips,
-		Attempts: t.Attempts, Manual: t.Manual, Asked: t.Asked, Began: TimeOf(t.Began), LastError: t.LastError, Failures: attemptsOf(t.Failures),
-		Waits: waitsOf(t.Waits), Ended: t.Ended, Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, Passed: t.Passed, FireID: t.Key.Fire,
+	o := Timer{Namespace: t.Key.Namespace, Name: t.Key.Name, Spec: SpecOf(&t.Spec), Generation: t.Generation,
+		Revision: t.Revision,
+		State:    t.State().String(), PauseReason: t.Reason, PausedAt: TimeOf(t.PausedAt), PauseUntil: TimeOf(t.Until),
+		Created: TimeOf(t.Created), Updated: TimeOf(t.Updated),
+		Anchor: TimeOf(t.Anchor), Due: TimeOf(t.Due), SentAt: TimeOf(t.SentAt(t.Due)), Visible: TimeOf(t.Visible),
+		Skips:    t.Skips,
+		Attempts: t.Attempts, Manual: t.Manual, Asked: t.Asked, Began: TimeOf(t.Began), LastError: t.LastError,
+		Failures: attemptsOf(t.Failures),
+		Waits:    waitsOf(t.Waits), Ended: t.Ended, Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, Passed: t.Passed,
+		FireID:          t.Key.Fire,
 		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted,
-		Succeeded: TimeOf(t.Succeeded), ExpectFrom: TimeOf(t.ExpectFrom), Overdue: TimeOf(t.Overdue), Notice: t.Notice.String()}
+		Succeeded: TimeOf(t.Succeeded), ExpectFrom: TimeOf(t.ExpectFrom), Overdue: TimeOf(t.Overdue),
+		Notice: t.Notice.String()}
 	for _, p := range t.Pauses {
 		o.Pauses, o.PassTo = append(o.Pauses, Span{TimeOf(p.From), TimeOf(p.To)}), TimeOf(p.To)
 	}
@@ -138,12 +150,17 @@ func (o *Timer) Parse() (rouse.Timer, error) {
 		return rouse.Timer{}, err
 	}
 	if state.Detached() != (o.FireID != "") {
-		return rouse.Timer{}, rouse.Refuse("fire_id", o.FireID, "does not go with state "+o.State, "rows in state firing or dead have one, timers do not")
+		return rouse.Timer{}, rouse.Refuse("fire_id", o.FireID, "does not go with state "+o.State,
+			"rows in state firing or dead have one, timers do not")
 	}
-	t := rouse.Timer{Key: rouse.Key{Namespace: o.Namespace, Name: o.Name, Fire: o.FireID}, Generation: o.Generation, Revision: o.Revision,
-		Spec: spec, Paused: state == rouse.StatePaused, Reason: o.PauseReason, PausedAt: o.PausedAt.Instant(), Until: o.PauseUntil.Instant(), Created: o.Created.Instant(),
-		Updated: o.Updated.Instant(), Anchor: o.Anchor.Instant(), Due: o.Due.orNever(), Visible: o.Visible.orNever(), Skips: o.Skips,
-		Attempts: o.Attempts, Manual: o.Manual, Asked: o.Asked, Began: o.Began.Instant(), LastError: o.LastError, Ended: o.Ended,
+	t := rouse.Timer{Key: rouse.Key{Namespace: o.Namespace, Name: o.Name, Fire: o.FireID}, Generation: o.Generation,
+		Revision: o.Revision,
+		Spec:     spec, Paused: state == rouse.StatePaused, Reason: o.PauseReason, PausedAt: o.PausedAt.Instant(),
+		Until: o.PauseUntil.Instant(), Created: o.Created.Instant(),
+		Updated: o.Updated.Instant(), Anchor: o.Anchor.Instant(), Due: o.Due.orNever(), Visible: o.Visible.orNever(),
+		Skips:    o.Skips,
+		Attempts: o.Attempts, Manual: o.Manual, Asked: o.Asked, Began: o.Began.Instant(), LastError: o.LastError,
+		Ended: o.Ended,
 		Fired: o.Fired, Dead: o.Dead, Missed: o.Missed, Passed: o.Passed, Live: state == rouse.StateFiring,
 		ConsecutiveDead: o.ConsecutiveDead, Redacted: o.Redacted,
 		Succeeded: o.Succeeded.Instant(), ExpectFrom: o.ExpectFrom.Instant(), Overdue: o.Overdue.Instant()}
@@ -169,12 +186,14 @@ func (o *Timer) Parse() (rouse.Timer, error) {
 		t.Runs = append(t.Runs, r.Instant())
 	}
 	for _, a := range o.Failures {
-		t.Failures = append(t.Failures, rouse.Attempt{Sent: a.Sent.Instant(), Took: time.Duration(a.Took), Code: a.Code, Detail: a.Detail})
+		t.Failures = append(t.Failures, rouse.Attempt{Sent: a.Sent.Instant(), Took: time.Duration(a.Took), Code: a.Code,
+			Detail: a.Detail})
 	}
 	for i, w := range o.Waits {
 		cause, ok := rouse.ParseCause(w.Cause)
 		if !ok {
-			return rouse.Timer{}, rouse.Refuse(fmt.Sprintf("waits[%d].cause", i), w.Cause, "is no cause", "send what a list returned")
+			return rouse.Timer{}, rouse.Refuse(fmt.Sprintf("waits[%d].cause", i), w.Cause, "is no cause",
+				"send what a list returned")
 		}
 		t.Waits = append(t.Waits, rouse.Wait{Cause: cause, From: w.From.Instant(), To: w.To.Instant()})
 	}
@@ -182,7 +201,8 @@ func (o *Timer) Parse() (rouse.Timer, error) {
 		t.Token = 1
 	}
 	if is := t.State(); is != state {
-		return rouse.Timer{}, rouse.Refuse("state", o.State, "does not go with the other members, which are those of state "+is.String(), "send what a list returned")
+		return rouse.Timer{}, rouse.Refuse("state", o.State,
+			"does not go with the other members, which are those of state "+is.String(), "send what a list returned")
 	}
 	return t, nil
 }
@@ -293,7 +313,8 @@ type Count struct {
 
 // Deleted is the answer to a delete.
 type Deleted struct {
-	InFlight   bool   `json:"in_flight"` // an attempt had started already and may still arrive; none starts after this answer
+	// an attempt had started already and may still arrive; none starts after this answer
+	InFlight   bool   `json:"in_flight"`
 	Generation uint64 `json:"generation"`
 }
 
@@ -369,5 +390,6 @@ type Version struct {
 // TimerPath returns where the HTTP API has a timer. A ':' within a name is escaped: unescaped it begins a
 // verb.
 func TimerPath(namespace, name string) string {
-	return "/v1/namespaces/" + url.PathEscape(namespace) + "/timers/" + strings.ReplaceAll(url.PathEscape(name), ":", "%3A")
+	return "/v1/namespaces/" + url.PathEscape(namespace) + "/timers/" +
+		strings.ReplaceAll(url.PathEscape(name), ":", "%3A")
 }

@@ -30,19 +30,19 @@ type Base interface {
 	// Close removes everything written since it was opened, and ends the server if it was started here.
 	Close() error
 
-	clear(ctx context.Context) error // removes what was written
-	raw() rawBase
+	clearDatabase(ctx context.Context) error // removes what was written
+	asRawBase() rawBase
 }
 
 // rawBase is what is measured without rouse. Each batch of rows is written in one transaction.
 type rawBase interface {
-	// create writes the batches of each writer, through a connection each.
-	create(ctx context.Context, writers [][]rawBatch) (time.Duration, error)
+	// createRows writes the batches of each writer, through a connection each.
+	createRows(ctx context.Context, writers [][]rawBatch) (time.Duration, error)
 
-	// pipeline writes, reads and removes the batches of each writer, through a connection each. It returns
-	// how many it removed. With leased, a read is a write that hides the rows from the other writers, who all
-	// read the same; without, each has a bucket of its own.
-	pipeline(ctx context.Context, writers [][]rawBatch, leased bool) (int64, time.Duration, error)
+	// pipelineRows writes, reads and removes the batches of each writer, through a connection each. It
+	// returns how many it removed. With leased, a read is a write that hides the rows from the other writers,
+	// who all read the same; without, each has a bucket of its own.
+	pipelineRows(ctx context.Context, writers [][]rawBatch, leased bool) (int64, time.Duration, error)
 }
 
 // rawBatch is rows in columns, in the order of their keys.
@@ -75,7 +75,7 @@ func OpenBase(ctx context.Context, store, dir string) (Base, error) {
 		b, err = openRedis(ctx, store, own)
 	}
 	if err != nil {
-		return nil, errors.Join(err, own.close())
+		return nil, errors.Join(err, own.closeOwnServer())
 	}
 	return b, nil
 }

@@ -26,29 +26,32 @@ import (
 
 // Options say how a scenario runs. Zero fields have the defaults that their comments name.
 type Options struct {
-	Server   string           // address of a running server, or of several nodes with commas between; empty: start one
-	Link     grpclink.Options // how connections to Server are made
-	Binary   string           // the rouse binary to start; needed without Server
-	Store    string           // of servers that are started, and of the raw limit: pebble (default), sqlite, or as OpenBase takes it
-	Strategy string           // how nodes share the timers: bucket (default), lease or tick
-	Nodes    int              // servers on one store that nodes share; default 1, and 3 for failover
-	Lease    time.Duration    // of buckets, and hold of timers, of nodes that share a store; at least 2 s; default 10 s
-	Dir      string           // where servers and raw stores keep data; default a temporary directory, removed afterwards
-	Duration time.Duration    // of what is measured; default 5 s
-	Count    int              // timers, where the scenario has a number of them; default the scenario's
-	Rate     int              // per second, for lag; default 5,000, 2,000 on a store that nodes share, and 1,000 of Dapr's jobs
-	Size     int              // bytes of a payload; default 150
-	Runs     int              // of each load of model; default 3
-	Batch    int              // timers in a message of lag; default a 500th of the rate, 1 to 100
-	History  *history.Writer  // of pipeline, lag and burst: what happened, for the checker; may be nil
-	Profile  string           // a directory for profiles of the servers that are started, while they are measured; may be empty
-	Progress io.Writer        // human-readable progress; may be nil
+	Server string           // address of a running server, or of several nodes with commas between; empty: start one
+	Link   grpclink.Options // how connections to Server are made
+	Binary string           // the rouse binary to start; needed without Server
+	// of servers that are started, and of the raw limit: pebble (default), sqlite, or as OpenBase takes it
+	Store    string
+	Strategy string        // how nodes share the timers: bucket (default), lease or tick
+	Nodes    int           // servers on one store that nodes share; default 1, and 3 for failover
+	Lease    time.Duration // of buckets, and hold of timers, of nodes that share a store; at least 2 s; default 10 s
+	Dir      string        // where servers and raw stores keep data; default a temporary directory, removed afterwards
+	Duration time.Duration // of what is measured; default 5 s
+	Count    int           // timers, where the scenario has a number of them; default the scenario's
+	// per second, for lag; default 5,000, 2,000 on a store that nodes share, and 1,000 of Dapr's jobs
+	Rate    int
+	Size    int             // bytes of a payload; default 150
+	Runs    int             // of each load of model; default 3
+	Batch   int             // timers in a message of lag; default a 500th of the rate, 1 to 100
+	History *history.Writer // of pipeline, lag and burst: what happened, for the checker; may be nil
+	// a directory for profiles of the servers that are started, while they are measured; may be empty
+	Profile  string
+	Progress io.Writer // human-readable progress; may be nil
 
 	base  Base     // the store that nodes share, while a scenario runs; nil for one that they do not
 	serve []string // flags of serve, in addition to those that all scenarios need
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) withScenarioDefaults() Options {
 	o.Store = cmp.Or(o.Store, "pebble")
 	o.Strategy = cmp.Or(o.Strategy, "bucket")
 	o.Nodes = cmp.Or(o.Nodes, 1)
@@ -59,9 +62,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// check returns what is wrong with the options of a scenario.
-func (o *Options) check(s *scenario) error {
-	shared := o.shared()
+// checkScenario returns what is wrong with the options of a scenario.
+func (o *Options) checkScenario(s *scenario) error {
+	shared := o.hasSharedStore()
 	switch {
 	case s.only == onShared && !shared:
 		return errors.New("needs a store that nodes share: give postgres, redis, or the URL of one")
@@ -80,16 +83,16 @@ func (o *Options) check(s *scenario) error {
 // maxNodes is how many servers are started at most: this measures one machine.
 const maxNodes = 16
 
-// kind is which store the servers have: pebble, sqlite, postgres or redis.
-func (o *Options) kind() string {
+// storeKind is which store the servers have: pebble, sqlite, postgres or redis.
+func (o *Options) storeKind() string {
 	if k, _ := baseKind(o.Store); k != "" {
 		return k
 	}
 	return o.Store
 }
 
-// shared reports whether servers are started on a store that nodes share.
-func (o *Options) shared() bool {
+// hasSharedStore reports whether servers are started on a store that nodes share.
+func (o *Options) hasSharedStore() bool {
 	k, _ := baseKind(o.Store)
 	return k != "" && o.Server == ""
 }
@@ -106,24 +109,30 @@ type Result struct {
 	Raw      *Raw    `json:"raw,omitempty"`        // the highest of the raw limits
 	Raws     []Raw   `json:"raw_limits,omitempty"` // all that were measured, if there are several
 	Ratio    float64 `json:"ratio_to_raw,omitempty"`
-	CPURatio float64 `json:"cpu_ratio_to_raw,omitempty"` // CPU time of the raw limit to that of all processes here: hardly depends on other load
-	Latency  *Lag    `json:"latency,omitempty"`          // of calls
+	// CPU time of the raw limit to that of all processes here: hardly depends on other load
+	CPURatio float64 `json:"cpu_ratio_to_raw,omitempty"`
+	Latency  *Lag    `json:"latency,omitempty"` // of calls
 	Lag      *Lag    `json:"lag,omitempty"`
 	Early    *int64  `json:"early,omitempty"`
 	Lost     *int64  `json:"lost,omitempty"`
 	Doubled  *int64  `json:"doubled,omitempty"`
 
-	ServiceCPU   float64 `json:"service_cpu_us_per_timer,omitempty"`      // of the server processes, if they were started here
-	StoreCPU     float64 `json:"store_cpu_us_per_timer,omitempty"`        // of the processes of a store that nodes share, where that can be told
-	BenchCPU     float64 `json:"bench_cpu_us_per_timer,omitempty"`        // of load generator and receiver
-	RSS          int64   `json:"service_rss_bytes,omitempty"`             // the peaks of all nodes together; where there is a restart, that after it
-	Disk         float64 `json:"disk_bytes_per_timer,omitempty"`          // that service and store wrote
-	Traffic      float64 `json:"network_bytes_per_timer,omitempty"`       // between load generator and service, both ways
-	StoreTraffic float64 `json:"store_network_bytes_per_timer,omitempty"` // between service and a store that nodes share, both ways
-	Commit       float64 `json:"changes_per_commit,omitempty"`            // on the average, in the batches that the servers wrote
-	IdleCPU      float64 `json:"idle_cpu_percent_of_a_core,omitempty"`
-	Queries      float64 `json:"idle_queries_per_second,omitempty"` // that each node asks a store that nodes share
-	Restart      float64 `json:"restart_to_first_fire_seconds,omitempty"`
+	// of the server processes, if they were started here
+	ServiceCPU float64 `json:"service_cpu_us_per_timer,omitempty"`
+	// of the processes of a store that nodes share, where that can be told
+	StoreCPU float64 `json:"store_cpu_us_per_timer,omitempty"`
+	BenchCPU float64 `json:"bench_cpu_us_per_timer,omitempty"` // of load generator and receiver
+	// the peaks of all nodes together; where there is a restart, that after it
+	RSS     int64   `json:"service_rss_bytes,omitempty"`
+	Disk    float64 `json:"disk_bytes_per_timer,omitempty"`    // that service and store wrote
+	Traffic float64 `json:"network_bytes_per_timer,omitempty"` // between load generator and service, both ways
+	// between service and a store that nodes share, both ways
+	StoreTraffic float64 `json:"store_network_bytes_per_timer,omitempty"`
+	// on the average, in the batches that the servers wrote
+	Commit  float64 `json:"changes_per_commit,omitempty"`
+	IdleCPU float64 `json:"idle_cpu_percent_of_a_core,omitempty"`
+	Queries float64 `json:"idle_queries_per_second,omitempty"` // that each node asks a store that nodes share
+	Restart float64 `json:"restart_to_first_fire_seconds,omitempty"`
 
 	Failover *Failover `json:"failover,omitempty"` // of a node that was killed
 	Hung     *Failover `json:"hung,omitempty"`     // of one that was stopped with its connections open, and may go on
@@ -156,12 +165,12 @@ type Goal struct {
 	Reached bool   `json:"reached"`
 }
 
-func (r *Result) goal(reached bool, format string, args ...any) {
+func (r *Result) addGoal(reached bool, format string, args ...any) {
 	r.Goals = append(r.Goals, Goal{fmt.Sprintf(format, args...), reached})
 }
 
-// compare writes the raw limits into r, and how much of the highest of them was reached.
-func (r *Result) compare(raws []Raw) {
+// setRawLimits writes the raw limits into r, and how much of the highest of them was reached.
+func (r *Result) setRawLimits(raws []Raw) {
 	best := slices.MaxFunc(raws, func(a, b Raw) int { return cmp.Compare(a.Rate, b.Rate) })
 	r.Raw, r.Ratio, r.CPURatio = &best, r.Rate/best.Rate, (best.CPU+best.StoreCPU)/(r.ServiceCPU+r.StoreCPU+r.BenchCPU)
 	if len(raws) > 1 {
@@ -169,7 +178,7 @@ func (r *Result) compare(raws []Raw) {
 	}
 }
 
-func (r *Result) note(format string, args ...any) {
+func (r *Result) addResultNote(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -192,18 +201,24 @@ const (
 var scenarios = []scenario{
 	{"create-batch", "durable creates, batches of 100 over a gRPC stream", createBatch, onAny},
 	{"create-single", "durable creates, single gRPC calls, 64 in flight", createSingle, onAny},
-	{"pipeline", "create, fire and settle over gRPC streams, sustained", pipeline, onAny},
-	{"burst", "a million timers due in one second, streamed and acknowledged; 100,000 on a shared store", burst, onAny},
-	{"webhook", "one HTTP POST each: 10,000 due in one second, then sustained", webhook, onAny},
-	{"lag", "how late fires are at a steady rate", lag, onAny},
-	{"model", "the costs of steady loads, and whether they predict other loads", model, onAny},
-	{"pending", "ten million pending timers: memory, and a restart", pending, onEmbedded},
-	{"dapr", "through Dapr's protocol: 100,000 pending jobs, a restart, and how late triggers are at a steady rate", dapr, onEmbedded},
-	{"reminders", "four million pending reminders of the reminder service: memory, and a restart", reminders, onEmbedded},
+	{"pipeline", "create, fire and settle over gRPC streams, sustained", measurePipeline, onAny},
+	{"burst", "a million timers due in one second, streamed and acknowledged; 100,000 on a shared store",
+		measureBurst, onAny},
+	{"webhook", "one HTTP POST each: 10,000 due in one second, then sustained", measureWebhook, onAny},
+	{"lag", "how late fires are at a steady rate", measureLag, onAny},
+	{"model", "the costs of steady loads, and whether they predict other loads", measureModel, onAny},
+	{"pending", "ten million pending timers: memory, and a restart", measurePending, onEmbedded},
+	{"dapr", "through Dapr's protocol: 100,000 pending jobs, a restart, and how late triggers are at a steady rate",
+		measureDapr, onEmbedded},
+	{"reminders", "four million pending reminders of the reminder service: memory, and a restart", measureReminders,
+		onEmbedded},
 	{"wheel", "the timing wheel alone, ten million entries", wheelAlone, onNone},
-	{"idle", "a server with nothing to do, and what it asks a shared store", idle, onAny},
-	{"failover", "kill -9, and then SIGSTOP, of one of three nodes on a shared store: how long until others fire its timers", failover, onShared},
-	{"handover", "one of three nodes on a shared store stops and starts in order: how late timers are during that", handover, onShared},
+	{"idle", "a server with nothing to do, and what it asks a shared store", measureIdle, onAny},
+	{"failover",
+		"kill -9, and then SIGSTOP, of one of three nodes on a shared store: how long until others fire its timers",
+		measureFailover, onShared},
+	{"handover", "one of three nodes on a shared store stops and starts in order: how late timers are during that",
+		measureHandover, onShared},
 }
 
 // Scenarios returns the names that Run takes, each with what it measures.
@@ -229,11 +244,11 @@ func Run(ctx context.Context, name string, o Options) (r *Result, err error) {
 	if name == "failover" || name == "handover" {
 		o.Nodes = cmp.Or(o.Nodes, 3)
 	}
-	o = o.withDefaults()
-	if err := o.check(s); err != nil {
+	o = o.withScenarioDefaults()
+	if err := o.checkScenario(s); err != nil {
 		return nil, err
 	}
-	if s.only != onNone && o.shared() {
+	if s.only != onNone && o.hasSharedStore() {
 		if o.base, err = OpenBase(ctx, o.Store, o.Dir); err != nil {
 			return nil, err
 		}
@@ -248,10 +263,10 @@ func Run(ctx context.Context, name string, o Options) (r *Result, err error) {
 	case o.Server != "":
 		r.Store = "of " + o.Server
 	default:
-		r.Store, r.Strategy = o.kind(), o.Strategy
+		r.Store, r.Strategy = o.storeKind(), o.Strategy
 		if o.base != nil {
 			r.Nodes = o.Nodes
-			r.note("%s", o.base.About())
+			r.addResultNote("%s", o.base.About())
 		}
 	}
 	return r, nil

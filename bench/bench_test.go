@@ -12,15 +12,15 @@ import (
 func TestLagQuantilesAreWithinABucket(t *testing.T) {
 	var h lagHistogram
 	for i := range 100_000 {
-		h.add(time.Duration(i) * 10 * time.Microsecond) // 0 to 1 s
+		h.recordLag(time.Duration(i) * 10 * time.Microsecond) // 0 to 1 s
 	}
 	for q, want := range map[float64]time.Duration{.5: 500 * time.Millisecond, .99: 990 * time.Millisecond} {
-		if got := h.quantile(q); got < want || got > want+want/16 {
+		if got := h.lagQuantile(q); got < want || got > want+want/16 {
 			t.Errorf("quantile %v is %v, want %v or a 16th more", q, got, want)
 		}
 	}
-	if h.quantile(1) != h.max {
-		t.Errorf("the largest is %v, not %v", h.quantile(1), h.max)
+	if h.lagQuantile(1) != h.max {
+		t.Errorf("the largest is %v, not %v", h.lagQuantile(1), h.max)
 	}
 }
 
@@ -38,12 +38,12 @@ func TestBucketsTileTheNumbers(t *testing.T) {
 func TestATallySeesWhatIsLostDoubledAndEarly(t *testing.T) {
 	tl := newTally(4)
 	now := time.UnixMilli(1_000_000)
-	tl.arrived(0, 1_000_000, now)
-	tl.arrived(1, 999_990, now)
-	tl.arrived(1, 999_990, now)
-	tl.arrived(2, 1_000_001, now)
+	tl.recordArrival(0, 1_000_000, now)
+	tl.recordArrival(1, 999_990, now)
+	tl.recordArrival(1, 999_990, now)
+	tl.recordArrival(2, 1_000_001, now)
 	var r Result
-	tl.into(&r, 0, 4)
+	tl.writeArrivals(&r, 0, 4)
 	if *r.Lost != 1 || *r.Doubled != 1 || *r.Early != 1 || r.Lag.Max != 10 {
 		t.Errorf("lost %d doubled %d early %d max %v", *r.Lost, *r.Doubled, *r.Early, r.Lag.Max)
 	}
@@ -98,7 +98,7 @@ func TestTwoBinariesAreCompared(t *testing.T) {
 
 func TestTheMedianIsTheMiddleOne(t *testing.T) {
 	of := []*Result{{Rate: 9}, {Rate: 1}, {Rate: 4}}
-	if m := median(of, func(r *Result) float64 { return r.Rate }); m != 4 {
+	if m := medianFigure(of, func(r *Result) float64 { return r.Rate }); m != 4 {
 		t.Errorf("the median is %v, not 4", m)
 	}
 }
@@ -123,12 +123,12 @@ func TestServersAreProfiled(t *testing.T) {
 
 func TestNamesCarryTheirNumbers(t *testing.T) {
 	for _, i := range []int64{0, 1, 1 << 40} {
-		if n, ok := number(name(i)); !ok || n != i {
+		if n, ok := parseTimerNumber(benchTimerName(i)); !ok || n != i {
 			t.Errorf("%d comes back as %d", i, n)
 		}
 	}
 	for _, bad := range []string{"", "t", "x1", "t1x"} {
-		if _, ok := number(bad); ok {
+		if _, ok := parseTimerNumber(bad); ok {
 			t.Errorf("%q is no name of ours", bad)
 		}
 	}

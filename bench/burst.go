@@ -7,59 +7,62 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// burst creates timers that are all due within one second, and measures how long after it they are all
+// measureBurst creates timers that are all due within one second, and measures how long after it they are all
 // acknowledged.
-func burst(ctx context.Context, o Options) (*Result, error) {
-	t, err := open(ctx, o, 2)
+func measureBurst(ctx context.Context, o Options) (*Result, error) {
+	t, err := openTarget(ctx, o, 2)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer t.closeTarget()
 	n := int64(o.Count)
 	switch {
 	case n != 0:
-	case o.shared():
+	case o.hasSharedStore():
 		n = 100_000
 	default:
 		n = 1_000_000
 	}
-	body := payload(o.Size)
-	tl, log := newTally(n), chronicle{o.History}
-	log.begin(8 * time.Second)
-	defer log.end()
+	body := newPayloads(o.Size)
+	tl, log := newTally(n), historyLog{o.History}
+	log.writeConfig(8 * time.Second)
+	defer log.writeEnd()
 	sub, err := receiveAll(ctx, t, tl, log)
 	if err != nil {
 		return nil, err
 	}
 	// The second that they are due in begins when all are surely created.
-	per := time.Duration(map[string]int64{"pebble": 20, "sqlite": 60, "postgres": 100, "redis": 100}[o.kind()]) * time.Microsecond
+	per := time.Duration(map[string]int64{"pebble": 20, "sqlite": 60, "postgres": 100, "redis": 100}[o.storeKind()]) *
+		time.Microsecond
 	due := time.Now().Add(5*time.Second + time.Duration(n)*per).Truncate(time.Second)
-	m := t.meter(ctx)
-	defer m.end()
-	took, err := createMany(ctx, t, t.spread(4), 0, n, func(i int64) *rousev1.Spec {
-		return &rousev1.Spec{Schedule: at(due.Add(time.Duration(i%1000) * time.Millisecond)), Target: "stream:bench", Payload: body(i)}
+	m := t.startMeter(ctx)
+	defer m.stopMeter()
+	took, err := createMany(ctx, t, t.roundToServers(4), 0, n, func(i int64) *rousev1.Spec {
+		return &rousev1.Spec{Schedule: oneShotSchedule(due.Add(time.Duration(i%1000) * time.Millisecond)),
+			Target: "stream:bench", Payload: body(i)}
 	})
 	if err != nil {
 		return nil, err
 	}
 	r := &Result{Timers: n}
 	if time.Now().After(due) {
-		r.note("creating took %v, longer than planned: the burst was under way already", took.Round(time.Millisecond))
+		r.addResultNote("creating took %v, longer than planned: the burst was under way already",
+			took.Round(time.Millisecond))
 	}
 	if err := waitFor(ctx, time.Until(due)+2*time.Minute, func() bool { return tl.got.Load() >= n }); err != nil {
-		r.note("gave up: %v", err)
+		r.addResultNote("gave up: %v", err)
 	}
 	r.Seconds = time.Since(due).Seconds()
 	r.Rate = float64(tl.got.Load()) / r.Seconds
-	m.into(r, n)
-	if err := sub.close(); err != nil {
+	m.writeUsage(r, n)
+	if err := sub.closeStreams(); err != nil {
 		return nil, err
 	}
-	tl.into(r, 0, n)
-	if limit := map[string]float64{"pebble": 8, "sqlite": 30}[o.kind()]; limit > 0 {
-		r.goal(r.Seconds <= limit, "within %.0f s", limit)
-		r.goal(r.RSS <= 1<<30, "at most 1 GiB resident")
+	tl.writeArrivals(r, 0, n)
+	if limit := map[string]float64{"pebble": 8, "sqlite": 30}[o.storeKind()]; limit > 0 {
+		r.addGoal(r.Seconds <= limit, "within %.0f s", limit)
+		r.addGoal(r.RSS <= 1<<30, "at most 1 GiB resident")
 	}
-	r.goal(*r.Lost == 0 && *r.Doubled == 0 && *r.Early == 0, "none lost, doubled or early")
+	r.addGoal(*r.Lost == 0 && *r.Doubled == 0 && *r.Early == 0, "none lost, doubled or early")
 	return r, nil
 }

@@ -34,16 +34,16 @@ var figures = []struct {
 	{"service memory", "MiB", func(r *Result) float64 { return float64(r.RSS) / (1 << 20) }},
 	{"changes in a commit", "", func(r *Result) float64 { return r.Commit }},
 	{"idle CPU", "% of a core", func(r *Result) float64 { return r.IdleCPU }},
-	{"lag p50", "ms", func(r *Result) float64 { return r.lag().P50 }},
-	{"lag p99", "ms", func(r *Result) float64 { return r.lag().P99 }},
-	{"lag p99.9", "ms", func(r *Result) float64 { return r.lag().P999 }},
+	{"lag p50", "ms", func(r *Result) float64 { return r.lagOrZero().P50 }},
+	{"lag p99", "ms", func(r *Result) float64 { return r.lagOrZero().P99 }},
+	{"lag p99.9", "ms", func(r *Result) float64 { return r.lagOrZero().P999 }},
 	{"rate", "a second", func(r *Result) float64 { return r.Rate }},
 	{"of the raw limit", "", func(r *Result) float64 { return r.Ratio }},
 	{"of the raw limit by CPU time", "", func(r *Result) float64 { return r.CPURatio }},
 	{"written to disk", "bytes a timer", func(r *Result) float64 { return r.Disk }},
 }
 
-func (r *Result) lag() Lag {
+func (r *Result) lagOrZero() Lag {
 	if r.Lag == nil {
 		return Lag{}
 	}
@@ -65,19 +65,20 @@ func Compare(ctx context.Context, name string, o Options, old string, runs int) 
 		}
 		*to = append(*to, r)
 		if o.Progress != nil {
-			fmt.Fprintf(o.Progress, "run %d of %d: service CPU %.2f µs a timer, %.0f a second\n", i+1, 2*runs, r.ServiceCPU, r.Rate)
+			fmt.Fprintf(o.Progress, "run %d of %d: service CPU %.2f µs a timer, %.0f a second\n", i+1, 2*runs,
+				r.ServiceCPU, r.Rate)
 		}
 	}
 	for _, f := range figures {
-		if was, is := median(c.Old, f.of), median(c.New, f.of); was != 0 || is != 0 {
+		if was, is := medianFigure(c.Old, f.of), medianFigure(c.New, f.of); was != 0 || is != 0 {
 			c.Figures = append(c.Figures, Compared{f.what, f.unit, was, is})
 		}
 	}
 	return c, nil
 }
 
-// median is the middle of a figure of some runs, the lower one of two.
-func median(of []*Result, figure func(*Result) float64) float64 {
+// medianFigure is the middle of a figure of some runs, the lower one of two.
+func medianFigure(of []*Result, figure func(*Result) float64) float64 {
 	values := make([]float64, len(of))
 	for i, r := range of {
 		values[i] = figure(r)

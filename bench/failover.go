@@ -24,111 +24,117 @@ type Failover struct {
 	Others float64 `json:"longest_silence_of_others_seconds"` // of a timer of the other nodes; they are due once a second
 }
 
-// failover has timers fire every second, kills the node that fires most of them, and waits until others have
-// fired all of its timers. Then it stops another one, which only its leases tell, if that leaves one.
-func failover(ctx context.Context, o Options) (*Result, error) {
-	t, err := open(ctx, o, 1)
+// measureFailover has timers fire every second, kills the node that fires most of them, and waits until
+// others have fired all of its timers. Then it stops another one, which only its leases tell, if that leaves
+// one.
+func measureFailover(ctx context.Context, o Options) (*Result, error) {
+	t, err := openTarget(ctx, o, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer t.closeTarget()
 	w, sub, err := everySecond(ctx, o, t)
 	if err != nil {
 		return nil, err
 	}
-	defer sub.close() //nolint:errcheck // where it matters, it was looked at
-	r := &Result{RSS: t.usage().peak, Timers: int64(len(w.timers)), Early: &w.early, Doubled: &w.doubled, Lost: new(int64)}
-	if r.Failover, err = w.lose(ctx, o, t, sub, r, syscall.SIGKILL); err != nil {
+	defer sub.closeStreams() //nolint:errcheck // where it matters, it was looked at
+	r := &Result{RSS: t.serversUsage().peak, Timers: int64(len(w.timers)), Early: &w.early, Doubled: &w.doubled,
+		Lost: new(int64)}
+	if r.Failover, err = w.loseBusiestNode(ctx, o, t, sub, r, syscall.SIGKILL); err != nil {
 		return nil, err
 	}
-	r.goal(r.Failover.P99 <= certain.Seconds(), "p99 of the silence at most 1.5 s after a kill")
+	r.addGoal(r.Failover.P99 <= certain.Seconds(), "p99 of the silence at most 1.5 s after a kill")
 	if o.Nodes > 2 && sigStop != 0 {
-		if err := pause(ctx, 2*time.Second); err != nil {
+		if err := sleepContext(ctx, 2*time.Second); err != nil {
 			return nil, err
 		}
-		if r.Hung, err = w.lose(ctx, o, t, sub, r, sigStop); err != nil {
+		if r.Hung, err = w.loseBusiestNode(ctx, o, t, sub, r, sigStop); err != nil {
 			return nil, err
 		}
-		r.goal(r.Hung.P99 <= r.Hung.Lease+1, "p99 of the silence at most the lease and a second after a node hung")
+		r.addGoal(r.Hung.P99 <= r.Hung.Lease+1, "p99 of the silence at most the lease and a second after a node hung")
 	}
-	r.goal(*r.Lost == 0 && *r.Early == 0, "none lost or early")
-	_ = sub.close()
+	r.addGoal(*r.Lost == 0 && *r.Early == 0, "none lost or early")
+	_ = sub.closeStreams()
 	return r, errors.Join(sub.errs...)
 }
 
 // certain is how long timers may be silent when it is certain that their node is dead.
 const certain = 1500 * time.Millisecond
 
-// lose takes away the node that fires most timers, and waits until others have fired all of them.
-func (w *witness) lose(ctx context.Context, o Options, t *target, sub *subscriber, r *Result, by syscall.Signal) (*Failover, error) {
-	victim := w.busiest(len(t.addrs))
+// loseBusiestNode takes away the node that fires most timers, and waits until others have fired all of them.
+func (w *fireObserver) loseBusiestNode(ctx context.Context, o Options, t *target, sub *subscriber, r *Result,
+	by syscall.Signal) (*Failover, error) {
+	victim := w.busiestNode(len(t.addrs))
 	p := t.processes[victim]
 	sub.lost[victim].Store(true)
 	at := time.Now()
 	if by == syscall.SIGKILL {
-		if err := p.stop(by); err != nil {
+		if err := p.stopProcess(by); err != nil {
 			return nil, err
 		}
 	} else {
 		if err := p.child.Process.Signal(by); err != nil {
 			return nil, err
 		}
-		defer p.stop(syscall.SIGKILL) //nolint:errcheck // it cannot end otherwise
+		defer p.stopProcess(syscall.SIGKILL) //nolint:errcheck // it cannot end otherwise
 	}
-	w.kill(victim)
-	err := waitFor(ctx, o.Lease+patience, func() bool { return w.all(func(s *sight) bool { return !s.orphan || !s.back.IsZero() }) })
+	w.markNodeLost(victim)
+	err := waitFor(ctx, o.Lease+patience, func() bool {
+		return w.allTimersMatch(func(s *observedTimer) bool { return !s.orphan || !s.back.IsZero() })
+	})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	f, lost := w.silence(o, at)
+	f, lost := w.measureSilence(o, at)
 	if *r.Lost += lost; err != nil {
-		r.note("gave up waiting for %d timers of the node that was lost", lost)
+		r.addResultNote("gave up waiting for %d timers of the node that was lost", lost)
 	}
 	return f, nil
 }
 
 // everySecond starts timers that are due every second, over the second, and waits until all of them fire.
-func everySecond(ctx context.Context, o Options, t *target) (_ *witness, _ *subscriber, err error) {
+func everySecond(ctx context.Context, o Options, t *target) (_ *fireObserver, _ *subscriber, err error) {
 	n := int64(o.Count)
 	if n == 0 {
 		n = int64(o.Rate)
 	}
 	n = cmp.Or(n, sharedRate)
-	w := &witness{timers: make([]sight, n), fires: map[string]bool{}}
-	sub, err := subscribe(ctx, t, len(t.addrs), "bench", w.fired)
+	w := &fireObserver{timers: make([]observedTimer, n), fires: map[string]bool{}}
+	sub, err := subscribeStreams(ctx, t, len(t.addrs), "bench", w.recordFires)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() {
 		if err != nil {
-			_ = sub.close()
+			_ = sub.closeStreams()
 		}
 	}()
-	body := payload(o.Size)
+	body := newPayloads(o.Size)
 	// Over a second, so that they are due over each second.
 	const parts = 20
 	for i := range int64(parts) {
 		first, end := n*i/parts, n*(i+1)/parts
-		if _, err := createMany(ctx, t, t.spread(1), first, end-first, func(i int64) *rousev1.Spec {
+		if _, err := createMany(ctx, t, t.roundToServers(1), first, end-first, func(i int64) *rousev1.Spec {
 			return &rousev1.Spec{Schedule: "@every 1s", Target: "stream:bench", Payload: body(i)}
 		}); err != nil {
 			return nil, nil, err
 		}
-		if err := pause(ctx, time.Second/parts); err != nil {
+		if err := sleepContext(ctx, time.Second/parts); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := waitFor(ctx, patience, func() bool { return w.all(func(s *sight) bool { return s.fires > 0 }) }); err != nil {
+	if err := waitFor(ctx, patience,
+		func() bool { return w.allTimersMatch(func(s *observedTimer) bool { return s.fires > 0 }) }); err != nil {
 		return nil, nil, fmt.Errorf("not all of %d timers fire: %w", n, err)
 	}
-	if err := pause(ctx, o.Duration); err != nil {
+	if err := sleepContext(ctx, o.Duration); err != nil {
 		return nil, nil, err
 	}
 	return w, sub, nil
 }
 
-// sight is what was seen of a timer.
-type sight struct {
+// observedTimer is what was seen of a timer.
+type observedTimer struct {
 	node    int // whose stream the last fire came by
 	fires   int
 	last    time.Time
@@ -138,10 +144,10 @@ type sight struct {
 	late    time.Duration // the latest since mark
 }
 
-// witness watches timers fire.
-type witness struct {
+// fireObserver watches timers fire.
+type fireObserver struct {
 	mu      sync.Mutex
-	timers  []sight
+	timers  []observedTimer
 	fires   map[string]bool // ids
 	early   int64
 	doubled int64
@@ -149,11 +155,11 @@ type witness struct {
 	victim  int
 }
 
-func (w *witness) fired(stream int, fires []*rousev1.Fire, now time.Time) {
+func (w *fireObserver) recordFires(stream int, fires []*rousev1.Fire, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, f := range fires {
-		i, ok := number(f.Name)
+		i, ok := parseTimerNumber(f.Name)
 		if !ok || i >= int64(len(w.timers)) {
 			continue
 		}
@@ -179,8 +185,8 @@ func (w *witness) fired(stream int, fires []*rousev1.Fire, now time.Time) {
 	}
 }
 
-// all reports whether something is true of every timer.
-func (w *witness) all(is func(*sight) bool) bool {
+// allTimersMatch reports whether something is true of every timer.
+func (w *fireObserver) allTimersMatch(is func(*observedTimer) bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range w.timers {
@@ -191,8 +197,8 @@ func (w *witness) all(is func(*sight) bool) bool {
 	return true
 }
 
-// busiest returns which of the nodes was the last to fire the most timers.
-func (w *witness) busiest(nodes int) int {
+// busiestNode returns which of the nodes was the last to fire the most timers.
+func (w *fireObserver) busiestNode(nodes int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	had := make([]int, nodes)
@@ -202,8 +208,8 @@ func (w *witness) busiest(nodes int) int {
 	return slices.Index(had, slices.Max(had))
 }
 
-// kill notes that a node is dead, and which timers it leaves.
-func (w *witness) kill(node int) {
+// markNodeLost notes that a node is dead, and which timers it leaves.
+func (w *fireObserver) markNodeLost(node int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.dead, w.victim = true, node
@@ -213,8 +219,8 @@ func (w *witness) kill(node int) {
 	}
 }
 
-// silence returns how long the timers of the node that was lost were silent, and how many still are.
-func (w *witness) silence(o Options, from time.Time) (f *Failover, lost int64) {
+// measureSilence returns how long the timers of the node that was lost were silent, and how many still are.
+func (w *fireObserver) measureSilence(o Options, from time.Time) (f *Failover, lost int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -230,9 +236,9 @@ func (w *witness) silence(o Options, from time.Time) (f *Failover, lost int64) {
 			lost++
 		default:
 			f.Timers++
-			gaps.add(s.back.Sub(from))
+			gaps.recordLag(s.back.Sub(from))
 		}
 	}
-	f.P50, f.P99, f.Max = gaps.quantile(.5).Seconds(), gaps.quantile(.99).Seconds(), gaps.max.Seconds()
+	f.P50, f.P99, f.Max = gaps.lagQuantile(.5).Seconds(), gaps.lagQuantile(.99).Seconds(), gaps.max.Seconds()
 	return f, lost
 }

@@ -26,61 +26,62 @@ const unnoticed = 300 * time.Millisecond
 // handoverWatch is how long it watches after a node has gone or come.
 const handoverWatch = 4 * time.Second
 
-// handover has timers fire every second, stops the node that fires most of them in order, and starts it
-// again.
-func handover(ctx context.Context, o Options) (*Result, error) {
-	t, err := open(ctx, o, 1)
+// measureHandover has timers fire every second, stops the node that fires most of them in order, and starts
+// it again.
+func measureHandover(ctx context.Context, o Options) (*Result, error) {
+	t, err := openTarget(ctx, o, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer t.closeTarget()
 	w, sub, err := everySecond(ctx, o, t)
 	if err != nil {
 		return nil, err
 	}
-	defer sub.close() //nolint:errcheck // where it matters, it was looked at
+	defer sub.closeStreams() //nolint:errcheck // where it matters, it was looked at
 	h := &Handover{}
-	r := &Result{RSS: t.usage().peak, Timers: int64(len(w.timers)), Handover: h, Early: &w.early, Doubled: &w.doubled}
+	r := &Result{RSS: t.serversUsage().peak, Timers: int64(len(w.timers)), Handover: h, Early: &w.early,
+		Doubled: &w.doubled}
 
-	node := w.busiest(len(t.addrs))
-	w.mark()
+	node := w.busiestNode(len(t.addrs))
+	w.resetLateness()
 	sub.lost[node].Store(true)
-	if err := t.processes[node].stop(syscall.SIGTERM); err != nil {
+	if err := t.processes[node].stopProcess(syscall.SIGTERM); err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, handoverWatch); err != nil {
+	if err := sleepContext(ctx, handoverWatch); err != nil {
 		return nil, err
 	}
-	h.LeavingP99, h.LeavingMax = w.lateness()
+	h.LeavingP99, h.LeavingMax = w.latenessQuantiles()
 
-	w.mark()
+	w.resetLateness()
 	p, err := startProcess(ctx, t.o, t.dir, node)
 	if err != nil {
 		return nil, err
 	}
 	t.processes[node] = p // t ends it
-	conn, err := t.dial(p.addr)
+	conn, err := t.dialCounted(p.addr)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	again, err := subscribe(ctx, &target{addrs: []string{p.addr}, conns: []*grpc.ClientConn{conn}}, 1, "bench",
-		func(_ int, fires []*rousev1.Fire, now time.Time) { w.fired(node, fires, now) })
+	again, err := subscribeStreams(ctx, &target{addrs: []string{p.addr}, conns: []*grpc.ClientConn{conn}}, 1, "bench",
+		func(_ int, fires []*rousev1.Fire, now time.Time) { w.recordFires(node, fires, now) })
 	if err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, handoverWatch); err != nil {
-		return nil, errors.Join(err, again.close())
+	if err := sleepContext(ctx, handoverWatch); err != nil {
+		return nil, errors.Join(err, again.closeStreams())
 	}
-	h.JoiningP99, h.JoiningMax = w.lateness()
-	r.goal(h.LeavingP99 <= unnoticed.Seconds() && h.JoiningP99 <= unnoticed.Seconds(), "p99 at most 0.3 s late")
-	r.goal(w.early == 0 && w.doubled == 0, "none early or doubled")
-	_ = sub.close()
-	return r, errors.Join(again.close(), errors.Join(sub.errs...))
+	h.JoiningP99, h.JoiningMax = w.latenessQuantiles()
+	r.addGoal(h.LeavingP99 <= unnoticed.Seconds() && h.JoiningP99 <= unnoticed.Seconds(), "p99 at most 0.3 s late")
+	r.addGoal(w.early == 0 && w.doubled == 0, "none early or doubled")
+	_ = sub.closeStreams()
+	return r, errors.Join(again.closeStreams(), errors.Join(sub.errs...))
 }
 
-// mark begins to measure how late timers are.
-func (w *witness) mark() {
+// resetLateness begins to measure how late timers are.
+func (w *fireObserver) resetLateness() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range w.timers {
@@ -88,13 +89,13 @@ func (w *witness) mark() {
 	}
 }
 
-// lateness returns how late timers were since mark.
-func (w *witness) lateness() (p99, most float64) {
+// latenessQuantiles returns how late timers were since mark.
+func (w *fireObserver) latenessQuantiles() (p99, most float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var late lagHistogram
 	for i := range w.timers {
-		late.add(w.timers[i].late)
+		late.recordLag(w.timers[i].late)
 	}
-	return late.quantile(.99).Seconds(), late.max.Seconds()
+	return late.lagQuantile(.99).Seconds(), late.max.Seconds()
 }

@@ -7,41 +7,44 @@ import (
 	"github.com/rousehq/rouse/rousetest/history"
 )
 
-// chronicle writes what happens into a history for the checker; without a writer it does nothing.
-type chronicle struct{ w *history.Writer }
+// historyLog writes what happens into a history for the checker; without a writer it does nothing.
+type historyLog struct{ w *history.Writer }
 
-// begin sets how the run is judged: a run at full speed is late by its nature.
-func (c chronicle) begin(maxLate time.Duration) {
-	c.write(history.Config{MaxLate: maxLate, AttemptTimeout: 30 * time.Second, MaxBackoff: time.Minute, Lease: 30 * time.Second, StrictDup: true, DST: history.Vixie})
+// writeConfig sets how the run is judged: a run at full speed is late by its nature.
+func (c historyLog) writeConfig(maxLate time.Duration) {
+	c.writeEvent(history.Config{MaxLate: maxLate, AttemptTimeout: 30 * time.Second, MaxBackoff: time.Minute,
+		Lease: 30 * time.Second, StrictDup: true, DST: history.Vixie})
 }
 
-// created notes the answers to a message that was sent at t0.
-func (c chronicle) created(resp *rousev1.BatchCreateResponse, t0 time.Time) {
+// writeCreates notes the answers to a message that was sent at t0.
+func (c historyLog) writeCreates(resp *rousev1.BatchCreateResponse, t0 time.Time) {
 	if c.w == nil {
 		return
 	}
 	t1 := history.At(time.Now())
 	for _, t := range resp.Created {
 		due := history.At(time.UnixMilli(t.DueMs))
-		c.write(history.Put{Timer: t.Name, Gen: 1, Spec: history.Spec{At: due}, T0: history.At(t0), T1: t1, Res: history.OK, Due: due})
+		c.writeEvent(history.Put{Timer: t.Name, Gen: 1, Spec: history.Spec{At: due}, T0: history.At(t0), T1: t1,
+			Res: history.OK, Due: due})
 	}
 }
 
-// fired notes fires that came at now and are acknowledged at once.
-func (c chronicle) fired(fires []*rousev1.Fire, now time.Time) {
+// writeFires notes fires that came at now and are acknowledged at once.
+func (c historyLog) writeFires(fires []*rousev1.Fire, now time.Time) {
 	if c.w == nil {
 		return
 	}
 	for _, f := range fires {
-		c.write(history.Fire{Timer: f.Name, Gen: 1, Due: history.At(time.UnixMilli(f.DueMs)), T: history.At(now), T1: history.At(now), Key: f.Id,
+		c.writeEvent(history.Fire{Timer: f.Name, Gen: 1, Due: history.At(time.UnixMilli(f.DueMs)), T: history.At(now),
+			T1: history.At(now), Key: f.Id,
 			Attempt: int(f.Attempt), Epoch: f.Token, Reply: history.ReplyOK})
 	}
 }
 
-func (c chronicle) end() { c.write(history.End{T: history.At(time.Now())}) }
+func (c historyLog) writeEnd() { c.writeEvent(history.End{T: history.At(time.Now())}) }
 
-// write leaves the error to the writer, which keeps it for Flush.
-func (c chronicle) write(e history.Event) {
+// writeEvent leaves the error to the writer, which keeps it for Flush.
+func (c historyLog) writeEvent(e history.Event) {
 	if c.w != nil {
 		_ = c.w.Write(e)
 	}

@@ -20,9 +20,9 @@ const namespace = "bench"
 // perMessage is how many timers one message of a stream carries.
 const perMessage = 100
 
-// payload returns payloads of n bytes for timers by their number: those of neighbours differ, and none
+// newPayloads returns payloads of n bytes for timers by their number: those of neighbours differ, and none
 // compresses to nothing.
-func payload(n int) (of func(i int64) []byte) {
+func newPayloads(n int) (of func(i int64) []byte) {
 	const pool = 1 << 20
 	b := make([]byte, pool+n)
 	for i := range b {
@@ -34,10 +34,10 @@ func payload(n int) (of func(i int64) []byte) {
 	}
 }
 
-// name is a timer's name; number reads it back.
-func name(i int64) string { return "t" + strconv.FormatInt(i, 10) }
+// benchTimerName is a timer's name; number reads it back.
+func benchTimerName(i int64) string { return "t" + strconv.FormatInt(i, 10) }
 
-func number(name string) (int64, bool) {
+func parseTimerNumber(name string) (int64, bool) {
 	if len(name) < 2 || name[0] != 't' {
 		return 0, false
 	}
@@ -45,8 +45,8 @@ func number(name string) (int64, bool) {
 	return n, err == nil
 }
 
-// at is the schedule of a one-shot timer.
-func at(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+// oneShotSchedule is the schedule of a one-shot timer.
+func oneShotSchedule(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // creator sends batches of timers over one CreateStream and counts what is acknowledged.
 type creator struct {
@@ -63,7 +63,8 @@ var errEnded = errors.New("the rest was not created")
 
 // newCreator opens a stream with a window of messages in flight. onAck is called with each answer, in order,
 // from one goroutine.
-func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *atomic.Int64, onAck func(resp *rousev1.BatchCreateResponse, sent time.Time)) (*creator, error) {
+func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *atomic.Int64,
+	onAck func(resp *rousev1.BatchCreateResponse, sent time.Time)) (*creator, error) {
 	stream, err := c.CreateStream(ctx)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func newCreator(ctx context.Context, c rousev1.TimersClient, window int, acked *
 	return cr, nil
 }
 
-func (cr *creator) send(ctx context.Context, timers []*rousev1.NewTimer) error {
+func (cr *creator) sendCreates(ctx context.Context, timers []*rousev1.NewTimer) error {
 	select {
 	case cr.window <- time.Now():
 	case <-cr.ended:
@@ -105,8 +106,8 @@ func (cr *creator) send(ctx context.Context, timers []*rousev1.NewTimer) error {
 	return cr.stream.Send(&rousev1.BatchCreateRequest{Namespace: namespace, Timers: timers})
 }
 
-// finish waits for the answers to what was sent.
-func (cr *creator) finish() error {
+// finishCreates waits for the answers to what was sent.
+func (cr *creator) finishCreates() error {
 	err := cr.stream.CloseSend()
 	cr.wg.Wait()
 	return errors.Join(err, cr.err)
@@ -114,8 +115,9 @@ func (cr *creator) finish() error {
 
 // createMany creates timers first … first+n-1 over several streams, message by message in turn; spec makes
 // each. It returns how long that took.
-func createMany(ctx context.Context, t *target, streams int, first, n int64, spec func(i int64) *rousev1.Spec) (time.Duration, error) {
-	log := chronicle{t.o.History}
+func createMany(ctx context.Context, t *target, streams int, first, n int64,
+	spec func(i int64) *rousev1.Spec) (time.Duration, error) {
+	log := historyLog{t.o.History}
 	var acked atomic.Int64
 	each := min(perMessage, max(1, (n+int64(streams)-1)/int64(streams)))
 	began := time.Now()
@@ -124,20 +126,20 @@ func createMany(ctx context.Context, t *target, streams int, first, n int64, spe
 	for s := range streams {
 		wg.Go(func() {
 			errs <- func() error {
-				cr, err := newCreator(ctx, t.timers(s), 8, &acked, log.created)
+				cr, err := newCreator(ctx, t.timersClient(s), 8, &acked, log.writeCreates)
 				if err != nil {
 					return err
 				}
 				for from := first + int64(s)*each; from < first+n; from += int64(streams) * each {
 					msg := make([]*rousev1.NewTimer, 0, each)
 					for i := from; i < min(from+each, first+n); i++ {
-						msg = append(msg, &rousev1.NewTimer{Name: name(i), Spec: spec(i)})
+						msg = append(msg, &rousev1.NewTimer{Name: benchTimerName(i), Spec: spec(i)})
 					}
-					if err := cr.send(ctx, msg); err != nil {
-						return errors.Join(err, cr.finish())
+					if err := cr.sendCreates(ctx, msg); err != nil {
+						return errors.Join(err, cr.finishCreates())
 					}
 				}
-				return cr.finish()
+				return cr.finishCreates()
 			}()
 		})
 	}

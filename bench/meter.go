@@ -19,14 +19,14 @@ type usage struct {
 	io   int64 // bytes read and written, of files and connections
 }
 
-func (u usage) plus(v usage) usage {
+func (u usage) sumUsage(v usage) usage {
 	return usage{u.cpu + v.cpu, u.rss + v.rss, u.peak + v.peak, u.disk + v.disk, u.io + v.io}
 }
 
-func (t *target) usage() (sum usage) {
+func (t *target) serversUsage() (sum usage) {
 	for _, p := range t.processes {
 		if p.child != nil {
-			sum = sum.plus(processUsage(p.child.Process.Pid))
+			sum = sum.sumUsage(processUsage(p.child.Process.Pid))
 		}
 	}
 	return sum
@@ -40,7 +40,8 @@ func processUsage(pid int) usage {
 	}
 	pages, _ := strconv.ParseInt(f[21], 10, 64) // the kernel writes numbers
 	status, io := numbersOf(pid, "status"), numbersOf(pid, "io")
-	return usage{cpu: cpuOf(f, false), rss: pages * int64(os.Getpagesize()), peak: status["VmHWM"] << 10, disk: io["write_bytes"], io: io["rchar"] + io["wchar"]}
+	return usage{cpu: cpuOf(f, false), rss: pages * int64(os.Getpagesize()), peak: status["VmHWM"] << 10,
+		disk: io["write_bytes"], io: io["rchar"] + io["wchar"]}
 }
 
 // numbersOf returns the numbers of a file of /proc/PID that has one on each line, behind its name.
@@ -62,7 +63,8 @@ func numbersOf(pid int, file string) map[string]int64 {
 func (t *target) resetPeak() {
 	for _, p := range t.processes {
 		if p.child != nil {
-			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.child.Process.Pid), []byte("5"), 0) // otherwise it is that since their start
+			// otherwise it is that since their start
+			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.child.Process.Pid), []byte("5"), 0)
 		}
 	}
 }
@@ -91,8 +93,8 @@ func statFields(pid int) []string {
 	return strings.Fields(rest)
 }
 
-// commandOf returns the name of the program that a process runs.
-func commandOf(pid int) string {
+// processCommand returns the name of the program that a process runs.
+func processCommand(pid int) string {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // nothing if there is no such process
 	return strings.TrimSpace(string(b))
 }
@@ -111,33 +113,33 @@ type meter struct {
 	stop             context.CancelFunc
 }
 
-func (t *target) meter(ctx context.Context) *meter {
+func (t *target) startMeter(ctx context.Context) *meter {
 	m := &meter{ctx: ctx, t: t}
-	m.commits, m.changes = t.commits(ctx)
+	m.commits, m.changes = t.countCommits(ctx)
 	if t.o.base != nil {
 		m.base, m.wrote = t.o.base.CPU(ctx), t.o.base.Wrote(ctx)
 	}
 	watch, stop := context.WithCancel(ctx)
 	m.stop = stop
-	m.profiles = t.profile(watch, t.o.Duration)
+	m.profiles = t.startProfiles(watch, t.o.Duration)
 	t.resetPeak()
-	m.first, m.self, m.traffic = t.usage(), processUsage(os.Getpid()), t.traffic.Load()
+	m.first, m.self, m.traffic = t.serversUsage(), processUsage(os.Getpid()), t.traffic.Load()
 	return m
 }
 
-// end ends the meter. Its creator ends it before the servers.
-func (m *meter) end() {
+// stopMeter ends the meter. Its creator ends it before the servers.
+func (m *meter) stopMeter() {
 	m.stop()
-	_ = m.profiles.wait() // into has reported errors
+	_ = m.profiles.waitForProfiles() // into has reported errors
 }
 
-// into ends the meter and writes what it saw into r, per timer.
-func (m *meter) into(r *Result, timers int64) {
-	last, self, traffic := m.t.usage(), processUsage(os.Getpid()), m.t.traffic.Load()-m.traffic
-	if err := m.profiles.wait(); err != nil {
-		r.note("%v", err)
+// writeUsage ends the meter and writes what it saw into r, per timer.
+func (m *meter) writeUsage(r *Result, timers int64) {
+	last, self, traffic := m.t.serversUsage(), processUsage(os.Getpid()), m.t.traffic.Load()-m.traffic
+	if err := m.profiles.waitForProfiles(); err != nil {
+		r.addResultNote("%v", err)
 	}
-	m.end()
+	m.stopMeter()
 	r.BenchCPU = perTimer(self.cpu-m.self.cpu, timers)
 	each := func(n int64) float64 { return float64(n) / float64(max(1, timers)) }
 	r.Traffic, r.RSS = each(traffic), last.peak
@@ -150,7 +152,7 @@ func (m *meter) into(r *Result, timers int64) {
 		r.Disk += each(m.t.o.base.Wrote(m.ctx) - m.wrote)
 		r.StoreTraffic = max(0, each(last.io-m.first.io-traffic))
 	}
-	if commits, changes := m.t.commits(m.ctx); commits > m.commits {
+	if commits, changes := m.t.countCommits(m.ctx); commits > m.commits {
 		r.Commit = (changes - m.changes) / (commits - m.commits)
 	}
 }
@@ -160,11 +162,11 @@ func perTimer(d time.Duration, timers int64) float64 {
 	return float64(d.Nanoseconds()) / 1000 / float64(max(1, timers))
 }
 
-// commits is how many commits the servers have made, and of how many changes.
-func (t *target) commits(ctx context.Context) (commits, changes float64) {
+// countCommits is how many commits the servers have made, and of how many changes.
+func (t *target) countCommits(ctx context.Context) (commits, changes float64) {
 	for _, p := range t.processes {
 		if p.child != nil {
-			n, of := p.commits(ctx)
+			n, of := p.readCommits(ctx)
 			commits, changes = commits+n, changes+of
 		}
 	}

@@ -16,9 +16,9 @@ type Load struct {
 	Batch int `json:"timers_per_message"`
 }
 
-// terms are what a second of the load has: milliseconds in which something is due, messages, fires, and KiB
-// of payloads.
-func (l Load) terms() [4]float64 {
+// costTerms are what a second of the load has: milliseconds in which something is due, messages, fires, and
+// KiB of payloads.
+func (l Load) costTerms() [4]float64 {
 	rate := float64(l.Rate)
 	return [4]float64{1000 * (1 - math.Exp(-rate/1000)), rate / float64(l.Batch), rate, rate * float64(l.Size) / 1024}
 }
@@ -42,7 +42,7 @@ type Cost struct {
 
 // Of returns the figure for each fire of a load.
 func (c *Cost) Of(l Load) float64 {
-	x := l.terms()
+	x := l.costTerms()
 	return (c.Moment*x[0] + c.Message*x[1] + c.Fire*x[2] + c.KiB*x[3]) / float64(l.Rate)
 }
 
@@ -79,31 +79,33 @@ var modelled = []struct {
 // learned are the loads that a model is fitted to; judged has others, in rate, size and batch, that it has to
 // predict.
 var (
-	learned = []Load{{500, 150, 1}, {2000, 150, 1}, {2000, 150, 20}, {5000, 150, 10}, {5000, 1500, 10}, {10_000, 150, 100}, {10_000, 600, 20}}
-	judged  = []Load{{3500, 400, 5}, {8000, 150, 50}, {12_000, 300, 30}}
+	learned = []Load{{500, 150, 1}, {2000, 150, 1}, {2000, 150, 20}, {5000, 150, 10}, {5000, 1500, 10}, {10_000, 150, 100},
+		{10_000, 600, 20}}
+	judged = []Load{{3500, 400, 5}, {8000, 150, 50}, {12_000, 300, 30}}
 )
 
 // off is by how much a model may be wrong.
 const off = .2
 
-// model measures loads several times, in turn, fits a model to the medians, and judges its predictions of
-// loads that it was not fitted to.
-func model(ctx context.Context, o Options) (*Result, error) {
+// measureModel measures loads several times, in turn, fits a model to the medians, and judges its predictions
+// of loads that it was not fitted to.
+func measureModel(ctx context.Context, o Options) (*Result, error) {
 	loads := slices.Concat(learned, judged)
 	runs := make([][]*Result, len(loads))
 	for i := range cmp.Or(o.Runs, 3) {
 		for j, l := range loads {
 			one := o
 			one.Size, one.Batch = l.Size, l.Batch
-			r, err := flow(ctx, one, l.Rate)
+			r, err := measureFlow(ctx, one, l.Rate)
 			if err == nil && o.base != nil {
-				err = o.base.clear(ctx)
+				err = o.base.clearDatabase(ctx)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%+v: %w", l, err)
 			}
 			runs[j] = append(runs[j], r)
-			fmt.Fprintf(o.Progress, "run %d: %d/s of %d bytes, %d in a message: service CPU %.1f µs\n", i+1, l.Rate, l.Size, l.Batch, r.ServiceCPU)
+			fmt.Fprintf(o.Progress, "run %d: %d/s of %d bytes, %d in a message: service CPU %.1f µs\n", i+1, l.Rate, l.Size,
+				l.Batch, r.ServiceCPU)
 		}
 	}
 	r, m := &Result{}, &Model{}
@@ -114,12 +116,12 @@ func model(ctx context.Context, o Options) (*Result, error) {
 	for _, f := range modelled {
 		measured := make([]float64, len(loads))
 		for j := range loads {
-			measured[j] = median(runs[j], f.of)
+			measured[j] = medianFigure(runs[j], f.of)
 		}
 		if slices.Min(measured) <= 0 { // it is not measured here
 			continue
 		}
-		c := fit(learned, measured)
+		c := fitCost(learned, measured)
 		c.What, c.Unit = f.what, f.unit
 		m.Costs = append(m.Costs, c)
 		for j, l := range loads {
@@ -139,17 +141,17 @@ func model(ctx context.Context, o Options) (*Result, error) {
 				}
 			}
 		}
-		r.goal(worst <= off, "%s of other loads predicted within %.0f %% (%.0f %%)", f.What, off*100, worst*100)
+		r.addGoal(worst <= off, "%s of other loads predicted within %.0f %% (%.0f %%)", f.What, off*100, worst*100)
 	}
 	return r, nil
 }
 
-// fit returns the cost that is nearest to what was measured for each fire, in proportion to it, without
+// fitCost returns the cost that is nearest to what was measured for each fire, in proportion to it, without
 // negative parts.
-func fit(loads []Load, measured []float64) (c Cost) {
+func fitCost(loads []Load, measured []float64) (c Cost) {
 	used := []int{0, 1, 2, 3}
 	for {
-		k := solve(loads, measured, used)
+		k := solveLeastSquares(loads, measured, used)
 		worst := -1
 		for i := range k {
 			if k[i] < 0 && (worst < 0 || k[i] < k[worst]) {
@@ -167,16 +169,16 @@ func fit(loads []Load, measured []float64) (c Cost) {
 	}
 }
 
-// solve returns the least squares of the relative errors, with some of the terms: the normal equations, by
-// Gauss.
-func solve(loads []Load, measured []float64, used []int) []float64 {
+// solveLeastSquares returns the least squares of the relative errors, with some of the terms: the normal
+// equations, by Gauss.
+func solveLeastSquares(loads []Load, measured []float64, used []int) []float64 {
 	n := len(used)
 	a := make([][]float64, n) // each row ends with its right side
 	for i := range a {
 		a[i] = make([]float64, n+1)
 	}
 	for j, l := range loads {
-		x, all := l.terms(), measured[j]*float64(l.Rate)
+		x, all := l.costTerms(), measured[j]*float64(l.Rate)
 		for i, u := range used {
 			for k, v := range used {
 				a[i][k] += x[u] / all * x[v] / all

@@ -17,7 +17,7 @@ func TestFitFindsTheCosts(t *testing.T) {
 			for i, l := range learned {
 				measured[i] = want.Of(l) * (1 + wrong*float64(1-i%2*2))
 			}
-			got := fit(learned, measured)
+			got := fitCost(learned, measured)
 			for _, l := range judged {
 				if off := got.Of(l)/want.Of(l) - 1; math.Abs(off) > wrong*2+1e-6 {
 					t.Errorf("%+v of %+v, errors of %v: wrong by %.3f", l, want, wrong, off)
@@ -38,31 +38,31 @@ func TestFiguresAreWhatTheyClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := within(t)
-	target, err := open(ctx, Options{Binary: path}.withDefaults(), 1)
+	target, err := openTarget(ctx, Options{Binary: path}.withScenarioDefaults(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer target.close()
+	defer target.closeTarget()
 	const burn, n, size = 300 * time.Millisecond, 300, 20_000
-	m := target.meter(ctx)
+	m := target.startMeter(ctx)
 	began := processUsage(os.Getpid()).cpu
 	for processUsage(os.Getpid()).cpu-began < burn {
 	}
 	burnt := &Result{}
-	m.into(burnt, 1)
+	m.writeUsage(burnt, 1)
 	if own, service := burnt.BenchCPU, burnt.ServiceCPU; own < float64(burn.Microseconds()) || service > own/2 {
 		t.Errorf("%v burnt here: %.0f µs here, %.0f µs in the service", burn, own, service)
 	}
-	m = target.meter(ctx)
-	body := payload(size)
+	m = target.startMeter(ctx)
+	body := newPayloads(size)
 	if _, err := createMany(ctx, target, 1, 0, n, func(i int64) *rousev1.Spec {
-		return &rousev1.Spec{Schedule: at(far(i)), Target: "stream:bench", Payload: body(i)}
+		return &rousev1.Spec{Schedule: oneShotSchedule(farDueTime(i)), Target: "stream:bench", Payload: body(i)}
 	}); err != nil {
 		t.Fatal(err)
 	}
 	r := &Result{}
-	m.into(r, n)
-	if r.Traffic < size || r.Traffic > 1.1*size || r.Disk < size/2 || r.Disk > 10*size || r.RSS < target.usage().rss/2 || r.ServiceCPU <= 0 {
+	m.writeUsage(r, n)
+	if r.Traffic < size || r.Traffic > 1.1*size || r.Disk < size/2 || r.Disk > 10*size || r.RSS < target.serversUsage().rss/2 || r.ServiceCPU <= 0 {
 		t.Errorf("payloads of %d bytes: %+v", size, r)
 	}
 }

@@ -37,7 +37,8 @@ type ownServer struct {
 // taken in the meantime.
 func startOwn(ctx context.Context, kind, below string) (s *ownServer, err error) {
 	for range 3 {
-		if s, err = tryOwn(ctx, kind, below); err == nil || !strings.Contains(strings.ToLower(err.Error()), "address already in use") {
+		if s, err = tryOwn(ctx, kind, below); err == nil ||
+			!strings.Contains(strings.ToLower(err.Error()), "address already in use") {
 			break
 		}
 	}
@@ -51,7 +52,7 @@ func tryOwn(ctx context.Context, kind, below string) (_ *ownServer, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("start a %s for the run: %w%s", kind, err, s.output()), s.close())
+			err = errors.Join(fmt.Errorf("start a %s for the run: %w%s", kind, err, s.logTail()), s.closeOwnServer())
 		}
 	}()
 	port, err := freePort()
@@ -68,7 +69,7 @@ func tryOwn(ctx context.Context, kind, below string) (_ *ownServer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.start(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	return s, s.startDatabase(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
 // describePostgres makes a data directory. PostgreSQL refuses to run as root, so it is another user's then.
@@ -77,7 +78,7 @@ func (s *ownServer) describePostgres(ctx context.Context, port int) error {
 	if err != nil {
 		return err
 	}
-	as, err := unprivileged("postgres", "nobody")
+	as, err := unprivilegedUser("postgres", "nobody")
 	if err != nil {
 		return err
 	}
@@ -87,17 +88,21 @@ func (s *ownServer) describePostgres(ctx context.Context, port int) error {
 		}
 	}
 	data := filepath.Join(s.dir, "data")
-	attr := endWithParent(&syscall.SysProcAttr{Credential: as, Setpgid: true}, syscall.SIGKILL) // a terminal's Ctrl-C is not for it
-	init := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8",
+	// a terminal's Ctrl-C is not for it
+	attr := endWithParent(&syscall.SysProcAttr{Credential: as, Setpgid: true}, syscall.SIGKILL)
+	init := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--auth=trust",
+		"--encoding=UTF8",
 		"--locale=C", "--no-instructions")
-	init.Dir, init.Env, init.SysProcAttr = s.dir, []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC", "HOME=" + s.dir}, attr
+	init.Dir, init.Env, init.SysProcAttr = s.dir, []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC",
+		"HOME=" + s.dir}, attr
 	if out, err := init.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	settings := []string{"shared_buffers=256MB", "max_wal_size=4GB"}
 	s.about = "started for the run with " + strings.Join(settings, ", ")
 	args := []string{"-D", data}
-	for _, set := range append([]string{"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port), "unix_socket_directories=",
+	for _, set := range append([]string{"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port),
+		"unix_socket_directories=",
 		"dynamic_shared_memory_type=mmap", "max_connections=200"}, settings...) {
 		args = append(args, "-c", set)
 	}
@@ -112,7 +117,7 @@ func (s *ownServer) describePostgres(ctx context.Context, port int) error {
 }
 
 func (s *ownServer) describeRedis(port int) error {
-	path, err := program("redis-server")
+	path, err := findProgram("redis-server")
 	if err != nil {
 		return err
 	}
@@ -125,7 +130,7 @@ func (s *ownServer) describeRedis(port int) error {
 	return nil
 }
 
-func (s *ownServer) start(ctx context.Context, addr string) error {
+func (s *ownServer) startDatabase(ctx context.Context, addr string) error {
 	log, err := os.Create(filepath.Join(s.dir, "log"))
 	if err != nil {
 		return err
@@ -155,8 +160,8 @@ func (s *ownServer) start(ctx context.Context, addr string) error {
 	}
 }
 
-// output returns the end of the server's log.
-func (s *ownServer) output() string {
+// logTail returns the end of the server's log.
+func (s *ownServer) logTail() string {
 	const most = 1 << 10
 	b, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	if err != nil || len(b) == 0 {
@@ -165,8 +170,8 @@ func (s *ownServer) output() string {
 	return "\n" + strings.TrimSpace(string(b[max(0, len(b)-most):]))
 }
 
-// close ends the server and removes its data. There may be none.
-func (s *ownServer) close() error {
+// closeOwnServer ends the server and removes its data. There may be none.
+func (s *ownServer) closeOwnServer() error {
 	if s == nil {
 		return nil
 	}
@@ -191,8 +196,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
-// program finds a server's program: distributions keep some out of the PATH of users.
-func program(name string) (string, error) {
+// findProgram finds a server's program: distributions keep some out of the PATH of users.
+func findProgram(name string) (string, error) {
 	for _, path := range []string{name, "/usr/sbin/" + name, "/usr/local/sbin/" + name, "/usr/local/bin/" + name} {
 		if found, err := exec.LookPath(path); err == nil {
 			return found, nil
@@ -214,7 +219,7 @@ func postgresPrograms() (string, error) {
 			return dir, nil
 		}
 	}
-	path, err := program("initdb")
+	path, err := findProgram("initdb")
 	if err != nil {
 		return "", err
 	}
@@ -222,8 +227,8 @@ func postgresPrograms() (string, error) {
 	return filepath.Dir(path), err
 }
 
-// unprivileged is the first of the users that exists, if we are root; otherwise ourselves, which is nil.
-func unprivileged(names ...string) (*syscall.Credential, error) {
+// unprivilegedUser is the first of the users that exists, if we are root; otherwise ourselves, which is nil.
+func unprivilegedUser(names ...string) (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}

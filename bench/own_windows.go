@@ -19,5 +19,5 @@ func startOwn(_ context.Context, kind, _ string) (*ownServer, error) {
 	return nil, errors.New("no " + kind + " can be started for a run on Windows: start one, and give its URL with --store")
 }
 
-func (s *ownServer) output() string { return "" }
-func (s *ownServer) close() error   { return nil }
+func (s *ownServer) logTail() string       { return "" }
+func (s *ownServer) closeOwnServer() error { return nil }

@@ -12,27 +12,27 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// pending fills a server with timers that are due much later, looks at its memory, kills it, starts it again
-// on the same data, and measures how long it takes until a timer fires that came due during the outage.
-func pending(ctx context.Context, o Options) (*Result, error) {
+// measurePending fills a server with timers that are due much later, looks at its memory, kills it, starts it
+// again on the same data, and measures how long it takes until a timer fires that came due during the outage.
+func measurePending(ctx context.Context, o Options) (*Result, error) {
 	if o.Server != "" {
 		return nil, fmt.Errorf("needs a server of its own, as it restarts it")
 	}
-	t, err := open(ctx, o, 2)
+	t, err := openTarget(ctx, o, 2)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer t.closeTarget()
 	n := int64(o.Count)
 	n = cmp.Or(n, 10_000_000)
-	body := payload(o.Size)
+	body := newPayloads(o.Size)
 	const step = 500_000
-	m := t.meter(ctx)
-	defer m.end()
+	m := t.startMeter(ctx)
+	defer m.stopMeter()
 	began := time.Now()
 	for from := int64(0); from < n; from += step {
-		if _, err := createMany(ctx, t, t.spread(4), from, min(step, n-from), func(i int64) *rousev1.Spec {
-			return &rousev1.Spec{Schedule: at(far(i)), Target: "stream:bench", Payload: body(i)}
+		if _, err := createMany(ctx, t, t.roundToServers(4), from, min(step, n-from), func(i int64) *rousev1.Spec {
+			return &rousev1.Spec{Schedule: oneShotSchedule(farDueTime(i)), Target: "stream:bench", Payload: body(i)}
 		}); err != nil {
 			return nil, err
 		}
@@ -41,26 +41,26 @@ func pending(ctx context.Context, o Options) (*Result, error) {
 	fmt.Fprintln(o.Progress)
 	r := &Result{Timers: n, Seconds: time.Since(began).Seconds()}
 	r.Rate = float64(n) / r.Seconds
-	m.into(r, n)
-	r.note("most resident while creating: %d MiB", r.RSS>>20)
+	m.writeUsage(r, n)
+	r.addResultNote("most resident while creating: %d MiB", r.RSS>>20)
 
 	// One timer that comes due while the server is down.
-	if _, err := t.timers(0).Create(ctx, &rousev1.CreateRequest{Namespace: namespace, Name: "wake",
+	if _, err := t.timersClient(0).Create(ctx, &rousev1.CreateRequest{Namespace: namespace, Name: "wake",
 		Spec: &rousev1.Spec{Schedule: "@after 1s", Target: "stream:wake", Payload: body(0)}}); err != nil {
 		return nil, err
 	}
-	start, err := t.restart(ctx, 1100*time.Millisecond)
+	start, err := t.restartServer(ctx, 1100*time.Millisecond)
 	if err != nil {
 		return nil, err
 	}
 	p := t.processes[0]
-	c, err := open(ctx, Options{Server: p.addr}, 1)
+	c, err := openTarget(ctx, Options{Server: p.addr}, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
+	defer c.closeTarget()
 	fired := make(chan time.Time, 16)
-	sub, err := subscribe(ctx, c, 1, "wake", func(_ int, _ []*rousev1.Fire, now time.Time) { fired <- now })
+	sub, err := subscribeStreams(ctx, c, 1, "wake", func(_ int, _ []*rousev1.Fire, now time.Time) { fired <- now })
 	if err != nil {
 		return nil, err
 	}
@@ -72,26 +72,28 @@ func pending(ctx context.Context, o Options) (*Result, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if err := sub.close(); err != nil {
+	if err := sub.closeStreams(); err != nil {
 		return nil, err
 	}
 	time.Sleep(3 * time.Second)
-	r.RSS = t.usage().rss
-	r.Kept = float64(sizeOf(t.dir)) / float64(n)
-	if r.Answers, err = answers(ctx, c); err != nil {
+	r.RSS = t.serversUsage().rss
+	r.Kept = float64(directorySize(t.dir)) / float64(n)
+	if r.Answers, err = measureAnswers(ctx, c); err != nil {
 		return nil, err
 	}
-	r.note("%d MiB resident after these answers", t.usage().rss>>20)
-	r.goal(r.RSS <= 300<<20, "at most 300 MiB resident with %d pending", n)
-	r.goal(r.Restart <= 3, "restart to first fire within 3 s")
-	return r, p.stop(syscall.SIGTERM)
+	r.addResultNote("%d MiB resident after these answers", t.serversUsage().rss>>20)
+	r.addGoal(r.RSS <= 300<<20, "at most 300 MiB resident with %d pending", n)
+	r.addGoal(r.Restart <= 3, "restart to first fire within 3 s")
+	return r, p.stopProcess(syscall.SIGTERM)
 }
 
-// answers asks about timers as far has them: those of all, and those of an hour and of a day of its thirty.
-func answers(ctx context.Context, c *target) (list []Answer, err error) {
-	timers := c.timers(0)
-	first := far(0)
-	hour := &rousev1.Filter{Namespace: namespace, DueFromMs: first.UnixMilli(), DueUntilMs: first.Add(time.Hour).UnixMilli()}
+// measureAnswers asks about timers as far has them: those of all, and those of an hour and of a day of its
+// thirty.
+func measureAnswers(ctx context.Context, c *target) (list []Answer, err error) {
+	timers := c.timersClient(0)
+	first := farDueTime(0)
+	hour := &rousev1.Filter{Namespace: namespace, DueFromMs: first.UnixMilli(),
+		DueUntilMs: first.Add(time.Hour).UnixMilli()}
 	page := func(f *rousev1.Filter) error { // a page can be short of matches before the end
 		for got, token := 0, ""; got < 100; {
 			resp, err := timers.List(ctx, &rousev1.ListRequest{Filter: f, PageToken: token})
@@ -107,7 +109,8 @@ func answers(ctx context.Context, c *target) (list []Answer, err error) {
 		return err
 	}
 	simulate := func(d time.Duration) error {
-		_, err := timers.Simulate(ctx, &rousev1.SimulateRequest{Filter: &rousev1.Filter{Namespace: namespace}, FromMs: first.UnixMilli(), UntilMs: first.Add(d).UnixMilli()})
+		_, err := timers.Simulate(ctx, &rousev1.SimulateRequest{Filter: &rousev1.Filter{Namespace: namespace},
+			FromMs: first.UnixMilli(), UntilMs: first.Add(d).UnixMilli()})
 		return err
 	}
 	for _, q := range []struct {
@@ -130,8 +133,8 @@ func answers(ctx context.Context, c *target) (list []Answer, err error) {
 	return list, nil
 }
 
-// sizeOf is how much the files below a directory take.
-func sizeOf(dir string) (sum int64) {
+// directorySize is how much the files below a directory take.
+func directorySize(dir string) (sum int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { // files come and go
 		if err == nil && e.Type().IsRegular() {
 			if info, err := e.Info(); err == nil {
@@ -143,22 +146,22 @@ func sizeOf(dir string) (sum int64) {
 	return sum
 }
 
-// idle looks at servers that have nothing to do.
-func idle(ctx context.Context, o Options) (*Result, error) {
-	t, err := open(ctx, o, 1)
+// measureIdle looks at servers that have nothing to do.
+func measureIdle(ctx context.Context, o Options) (*Result, error) {
+	t, err := openTarget(ctx, o, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer t.closeTarget()
 	d := max(o.Duration, 10*time.Second)
 	rest := 2 * time.Second
 	if o.base != nil {
 		rest = flushed // what was asked at the start is not to count
 	}
-	if err := pause(ctx, rest); err != nil {
+	if err := sleepContext(ctx, rest); err != nil {
 		return nil, err
 	}
-	before := t.usage()
+	before := t.serversUsage()
 	var asked int64
 	if o.base != nil {
 		if asked, err = o.base.Asked(ctx); err != nil {
@@ -166,10 +169,10 @@ func idle(ctx context.Context, o Options) (*Result, error) {
 		}
 	}
 	began := time.Now()
-	if err := pause(ctx, d); err != nil {
+	if err := sleepContext(ctx, d); err != nil {
 		return nil, err
 	}
-	after, took := t.usage(), time.Since(began).Seconds()
+	after, took := t.serversUsage(), time.Since(began).Seconds()
 	r := &Result{Seconds: took, RSS: after.rss, IdleCPU: 100 * (after.cpu - before.cpu).Seconds() / took}
 	if o.base != nil {
 		now, err := o.base.Asked(ctx)
@@ -177,19 +180,19 @@ func idle(ctx context.Context, o Options) (*Result, error) {
 			return nil, err
 		}
 		r.Queries = float64(now-asked) / took / float64(o.Nodes)
-		r.goal(r.Queries <= 2, "at most 2 queries a second of each node")
+		r.addGoal(r.Queries <= 2, "at most 2 queries a second of each node")
 		return r, nil
 	}
-	r.goal(r.IdleCPU <= .5, "at most 0.5 %% of a core")
-	r.goal(r.RSS <= 40<<20, "at most 40 MiB resident")
+	r.addGoal(r.IdleCPU <= .5, "at most 0.5 %% of a core")
+	r.addGoal(r.RSS <= 40<<20, "at most 40 MiB resident")
 	return r, nil
 }
 
 // flushed is how long it takes until PostgreSQL has counted all that sessions did which are idle now.
 const flushed = 12 * time.Second
 
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
+// sleepContext waits.
+func sleepContext(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

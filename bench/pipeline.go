@@ -13,10 +13,10 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// pipeline creates timers that are due within a second, as fast as they are settled: create, fire and
+// measurePipeline creates timers that are due within a second, as fast as they are settled: create, fire and
 // acknowledge, over streams.
-func pipeline(ctx context.Context, o Options) (*Result, error) {
-	r, err := flow(ctx, o, 0)
+func measurePipeline(ctx context.Context, o Options) (*Result, error) {
+	r, err := measureFlow(ctx, o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -30,13 +30,13 @@ func pipeline(ctx context.Context, o Options) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.compare(raws)
+		r.setRawLimits(raws)
 		r.Raws = append(r.Raws, others...)
-		if least := leastPipeline[o.kind()+" "+o.Strategy]; least > 0 {
-			r.goal(r.Rate >= least, "at least %.0f/s", least)
+		if least := leastPipeline[o.storeKind()+" "+o.Strategy]; least > 0 {
+			r.addGoal(r.Rate >= least, "at least %.0f/s", least)
 		}
-		if o.kind() == "pebble" {
-			r.goal(r.ServiceCPU <= 12, "at most 12 µs of CPU a timer in the service")
+		if o.storeKind() == "pebble" {
+			r.addGoal(r.ServiceCPU <= 12, "at most 12 µs of CPU a timer in the service")
 		}
 	}
 	return r, nil
@@ -44,31 +44,32 @@ func pipeline(ctx context.Context, o Options) (*Result, error) {
 
 // leastPipeline is how many timers a second are to go through, by store and strategy.
 var leastPipeline = map[string]float64{
-	"pebble bucket": 120_000, "sqlite bucket": 35_000, "postgres bucket": 40_000, "postgres lease": 20_000, "redis bucket": 50_000,
+	"pebble bucket": 120_000, "sqlite bucket": 35_000, "postgres bucket": 40_000, "postgres lease": 20_000,
+	"redis bucket": 50_000,
 }
 
-// lag creates timers at a steady rate, due one to two seconds later, and measures how late they come.
-func lag(ctx context.Context, o Options) (*Result, error) {
+// measureLag creates timers at a steady rate, due one to two seconds later, and measures how late they come.
+func measureLag(ctx context.Context, o Options) (*Result, error) {
 	if o.Rate == 0 {
 		o.Rate = 5000
-		if o.shared() {
+		if o.hasSharedStore() {
 			o.Rate = sharedRate
 		}
 	}
-	r, err := flow(ctx, o, o.Rate)
+	r, err := measureFlow(ctx, o, o.Rate)
 	if err != nil {
 		return nil, err
 	}
-	r.note("at a steady %d/s", o.Rate)
+	r.addResultNote("at a steady %d/s", o.Rate)
 	if o.Server == "" && r.Lag != nil {
-		limit := map[string]float64{"pebble": 10, "sqlite": 20}[o.kind()]
+		limit := map[string]float64{"pebble": 10, "sqlite": 20}[o.storeKind()]
 		if limit > 0 && o.Rate > 5000 {
 			limit = 50
 		}
 		if limit > 0 {
-			r.goal(r.Lag.P99 <= limit, "p99 at most %.0f ms", limit)
+			r.addGoal(r.Lag.P99 <= limit, "p99 at most %.0f ms", limit)
 		}
-		r.goal(*r.Early == 0, "none early")
+		r.addGoal(*r.Early == 0, "none early")
 	}
 	return r, nil
 }
@@ -83,18 +84,18 @@ const (
 	sharedOutstanding = 75_000
 )
 
-// flow creates, receives and settles for o.Duration, at a rate per second or (0) as fast as it goes. Before,
-// it warms up: until fires have come for a second, or for three seconds at a rate.
-func flow(ctx context.Context, o Options, rate int) (*Result, error) {
-	t, err := open(ctx, o, 2)
+// measureFlow creates, receives and settles for o.Duration, at a rate per second or (0) as fast as it goes.
+// Before, it warms up: until fires have come for a second, or for three seconds at a rate.
+func measureFlow(ctx context.Context, o Options, rate int) (*Result, error) {
+	t, err := openTarget(ctx, o, 2)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
-	body := payload(o.Size)
-	tl, log := newTally(1<<22), chronicle{o.History}
-	log.begin(2 * time.Second)
-	defer log.end()
+	defer t.closeTarget()
+	body := newPayloads(o.Size)
+	tl, log := newTally(1<<22), historyLog{o.History}
+	log.writeConfig(2 * time.Second)
+	defer log.writeEnd()
 	sub, err := receiveAll(ctx, t, tl, log)
 	if err != nil {
 		return nil, err
@@ -109,16 +110,16 @@ func flow(ctx context.Context, o Options, rate int) (*Result, error) {
 	}()
 	var enough atomic.Bool
 	bound := int64(outstanding)
-	if o.shared() {
+	if o.hasSharedStore() {
 		bound = sharedOutstanding
 	}
-	streams := t.spread(2)
+	streams := t.roundToServers(2)
 	errs := make([]error, streams)
 	for s := range streams {
 		wg.Go(func() {
 			errs[s] = func() error {
-				cr, err := newCreator(ctx, t.timers(s), 64, &acked, func(resp *rousev1.BatchCreateResponse, sent time.Time) {
-					log.created(resp, sent)
+				cr, err := newCreator(ctx, t.timersClient(s), 64, &acked, func(resp *rousev1.BatchCreateResponse, sent time.Time) {
+					log.writeCreates(resp, sent)
 					now := time.Now().UnixMilli()
 					for _, c := range resp.Created {
 						if c.DueMs <= now {
@@ -151,13 +152,15 @@ func flow(ctx context.Context, o Options, rate int) (*Result, error) {
 						if rate > 0 {
 							wait += 800 * time.Millisecond
 						}
-						msg[i] = &rousev1.NewTimer{Name: name(from + int64(i)), Spec: &rousev1.Spec{Schedule: at(now.Add(wait)), Target: "stream:bench", Payload: body(from + int64(i))}}
+						msg[i] = &rousev1.NewTimer{Name: benchTimerName(from + int64(i)),
+							Spec: &rousev1.Spec{Schedule: oneShotSchedule(now.Add(wait)), Target: "stream:bench",
+								Payload: body(from + int64(i))}}
 					}
-					if err := cr.send(ctx, msg); err != nil {
-						return errors.Join(err, cr.finish())
+					if err := cr.sendCreates(ctx, msg); err != nil {
+						return errors.Join(err, cr.finishCreates())
 					}
 				}
-				return cr.finish()
+				return cr.finishCreates()
 			}()
 		})
 	}
@@ -170,40 +173,40 @@ func flow(ctx context.Context, o Options, rate int) (*Result, error) {
 			return nil, errors.Join(fmt.Errorf("the first fire: %w", err), errors.Join(errs...))
 		}
 	}
-	if err := pause(ctx, warmth); err != nil {
+	if err := sleepContext(ctx, warmth); err != nil {
 		return nil, err
 	}
-	m := t.meter(ctx)
-	defer m.end()
+	m := t.startMeter(ctx)
+	defer m.stopMeter()
 	first, warm := tl.got.Load(), time.Now()
-	tl.from(warm)
-	if err := pause(ctx, o.Duration); err != nil {
+	tl.startMeasuring(warm)
+	if err := sleepContext(ctx, o.Duration); err != nil {
 		return nil, err
 	}
 	n := tl.got.Load() - first
 	took := time.Since(warm)
 	enough.Store(true)
 	r := &Result{Timers: n, Seconds: took.Seconds(), Rate: float64(n) / took.Seconds()}
-	m.into(r, n)
+	m.writeUsage(r, n)
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if !drained(ctx, tl, acked.Load()) {
-		r.note("gave up waiting for %d of %d timers", acked.Load()-tl.got.Load(), acked.Load())
+	if !waitUntilDrained(ctx, tl, acked.Load()) {
+		r.addResultNote("gave up waiting for %d of %d timers", acked.Load()-tl.got.Load(), acked.Load())
 	}
-	if err := sub.close(); err != nil {
+	if err := sub.closeStreams(); err != nil {
 		return nil, err
 	}
-	tl.into(r, 0, next.Load())
+	tl.writeArrivals(r, 0, next.Load())
 	if l := late.Load(); l > 0 {
-		r.note("%d timers were due before their create was acknowledged", l)
+		r.addResultNote("%d timers were due before their create was acknowledged", l)
 	}
 	return r, nil
 }
 
-// drained waits until n timers have come, as long as some come every now and then.
-func drained(ctx context.Context, tl *tally, n int64) bool {
+// waitUntilDrained waits until n timers have come, as long as some come every now and then.
+func waitUntilDrained(ctx context.Context, tl *tally, n int64) bool {
 	for had := int64(-1); tl.got.Load() > had; {
 		had = tl.got.Load()
 		if waitFor(ctx, 15*time.Second, func() bool { return tl.got.Load() >= n }) == nil {

@@ -44,10 +44,11 @@ func openPostgres(ctx context.Context, url string, own *ownServer) (_ *postgresB
 	}()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for err = b.pool.Ping(ctx); err != nil && own != nil; err = b.pool.Ping(ctx) { // a server that starts refuses connections for a while
+	// a server that starts refuses connections for a while
+	for err = b.pool.Ping(ctx); err != nil && own != nil; err = b.pool.Ping(ctx) {
 		select {
 		case <-own.ended:
-			return nil, fmt.Errorf("it ended at once%s", own.output())
+			return nil, fmt.Errorf("it ended at once%s", own.logTail())
 		case <-ctx.Done():
 			return nil, err
 		case <-time.After(20 * time.Millisecond):
@@ -66,7 +67,7 @@ func openPostgres(ctx context.Context, url string, own *ownServer) (_ *postgresB
 		return nil, err
 	}
 	if ip := net.ParseIP(address); address == "" || ip != nil && ip.IsLoopback() {
-		if f := statFields(backend); len(f) > 1 && strings.Contains(commandOf(backend), "postgres") {
+		if f := statFields(backend); len(f) > 1 && strings.Contains(processCommand(backend), "postgres") {
 			b.pid, _ = strconv.Atoi(f[1]) // the kernel writes a number
 		}
 	}
@@ -104,19 +105,21 @@ func (b *postgresBase) isFree(ctx context.Context) error {
 			what += fmt.Sprintf(" with %d timers", n)
 		}
 	}
-	return fmt.Errorf("the database has %s: bench fills a database and empties it, so give it an empty one of its own (CREATE DATABASE bench); "+
-		"what a run has left that was killed goes away with DROP SCHEMA %s CASCADE", what, schema)
+	return fmt.Errorf(
+		"the database has %s: bench fills a database and empties it, so give it an empty one of its own (CREATE DATABASE bench); "+
+			"what a run has left that was killed goes away with DROP SCHEMA %s CASCADE", what, schema)
 }
 
-func (b *postgresBase) URL() string   { return b.url }
-func (b *postgresBase) About() string { return b.about }
-func (b *postgresBase) raw() rawBase  { return b }
+func (b *postgresBase) URL() string        { return b.url }
+func (b *postgresBase) About() string      { return b.about }
+func (b *postgresBase) asRawBase() rawBase { return b }
 
 // Asked counts transactions. What a session did in its last seconds may not be in it yet: see flushed.
 func (b *postgresBase) Asked(ctx context.Context) (n int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = b.pool.QueryRow(ctx, `SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`).Scan(&n)
+	err = b.pool.QueryRow(ctx,
+		`SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`).Scan(&n)
 	return n, err
 }
 
@@ -137,8 +140,8 @@ func (b *postgresBase) Wrote(context.Context) int64 {
 	return treeIO(b.pid, "wchar")
 }
 
-// clear waits for the sessions of nodes, which have been killed, to end: one might still write.
-func (b *postgresBase) clear(ctx context.Context) error {
+// clearDatabase waits for the sessions of nodes, which have been killed, to end: one might still write.
+func (b *postgresBase) clearDatabase(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var sessions int64
@@ -165,8 +168,8 @@ func (b *postgresBase) clear(ctx context.Context) error {
 func (b *postgresBase) Close() error {
 	var err error
 	if b.own == nil {
-		err = b.clear(context.Background())
+		err = b.clearDatabase(context.Background())
 	}
 	b.pool.Close()
-	return errors.Join(err, b.own.close())
+	return errors.Join(err, b.own.closeOwnServer())
 }

@@ -38,8 +38,10 @@ func startProcess(ctx context.Context, o Options, dir string, i int) (*process, 
 	}
 	file := data + ".address"
 	_ = os.Remove(file)
-	args := []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", data, "--address-file", file, "--log-level", "warn", "--allow-private-targets",
-		"--node", p.name, "--strategy", o.Strategy, "--buckets", strconv.Itoa(node.Defaults().Buckets), "--lease", o.Lease.String(), "--hold", o.Lease.String()}
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", data, "--address-file", file,
+		"--log-level", "warn", "--allow-private-targets",
+		"--node", p.name, "--strategy", o.Strategy, "--buckets", strconv.Itoa(node.Defaults().Buckets), "--lease",
+		o.Lease.String(), "--hold", o.Lease.String()}
 	args = append(args, o.serve...)
 	p.child = exec.Command(o.Binary, args...)
 	store := ""
@@ -55,14 +57,14 @@ func startProcess(ctx context.Context, o Options, dir string, i int) (*process, 
 	if err := p.child.Start(); err != nil {
 		return nil, err
 	}
-	if err := p.wait(ctx, file); err != nil {
-		_ = p.stop(syscall.SIGKILL)
+	if err := p.waitForAddresses(ctx, file); err != nil {
+		_ = p.stopProcess(syscall.SIGKILL)
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *process) wait(ctx context.Context, file string) error {
+func (p *process) waitForAddresses(ctx context.Context, file string) error {
 	for deadline := time.Now().Add(patience); ; {
 		if b, err := os.ReadFile(file); err == nil { // the whole file comes at once
 			at := map[string]string{}
@@ -73,7 +75,7 @@ func (p *process) wait(ctx context.Context, file string) error {
 			p.addr, p.admin, p.dapr = at["api"], at["admin"], at["dapr"]
 			return nil
 		}
-		if time.Now().After(deadline) || !p.alive() {
+		if time.Now().After(deadline) || !p.isAlive() {
 			return fmt.Errorf("the server did not start: %s", strings.TrimSpace(p.stderr.String()))
 		}
 		select {
@@ -84,13 +86,13 @@ func (p *process) wait(ctx context.Context, file string) error {
 	}
 }
 
-func (p *process) alive() bool {
+func (p *process) isAlive() bool {
 	f := statFields(p.child.Process.Pid)
 	return len(f) > 0 && f[0] != "Z"
 }
 
-// stop ends the process with a signal and waits for it. It may have ended before.
-func (p *process) stop(sig syscall.Signal) error {
+// stopProcess ends the process with a signal and waits for it. It may have ended before.
+func (p *process) stopProcess(sig syscall.Signal) error {
 	if p.child == nil {
 		return nil
 	}
@@ -107,8 +109,8 @@ func (p *process) stop(sig syscall.Signal) error {
 	return nil
 }
 
-// commits reads from the metrics how many commits the server has made, and of how many changes.
-func (p *process) commits(ctx context.Context) (commits, changes float64) {
+// readCommits reads from the metrics how many commits the server has made, and of how many changes.
+func (p *process) readCommits(ctx context.Context) (commits, changes float64) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.admin+"/metrics", nil)

@@ -19,9 +19,9 @@ type profiles struct {
 	errs []error
 }
 
-// profile writes what the servers use during a time, in whole seconds, into the directory of the options: CPU
-// time and allocations, a file of each for every server. It returns at once.
-func (t *target) profile(ctx context.Context, during time.Duration) *profiles {
+// startProfiles writes what the servers use during a time, in whole seconds, into the directory of the
+// options: CPU time and allocations, a file of each for every server. It returns at once.
+func (t *target) startProfiles(ctx context.Context, during time.Duration) *profiles {
 	w := &profiles{}
 	if t.o.Profile == "" {
 		return w
@@ -31,7 +31,8 @@ func (t *target) profile(ctx context.Context, during time.Duration) *profiles {
 		for what, page := range map[string]string{"cpu": "profile", "allocs": "allocs"} {
 			file := filepath.Join(t.o.Profile, p.name+"-"+what+".pprof")
 			w.wg.Go(func() {
-				if err := download(ctx, fmt.Sprintf("http://%s/debug/pprof/%s?seconds=%d", p.admin, page, seconds), file); err != nil {
+				if err := downloadProfile(ctx, fmt.Sprintf("http://%s/debug/pprof/%s?seconds=%d", p.admin, page, seconds),
+					file); err != nil {
 					w.mu.Lock()
 					defer w.mu.Unlock()
 					w.errs = append(w.errs, fmt.Errorf("profile %s: %w", what, err))
@@ -42,13 +43,13 @@ func (t *target) profile(ctx context.Context, during time.Duration) *profiles {
 	return w
 }
 
-// wait returns when all files are written.
-func (w *profiles) wait() error {
+// waitForProfiles returns when all files are written.
+func (w *profiles) waitForProfiles() error {
 	w.wg.Wait()
 	return errors.Join(w.errs...)
 }
 
-func download(ctx context.Context, url, file string) (err error) {
+func downloadProfile(ctx context.Context, url, file string) (err error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err

@@ -38,8 +38,8 @@ const (
 				WHERE t.namespace = $1 AND t.name = u.name AND t.fire = '' AND t.revision = u.revision OFFSET 0) l))`
 )
 
-func (b *postgresBase) create(ctx context.Context, writers [][]rawBatch) (time.Duration, error) {
-	return b.race(ctx, writers, func(ctx context.Context, c *pgx.Conn, writer int) error {
+func (b *postgresBase) createRows(ctx context.Context, writers [][]rawBatch) (time.Duration, error) {
+	return b.runRawWriters(ctx, writers, func(ctx context.Context, c *pgx.Conn, writer int) error {
 		for i := range writers[writer] {
 			if err := rawInsertBatch(ctx, c, int64(writer), &writers[writer][i]); err != nil {
 				return err
@@ -49,8 +49,10 @@ func (b *postgresBase) create(ctx context.Context, writers [][]rawBatch) (time.D
 	})
 }
 
-// race gives each writer a connection and starts them together. The time of making the table does not count.
-func (b *postgresBase) race(ctx context.Context, writers [][]rawBatch, do func(ctx context.Context, c *pgx.Conn, writer int) error) (time.Duration, error) {
+// runRawWriters gives each writer a connection and starts them together. The time of making the table does
+// not count.
+func (b *postgresBase) runRawWriters(ctx context.Context, writers [][]rawBatch,
+	do func(ctx context.Context, c *pgx.Conn, writer int) error) (time.Duration, error) {
 	if _, err := b.pool.Exec(ctx, rawTable); err != nil {
 		return 0, fmt.Errorf("make a table: %w", err)
 	}
@@ -92,17 +94,18 @@ func rawInsertBatch(ctx context.Context, c *pgx.Conn, bucket int64, batch *rawBa
 	return err
 }
 
-func (b *postgresBase) pipeline(ctx context.Context, writers [][]rawBatch, leased bool) (int64, time.Duration, error) {
+func (b *postgresBase) pipelineRows(ctx context.Context, writers [][]rawBatch,
+	leased bool) (int64, time.Duration, error) {
 	var removed atomic.Int64
 	low := &lowMark{at: make([]atomic.Int64, len(writers))}
-	took, err := b.race(ctx, writers, func(ctx context.Context, c *pgx.Conn, writer int) error {
+	took, err := b.runRawWriters(ctx, writers, func(ctx context.Context, c *pgx.Conn, writer int) error {
 		for i := range writers[writer] {
 			batch := &writers[writer][i]
 			bucket, read := int64(writer), rawRead
 			args := []any{bucket, batch.first - 1, batch.first + int64(len(batch.members)), len(batch.members)}
 			if leased {
 				bucket, read = 0, rawLease
-				args = leaseArgs(low.reach(writer, batch.first), len(batch.members))
+				args = leaseArgs(low.advanceWriter(writer, batch.first), len(batch.members))
 			}
 			if err := rawInsertBatch(ctx, c, bucket, batch); err != nil {
 				return err
@@ -113,7 +116,7 @@ func (b *postgresBase) pipeline(ctx context.Context, writers [][]rawBatch, lease
 			}
 			removed.Add(n)
 		}
-		low.reach(writer, rawNever)
+		low.advanceWriter(writer, rawNever)
 		for leased { // what competitors have left to each other
 			n, err := rawTake(ctx, c, rawLease, leaseArgs(0, rawSize))
 			if err != nil || n == 0 {
@@ -159,7 +162,7 @@ func rawTake(ctx context.Context, c *pgx.Conn, read string, args []any) (int64, 
 // some batches below the one that the slowest of them is at.
 type lowMark struct{ at []atomic.Int64 }
 
-func (m *lowMark) reach(writer int, first int64) (low int64) {
+func (m *lowMark) advanceWriter(writer int, first int64) (low int64) {
 	m.at[writer].Store(first)
 	low = first
 	for i := range m.at {

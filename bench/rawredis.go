@@ -22,15 +22,16 @@ for i, member in ipairs(due) do hold[2 * i - 1] = ARGV[2]; hold[2 * i] = member 
 redis.call('ZADD', KEYS[1], unpack(hold))
 return {due, redis.call('HMGET', KEYS[2], unpack(due))}`)
 
-func (b *redisBase) create(ctx context.Context, writers [][]rawBatch) (time.Duration, error) {
-	return b.race(ctx, writers, func(ctx context.Context, writer int, batch *rawBatch) error {
-		return b.write(ctx, strconv.Itoa(writer), batch)
+func (b *redisBase) createRows(ctx context.Context, writers [][]rawBatch) (time.Duration, error) {
+	return b.runRawWriters(ctx, writers, func(ctx context.Context, writer int, batch *rawBatch) error {
+		return b.writeRawBatch(ctx, strconv.Itoa(writer), batch)
 	})
 }
 
-// race starts a goroutine for each writer; the client has a connection for each.
-func (b *redisBase) race(ctx context.Context, writers [][]rawBatch, do func(ctx context.Context, writer int, batch *rawBatch) error) (time.Duration, error) {
-	if err := b.clear(ctx); err != nil {
+// runRawWriters starts a goroutine for each writer; the client has a connection for each.
+func (b *redisBase) runRawWriters(ctx context.Context, writers [][]rawBatch,
+	do func(ctx context.Context, writer int, batch *rawBatch) error) (time.Duration, error) {
+	if err := b.clearDatabase(ctx); err != nil {
 		return 0, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -53,7 +54,7 @@ func rawKeys(place string) (due, bodies string) {
 	return "rouse-bench:due:" + place, "rouse-bench:rows:" + place
 }
 
-func (b *redisBase) write(ctx context.Context, place string, batch *rawBatch) error {
+func (b *redisBase) writeRawBatch(ctx context.Context, place string, batch *rawBatch) error {
 	scores, fields := make([]goredis.Z, len(batch.members)), make([]any, 0, 2*len(batch.members))
 	for i, m := range batch.members {
 		m = namespace + "\x00" + m + "\x00"
@@ -69,24 +70,24 @@ func (b *redisBase) write(ctx context.Context, place string, batch *rawBatch) er
 	return err
 }
 
-func (b *redisBase) pipeline(ctx context.Context, writers [][]rawBatch, leased bool) (int64, time.Duration, error) {
+func (b *redisBase) pipelineRows(ctx context.Context, writers [][]rawBatch, leased bool) (int64, time.Duration, error) {
 	var removed atomic.Int64
 	c := b.servers[0]
-	took, err := b.race(ctx, writers, func(ctx context.Context, writer int, batch *rawBatch) error {
+	took, err := b.runRawWriters(ctx, writers, func(ctx context.Context, writer int, batch *rawBatch) error {
 		place := strconv.Itoa(writer)
 		if leased {
 			place = "all"
 		}
-		if err := b.write(ctx, place, batch); err != nil {
+		if err := b.writeRawBatch(ctx, place, batch); err != nil {
 			return err
 		}
 		due, bodies := rawKeys(place)
 		var names []string
 		var err error
 		if leased {
-			names, err = b.lease(ctx, due, bodies, len(batch.members))
+			names, err = b.leaseRawRows(ctx, due, bodies, len(batch.members))
 		} else {
-			names, err = b.read(ctx, due, bodies, batch)
+			names, err = b.readRawRows(ctx, due, bodies, batch)
 		}
 		if err != nil || len(names) == 0 {
 			return err
@@ -106,8 +107,9 @@ func (b *redisBase) pipeline(ctx context.Context, writers [][]rawBatch, leased b
 	return removed.Load(), took, err
 }
 
-func (b *redisBase) read(ctx context.Context, due, bodies string, batch *rawBatch) ([]string, error) {
-	names, err := b.servers[0].ZRangeArgs(ctx, goredis.ZRangeArgs{Key: due, Start: "-inf", Stop: batch.first + int64(len(batch.members)), ByScore: true,
+func (b *redisBase) readRawRows(ctx context.Context, due, bodies string, batch *rawBatch) ([]string, error) {
+	names, err := b.servers[0].ZRangeArgs(ctx, goredis.ZRangeArgs{Key: due, Start: "-inf",
+		Stop: batch.first + int64(len(batch.members)), ByScore: true,
 		Count: int64(len(batch.members))}).Result()
 	if err != nil || len(names) == 0 {
 		return nil, err
@@ -115,8 +117,9 @@ func (b *redisBase) read(ctx context.Context, due, bodies string, batch *rawBatc
 	return names, b.servers[0].HMGet(ctx, bodies, names...).Err()
 }
 
-func (b *redisBase) lease(ctx context.Context, due, bodies string, limit int) ([]string, error) {
-	answer, err := rawLeaseScript.Run(ctx, b.servers[0], []string{due, bodies}, int64(rawNever-1), int64(rawNever), limit).Slice()
+func (b *redisBase) leaseRawRows(ctx context.Context, due, bodies string, limit int) ([]string, error) {
+	answer, err := rawLeaseScript.Run(ctx, b.servers[0], []string{due, bodies}, int64(rawNever-1), int64(rawNever),
+		limit).Slice()
 	if err != nil {
 		return nil, err
 	}

@@ -30,15 +30,15 @@ func rawCreates(ctx context.Context, o Options, r *Result) ([]Raw, error) {
 	for _, size := range sizes {
 		for _, writers := range []int{1, rawConns} {
 			batches, before, self := rawBatches(o, n, writers, size), o.base.CPU(ctx), processUsage(os.Getpid()).cpu
-			took, err := o.base.raw().create(ctx, batches)
+			took, err := o.base.asRawBase().createRows(ctx, batches)
 			if err != nil {
 				return nil, fmt.Errorf("raw limit: %w", err)
 			}
-			what := fmt.Sprintf("%s, batches of %d, %s", rawCreateHow[o.kind()], size, connections(writers))
+			what := fmt.Sprintf("%s, batches of %d, %s", rawCreateHow[o.storeKind()], size, describeConnections(writers))
 			raws = append(raws, rawOf(what, rowsOf(batches), took, o.base.CPU(ctx)-before, processUsage(os.Getpid()).cpu-self))
 		}
 	}
-	return raws, o.base.clear(ctx)
+	return raws, o.base.clearDatabase(ctx)
 }
 
 var rawCreateHow = map[string]string{
@@ -53,15 +53,16 @@ func rawPipelines(ctx context.Context, o Options, r *Result) (own, others []Raw,
 	for _, leased := range []bool{false, true} {
 		for _, writers := range []int{1, rawConns} {
 			batches, before, self := rawBatches(o, n, writers, rawSize), o.base.CPU(ctx), processUsage(os.Getpid()).cpu
-			removed, took, err := o.base.raw().pipeline(ctx, batches, leased)
+			removed, took, err := o.base.asRawBase().pipelineRows(ctx, batches, leased)
 			if err != nil {
 				return nil, nil, fmt.Errorf("raw limit: %w", err)
 			}
-			how := rawPipelineHow[o.kind()][0]
+			how := rawPipelineHow[o.storeKind()][0]
 			if leased {
-				how = rawPipelineHow[o.kind()][1]
+				how = rawPipelineHow[o.storeKind()][1]
 			}
-			what := fmt.Sprintf("create, %s and delete in bare tables, no records, batches of %d, %s", how, rawSize, connections(writers))
+			what := fmt.Sprintf("create, %s and delete in bare tables, no records, batches of %d, %s", how, rawSize,
+				describeConnections(writers))
 			raw := rawOf(what, removed, took, o.base.CPU(ctx)-before, processUsage(os.Getpid()).cpu-self)
 			if leased == (o.Strategy != "bucket") {
 				own = append(own, raw)
@@ -70,7 +71,7 @@ func rawPipelines(ctx context.Context, o Options, r *Result) (own, others []Raw,
 			}
 		}
 	}
-	return own, others, o.base.clear(ctx)
+	return own, others, o.base.clearDatabase(ctx)
 }
 
 // How rows are read, and how they are leased.
@@ -83,7 +84,7 @@ func rawOf(what string, n int64, took, store, self time.Duration) Raw {
 	return Raw{What: what, Rate: float64(n) / took.Seconds(), CPU: perTimer(self, n), StoreCPU: perTimer(store, n)}
 }
 
-func connections(n int) string {
+func describeConnections(n int) string {
 	if n == 1 {
 		return "one connection"
 	}
@@ -92,12 +93,12 @@ func connections(n int) string {
 
 // rawBatches makes at least n rows for writers, each with the bytes that a server would write for a timer.
 func rawBatches(o Options, n int64, writers, size int) [][]rawBatch {
-	body := payload(o.Size)
+	body := newPayloads(o.Size)
 	all := make([][]rawBatch, writers)
 	start := time.Now().UnixMilli()
 	for k := 0; int64(k)*int64(size) < n || k%writers != 0; k++ {
 		const names = 1_000_000_000 // of one length, so that they are in order
-		changes := rows(body, names+int64(k)*int64(size), size, far)
+		changes := newRowChanges(body, names+int64(k)*int64(size), size, farDueTime)
 		b := rawBatch{first: start + int64(k)*rawStep, members: make([]string, size), bodies: make([][]byte, size)}
 		for i := range changes {
 			b.members[i], b.bodies[i] = changes[i].Key.Name, changes[i].To.Body

@@ -34,8 +34,8 @@ type tally struct {
 
 func newTally(n int64) *tally { return &tally{seen: make([]uint8, n)} }
 
-// arrived notes timer i, due at due, at now.
-func (t *tally) arrived(i int64, due int64, now time.Time) {
+// recordArrival notes timer i, due at due, at now.
+func (t *tally) recordArrival(i int64, due int64, now time.Time) {
 	late := now.Sub(time.UnixMilli(due))
 	if late < 0 {
 		t.early.Add(1)
@@ -52,20 +52,20 @@ func (t *tally) arrived(i int64, due int64, now time.Time) {
 	}
 	t.seen[i] = min(t.seen[i]+1, 255)
 	if !time.UnixMilli(due).Before(t.since) {
-		t.lag.add(late)
+		t.lag.recordLag(late)
 	}
 }
 
-// from begins to measure: fires that are due earlier do not count.
-func (t *tally) from(since time.Time) {
+// startMeasuring begins to measure: fires that are due earlier do not count.
+func (t *tally) startMeasuring(since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.since = since
 	t.lag = lagHistogram{}
 }
 
-// into writes the judgement into r: of the timers first … first+n-1 those that never came are lost.
-func (t *tally) into(r *Result, first, n int64) {
+// writeArrivals writes the judgement into r: of the timers first … first+n-1 those that never came are lost.
+func (t *tally) writeArrivals(r *Result, first, n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lost, early, dup := int64(0), t.early.Load(), t.dup
@@ -76,7 +76,7 @@ func (t *tally) into(r *Result, first, n int64) {
 	}
 	r.Lost, r.Early, r.Doubled = &lost, &early, &dup
 	if t.lag.n > 0 {
-		r.Lag = t.lag.summary()
+		r.Lag = t.lag.lagSummary()
 	}
 }
 
@@ -87,7 +87,7 @@ type lagHistogram struct {
 	max    time.Duration
 }
 
-func (h *lagHistogram) add(d time.Duration) {
+func (h *lagHistogram) recordLag(d time.Duration) {
 	us := uint64(max(d, 0).Microseconds())
 	h.counts[bucketOf(us)]++
 	h.n++
@@ -110,7 +110,7 @@ func bucketTop(i int) uint64 {
 	return uint64(i%32+33)<<shift - 1
 }
 
-func (h *lagHistogram) quantile(q float64) time.Duration {
+func (h *lagHistogram) lagQuantile(q float64) time.Duration {
 	want := int64(q * float64(h.n))
 	var sum int64
 	for i, c := range h.counts {
@@ -121,9 +121,9 @@ func (h *lagHistogram) quantile(q float64) time.Duration {
 	return h.max
 }
 
-func (h *lagHistogram) summary() *Lag {
+func (h *lagHistogram) lagSummary() *Lag {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	return &Lag{P50: ms(h.quantile(.5)), P99: ms(h.quantile(.99)), P999: ms(h.quantile(.999)), Max: ms(h.max)}
+	return &Lag{P50: ms(h.lagQuantile(.5)), P99: ms(h.lagQuantile(.99)), P999: ms(h.lagQuantile(.999)), Max: ms(h.max)}
 }
 
 // subscriber takes fires from streams and acknowledges each message at once.
@@ -134,19 +134,20 @@ type subscriber struct {
 	lost   []atomic.Bool // its node is stopped: that its stream ends is no error
 }
 
-// subscribe opens n streams for a channel, one server after the other; onFires is called with the stream's
-// number and each message, concurrently between streams.
-func subscribe(ctx context.Context, t *target, n int, channel string, onFires func(stream int, fires []*rousev1.Fire, now time.Time)) (*subscriber, error) {
+// subscribeStreams opens n streams for a channel, one server after the other; onFires is called with the
+// stream's number and each message, concurrently between streams.
+func subscribeStreams(ctx context.Context, t *target, n int, channel string,
+	onFires func(stream int, fires []*rousev1.Fire, now time.Time)) (*subscriber, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &subscriber{cancel: cancel, errs: make([]error, n), lost: make([]atomic.Bool, n)}
 	for i := range n {
-		stream, err := t.fires(i).Subscribe(ctx)
+		stream, err := t.firesClient(i).Subscribe(ctx)
 		if err == nil {
 			err = stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{
 				Open: &rousev1.Open{Namespace: namespace, Channel: channel, Credits: 20_000}}})
 		}
 		if err != nil {
-			return nil, errors.Join(err, s.close())
+			return nil, errors.Join(err, s.closeStreams())
 		}
 		s.wg.Go(func() {
 			for {
@@ -167,7 +168,8 @@ func subscribe(ctx context.Context, t *target, n int, channel string, onFires fu
 				if onFires != nil {
 					onFires(i, resp.Fires, now)
 				}
-				if err := stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: &rousev1.Settle{Done: tags}}}); err != nil {
+				if err := stream.Send(
+					&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: &rousev1.Settle{Done: tags}}}); err != nil {
 					return
 				}
 			}
@@ -177,18 +179,18 @@ func subscribe(ctx context.Context, t *target, n int, channel string, onFires fu
 }
 
 // receiveAll takes the fires of the scenarios' timers, judges them and writes them down.
-func receiveAll(ctx context.Context, t *target, tl *tally, log chronicle) (*subscriber, error) {
-	return subscribe(ctx, t, t.spread(2), "bench", func(_ int, fires []*rousev1.Fire, now time.Time) {
-		log.fired(fires, now)
+func receiveAll(ctx context.Context, t *target, tl *tally, log historyLog) (*subscriber, error) {
+	return subscribeStreams(ctx, t, t.roundToServers(2), "bench", func(_ int, fires []*rousev1.Fire, now time.Time) {
+		log.writeFires(fires, now)
 		for _, f := range fires {
-			if i, ok := number(f.Name); ok {
-				tl.arrived(i, f.DueMs, now)
+			if i, ok := parseTimerNumber(f.Name); ok {
+				tl.recordArrival(i, f.DueMs, now)
 			}
 		}
 	})
 }
 
-func (s *subscriber) close() error {
+func (s *subscriber) closeStreams() error {
 	s.cancel()
 	s.wg.Wait()
 	return errors.Join(s.errs...)

@@ -25,7 +25,7 @@ func openRedis(ctx context.Context, url string, own *ownServer) (_ *redisBase, e
 	b := &redisBase{url: url, own: own}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, b.disconnect())
+			err = errors.Join(err, b.closeClients())
 		}
 	}()
 	scheme, _, _ := strings.Cut(url, "://")
@@ -41,7 +41,7 @@ func openRedis(ctx context.Context, url string, own *ownServer) (_ *redisBase, e
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		c := goredis.NewClient(o)
 		b.servers = append(b.servers, c)
-		if err := b.check(ctx, c); err != nil {
+		if err := b.checkRedisFree(ctx, c); err != nil {
 			return nil, fmt.Errorf("open %s: %w", shownURL(text), err)
 		}
 	}
@@ -54,8 +54,8 @@ func openRedis(ctx context.Context, url string, own *ownServer) (_ *redisBase, e
 	return b, nil
 }
 
-// check looks whether a server is there and its database empty.
-func (b *redisBase) check(ctx context.Context, c *goredis.Client) error {
+// checkRedisFree looks whether a server is there and its database empty.
+func (b *redisBase) checkRedisFree(ctx context.Context, c *goredis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := c.Ping(ctx).Err()
@@ -72,11 +72,13 @@ func (b *redisBase) check(ctx context.Context, c *goredis.Client) error {
 	}
 	if n > 0 {
 		what := ""
-		if timers, err := c.HLen(ctx, "rouse:{0}:rows").Result(); err == nil && timers > 1 { // one field is the id of the store
+		// one field is the id of the store
+		if timers, err := c.HLen(ctx, "rouse:{0}:rows").Result(); err == nil && timers > 1 {
 			what = fmt.Sprintf(", with %d timers", timers-1)
 		}
-		return fmt.Errorf("the database has %d keys%s: bench fills a database and empties it, so give it an empty one of its own (redis://HOST:PORT/5); "+
-			"what a run has left that was killed goes away with FLUSHDB", n, what)
+		return fmt.Errorf(
+			"the database has %d keys%s: bench fills a database and empties it, so give it an empty one of its own (redis://HOST:PORT/5); "+
+				"what a run has left that was killed goes away with FLUSHDB", n, what)
 	}
 	info, err := infoOf(ctx, c, "server")
 	if err != nil {
@@ -106,9 +108,9 @@ func infoOf(ctx context.Context, c *goredis.Client, section string) (map[string]
 	return out, nil
 }
 
-func (b *redisBase) URL() string   { return b.url }
-func (b *redisBase) About() string { return b.about }
-func (b *redisBase) raw() rawBase  { return b }
+func (b *redisBase) URL() string        { return b.url }
+func (b *redisBase) About() string      { return b.about }
+func (b *redisBase) asRawBase() rawBase { return b }
 
 // Asked counts scripts: all that nodes ask is one, and what a script does itself is not asked by anybody.
 func (b *redisBase) Asked(ctx context.Context) (n int64, err error) {
@@ -158,9 +160,9 @@ func (b *redisBase) Wrote(ctx context.Context) int64 {
 	return treeIO(pid, "write_bytes")
 }
 
-// clear removes the keys that nodes and raw limits make. What was on its way from a node that was killed may
-// come after it, so it looks until nothing is left.
-func (b *redisBase) clear(ctx context.Context) error {
+// clearDatabase removes the keys that nodes and raw limits make. What was on its way from a node that was
+// killed may come after it, so it looks until nothing is left.
+func (b *redisBase) clearDatabase(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, c := range b.servers {
@@ -201,7 +203,7 @@ func unlinkAll(ctx context.Context, c *goredis.Client, pattern string) (n int, e
 	}
 }
 
-func (b *redisBase) disconnect() (err error) {
+func (b *redisBase) closeClients() (err error) {
 	for _, c := range b.servers {
 		err = errors.Join(err, c.Close())
 	}
@@ -211,7 +213,7 @@ func (b *redisBase) disconnect() (err error) {
 func (b *redisBase) Close() error {
 	var err error
 	if b.own == nil {
-		err = b.clear(context.Background())
+		err = b.clearDatabase(context.Background())
 	}
-	return errors.Join(err, b.disconnect(), b.own.close())
+	return errors.Join(err, b.closeClients(), b.own.closeOwnServer())
 }

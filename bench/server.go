@@ -29,13 +29,13 @@ type target struct {
 	remove    bool
 }
 
-// open starts servers, or finds those that run, and opens so many connections to each. Servers that share a
-// store have shared its timers when it returns.
-func open(ctx context.Context, o Options, conns int) (_ *target, err error) {
+// openTarget starts servers, or finds those that run, and opens so many connections to each. Servers that
+// share a store have shared its timers when it returns.
+func openTarget(ctx context.Context, o Options, conns int) (_ *target, err error) {
 	t := &target{o: o, addrs: strings.Split(o.Server, ",")}
 	defer func() {
 		if err != nil {
-			t.close()
+			t.closeTarget()
 		}
 	}()
 	if o.Server == "" {
@@ -55,20 +55,20 @@ func open(ctx context.Context, o Options, conns int) (_ *target, err error) {
 		}
 	}
 	for i := range conns * len(t.addrs) {
-		c, err := t.dial(t.addrs[i%len(t.addrs)])
+		c, err := t.dialCounted(t.addrs[i%len(t.addrs)])
 		if err != nil {
 			return nil, err
 		}
 		t.conns = append(t.conns, c)
 	}
 	if o.base != nil {
-		return t, t.share(ctx)
+		return t, t.waitUntilShared(ctx)
 	}
 	return t, nil
 }
 
-// dial opens a connection to a server.
-func (t *target) dial(addr string) (*grpc.ClientConn, error) {
+// dialCounted opens a connection to a server.
+func (t *target) dialCounted(addr string) (*grpc.ClientConn, error) {
 	counted := func(ctx context.Context, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 		return &countedConn{c, &t.traffic}, err
@@ -99,16 +99,16 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// restart kills the only server, starts it again on the same data after a while, with as many connections as
-// there were, and returns when it did.
-func (t *target) restart(ctx context.Context, after time.Duration) (at time.Time, err error) {
-	if err := t.processes[0].stop(syscall.SIGKILL); err != nil {
+// restartServer kills the only server, starts it again on the same data after a while, with as many
+// connections as there were, and returns when it did.
+func (t *target) restartServer(ctx context.Context, after time.Duration) (at time.Time, err error) {
+	if err := t.processes[0].stopProcess(syscall.SIGKILL); err != nil {
 		return at, err
 	}
 	for _, c := range t.conns {
 		_ = c.Close()
 	}
-	if err := pause(ctx, after); err != nil {
+	if err := sleepContext(ctx, after); err != nil {
 		return at, err
 	}
 	at = time.Now()
@@ -118,22 +118,22 @@ func (t *target) restart(ctx context.Context, after time.Duration) (at time.Time
 	}
 	t.processes[0], t.addrs[0] = p, p.addr // t ends it
 	for i := range t.conns {
-		if t.conns[i], err = t.dial(p.addr); err != nil {
+		if t.conns[i], err = t.dialCounted(p.addr); err != nil {
 			return at, err
 		}
 	}
 	return at, nil
 }
 
-func (t *target) timers(i int) rousev1.TimersClient {
+func (t *target) timersClient(i int) rousev1.TimersClient {
 	return rousev1.NewTimersClient(t.conns[i%len(t.conns)])
 }
-func (t *target) fires(i int) rousev1.FiresClient {
+func (t *target) firesClient(i int) rousev1.FiresClient {
 	return rousev1.NewFiresClient(t.conns[i%len(t.conns)])
 }
 
-// spread is the least number from n on that gives every server as much.
-func (t *target) spread(n int) int {
+// roundToServers is the least number from n on that gives every server as much.
+func (t *target) roundToServers(n int) int {
 	each := len(t.addrs)
 	return (n + each - 1) / each * each
 }
@@ -141,15 +141,16 @@ func (t *target) spread(n int) int {
 // shareWithin bounds how long servers may take to share the timers of their store.
 const shareWithin = 60 * time.Second
 
-// share waits until the servers know of each other, and, where they own buckets, have shared them and leave
-// it at that.
-func (t *target) share(ctx context.Context) error {
+// waitUntilShared waits until the servers know of each other, and, where they own buckets, have shared them
+// and leave it at that.
+func (t *target) waitUntilShared(ctx context.Context) error {
 	admin := rousev1.NewAdminClient(t.conns[0])
 	var last string
 	stable := 0
 	for deadline := time.Now().Add(shareWithin); stable < 2; {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d servers do not come to share their store within %v: %s", len(t.addrs), shareWithin, cmp.Or(last, "they report nothing"))
+			return fmt.Errorf("%d servers do not come to share their store within %v: %s", len(t.addrs), shareWithin,
+				cmp.Or(last, "they report nothing"))
 		}
 		call, cancel := context.WithTimeout(ctx, 5*time.Second)
 		resp, err := admin.ListNodes(call, &rousev1.ListNodesRequest{})
@@ -158,9 +159,10 @@ func (t *target) share(ctx context.Context) error {
 			return fmt.Errorf("ask for the nodes: %w", err)
 		}
 		if len(resp.Nodes) > len(t.addrs) {
-			return errors.New("the store has other nodes than those that were started for the run: give bench a store of its own")
+			return errors.New(
+				"the store has other nodes than those that were started for the run: give bench a store of its own")
 		}
-		now, all := shares(resp.Nodes)
+		now, all := describeShares(resp.Nodes)
 		ready := len(resp.Nodes) == len(t.addrs) && (t.o.Strategy != "bucket" || all)
 		switch {
 		case !ready:
@@ -178,9 +180,9 @@ func (t *target) share(ctx context.Context) error {
 	return nil
 }
 
-// shares describes how many buckets each node has, and reports whether each has some and together they have
-// all.
-func shares(nodes []*rousev1.Node) (text string, all bool) {
+// describeShares describes how many buckets each node has, and reports whether each has some and together
+// they have all.
+func describeShares(nodes []*rousev1.Node) (text string, all bool) {
 	sum, each := 0, true
 	var b strings.Builder
 	for _, n := range nodes {
@@ -190,13 +192,13 @@ func shares(nodes []*rousev1.Node) (text string, all bool) {
 	return strings.TrimSuffix(b.String(), "; "), each && sum == node.Defaults().Buckets
 }
 
-// close ends what was started. Nothing that they keep is needed any more.
-func (t *target) close() {
+// closeTarget ends what was started. Nothing that they keep is needed any more.
+func (t *target) closeTarget() {
 	for _, c := range t.conns {
 		_ = c.Close()
 	}
 	for _, p := range t.processes {
-		_ = p.stop(syscall.SIGKILL)
+		_ = p.stopProcess(syscall.SIGKILL)
 	}
 	if t.remove {
 		_ = os.RemoveAll(t.dir)

@@ -230,7 +230,7 @@ func TestRawPipelinesRemoveWhatTheyWrite(t *testing.T) {
 		for _, leased := range []bool{false, true} {
 			for _, writers := range []int{1, rawConns} {
 				batches := rawBatches(Options{Store: address, Size: 100}, 2000, writers, 50)
-				n, took, err := b.raw().pipeline(within(t), batches, leased)
+				n, took, err := b.asRawBase().pipelineRows(within(t), batches, leased)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -25,7 +25,7 @@ type receiver struct {
 	tally  atomic.Pointer[tally]
 }
 
-func receive(tl *tally) (*receiver, error) {
+func startReceiver(tl *tally) (*receiver, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -39,8 +39,8 @@ func receive(tl *tally) (*receiver, error) {
 			rc.sample.Store(&h)
 		}
 		if due, err := time.Parse(time.RFC3339Nano, q.Header.Get("rouse-due")); err == nil {
-			if i, ok := number(q.Header.Get("rouse-timer")); ok {
-				rc.tally.Load().arrived(i, due.UnixMilli(), now)
+			if i, ok := parseTimerNumber(q.Header.Get("rouse-timer")); ok {
+				rc.tally.Load().recordArrival(i, due.UnixMilli(), now)
 			}
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -49,32 +49,33 @@ func receive(tl *tally) (*receiver, error) {
 	return rc, nil
 }
 
-func (rc *receiver) close() {
+func (rc *receiver) closeReceiver() {
 	_ = rc.server.Close()
 	<-rc.done
 }
 
-func webhook(ctx context.Context, o Options) (*Result, error) {
-	t, err := open(ctx, o, 2)
+func measureWebhook(ctx context.Context, o Options) (*Result, error) {
+	t, err := openTarget(ctx, o, 2)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer t.closeTarget()
 	tl := newTally(1 << 21)
-	rc, err := receive(tl)
+	rc, err := startReceiver(tl)
 	if err != nil {
 		return nil, err
 	}
-	defer rc.close()
-	body := payload(o.Size)
+	defer rc.closeReceiver()
+	body := newPayloads(o.Size)
 	r := &Result{}
 
 	// Ten thousand due in one second.
 	n := int64(o.Count)
 	n = cmp.Or(n, 10_000)
 	due := time.Now().Add(3 * time.Second).Truncate(time.Second)
-	if _, err = createMany(ctx, t, t.spread(2), 0, n, func(i int64) *rousev1.Spec {
-		return &rousev1.Spec{Schedule: at(due.Add(time.Duration(i%1000) * time.Millisecond)), Target: rc.url, Payload: body(i)}
+	if _, err = createMany(ctx, t, t.roundToServers(2), 0, n, func(i int64) *rousev1.Spec {
+		return &rousev1.Spec{Schedule: oneShotSchedule(due.Add(time.Duration(i%1000) * time.Millisecond)), Target: rc.url,
+			Payload: body(i)}
 	}); err != nil {
 		return nil, err
 	}
@@ -85,11 +86,12 @@ func webhook(ctx context.Context, o Options) (*Result, error) {
 		return nil, fmt.Errorf("%d of %d came: %w", tl.got.Load(), n, err)
 	}
 	first := time.Since(due)
-	tl.into(r, 0, n)
+	tl.writeArrivals(r, 0, n)
 	worst := r.Lag.Max
-	r.note("%d due in one second: all delivered %.3f s after it began, lag at most %.1f ms", n, first.Seconds(), worst)
+	r.addResultNote("%d due in one second: all delivered %.3f s after it began, lag at most %.1f ms", n,
+		first.Seconds(), worst)
 	if o.base == nil {
-		r.goal(worst <= 1000, "%d due in one second: all within 1 s", n)
+		r.addGoal(worst <= 1000, "%d due in one second: all within 1 s", n)
 	}
 
 	// Sustained: created by stream, due at once, as fast as they are delivered.
@@ -104,7 +106,7 @@ func webhook(ctx context.Context, o Options) (*Result, error) {
 	var wg sync.WaitGroup
 	var failed error
 	wg.Go(func() {
-		cr, err := newCreator(cctx, t.timers(0), 64, &acked, nil)
+		cr, err := newCreator(cctx, t.timersClient(0), 64, &acked, nil)
 		if err != nil {
 			failed = err
 			return
@@ -119,38 +121,39 @@ func webhook(ctx context.Context, o Options) (*Result, error) {
 			now := time.Now()
 			for i := range msg {
 				wait := 100*time.Millisecond + time.Duration(rand.IntN(200))*time.Millisecond
-				msg[i] = &rousev1.NewTimer{Name: name(from + int64(i)), Spec: &rousev1.Spec{Schedule: at(now.Add(wait)), Target: rc.url, Payload: body(from + int64(i))}}
+				msg[i] = &rousev1.NewTimer{Name: benchTimerName(from + int64(i)),
+					Spec: &rousev1.Spec{Schedule: oneShotSchedule(now.Add(wait)), Target: rc.url, Payload: body(from + int64(i))}}
 			}
-			failed = cr.send(cctx, msg)
+			failed = cr.sendCreates(cctx, msg)
 		}
-		failed = errors.Join(failed, cr.finish())
+		failed = errors.Join(failed, cr.finishCreates())
 	})
 	time.Sleep(time.Second)
-	m := t.meter(ctx)
-	defer m.end()
+	m := t.startMeter(ctx)
+	defer m.stopMeter()
 	before, began := tl.got.Load(), time.Now()
 	time.Sleep(time.Until(end))
 	r.Timers = tl.got.Load() - before
 	r.Seconds = time.Since(began).Seconds()
 	r.Rate = float64(r.Timers) / r.Seconds
-	m.into(r, r.Timers)
+	m.writeUsage(r, r.Timers)
 	wg.Wait()
 	if failed != nil {
 		return nil, failed
 	}
 	if err := waitFor(ctx, 30*time.Second, func() bool { return tl.got.Load() >= next.Load() }); err != nil {
-		r.note("gave up waiting for %d timers", next.Load()-tl.got.Load())
+		r.addResultNote("gave up waiting for %d timers", next.Load()-tl.got.Load())
 	}
-	tl.into(r, 0, next.Load())
+	tl.writeArrivals(r, 0, next.Load())
 	raw, err := rawPosts(ctx, rc, body(0), o.Duration/2)
 	if err != nil {
 		return nil, err
 	}
-	r.compare([]Raw{raw})
-	if o.kind() == "pebble" {
-		r.goal(r.Rate >= 25_000, "sustained at least 25,000/s")
+	r.setRawLimits([]Raw{raw})
+	if o.storeKind() == "pebble" {
+		r.addGoal(r.Rate >= 25_000, "sustained at least 25,000/s")
 	}
-	r.goal(*r.Lost == 0 && *r.Doubled == 0 && *r.Early == 0, "none lost, doubled or early")
+	r.addGoal(*r.Lost == 0 && *r.Doubled == 0 && *r.Early == 0, "none lost, doubled or early")
 	return r, nil
 }
 
@@ -158,13 +161,14 @@ func webhook(ctx context.Context, o Options) (*Result, error) {
 // receiver judges them as it judges fires.
 func rawPosts(ctx context.Context, rc *receiver, body []byte, d time.Duration) (Raw, error) {
 	const inFlight = 64
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: inFlight, MaxIdleConns: inFlight, DisableCompression: true}}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: inFlight, MaxIdleConns: inFlight,
+		DisableCompression: true}}
 	defer client.CloseIdleConnections()
 	rc.tally.Store(newTally(0))
 	header := rc.sample.Load().Clone()
 	header.Del("Content-Length")
 	before := processUsage(os.Getpid()).cpu
-	n, took, err := calls(ctx, inFlight, d, func(ctx context.Context) error {
+	n, took, err := repeatCalls(ctx, inFlight, d, func(ctx context.Context) error {
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, rc.url, newReader(body))
 		if err != nil {
 			return err
@@ -176,6 +180,7 @@ func rawPosts(ctx context.Context, rc *receiver, body []byte, d time.Duration) (
 		}
 		return resp.Body.Close()
 	})
-	return Raw{What: "POSTs by net/http to the same receiver, with the same headers, 64 in flight", Rate: float64(n) / took.Seconds(),
-		CPU: perTimer(processUsage(os.Getpid()).cpu-before, n)}, err
+	return Raw{What: "POSTs by net/http to the same receiver, with the same headers, 64 in flight",
+		Rate: float64(n) / took.Seconds(),
+		CPU:  perTimer(processUsage(os.Getpid()).cpu-before, n)}, err
 }

@@ -23,7 +23,7 @@ type Wheel struct {
 func wheelAlone(_ context.Context, o Options) (*Result, error) {
 	n := o.Count
 	n = cmp.Or(n, 10_000_000)
-	before := heap()
+	before := heapBytes()
 	w := wheel.New(0)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	began := time.Now()
@@ -31,7 +31,7 @@ func wheelAlone(_ context.Context, o Options) (*Result, error) {
 		w.Insert(rouse.Instant(rnd.Int64N(3_600_000)), uint64(i))
 	}
 	insert := time.Since(began)
-	bytes := float64(heap()-before) / float64(n)
+	bytes := float64(heapBytes()-before) / float64(n)
 	began = time.Now()
 	var out []uint64
 	got := 0
@@ -41,15 +41,16 @@ func wheelAlone(_ context.Context, o Options) (*Result, error) {
 	}
 	expire := time.Since(began)
 	us := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(n) }
-	r := &Result{Timers: int64(n), Seconds: (insert + expire).Seconds(), Wheel: &Wheel{int64(n), bytes, us(insert), us(expire)}}
+	r := &Result{Timers: int64(n), Seconds: (insert + expire).Seconds(),
+		Wheel: &Wheel{int64(n), bytes, us(insert), us(expire)}}
 	r.Rate = float64(n) / r.Seconds
-	r.goal(got == n, "every entry expired once")
-	r.goal(bytes <= 40, "at most 40 bytes an entry")
-	r.goal(us(insert)+us(expire) <= .6, "insert and expire at most 0.6 µs")
+	r.addGoal(got == n, "every entry expired once")
+	r.addGoal(bytes <= 40, "at most 40 bytes an entry")
+	r.addGoal(us(insert)+us(expire) <= .6, "insert and expire at most 0.6 µs")
 	return r, nil
 }
 
-func heap() int64 {
+func heapBytes() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -50,15 +50,21 @@ type Identity struct {
 
 // WhoAmI tells what the client's credentials are, and what they allow. It is retried.
 func (a *Access) WhoAmI(ctx context.Context) (Identity, error) {
-	p, err := again(ctx, a.c.opts.Patience, func(bool) (*rousev1.WhoAmIResponse, error) { return a.c.access.WhoAmI(ctx, &rousev1.WhoAmIRequest{}) })
-	return Identity{p.GetAccess(), p.GetId(), p.GetName(), p.GetSource(), grantsFrom(p.GetGrants()), rouse.Instant(p.GetExpiresMs())}, err
+	p, err := callIdempotent(ctx, a.c.opts.Patience, func(bool) (*rousev1.WhoAmIResponse,
+		error) {
+		return a.c.access.WhoAmI(ctx, &rousev1.WhoAmIRequest{})
+	})
+	return Identity{p.GetAccess(), p.GetId(), p.GetName(), p.GetSource(), grantsFrom(p.GetGrants()),
+		rouse.Instant(p.GetExpiresMs())}, err
 }
 
 // CreateKey makes an API key, and returns the text that its holder gives as Options.Token. The text is not
 // shown again. expires 0 is never.
-func (a *Access) CreateKey(ctx context.Context, name string, grants []Grant, expires rouse.Instant) (k Key, text string, err error) {
-	p, err := once(ctx, a.c, func(ctx context.Context) (*rousev1.CreatedKey, error) {
-		return a.c.access.CreateKey(ctx, &rousev1.CreateKeyRequest{Name: name, Grants: grantsTo(grants), ExpiresMs: int64(expires)})
+func (a *Access) CreateKey(ctx context.Context, name string, grants []Grant,
+	expires rouse.Instant) (k Key, text string, err error) {
+	p, err := callOnce(ctx, a.c, func(ctx context.Context) (*rousev1.CreatedKey, error) {
+		return a.c.access.CreateKey(ctx, &rousev1.CreateKeyRequest{Name: name, Grants: grantsTo(grants),
+			ExpiresMs: int64(expires)})
 	})
 	return keyFrom(p.GetKey()), p.GetText(), err
 }
@@ -66,7 +72,7 @@ func (a *Access) CreateKey(ctx context.Context, name string, grants []Grant, exp
 // Keys returns a page of the keys that the client's own could have created, in the order of their ids: those
 // whose ids or names begin with a prefix. An empty next is the end. It is retried.
 func (a *Access) Keys(ctx context.Context, prefix, token string) (keys []Key, next string, err error) {
-	p, err := again(ctx, a.c.opts.Patience, func(bool) (*rousev1.ListKeysResponse, error) {
+	p, err := callIdempotent(ctx, a.c.opts.Patience, func(bool) (*rousev1.ListKeysResponse, error) {
 		return a.c.access.ListKeys(ctx, &rousev1.ListKeysRequest{Prefix: prefix, PageToken: token})
 	})
 	for _, k := range p.GetKeys() {
@@ -77,7 +83,7 @@ func (a *Access) Keys(ctx context.Context, prefix, token string) (keys []Key, ne
 
 // RotateKey gives a key a new secret, and returns its text. The old one stays valid for overlap.
 func (a *Access) RotateKey(ctx context.Context, id string, overlap time.Duration) (k Key, text string, err error) {
-	p, err := once(ctx, a.c, func(ctx context.Context) (*rousev1.CreatedKey, error) {
+	p, err := callOnce(ctx, a.c, func(ctx context.Context) (*rousev1.CreatedKey, error) {
 		return a.c.access.RotateKey(ctx, &rousev1.RotateKeyRequest{Id: id, Overlap: durationpb.New(overlap)})
 	})
 	return keyFrom(p.GetKey()), p.GetText(), err
@@ -85,9 +91,9 @@ func (a *Access) RotateKey(ctx context.Context, id string, overlap time.Duration
 
 // RevokeKey deletes a key. It is retried: a retry that finds no key assumes that an earlier try succeeded.
 func (a *Access) RevokeKey(ctx context.Context, id string) error {
-	_, err := again(ctx, a.c.opts.Patience, func(unsure bool) (*rousev1.RevokeKeyResponse, error) {
+	_, err := callIdempotent(ctx, a.c.opts.Patience, func(unsure bool) (*rousev1.RevokeKeyResponse, error) {
 		p, err := a.c.access.RevokeKey(ctx, &rousev1.RevokeKeyRequest{Id: id})
-		if unsure && errors.Is(translate(err), rouse.ErrNotFound) {
+		if unsure && errors.Is(errorFromGRPC(err), rouse.ErrNotFound) {
 			return &rousev1.RevokeKeyResponse{}, nil
 		}
 		return p, err
@@ -108,7 +114,7 @@ type PersonSession struct{ Began, Expires rouse.Instant }
 // Sessions returns a page of the people who signed in to the console at an issuer, in the order of their
 // principals: those whose principals or names begin with a prefix. An empty next is the end. It is retried.
 func (a *Access) Sessions(ctx context.Context, prefix, token string) (people []Person, next string, err error) {
-	p, err := again(ctx, a.c.opts.Patience, func(bool) (*rousev1.ListSessionsResponse, error) {
+	p, err := callIdempotent(ctx, a.c.opts.Patience, func(bool) (*rousev1.ListSessionsResponse, error) {
 		return a.c.access.ListSessions(ctx, &rousev1.ListSessionsRequest{Prefix: prefix, PageToken: token})
 	})
 	for _, of := range p.GetPeople() {
@@ -123,7 +129,7 @@ func (a *Access) Sessions(ctx context.Context, prefix, token string) (people []P
 
 // EndSessions ends all sessions of a person. It is retried.
 func (a *Access) EndSessions(ctx context.Context, principal string) error {
-	_, err := again(ctx, a.c.opts.Patience, func(bool) (*rousev1.EndSessionsResponse, error) {
+	_, err := callIdempotent(ctx, a.c.opts.Patience, func(bool) (*rousev1.EndSessionsResponse, error) {
 		return a.c.access.EndSessions(ctx, &rousev1.EndSessionsRequest{Principal: principal})
 	})
 	return err
@@ -146,7 +152,7 @@ type Role struct {
 
 // PutRole creates or replaces a role. It is retried.
 func (a *Access) PutRole(ctx context.Context, r Role) error {
-	_, err := again(ctx, a.c.opts.Patience, func(bool) (*rousev1.Role, error) {
+	_, err := callIdempotent(ctx, a.c.opts.Patience, func(bool) (*rousev1.Role, error) {
 		return a.c.access.PutRole(ctx, &rousev1.PutRoleRequest{Role: &rousev1.Role{Name: r.Name, Verbs: r.Verbs}})
 	})
 	return err
@@ -154,7 +160,7 @@ func (a *Access) PutRole(ctx context.Context, r Role) error {
 
 // Roles returns all roles, in the order of their names. It is retried.
 func (a *Access) Roles(ctx context.Context) (list []Role, err error) {
-	p, err := again(ctx, a.c.opts.Patience, func(bool) (*rousev1.ListRolesResponse, error) {
+	p, err := callIdempotent(ctx, a.c.opts.Patience, func(bool) (*rousev1.ListRolesResponse, error) {
 		return a.c.access.ListRoles(ctx, &rousev1.ListRolesRequest{})
 	})
 	for _, r := range p.GetRoles() {
@@ -165,9 +171,9 @@ func (a *Access) Roles(ctx context.Context) (list []Role, err error) {
 
 // DeleteRole deletes a role that no key has. It is retried, as RevokeKey.
 func (a *Access) DeleteRole(ctx context.Context, name string) error {
-	_, err := again(ctx, a.c.opts.Patience, func(unsure bool) (*rousev1.DeleteRoleResponse, error) {
+	_, err := callIdempotent(ctx, a.c.opts.Patience, func(unsure bool) (*rousev1.DeleteRoleResponse, error) {
 		p, err := a.c.access.DeleteRole(ctx, &rousev1.DeleteRoleRequest{Name: name})
-		if unsure && errors.Is(translate(err), rouse.ErrNotFound) {
+		if unsure && errors.Is(errorFromGRPC(err), rouse.ErrNotFound) {
 			return &rousev1.DeleteRoleResponse{}, nil
 		}
 		return p, err
@@ -191,7 +197,8 @@ func grantsFrom(list []*rousev1.Grant) (out []Grant) {
 }
 
 func keyFrom(p *rousev1.Key) Key {
-	k := Key{ID: p.GetId(), Name: p.GetName(), Grants: grantsFrom(p.GetGrants()), Created: rouse.Instant(p.GetCreatedMs()), Creator: p.GetCreator(),
+	k := Key{ID: p.GetId(), Name: p.GetName(), Grants: grantsFrom(p.GetGrants()), Created: rouse.Instant(p.GetCreatedMs()),
+		Creator: p.GetCreator(),
 		Expires: rouse.Instant(p.GetExpiresMs()), Used: rouse.Instant(p.GetUsedMs())}
 	for _, at := range p.GetSecretsMs() {
 		k.Secrets = append(k.Secrets, rouse.Instant(at))

@@ -52,33 +52,39 @@ type AuditPage struct {
 	Reached  rouse.Instant // the time of the last one
 }
 
-func (q *AuditQuery) filter() *rousev1.AuditFilter {
-	return &rousev1.AuditFilter{Namespace: q.Namespace, Principal: q.Principal, Verb: q.Verb, Name: q.Name, Outcome: q.Outcome, FromMs: int64(q.From), UntilMs: int64(q.Until)}
+func (q *AuditQuery) toAuditFilter() *rousev1.AuditFilter {
+	return &rousev1.AuditFilter{Namespace: q.Namespace, Principal: q.Principal, Verb: q.Verb, Name: q.Name,
+		Outcome: q.Outcome, FromMs: int64(q.From), UntilMs: int64(q.Until)}
 }
 
 // Audit returns a page of what callers did, on all nodes, newest first. It is retried.
 func (a *Access) Audit(ctx context.Context, q AuditQuery, token string) (AuditPage, error) {
-	p, err := again(ctx, a.c.opts.Patience, func(bool) (*rousev1.ListAuditResponse, error) {
-		return a.c.admin.ListAudit(ctx, &rousev1.ListAuditRequest{Filter: q.filter(), OldestFirst: q.OldestFirst, PageSize: 500, PageToken: token})
+	p, err := callIdempotent(ctx, a.c.opts.Patience, func(bool) (*rousev1.ListAuditResponse, error) {
+		return a.c.admin.ListAudit(ctx, &rousev1.ListAuditRequest{Filter: q.toAuditFilter(), OldestFirst: q.OldestFirst,
+			PageSize: 500, PageToken: token})
 	})
-	return AuditPage{eventsFrom(p.GetEvents()), p.GetNextPageToken(), int(p.GetSearched()), rouse.Instant(p.GetReachedMs())}, err
+	return AuditPage{eventsFrom(p.GetEvents()), p.GetNextPageToken(), int(p.GetSearched()),
+		rouse.Instant(p.GetReachedMs())}, err
 }
 
 // FollowAudit calls do with events as they happen, until ctx ends or do fails, or returns what ended the
 // stream. It does not resume: what happened between two calls of FollowAudit is in Audit.
 func (a *Access) FollowAudit(ctx context.Context, q AuditQuery, do func([]AuditEvent) error) error {
-	return receive(ctx, func(ctx context.Context) (grpc.ServerStreamingClient[rousev1.FollowAuditResponse], error) {
-		return a.c.admin.FollowAudit(ctx, &rousev1.FollowAuditRequest{Filter: q.filter()})
+	return receiveStream(ctx, func(ctx context.Context) (grpc.ServerStreamingClient[rousev1.FollowAuditResponse], error) {
+		return a.c.admin.FollowAudit(ctx, &rousev1.FollowAuditRequest{Filter: q.toAuditFilter()})
 	}, func(response *rousev1.FollowAuditResponse) error { return do(eventsFrom(response.Events)) })
 }
 
 func eventsFrom(list []*rousev1.AuditEvent) []AuditEvent {
 	out := make([]AuditEvent, len(list))
 	for i, p := range list {
-		out[i] = AuditEvent{ID: p.GetId(), Time: rouse.Instant(p.GetTimeMs()), Node: p.GetNode(), Door: p.GetDoor(), Remote: p.GetRemote(), RequestID: p.GetRequestId(),
-			Principal: p.GetPrincipal(), PrincipalName: p.GetPrincipalName(), PrincipalSource: p.GetPrincipalSource(), Verb: p.GetVerb(), Method: p.GetMethod(),
-			Namespace: p.GetNamespace(), Names: p.GetNames(), Changed: p.GetChanged(), Failed: p.GetFailed(), Hash: p.GetHash(), Before: p.GetBefore(),
-			After: p.GetAfter(), Outcome: p.GetOutcome(), Reason: p.GetReason(), Duration: p.GetDuration().AsDuration()}
+		out[i] = AuditEvent{ID: p.GetId(), Time: rouse.Instant(p.GetTimeMs()), Node: p.GetNode(), Door: p.GetDoor(),
+			Remote: p.GetRemote(), RequestID: p.GetRequestId(),
+			Principal: p.GetPrincipal(), PrincipalName: p.GetPrincipalName(), PrincipalSource: p.GetPrincipalSource(),
+			Verb: p.GetVerb(), Method: p.GetMethod(),
+			Namespace: p.GetNamespace(), Names: p.GetNames(), Changed: p.GetChanged(), Failed: p.GetFailed(), Hash: p.GetHash(),
+			Before: p.GetBefore(),
+			After:  p.GetAfter(), Outcome: p.GetOutcome(), Reason: p.GetReason(), Duration: p.GetDuration().AsDuration()}
 	}
 	return out
 }

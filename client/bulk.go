@@ -70,8 +70,10 @@ type BulkFailure struct {
 // It is not retried. Most actions can be repeated; a skip would skip more, unless it has an Idempotency-Key
 // (WithIdempotencyKey): then a repetition follows the job of the first request.
 func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProgress) error) (BulkProgress, error) {
-	request := &rousev1.BulkRequest{Filter: rousev1.FilterToProto(&r.Query), Action: string(r.Action), DryRun: r.DryRun, Reason: r.Reason,
-		UntilMs: int64(r.Until), Limit: r.Limit, ErrorContains: r.ErrorContains, PerSecond: r.PerSecond, WithCurrentSpec: r.CurrentSpec}
+	request := &rousev1.BulkRequest{Filter: rousev1.FilterToProto(&r.Query), Action: string(r.Action), DryRun: r.DryRun,
+		Reason:  r.Reason,
+		UntilMs: int64(r.Until), Limit: r.Limit, ErrorContains: r.ErrorContains, PerSecond: r.PerSecond,
+		WithCurrentSpec: r.CurrentSpec}
 	if r.When != nil {
 		request.When = rousev1.WhenToProto(r.When)
 	}
@@ -80,7 +82,7 @@ func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProg
 	var sum BulkProgress
 	stream, err := c.timers.Bulk(ctx, request)
 	if err != nil {
-		return sum, translate(err)
+		return sum, errorFromGRPC(err)
 	}
 	for {
 		p, err := stream.Recv()
@@ -88,11 +90,12 @@ func (c *Client) Bulk(ctx context.Context, r BulkRequest, progress func(BulkProg
 			return sum, fmt.Errorf("the service ended before it was done: %w", io.ErrUnexpectedEOF)
 		}
 		if err != nil {
-			return sum, translate(err)
+			return sum, errorFromGRPC(err)
 		}
 		news := BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names}
 		for _, f := range p.Failures {
-			news.Failures = append(news.Failures, BulkFailure{f.GetNamespace(), f.GetName(), f.GetFireId(), rousev1.ProblemToError(f.GetProblem())})
+			news.Failures = append(news.Failures, BulkFailure{f.GetNamespace(), f.GetName(), f.GetFireId(),
+				rousev1.ProblemToError(f.GetProblem())})
 		}
 		for _, t := range p.Targets {
 			news.Targets = append(news.Targets, BulkTarget{t.GetTarget(), t.GetCount()})

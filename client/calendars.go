@@ -12,8 +12,10 @@ import (
 type SavedCalendar struct {
 	Revision uint64
 	Days     uint64
-	Moved    uint64   // timers that are due at another time now
-	Job      string   // the id of the job that moves the rest of them, or could not move some (its Failed); empty: all have moved
+	Moved    uint64 // timers that are due at another time now
+	// the id of the job that moves the rest of them, or could not move some (its Failed); empty: all have
+	// moved
+	Job      string
 	Warnings []string // about an iCalendar file, such as an event that repeats beyond the last date kept
 }
 
@@ -22,7 +24,8 @@ type SavedCalendar struct {
 // moved are failures of the job. An empty namespace is "default". It is retried; Moved then counts the timers
 // that the last try moved.
 func (c *Client) PutCalendar(ctx context.Context, namespace, name string, days []rouse.Day) (SavedCalendar, error) {
-	return putCalendar(ctx, c, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name, Days: rousev1.DaysToProto(days)})
+	return putCalendar(ctx, c, &rousev1.PutCalendarRequest{Namespace: namespace, Name: name,
+		Days: rousev1.DaysToProto(days)})
 }
 
 // PutICalendar is PutCalendar with the days that the events of an iCalendar file (RFC 5545) touch.
@@ -34,14 +37,20 @@ func (c *Client) PutICalendar(ctx context.Context, namespace, name string, file 
 }
 
 func putCalendar(ctx context.Context, c *Client, request *rousev1.PutCalendarRequest) (SavedCalendar, error) {
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.PutCalendarResponse, error) { return c.calendars.PutCalendar(ctx, request) })
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.PutCalendarResponse,
+		error) {
+		return c.calendars.PutCalendar(ctx, request)
+	})
 	return SavedCalendar{p.GetCalendar().GetRevision(), p.GetDays(), p.GetMoved(), p.GetJob(), p.GetWarnings()}, err
 }
 
 // Calendar returns a calendar with its days, or rouse.ErrNotFound. It is retried.
 func (c *Client) Calendar(ctx context.Context, namespace, name string) (rouse.Calendar, error) {
 	request := &rousev1.GetCalendarRequest{Namespace: namespace, Name: name}
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.Calendar, error) { return c.calendars.GetCalendar(ctx, request) })
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.Calendar,
+		error) {
+		return c.calendars.GetCalendar(ctx, request)
+	})
 	if err != nil {
 		return rouse.Calendar{}, err
 	}
@@ -51,7 +60,10 @@ func (c *Client) Calendar(ctx context.Context, namespace, name string) (rouse.Ca
 // Calendars returns the calendars of a namespace, without their days. It is retried.
 func (c *Client) Calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
 	request := &rousev1.ListCalendarsRequest{Namespace: namespace}
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListCalendarsResponse, error) { return c.calendars.ListCalendars(ctx, request) })
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.ListCalendarsResponse,
+		error) {
+		return c.calendars.ListCalendars(ctx, request)
+	})
 	var out []rouse.Calendar
 	for _, p := range p.GetCalendars() {
 		calendar, err := rousev1.CalendarFromProto(p)
@@ -67,9 +79,9 @@ func (c *Client) Calendars(ctx context.Context, namespace string) ([]rouse.Calen
 // a retry that finds no calendar assumes that an earlier try succeeded.
 func (c *Client) DeleteCalendar(ctx context.Context, namespace, name string) error {
 	request := &rousev1.DeleteCalendarRequest{Namespace: namespace, Name: name}
-	_, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.DeleteCalendarResponse, error) {
+	_, err := callIdempotent(ctx, c.opts.Patience, func(unsure bool) (*rousev1.DeleteCalendarResponse, error) {
 		response, err := c.calendars.DeleteCalendar(ctx, request)
-		if unsure && errors.Is(translate(err), rouse.ErrNotFound) {
+		if unsure && errors.Is(errorFromGRPC(err), rouse.ErrNotFound) {
 			return &rousev1.DeleteCalendarResponse{}, nil
 		}
 		return response, err

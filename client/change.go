@@ -11,16 +11,24 @@ import (
 // ends normally, and those after it are skipped. It is retried, with an Idempotency-Key.
 func (c *Client) Skip(ctx context.Context, namespace, name string, count uint32, reason string) (rouse.Timer, error) {
 	request := &rousev1.SkipRequest{Namespace: namespace, Name: name, Count: count, Reason: reason}
-	return timer(onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Skip(ctx, request) }))
+	return timerFromAnswer(onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer,
+		error) {
+		return c.timers.Skip(ctx, request)
+	}))
 }
 
 // Reschedule changes when a timer fires, and nothing else of it: of when only the fields count that say so
 // (Schedule, Also, Except, Timezone, DST, Calendar, Start, End, TTL, MaxOccurrences, Jitter), and all of them
 // are replaced. A new generation begins. It is retried, with an Idempotency-Key.
-func (c *Client) Reschedule(ctx context.Context, namespace, name string, when rouse.Spec, cs ...Condition) (Replaced, error) {
+func (c *Client) Reschedule(ctx context.Context, namespace, name string, when rouse.Spec,
+	cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)
-	request := &rousev1.RescheduleRequest{Namespace: namespace, Name: name, When: rousev1.WhenToProto(&when), ExpectedRevision: cond.revision, ValidateOnly: cond.validate}
-	return replaced(onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Reschedule(ctx, request) }))
+	request := &rousev1.RescheduleRequest{Namespace: namespace, Name: name, When: rousev1.WhenToProto(&when),
+		ExpectedRevision: cond.revision, ValidateOnly: cond.validate}
+	return replacedFromAnswer(onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer,
+		error) {
+		return c.timers.Reschedule(ctx, request)
+	}))
 }
 
 // Backfilled is the result of a backfill.
@@ -40,7 +48,11 @@ type BackfillRequest struct {
 // Backfill fires the occurrences that the schedule had in a range. They have their original fire ids, so a
 // receiver can recognize duplicates. It is retried, with an Idempotency-Key.
 func (c *Client) Backfill(ctx context.Context, namespace, name string, r BackfillRequest) (Backfilled, error) {
-	request := &rousev1.BackfillRequest{Namespace: namespace, Name: name, FromMs: int64(r.From), UntilMs: int64(r.Until), DryRun: r.DryRun, PerSecond: r.PerSecond}
-	p, err := onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.BackfillResponse, error) { return c.timers.Backfill(ctx, request) })
-	return Backfilled{p.GetCount(), p.GetWaiting(), comings(p.GetFires())}, err
+	request := &rousev1.BackfillRequest{Namespace: namespace, Name: name, FromMs: int64(r.From), UntilMs: int64(r.Until),
+		DryRun: r.DryRun, PerSecond: r.PerSecond}
+	p, err := onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.BackfillResponse,
+		error) {
+		return c.timers.Backfill(ctx, request)
+	})
+	return Backfilled{p.GetCount(), p.GetWaiting(), comingsFromProto(p.GetFires())}, err
 }

@@ -36,14 +36,16 @@ import (
 
 // Options tune a client. Zero fields have the defaults that their comments name.
 type Options struct {
-	TLS      *tls.Config   // set: TLS with this configuration; with it and with files, http:// is refused
-	Insecure bool          // no TLS to other hosts; an http:// target means the same
-	CA       string        // set: TLS, and this PEM file has the authorities of the service's certificate, not the system
-	Cert     string        // set: TLS, and this PEM file has the certificate of this client
-	Key      string        // its private key, in PEM; the three files are read for each connection, and do not go with TLS
-	Token    string        // the text of an API key, sent with every call as a bearer token; to another host only under TLS
+	TLS      *tls.Config // set: TLS with this configuration; with it and with files, http:// is refused
+	Insecure bool        // no TLS to other hosts; an http:// target means the same
+	CA       string      // set: TLS, and this PEM file has the authorities of the service's certificate, not the system
+	Cert     string      // set: TLS, and this PEM file has the certificate of this client
+	Key      string      // its private key, in PEM; the three files are read for each connection, and do not go with TLS
+	// the text of an API key, sent with every call as a bearer token; to another host only under TLS
+	Token    string
 	Patience time.Duration // how long a call is tried again; default 30 s
-	Timeout  time.Duration // how long one try of a call that is no stream may take if its ctx has no deadline; default no bound
+	// how long one try of a call that is no stream may take if its ctx has no deadline; default no bound
+	Timeout time.Duration
 
 	Dial []grpc.DialOption // what else gRPC offers
 }
@@ -75,17 +77,17 @@ type Client struct {
 func Dial(target string, o Options) (*Client, error) {
 	o.Patience = cmp.Or(o.Patience, 30*time.Second)
 	c := &Client{peers: map[string]*peer{}}
-	o.Dial = append(slices.Clip(o.Dial), grpc.WithChainUnaryInterceptor(c.hear))
+	o.Dial = append(slices.Clip(o.Dial), grpc.WithChainUnaryInterceptor(c.recordClock))
 	c.opts = o
 	for _, one := range grpclink.Split(target) {
-		a, err := o.link().Parse(one)
+		a, err := o.linkOptions().Parse(one)
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 		if slices.ContainsFunc(c.nodes.members, func(m member) bool { return m.Target == a.Target }) {
 			continue
 		}
-		conn, err := connect(a, o)
+		conn, err := newConnection(a, o)
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -99,26 +101,27 @@ func Dial(target string, o Options) (*Client, error) {
 	return c, nil
 }
 
-// link returns the options of connections.
-func (o *Options) link() grpclink.Options {
+// linkOptions returns the options of connections.
+func (o *Options) linkOptions() grpclink.Options {
 	return grpclink.Options{TLS: o.TLS, Files: grpclink.Files(o.CA, o.Cert, o.Key), Insecure: o.Insecure, Token: o.Token}
 }
 
-// secure reports whether TLS is used for any form of target.
-func (o *Options) secure() bool { return o.TLS != nil || o.CA != "" || o.Cert != "" }
+// usesTLS reports whether TLS is used for any form of target.
+func (o *Options) usesTLS() bool { return o.TLS != nil || o.CA != "" || o.Cert != "" }
 
-// connect returns a connection, which its first call makes.
-func connect(a grpclink.Address, o Options) (*grpc.ClientConn, error) {
+// newConnection returns a connection, which its first call makes.
+func newConnection(a grpclink.Address, o Options) (*grpc.ClientConn, error) {
 	opts := []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceive))}
 	if o.Timeout > 0 {
-		opts = append(opts, grpc.WithChainUnaryInterceptor(bounded(o.Timeout)))
+		opts = append(opts, grpc.WithChainUnaryInterceptor(timeoutInterceptor(o.Timeout)))
 	}
-	return o.link().Connect(a, 200*time.Millisecond, 10*time.Second, append(opts, o.Dial...)...)
+	return o.linkOptions().Connect(a, 200*time.Millisecond, 10*time.Second, append(opts, o.Dial...)...)
 }
 
-// bounded gives calls that have no deadline one of their own.
-func bounded(d time.Duration) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// timeoutInterceptor gives calls that have no deadline one of their own.
+func timeoutInterceptor(d time.Duration) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		if _, ok := ctx.Deadline(); !ok {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, d)

@@ -78,7 +78,7 @@ func TestAddresses(t *testing.T) {
 		{target: "https://me:secret/@rouse.example", refused: true},
 		{target: "https://me:7/secret@rouse.example", refused: true},
 	} {
-		a, err := c.o.link().Parse(c.target)
+		a, err := c.o.linkOptions().Parse(c.target)
 		if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the error tells the password: %v", c.target, err)
 		}

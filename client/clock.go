@@ -25,16 +25,20 @@ type Advance struct {
 
 // Clock returns the service's present time. It is retried.
 func (c *Client) Clock(ctx context.Context) (Clock, error) {
-	return clock(again(ctx, c.opts.Patience, func(bool) (*rousev1.Clock, error) { return c.admin.GetClock(ctx, &rousev1.GetClockRequest{}) }))
+	return clockFromProto(callIdempotent(ctx, c.opts.Patience,
+		func(bool) (*rousev1.Clock, error) { return c.admin.GetClock(ctx, &rousev1.GetClockRequest{}) }))
 }
 
 // AdvanceClock moves the clock of a development server; others refuse it. It returns when everything that
 // came due on the way has ended, which takes as long as it takes. It is not retried.
 func (c *Client) AdvanceClock(ctx context.Context, a Advance) (Clock, error) {
 	request := &rousev1.AdvanceClockRequest{By: rousev1.DurationToProto(a.By), ToMs: int64(a.To), Jump: a.Jump}
-	return clock(onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.Clock, error) { return c.admin.AdvanceClock(ctx, request) }))
+	return clockFromProto(onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.Clock,
+		error) {
+		return c.admin.AdvanceClock(ctx, request)
+	}))
 }
 
-func clock(p *rousev1.Clock, err error) (Clock, error) {
+func clockFromProto(p *rousev1.Clock, err error) (Clock, error) {
 	return Clock{rouse.Instant(p.GetNowMs()), p.GetAhead().AsDuration(), p.GetVirtual(), p.GetFired()}, err
 }

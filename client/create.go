@@ -54,13 +54,16 @@ func conditionOf(cs []Condition) (c condition) {
 // (WithIdempotencyKey): then the service makes up the name, of the key.
 func (c *Client) Create(ctx context.Context, namespace, name string, spec rouse.Spec) (rouse.Timer, error) {
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec)}
-	if name != "" || keyed(ctx) {
-		return timer(once(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+	if name != "" || hasIdempotencyKey(ctx) {
+		return timerFromAnswer(callOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer,
+			error) {
+			return c.timers.Create(ctx, request)
+		}))
 	}
 	request.Name = strings.ToLower(rand.Text())
-	return timer(again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.Timer, error) {
+	return timerFromAnswer(callIdempotent(ctx, c.opts.Patience, func(unsure bool) (*rousev1.Timer, error) {
 		t, err := c.timers.Create(ctx, request)
-		if unsure && errors.Is(translate(err), rouse.ErrExists) { // no other client makes this name
+		if unsure && errors.Is(errorFromGRPC(err), rouse.ErrExists) { // no other client makes this name
 			return c.timers.Get(ctx, &rousev1.GetRequest{Namespace: namespace, Name: request.Name})
 		}
 		return t, err
@@ -68,7 +71,8 @@ func (c *Client) Create(ctx context.Context, namespace, name string, spec rouse.
 }
 
 // CreateOrReplace is Replace without its InFlight.
-func (c *Client) CreateOrReplace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (rouse.Timer, error) {
+func (c *Client) CreateOrReplace(ctx context.Context, namespace, name string, spec rouse.Spec,
+	cs ...Condition) (rouse.Timer, error) {
 	r, err := c.Replace(ctx, namespace, name, spec, cs...)
 	return r.Timer, err
 }
@@ -91,7 +95,8 @@ type Replaced struct {
 // Replace creates a timer, or gives the existing one another spec. It is retried, unless it has an
 // IfRevision or IfNew and no Idempotency-Key (WithIdempotencyKey): a retry could not tell its own first try
 // from another client's change.
-func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec, cs ...Condition) (Replaced, error) {
+func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec,
+	cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec),
 		Mode: rousev1.Mode_MODE_CREATE_OR_REPLACE, ExpectedRevision: cond.revision, ValidateOnly: cond.validate}
@@ -105,9 +110,13 @@ func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse
 		return Replaced{}, rouse.Refuse("name", "", "is empty", "name the timer to replace, or use Create")
 	}
 	if cond.revision != 0 || cond.fresh {
-		return replaced(once(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+		return replacedFromAnswer(callOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer,
+			error) {
+			return c.timers.Create(ctx, request)
+		}))
 	}
-	return replaced(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
+	return replacedFromAnswer(callIdempotent(ctx, c.opts.Patience,
+		func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 }
 
 // Mode defines what a batch does with existing names.
@@ -150,9 +159,9 @@ func (c *Client) BatchCreate(ctx context.Context, namespace string, mode Mode, t
 	var response *rousev1.BatchCreateResponse
 	var err error
 	if repeatable {
-		response, err = again(ctx, c.opts.Patience, call)
+		response, err = callIdempotent(ctx, c.opts.Patience, call)
 	} else {
-		response, err = once(ctx, c, func(ctx context.Context) (*rousev1.BatchCreateResponse, error) {
+		response, err = callOnce(ctx, c, func(ctx context.Context) (*rousev1.BatchCreateResponse, error) {
 			return c.timers.BatchCreate(ctx, request)
 		})
 	}
@@ -163,7 +172,8 @@ func (c *Client) BatchCreate(ctx context.Context, namespace string, mode Mode, t
 }
 
 func batchRequest(namespace string, mode Mode, timers []NewTimer) *rousev1.BatchCreateRequest {
-	request := &rousev1.BatchCreateRequest{Namespace: namespace, Mode: rousev1.Mode(mode), Timers: make([]*rousev1.NewTimer, len(timers))}
+	request := &rousev1.BatchCreateRequest{Namespace: namespace, Mode: rousev1.Mode(mode),
+		Timers: make([]*rousev1.NewTimer, len(timers))}
 	backing := make([]rousev1.NewTimer, len(timers))
 	for i := range timers {
 		t := &backing[i]
@@ -177,22 +187,23 @@ func createdOf(ps []*rousev1.Created) []Created {
 	out := make([]Created, len(ps))
 	for i, c := range ps {
 		out[i] = Created{Name: c.GetName(), Generation: c.GetGeneration(), Revision: c.GetRevision(),
-			Due: rousev1.InstantFromProto(c.GetDueMs()), InFlight: c.GetInFlight(), Unchanged: c.GetUnchanged(), Notes: c.GetNotes(), Err: rousev1.ProblemToError(c.GetProblem())}
+			Due: rousev1.InstantFromProto(c.GetDueMs()), InFlight: c.GetInFlight(), Unchanged: c.GetUnchanged(),
+			Notes: c.GetNotes(), Err: rousev1.ProblemToError(c.GetProblem())}
 	}
 	return out
 }
 
-// timer reads the answer of a call that returns a timer.
-func timer(p *rousev1.Timer, err error) (rouse.Timer, error) {
+// timerFromAnswer reads the answer of a call that returns a timer.
+func timerFromAnswer(p *rousev1.Timer, err error) (rouse.Timer, error) {
 	if err != nil {
 		return rouse.Timer{}, err
 	}
 	return rousev1.TimerFromProto(p)
 }
 
-// replaced reads the answer of a call that writes a spec.
-func replaced(p *rousev1.Timer, err error) (Replaced, error) {
-	t, err := timer(p, err)
+// replacedFromAnswer reads the answer of a call that writes a spec.
+func replacedFromAnswer(p *rousev1.Timer, err error) (Replaced, error) {
+	t, err := timerFromAnswer(p, err)
 	r := Replaced{Timer: t, InFlight: p.GetInFlight(), Unchanged: p.GetUnchanged(), Notes: p.GetNotes()}
 	for _, at := range p.GetNextMs() {
 		r.Next = append(r.Next, rouse.Instant(at))

@@ -28,9 +28,10 @@ func (c *Client) CreateStream(ctx context.Context, namespace string, mode Mode, 
 	stream, err := c.timers.CreateStream(ctx)
 	if err != nil {
 		cancel()
-		return nil, translate(err)
+		return nil, errorFromGRPC(err)
 	}
-	return &Creator{stream: stream, namespace: namespace, mode: mode, window: make(chan int, max(1, window)), cancel: cancel}, nil
+	return &Creator{stream: stream, namespace: namespace, mode: mode, window: make(chan int, max(1, window)),
+		cancel: cancel}, nil
 }
 
 // Send sends a batch of up to rouse.MaxBatch timers. It blocks while the window is full, until Recv has taken
@@ -40,19 +41,19 @@ func (c *Creator) Send(timers []NewTimer) error {
 	select {
 	case c.window <- len(timers):
 	case <-c.stream.Context().Done():
-		return translate(c.stream.Context().Err())
+		return errorFromGRPC(c.stream.Context().Err())
 	}
 	if err := c.stream.Send(batchRequest(c.namespace, c.mode, timers)); err != nil {
 		if errors.Is(err, io.EOF) { // the stream is over; Recv returns why
 			return fmt.Errorf("the stream has ended: %w", io.ErrClosedPipe)
 		}
-		return translate(err)
+		return errorFromGRPC(err)
 	}
 	return nil
 }
 
 // CloseSend ends sending. Batches in flight are still answered.
-func (c *Creator) CloseSend() error { return translate(c.stream.CloseSend()) }
+func (c *Creator) CloseSend() error { return errorFromGRPC(c.stream.CloseSend()) }
 
 // Recv returns the answers to the oldest batch that has none yet: an outcome for each timer. It returns
 // io.EOF after CloseSend and the last answer.
@@ -61,12 +62,13 @@ func (c *Creator) Recv() ([]Created, error) {
 	if err != nil {
 		c.cancel()
 		if unanswered := len(c.window); errors.Is(err, io.EOF) && unanswered > 0 {
-			return nil, fmt.Errorf("the service ended the stream before it answered %d batches: %w", unanswered, io.ErrUnexpectedEOF)
+			return nil, fmt.Errorf("the service ended the stream before it answered %d batches: %w", unanswered,
+				io.ErrUnexpectedEOF)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil, io.EOF
 		}
-		return nil, translate(err)
+		return nil, errorFromGRPC(err)
 	}
 	select {
 	case sent := <-c.window:

@@ -32,7 +32,7 @@ func failureOf(tag uint64, err error) *rousev1.Failure {
 	if err == nil {
 		return f
 	}
-	f.Detail = valid(rouse.Shorten(err.Error(), rouse.MaxDetail))
+	f.Detail = validText(rouse.Shorten(err.Error(), rouse.MaxDetail))
 	var p *permanent
 	f.Permanent = errors.As(err, &p)
 	var after *rouse.RetryAfter
@@ -42,5 +42,5 @@ func failureOf(tag uint64, err error) *rousev1.Failure {
 	return f
 }
 
-// valid returns text that a message can carry.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// validText returns text that a message can carry.
+func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -84,19 +84,20 @@ type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }
 
-// run follows until ctx ends. It returns the error that Subscribe should return.
-func (f *follow) run() error {
+// followUntilEnd follows until ctx ends. It returns the error that Subscribe should return.
+func (f *follow) followUntilEnd() error {
 	f.mu.Lock()
 	nodes := &f.client.nodes
 	if f.o.OneNode {
 		all := func(context.Context) (grpc.ClientConnInterface, error) { return nodes, nil }
-		f.begin(&link{address: nodes.members[0].Target, given: true, connect: all})
+		f.startFireLink(&link{address: nodes.members[0].Target, given: true, connect: all})
 	} else {
 		for _, m := range nodes.members {
-			f.begin(&link{address: m.Target, given: true, connect: func(ctx context.Context) (grpc.ClientConnInterface, error) {
-				afresh(ctx, m.conn)
-				return m.conn, nil
-			}})
+			f.startFireLink(&link{address: m.Target, given: true,
+				connect: func(ctx context.Context) (grpc.ClientConnInterface, error) {
+					reconnectNow(ctx, m.conn)
+					return m.conn, nil
+				}})
 		}
 	}
 	f.mu.Unlock()
@@ -111,54 +112,54 @@ func (f *follow) run() error {
 	return nil
 }
 
-// afresh reconnects immediately: links have a backoff of their own. While the connection has failed, calls
-// return the error of the last try, so afresh waits until it reconnects or ctx ends.
-func afresh(ctx context.Context, conn *grpc.ClientConn) {
+// reconnectNow reconnects immediately: links have a backoff of their own. While the connection has failed,
+// calls return the error of the last try, so afresh waits until it reconnects or ctx ends.
+func reconnectNow(ctx context.Context, conn *grpc.ClientConn) {
 	conn.ResetConnectBackoff()
 	conn.WaitForStateChange(ctx, connectivity.TransientFailure) // at once if it is in another state
 }
 
-// learned returns a link to a node that others reported.
-func (f *follow) learned(address, id string) *link {
+// newLearnedLink returns a link to a node that others reported.
+func (f *follow) newLearnedLink(address, id string) *link {
 	l := &link{address: address, expect: id}
 	var conn *grpc.ClientConn
 	l.connect = func(ctx context.Context) (grpc.ClientConnInterface, error) {
 		if conn == nil {
 			var err error
-			if conn, err = f.client.acquire(address); err != nil {
+			if conn, err = f.client.acquirePeer(address); err != nil {
 				return nil, err
 			}
 		}
-		afresh(ctx, conn)
+		reconnectNow(ctx, conn)
 		return conn, nil
 	}
 	l.release = func() {
 		if conn != nil {
-			f.client.release(address)
+			f.client.releasePeer(address)
 		}
 	}
 	return l
 }
 
-// begin starts a link. The mutex is held.
-func (f *follow) begin(l *link) {
+// startFireLink starts a link. The mutex is held.
+func (f *follow) startFireLink(l *link) {
 	ctx, stop := context.WithCancel(f.ctx)
 	l.stop, l.news = stop, make(chan struct{}, 1)
 	f.links[l.address] = l
 	f.running.Go(func() {
 		defer stop()
-		f.keep(ctx, l)
+		f.keepStream(ctx, l)
 		if l.release != nil {
 			l.release()
 		}
 	})
 }
 
-// keep keeps a stream until ctx ends.
-func (f *follow) keep(ctx context.Context, l *link) {
+// keepStream keeps a stream until ctx ends.
+func (f *follow) keepStream(ctx context.Context, l *link) {
 	b := backoff.New(firstPause, mostPause)
 	for ctx.Err() == nil {
-		stood, err := f.stream(ctx, l)
+		stood, err := f.serveStream(ctx, l)
 		if stood {
 			b.Reset()
 		}
@@ -166,16 +167,16 @@ func (f *follow) keep(ctx context.Context, l *link) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errServed):
-			if f.park(ctx, l) {
+			if f.waitWhileServed(ctx, l) {
 				continue
 			}
-		case hopeless(err) && l.given && !f.elsewhere():
+		case isHopeless(err) && l.given && !f.anyStreamOpen():
 			f.end(&refusal{err})
 			return
 		case err != nil:
-			f.tell(l, err)
+			f.reportLost(l, err)
 		}
-		b.Limit(f.longest(l))
+		b.Limit(f.longestPause(l))
 		select {
 		case <-ctx.Done():
 		case <-l.news:
@@ -185,8 +186,8 @@ func (f *follow) keep(ctx context.Context, l *link) {
 	}
 }
 
-// stream opens a stream and handles its fires until it ends. stood reports whether it was established.
-func (f *follow) stream(ctx context.Context, l *link) (stood bool, err error) {
+// serveStream opens a stream and handles its fires until it ends. stood reports whether it was established.
+func (f *follow) serveStream(ctx context.Context, l *link) (stood bool, err error) {
 	soon, cancel := context.WithTimeout(ctx, remakeTime)
 	conn, err := l.connect(soon)
 	cancel()
@@ -198,7 +199,7 @@ func (f *follow) stream(ctx context.Context, l *link) (stood bool, err error) {
 	defer cut()
 	stop := context.AfterFunc(ctx, cut) // while the stream opens, there is nothing to drain
 	open := &rousev1.Open{Namespace: f.o.Namespace, Channel: f.o.Channel, NamePrefix: f.o.NamePrefix, Labels: f.o.Labels}
-	additional := f.several()
+	additional := f.hasSeveralLinks()
 	if !additional {
 		open.Credits = uint32(f.o.Credits)
 	}
@@ -211,21 +212,21 @@ func (f *follow) stream(ctx context.Context, l *link) (stood bool, err error) {
 	if !stop() {
 		return false, context.Cause(ctx)
 	}
-	if !f.stands(l, sub.Node()) {
+	if !f.noteStreamOpen(l, sub.Node()) {
 		return false, errServed
 	}
-	defer f.fell(l)
+	defer f.noteStreamOver(l)
 	if !f.o.OneNode {
-		sub.heard = func(p *rousev1.Peers) { f.hear(l, p) }
+		sub.heard = func(p *rousev1.Peers) { f.notePeers(l, p) }
 	}
 	if additional {
 		_ = sub.Grant(uint32(f.o.Credits)) // if that fails the stream is over, and Recv returns why
 	}
-	return true, f.pool.serve(ctx, sub, f.o.Credits, f.o.Drain)
+	return true, f.pool.serveFires(ctx, sub, f.o.Credits, f.o.Drain)
 }
 
-// tell reports an error to the caller.
-func (f *follow) tell(l *link, err error) {
+// reportLost reports an error to the caller.
+func (f *follow) reportLost(l *link, err error) {
 	f.mu.Lock()
 	why := &NodeError{Node: cmp.Or(l.node, l.expect), Address: l.address, Err: err}
 	f.mu.Unlock()
@@ -234,11 +235,11 @@ func (f *follow) tell(l *link, err error) {
 	f.o.Lost(why)
 }
 
-// park waits until the node that a link led to has no stream, or ctx ends; it is false if there was nothing
-// to wait for.
-func (f *follow) park(ctx context.Context, l *link) bool {
+// waitWhileServed waits until the node that a link led to has no stream, or ctx ends; it is false if there
+// was nothing to wait for.
+func (f *follow) waitWhileServed(ctx context.Context, l *link) bool {
 	f.mu.Lock()
-	l.parked = f.holder(l.node) != nil
+	l.parked = f.linkOnNode(l.node) != nil
 	parked := l.parked
 	f.mu.Unlock()
 	if !parked {

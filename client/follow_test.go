@@ -268,14 +268,14 @@ func TestStreamsTakeTurns(t *testing.T) {
 		s := &session{pool: p, queue: make(chan *rousev1.Fire, n)}
 		for range n {
 			s.queue <- &rousev1.Fire{}
-			p.add(s)
+			p.addTurn(s)
 		}
 		return s
 	}
 	many, few := session(5), session(2)
 	var order string
 	for range 7 {
-		s, _ := p.next()
+		s, _ := p.nextFire()
 		if s == few {
 			order += "f"
 		} else {
@@ -285,9 +285,9 @@ func TestStreamsTakeTurns(t *testing.T) {
 	if order != "mfmfmmm" {
 		t.Errorf("taken in the order %s", order)
 	}
-	p.add(many)
-	p.drop(many)
-	p.add(many)
+	p.addTurn(many)
+	p.dropSession(many)
+	p.addTurn(many)
 	if len(p.turns) != 0 {
 		t.Error("a session that was dropped has turns")
 	}
@@ -549,7 +549,7 @@ func TestAddressesOfNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, err := client.acquire("http://" + far); err == nil || !strings.Contains(err.Error(), "token") {
+	if _, err := client.acquirePeer("http://" + far); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Errorf("a token is sent to another host in plain text: %v", err)
 	}
 }
@@ -596,7 +596,7 @@ func TestWhichReportsTheFollowerTrusts(t *testing.T) {
 		for i, l := range c.links {
 			f.links[fmt.Sprint(i)] = l
 		}
-		f.gather()
+		f.gatherKnown()
 		if got := strings.Join(slices.Sorted(maps.Values(f.known)), " "); got != c.known {
 			t.Errorf("follows %q, want %q", got, c.known)
 		}

@@ -43,11 +43,12 @@ const maxFailures = 4096
 const maxAnswers = 1 << 20
 
 func newHand(sub *Subscription) *hand {
-	return &hand{sub: sub, wake: make(chan struct{}, 1), held: map[uint64]*held{}, running: map[uint64]context.CancelCauseFunc{}, settle: &rousev1.Settle{}}
+	return &hand{sub: sub, wake: make(chan struct{}, 1), held: map[uint64]*held{},
+		running: map[uint64]context.CancelCauseFunc{}, settle: &rousev1.Settle{}}
 }
 
-// take takes fires into hand.
-func (h *hand) take(fires []*rousev1.Fire) {
+// takeFires takes fires into hand.
+func (h *hand) takeFires(fires []*rousev1.Fire) {
 	now, store := time.Now(), h.sub.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,8 +67,8 @@ func (h *hand) take(fires []*rousev1.Fire) {
 	}
 }
 
-// begin returns the context for the handler of a fire, or nil if it is no longer in progress.
-func (h *hand) begin(life context.Context, tag uint64) context.Context {
+// beginHandler returns the context for the handler of a fire, or nil if it is no longer in progress.
+func (h *hand) beginHandler(life context.Context, tag uint64) context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.held[tag]
@@ -80,9 +81,9 @@ func (h *hand) begin(life context.Context, tag uint64) context.Context {
 	return ctx
 }
 
-// cancel removes fires that need no more work, and cancels their handlers. Their end is reported to the
+// cancelFires removes fires that need no more work, and cancels their handlers. Their end is reported to the
 // service.
-func (h *hand) cancel(tags []uint64) {
+func (h *hand) cancelFires(tags []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, tag := range tags {
@@ -100,8 +101,8 @@ func (h *hand) cancel(tags []uint64) {
 	}
 }
 
-// done takes a fire out of hand, with its outcome: an answer, which may be nil, or an error.
-func (h *hand) done(tag uint64, a *Answer, err error) {
+// finishFire takes a fire out of hand, with its outcome: an answer, which may be nil, or an error.
+func (h *hand) finishFire(tag uint64, a *Answer, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.held, tag)
@@ -113,15 +114,16 @@ func (h *hand) done(tag uint64, a *Answer, err error) {
 	case err != nil:
 		h.settle.Failures = append(h.settle.Failures, failureOf(tag, err))
 	case a != nil:
-		h.settle.Answers = append(h.settle.Answers, &rousev1.Answer{Tag: tag, Payload: a.Payload, ContentType: valid(a.ContentType)})
+		h.settle.Answers = append(h.settle.Answers, &rousev1.Answer{Tag: tag, Payload: a.Payload,
+			ContentType: validText(a.ContentType)})
 	default:
 		h.settle.Done = append(h.settle.Done, tag)
 	}
 	notify.Send(h.wake)
 }
 
-// drop removes fires that go to another subscriber.
-func (h *hand) drop(tags []uint64) {
+// dropFires removes fires that go to another subscriber.
+func (h *hand) dropFires(tags []uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, tag := range tags {
@@ -129,8 +131,8 @@ func (h *hand) drop(tags []uint64) {
 	}
 }
 
-// close ends settleLoop after it has sent the remaining outcomes.
-func (h *hand) close() {
+// closeHand ends settleLoop after it has sent the remaining outcomes.
+func (h *hand) closeHand() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
@@ -143,7 +145,7 @@ func (h *hand) settleLoop(gone <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		m, next, closed := h.next(time.Now())
+		m, next, closed := h.nextMessage(time.Now())
 		if len(m.Done)+len(m.Failures)+len(m.Extensions)+len(m.Answers) > 0 {
 			if h.sub.Settle(m) != nil {
 				return // the stream is over, and Recv returns why
@@ -163,8 +165,8 @@ func (h *hand) settleLoop(gone <-chan struct{}) {
 	}
 }
 
-// next returns the message to send, and how long it is until the next extension.
-func (h *hand) next(now time.Time) (m *rousev1.Settle, wait time.Duration, closed bool) {
+// nextMessage returns the message to send, and how long it is until the next extension.
+func (h *hand) nextMessage(now time.Time) (m *rousev1.Settle, wait time.Duration, closed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m, h.settle = h.settle, &rousev1.Settle{}

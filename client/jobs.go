@@ -12,7 +12,10 @@ import (
 // all. It is retried.
 func (c *Client) Jobs(ctx context.Context, namespace string) ([]rouse.Job, error) {
 	request := &rousev1.ListJobsRequest{Namespace: namespace}
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListJobsResponse, error) { return c.jobs.ListJobs(ctx, request) })
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.ListJobsResponse,
+		error) {
+		return c.jobs.ListJobs(ctx, request)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +32,7 @@ func (c *Client) Jobs(ctx context.Context, namespace string) ([]rouse.Job, error
 // retried.
 func (c *Client) Job(ctx context.Context, namespace, id string) (rouse.Job, error) {
 	request := &rousev1.GetJobRequest{Namespace: namespace, Id: id}
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.Job, error) { return c.jobs.GetJob(ctx, request) })
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.Job, error) { return c.jobs.GetJob(ctx, request) })
 	if err != nil {
 		return rouse.Job{}, err
 	}
@@ -40,7 +43,10 @@ func (c *Client) Job(ctx context.Context, namespace, id string) (rouse.Job, erro
 // retried.
 func (c *Client) CancelJob(ctx context.Context, namespace, id string) (rouse.Job, error) {
 	request := &rousev1.CancelJobRequest{Namespace: namespace, Id: id}
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.Job, error) { return c.jobs.CancelJob(ctx, request) })
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.Job,
+		error) {
+		return c.jobs.CancelJob(ctx, request)
+	})
 	if err != nil {
 		return rouse.Job{}, err
 	}
@@ -49,14 +55,18 @@ func (c *Client) CancelJob(ctx context.Context, namespace, id string) (rouse.Job
 
 func jobFrom(p *rousev1.Job) (rouse.Job, error) {
 	q, err := rousev1.FilterFromProto(p.GetFilter())
-	j := rouse.Job{Namespace: p.GetNamespace(), ID: p.GetId(), Kind: rouse.JobKind(p.GetKind()), Action: p.GetAction(), Calendar: p.GetCalendar(), Query: q,
-		By: p.GetBy(), State: rouse.JobState(p.GetState()), Matched: p.GetMatched(), Changed: p.GetChanged(), Failed: p.GetFailed(),
-		Created: rouse.Instant(p.GetCreatedMs()), Updated: rouse.Instant(p.GetUpdatedMs()), Ended: rouse.Instant(p.GetEndedMs())}
+	j := rouse.Job{Namespace: p.GetNamespace(), ID: p.GetId(), Kind: rouse.JobKind(p.GetKind()), Action: p.GetAction(),
+		Calendar: p.GetCalendar(), Query: q,
+		By: p.GetBy(), State: rouse.JobState(p.GetState()), Matched: p.GetMatched(), Changed: p.GetChanged(),
+		Failed:  p.GetFailed(),
+		Created: rouse.Instant(p.GetCreatedMs()), Updated: rouse.Instant(p.GetUpdatedMs()),
+		Ended: rouse.Instant(p.GetEndedMs())}
 	if p.GetProblem() != nil {
 		j.Err = rousev1.ProblemToError(p.GetProblem())
 	}
 	for _, f := range p.GetFailures() {
-		j.Failures = append(j.Failures, rouse.JobFailure{Key: rouse.Key{Namespace: f.GetNamespace(), Name: f.GetName(), Fire: f.GetFireId()},
+		j.Failures = append(j.Failures, rouse.JobFailure{Key: rouse.Key{Namespace: f.GetNamespace(), Name: f.GetName(),
+			Fire: f.GetFireId()},
 			Err: rousev1.ProblemToError(f.GetProblem())})
 	}
 	return j, err

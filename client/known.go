@@ -10,15 +10,15 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// several reports whether there is, or may be, another stream.
-func (f *follow) several() bool {
+// hasSeveralLinks reports whether there is, or may be, another stream.
+func (f *follow) hasSeveralLinks() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.links) > 1
 }
 
-// elsewhere reports whether any stream is open.
-func (f *follow) elsewhere() bool {
+// anyStreamOpen reports whether any stream is open.
+func (f *follow) anyStreamOpen() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, l := range f.links {
@@ -29,8 +29,8 @@ func (f *follow) elsewhere() bool {
 	return false
 }
 
-// holder returns the link whose stream is on a node. The mutex is held.
-func (f *follow) holder(node string) *link {
+// linkOnNode returns the link whose stream is on a node. The mutex is held.
+func (f *follow) linkOnNode(node string) *link {
 	for _, l := range f.links {
 		if l.standing && l.node == node && node != "" {
 			return l
@@ -39,27 +39,27 @@ func (f *follow) holder(node string) *link {
 	return nil
 }
 
-// stands notes that a link's stream is open, unless another link's stream is on the node.
-func (f *follow) stands(l *link, node string) bool {
+// noteStreamOpen notes that a link's stream is open, unless another link's stream is on the node.
+func (f *follow) noteStreamOpen(l *link, node string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	l.node = node
-	l.standing = f.links[l.address] == l && f.holder(node) == nil // not if it ended in the meantime
-	f.adjust()
+	l.standing = f.links[l.address] == l && f.linkOnNode(node) == nil // not if it ended in the meantime
+	f.adjustLinks()
 	return l.standing
 }
 
-// hear notes what the node of a link's stream reports about the others.
-func (f *follow) hear(l *link, p *rousev1.Peers) {
+// notePeers notes what the node of a link's stream reports about the others.
+func (f *follow) notePeers(l *link, p *rousev1.Peers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	l.peers = p
 	l.node = cmp.Or(l.node, p.GetSelf().GetId())
-	f.adjust()
+	f.adjustLinks()
 }
 
-// fell notes that a link's stream is over.
-func (f *follow) fell(l *link) {
+// noteStreamOver notes that a link's stream is over.
+func (f *follow) noteStreamOver(l *link) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	l.standing, l.peers = false, nil
@@ -68,11 +68,11 @@ func (f *follow) fell(l *link) {
 			notify.Send(other.news)
 		}
 	}
-	f.adjust()
+	f.adjustLinks()
 }
 
-// longest is how long a link may wait before it is retried.
-func (f *follow) longest(l *link) time.Duration {
+// longestPause is how long a link may wait before it is retried.
+func (f *follow) longestPause(l *link) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, lives := f.living[l.address]; lives {
@@ -81,19 +81,19 @@ func (f *follow) longest(l *link) time.Duration {
 	return mostPause
 }
 
-// adjust starts and ends links, so that each known node has one. Links whose node has come back reconnect
-// immediately. The mutex is held.
-func (f *follow) adjust() {
+// adjustLinks starts and ends links, so that each known node has one. Links whose node has come back
+// reconnect immediately. The mutex is held.
+func (f *follow) adjustLinks() {
 	if f.over || f.o.OneNode {
 		return
 	}
 	before := f.living
-	f.gather()
+	f.gatherKnown()
 	for address, l := range f.links {
 		if l.given || l.standing {
 			continue
 		}
-		if id, wanted := f.known[address]; !wanted || f.holder(id) != nil {
+		if id, wanted := f.known[address]; !wanted || f.linkOnNode(id) != nil {
 			l.stop()
 			delete(f.links, address)
 		}
@@ -107,15 +107,15 @@ func (f *follow) adjust() {
 			if l.expect = id; another || back {
 				notify.Send(l.news)
 			}
-		case l == nil && f.holder(id) == nil && len(f.links) < maxLinks:
-			f.begin(f.learned(address, id))
+		case l == nil && f.linkOnNode(id) == nil && len(f.links) < maxLinks:
+			f.startFireLink(f.newLearnedLink(address, id))
 		}
 	}
 }
 
-// gather collects the known nodes: all that any node with an open stream reports. Without an open stream, the
-// known nodes stay the same, but none counts as live. The mutex is held.
-func (f *follow) gather() {
+// gatherKnown collects the known nodes: all that any node with an open stream reports. Without an open
+// stream, the known nodes stay the same, but none counts as live. The mutex is held.
+func (f *follow) gatherKnown() {
 	known, told := map[string]string{}, false
 	for _, address := range slices.Sorted(maps.Keys(f.links)) {
 		l := f.links[address]

@@ -18,21 +18,28 @@ func (c *Client) Namespaces() *Namespaces { return &Namespaces{c} }
 
 // Put creates a namespace, or replaces its quotas. It is retried.
 func (n *Namespaces) Put(ctx context.Context, name string, q rouse.Quotas) (rouse.Namespace, error) {
-	request := &rousev1.PutNamespaceRequest{Name: name, Quotas: &rousev1.Quotas{Timers: q.Timers, DeadLetters: q.DeadLetters, Overlaps: q.Overlaps,
-		CreatesPerSecond: q.Creates, FiresPerSecond: q.Fires, ReadsPerSecond: q.Reads, MinInterval: durationpb.New(q.MinInterval),
-		Bytes: q.Bytes, PoolGroups: q.PoolGroups, ScheduleCost: q.ScheduleCost, Deliveries: q.Deliveries, MaxTimeout: durationpb.New(q.MaxTimeout)}}
-	p, err := again(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace, error) { return n.c.namespaces.PutNamespace(ctx, request) })
+	request := &rousev1.PutNamespaceRequest{Name: name,
+		Quotas: &rousev1.Quotas{Timers: q.Timers, DeadLetters: q.DeadLetters, Overlaps: q.Overlaps,
+			CreatesPerSecond: q.Creates, FiresPerSecond: q.Fires, ReadsPerSecond: q.Reads,
+			MinInterval: durationpb.New(q.MinInterval),
+			Bytes:       q.Bytes, PoolGroups: q.PoolGroups, ScheduleCost: q.ScheduleCost, Deliveries: q.Deliveries,
+			MaxTimeout: durationpb.New(q.MaxTimeout)}}
+	p, err := callIdempotent(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace,
+		error) {
+		return n.c.namespaces.PutNamespace(ctx, request)
+	})
 	return namespaceFrom(p), err
 }
 
 // Get returns a namespace that was created, with how much of its quotas it uses. It is retried.
 func (n *Namespaces) Get(ctx context.Context, name string) (rouse.Namespace, rouse.Usage, error) {
-	p, err := again(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace, error) {
+	p, err := callIdempotent(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace, error) {
 		return n.c.namespaces.GetNamespace(ctx, &rousev1.GetNamespaceRequest{Name: name})
 	})
 	u := p.GetUsage()
 	return namespaceFrom(p), rouse.Usage{Timers: u.GetTimers(), DeadLetters: u.GetDeadLetters(), Overlaps: u.GetOverlaps(),
-		Creates: u.GetCreatesPerSecond(), Fires: u.GetFiresPerSecond(), Reads: u.GetReadsPerSecond(), Bytes: u.GetBytes(), PoolGroups: u.GetPoolGroups(), Hidden: u == nil}, err
+		Creates: u.GetCreatesPerSecond(), Fires: u.GetFiresPerSecond(), Reads: u.GetReadsPerSecond(), Bytes: u.GetBytes(),
+		PoolGroups: u.GetPoolGroups(), Hidden: u == nil}, err
 }
 
 // Listing is a request for a page of namespaces.
@@ -44,8 +51,9 @@ type Listing struct {
 
 // List returns a page of namespaces, in the order of their names. An empty next is the end. It is retried.
 func (n *Namespaces) List(ctx context.Context, l Listing) (list []rouse.Namespace, next string, err error) {
-	p, err := again(ctx, n.c.opts.Patience, func(bool) (*rousev1.ListNamespacesResponse, error) {
-		return n.c.namespaces.ListNamespaces(ctx, &rousev1.ListNamespacesRequest{PageToken: l.Token, All: l.All, Counts: l.Counts})
+	p, err := callIdempotent(ctx, n.c.opts.Patience, func(bool) (*rousev1.ListNamespacesResponse, error) {
+		return n.c.namespaces.ListNamespaces(ctx, &rousev1.ListNamespacesRequest{PageToken: l.Token, All: l.All,
+			Counts: l.Counts})
 	})
 	for _, one := range p.GetNamespaces() {
 		list = append(list, namespaceFrom(one))
@@ -56,9 +64,9 @@ func (n *Namespaces) List(ctx context.Context, l Listing) (list []rouse.Namespac
 // Delete deletes a namespace that has no timers. It is retried: a retry that finds no namespace assumes that
 // an earlier try succeeded.
 func (n *Namespaces) Delete(ctx context.Context, name string) error {
-	_, err := again(ctx, n.c.opts.Patience, func(unsure bool) (*rousev1.DeleteNamespaceResponse, error) {
+	_, err := callIdempotent(ctx, n.c.opts.Patience, func(unsure bool) (*rousev1.DeleteNamespaceResponse, error) {
 		p, err := n.c.namespaces.DeleteNamespace(ctx, &rousev1.DeleteNamespaceRequest{Name: name})
-		if unsure && errors.Is(translate(err), rouse.ErrNotFound) {
+		if unsure && errors.Is(errorFromGRPC(err), rouse.ErrNotFound) {
 			return &rousev1.DeleteNamespaceResponse{}, nil
 		}
 		return p, err
@@ -77,8 +85,12 @@ func namespaceFrom(p *rousev1.Namespace) rouse.Namespace {
 			counts[state] = count
 		}
 	}
-	return rouse.Namespace{Name: p.GetName(), Counts: counts, Updated: rouse.Instant(p.GetUpdatedMs()), Revision: p.GetRevision(),
-		Quotas: rouse.Quotas{Timers: q.GetTimers(), DeadLetters: q.GetDeadLetters(), Overlaps: q.GetOverlaps(), Creates: q.GetCreatesPerSecond(),
-			Fires: q.GetFiresPerSecond(), Reads: q.GetReadsPerSecond(), MinInterval: q.GetMinInterval().AsDuration(), Bytes: q.GetBytes(),
-			PoolGroups: q.GetPoolGroups(), ScheduleCost: q.GetScheduleCost(), Deliveries: q.GetDeliveries(), MaxTimeout: q.GetMaxTimeout().AsDuration()}}
+	return rouse.Namespace{Name: p.GetName(), Counts: counts, Updated: rouse.Instant(p.GetUpdatedMs()),
+		Revision: p.GetRevision(),
+		Quotas: rouse.Quotas{Timers: q.GetTimers(), DeadLetters: q.GetDeadLetters(), Overlaps: q.GetOverlaps(),
+			Creates: q.GetCreatesPerSecond(),
+			Fires:   q.GetFiresPerSecond(), Reads: q.GetReadsPerSecond(), MinInterval: q.GetMinInterval().AsDuration(),
+			Bytes:      q.GetBytes(),
+			PoolGroups: q.GetPoolGroups(), ScheduleCost: q.GetScheduleCost(), Deliveries: q.GetDeliveries(),
+			MaxTimeout: q.GetMaxTimeout().AsDuration()}}
 }

@@ -24,7 +24,7 @@ type Node struct {
 // Nodes returns the nodes that serve the store, in the order of their ids. A single node returns itself. It
 // is retried.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
-	response, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListNodesResponse, error) {
+	response, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.ListNodesResponse, error) {
 		return c.admin.ListNodes(ctx, &rousev1.ListNodesRequest{})
 	})
 	if err != nil {
@@ -32,8 +32,10 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	}
 	list := make([]Node, len(response.Nodes))
 	for i, p := range response.Nodes {
-		list[i] = Node{ID: p.GetId(), Address: p.GetAddress(), Version: p.GetVersion(), Started: rouse.Instant(p.GetStartedMs()), Self: p.GetSelf(),
-			Leader: p.GetLeader(), Buckets: int(p.GetBuckets()), Strategy: p.GetStrategy(), Roles: p.GetRoles(), Claims: p.GetClaims()}
+		list[i] = Node{ID: p.GetId(), Address: p.GetAddress(), Version: p.GetVersion(),
+			Started: rouse.Instant(p.GetStartedMs()), Self: p.GetSelf(),
+			Leader: p.GetLeader(), Buckets: int(p.GetBuckets()), Strategy: p.GetStrategy(), Roles: p.GetRoles(),
+			Claims: p.GetClaims()}
 	}
 	return list, nil
 }

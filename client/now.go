@@ -13,8 +13,9 @@ import (
 // answer, this machine's clock. The clock of a development server may be far ahead.
 func (c *Client) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// hear records the service's clock from each response.
-func (c *Client) hear(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// recordClock records the service's clock from each response.
+func (c *Client) recordClock(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+	call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	var header metadata.MD
 	err := call(ctx, method, request, reply, conn, append(opts, grpc.Header(&header))...)
 	if v := header.Get(nowHeader); len(v) == 1 {

@@ -15,8 +15,8 @@ type peer struct {
 	users int
 }
 
-// acquire returns a connection to a node at an address that the service reported.
-func (c *Client) acquire(address string) (*grpc.ClientConn, error) {
+// acquirePeer returns a connection to a node at an address that the service reported.
+func (c *Client) acquirePeer(address string) (*grpc.ClientConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.peers[address]
@@ -25,7 +25,7 @@ func (c *Client) acquire(address string) (*grpc.ClientConn, error) {
 		if err != nil {
 			return nil, err
 		}
-		conn, err := connect(a, c.opts)
+		conn, err := newConnection(a, c.opts)
 		if err != nil {
 			return nil, err
 		}
@@ -36,8 +36,8 @@ func (c *Client) acquire(address string) (*grpc.ClientConn, error) {
 	return p.conn, nil
 }
 
-// release releases a connection from acquire; the last release closes it.
-func (c *Client) release(address string) {
+// releasePeer releases a connection from acquire; the last release closes it.
+func (c *Client) releasePeer(address string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p := c.peers[address]; p != nil {
@@ -51,10 +51,10 @@ func (c *Client) release(address string) {
 // peerAddress reads the address of a node that the service reported. It never weakens what the caller asked
 // for: with TLS, nodes are reached over TLS, and a remote node cannot send the client to this host.
 func (c *Client) peerAddress(told string) (a grpclink.Address, err error) {
-	if c.opts.secure() { // the node does not decide that
+	if c.opts.usesTLS() { // the node does not decide that
 		told = strings.TrimPrefix(told, "http://")
 	}
-	if a, err = c.opts.link().Parse(told); err != nil {
+	if a, err = c.opts.linkOptions().Parse(told); err != nil {
 		return a, err
 	}
 	reported := a.Target
@@ -68,11 +68,13 @@ func (c *Client) peerAddress(told string) (a grpclink.Address, err error) {
 	if err := grpclink.Reported(reported, given); err != nil {
 		return a, err
 	}
-	if strings.HasPrefix(told, "http://") && !c.opts.secure() && slices.ContainsFunc(given, func(a grpclink.Address) bool { return !a.Plain }) {
+	if strings.HasPrefix(told, "http://") && !c.opts.usesTLS() &&
+		slices.ContainsFunc(given, func(a grpclink.Address) bool { return !a.Plain }) {
 		return a, errors.New("the node wants plain text, and others are talked to under TLS")
 	}
-	if !strings.Contains(told, "://") && !c.opts.secure() {
-		a.Plain = a.Plain && slices.ContainsFunc(given, func(a grpclink.Address) bool { return a.Plain }) || slices.ContainsFunc(given, func(a grpclink.Address) bool { return a.Explicit })
+	if !strings.Contains(told, "://") && !c.opts.usesTLS() {
+		a.Plain = a.Plain && slices.ContainsFunc(given, func(a grpclink.Address) bool { return a.Plain }) ||
+			slices.ContainsFunc(given, func(a grpclink.Address) bool { return a.Explicit })
 	}
 	return a, nil
 }

@@ -21,13 +21,13 @@ func newPool(size int, handle Answerer) *pool {
 	p := &pool{handle: handle}
 	p.more = sync.NewCond(&p.mu)
 	for range size {
-		p.workers.Go(p.work)
+		p.workers.Go(p.runHandlers)
 	}
 	return p
 }
 
-// close ends the workers when all sessions have ended.
-func (p *pool) close() {
+// closeWorkers ends the workers when all sessions have ended.
+func (p *pool) closeWorkers() {
 	p.mu.Lock()
 	p.closed = true
 	p.more.Broadcast()
@@ -35,8 +35,8 @@ func (p *pool) close() {
 	p.workers.Wait()
 }
 
-// add signals that a fire of the session waits in its queue.
-func (p *pool) add(s *session) {
+// addTurn signals that a fire of the session waits in its queue.
+func (p *pool) addTurn(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.dropped {
@@ -48,8 +48,8 @@ func (p *pool) add(s *session) {
 	p.more.Signal()
 }
 
-// drop prevents further handlers of the session. s.running waits for the running ones.
-func (p *pool) drop(s *session) {
+// dropSession prevents further handlers of the session. s.running waits for the running ones.
+func (p *pool) dropSession(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.dropped = true
@@ -61,8 +61,8 @@ func (p *pool) drop(s *session) {
 	}
 }
 
-// next waits for a fire; it returns none when the pool is closed.
-func (p *pool) next() (*session, *rousev1.Fire) {
+// nextFire waits for a fire; it returns none when the pool is closed.
+func (p *pool) nextFire() (*session, *rousev1.Fire) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.turns) == 0 {
@@ -80,20 +80,20 @@ func (p *pool) next() (*session, *rousev1.Fire) {
 	return s, <-s.queue
 }
 
-func (p *pool) work() {
+func (p *pool) runHandlers() {
 	for {
-		s, f := p.next()
+		s, f := p.nextFire()
 		if s == nil {
 			return
 		}
 		switch {
 		case s.life.Err() != nil:
 		case s.ctx.Err() != nil:
-			s.leave(f.Tag)
+			s.leaveFires(f.Tag)
 		default:
-			if ctx := s.hand.begin(s.life, f.Tag); ctx != nil {
-				answer, err := call(ctx, p.handle, fireOf(f))
-				s.hand.done(f.Tag, answer, err)
+			if ctx := s.hand.beginHandler(s.life, f.Tag); ctx != nil {
+				answer, err := callHandler(ctx, p.handle, fireOf(f))
+				s.hand.finishFire(f.Tag, answer, err)
 			}
 		}
 		s.running.Done()

@@ -21,9 +21,11 @@ type Call struct {
 	ContentType string
 	Labels      map[string]string
 
-	ID       string        // for Fetch, and for deduplication of repeated calls; default a random id
-	Wait     time.Duration // for the answer; 0 does not wait: use Fetch
-	Deadline time.Duration // the request expires if no worker has taken it by then; default 5 min, or Wait if that is less and nothing is kept
+	ID   string        // for Fetch, and for deduplication of repeated calls; default a random id
+	Wait time.Duration // for the answer; 0 does not wait: use Fetch
+	// the request expires if no worker has taken it by then; default 5 min, or Wait if that is less and
+	// nothing is kept
+	Deadline time.Duration
 	Keep     time.Duration // how long the outcome can be fetched; default 10 min with an ID or without Wait, else 0
 	Attempts uint32        // how often it is given to a worker; default 3
 	Timeout  time.Duration // of one attempt; if it is not given, 30 s, which a worker may extend
@@ -65,24 +67,30 @@ func (e *CallError) Error() string {
 // while the service is unavailable, and done once; without one, or an Idempotency-Key (WithIdempotencyKey) of
 // which an ID is made, it is not sent twice.
 func (c *Client) Call(ctx context.Context, r Call) (Called, error) {
-	request := &rousev1.CallRequest{Namespace: r.Namespace, Pool: r.Pool, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
-		Labels: r.Labels, Id: r.ID, Wait: given(r.Wait), Deadline: given(r.Deadline), Keep: given(r.Keep), Attempts: r.Attempts, Timeout: given(r.Timeout)}
+	request := &rousev1.CallRequest{Namespace: r.Namespace, Pool: r.Pool, Key: r.Key, Payload: r.Payload,
+		ContentType: r.ContentType,
+		Labels:      r.Labels, Id: r.ID, Wait: optionalDuration(r.Wait), Deadline: optionalDuration(r.Deadline),
+		Keep: optionalDuration(r.Keep), Attempts: r.Attempts, Timeout: optionalDuration(r.Timeout)}
 	if r.ID == "" {
-		return calledFrom(once(ctx, c, func(ctx context.Context) (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
+		return calledFrom(callOnce(ctx, c, func(ctx context.Context) (*rousev1.Called,
+			error) {
+			return c.calls.Call(ctx, request)
+		}))
 	}
-	return calledFrom(again(ctx, c.opts.Patience, func(bool) (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
+	return calledFrom(callIdempotent(ctx, c.opts.Patience,
+		func(bool) (*rousev1.Called, error) { return c.calls.Call(ctx, request) }))
 }
 
 // Fetch returns the state of a request, and waits for its end up to the given time. rouse.ErrNotFound means
 // that nothing is known of it.
 func (c *Client) Fetch(ctx context.Context, namespace, id string, wait time.Duration) (Called, error) {
-	return calledFrom(again(ctx, c.opts.Patience, func(bool) (*rousev1.Called, error) {
-		return c.calls.Fetch(ctx, &rousev1.FetchRequest{Namespace: namespace, Id: id, Wait: given(wait)})
+	return calledFrom(callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.Called, error) {
+		return c.calls.Fetch(ctx, &rousev1.FetchRequest{Namespace: namespace, Id: id, Wait: optionalDuration(wait)})
 	}))
 }
 
-// given returns a duration that was set.
-func given(d time.Duration) *durationpb.Duration {
+// optionalDuration returns a duration that was set.
+func optionalDuration(d time.Duration) *durationpb.Duration {
 	if d == 0 {
 		return nil
 	}

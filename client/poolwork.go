@@ -25,17 +25,21 @@ type Worker struct {
 
 // ThisWorker reads the environment of a process that a pool has started.
 func ThisWorker() (Worker, error) {
-	w := Worker{ID: os.Getenv("WORKER_ID"), Pool: os.Getenv("WORKER_POOL"), Key: os.Getenv("WORKER_KEY"), Namespace: os.Getenv("WORKER_NAMESPACE"), Queue: os.Getenv("WORKER_REQUESTS_QUEUE"),
+	w := Worker{ID: os.Getenv("WORKER_ID"), Pool: os.Getenv("WORKER_POOL"), Key: os.Getenv("WORKER_KEY"),
+		Namespace: os.Getenv("WORKER_NAMESPACE"), Queue: os.Getenv("WORKER_REQUESTS_QUEUE"),
 		Address: os.Getenv("WORKER_ROUSE_ADDRESS"), Token: os.Getenv("WORKER_TOKEN")}
 	if w.Queue == "" || w.Address == "" {
-		return Worker{}, errors.New("WORKER_REQUESTS_QUEUE or WORKER_ROUSE_ADDRESS is not set: this process is no worker that a pool of rouse has started")
+		return Worker{},
+			errors.New(
+				"WORKER_REQUESTS_QUEUE or WORKER_ROUSE_ADDRESS is not set: this process is no worker that a pool of rouse has started")
 	}
 	return w, nil
 }
 
 // WorkOptions say how a worker works. Zero fields have the defaults that their comments name.
 type WorkOptions struct {
-	Concurrency int         // handlers that run concurrently; default 1, so that the requests of a key are handled one after another
+	// handlers that run concurrently; default 1, so that the requests of a key are handled one after another
+	Concurrency int
 	Prefetch    int         // requests that are handled or wait for a handler; default Concurrency
 	Lost        func(error) // as SubscribeOptions.Lost
 	Client      Options
@@ -54,5 +58,6 @@ func (w Worker) Work(ctx context.Context, o WorkOptions, handle Answerer) error 
 		return fmt.Errorf("worker %s: %w", w.ID, err)
 	}
 	defer c.Close()
-	return c.Serve(ctx, SubscribeOptions{Channel: w.Queue, Concurrency: o.Concurrency, Credits: o.Prefetch, Lost: o.Lost, OneNode: true}, handle)
+	return c.Serve(ctx, SubscribeOptions{Channel: w.Queue, Concurrency: o.Concurrency, Credits: o.Prefetch, Lost: o.Lost,
+		OneNode: true}, handle)
 }

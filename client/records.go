@@ -32,7 +32,8 @@ func (c *Client) History(ctx context.Context, q rouse.RecordQuery) iter.Seq2[rou
 			if q.Limit > 0 {
 				request.PageSize = uint32(min(left, pageSize))
 			}
-			page, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListRecordsResponse, error) { return c.timers.ListRecords(ctx, request) })
+			page, err := callIdempotent(ctx, c.opts.Patience,
+				func(bool) (*rousev1.ListRecordsResponse, error) { return c.timers.ListRecords(ctx, request) })
 			if err != nil {
 				yield(rouse.Record{}, err)
 				return
@@ -57,8 +58,10 @@ func (c *Client) History(ctx context.Context, q rouse.RecordQuery) iter.Seq2[rou
 // Follow calls do with records as occurrences end, best effort: dropped is the number of records missed since
 // the last call. An empty name follows the whole namespace. It returns the error of do, nil when ctx ends, or
 // what ended the stream. It does not resume: what ended between two calls of Follow is in History.
-func (c *Client) Follow(ctx context.Context, namespace, name string, do func(records []rouse.Record, dropped uint64) error) error {
-	return receive(ctx, func(ctx context.Context) (grpc.ServerStreamingClient[rousev1.FollowRecordsResponse], error) {
+func (c *Client) Follow(ctx context.Context, namespace, name string,
+	do func(records []rouse.Record, dropped uint64) error) error {
+	return receiveStream(ctx, func(ctx context.Context) (grpc.ServerStreamingClient[rousev1.FollowRecordsResponse],
+		error) {
 		return c.timers.FollowRecords(ctx, &rousev1.FollowRecordsRequest{Namespace: namespace, Name: name})
 	}, func(response *rousev1.FollowRecordsResponse) error {
 		records, err := rousev1.RecordsFromProto(response.Records)
@@ -69,14 +72,15 @@ func (c *Client) Follow(ctx context.Context, namespace, name string, do func(rec
 	})
 }
 
-// receive opens a stream and calls do with what it brings. It returns the error of do, nil when ctx ends, or
-// what ended the stream: these streams end only when the service stops.
-func receive[T any](ctx context.Context, open func(context.Context) (grpc.ServerStreamingClient[T], error), do func(*T) error) error {
+// receiveStream opens a stream and calls do with what it brings. It returns the error of do, nil when ctx
+// ends, or what ended the stream: these streams end only when the service stops.
+func receiveStream[T any](ctx context.Context, open func(context.Context) (grpc.ServerStreamingClient[T], error),
+	do func(*T) error) error {
 	streamCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := open(streamCtx)
 	if err != nil {
-		return translate(err)
+		return errorFromGRPC(err)
 	}
 	for {
 		response, err := stream.Recv()
@@ -86,7 +90,7 @@ func receive[T any](ctx context.Context, open func(context.Context) (grpc.Server
 		case errors.Is(err, io.EOF):
 			return fmt.Errorf("the service ended the stream: %w", rouse.ErrClosed)
 		case err != nil:
-			return translate(err)
+			return errorFromGRPC(err)
 		}
 		if err := do(response); err != nil {
 			return err
@@ -97,9 +101,13 @@ func receive[T any](ctx context.Context, open func(context.Context) (grpc.Server
 // Redrive gives a dead letter a new set of attempts, and returns the target that it goes to. A dead letter
 // has the target, payload, headers and policies that its timer had when it died; with currentSpec, it takes
 // those that the timer has now. It is retried, with an Idempotency-Key.
-func (c *Client) Redrive(ctx context.Context, namespace, name, fireID string, currentSpec bool) (target string, err error) {
+func (c *Client) Redrive(ctx context.Context, namespace, name, fireID string,
+	currentSpec bool) (target string, err error) {
 	request := &rousev1.RedriveRequest{Namespace: namespace, Name: name, FireId: fireID, WithCurrentSpec: currentSpec}
-	p, err := onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.RedriveResponse, error) { return c.timers.Redrive(ctx, request) })
+	p, err := onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.RedriveResponse,
+		error) {
+		return c.timers.Redrive(ctx, request)
+	})
 	return p.GetTarget(), err
 }
 
@@ -107,9 +115,9 @@ func (c *Client) Redrive(ctx context.Context, namespace, name, fireID string, cu
 // succeeded.
 func (c *Client) Purge(ctx context.Context, namespace, name, fireID string) error {
 	request := &rousev1.PurgeRequest{Namespace: namespace, Name: name, FireId: fireID}
-	_, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.PurgeResponse, error) {
+	_, err := callIdempotent(ctx, c.opts.Patience, func(unsure bool) (*rousev1.PurgeResponse, error) {
 		response, err := c.timers.Purge(ctx, request)
-		if unsure && errors.Is(translate(err), rouse.ErrNotFound) {
+		if unsure && errors.Is(errorFromGRPC(err), rouse.ErrNotFound) {
 			return &rousev1.PurgeResponse{}, nil
 		}
 		return response, err

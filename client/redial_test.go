@@ -39,7 +39,7 @@ func leave(t *testing.T) (w *away, stop func()) {
 		return nil, errAway
 	}}
 	w.mu.Lock()
-	w.begin(w.b)
+	w.startFireLink(w.b)
 	w.mu.Unlock()
 	return w, func() {
 		end(nil)
@@ -53,7 +53,7 @@ func (w *away) names(ids ...string) {
 	for _, id := range ids {
 		p.Others = append(p.Others, &rousev1.Peer{Id: id, Address: id + ":1"})
 	}
-	w.hear(w.a, p)
+	w.notePeers(w.a, p)
 }
 
 // longestIn returns the longest pause between the tries of so much time.
@@ -106,11 +106,11 @@ func TestWhoNamesANodeMustLive(t *testing.T) {
 		defer stop()
 		w.names("b")
 		w.longestIn(time.Minute)
-		w.fell(w.a)
+		w.noteStreamOver(w.a)
 		if most := w.longestIn(2 * time.Minute); most < mostPause/2 {
 			t.Errorf("a node that was named by one that is lost was tried each %v", most)
 		}
-		w.stands(w.a, "a")
+		w.noteStreamOpen(w.a, "a")
 		w.names("b")
 		synctest.Wait()
 		if len(w.tries) == 0 {
@@ -127,7 +127,7 @@ func TestAConnectionIsMadeAfresh(t *testing.T) {
 	}
 	address := l.Addr().String()
 	_ = l.Close()
-	conn, err := connect(grpclink.Address{Target: address, Plain: true}, Options{})
+	conn, err := newConnection(grpclink.Address{Target: address, Plain: true}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestAConnectionIsMadeAfresh(t *testing.T) {
 	serving.Go(func() { _ = server.Serve(l) })
 	defer serving.Wait()
 	defer server.Stop()
-	if afresh(ctx, conn); conn.GetState() != connectivity.Ready {
+	if reconnectNow(ctx, conn); conn.GetState() != connectivity.Ready {
 		t.Errorf("the connection is %v", conn.GetState())
 	}
 }

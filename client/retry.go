@@ -35,39 +35,40 @@ func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// keyed reports whether the call of a context can be repeated.
-func keyed(ctx context.Context) bool {
+// hasIdempotencyKey reports whether the call of a context can be repeated.
+func hasIdempotencyKey(ctx context.Context) bool {
 	md, _ := metadata.FromOutgoingContext(ctx)
 	return len(md.Get(keyHeader)) > 0
 }
 
-// once makes a call that is not safe to repeat: without an Idempotency-Key it is retried only if the service
-// has not begun it.
-func once[T any](ctx context.Context, c *Client, call func(ctx context.Context) (T, error)) (T, error) {
+// callOnce makes a call that is not safe to repeat: without an Idempotency-Key it is retried only if the
+// service has not begun it.
+func callOnce[T any](ctx context.Context, c *Client, call func(ctx context.Context) (T, error)) (T, error) {
 	worth := notBegun
-	if keyed(ctx) {
-		worth = passing
+	if hasIdempotencyKey(ctx) {
+		worth = isTransient
 	}
-	return retry(ctx, c.opts.Patience, worth, func(bool) (T, error) { return call(ctx) })
+	return retryCall(ctx, c.opts.Patience, worth, func(bool) (T, error) { return call(ctx) })
 }
 
 // onlyOnce makes a call that changes something more each time. It is retried with an Idempotency-Key, so that
 // the service carries it out once.
 func onlyOnce[T any](ctx context.Context, c *Client, call func(ctx context.Context) (T, error)) (T, error) {
-	if !keyed(ctx) {
+	if !hasIdempotencyKey(ctx) {
 		ctx = WithIdempotencyKey(ctx, rand.Text())
 	}
-	return once(ctx, c, call)
+	return callOnce(ctx, c, call)
 }
 
-// again makes an idempotent call, and retries it until the patience is over. It passes to call whether an
-// earlier try may have succeeded.
-func again[T any](ctx context.Context, patience time.Duration, call func(unsure bool) (T, error)) (T, error) {
-	return retry(ctx, patience, passing, call)
+// callIdempotent makes an idempotent call, and retries it until the patience is over. It passes to call
+// whether an earlier try may have succeeded.
+func callIdempotent[T any](ctx context.Context, patience time.Duration, call func(unsure bool) (T, error)) (T, error) {
+	return retryCall(ctx, patience, isTransient, call)
 }
 
-// retry makes a call until it succeeds, its error is not worth another try, or the patience is over.
-func retry[T any](ctx context.Context, patience time.Duration, worth func(error) bool, call func(unsure bool) (T, error)) (T, error) {
+// retryCall makes a call until it succeeds, its error is not worth another try, or the patience is over.
+func retryCall[T any](ctx context.Context, patience time.Duration, worth func(error) bool,
+	call func(unsure bool) (T, error)) (T, error) {
 	end := time.Now().Add(patience)
 	unsure := false
 	for b := backoff.New(50*time.Millisecond, 5*time.Second); ; {
@@ -75,7 +76,7 @@ func retry[T any](ctx context.Context, patience time.Duration, worth func(error)
 		if err == nil {
 			return v, nil
 		}
-		err = translate(err)
+		err = errorFromGRPC(err)
 		if !worth(err) {
 			return v, err
 		}
@@ -87,8 +88,8 @@ func retry[T any](ctx context.Context, patience time.Duration, worth func(error)
 	}
 }
 
-// passing reports whether an error may be gone at the next try.
-func passing(err error) bool {
+// isTransient reports whether an error may be gone at the next try.
+func isTransient(err error) bool {
 	if errors.As(err, new(*permanent)) { // an interceptor has decided
 		return false
 	}
@@ -108,8 +109,8 @@ func waitAfter(err error, b *backoff.Backoff) time.Duration {
 	return wait
 }
 
-// translate turns an error of gRPC into one of package rouse.
-func translate(err error) error {
+// errorFromGRPC turns an error of gRPC into one of package rouse.
+func errorFromGRPC(err error) error {
 	if err == nil {
 		return nil
 	}

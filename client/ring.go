@@ -26,16 +26,17 @@ type member struct {
 const patienceEach = 3 * time.Second
 
 func (r *ring) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	return r.pick(ctx).Invoke(ctx, method, args, reply, opts...)
+	return r.pickConnection(ctx).Invoke(ctx, method, args, reply, opts...)
 }
 
-func (r *ring) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	return r.pick(ctx).NewStream(ctx, desc, method, opts...)
+func (r *ring) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return r.pickConnection(ctx).NewStream(ctx, desc, method, opts...)
 }
 
-// pick returns the connection for the next call: the next one in turn that is up; else the first one that
-// connects; else the next one in turn, so that the call returns its error.
-func (r *ring) pick(ctx context.Context) *grpc.ClientConn {
+// pickConnection returns the connection for the next call: the next one in turn that is up; else the first
+// one that connects; else the next one in turn, so that the call returns its error.
+func (r *ring) pickConnection(ctx context.Context) *grpc.ClientConn {
 	n := len(r.members)
 	if n == 1 {
 		return r.members[0].conn
@@ -57,15 +58,15 @@ func (r *ring) pick(ctx context.Context) *grpc.ClientConn {
 		return standing
 	}
 	for k := range n {
-		if conn := r.members[(turn+k)%n].conn; stands(ctx, conn) {
+		if conn := r.members[(turn+k)%n].conn; becomesReady(ctx, conn) {
 			return conn
 		}
 	}
 	return r.members[turn].conn
 }
 
-// stands waits until a connection is established or has failed, and reports which.
-func stands(ctx context.Context, conn *grpc.ClientConn) bool {
+// becomesReady waits until a connection is established or has failed, and reports which.
+func becomesReady(ctx context.Context, conn *grpc.ClientConn) bool {
 	ctx, cancel := context.WithTimeout(ctx, patienceEach)
 	defer cancel()
 	for {

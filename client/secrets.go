@@ -28,7 +28,8 @@ type Secret struct {
 }
 
 func secretFrom(p *rousev1.Secret) Secret {
-	return Secret{Name: p.GetName(), Version: p.GetVersion(), Created: rouse.Instant(p.GetCreatedMs()), Updated: rouse.Instant(p.GetUpdatedMs()), Key: p.GetKey(),
+	return Secret{Name: p.GetName(), Version: p.GetVersion(), Created: rouse.Instant(p.GetCreatedMs()),
+		Updated: rouse.Instant(p.GetUpdatedMs()), Key: p.GetKey(),
 		Hosts: p.GetHosts(), Unreadable: p.GetUnreadable()}
 }
 
@@ -39,14 +40,20 @@ func secretFrom(p *rousev1.Secret) Secret {
 // stay; a new secret may be sent to all.
 func (s *Secrets) Put(ctx context.Context, namespace, name, value string, hosts ...string) (Secret, error) {
 	request := &rousev1.PutSecretRequest{Namespace: namespace, Name: name, Value: value, Hosts: hosts}
-	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.Secret, error) { return s.c.secrets.PutSecret(ctx, request) })
+	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.Secret,
+		error) {
+		return s.c.secrets.PutSecret(ctx, request)
+	})
 	return secretFrom(p), err
 }
 
 // List describes the secrets of a namespace, ordered by name. It is retried.
 func (s *Secrets) List(ctx context.Context, namespace string) ([]Secret, error) {
 	request := &rousev1.ListSecretsRequest{Namespace: namespace}
-	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.ListSecretsResponse, error) { return s.c.secrets.ListSecrets(ctx, request) })
+	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.ListSecretsResponse,
+		error) {
+		return s.c.secrets.ListSecrets(ctx, request)
+	})
 	list := make([]Secret, len(p.GetSecrets()))
 	for i, one := range p.GetSecrets() {
 		list[i] = secretFrom(one)
@@ -58,9 +65,9 @@ func (s *Secrets) List(ctx context.Context, namespace string) ([]Secret, error) 
 // secret assumes that an earlier try succeeded.
 func (s *Secrets) Delete(ctx context.Context, namespace, name string) error {
 	request := &rousev1.DeleteSecretRequest{Namespace: namespace, Name: name}
-	_, err := again(ctx, s.c.opts.Patience, func(unsure bool) (*rousev1.DeleteSecretResponse, error) {
+	_, err := callIdempotent(ctx, s.c.opts.Patience, func(unsure bool) (*rousev1.DeleteSecretResponse, error) {
 		response, err := s.c.secrets.DeleteSecret(ctx, request)
-		if unsure && errors.Is(translate(err), rouse.ErrNotFound) {
+		if unsure && errors.Is(errorFromGRPC(err), rouse.ErrNotFound) {
 			return &rousev1.DeleteSecretResponse{}, nil
 		}
 		return response, err
@@ -80,7 +87,8 @@ type SigningKey struct {
 func signingFrom(p *rousev1.SigningKeys) []SigningKey {
 	list := make([]SigningKey, len(p.GetKeys()))
 	for i, k := range p.GetKeys() {
-		list[i] = SigningKey{ID: k.Id, Created: rouse.Instant(k.CreatedMs), Until: rouse.Instant(k.UntilMs), Public: k.PublicKey, Secret: k.Secret}
+		list[i] = SigningKey{ID: k.Id, Created: rouse.Instant(k.CreatedMs), Until: rouse.Instant(k.UntilMs),
+			Public: k.PublicKey, Secret: k.Secret}
 	}
 	return list
 }
@@ -89,22 +97,30 @@ func signingFrom(p *rousev1.SigningKeys) []SigningKey {
 // retried.
 func (s *Secrets) SigningKeys(ctx context.Context, namespace string) ([]SigningKey, error) {
 	request := &rousev1.ListSigningKeysRequest{Namespace: namespace}
-	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.SigningKeys, error) { return s.c.secrets.ListSigningKeys(ctx, request) })
+	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.SigningKeys,
+		error) {
+		return s.c.secrets.ListSigningKeys(ctx, request)
+	})
 	return signingFrom(p), err
 }
 
 // RevealSigningKeys returns the same keys with their secrets. It is retried.
 func (s *Secrets) RevealSigningKeys(ctx context.Context, namespace string) ([]SigningKey, error) {
 	request := &rousev1.RevealSigningKeysRequest{Namespace: namespace}
-	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.SigningKeys, error) { return s.c.secrets.RevealSigningKeys(ctx, request) })
+	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.SigningKeys,
+		error) {
+		return s.c.secrets.RevealSigningKeys(ctx, request)
+	})
 	return signingFrom(p), err
 }
 
 // RotateSigningKeys gives a namespace a new signing key, and returns it, first, with the old ones, which
 // sign, too, for overlap. It is retried, with an Idempotency-Key.
-func (s *Secrets) RotateSigningKeys(ctx context.Context, namespace string, overlap time.Duration) ([]SigningKey, error) {
+func (s *Secrets) RotateSigningKeys(ctx context.Context, namespace string,
+	overlap time.Duration) ([]SigningKey, error) {
 	p, err := onlyOnce(ctx, s.c, func(ctx context.Context) (*rousev1.SigningKeys, error) {
-		return s.c.secrets.RotateSigningKeys(ctx, &rousev1.RotateSigningKeysRequest{Namespace: namespace, Overlap: durationpb.New(overlap)})
+		return s.c.secrets.RotateSigningKeys(ctx, &rousev1.RotateSigningKeysRequest{Namespace: namespace,
+			Overlap: durationpb.New(overlap)})
 	})
 	return signingFrom(p), err
 }

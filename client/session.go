@@ -33,9 +33,9 @@ type session struct {
 	dropped bool
 }
 
-// receive queues received fires until the stream is over. After the end of ctx it returns them to the
+// receiveFires queues received fires until the stream is over. After the end of ctx it returns them to the
 // service. An old service without that ability passes them to another subscriber when the stream ends.
-func (s *session) receive() error {
+func (s *session) receiveFires() error {
 	for {
 		fires, err := s.sub.Recv()
 		if err != nil {
@@ -46,27 +46,28 @@ func (s *session) receive() error {
 			for i, f := range fires {
 				tags[i] = f.Tag
 			}
-			s.leave(tags...)
+			s.leaveFires(tags...)
 			continue
 		}
-		s.hand.take(fires)
+		s.hand.takeFires(fires)
 		for _, f := range fires {
 			select { // there is room for all credits; only fires that the service gave up in the meantime can be in the way
 			case s.queue <- f:
-				s.pool.add(s)
+				s.pool.addTurn(s)
 			case <-s.ctx.Done():
-				s.leave(f.Tag)
+				s.leaveFires(f.Tag)
 			}
 		}
 		if s.ctx.Err() != nil {
-			s.leave()
+			s.leaveFires()
 		}
 	}
 }
 
-// leave returns fires that no handler has begun, and announces that nothing more is taken. ctx has ended.
-func (s *session) leave(tags ...uint64) {
-	s.pool.drop(s) // first, because the pool expects the queued fires
+// leaveFires returns fires that no handler has begun, and announces that nothing more is taken. ctx has
+// ended.
+func (s *session) leaveFires(tags ...uint64) {
+	s.pool.dropSession(s) // first, because the pool expects the queued fires
 	if !s.sub.leaves {
 		return
 	}
@@ -79,7 +80,7 @@ func (s *session) leave(tags ...uint64) {
 		}
 		break
 	}
-	s.hand.drop(tags)
+	s.hand.dropFires(tags)
 	_ = s.sub.Leave(tags) // if that fails the stream is over, and Recv returns why
 }
 
@@ -88,19 +89,19 @@ func (s *session) leave(tags ...uint64) {
 // an answer only when the request has ended. Before, it could not return fires that are on their way.
 const leaveLength = time.Second
 
-// serve handles the fires of an open stream until it ends or ctx does, and then lets handlers end for up to
-// drain. The stream's own context outlives ctx. If the stream ends first, serve returns at once, and handlers
-// may still be running.
-func (p *pool) serve(ctx context.Context, sub *Subscription, credits int, drain time.Duration) error {
+// serveFires handles the fires of an open stream until it ends or ctx does, and then lets handlers end for up
+// to drain. The stream's own context outlives ctx. If the stream ends first, serve returns at once, and
+// handlers may still be running.
+func (p *pool) serveFires(ctx context.Context, sub *Subscription, credits int, drain time.Duration) error {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	s := &session{sub: sub, hand: newHand(sub), pool: p, ctx: ctx, life: life, queue: make(chan *rousev1.Fire, credits)}
-	sub.cancelled = s.hand.cancel
+	sub.cancelled = s.hand.cancelFires
 	var received, settler sync.WaitGroup
 	var lost error
 	gone := make(chan struct{}) // the stream is over
 	received.Go(func() {
-		lost = s.receive()
+		lost = s.receiveFires()
 		end(errLost)
 		close(gone)
 	})
@@ -108,12 +109,12 @@ func (p *pool) serve(ctx context.Context, sub *Subscription, credits int, drain 
 
 	select {
 	case <-ctx.Done(): // running handlers finish
-		p.drop(s)
-		s.leave()
+		p.dropSession(s)
+		s.leaveFires()
 		late := time.AfterFunc(drain, func() { end(errDrain) })
 		s.running.Wait()
 		late.Stop()
-		s.hand.close()
+		s.hand.closeHand()
 		settler.Wait()
 		if !sub.leaves {
 			_ = sub.CloseSend()
@@ -124,7 +125,7 @@ func (p *pool) serve(ctx context.Context, sub *Subscription, credits int, drain 
 		closing.Stop()
 		bye.Stop()
 	case <-gone: // the pool waits for handlers that ignore the end of their ctx: the next stream does not
-		p.drop(s)
+		p.dropSession(s)
 		settler.Wait()
 	}
 	received.Wait()

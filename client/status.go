@@ -29,7 +29,7 @@ type Stats struct {
 
 // Stats returns what happened in a window before now, on all nodes together; 0 is an hour. It is retried.
 func (s *Status) Stats(ctx context.Context, window time.Duration) (out Stats, err error) {
-	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.Stats, error) {
+	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.Stats, error) {
 		return s.c.status.GetStats(ctx, &rousev1.GetStatsRequest{WindowMs: window.Milliseconds()})
 	})
 	out.Step, out.Nodes = time.Duration(p.GetStepMs())*time.Millisecond, statusNodes(p.GetNodes())
@@ -56,7 +56,7 @@ type TargetQuery struct {
 // Targets returns what is sent, and waits to be sent, to each target, on all nodes together and by node. It
 // is retried.
 func (s *Status) Targets(ctx context.Context, q TargetQuery) (out Targets, err error) {
-	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.ListTargetsResponse, error) {
+	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.ListTargetsResponse, error) {
 		return s.c.status.ListTargets(ctx, &rousev1.ListTargetsRequest{Namespace: q.Namespace, Name: q.Name, Limit: q.Limit})
 	})
 	out.More, out.Nodes = p.GetMore(), statusNodes(p.GetNodes())
@@ -69,17 +69,18 @@ func (s *Status) Targets(ctx context.Context, q TargetQuery) (out Targets, err e
 // Buckets returns the buckets of the timers with the nodes that have them; none if the nodes do not share
 // buckets. It is retried.
 func (s *Status) Buckets(ctx context.Context) (list []rouse.BucketStatus, err error) {
-	return s.buckets(ctx, &rousev1.ListBucketsRequest{})
+	return s.fetchBuckets(ctx, &rousev1.ListBucketsRequest{})
 }
 
 // BucketOf returns the bucket of a timer with the node that has it; none if the nodes do not share buckets.
 // It is retried.
 func (s *Status) BucketOf(ctx context.Context, namespace, name string) (list []rouse.BucketStatus, err error) {
-	return s.buckets(ctx, &rousev1.ListBucketsRequest{Namespace: namespace, Timer: name})
+	return s.fetchBuckets(ctx, &rousev1.ListBucketsRequest{Namespace: namespace, Timer: name})
 }
 
-func (s *Status) buckets(ctx context.Context, r *rousev1.ListBucketsRequest) (list []rouse.BucketStatus, err error) {
-	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.ListBucketsResponse, error) {
+func (s *Status) fetchBuckets(ctx context.Context,
+	r *rousev1.ListBucketsRequest) (list []rouse.BucketStatus, err error) {
+	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.ListBucketsResponse, error) {
 		return s.c.status.ListBuckets(ctx, r)
 	})
 	for _, b := range p.GetBuckets() {
@@ -98,7 +99,7 @@ type Pools struct {
 // Pools returns the pools of workers of each node, or one of them, with their groups, those with trouble
 // first; limit is of groups, up to 1,000, and 0 is 100. It is retried.
 func (s *Status) Pools(ctx context.Context, pool string, limit uint32) (out Pools, err error) {
-	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.ListPoolsResponse, error) {
+	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.ListPoolsResponse, error) {
 		return s.c.status.ListPools(ctx, &rousev1.ListPoolsRequest{Pool: pool, Limit: limit})
 	})
 	out.More, out.Nodes = p.GetMore(), statusNodes(p.GetNodes())
@@ -117,7 +118,7 @@ type Diagnosis struct {
 
 // Doctor checks the nodes, their settings and the store. It is retried.
 func (s *Status) Doctor(ctx context.Context) (out Diagnosis, err error) {
-	p, err := again(ctx, s.c.opts.Patience, func(bool) (*rousev1.DoctorResponse, error) {
+	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.DoctorResponse, error) {
 		return s.c.status.Doctor(ctx, &rousev1.DoctorRequest{})
 	})
 	out.Worst, out.Nodes = p.GetWorst(), statusNodes(p.GetNodes())

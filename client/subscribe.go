@@ -76,8 +76,10 @@ type Fire struct {
 }
 
 func fireOf(p *rousev1.Fire) Fire {
-	return Fire{ID: p.Id, Namespace: p.Namespace, Name: p.Name, Generation: p.Generation, Due: rouse.Instant(p.DueMs), Attempt: p.Attempt,
-		Token: p.Token, Manual: p.Manual, Last: p.Last, Payload: p.Payload, ContentType: p.ContentType, Labels: p.Labels, Traceparent: p.Traceparent}
+	return Fire{ID: p.Id, Namespace: p.Namespace, Name: p.Name, Generation: p.Generation, Due: rouse.Instant(p.DueMs),
+		Attempt: p.Attempt,
+		Token:   p.Token, Manual: p.Manual, Last: p.Last, Payload: p.Payload, ContentType: p.ContentType, Labels: p.Labels,
+		Traceparent: p.Traceparent}
 }
 
 // Handler does the work of a fire. Nil means that it is done; an error means that it failed, as refined by
@@ -117,13 +119,13 @@ func (c *Client) Serve(ctx context.Context, o SubscribeOptions, handle Answerer)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	work := newPool(o.Concurrency, handle)
-	defer work.close()
-	return newFollow(ctx, cancel, c, o, work).run()
+	defer work.closeWorkers()
+	return newFollow(ctx, cancel, c, o, work).followUntilEnd()
 }
 
-// hopeless reports whether an error will be the same next time.
-func hopeless(err error) bool {
-	if err == nil || errors.Is(err, rouse.ErrOverloaded) || errors.Is(translate(err), rousev1.ErrUnexpectedAnswer) {
+// isHopeless reports whether an error will be the same next time.
+func isHopeless(err error) bool {
+	if err == nil || errors.Is(err, rouse.ErrOverloaded) || errors.Is(errorFromGRPC(err), rousev1.ErrUnexpectedAnswer) {
 		return false
 	}
 	st, ok := status.FromError(err)
@@ -137,8 +139,8 @@ func hopeless(err error) bool {
 	return false
 }
 
-// call makes a panic of a handler its error: one bad fire does not end the others.
-func call(ctx context.Context, handle Answerer, f Fire) (a *Answer, err error) {
+// callHandler makes a panic of a handler its error: one bad fire does not end the others.
+func callHandler(ctx context.Context, handle Answerer, f Fire) (a *Answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a, err = nil, fmt.Errorf("the handler panicked: %v", p)

@@ -42,12 +42,13 @@ func openOn(ctx context.Context, fires rousev1.FiresClient, open *rousev1.Open) 
 	stream, err := fires.Subscribe(ctx)
 	if err != nil {
 		cancel()
-		return nil, translate(err)
+		return nil, errorFromGRPC(err)
 	}
 	s := &Subscription{stream: stream, cancel: cancel, heard: func(*rousev1.Peers) {}, cancelled: func([]uint64) {}}
-	if err := stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: open}}); err != nil && !errors.Is(err, io.EOF) {
+	if err := stream.Send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Open{Open: open}}); err != nil &&
+		!errors.Is(err, io.EOF) {
 		cancel()
-		return nil, translate(err)
+		return nil, errorFromGRPC(err)
 	}
 	header, err := stream.Header()
 	if err == nil && header == nil { // the stream ended without a header: refused
@@ -55,7 +56,7 @@ func openOn(ctx context.Context, fires rousev1.FiresClient, open *rousev1.Open) 
 	}
 	if err != nil {
 		cancel()
-		return nil, translate(err)
+		return nil, errorFromGRPC(err)
 	}
 	if told := header.Get(nowHeader); len(told) == 1 {
 		if ms, err := strconv.ParseInt(told[0], 10, 64); err == nil {
@@ -93,7 +94,7 @@ func (s *Subscription) Recv() ([]*rousev1.Fire, error) {
 			if errors.Is(err, io.EOF) {
 				return nil, io.EOF
 			}
-			return nil, translate(err)
+			return nil, errorFromGRPC(err)
 		}
 		if response.Peers != nil {
 			s.heard(response.Peers)
@@ -110,7 +111,7 @@ func (s *Subscription) Recv() ([]*rousev1.Fire, error) {
 // Settle reports the outcomes of fires, or extends their deadlines. It may block while the service receives
 // nothing.
 func (s *Subscription) Settle(m *rousev1.Settle) error {
-	return s.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: m}})
+	return s.sendOnStream(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Settle{Settle: m}})
 }
 
 // Done settles fires as done.
@@ -118,10 +119,10 @@ func (s *Subscription) Done(tags []uint64) error { return s.Settle(&rousev1.Sett
 
 // Grant adds credits.
 func (s *Subscription) Grant(credits uint32) error {
-	return s.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Credits{Credits: credits}})
+	return s.sendOnStream(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Credits{Credits: credits}})
 }
 
-func (s *Subscription) send(request *rousev1.SubscribeRequest) error {
+func (s *Subscription) sendOnStream(request *rousev1.SubscribeRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed { // gRPC would end the stream with an error
@@ -131,13 +132,14 @@ func (s *Subscription) send(request *rousev1.SubscribeRequest) error {
 	if errors.Is(err, io.EOF) { // the stream is over; Recv returns why
 		return io.ErrClosedPipe
 	}
-	return translate(err)
+	return errorFromGRPC(err)
 }
 
 // Leave starts a shutdown: the client accepts no more fires, and returns those that it has not started, which
 // spends no attempt. It settles those that it has started; then the service ends the stream.
 func (s *Subscription) Leave(returned []uint64) error {
-	return s.send(&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Leave{Leave: &rousev1.Leave{Returned: returned}}})
+	return s.sendOnStream(
+		&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Leave{Leave: &rousev1.Leave{Returned: returned}}})
 }
 
 // CloseSend announces that nothing more is settled. Recv returns io.EOF when the service has received what
@@ -146,7 +148,7 @@ func (s *Subscription) CloseSend() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	return translate(s.stream.CloseSend())
+	return errorFromGRPC(s.stream.CloseSend())
 }
 
 // Close ends the subscription at once.

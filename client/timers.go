@@ -17,7 +17,8 @@ func (c *Client) Get(ctx context.Context, namespace, name string) (rouse.Timer, 
 // DeadLetter returns the dead letter of a fire, or rouse.ErrNotFound. It is retried.
 func (c *Client) DeadLetter(ctx context.Context, namespace, name, fireID string) (rouse.Timer, error) {
 	request := &rousev1.GetRequest{Namespace: namespace, Name: name, FireId: fireID}
-	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Get(ctx, request) }))
+	return timerFromAnswer(callIdempotent(ctx, c.opts.Patience,
+		func(bool) (*rousev1.Timer, error) { return c.timers.Get(ctx, request) }))
 }
 
 // pageSize is the number of timers or records in one request.
@@ -27,13 +28,15 @@ const pageSize = 500
 // Limit that is not 0 ends the list there; After is not used. An error ends it as well. Each page is retried.
 func (c *Client) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer, error] {
 	return func(yield func(rouse.Timer, error) bool) {
-		request := &rousev1.ListRequest{Filter: rousev1.FilterToProto(&q), PageSize: pageSize, OrderBy: q.Order.String(), Reverse: q.Reverse}
+		request := &rousev1.ListRequest{Filter: rousev1.FilterToProto(&q), PageSize: pageSize, OrderBy: q.Order.String(),
+			Reverse: q.Reverse}
 		left := q.Limit
 		for {
 			if q.Limit > 0 {
 				request.PageSize = uint32(min(left, pageSize))
 			}
-			page, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ListResponse, error) { return c.timers.List(ctx, request) })
+			page, err := callIdempotent(ctx, c.opts.Patience,
+				func(bool) (*rousev1.ListResponse, error) { return c.timers.List(ctx, request) })
 			if err != nil {
 				yield(rouse.Timer{}, err)
 				return
@@ -58,7 +61,8 @@ func (c *Client) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer,
 // Count returns how many timers a query matches. It is retried.
 func (c *Client) Count(ctx context.Context, q rouse.Query) (int64, error) {
 	request := &rousev1.CountRequest{Filter: rousev1.FilterToProto(&q)}
-	response, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.CountResponse, error) { return c.timers.Count(ctx, request) })
+	response, err := callIdempotent(ctx, c.opts.Patience,
+		func(bool) (*rousev1.CountResponse, error) { return c.timers.Count(ctx, request) })
 	return response.GetCount(), err
 }
 
@@ -72,9 +76,9 @@ type Deleted struct {
 // that an earlier try deleted it, without details.
 func (c *Client) Delete(ctx context.Context, namespace, name string, cs ...Condition) (Deleted, error) {
 	request := &rousev1.DeleteRequest{Namespace: namespace, Name: name, ExpectedRevision: conditionOf(cs).revision}
-	response, err := again(ctx, c.opts.Patience, func(unsure bool) (*rousev1.DeleteResponse, error) {
+	response, err := callIdempotent(ctx, c.opts.Patience, func(unsure bool) (*rousev1.DeleteResponse, error) {
 		response, err := c.timers.Delete(ctx, request)
-		if unsure && errors.Is(translate(err), rouse.ErrNotFound) {
+		if unsure && errors.Is(errorFromGRPC(err), rouse.ErrNotFound) {
 			return &rousev1.DeleteResponse{InFlight: true}, nil
 		}
 		return response, err
@@ -89,21 +93,27 @@ func (c *Client) Pause(ctx context.Context, namespace, name, reason string) (rou
 
 // PauseUntil stops scheduled occurrences until a time, at which the pause ends by itself, or until Resume; 0
 // is no such time. It is tried again.
-func (c *Client) PauseUntil(ctx context.Context, namespace, name, reason string, until rouse.Instant) (rouse.Timer, error) {
+func (c *Client) PauseUntil(ctx context.Context, namespace, name, reason string,
+	until rouse.Instant) (rouse.Timer, error) {
 	request := &rousev1.PauseRequest{Namespace: namespace, Name: name, Reason: reason, UntilMs: int64(until)}
-	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Pause(ctx, request) }))
+	return timerFromAnswer(callIdempotent(ctx, c.opts.Patience,
+		func(bool) (*rousev1.Timer, error) { return c.timers.Pause(ctx, request) }))
 }
 
 // Resume ends a pause. It is retried.
 func (c *Client) Resume(ctx context.Context, namespace, name string) (rouse.Timer, error) {
 	request := &rousev1.ResumeRequest{Namespace: namespace, Name: name}
-	return timer(again(ctx, c.opts.Patience, func(bool) (*rousev1.Timer, error) { return c.timers.Resume(ctx, request) }))
+	return timerFromAnswer(callIdempotent(ctx, c.opts.Patience,
+		func(bool) (*rousev1.Timer, error) { return c.timers.Resume(ctx, request) }))
 }
 
 // Run fires now, in addition to the schedule. It returns the id and the due time of the fire. It is retried,
 // with an Idempotency-Key: that is no other fire.
 func (c *Client) Run(ctx context.Context, namespace, name string) (fireID string, due rouse.Instant, err error) {
 	request := &rousev1.RunRequest{Namespace: namespace, Name: name}
-	response, err := onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.RunResponse, error) { return c.timers.Run(ctx, request) })
+	response, err := onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.RunResponse,
+		error) {
+		return c.timers.Run(ctx, request)
+	})
 	return response.GetFireId(), rouse.Instant(response.GetDueMs()), err
 }

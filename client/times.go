@@ -21,7 +21,7 @@ type Coming struct {
 	Namespace string // of the timer, where several are meant
 }
 
-func comings(ps []*rousev1.Coming) []Coming {
+func comingsFromProto(ps []*rousev1.Coming) []Coming {
 	out := make([]Coming, len(ps))
 	for i, p := range ps {
 		coming := rousev1.ComingFromProto(p)
@@ -53,10 +53,14 @@ type Preview struct {
 
 // Preview returns the next due times of a spec; nothing is stored. It is retried.
 func (c *Client) Preview(ctx context.Context, r PreviewRequest) (Preview, error) {
-	request := &rousev1.PreviewRequest{Spec: rousev1.SpecToProto(&r.Spec), Namespace: r.Namespace, Name: r.Name, FromMs: int64(r.After),
-		Count: uint32(max(0, r.Count))}
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.PreviewResponse, error) { return c.timers.Preview(ctx, request) })
-	return Preview{p.GetWords(), p.GetTimezone(), comings(p.GetNext())}, err
+	request := &rousev1.PreviewRequest{Spec: rousev1.SpecToProto(&r.Spec), Namespace: r.Namespace, Name: r.Name,
+		FromMs: int64(r.After),
+		Count:  uint32(max(0, r.Count))}
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.PreviewResponse,
+		error) {
+		return c.timers.Preview(ctx, request)
+	})
+	return Preview{p.GetWords(), p.GetTimezone(), comingsFromProto(p.GetNext())}, err
 }
 
 // Simulation is what would fire in a range of time, in its order.
@@ -68,22 +72,32 @@ type Simulation struct {
 
 // Simulate returns what would fire between from (0 is now) and until, of all timers that a query matches: up
 // to limit fires (0 is 1,000). Nothing is changed. After and Limit of the query are not used. It is retried.
-func (c *Client) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (Simulation, error) {
-	request := &rousev1.SimulateRequest{Filter: rousev1.FilterToProto(&q), FromMs: int64(from), UntilMs: int64(until), Limit: uint32(max(0, limit))}
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.SimulateResponse, error) { return c.timers.Simulate(ctx, request) })
-	return Simulation{comings(p.GetFires()), p.GetTimers(), p.GetMore()}, err
+func (c *Client) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant,
+	limit int) (Simulation, error) {
+	request := &rousev1.SimulateRequest{Filter: rousev1.FilterToProto(&q), FromMs: int64(from), UntilMs: int64(until),
+		Limit: uint32(max(0, limit))}
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.SimulateResponse,
+		error) {
+		return c.timers.Simulate(ctx, request)
+	})
+	return Simulation{comingsFromProto(p.GetFires()), p.GetTimers(), p.GetMore()}, err
 }
 
 // Forecast counts the occurrences that come due in each step of the time between from (0 is now) and until,
 // of all timers that a query matches; a step of 0 is an hour. by divides the counts: rouse.ByNamespace,
 // rouse.ByTarget or nothing. A server reads a bounded number of timers:
 // begin with an empty token, and as long as the next one is not empty, Add the rest. It is retried.
-func (c *Client) Forecast(ctx context.Context, q rouse.Query, by string, from, until rouse.Instant, step time.Duration, token string) (f rouse.Forecast, next string, err error) {
-	request := &rousev1.ForecastRequest{Filter: rousev1.FilterToProto(&q), FromMs: int64(from), UntilMs: int64(until), By: by, PageToken: token}
+func (c *Client) Forecast(ctx context.Context, q rouse.Query, by string, from, until rouse.Instant, step time.Duration,
+	token string) (f rouse.Forecast, next string, err error) {
+	request := &rousev1.ForecastRequest{Filter: rousev1.FilterToProto(&q), FromMs: int64(from), UntilMs: int64(until),
+		By: by, PageToken: token}
 	if step != 0 {
 		request.Step = durationpb.New(step)
 	}
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ForecastResponse, error) { return c.timers.Forecast(ctx, request) })
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.ForecastResponse,
+		error) {
+		return c.timers.Forecast(ctx, request)
+	})
 	return rousev1.ForecastFromProto(p), p.GetNextPageToken(), err
 }
 
@@ -112,13 +126,17 @@ type Reason struct {
 // that time, or why there is none. A timer that does not exist has an explanation, too. It is retried.
 func (c *Client) Explain(ctx context.Context, namespace, name string, at rouse.Instant) (Explanation, error) {
 	request := &rousev1.ExplainRequest{Namespace: namespace, Name: name, AtMs: int64(at)}
-	p, err := again(ctx, c.opts.Patience, func(bool) (*rousev1.ExplainResponse, error) { return c.timers.Explain(ctx, request) })
+	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.ExplainResponse,
+		error) {
+		return c.timers.Explain(ctx, request)
+	})
 	if err != nil {
 		return Explanation{}, err
 	}
-	e := Explanation{Summary: p.Summary, Words: p.Words, Next: comings(p.Next)}
+	e := Explanation{Summary: p.Summary, Words: p.Words, Next: comingsFromProto(p.Next)}
 	for _, r := range p.Reasons {
-		e.Reasons = append(e.Reasons, Reason{r.GetCode(), r.GetText(), rouse.Instant(r.GetAtMs()), rouse.Instant(r.GetSinceMs()), rouse.Instant(r.GetUntilMs()), r.GetCure()})
+		e.Reasons = append(e.Reasons, Reason{r.GetCode(), r.GetText(), rouse.Instant(r.GetAtMs()),
+			rouse.Instant(r.GetSinceMs()), rouse.Instant(r.GetUntilMs()), r.GetCure()})
 	}
 	if p.Timer != nil {
 		t, err := rousev1.TimerFromProto(p.Timer)

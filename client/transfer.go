@@ -14,7 +14,8 @@ const MaxImport = 1000
 // Import writes up to MaxImport timers and dead letters as List returned them, with their state, and before
 // them calendars. It returns an outcome for each timer, in their order. It is retried in mode
 // CreateOrReplace, which is idempotent.
-func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer, calendars []rouse.Calendar) ([]Created, error) {
+func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer,
+	calendars []rouse.Calendar) ([]Created, error) {
 	request := &rousev1.ImportRequest{Mode: rousev1.Mode(mode), Timers: make([]*rousev1.Timer, len(timers))}
 	for i := range timers {
 		request.Timers[i] = rousev1.TimerToProto(&timers[i])
@@ -26,9 +27,12 @@ func (c *Client) Import(ctx context.Context, mode Mode, timers []rouse.Timer, ca
 	var p *rousev1.ImportResponse
 	var err error
 	if mode == CreateOrReplace {
-		p, err = again(ctx, c.opts.Patience, call)
+		p, err = callIdempotent(ctx, c.opts.Patience, call)
 	} else {
-		p, err = once(ctx, c, func(ctx context.Context) (*rousev1.ImportResponse, error) { return c.timers.Import(ctx, request) })
+		p, err = callOnce(ctx, c, func(ctx context.Context) (*rousev1.ImportResponse,
+			error) {
+			return c.timers.Import(ctx, request)
+		})
 	}
 	if err != nil {
 		return nil, err
@@ -43,7 +47,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
 	defer cancel()
 	stream, err := c.admin.Backup(ctx, &rousev1.BackupRequest{})
 	if err != nil {
-		return 0, translate(err)
+		return 0, errorFromGRPC(err)
 	}
 	for n := int64(0); ; {
 		chunk, err := stream.Recv()
@@ -51,7 +55,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
 			return n, nil
 		}
 		if err != nil {
-			return n, translate(err)
+			return n, errorFromGRPC(err)
 		}
 		wrote, err := w.Write(chunk.Data)
 		if n += int64(wrote); err != nil {

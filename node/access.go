@@ -38,7 +38,8 @@ func (c *Config) checkAccess() error {
 	case c.AccessOn() && c.PoolsOnly():
 		bad.Wrong("access", "needs a store for its keys, and a node with the role pools has none: leave it out")
 	case c.AccessOn() && c.DaprListen != "" && !c.daprIdentified():
-		bad.Wrong("access", "is on, and dapr-listen would serve any client as any app: set dapr-cert and dapr-key, dapr-sentry or dapr-workload-api")
+		bad.Wrong("access",
+			"is on, and dapr-listen would serve any client as any app: set dapr-cert and dapr-key, dapr-sentry or dapr-workload-api")
 	}
 	return bad.Err()
 }
@@ -74,12 +75,12 @@ func (n *Node) openAccess() error {
 		}
 		g.Authenticators = chain
 		n.access = g
-		if cfg.shared() {
+		if cfg.isSharedStore() {
 			n.tokens = &access.NodeTokens{}
 		}
 		runs = append(runs, g.Keys.Run)
 	}
-	n.add(parts.Part{Name: "access", Work: func(ctx context.Context) error {
+	n.addPart(parts.Part{Name: "access", Work: func(ctx context.Context) error {
 		var running sync.WaitGroup
 		for _, run := range runs {
 			running.Go(func() { run(ctx) })

@@ -74,7 +74,7 @@ func serveGuardedNodes(t *testing.T, url string) *guardedNodes {
 		c.Pools = []pool.Setup{testPool("core", func(s *subprocess.Config) { s.Env["ROUSE_KEY_FILE"] = g.workers })}
 		g.logs[i] = &journal{}
 		c.Log = slog.New(slog.NewTextHandler(g.logs[i], nil))
-		n, err := start(t.Context(), c)
+		n, err := assembleNode(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
 		}

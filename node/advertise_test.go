@@ -23,7 +23,7 @@ func TestAdvertisedAddresses(t *testing.T) {
 		if err := c.Check(); err != nil {
 			t.Errorf("%s: %v", address, err)
 		}
-		if got := c.advertised("127.0.0.1:1"); got != want {
+		if got := c.advertisedAddress("127.0.0.1:1"); got != want {
 			t.Errorf("%s is advertised as %s, not %s", address, got, want)
 		}
 	}

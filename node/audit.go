@@ -66,7 +66,8 @@ func openAudit(n *Node) error {
 	if len(cfg.AuditLog) == 0 {
 		return nil
 	}
-	o := audit.Options{Drop: cfg.AuditFull == auditDrop, Reads: cfg.AuditReads, Log: cfg.Log, Node: func() string { return cfg.Node },
+	o := audit.Options{Drop: cfg.AuditFull == auditDrop, Reads: cfg.AuditReads, Log: cfg.Log,
+		Node: func() string { return cfg.Node },
 		Now: func() rouse.Instant {
 			if n.timers == nil {
 				return rouse.Reached(time.Now())
@@ -79,7 +80,8 @@ func openAudit(n *Node) error {
 		case auditStdout:
 			o.To = append(o.To, audit.Stream{To: os.Stdout})
 		default:
-			f, err := audit.OpenFile(audit.FileOptions{Path: to, Size: int64(cfg.AuditFileSize), Files: cfg.AuditFiles, Private: private.Path})
+			f, err := audit.OpenFile(audit.FileOptions{Path: to, Size: int64(cfg.AuditFileSize), Files: cfg.AuditFiles,
+				Private: private.Path})
 			if err != nil {
 				return err
 			}
@@ -97,7 +99,7 @@ func openAudit(n *Node) error {
 	}
 	n.audit = audit.Open(o)
 	p.Close = n.audit.Close
-	n.add(p)
+	n.addPart(p)
 	return n.registry.Register(auditMetrics{n.audit})
 }
 
@@ -125,10 +127,14 @@ func (c core) Audit() (*audit.Log, *audit.Rows) { return c.audit, c.events }
 type auditMetrics struct{ log *audit.Log }
 
 var (
-	auditEvents   = prometheus.NewDesc("rouse_audit_events_total", "Events of the audit log, by outcome: ok, or refused, which includes failed calls.", []string{"outcome"}, nil)
-	auditDropped  = prometheus.NewDesc("rouse_audit_dropped_total", "Audited calls without an event, by reason: full (with audit-full refuse these calls were refused), write_failed, or unauthenticated (calls beyond 100 a second).", []string{"reason"}, nil)
-	auditFailures = prometheus.NewDesc("rouse_audit_write_failures_total", "Failed writes of audit events, by destination; they are repeated.", []string{"to"}, nil)
-	auditQueue    = prometheus.NewDesc("rouse_audit_queue", "Audited calls in progress, and audit events that are not written yet; at most 10,000.", nil, nil)
+	auditEvents = prometheus.NewDesc("rouse_audit_events_total",
+		"Events of the audit log, by outcome: ok, or refused, which includes failed calls.", []string{"outcome"}, nil)
+	auditDropped = prometheus.NewDesc("rouse_audit_dropped_total",
+		"Audited calls without an event, by reason: full (with audit-full refuse these calls were refused), write_failed, or unauthenticated (calls beyond 100 a second).", []string{"reason"}, nil)
+	auditFailures = prometheus.NewDesc("rouse_audit_write_failures_total",
+		"Failed writes of audit events, by destination; they are repeated.", []string{"to"}, nil)
+	auditQueue = prometheus.NewDesc("rouse_audit_queue",
+		"Audited calls in progress, and audit events that are not written yet; at most 10,000.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

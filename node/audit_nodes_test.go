@@ -25,7 +25,7 @@ func TestAuditOfSeveralNodes(t *testing.T) {
 			for i, id := range []string{"a", "b"} {
 				c := placed(t, at, id)
 				c.AuditLog = Names{"store"}
-				n, err := start(t.Context(), c)
+				n, err := assembleNode(t.Context(), c)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -85,7 +85,7 @@ func TestAuditOutlivesTheNode(t *testing.T) {
 			c.AuditLog = Names{"store", filepath.Join(t.TempDir(), "audit.jsonl")}
 			c.Admin = "127.0.0.1:0"
 			for round := range 2 {
-				n, err := start(t.Context(), c)
+				n, err := assembleNode(t.Context(), c)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -35,24 +35,24 @@ const (
 // nothing: its caller does.
 func (n *Node) newAwait() *await {
 	a := &await{n: n, why: errors.New("the server is starting"), stop: func() {}}
-	if k, _ := linked("api"); k.Await != nil && !n.cfg.embedded {
-		a.stop = k.Await(core{n}, a.reason)
+	if k, _ := linkedKind("api"); k.Await != nil && !n.cfg.embedded {
+		a.stop = k.Await(core{n}, a.awaitReason)
 	}
 	return a
 }
 
-func (a *await) reason() error {
+func (a *await) awaitReason() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.why
 }
 
-// until opens a part, again and again while what it needs is away.
-func (a *await) until(ctx context.Context, what string, open func() error) error {
+// openWithRetry opens a part, again and again while what it needs is away.
+func (a *await) openWithRetry(ctx context.Context, what string, open func() error) error {
 	told := time.Time{}
 	for b := backoff.New(awaitEvery, awaitMost); b.Wait(ctx); {
 		err := open()
-		if err == nil || a.n.cfg.embedded || !away(err) {
+		if err == nil || a.n.cfg.embedded || !isUnavailable(err) {
 			return err
 		}
 		err = fmt.Errorf("waiting for %s: %w", what, err)
@@ -67,9 +67,9 @@ func (a *await) until(ctx context.Context, what string, open func() error) error
 	return ctx.Err()
 }
 
-// away reports whether an error means that something does not answer yet, or is not there yet, so that
-// waiting helps. What a server refuses, and a store that is damaged, is not away.
-func away(err error) bool {
+// isUnavailable reports whether an error means that something does not answer yet, or is not there yet, so
+// that waiting helps. What a server refuses, and a store that is damaged, is not away.
+func isUnavailable(err error) bool {
 	if errors.Is(err, rouse.ErrCorrupt) {
 		return false
 	}
@@ -85,7 +85,8 @@ func away(err error) bool {
 	if errors.As(err, &op) {
 		return op.Op != "listen"
 	}
-	for _, is := range []error{rouse.ErrUnavailable, queue.ErrUnavailable, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET} {
+	for _, is := range []error{rouse.ErrUnavailable, queue.ErrUnavailable, context.DeadlineExceeded, io.EOF,
+		io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET} {
 		if errors.Is(err, is) {
 			return true
 		}

@@ -147,7 +147,7 @@ func TestAwayIsNotWrong(t *testing.T) {
 		{&net.OpError{Op: "listen", Err: syscall.EADDRINUSE}, false},
 		{&net.OpError{Op: "dial", Err: &net.DNSError{Name: "db"}}, true},
 	} {
-		if got := away(c.err); got != c.away {
+		if got := isUnavailable(c.err); got != c.away {
 			t.Errorf("%v: %v", c.err, got)
 		}
 	}
@@ -177,7 +177,7 @@ func TestNodesOfAStoreSignWithTheSameSecrets(t *testing.T) {
 				if file != "" {
 					c.SecretFile = filepath.Join(c.Data, file)
 				}
-				n, err := start(t.Context(), c)
+				n, err := assembleNode(t.Context(), c)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -199,24 +199,24 @@ func TestNodesOfAStoreSignWithTheSameSecrets(t *testing.T) {
 			if b == nil {
 				t.Fatal("a node without a file does not take the secrets of another")
 			}
-			if !slices.Equal(a.get(), b.get()) {
-				t.Errorf("two nodes sign with %d and %d secrets of their own", len(a.get()), len(b.get()))
+			if !slices.Equal(a.currentSecrets(), b.currentSecrets()) {
+				t.Errorf("two nodes sign with %d and %d secrets of their own", len(a.currentSecrets()), len(b.currentSecrets()))
 			}
 			// Rotation on one node: a node that comes later has both secrets.
 			rotated := "whsec_" + strings.Repeat("QUJD", 10)
-			both := rotated + "\n" + a.get()[0] + "\n"
+			both := rotated + "\n" + a.currentSecrets()[0] + "\n"
 			if err := os.WriteFile(filepath.Join(first.Data, "webhook.secret"), []byte(both), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := a.read(); err != nil {
+			if err := a.readSecretFile(); err != nil {
 				t.Fatal(err)
 			}
-			if err := replaceSecrets(t.Context(), a.locks, a.get()); err != nil {
+			if err := replaceSecrets(t.Context(), a.locks, a.currentSecrets()); err != nil {
 				t.Fatal(err)
 			}
 			_, c := start("c", "")
-			if !slices.Equal(c.get(), []string{rotated, b.get()[0]}) {
-				t.Errorf("after a rotation a new node signs with %d secrets", len(c.get()))
+			if !slices.Equal(c.currentSecrets(), []string{rotated, b.currentSecrets()[0]}) {
+				t.Errorf("after a rotation a new node signs with %d secrets", len(c.currentSecrets()))
 			}
 			// One with other secrets would make receivers refuse its callbacks.
 			other := placed(t, url, "d")

@@ -62,7 +62,8 @@ func (n *Node) openBrokers(brokers *broker.Sink) error {
 		}
 		brokers.Add(c, p)
 		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_broker_available",
-			Help: "1 while nothing keeps fires from a broker: it is connected, and takes messages.", ConstLabels: prometheus.Labels{"broker": c.Name}}, func() float64 {
+			Help:        "1 while nothing keeps fires from a broker: it is connected, and takes messages.",
+			ConstLabels: prometheus.Labels{"broker": c.Name}}, func() float64 {
 			if p.Obstacle() == "" {
 				return 1
 			}
@@ -70,7 +71,8 @@ func (n *Node) openBrokers(brokers *broker.Sink) error {
 		}))
 	}
 	if len(sealed) > 0 {
-		n.add(parts.Part{Name: "secrets of brokers", Work: func(ctx context.Context) error { refreshBrokers(ctx, n.vault, n.cfg.Log, sealed); return nil }})
+		n.addPart(parts.Part{Name: "secrets of brokers",
+			Work: func(ctx context.Context) error { refreshBrokers(ctx, n.vault, n.cfg.Log, sealed); return nil }})
 	}
 	return nil
 }

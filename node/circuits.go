@@ -30,7 +30,7 @@ const (
 	maxCircuitTime       = time.Hour
 )
 
-func (c *Circuit) check() error {
+func (c *Circuit) checkCircuit() error {
 	var all rouse.Invalid
 	bad := func(name, value, wrong, cure string) {
 		all.Add(rouse.Refuse(name, value, wrong, cure))
@@ -40,8 +40,10 @@ func (c *Circuit) check() error {
 			bad("namespace", c.Namespace, inv.Problems[0].Wrong, inv.Problems[0].Cure)
 		}
 	}
-	if lower := strings.ToLower(c.Target); c.Target != "*" && !strings.HasPrefix(lower, "http://") && !strings.HasPrefix(lower, "https://") || len(c.Target) > rouse.MaxTarget {
-		bad("target", c.Target, "begins no address of a callback", "give the beginning of the addresses, such as https://api.example.com/, or * for all")
+	if lower := strings.ToLower(c.Target); c.Target != "*" && !strings.HasPrefix(lower, "http://") &&
+		!strings.HasPrefix(lower, "https://") || len(c.Target) > rouse.MaxTarget {
+		bad("target", c.Target, "begins no address of a callback",
+			"give the beginning of the addresses, such as https://api.example.com/, or * for all")
 	}
 	if !(c.Share >= 0 && c.Share <= 1) {
 		bad("share", strconv.FormatFloat(c.Share, 'g', -1, 64), "is out of bounds", "give a part such as 0.5, at most 1")
@@ -70,7 +72,7 @@ func (c *Circuit) check() error {
 func (c *Config) checkCircuits() error {
 	var bad rouse.Invalid
 	for i := range c.Circuits {
-		bad.Add(rouse.Under(fmt.Sprintf("circuits[%d]", i), c.Circuits[i].check()))
+		bad.Add(rouse.Under(fmt.Sprintf("circuits[%d]", i), c.Circuits[i].checkCircuit()))
 	}
 	return bad.Err()
 }
@@ -79,7 +81,8 @@ func (c *Config) checkCircuits() error {
 func (c *Config) circuitOptions(namespace, name string) (o sink.CircuitOptions) {
 	for i := range c.Circuits {
 		s := &c.Circuits[i]
-		if (s.Namespace == "" || s.Namespace == namespace) && (s.Target == "*" || len(name) >= len(s.Target) && strings.EqualFold(name[:len(s.Target)], s.Target)) {
+		if (s.Namespace == "" || s.Namespace == namespace) &&
+			(s.Target == "*" || len(name) >= len(s.Target) && strings.EqualFold(name[:len(s.Target)], s.Target)) {
 			return sink.CircuitOptions{Off: s.Off, Share: s.Share, Deliveries: s.Deliveries, Window: s.Window, Open: s.Open}
 		}
 	}
@@ -90,7 +93,8 @@ func (c *Config) circuitOptions(namespace, name string) (o sink.CircuitOptions) 
 func (n *Node) newBreaker(hooks rouse.Sink) rouse.Sink {
 	b := sink.NewBreaker(hooks, sink.BreakerOptions{Circuit: n.cfg.circuitOptions})
 	n.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_circuits_open",
-		Help: "Circuits of hosts and addresses of callbacks that are not closed."}, func() float64 { return float64(b.Open()) }))
+		Help: "Circuits of hosts and addresses of callbacks that are not closed."},
+		func() float64 { return float64(b.Open()) }))
 	return b
 }
 

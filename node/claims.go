@@ -36,12 +36,12 @@ func (c *claims) Has(namespace string) bool {
 	return c.all || !c.known || c.of[namespace]
 }
 
-// set takes over what nodes have published.
-func (c *claims) set(list []parts.Published) {
+// setPublished takes over what nodes have published.
+func (c *claims) setPublished(list []parts.Published) {
 	all, of := false, map[string]bool{}
 	for i := range list {
 		s := &list[i]
-		if !has(s.Roles, "scheduler") {
+		if !includesRole(s.Roles, "scheduler") {
 			continue
 		}
 		all = all || len(s.Claims) == 0
@@ -54,8 +54,9 @@ func (c *claims) set(list []parts.Published) {
 	c.known, c.all, c.of = true, all, of
 }
 
-// follow keeps what is known up to date until ctx ends. What cannot be read leaves it as it is.
-func (c *claims) follow(ctx context.Context, nodes func(context.Context) ([]claim.Node, error), log *slog.Logger) {
+// followClaims keeps what is known up to date until ctx ends. What cannot be read leaves it as it is.
+func (c *claims) followClaims(ctx context.Context, nodes func(context.Context) ([]claim.Node, error),
+	log *slog.Logger) {
 	tick := time.NewTicker(claimsEvery)
 	defer tick.Stop()
 	for {
@@ -68,7 +69,7 @@ func (c *claims) follow(ctx context.Context, nodes func(context.Context) ([]clai
 				all[i] = parts.PublishedBy(n.Data) // one of another version counts as claiming everything
 			}
 			was := c.All()
-			if c.set(all); was && !c.All() {
+			if c.setPublished(all); was && !c.All() {
 				log.Info("not every namespace is claimed by a live node: timers in the others wait")
 			}
 		}

@@ -21,7 +21,7 @@ func TestClaimsAreThoseOfTheNodesThatSchedule(t *testing.T) {
 		{[]parts.Published{{Roles: []string{"api", "executor"}}}, false, false, false},
 	} {
 		if step.nodes != nil {
-			c.set(step.nodes)
+			c.setPublished(step.nodes)
 		}
 		if c.All() != step.all || c.Has("a") != step.a || c.Has("b") != step.b {
 			t.Errorf("%+v: all %v, a %v, b %v", step.nodes, c.All(), c.Has("a"), c.Has("b"))

@@ -66,15 +66,15 @@ func (c *Clock) Now() time.Time {
 // Ahead returns how much later the clock shows than the machine's.
 func (c *Clock) Ahead() time.Duration { return time.Until(c.Now()).Round(time.Millisecond) }
 
-// set makes the clock show a time.
-func (c *Clock) set(at time.Time) {
+// setClock makes the clock show a time.
+func (c *Clock) setClock(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at, c.ahead = at, time.Until(at)
 }
 
-// stop holds the clock where it is, until the function that it returns is called.
-func (c *Clock) stop() (resume func()) {
+// stopClock holds the clock where it is, until the function that it returns is called.
+func (c *Clock) stopClock() (resume func()) {
 	now := c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,24 +105,25 @@ func (n *Node) Advance(ctx context.Context, to rouse.Instant, jump bool) (fired 
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	if err := n.running(); err != nil {
+	if err := n.notFiringReason(); err != nil {
 		return 0, err
 	}
-	defer c.stop()()
+	defer c.stopClock()()
 	now := rouse.Reached(c.Now())
 	if to < now || to > rouse.MaxInstant {
-		return 0, rouse.Refuse("to", to.String(), "is not after now, "+now.String()+", or too far away", "clocks go forward only; give a later time up to the year 9998")
+		return 0, rouse.Refuse("to", to.String(), "is not after now, "+now.String()+", or too far away",
+			"clocks go forward only; give a later time up to the year 9998")
 	}
 	before := n.metrics.done.Load()
 	for {
-		next, err := n.settled(ctx)
+		next, err := n.waitUntilIdle(ctx)
 		if now := rouse.Reached(c.Now()); err != nil || now >= to {
 			return n.metrics.done.Load() - before, err
 		}
 		if next = min(next, to); jump {
 			next = to
 		}
-		c.set(next.Time())
+		c.setClock(next.Time())
 		moved := n.timers.ClockMoved
 		if jump {
 			moved = n.timers.ClockJumped
@@ -133,8 +134,9 @@ func (n *Node) Advance(ctx context.Context, to rouse.Instant, jump bool) (fired 
 	}
 }
 
-// settled waits until nothing is left to do by the store's clock, and returns when there is something again.
-func (n *Node) settled(ctx context.Context) (next rouse.Instant, err error) {
+// waitUntilIdle waits until nothing is left to do by the store's clock, and returns when there is something
+// again.
+func (n *Node) waitUntilIdle(ctx context.Context) (next rouse.Instant, err error) {
 	const soon, longest = 100, 2 * time.Millisecond
 	b := backoff.New(40*time.Microsecond, longest)
 	for try := 0; ; try++ {
@@ -150,7 +152,8 @@ func (n *Node) settled(ctx context.Context) (next rouse.Instant, err error) {
 		case <-time.After(b.Next()):
 		case <-ctx.Done():
 			s := n.timers.Stats()
-			return 0, fmt.Errorf("at %v something is still to do (%d fires with their targets, %d in queues): %w", rouse.Reached(n.cfg.Clock.Now()), s.Out, s.Queued, ctx.Err())
+			return 0, fmt.Errorf("at %v something is still to do (%d fires with their targets, %d in queues): %w",
+				rouse.Reached(n.cfg.Clock.Now()), s.Out, s.Queued, ctx.Err())
 		case <-n.ended:
 			return 0, rouse.ErrClosed
 		}

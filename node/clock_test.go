@@ -153,7 +153,7 @@ func TestAMoveThatIsGivenUp(t *testing.T) {
 func TestAClockThatWasAheadIsNoticedAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	clock := NewClock()
-	clock.set(time.Now().Add(8 * time.Hour))
+	clock.setClock(time.Now().Add(8 * time.Hour))
 	n := open(t, "pebble:"+dir, WithClock(clock))
 	stop := run(t, n)
 	waitUntilItRuns(t, n)

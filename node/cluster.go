@@ -50,14 +50,16 @@ func (c *Config) checkCluster() error {
 		name        string
 		value       time.Duration
 		least, most time.Duration
-	}{{"lease", c.Lease, time.Second, 10 * time.Minute}, {"hold", c.Hold, time.Second, time.Hour}, {"poll", c.Poll, 10 * time.Millisecond, time.Minute},
+	}{{"lease", c.Lease, time.Second, 10 * time.Minute}, {"hold", c.Hold, time.Second, time.Hour},
+		{"poll", c.Poll, 10 * time.Millisecond, time.Minute},
 		{"tick", c.Tick, 10 * time.Millisecond, time.Minute}, {"tick-delay", c.TickDelay, time.Second, 24 * time.Hour}} {
 		if d.value < d.least || d.value > d.most {
 			bad.Wrong(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}
 	}
 	if c.Hold < 2*c.Poll {
-		bad.Wrong("hold", "is %v, not twice the poll of %v: what is taken would be given up before it is due; give a longer hold or a shorter poll", c.Hold, c.Poll)
+		bad.Wrong("hold",
+			"is %v, not twice the poll of %v: what is taken would be given up before it is due; give a longer hold or a shorter poll", c.Hold, c.Poll)
 	}
 	if c.Buckets < 1 || c.Buckets > 4096 {
 		bad.Wrong("buckets", "is %d: give 1 to 4096", c.Buckets)
@@ -75,7 +77,9 @@ func (c *Config) checkCluster() error {
 	}
 	if c.Advertise != "" {
 		if _, _, err := net.SplitHostPort(c.Advertise); err != nil {
-			bad.Wrong("advertise", "%q is no address: give HOST:PORT as clients reach this node, with an IPv6 address in brackets, or nothing", c.Advertise)
+			bad.Wrong("advertise",
+				"%q is no address: give HOST:PORT as clients reach this node, with an IPv6 address in brackets, or nothing",
+				c.Advertise)
 		}
 	}
 	if strings.ContainsAny(c.Node, "#/ ") || len(c.Node) > 100 {
@@ -85,9 +89,11 @@ func (c *Config) checkCluster() error {
 }
 
 // Has reports whether the node has a role.
-func (c *Config) Has(role string) bool { return has(c.Roles, role) }
+func (c *Config) Has(role string) bool { return includesRole(c.Roles, role) }
 
-func has(roles []string, role string) bool { return len(roles) == 0 || slices.Contains(roles, role) }
+func includesRole(roles []string, role string) bool {
+	return len(roles) == 0 || slices.Contains(roles, role)
+}
 
 // cluster is a node's place among those that share its store. A node that has its store to itself is alone in
 // it.
@@ -102,14 +108,14 @@ type cluster struct {
 	election claim.Elector // nil: the nodes elect the leader by a lease of the store
 }
 
-// join finds the node's place.
-func (n *Node) join(ctx context.Context) (*cluster, error) {
+// joinCluster finds the node's place.
+func (n *Node) joinCluster(ctx context.Context) (*cluster, error) {
 	c := &n.cfg
 	store, ok := n.store.(rouse.Shared)
-	if !ok || !c.shared() {
-		return n.alone(), nil
+	if !ok || !c.isSharedStore() {
+		return n.soleCluster(), nil
 	}
-	if err := agree(ctx, store, c.Buckets); err != nil {
+	if err := agreeOnBuckets(ctx, store, c.Buckets); err != nil {
 		return nil, err
 	}
 	if err := tellMembers(ctx, store, api.SpecMembers()); err != nil {
@@ -122,8 +128,9 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl := &cluster{buckets: uint32(c.Buckets), shared: true, grain: engine.NewGrain(grains(ctx, store))}
-	mine := parts.Published{Address: c.advertised(n.Addr()), Version: c.Version, Started: started, Strategy: c.Strategy, Roles: c.Roles, Claims: c.Claims, Grain: cl.grain}
+	cl := &cluster{buckets: uint32(c.Buckets), shared: true, grain: engine.NewGrain(liveGrains(ctx, store))}
+	mine := parts.Published{Address: c.advertisedAddress(n.Addr()), Version: c.Version, Started: started,
+		Strategy: c.Strategy, Roles: c.Roles, Claims: c.Claims, Grain: cl.grain}
 	for i := range n.parts {
 		if publish := n.parts[i].Publish; publish != nil {
 			publish(&mine)
@@ -133,37 +140,40 @@ func (n *Node) join(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	member := claim.MemberOptions{Node: c.Node, TTL: c.Lease, Data: func() []byte { return data }, Address: c.advertised(n.Addr()),
-		Died: n.inherit, Fires: c.Has("scheduler") && len(c.Claims) == 0, Yields: n.metrics.yields(c.Log),
+	member := claim.MemberOptions{Node: c.Node, TTL: c.Lease, Data: func() []byte { return data },
+		Address: c.advertisedAddress(n.Addr()),
+		Died:    n.takeOverHolds, Fires: c.Has("scheduler") && len(c.Claims) == 0, Yields: n.metrics.yieldReporter(c.Log),
 		Unattended: func(err error) {
-			c.Log.Warn("no connection to the store by which other nodes would find at once that this one has died: they wait for its lease", "error", err)
+			c.Log.Warn(
+				"no connection to the store by which other nodes would find at once that this one has died: they wait for its lease", "error", err)
 		}}
 	member.Presence, _ = n.store.(rouse.Presence)
-	if cl.election, err = n.election(); err != nil {
+	if cl.election, err = n.kubernetesElection(); err != nil {
 		return nil, err
 	}
 	if cl.election != nil {
 		member.Leads = cl.election.Leads
-		defer func() { cl.nodes = elected(cl.election, cl.nodes) }()
+		defer func() { cl.nodes = withElectedLeader(cl.election, cl.nodes) }()
 	}
 	if c.Strategy == "bucket" && c.Has("scheduler") {
 		n.metrics.loads = newLoads(cl.buckets)
-		share := claim.NewShare(store, claim.ShareOptions{MemberOptions: member, Buckets: cl.buckets, Load: n.metrics.loads.rates})
+		share := claim.NewShare(store, claim.ShareOptions{MemberOptions: member, Buckets: cl.buckets,
+			Load: n.metrics.loads.fireRates})
 		cl.strategy, cl.leader, cl.nodes = share, share.Leader, share.Nodes
 		return cl, nil
 	}
 	m := claim.NewMember(store, member)
 	cl.leader, cl.nodes = m.Leader, m.Nodes
-	cl.strategy = claim.Join(n.holding(store, cl.buckets), m)
+	cl.strategy = claim.Join(n.holdStrategy(store, cl.buckets), m)
 	return cl, nil
 }
 
-// alone is the place of a node that has its store to itself. Its store has one bucket.
-func (n *Node) alone() *cluster {
+// soleCluster is the place of a node that has its store to itself. Its store has one bucket.
+func (n *Node) soleCluster() *cluster {
 	cl := &cluster{strategy: claim.NewSole(1), buckets: 1}
-	cl.claims.set([]parts.Published{{Roles: n.cfg.Roles, Claims: n.cfg.Claims}})
+	cl.claims.setPublished([]parts.Published{{Roles: n.cfg.Roles, Claims: n.cfg.Claims}})
 	if n.cfg.Strategy != "bucket" {
-		cl.strategy = n.holding(mem.New(), 1)
+		cl.strategy = n.holdStrategy(mem.New(), 1)
 	}
 	if !n.cfg.Has("scheduler") {
 		cl.strategy = nothing{}
@@ -171,14 +181,15 @@ func (n *Node) alone() *cluster {
 	return cl
 }
 
-// holding returns the strategy of a node that holds what it takes.
-func (n *Node) holding(locks rouse.Locks, buckets uint32) rouse.Strategy {
+// holdStrategy returns the strategy of a node that holds what it takes.
+func (n *Node) holdStrategy(locks rouse.Locks, buckets uint32) rouse.Strategy {
 	c := &n.cfg
 	switch {
 	case !c.Has("scheduler"):
 		return nothing{}
 	case c.Strategy == "tick":
-		return claim.NewTick(locks, n.store, claim.TickOptions{Node: c.Node, Buckets: buckets, Every: c.Tick, Hold: c.Hold, Delay: c.TickDelay,
+		return claim.NewTick(locks, n.store, claim.TickOptions{Node: c.Node, Buckets: buckets, Every: c.Tick, Hold: c.Hold,
+			Delay:  c.TickDelay,
 			Missed: n.metrics.tickMissed(c.Log)})
 	}
 	return claim.NewLease(buckets, c.Hold)
@@ -191,15 +202,17 @@ const (
 	forGood        = 200 * 365 * 24 * time.Hour
 )
 
-// agree makes sure that all nodes of a store have the same number of buckets: the first one writes it down.
-func agree(ctx context.Context, locks rouse.Locks, buckets int) error {
+// agreeOnBuckets makes sure that all nodes of a store have the same number of buckets: the first one writes
+// it down.
+func agreeOnBuckets(ctx context.Context, locks rouse.Locks, buckets int) error {
 	want := strconv.Itoa(buckets)
 	got, err := locks.Lock(ctx, rand.Text(), forGood, []rouse.Want{{Name: settingBuckets, Data: []byte(want)}})
 	if err != nil {
 		return fmt.Errorf("ask for the number of the store's buckets: %w", err)
 	}
 	if have := string(got[0].Data); have != want {
-		return fmt.Errorf("the store's timers are in %s buckets, and this node is set to %s: give buckets %s", have, want, have)
+		return fmt.Errorf("the store's timers are in %s buckets, and this node is set to %s: give buckets %s", have,
+			want, have)
 	}
 	return nil
 }
@@ -276,8 +289,8 @@ func Living(ctx context.Context, store rouse.Store) (names []string, err error) 
 	return names, err
 }
 
-// advertised returns where clients that know another node reach this one; "" if that cannot be known.
-func (c *Config) advertised(addr string) string {
+// advertisedAddress returns where clients that know another node reach this one; "" if that cannot be known.
+func (c *Config) advertisedAddress(addr string) string {
 	switch {
 	case !c.Has("api"):
 		return ""
@@ -301,8 +314,8 @@ func (c *Config) advertised(addr string) string {
 	return net.JoinHostPort(name, port)
 }
 
-// name gives the node a name, if it has none.
-func (n *Node) name() {
+// ensureName gives the node a name, if it has none.
+func (n *Node) ensureName() {
 	if n.cfg.Node != "" {
 		return
 	}
@@ -317,7 +330,7 @@ func (n *Node) name() {
 		return r
 	}, host)
 	n.cfg.Node = host + ":" + strconv.Itoa(os.Getpid())
-	for _, addr := range []string{n.Addr(), address(n.admin)} { // a node that comes back has its name again
+	for _, addr := range []string{n.Addr(), listenerAddress(n.admin)} { // a node that comes back has its name again
 		if _, port, err := net.SplitHostPort(addr); err == nil {
 			n.cfg.Node = host + ":" + port
 			return

@@ -123,11 +123,13 @@ type Config struct {
 
 	// What follows is no setting of the command line: it is given by the program.
 
-	Pools      []pool.Setup        `kong:"-"` // of workers, whose requests are timers
-	Brokers    []broker.Connection `kong:"-"` // that targets name
-	Force      bool                `kong:"-"` // serve a store whose timers were moved to another, or whose sealing keys are lost
-	AcceptLoss bool                `kong:"-"` // open a store of files that has lost something that it had acknowledged, without what is lost
-	Version    string              `kong:"-"` // shown by the API and in metrics
+	Pools   []pool.Setup        `kong:"-"` // of workers, whose requests are timers
+	Brokers []broker.Connection `kong:"-"` // that targets name
+	// serve a store whose timers were moved to another, or whose sealing keys are lost
+	Force bool `kong:"-"`
+	// open a store of files that has lost something that it had acknowledged, without what is lost
+	AcceptLoss bool   `kong:"-"`
+	Version    string `kong:"-"` // shown by the API and in metrics
 
 	Sinks map[string]rouse.Sink `kong:"-"` // of the program, by the schemes of their targets
 	Given rouse.Store           `kong:"-"` // the store as a value, in place of Store; the node closes it
@@ -164,12 +166,13 @@ func (c *Config) Check() error {
 	case c.embedded && !c.Has("api"):
 		bad.Wrong("listen", "%q is the address of an API, and roles leaves out api: give both, or neither", c.Listen)
 	default:
-		if err := c.rule().Check("api", "listen", c.Listen, "127.0.0.1:7411"); err != nil && (c.Has("api") || !isAddress(c.Listen)) {
+		if err := c.listenRule().Check("api", "listen", c.Listen, "127.0.0.1:7411"); err != nil &&
+			(c.Has("api") || !isAddress(c.Listen)) {
 			bad.Add(err)
 		}
 	}
 	if c.Admin != "" {
-		bad.Add(c.rule().Check("admin", "admin", c.Admin, "127.0.0.1:7412, or nothing"))
+		bad.Add(c.listenRule().Check("admin", "admin", c.Admin, "127.0.0.1:7412, or nothing"))
 	}
 	bad.Add(c.checkTLS())
 	bad.Add(c.checkNodes())
@@ -187,10 +190,12 @@ func (c *Config) Check() error {
 		name  string
 		value int64
 		least int64
-	}{{"window", int64(c.Window), 1000}, {"window-bytes", int64(c.WindowBytes), 1 << 20}, {"max-deliveries", int64(c.MaxDeliveries), 1},
+	}{{"window", int64(c.Window), 1000}, {"window-bytes", int64(c.WindowBytes), 1 << 20},
+		{"max-deliveries", int64(c.MaxDeliveries), 1},
 		{"host-concurrency", int64(c.HostConcurrency), 1}, {"address-concurrency", int64(c.AddressConcurrency), 1},
 		{"history-max", c.HistoryMax, 0}, {"history-per-timer", int64(c.HistoryPerTimer), 0},
-		{"dead-per-timer", int64(c.DeadPerTimer), 0}, {"max-overlap", int64(c.MaxOverlap), 0}, {"min-interval", int64(c.MinInterval), 0}} {
+		{"dead-per-timer", int64(c.DeadPerTimer), 0}, {"max-overlap", int64(c.MaxOverlap), 0},
+		{"min-interval", int64(c.MinInterval), 0}} {
 		if n.value < n.least {
 			bad.Wrong(n.name, "is %d: give at least %d", n.value, n.least)
 		}
@@ -203,7 +208,8 @@ func (c *Config) Check() error {
 		name        string
 		value       time.Duration
 		least, most time.Duration
-	}{{"grace", c.Grace, 0, time.Hour}, {"ahead", c.Ahead, time.Second, time.Hour}, {"history-age", c.HistoryAge, time.Hour, years},
+	}{{"grace", c.Grace, 0, time.Hour}, {"ahead", c.Ahead, time.Second, time.Hour},
+		{"history-age", c.HistoryAge, time.Hour, years},
 		{"settle-wait", c.SettleWait, 0, time.Second}} {
 		if d.value < d.least || d.value > d.most {
 			bad.Wrong(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
@@ -280,7 +286,7 @@ const sharedInterval = time.Second
 func (c *Config) checkShares() error {
 	var bad rouse.Invalid
 	for i := range c.Limits {
-		bad.Add(rouse.Under(fmt.Sprintf("limits[%d]", i), c.Limits[i].check()))
+		bad.Add(rouse.Under(fmt.Sprintf("limits[%d]", i), c.Limits[i].checkLimit()))
 	}
 	for _, ns := range slices.Sorted(maps.Keys(c.Shares)) {
 		if inv, ok := rouse.CheckNamespace(ns).(*rouse.Invalid); ok {
@@ -308,8 +314,8 @@ func (c *Config) secretFile() string {
 	return c.SecretFile
 }
 
-// listen opens the listeners that there are to be.
-func (c *Config) listen() (api, admin net.Listener, err error) {
+// openListeners opens the listeners that there are to be.
+func (c *Config) openListeners() (api, admin net.Listener, err error) {
 	if c.Listen != "" && c.Has("api") {
 		if api, err = net.Listen("tcp", c.Listen); err != nil {
 			return nil, nil, fmt.Errorf("listen for the API: %w", otherAddress("listen", err))

@@ -121,7 +121,7 @@ func become(t *testing.T, hosts grpc.ServerStreamingClient[schedulerv1.WatchHost
 func runDaprNode(t *testing.T, c Config) (*Node, func()) {
 	t.Helper()
 	c.Listen, c.Admin, c.DaprListen, c.embedded = "", "", "127.0.0.1:0", true
-	n, err := start(t.Context(), c)
+	n, err := assembleNode(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestDaprConfigWithAnIdentity(t *testing.T) {
 		t.Error(err)
 	}
 	c.DaprListen, c.embedded, c.Listen, c.Admin = "127.0.0.1:0", true, "", ""
-	if _, err := start(t.Context(), c); err == nil || !strings.Contains(err.Error(), "ca.crt") {
+	if _, err := assembleNode(t.Context(), c); err == nil || !strings.Contains(err.Error(), "ca.crt") {
 		t.Errorf("got %v without the file of trust anchors", err)
 	}
 }

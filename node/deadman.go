@@ -41,33 +41,38 @@ func (c *Config) checkSigns() error {
 
 // openSigns adds the signs of life of a node that others can watch: the canary and the heartbeat.
 func openSigns(n *Node) {
-	c := n.canary()
+	c := n.canaryTimer()
 	if c.Every > 0 {
 		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_canary_age_seconds",
-			Help: "How long ago the occurrence of the canary was due that fired last; -1 if the store does not answer."}, c.Seconds))
-		n.add(parts.Part{Name: "canary", Sinks: map[string]rouse.Sink{"canary": heartbeat.Sink{}}, Work: c.Run(n.cfg.Log)})
+			Help: "How long ago the occurrence of the canary was due that fired last; -1 if the store does not answer."},
+			c.Seconds))
+		n.addPart(parts.Part{Name: "canary", Sinks: map[string]rouse.Sink{"canary": heartbeat.Sink{}},
+			Work: c.Run(n.cfg.Log)})
 	}
 	if n.cfg.Heartbeat == "" {
 		return
 	}
-	h := heartbeat.Heartbeat{Every: n.cfg.HeartbeatInterval, Healthy: firing(n, c), Send: heartbeat.PostTo(n.cfg.Heartbeat), Log: n.cfg.Log,
+	h := heartbeat.Heartbeat{Every: n.cfg.HeartbeatInterval, Healthy: firingCheck(n, c),
+		Send: heartbeat.PostTo(n.cfg.Heartbeat), Log: n.cfg.Log,
 		Count: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_heartbeats_total",
-			Help: "Heartbeats by result: sent, failed, or withheld because the node does not fire on time."}, []string{"result"})}
+			Help: "Heartbeats by result: sent, failed, or withheld because the node does not fire on time."},
+			[]string{"result"})}
 	for _, result := range []string{"sent", "failed", "withheld"} {
 		h.Count.WithLabelValues(result)
 	}
 	n.registry.MustRegister(h.Count)
-	n.add(parts.Part{Name: "heartbeat", Work: h.Run})
+	n.addPart(parts.Part{Name: "heartbeat", Work: h.Run})
 }
 
-// firing returns what tells why the node does not fire on time.
-func firing(n *Node, c heartbeat.Canary) func(context.Context) error {
+// firingCheck returns what tells why the node does not fire on time.
+func firingCheck(n *Node, c heartbeat.Canary) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := cmp.Or(n.Healthy(), n.timers.Degraded()); err != nil {
 			return err
 		}
 		if v := n.timers.Violations(); v != (engine.Violations{Looks: v.Looks, Homeless: v.Homeless}) {
-			return fmt.Errorf("overdue timers make no progress: %d unclaimed, %d stuck, %d held over", v.Unclaimed, v.Stuck, v.HeldOver)
+			return fmt.Errorf("overdue timers make no progress: %d unclaimed, %d stuck, %d held over", v.Unclaimed, v.Stuck,
+				v.HeldOver)
 		}
 		if c.Every == 0 {
 			return nil
@@ -80,6 +85,6 @@ func firing(n *Node, c heartbeat.Canary) func(context.Context) error {
 	}
 }
 
-func (n *Node) canary() heartbeat.Canary {
+func (n *Node) canaryTimer() heartbeat.Canary {
 	return heartbeat.Canary{Every: n.cfg.Canary, Store: n.store, Timers: func() *timers.Timers { return n.timers }}
 }

@@ -20,7 +20,7 @@ func (s ownStatus) Doctor(ctx context.Context, local bool) []rouse.Finding {
 			Strategy:       c.Strategy,
 			API:            n.Addr(),
 			Admin:          n.AdminAddr(),
-			Rule:           c.rule(),
+			Rule:           c.listenRule(),
 			Canary:         c.Canary,
 			ClockSet:       c.Clock != nil,
 			AllowPrivate:   c.AllowPrivate,
@@ -46,7 +46,8 @@ func (c *Config) privateFiles() []doctor.PrivateFile {
 	if c.SecretKeys == "" {
 		keys = c.sealingKeyFile()
 	}
-	return []doctor.PrivateFile{{Path: c.Data}, {Path: keys}, {Path: c.secretFile()}, {Path: c.AdminKeyFile, May: 0o040}, {Path: c.TLSKey, May: 0o040},
+	return []doctor.PrivateFile{{Path: c.Data}, {Path: keys}, {Path: c.secretFile()}, {Path: c.AdminKeyFile, May: 0o040},
+		{Path: c.TLSKey, May: 0o040},
 		{Path: c.DaprKey, May: 0o040}, {Path: c.DaprSentryToken, May: 0o044}}
 }
 
@@ -63,5 +64,5 @@ func (s ownStatus) Members(ctx context.Context) ([]claim.Node, error) {
 
 // CanaryAge returns how long ago the canary fired, and whether that is too long.
 func (s ownStatus) CanaryAge(ctx context.Context) (age time.Duration, late bool, err error) {
-	return s.n.canary().Age(ctx)
+	return s.n.canaryTimer().Age(ctx)
 }

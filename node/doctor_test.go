@@ -64,7 +64,7 @@ func finds(t *testing.T, n *Node, check, severity string, words ...string) {
 // starts opens a node with a server's settings.
 func starts(t *testing.T, cfg Config) *Node {
 	t.Helper()
-	n, err := start(t.Context(), cfg)
+	n, err := assembleNode(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,11 +218,11 @@ func TestTheDoctorLooksAtTimers(t *testing.T) {
 	}
 	finds(t, n, "lag", rouse.SeverityCritical, "1m0s after")
 
-	if err := n.canary().Make(t.Context()); err != nil {
+	if err := n.canaryTimer().Make(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	finds(t, n, "canary", rouse.SeverityOK)
-	clock.set(begin.Add(10 * time.Minute))
+	clock.setClock(begin.Add(10 * time.Minute))
 	finds(t, n, "canary", rouse.SeverityCritical, "10m0s")
 
 	key := rouse.Key{Namespace: "default", Name: "b"}

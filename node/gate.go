@@ -19,7 +19,7 @@ type gate struct {
 
 func newGate(s rouse.Strategy) *gate { return &gate{Strategy: s, opened: make(chan struct{})} }
 
-func (g *gate) unlock() {
+func (g *gate) openGate() {
 	g.once.Do(func() {
 		g.open.Store(true)
 		close(g.opened)

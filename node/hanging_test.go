@@ -179,7 +179,7 @@ func TestTargetsThatHangAreApart(t *testing.T) {
 					cfg.Brokers = []broker.Connection{{Name: "silent", URL: "nats://127.0.0.1:" + net.port}}
 				}
 				cfg.Pools = []pool.Setup{{Config: pool.Config{Name: "core", Delays: pool.Delays{Unbind: time.Hour, Stop: time.Second}}, Open: func(*slog.Logger) (driver.Driver, error) { return noop.Driver{}, nil }}}
-				n, err := start(t.Context(), cfg)
+				n, err := assembleNode(t.Context(), cfg)
 				if err != nil {
 					t.Fatal(err)
 				}

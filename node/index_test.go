@@ -77,7 +77,7 @@ func TestIndexedStore(t *testing.T) {
 			done.Store(true)
 			emptying.Wait()
 			poll.Until(t, "the metrics tell that the index was lost", func() bool {
-				m := get(t, "http://"+address(n.admin)+"/metrics")
+				m := get(t, "http://"+listenerAddress(n.admin)+"/metrics")
 				return strings.Contains(m, "rouse_index_lost_total") && !strings.Contains(m, "rouse_index_lost_total 0\n")
 			})
 			stop()

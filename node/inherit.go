@@ -14,8 +14,8 @@ func grainOf(n *claim.Node) int {
 	return parts.PublishedBy(n.Data).Grain
 }
 
-// grains returns those of the nodes that live.
-func grains(ctx context.Context, locks rouse.Locks) (list []int) {
+// liveGrains returns those of the nodes that live.
+func liveGrains(ctx context.Context, locks rouse.Locks) (list []int) {
 	nodes, _ := claim.Nodes(ctx, locks) // of a store that does not answer yet the node will hear later
 	for i := range nodes {
 		list = append(list, grainOf(&nodes[i]))
@@ -23,8 +23,8 @@ func grains(ctx context.Context, locks rouse.Locks) (list []int) {
 	return list
 }
 
-// inherit takes this node's part of what a dead one held.
-func (n *Node) inherit(ctx context.Context, dead claim.Node) {
+// takeOverHolds takes this node's part of what a dead one held.
+func (n *Node) takeOverHolds(ctx context.Context, dead claim.Node) {
 	log := n.cfg.Log.With("node", dead.ID, "address", dead.Address)
 	log.Warn("a node has died: its connection to the store is closed, and nothing listens at its address")
 	grain := grainOf(&dead)
@@ -34,7 +34,9 @@ func (n *Node) inherit(ctx context.Context, dead claim.Node) {
 		return
 	}
 	me, count := 0, 0
-	var alike []string // nodes that live, whose holds look like those of the dead one: only such a node can tell them from its own
+	// nodes that live, whose holds look like those of the dead one: only such a node can tell them from its
+	// own
+	var alike []string
 	for i := range nodes {
 		if nodes[i].Owner == dead.Owner {
 			continue
@@ -53,7 +55,8 @@ func (n *Node) inherit(ctx context.Context, dead claim.Node) {
 	if len(alike) > 0 && !slices.Equal(alike, []string{n.cfg.Node}) {
 		return
 	}
-	if err := n.timers.Inherit(ctx, grain, func(b uint32) bool { return int(b)%count == me }); err != nil && ctx.Err() == nil {
+	if err := n.timers.Inherit(ctx, grain, func(b uint32) bool { return int(b)%count == me }); err != nil &&
+		ctx.Err() == nil {
 		log.Warn("what the dead node held is fired when its holds end", "error", err)
 	}
 }

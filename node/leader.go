@@ -35,8 +35,9 @@ func (c *Config) checkLeader() error {
 		} else if _, _, err := election.Split(c.LeaderLease); err != nil {
 			bad.Wrong("leader-lease", "%v: give the namespace and the name of a lease, such as rouse/leader", err)
 		}
-		if !c.shared() {
-			bad.Wrong("leader", "kubernetes is for nodes that share a store, and this store is one node's: leave it out, or name a PostgreSQL or Redis")
+		if !c.isSharedStore() {
+			bad.Wrong("leader",
+				"kubernetes is for nodes that share a store, and this store is one node's: leave it out, or name a PostgreSQL or Redis")
 		}
 	default:
 		bad.Wrong("leader", "%q is not offered: give one of %s", c.Leader, strings.Join(Leaders, ", "))
@@ -44,9 +45,9 @@ func (c *Config) checkLeader() error {
 	return bad.Err()
 }
 
-// election returns this node's part in an election by Kubernetes, or nil if the nodes elect by leases of
-// their store. It makes no requests.
-func (n *Node) election() (claim.Elector, error) {
+// kubernetesElection returns this node's part in an election by Kubernetes, or nil if the nodes elect by
+// leases of their store. It makes no requests.
+func (n *Node) kubernetesElection() (claim.Elector, error) {
 	c := &n.cfg
 	if c.Leader != "kubernetes" {
 		return nil, nil
@@ -66,7 +67,7 @@ func (n *Node) election() (claim.Elector, error) {
 		Changed:  func(holder string) { c.Log.Info("leader", "node", nodeOf(holder), "lease", c.LeaderLease) },
 		Failed: func(err error) {
 			n.metrics.failures.WithLabelValues("leader").Inc()
-			if times := quiet.allow("leader"); times > 0 {
+			if times := quiet.countUnlogged("leader"); times > 0 {
 				c.Log.Warn("failed, will try again; timers fire all the same", "what", "leader", "error", err, "times", times)
 			}
 		},
@@ -84,8 +85,9 @@ func nodeOf(identity string) string {
 	return name
 }
 
-// elected returns the nodes with the leader that Kubernetes has, as far as this node knows.
-func elected(e claim.Elector, nodes func(context.Context) ([]claim.Node, error)) func(context.Context) ([]claim.Node, error) {
+// withElectedLeader returns the nodes with the leader that Kubernetes has, as far as this node knows.
+func withElectedLeader(e claim.Elector, nodes func(context.Context) ([]claim.Node,
+	error)) func(context.Context) ([]claim.Node, error) {
 	return func(ctx context.Context) ([]claim.Node, error) {
 		list, err := nodes(ctx)
 		if err != nil {

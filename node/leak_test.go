@@ -202,7 +202,7 @@ func TestFilesAreTheOwners(t *testing.T) {
 				return files
 			}
 			for _, when := range []string{"made", "found with rights for others"} {
-				n, err := start(t.Context(), cfg)
+				n, err := assembleNode(t.Context(), cfg)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -68,17 +68,17 @@ func (n *Node) startEngine(ctx context.Context) error {
 func (n *Node) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if !n.begin(stop) {
+	if !n.beginOnce(stop) {
 		return fmt.Errorf("a node runs once: %w", rouse.ErrClosed)
 	}
-	n.run(ctx, stop)
-	err := errors.Join(append([]error{n.end(), n.engineErr}, n.errs...)...)
+	n.runParts(ctx, stop)
+	err := errors.Join(append([]error{n.endParts(), n.engineErr}, n.errs...)...)
 	close(n.closed)
 	return err
 }
 
-// run runs the parts until ctx ends.
-func (n *Node) run(ctx context.Context, stop context.CancelFunc) {
+// runParts runs the parts until ctx ends.
+func (n *Node) runParts(ctx context.Context, stop context.CancelFunc) {
 	broke := func(name string, err error) {
 		if err != nil {
 			n.mu.Lock()
@@ -93,7 +93,7 @@ func (n *Node) run(ctx context.Context, stop context.CancelFunc) {
 		}
 	}
 	if n.timers != nil {
-		n.gate.unlock()
+		n.gate.openGate()
 		_ = n.timers.ClockMoved(ctx) // reads what is due at once, rather than in a moment
 	}
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -110,9 +110,9 @@ func (n *Node) run(ctx context.Context, stop context.CancelFunc) {
 	<-ctx.Done()
 }
 
-// end ends a node, whatever it has begun: it drains the parts, stops the engine and then what serves, and
-// closes the parts, in the reverse order.
-func (n *Node) end() error {
+// endParts ends a node, whatever it has begun: it drains the parts, stops the engine and then what serves,
+// and closes the parts, in the reverse order.
+func (n *Node) endParts() error {
 	var errs []error
 	for _, p := range slices.Backward(n.parts) {
 		if p.Drain != nil {
@@ -138,8 +138,8 @@ func (n *Node) end() error {
 	return errors.Join(errs...)
 }
 
-// begin reports whether the node may begin to run, or to close without having run. It may once.
-func (n *Node) begin(stop context.CancelFunc) bool {
+// beginOnce reports whether the node may begin to run, or to close without having run. It may once.
+func (n *Node) beginOnce(stop context.CancelFunc) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.begun {
@@ -149,8 +149,8 @@ func (n *Node) begin(stop context.CancelFunc) bool {
 	return true
 }
 
-// running returns why the node does not fire, or nil.
-func (n *Node) running() error {
+// notFiringReason returns why the node does not fire, or nil.
+func (n *Node) notFiringReason() error {
 	select {
 	case <-n.ended:
 		return rouse.ErrClosed
@@ -165,8 +165,8 @@ func (n *Node) running() error {
 // Close ends Run, if it was called, and waits for it, or closes a node that was never run. It may be called
 // several times, from anywhere but a function that the node calls.
 func (n *Node) Close() error {
-	if n.begin(func() {}) {
-		err := n.end()
+	if n.beginOnce(func() {}) {
+		err := n.endParts()
 		close(n.closed)
 		return err
 	}

@@ -46,10 +46,10 @@ func TestPartsLiveInOneOrder(t *testing.T) {
 			p := s.part(name)
 			p.Serve = nil // of two parts they end at the same time
 			p.Work = nil
-			n.add(p)
+			n.addPart(p)
 		}
 		both := s.part("c")
-		n.add(both)
+		n.addPart(both)
 		if err := n.startParts(); err != nil {
 			t.Fatal(err)
 		}
@@ -82,10 +82,10 @@ func TestAPartThatBreaksEndsTheNode(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var s stages
 			n := &Node{life: newLife()}
-			n.add(s.part("a"))
+			n.addPart(s.part("a"))
 			p := s.part("b")
 			spoil(&p)
-			n.add(p)
+			n.addPart(p)
 			if err := n.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "b: it broke") {
 				t.Errorf("%s: Run returns %v", stage, err)
 			}

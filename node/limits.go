@@ -11,14 +11,16 @@ import (
 // shares the rate and the concurrency, and is delivered fire by fire. Of several limits that cover a target
 // the first counts.
 type Limit struct {
-	Namespace   string  // "" is each namespace, with an allowance of its own
-	Target      string  // the beginning of the targets, in letters of any size, such as "https://api.example.com/" or "stream:mail"
+	Namespace string // "" is each namespace, with an allowance of its own
+	// the beginning of the targets, in letters of any size, such as "https://api.example.com/" or
+	// "stream:mail"
+	Target      string
 	Rate        float64 // fires a second; 0 is no limit
 	Burst       int     // fires that may go at once under Rate; 0 is a second's worth
 	Concurrency int     // fires that are under way at a time; 0 is as many as the kind of target has
 }
 
-func (l *Limit) check() error {
+func (l *Limit) checkLimit() error {
 	var all rouse.Invalid
 	bad := func(name, value, wrong, cure string) {
 		all.Add(rouse.Refuse(name, value, wrong, cure))
@@ -29,7 +31,8 @@ func (l *Limit) check() error {
 		}
 	}
 	if !strings.Contains(l.Target, ":") || len(l.Target) > rouse.MaxTarget {
-		bad("target", l.Target, "begins no target", "give the beginning of the targets, such as https://api.example.com/ or stream:mail")
+		bad("target", l.Target, "begins no target",
+			"give the beginning of the targets, such as https://api.example.com/ or stream:mail")
 	}
 	number := func(name string, value float64) {
 		if !(value >= 0 && value <= 1e9) {
@@ -48,14 +51,15 @@ func (l *Limit) check() error {
 	return all.Err()
 }
 
-// covers reports whether the limit applies to a target of a namespace.
-func (l *Limit) covers(namespace, target string) bool {
-	return (l.Namespace == "" || l.Namespace == namespace) && len(target) >= len(l.Target) && strings.EqualFold(target[:len(l.Target)], l.Target)
+// coversTarget reports whether the limit applies to a target of a namespace.
+func (l *Limit) coversTarget(namespace, target string) bool {
+	return (l.Namespace == "" || l.Namespace == namespace) && len(target) >= len(l.Target) &&
+		strings.EqualFold(target[:len(l.Target)], l.Target)
 }
 
-// limiter returns what the configuration makes of a lane: the rate of catching up, if its receivers do not
-// pace themselves, and the first limit that covers its target.
-func (c *Config) limiter() func(namespace string, spec *rouse.Spec, lane rouse.Lane) rouse.Lane {
+// laneLimiter returns what the configuration makes of a lane: the rate of catching up, if its receivers do
+// not pace themselves, and the first limit that covers its target.
+func (c *Config) laneLimiter() func(namespace string, spec *rouse.Spec, lane rouse.Lane) rouse.Lane {
 	catchUp, limits := c.CatchUpRate, c.Limits
 	// No lane of a sink has a space in front of its colon. Fires that are stored before they are sent do not
 	// share a queue with the others: a limit may cover unregistered functions, whose fires are not stored
@@ -71,7 +75,7 @@ func (c *Config) limiter() func(namespace string, spec *rouse.Spec, lane rouse.L
 		}
 		for i := range limits {
 			l := &limits[i]
-			if !l.covers(namespace, spec.Target) {
+			if !l.coversTarget(namespace, spec.Target) {
 				continue
 			}
 			lane.Name, lane.Rate, lane.Burst = names[i][0], l.Rate, l.Burst
@@ -88,9 +92,9 @@ func (c *Config) limiter() func(namespace string, spec *rouse.Spec, lane rouse.L
 	}
 }
 
-// weight returns the share of a namespace: how many deliveries it has while others, which have something to
-// send too, have one.
-func (c *Config) weight() func(namespace string) int {
+// namespaceWeight returns the share of a namespace: how many deliveries it has while others, which have
+// something to send too, have one.
+func (c *Config) namespaceWeight() func(namespace string) int {
 	if len(c.Shares) == 0 {
 		return nil
 	}

@@ -20,7 +20,7 @@ func TestLimits(t *testing.T) {
 		{Namespace: "acme", Target: "stream:mail", Concurrency: 5},
 		{Target: "stream:mail", Rate: 1},
 	}
-	limit := c.limiter()
+	limit := c.laneLimiter()
 	lane := rouse.Lane{Name: "lane", Limit: 64, Batch: 256}
 	for _, x := range []struct {
 		namespace, target string
@@ -55,12 +55,12 @@ func TestLimits(t *testing.T) {
 func TestRateOfCatchingUp(t *testing.T) {
 	c := config(t, "mem:")
 	c.DaprListen, c.Reminders = "127.0.0.1:0", true
-	n, err := start(t.Context(), c)
+	n, err := assembleNode(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer run(t, n)()
-	limit := c.limiter()
+	limit := c.laneLimiter()
 	for target, want := range map[string]float64{"https://example.com/": c.CatchUpRate, "func:f": c.CatchUpRate,
 		"dapr:job/a": 0, "reminder:a": 0, "stream:a": 0, "pool:a/b": 0} {
 		spec := &rouse.Spec{Target: target}
@@ -89,11 +89,11 @@ func TestLimitsThatAreRefused(t *testing.T) {
 
 func TestShares(t *testing.T) {
 	c := Defaults()
-	if c.weight() != nil {
+	if c.namespaceWeight() != nil {
 		t.Error("without shares there is a weight")
 	}
 	c.Shares = map[string]int{"acme": 4}
-	if w := c.weight(); w("acme") != 4 || w("other") != 1 {
+	if w := c.namespaceWeight(); w("acme") != 4 || w("other") != 1 {
 		t.Errorf("acme has %d, others %d", w("acme"), w("other"))
 	}
 	for want, shares := range map[string]map[string]int{"shares.a": {"a": 0}, "shares.b": {"b": 1001}, "is no namespace": {"No": 1}} {

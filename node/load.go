@@ -19,14 +19,15 @@ func newLoads(buckets uint32) *loads {
 	return &loads{buckets: buckets, fires: make([]atomic.Uint64, buckets), since: time.Now()}
 }
 
-func (l *loads) note(fires []rouse.Fire) {
+func (l *loads) countFires(fires []rouse.Fire) {
 	for i := range fires {
-		l.fires[rouse.Placed(rouse.Key{Namespace: fires[i].Namespace, Name: fires[i].Name}, fires[i].Spec.Target, target.Route, l.buckets)].Add(1)
+		l.fires[rouse.Placed(rouse.Key{Namespace: fires[i].Namespace, Name: fires[i].Name}, fires[i].Spec.Target,
+			target.Route, l.buckets)].Add(1)
 	}
 }
 
-// rates returns the fires a second of each bucket that had any since the last call.
-func (l *loads) rates() map[uint32]float64 {
+// fireRates returns the fires a second of each bucket that had any since the last call.
+func (l *loads) fireRates() map[uint32]float64 {
 	now := time.Now()
 	seconds := now.Sub(l.since).Seconds()
 	l.since = now

@@ -65,30 +65,41 @@ func newMetrics(r *prometheus.Registry) *metrics {
 	seconds := []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
 	m.lag = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rouse_fire_lag_seconds", Buckets: seconds,
 		Help: "How much later than due the first attempt of a fire began."}, []string{"sink"})
-	m.early = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_fires_early_total", Help: "Fires that began before they were due. Must be 0."})
-	m.attempts = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_attempts_total", Help: "Attempts by sink and verdict."}, []string{"sink", "verdict"})
+	m.early = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_fires_early_total",
+		Help: "Fires that began before they were due. Must be 0."})
+	m.attempts = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_attempts_total",
+		Help: "Attempts by sink and verdict."}, []string{"sink", "verdict"})
 	m.attemptTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rouse_attempt_seconds", Buckets: seconds,
 		Help: "How long attempts took."}, []string{"sink"})
-	m.occurrences = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_occurrences_total", Help: "Occurrences by how they ended and why."}, []string{"ending", "cause"})
-	m.commitSize = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_changes", Help: "Changes in a commit.", Buckets: prometheus.ExponentialBuckets(1, 4, 8)})
-	m.commitTime = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_seconds", Help: "How long commits took.", Buckets: seconds})
-	m.failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_failures_total", Help: "Things that failed and are tried again."}, []string{"what"})
-	m.shed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_window_shed_total", Help: "Due rows put off because memory was full and their target slow."})
-	m.conflicts = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_settle_conflicts_total", Help: "Settles that named an old revision and were repeated."})
+	m.occurrences = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_occurrences_total",
+		Help: "Occurrences by how they ended and why."}, []string{"ending", "cause"})
+	m.commitSize = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_changes",
+		Help: "Changes in a commit.", Buckets: prometheus.ExponentialBuckets(1, 4, 8)})
+	m.commitTime = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rouse_commit_seconds",
+		Help: "How long commits took.", Buckets: seconds})
+	m.failures = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_failures_total",
+		Help: "Things that failed and are tried again."}, []string{"what"})
+	m.shed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_window_shed_total",
+		Help: "Due rows put off because memory was full and their target slow."})
+	m.conflicts = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_settle_conflicts_total",
+		Help: "Settles that named an old revision and were repeated."})
 	m.missed = prometheus.NewCounter(prometheus.CounterOpts{Name: "rouse_tick_missed_total",
 		Help: "Rows that the delayed clock of the tick strategy found unclaimed. Must be 0."})
-	m.paused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_timers_paused_total", Help: "Timers that paused themselves, by why."}, []string{"cause"})
+	m.paused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_timers_paused_total",
+		Help: "Timers that paused themselves, by why."}, []string{"cause"})
 	for _, c := range []rouse.PauseCause{rouse.PauseDeadLetters, rouse.PauseScheduleCost, rouse.PauseScheduleInvalid} {
 		m.paused.WithLabelValues(c.String())
 	}
-	m.registry.MustRegister(m.lag, m.early, m.attempts, m.attemptTime, m.occurrences, m.commitSize, m.commitTime, m.failures, m.shed,
+	m.registry.MustRegister(m.lag, m.early, m.attempts, m.attemptTime, m.occurrences, m.commitSize, m.commitTime,
+		m.failures, m.shed,
 		m.conflicts, m.missed, m.paused)
 	for e := rouse.EndFired; e <= rouse.EndMissed; e++ {
 		for _, c := range rouse.Causes(e) {
 			m.occurrences.WithLabelValues(e.String(), c.String())
 		}
 	}
-	for _, what := range []string{"claim", "clock", "decode", "get", "inspect", "invariants", "look", "renew", "settle", "trim", "watch"} {
+	for _, what := range []string{"claim", "clock", "decode", "get", "inspect", "invariants", "look", "renew", "settle",
+		"trim", "watch"} {
 		m.failures.WithLabelValues(what)
 	}
 	return m
@@ -99,13 +110,14 @@ func (m *metrics) tickMissed(log *slog.Logger) func(int) {
 	return func(n int) {
 		m.missed.Add(float64(n))
 		if n > 0 {
-			log.Error("timers were due long ago and no node claimed them: see rouse explain, and rouse_unclaimed_timers for namespaces without a node", "timers", n)
+			log.Error(
+				"timers were due long ago and no node claimed them: see rouse explain, and rouse_unclaimed_timers for namespaces without a node", "timers", n)
 		}
 	}
 }
 
-// yields returns what reports that this node leaves its timers to quicker ones, or takes timers again.
-func (m *metrics) yields(log *slog.Logger) func(yields bool, mine, peers time.Duration) {
+// yieldReporter returns what reports that this node leaves its timers to quicker ones, or takes timers again.
+func (m *metrics) yieldReporter(log *slog.Logger) func(yields bool, mine, peers time.Duration) {
 	now := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rouse_node_yields",
 		Help: "1 while the node leaves its timers to others, as its calls to the store take several times as long as theirs."})
 	m.registry.MustRegister(now)
@@ -113,7 +125,8 @@ func (m *metrics) yields(log *slog.Logger) func(yields bool, mine, peers time.Du
 		log := log.With("call", mine, "peers", peers)
 		if yields {
 			now.Set(1)
-			log.Warn("calls to the store take this node much longer than its peers: they take its timers; look at its network and load")
+			log.Warn(
+				"calls to the store take this node much longer than its peers: they take its timers; look at its network and load")
 			return
 		}
 		now.Set(0)
@@ -121,22 +134,28 @@ func (m *metrics) yields(log *slog.Logger) func(yields bool, mine, peers time.Du
 	}
 }
 
-// watch adds gauges that are read when they are asked for.
-func (m *metrics) watch(e *timers.Timers, store rouse.Store) {
+// watchEngine adds gauges that are read when they are asked for.
+func (m *metrics) watchEngine(e *timers.Timers, store rouse.Store) {
 	gauge := func(name, help string, read func(engine.Stats) float64) {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return read(e.Stats()) }))
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return read(e.Stats()) }))
 	}
 	gauge("rouse_window_rows", "Rows in memory.", func(s engine.Stats) float64 { return float64(s.Window) })
 	gauge("rouse_window_bytes", "Bytes of rows in memory.", func(s engine.Stats) float64 { return float64(s.Bytes) })
-	gauge("rouse_queue_rows", "Due rows that wait for their lane.", func(s engine.Stats) float64 { return float64(s.Queued) })
-	m.evaluations(e)
+	gauge("rouse_queue_rows", "Due rows that wait for their lane.",
+		func(s engine.Stats) float64 { return float64(s.Queued) })
+	m.watchEvaluations(e)
 	gauge("rouse_fires_outstanding", "Fires with sinks.", func(s engine.Stats) float64 { return float64(s.Out) })
 	gauge("rouse_deliveries_running", "Running deliveries.", func(s engine.Stats) float64 { return float64(s.Running) })
-	gauge("rouse_deliveries_full_seconds", "For how long fires have waited while all deliveries are in progress, and none has ended.", func(s engine.Stats) float64 { return s.Full.Seconds() })
-	gauge("rouse_namespaces_blocked", "Namespaces whose fires wait until one of their deliveries ends, or one of another namespace.",
+	gauge("rouse_deliveries_full_seconds",
+		"For how long fires have waited while all deliveries are in progress, and none has ended.",
+		func(s engine.Stats) float64 { return s.Full.Seconds() })
+	gauge("rouse_namespaces_blocked",
+		"Namespaces whose fires wait until one of their deliveries ends, or one of another namespace.",
 		func(s engine.Stats) float64 { return float64(s.Blocked) })
 	gauge("rouse_lanes", "Lanes with something to do.", func(s engine.Stats) float64 { return float64(s.Lanes) })
-	gauge("rouse_store_parts_missing", "Parts of a store on several servers that did not answer the last claim. Should be 0.",
+	gauge("rouse_store_parts_missing",
+		"Parts of a store on several servers that did not answer the last claim. Should be 0.",
 		func(s engine.Stats) float64 { return float64(s.Missing) })
 	violated := func(kind string, read func(engine.Violations) int) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_invariant_violations",
@@ -149,16 +168,18 @@ func (m *metrics) watch(e *timers.Timers, store rouse.Store) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_unclaimed_timers",
 		Help: "Overdue timers in namespaces that no live node claims, at the last look, up to a thousand. Should be 0."},
 		func() float64 { return float64(e.Violations().Homeless) }))
-	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_invariant_looks_total", Help: "Looks at the invariants."},
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_invariant_looks_total",
+		Help: "Looks at the invariants."},
 		func() float64 { return float64(e.Violations().Looks) }))
 	if c, ok := store.(rouse.Checked); ok {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_store_damaged",
-			Help: "1 if damage of the store's files was met since the start, or the data is gone from the store's server."}, func() float64 {
-			if c.Corrupted() != nil {
-				return 1
-			}
-			return 0
-		}))
+			Help: "1 if damage of the store's files was met since the start, or the data is gone from the store's server."},
+			func() float64 {
+				if c.Corrupted() != nil {
+					return 1
+				}
+				return 0
+			}))
 	}
 	count := func(st rouse.State) func() float64 {
 		return func() float64 {
@@ -174,64 +195,68 @@ func (m *metrics) watch(e *timers.Timers, store rouse.Store) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_expectations_overdue",
 		Help: "Timers that have not succeeded in the time in which they are expected to."}, count(rouse.StateOverdue)))
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_notes",
-		Help: "Rows of the store that are no timers: of Idempotency-Keys, jobs, calendars, settings and audit events."}, count(rouse.StateNote)))
-	for _, st := range []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateEnded, rouse.StateFiring, rouse.StateDead} {
+		Help: "Rows of the store that are no timers: of Idempotency-Keys, jobs, calendars, settings and audit events."},
+		count(rouse.StateNote)))
+	for _, st := range []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused,
+		rouse.StateEnded, rouse.StateFiring, rouse.StateDead} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_timers", Help: "Timers by state.",
 			ConstLabels: prometheus.Labels{"state": st.String()}}, count(st)))
 	}
 }
 
-// events connects the metrics and the log to an engine.
-func (m *metrics) events(log *slog.Logger) engine.Events {
+// engineEvents connects the metrics and the log to an engine.
+func (m *metrics) engineEvents(log *slog.Logger) engine.Events {
 	var quiet repeats
 	return engine.Events{
-		Sent:      m.sent,
+		Sent:      m.countSent,
 		Attempted: m.recent.Count,
 		Created:   func(n int) { m.recent.Created(m.now(), n) },
-		Reported:  m.reported,
+		Reported:  m.observeAttempt,
 		Concluded: m.countOutcome,
-		Recorded:  m.recorded,
+		Recorded:  m.countRecords,
 		Committed: func(changes int, took time.Duration, err error) {
 			m.commitSize.Observe(float64(changes))
 			m.commitTime.Observe(took.Seconds())
 		},
 		Failed: func(what string, err error) {
 			m.failures.WithLabelValues(what).Inc()
-			if n := quiet.allow(what); n > 0 {
+			if n := quiet.countUnlogged(what); n > 0 {
 				log.Warn("failed, will try again", "what", what, "error", err, "times", n)
 			}
 		},
 		Shed: func(rows int) {
 			m.shed.Add(float64(rows))
-			if n := quiet.allow("shed"); n > 0 {
+			if n := quiet.countUnlogged("shed"); n > 0 {
 				log.Warn("memory is full of fires for slow targets; some are put off", "rows", rows, "times", n)
 			}
 		},
 		Paused: func(t *rouse.Timer) {
 			m.paused.WithLabelValues(t.PauseCause.String()).Inc()
-			if n := quiet.allow("paused"); n > 0 {
-				log.Warn("a timer paused itself", "namespace", t.Key.Namespace, "name", t.Key.Name, "cause", t.PauseCause, "reason", t.Reason, "times", n)
+			if n := quiet.countUnlogged("paused"); n > 0 {
+				log.Warn("a timer paused itself", "namespace", t.Key.Namespace, "name", t.Key.Name, "cause", t.PauseCause, "reason",
+					t.Reason, "times", n)
 			}
 		},
 		Limited: func(limit string, key rouse.Key) {
-			if n := quiet.allow(limit); n > 0 {
+			if n := quiet.countUnlogged(limit); n > 0 {
 				log.Warn("a timer has reached a limit", "limit", limit, "namespace", key.Namespace, "name", key.Name, "times", n)
 			}
 		},
 		Unclaimed: func(namespace string, overdue int) {
-			if n := quiet.allow("unclaimed " + namespace); n > 0 {
-				log.Warn("no live node claims the namespace: its timers wait until one does", "namespace", namespace, "overdue", overdue, "times", n)
+			if n := quiet.countUnlogged("unclaimed " + namespace); n > 0 {
+				log.Warn("no live node claims the namespace: its timers wait until one does", "namespace", namespace, "overdue",
+					overdue, "times", n)
 			}
 		},
 		Conflict: func(writes int) { m.conflicts.Add(float64(writes)) },
 	}
 }
 
-func (m *metrics) sent(fires []rouse.Fire, now rouse.Instant) {
+func (m *metrics) countSent(fires []rouse.Fire, now rouse.Instant) {
 	if m.loads != nil {
-		m.loads.note(fires)
+		m.loads.countFires(fires)
 	}
-	s := m.sink(fires[0].Spec.Target)
+	s := m.sinkMetricsOf(fires[0].Spec.Target)
 	for i := range fires {
 		if f := &fires[i]; f.Attempt == 1 {
 			lag := now.Sub(f.At) // a jitter is no lag
@@ -249,8 +274,8 @@ func (m *metrics) sent(fires []rouse.Fire, now rouse.Instant) {
 	}
 }
 
-// recorded counts occurrences; a record without a count is one.
-func (m *metrics) recorded(records []rouse.Record) {
+// countRecords counts occurrences; a record without a count is one.
+func (m *metrics) countRecords(records []rouse.Record) {
 	delivered := 0 // most of them
 	for i := range records {
 		r := &records[i]
@@ -265,10 +290,10 @@ func (m *metrics) recorded(records []rouse.Record) {
 	}
 }
 
-func (m *metrics) reported(t *rouse.Timer, o rouse.Outcome, took time.Duration) {
+func (m *metrics) observeAttempt(t *rouse.Timer, o rouse.Outcome, took time.Duration) {
 	m.countOutcome(t, o)
 	if t != nil {
-		m.sink(t.Spec.Target).took.Observe(took.Seconds())
+		m.sinkMetricsOf(t.Spec.Target).took.Observe(took.Seconds())
 	}
 }
 
@@ -281,14 +306,14 @@ func (m *metrics) countOutcome(t *rouse.Timer, o rouse.Outcome) {
 	if t == nil {
 		return
 	}
-	s := m.sink(t.Spec.Target)
+	s := m.sinkMetricsOf(t.Spec.Target)
 	if int(o.Verdict) < len(s.attempts) && s.attempts[o.Verdict] != nil {
 		s.attempts[o.Verdict].Inc()
 	}
 }
 
-// sink returns the metrics of a target's kind of sink. Targets were checked, so there are few kinds.
-func (m *metrics) sink(target string) *sinkMetrics {
+// sinkMetricsOf returns the metrics of a target's kind of sink. Targets were checked, so there are few kinds.
+func (m *metrics) sinkMetricsOf(target string) *sinkMetrics {
 	scheme, _, _ := strings.Cut(target, ":")
 	m.mu.RLock()
 	s := m.sinks[scheme]
@@ -318,8 +343,8 @@ type repeat struct {
 	n  int
 }
 
-// allow returns how often the line came since it was last logged, or 0 if it is not to be logged now.
-func (r *repeats) allow(what string) int {
+// countUnlogged returns how often the line came since it was last logged, or 0 if it is not to be logged now.
+func (r *repeats) countUnlogged(what string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last == nil {
@@ -339,18 +364,24 @@ func (r *repeats) allow(what string) int {
 	return n
 }
 
-// evaluations tells what is evaluated outside of the loops that all timers share.
-func (m *metrics) evaluations(e *timers.Timers) {
+// watchEvaluations tells what is evaluated outside of the loops that all timers share.
+func (m *metrics) watchEvaluations(e *timers.Timers) {
 	counter := func(name, help string, read func(engine.Evaluations) uint64) {
-		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(read(e.Evaluations())) }))
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
+			func() float64 { return float64(read(e.Evaluations())) }))
 	}
-	counter("rouse_evaluations_total", "Schedules evaluated in turn, because they cost more than the settling loop spends on one.", func(v engine.Evaluations) uint64 { return v.Count })
+	counter("rouse_evaluations_total",
+		"Schedules evaluated in turn, because they cost more than the settling loop spends on one.",
+		func(v engine.Evaluations) uint64 { return v.Count })
 	counter("rouse_evaluation_steps_total", "Steps that these took.", func(v engine.Evaluations) uint64 { return v.Steps })
 	m.registry.MustRegister(
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_overlap_limited_total", Help: "Times that a timer had as many occurrences in progress as it may, and what was due was skipped."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_overlap_limited_total",
+			Help: "Times that a timer had as many occurrences in progress as it may, and what was due was skipped."},
 			func() float64 { return float64(e.Crowds().Overlaps) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_dead_letters_dropped_total", Help: "Dead letters dropped because their timer had too many."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_dead_letters_dropped_total",
+			Help: "Dead letters dropped because their timer had too many."},
 			func() float64 { return float64(e.Crowds().Dropped) }))
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_evaluations_waiting", Help: "Schedules that wait for their turn."},
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_evaluations_waiting",
+		Help: "Schedules that wait for their turn."},
 		func() float64 { return float64(e.Evaluations().Waiting) }))
 }

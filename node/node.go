@@ -98,9 +98,9 @@ type Node struct {
 	life
 }
 
-// start puts a node together and starts its engine, which fires nothing yet. When it fails it leaves nothing
-// open.
-func start(ctx context.Context, cfg Config) (*Node, error) {
+// assembleNode puts a node together and starts its engine, which fires nothing yet. When it fails it leaves
+// nothing open.
+func assembleNode(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -108,23 +108,24 @@ func start(ctx context.Context, cfg Config) (*Node, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.Grace = max(cfg.Grace, time.Nanosecond) // 0 is no grace here, and the default of the parts
-	n := &Node{cfg: cfg, registry: newRegistry(cfg.Version), sinks: sink.Mux{}, moving: make(chan struct{}, 1), life: newLife()}
-	if err := n.open(ctx); err != nil {
-		return nil, errors.Join(err, n.end())
+	n := &Node{cfg: cfg, registry: newRegistry(cfg.Version), sinks: sink.Mux{}, moving: make(chan struct{}, 1),
+		life: newLife()}
+	if err := n.openNode(ctx); err != nil {
+		return nil, errors.Join(err, n.endParts())
 	}
 	return n, nil
 }
 
-// add takes a part into the node, which ends it from now on.
-func (n *Node) add(p parts.Part) {
+// addPart takes a part into the node, which ends it from now on.
+func (n *Node) addPart(p parts.Part) {
 	n.parts = append(n.parts, p)
 	maps.Copy(n.sinks, p.Sinks)
 }
 
-// open opens the parts, and waits for what is away.
-func (n *Node) open(ctx context.Context) (err error) {
-	n.add(parts.Part{Name: "listeners", Close: n.closeListeners})
-	if n.api, n.admin, err = n.cfg.listen(); err != nil {
+// openNode opens the parts, and waits for what is away.
+func (n *Node) openNode(ctx context.Context) (err error) {
+	n.addPart(parts.Part{Name: "listeners", Close: n.closeListeners})
+	if n.api, n.admin, err = n.cfg.openListeners(); err != nil {
 		return err
 	}
 	if err := n.openTLS(); err != nil {
@@ -149,11 +150,12 @@ func (n *Node) open(ctx context.Context) (err error) {
 		return err
 	}
 	openSigns(n)
-	n.add(parts.Part{Name: "clock", Work: n.watchClock})
+	n.addPart(parts.Part{Name: "clock", Work: n.watchClock})
 	if err := n.openParts(ctx); err != nil {
 		return err
 	}
-	if err := n.await.until(ctx, "the store", func() (err error) { n.cluster, err = n.join(ctx); return err }); err != nil {
+	if err := n.await.openWithRetry(ctx, "the store",
+		func() (err error) { n.cluster, err = n.joinCluster(ctx); return err }); err != nil {
 		return err
 	}
 	n.gate = newGate(n.cluster.strategy)
@@ -169,10 +171,11 @@ func (n *Node) open(ctx context.Context) (err error) {
 // openStore opens the store and what is in it or next to it.
 func (n *Node) openStore(ctx context.Context) error {
 	cfg := &n.cfg
-	if err := n.await.until(ctx, "the store", func() (err error) { n.store, err = cfg.open(ctx); return err }); err != nil {
+	if err := n.await.openWithRetry(ctx, "the store",
+		func() (err error) { n.store, err = cfg.openConfiguredStore(ctx); return err }); err != nil {
 		return err
 	}
-	n.add(parts.Part{Name: "store", Close: n.store.Close})
+	n.addPart(parts.Part{Name: "store", Close: n.store.Close})
 	if err := private.Dir(cfg.Data); cfg.Data != "" && err != nil && !readOnly(err) {
 		return err
 	}
@@ -188,17 +191,18 @@ func (n *Node) openStore(ctx context.Context) error {
 		return err
 	}
 	n.openHooks()
-	err := n.await.until(ctx, "the store", func() error {
+	err := n.await.openWithRetry(ctx, "the store", func() error {
 		from, unfinished, err := migrate.Unfinished(ctx, n.store)
 		if err == nil && unfinished {
-			err = fmt.Errorf("the store is an unfinished copy of %s: finish it with rouse migrate-store, or begin with an empty store", from)
+			err = fmt.Errorf(
+				"the store is an unfinished copy of %s: finish it with rouse migrate-store, or begin with an empty store", from)
 		}
 		if err == nil {
-			err = n.returns(ctx)
+			err = n.refuseMovedStore(ctx)
 		}
 		return err
 	})
-	n.name()
+	n.ensureName()
 	if d, ok := n.store.(interface{ Durability() string }); ok && err == nil {
 		cfg.Log.Info("store", "durability", d.Durability())
 	}
@@ -207,19 +211,20 @@ func (n *Node) openStore(ctx context.Context) error {
 
 // openSinks makes the other sinks that every node has.
 func (n *Node) openSinks() error {
-	n.functions = function.New(function.Options{Now: func() rouse.Instant { return n.timers.Now() }, Panicked: n.panicked})
+	n.functions = function.New(function.Options{Now: func() rouse.Instant { return n.timers.Now() },
+		Panicked: n.logFunctionPanic})
 	var functions rouse.Sink = n.functions
 	if !n.cfg.embedded {
 		functions = elsewhere{n.functions}
 	}
-	n.add(parts.Part{Name: "functions", Sinks: map[string]rouse.Sink{"func": functions}})
-	n.add(parts.Part{Name: "sinks of the program", Sinks: n.cfg.Sinks})
+	n.addPart(parts.Part{Name: "functions", Sinks: map[string]rouse.Sink{"func": functions}})
+	n.addPart(parts.Part{Name: "sinks of the program", Sinks: n.cfg.Sinks})
 	brokers := broker.New()
 	p := parts.Part{Name: "brokers", Sinks: map[string]rouse.Sink{}, Close: brokers.Close}
 	for _, scheme := range broker.Schemes() {
 		p.Sinks[scheme] = brokers
 	}
-	n.add(p)
+	n.addPart(p)
 	return n.openBrokers(brokers)
 }
 
@@ -228,16 +233,17 @@ func (n *Node) openSinks() error {
 func (n *Node) openTimers(ctx context.Context) error {
 	cfg := &n.cfg
 	var q queue.Queue
-	if err := n.await.until(ctx, "the queue", func() (err error) { q, err = cfg.openQueue(ctx); return err }); err != nil {
+	if err := n.await.openWithRetry(ctx, "the queue",
+		func() (err error) { q, err = cfg.openQueue(ctx); return err }); err != nil {
 		return err
 	}
-	n.deliver = around(n.sinks, n.parts)
+	n.deliver = wrapSink(n.sinks, n.parts)
 	if t := Find[interface{ Exemplar(f *rouse.Fire) string }](n); t != nil {
 		n.metrics.exemplar = t.Exemplar
 	}
 	through := n.deliver
 	if q != nil {
-		n.add(parts.Part{Name: "queue", Close: q.Close})
+		n.addPart(parts.Part{Name: "queue", Close: q.Close})
 		through = relay.NewSink(n.deliver, q, relay.SinkOptions{Now: func() rouse.Instant { return n.timers.Now() }})
 	}
 	least, free := cfg.minInterval()
@@ -246,36 +252,41 @@ func (n *Node) openTimers(ctx context.Context) error {
 		Audit:       n.audit,
 		Quotas:      n.quotas,
 		Compile:     schedule.Compile,
-		Zones:       n.zones(),
+		Zones:       n.zoneRules(),
 		MinInterval: least,
 		AnyInterval: free,
 		MaxTimeout:  cfg.maxTimeout(),
 		Spec:        readSpec,
 		Check:       n.vault.Check,
-		Engine:      n.engine(),
+		Engine:      n.engineOptions(),
 	}).Unguarded()
 	n.metrics.now = n.timers.Now
-	n.metrics.watch(n.timers, n.store)
+	n.metrics.watchEngine(n.timers, n.store)
 	n.metrics.watchStore(n.store)
 	n.metrics.watchLeader(n.cluster.leader)
 	if q != nil && cfg.Has("executor") {
-		n.add(n.executor(q))
+		n.addPart(n.executorPart(q))
 	}
 	if nodes := n.cluster.nodes; nodes != nil {
-		n.add(parts.Part{Name: "claims", Work: func(ctx context.Context) error { n.cluster.claims.follow(ctx, nodes, cfg.Log); return nil }})
+		n.addPart(parts.Part{Name: "claims", Work: func(ctx context.Context) error {
+			n.cluster.claims.followClaims(ctx, nodes,
+				cfg.Log)
+			return nil
+		}})
 	}
-	n.add(parts.Part{Name: "status", Work: ownStatus{n}.countPending})
+	n.addPart(parts.Part{Name: "status", Work: ownStatus{n}.countPending})
 	if e := n.cluster.election; e != nil {
-		n.add(parts.Part{Name: "election", Work: func(ctx context.Context) error { e.Run(ctx); return nil }})
+		n.addPart(parts.Part{Name: "election", Work: func(ctx context.Context) error { e.Run(ctx); return nil }})
 	}
 	if n.api == nil && !cfg.embedded && cfg.Has("executor") {
-		cfg.Log.Info("without the role api this node takes no subscribers: fires of stream: targets pass on to another, or wait")
+		cfg.Log.Info(
+			"without the role api this node takes no subscribers: fires of stream: targets pass on to another, or wait")
 	}
 	return nil
 }
 
-// around returns a sink with what parts put around it.
-func around(s rouse.Sink, list []parts.Part) rouse.Sink {
+// wrapSink returns a sink with what parts put around it.
+func wrapSink(s rouse.Sink, list []parts.Part) rouse.Sink {
 	for i := range list {
 		if wrap := list[i].Deliver; wrap != nil {
 			s = wrap(s)
@@ -284,8 +295,8 @@ func around(s rouse.Sink, list []parts.Part) rouse.Sink {
 	return s
 }
 
-// engine returns the options of the engine.
-func (n *Node) engine() engine.Options {
+// engineOptions returns the options of the engine.
+func (n *Node) engineOptions() engine.Options {
 	cfg := &n.cfg
 	o := engine.Options{
 		Ahead:           cfg.Ahead,
@@ -301,8 +312,8 @@ func (n *Node) engine() engine.Options {
 		DeadPerTimer:    orNone(cfg.DeadPerTimer),
 		MaxOverlap:      orNone(cfg.MaxOverlap),
 		DeadAge:         orNone(cfg.DeadAge),
-		Limit:           cfg.limiter(),
-		Weight:          cfg.weight(),
+		Limit:           cfg.laneLimiter(),
+		Weight:          cfg.namespaceWeight(),
 		Direct:          cfg.Clock != nil,
 		Buckets:         n.cluster.buckets,
 		Shared:          n.cluster.shared,
@@ -315,7 +326,7 @@ func (n *Node) engine() engine.Options {
 		Claims:          &n.cluster.claims,
 		Leader:          n.cluster.leader,
 		Route:           target.Route,
-		Events:          n.metrics.events(cfg.Log),
+		Events:          n.metrics.engineEvents(cfg.Log),
 	}
 	for i := range n.parts {
 		if more := n.parts[i].Engine; more != nil {
@@ -357,17 +368,19 @@ func orNone[T ~int | ~int64](bound T) T {
 type elsewhere struct{ *function.Sink }
 
 func (elsewhere) Check(spec *rouse.Spec) error {
-	return rouse.Refuse("target", spec.Target, "calls a function, and a server has none", "give http:, https: or stream:; functions are for programs that embed rouse")
+	return rouse.Refuse("target", spec.Target, "calls a function, and a server has none",
+		"give http:, https: or stream:; functions are for programs that embed rouse")
 }
 
-func (n *Node) panicked(f rouse.Fire, value any, stack []byte) {
-	n.cfg.Log.Error("a function panicked", "target", f.Spec.Target, "namespace", f.Namespace, "timer", f.Name, "fire", f.ID, "panic", fmt.Sprint(value), "stack", string(stack))
+func (n *Node) logFunctionPanic(f rouse.Fire, value any, stack []byte) {
+	n.cfg.Log.Error("a function panicked", "target", f.Spec.Target, "namespace", f.Namespace, "timer", f.Name, "fire",
+		f.ID, "panic", fmt.Sprint(value), "stack", string(stack))
 }
 
 // Addr returns the address of the API, "" if there is none.
-func (n *Node) Addr() string { return address(n.api) }
+func (n *Node) Addr() string { return listenerAddress(n.api) }
 
-func address(l net.Listener) string {
+func listenerAddress(l net.Listener) string {
 	if l == nil {
 		return ""
 	}
@@ -394,7 +407,7 @@ func (n *Node) Metrics() http.Handler {
 
 // Healthy returns why the node makes no progress, or nil.
 func (n *Node) Healthy() error {
-	if err := n.running(); err != nil {
+	if err := n.notFiringReason(); err != nil {
 		return err
 	}
 	return n.timers.Healthy()
@@ -404,8 +417,8 @@ func (n *Node) Healthy() error {
 // bulk changes, calendars. The program may do everything, whatever access control decides for clients.
 func (n *Node) Timers() *timers.Timers { return n.timers }
 
-// zones are the rules of time zones of this machine.
-func (n *Node) zones() timers.Zones {
+// zoneRules are the rules of time zones of this machine.
+func (n *Node) zoneRules() timers.Zones {
 	z := timers.Zones{Rules: schedule.Rules, Reload: schedule.ReloadZones}
 	if nodes := n.cluster.nodes; nodes != nil {
 		z.Alone = func(ctx context.Context) bool {

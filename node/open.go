@@ -70,7 +70,7 @@ func Open(ctx context.Context, store string, opts ...Option) (*Node, error) {
 		o(&c)
 	}
 	c.embedded = true
-	return start(ctx, c)
+	return assembleNode(ctx, c)
 }
 
 // Handle registers the function that timers with the target "func:NAME" call, in any namespace, before the

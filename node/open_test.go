@@ -130,7 +130,7 @@ func TestBeforeRunNothingFires(t *testing.T) {
 // waitUntilItRuns waits for the goroutine that runs the node.
 func waitUntilItRuns(t *testing.T, n *Node) {
 	t.Helper()
-	for n.running() != nil {
+	for n.notFiringReason() != nil {
 		if t.Context().Err() != nil {
 			t.Fatal("it does not run")
 		}
@@ -379,7 +379,7 @@ func TestAServerLeavesFunctionsAlone(t *testing.T) {
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := start(t.Context(), cfg)
+	s, err := assembleNode(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,8 +36,8 @@ func (c *Config) checkStore() error {
 	return k.Linked()
 }
 
-// shared reports whether several nodes may use the store at a time.
-func (c *Config) shared() bool {
+// isSharedStore reports whether several nodes may use the store at a time.
+func (c *Config) isSharedStore() bool {
 	if c.Given != nil {
 		_, shared := c.Given.(rouse.Shared)
 		_, alone := c.Given.(*mem.Store)
@@ -47,8 +47,8 @@ func (c *Config) shared() bool {
 	return err == nil && k.Shared
 }
 
-// open opens the store.
-func (c *Config) open(ctx context.Context) (rouse.Store, error) {
+// openConfiguredStore opens the store.
+func (c *Config) openConfiguredStore(ctx context.Context) (rouse.Store, error) {
 	if c.Given != nil {
 		return c.Given, nil
 	}
@@ -65,9 +65,9 @@ func (c *Config) open(ctx context.Context) (rouse.Store, error) {
 	return store.Open(ctx, c.storeURL(), o)
 }
 
-// returns refuses a store whose timers were moved to another one: both would fire. With Config.Force it is
-// the store again.
-func (n *Node) returns(ctx context.Context) error {
+// refuseMovedStore refuses a store whose timers were moved to another one: both would fire. With Config.Force
+// it is the store again.
+func (n *Node) refuseMovedStore(ctx context.Context) error {
 	to, at, err := migrate.Moved(ctx, n.store)
 	switch {
 	case err != nil || to == "":
@@ -76,8 +76,9 @@ func (n *Node) returns(ctx context.Context) error {
 		n.cfg.Log.Warn("the timers of this store were moved, and fire here again", "to", to, "at", at)
 		return migrate.Return(ctx, n.store)
 	}
-	return fmt.Errorf("the timers of this store were moved to %s at %s by rouse migrate-store, and would fire twice: serve that one; "+
-		"or start this one with --force, if that one is not served any more", to, at.Format(time.RFC3339))
+	return fmt.Errorf(
+		"the timers of this store were moved to %s at %s by rouse migrate-store, and would fire twice: serve that one; "+
+			"or start this one with --force, if that one is not served any more", to, at.Format(time.RFC3339))
 }
 
 // FixBuckets returns the number of buckets of a store. If no node has set it yet, FixBuckets stores the
@@ -86,7 +87,7 @@ func (n *Node) returns(ctx context.Context) error {
 func FixBuckets(ctx context.Context, store rouse.Store) (uint32, error) {
 	n, err := Buckets(ctx, store)
 	if locks, ok := store.(rouse.Shared); ok && err == nil && n > 1 {
-		err = agree(ctx, locks, int(n))
+		err = agreeOnBuckets(ctx, locks, int(n))
 	}
 	return n, err
 }

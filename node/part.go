@@ -43,8 +43,8 @@ func settingIf(name string, asked bool) string {
 	return name
 }
 
-// linked returns a kind of part that the program links.
-func linked(name string) (kind, bool) { return parts.Linked[Config, *timers.Timers](name) }
+// linkedKind returns a kind of part that the program links.
+func linkedKind(name string) (kind, bool) { return parts.Linked[Config, *timers.Timers](name) }
 
 // importOf is the line that links a part.
 func importOf(name string) string {
@@ -55,7 +55,7 @@ func importOf(name string) string {
 func (c *Config) checkParts() error {
 	var bad rouse.Invalid
 	for _, o := range optional {
-		if k, ok := linked(o.name); ok {
+		if k, ok := linkedKind(o.name); ok {
 			bad.Add(k.Check(c))
 		} else if by := o.asked(c); by != "" {
 			bad.Add(rouse.Refuse(by, "", "needs a part of rouse that this program does not link", importOf(o.name)))
@@ -67,12 +67,12 @@ func (c *Config) checkParts() error {
 // openParts opens the optional parts.
 func (n *Node) openParts(ctx context.Context) error {
 	for _, o := range optional {
-		k, ok := linked(o.name)
+		k, ok := linkedKind(o.name)
 		if !ok && o.scheme == "" {
 			continue
 		}
 		if !ok {
-			n.add(parts.Part{Sinks: map[string]rouse.Sink{o.scheme: absent{importOf(o.name)}}})
+			n.addPart(parts.Part{Sinks: map[string]rouse.Sink{o.scheme: absent{importOf(o.name)}}})
 			continue
 		}
 		p, err := k.Open(ctx, core{n})
@@ -80,7 +80,7 @@ func (n *Node) openParts(ctx context.Context) error {
 			return err
 		}
 		p.Name = o.name
-		n.add(p)
+		n.addPart(p)
 	}
 	return nil
 }
@@ -112,7 +112,8 @@ func (absent) Lane(_ string, spec *rouse.Spec) rouse.Lane {
 
 func (absent) Deliver(_ context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	for i := range fires {
-		settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: absentPause, Detail: "this program does not deliver to such targets"})
+		settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: absentPause,
+			Detail: "this program does not deliver to such targets"})
 	}
 }
 
@@ -142,12 +143,12 @@ func (c core) Buckets() uint32 { return c.cluster.buckets }
 
 func (c core) Leads() func() bool { return c.cluster.leader }
 
-func (c core) Running() error { return c.running() }
+func (c core) Running() error { return c.notFiringReason() }
 
-func (c core) Advertised() string { return c.cfg.advertised(c.Addr()) }
+func (c core) Advertised() string { return c.cfg.advertisedAddress(c.Addr()) }
 
 func (c core) Await(ctx context.Context, what string, open func() error) error {
-	return c.await.until(ctx, what, open)
+	return c.await.openWithRetry(ctx, what, open)
 }
 
 func (c core) Each(do func(value any)) {

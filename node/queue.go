@@ -17,7 +17,8 @@ func (c *Config) checkQueue() error {
 	var bad rouse.Invalid
 	if c.Queue == "" {
 		if len(c.Roles) > 0 && c.Has("scheduler") != c.Has("executor") {
-			bad.Wrong("roles", "has only one of scheduler and executor, and there is no queue between them: give queue, or both roles")
+			bad.Wrong("roles",
+				"has only one of scheduler and executor, and there is no queue between them: give queue, or both roles")
 		}
 		return bad.Err()
 	}
@@ -48,12 +49,13 @@ func (r reports) Report(ctx context.Context, key rouse.Key, fireID string, token
 	return err
 }
 
-// executor returns what delivers fires from the queue. It drains when it has ended: its last reports go
+// executorPart returns what delivers fires from the queue. It drains when it has ended: its last reports go
 // through the engine.
-func (n *Node) executor(q queue.Queue) parts.Part {
+func (n *Node) executorPart(q queue.Queue) parts.Part {
 	cfg := &n.cfg
 	e := relay.NewExecutor(q, n.deliver, reports{n.timers}, relay.ExecutorOptions{
-		Rows: n.store, Limit: cfg.limiter(), Prefetch: cfg.MaxDeliveries, Reserve: orNone(cfg.DeliveryReserve), Grace: cfg.Grace, Now: n.timers.Now, Events: n.metrics.executorEvents(cfg.Log)})
+		Rows: n.store, Limit: cfg.laneLimiter(), Prefetch: cfg.MaxDeliveries, Reserve: orNone(cfg.DeliveryReserve),
+		Grace: cfg.Grace, Now: n.timers.Now, Events: n.metrics.executorEvents(cfg.Log)})
 	var running sync.WaitGroup
 	return parts.Part{Name: "executor", Drain: running.Wait,
 		Begin: func(context.Context) error { running.Add(1); return nil },
@@ -69,7 +71,7 @@ func (m *metrics) executorEvents(log *slog.Logger) relay.ExecutorEvents {
 		},
 		Failed: func(what string, err error) {
 			m.failures.WithLabelValues(what).Inc()
-			if times := quiet.allow(what); times > 0 {
+			if times := quiet.countUnlogged(what); times > 0 {
 				log.Warn("failed, will try again", "what", what, "error", err, "times", times)
 			}
 		},

@@ -15,18 +15,19 @@ func (n *Node) openQuotas() {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_quota_refused_total",
 		Help: "Requests beyond a quota of their namespace."}, []string{"namespace", "quota"})
 	n.registry.MustRegister(refused, quotaMetrics{n})
-	n.quotas = quota.New(n.store, n.shared, quota.Options{Node: func() string { return n.cfg.Node }, Access: n.access.Decider(), Now: n.store.Now,
+	n.quotas = quota.New(n.store, n.shared, quota.Options{Node: func() string { return n.cfg.Node },
+		Access: n.access.Decider(), Now: n.store.Now,
 		Refused: func(namespace, quota string) { refused.WithLabelValues(namespace, quota).Inc() },
-		Fires:   func(namespace string) int { return n.timers.FireDemand(namespace) }, Groups: core{n}.groups,
+		Fires:   func(namespace string) int { return n.timers.FireDemand(namespace) }, Groups: core{n}.groupsOfNamespace,
 		Secrets: func(namespace string) int { return n.vault.Count(namespace) }, Log: n.cfg.Log})
-	n.add(parts.Part{Name: "quotas", Work: func(ctx context.Context) error {
+	n.addPart(parts.Part{Name: "quotas", Work: func(ctx context.Context) error {
 		n.quotas.Run(ctx, !n.cluster.shared)
 		return nil
 	}})
 }
 
-// groups returns how many groups of workers the requests of a namespace have started on this node.
-func (c core) groups(namespace string) (sum int) {
+// groupsOfNamespace returns how many groups of workers the requests of a namespace have started on this node.
+func (c core) groupsOfNamespace(namespace string) (sum int) {
 	c.Each(func(value any) {
 		if p, ok := value.(interface{ Groups(namespace string) int }); ok {
 			sum += p.Groups(namespace)
@@ -39,8 +40,10 @@ func (c core) groups(namespace string) (sum int) {
 type quotaMetrics struct{ n *Node }
 
 var (
-	quotaLimit = prometheus.NewDesc("rouse_quota_limit", "Quotas of namespaces; those that are times in seconds.", []string{"namespace", "quota"}, nil)
-	quotaUsed  = prometheus.NewDesc("rouse_quota_used", "How much of its quotas a namespace uses, on all nodes together.", []string{"namespace", "quota"}, nil)
+	quotaLimit = prometheus.NewDesc("rouse_quota_limit", "Quotas of namespaces; those that are times in seconds.",
+		[]string{"namespace", "quota"}, nil)
+	quotaUsed = prometheus.NewDesc("rouse_quota_used", "How much of its quotas a namespace uses, on all nodes together.",
+		[]string{"namespace", "quota"}, nil)
 )
 
 // Describe implements prometheus.Collector.

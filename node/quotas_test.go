@@ -61,7 +61,7 @@ func TestQuotasOverAllNodes(t *testing.T) {
 				cfg.Window, cfg.MaxDeliveries, cfg.HostConcurrency = 10_000, 200, 100
 				cfg.Pools = []pool.Setup{{Config: pool.Config{Name: "core", Delays: pool.Delays{Unbind: time.Second, Stop: time.Second}},
 					Open: func(*slog.Logger) (driver.Driver, error) { return noop.Driver{}, nil }}}
-				n, err := start(t.Context(), cfg)
+				n, err := assembleNode(t.Context(), cfg)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -117,7 +117,7 @@ func TestTheStoreGivesNoRights(t *testing.T) {
 				t.Fatal(err)
 			}
 			cfg.AdminKeyFile = file
-			if cfg.shared() {
+			if cfg.isSharedStore() {
 				cfg.SecretKeys = "file:" + filepath.Join(t.TempDir(), "sealing")
 				if err := os.WriteFile(cfg.SecretKeys[len("file:"):], []byte(NewSecretKey()+"\n"), 0o600); err != nil {
 					t.Fatal(err)
@@ -162,7 +162,7 @@ func TestTheStoreGivesNoRights(t *testing.T) {
 			if found := leaks(dump(t, n.store), keys); len(found) > 0 {
 				t.Errorf("the store has %v", found)
 			}
-			if !cfg.shared() {
+			if !cfg.isSharedStore() {
 				judgeFiles(t, cfg.Data, keys)
 				judgeArchive(t, ask("GET", "backup", ""), name, keys)
 			}
@@ -269,7 +269,7 @@ func TestAStoreWithoutItsSealingKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if n, err := start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "secret-keys: has no keys") || !strings.Contains(err.Error(), "--force") {
+		if n, err := assembleNode(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "secret-keys: has no keys") || !strings.Contains(err.Error(), "--force") {
 			t.Fatalf("a node without keys: %v, %v", n, err)
 		}
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
@@ -306,12 +306,12 @@ func TestNodesThatShareAStoreNeedSealingKeys(t *testing.T) {
 	url := servers.Postgres(t)
 	cfg := placed(t, url, "a")
 	cfg.Access = accessKeys
-	if n, err := start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "secret-keys: is not set") {
+	if n, err := assembleNode(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "secret-keys: is not set") {
 		t.Fatalf("%v, %v", n, err)
 	}
 	cfg.SecretKeys = "env:ROUSE_TEST_SEALING"
 	t.Setenv("ROUSE_TEST_SEALING", NewSecretKey())
-	s, err := cfg.open(t.Context())
+	s, err := cfg.openConfiguredStore(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,8 @@ func (c *Config) checkSealingKeys() error {
 	case (kind == "file" || kind == "env" || kind == "exec") && strings.TrimSpace(rest) != "":
 		return nil
 	}
-	return rouse.Refuse("secret-keys", "", "names no place of keys", "give file:PATH, env:VARIABLE or exec:COMMAND; the keys themselves are not given here")
+	return rouse.Refuse("secret-keys", "", "names no place of keys",
+		"give file:PATH, env:VARIABLE or exec:COMMAND; the keys themselves are not given here")
 }
 
 // sealingKeys returns what reads the sealing keys: a file is read again and again, a variable and the output
@@ -83,7 +84,7 @@ func (c *Config) defaultKeys() (keys func() (*secret.Ring, error), fresh bool, e
 	if path == "" {
 		return nil, false, nil
 	}
-	if !c.shared() {
+	if !c.isSharedStore() {
 		if fresh, err = makeKeys(path); err != nil {
 			return nil, false, err
 		}
@@ -109,7 +110,10 @@ func makeKeys(path string) (made bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("make a sealing key: %w", err)
 	}
-	_, err = f.WriteString("# Seals the secrets in the store. Without it they are lost: back it up, in another place than the store.\n" + secret.NewKey() + "\n")
+	_,
+		err = f.WriteString(
+		"# Seals the secrets in the store. Without it they are lost: back it up, in another place than the store.\n" +
+			secret.NewKey() + "\n")
 	if err := errors.Join(err, f.Sync(), f.Close(), syncDir(filepath.Dir(path))); err != nil {
 		return false, fmt.Errorf("make a sealing key: %w", err)
 	}

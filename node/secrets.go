@@ -44,27 +44,28 @@ func openSecrets(ctx context.Context, path string, locks rouse.Locks, named bool
 	if err := private.Path(path); err != nil && !readOnly(err) {
 		return nil, err
 	}
-	err := s.read()
+	err := s.readSecretFile()
 	if errors.Is(err, fs.ErrNotExist) {
 		if !named {
 			if theirs, err := presentSecrets(ctx, locks); err != nil || len(theirs) == 0 {
 				return nil, err
 			}
 		}
-		err = s.create(ctx)
+		err = s.createSecretFile(ctx)
 	}
 	if err != nil || locks == nil {
 		return s, err
 	}
-	theirs, err := sharedSecrets(ctx, locks, s.get())
+	theirs, err := sharedSecrets(ctx, locks, s.currentSecrets())
 	if err != nil {
 		return nil, err
 	}
-	if err := agreeSecrets(path, s.get(), theirs); err != nil {
+	if err := agreeSecrets(path, s.currentSecrets(), theirs); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(s.get(), func(secret string) bool { return !slices.Contains(theirs, secret) }) { // rotated while the node was down
-		err = replaceSecrets(ctx, locks, s.get())
+	// rotated while the node was down
+	if slices.ContainsFunc(s.currentSecrets(), func(secret string) bool { return !slices.Contains(theirs, secret) }) {
+		err = replaceSecrets(ctx, locks, s.currentSecrets())
 	}
 	return s, rouse.Unavailable(err)
 }
@@ -75,8 +76,8 @@ func readOnly(err error) bool {
 	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)
 }
 
-// create makes the file.
-func (s *secrets) create(ctx context.Context) (err error) {
+// createSecretFile makes the file.
+func (s *secrets) createSecretFile(ctx context.Context) (err error) {
 	list := []string{webhook.NewSecret()}
 	if s.locks != nil {
 		if list, err = sharedSecrets(ctx, s.locks, list); err != nil {
@@ -94,10 +95,10 @@ func (s *secrets) create(ctx context.Context) (err error) {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("make a webhook secret: %w", err)
 	}
-	return s.read()
+	return s.readSecretFile()
 }
 
-func (s *secrets) read() error {
+func (s *secrets) readSecretFile() error {
 	b, err := os.ReadFile(s.path)
 	if err != nil {
 		return err
@@ -115,20 +116,22 @@ func (s *secrets) read() error {
 		}
 		list = append(list, line)
 	}
-	if len(list) == 0 { // a file that is just being written, or a mistake: to sign nothing would make receivers refuse everything
-		return fmt.Errorf("%s has no secret: put one on a line of its own, such as the output of openssl rand -base64 32 after whsec_", s.path)
+	// a file that is just being written, or a mistake: to sign nothing would make receivers refuse everything
+	if len(list) == 0 {
+		return fmt.Errorf(
+			"%s has no secret: put one on a line of its own, such as the output of openssl rand -base64 32 after whsec_", s.path)
 	}
 	s.list.Store(&list)
 	s.last = b
 	return nil
 }
 
-// get returns the secrets, the newest first.
-func (s *secrets) get() []string { return *s.list.Load() }
+// currentSecrets returns the secrets, the newest first.
+func (s *secrets) currentSecrets() []string { return *s.list.Load() }
 
-// watch reads the file again when it changes, until ctx ends. A file that cannot be read leaves the secrets
-// as they are.
-func (s *secrets) watch(ctx context.Context, log *slog.Logger) {
+// watchSecretFile reads the file again when it changes, until ctx ends. A file that cannot be read leaves the
+// secrets as they are.
+func (s *secrets) watchSecretFile(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(secretsEvery)
 	defer tick.Stop()
 	for {
@@ -138,12 +141,12 @@ func (s *secrets) watch(ctx context.Context, log *slog.Logger) {
 		case <-tick.C:
 		}
 		before := s.list.Load()
-		if err := s.read(); err != nil {
+		if err := s.readSecretFile(); err != nil {
 			log.Warn("webhook secrets not read again; the old ones stay in force", "error", err)
 		} else if s.list.Load() != before {
 			log.Info("webhook secrets read", "secrets", len(*s.list.Load()))
 			if s.locks != nil {
-				if err := replaceSecrets(ctx, s.locks, s.get()); err != nil {
+				if err := replaceSecrets(ctx, s.locks, s.currentSecrets()); err != nil {
 					log.Warn("webhook secrets not written to the store: nodes that come later take the old ones", "error", err)
 				}
 			}
@@ -157,8 +160,8 @@ type prepared struct {
 	common  *[]string
 }
 
-// signing returns what signs the callbacks of a namespace: its keys, then the secrets of the file.
-func (v *vault) signing(namespace string) (*webhook.Signing, error) {
+// signingOf returns what signs the callbacks of a namespace: its keys, then the secrets of the file.
+func (v *vault) signingOf(namespace string) (*webhook.Signing, error) {
 	set, err := v.Signing(namespace)
 	if err != nil {
 		return nil, err
@@ -169,14 +172,14 @@ func (v *vault) signing(namespace string) (*webhook.Signing, error) {
 	}
 	p, ok := set.Ready.Load().(*prepared)
 	if !ok || p.common != common {
-		p = &prepared{v.sign(set, common), common}
+		p = &prepared{v.newSigning(set, common), common}
 		set.Ready.Store(p)
 	}
 	return p.signing, nil
 }
 
-// sign makes what signs with the keys of a namespace and the common secrets.
-func (v *vault) sign(set *secret.SigningSet, common *[]string) *webhook.Signing {
+// newSigning makes what signs with the keys of a namespace and the common secrets.
+func (v *vault) newSigning(set *secret.SigningSet, common *[]string) *webhook.Signing {
 	var keys []webhook.Key
 	for i := range set.Keys {
 		var k webhook.Key
@@ -201,9 +204,10 @@ func (v *vault) sign(set *secret.SigningSet, common *[]string) *webhook.Signing 
 	return webhook.NewSigning(keys...)
 }
 
-// hooks returns the options of callbacks that settings give.
-func (c *Config) hooks() (o webhook.Options, err error) {
-	o = webhook.Options{AllowPrivate: c.AllowPrivate, DropHeaders: c.DropHeaders, HostConcurrency: c.HostConcurrency, AddressRequests: c.AddressConcurrency, UserAgent: "rouse/" + c.Version, Resolver: c.resolver}
+// callbackOptions returns the options of callbacks that settings give.
+func (c *Config) callbackOptions() (o webhook.Options, err error) {
+	o = webhook.Options{AllowPrivate: c.AllowPrivate, DropHeaders: c.DropHeaders, HostConcurrency: c.HostConcurrency,
+		AddressRequests: c.AddressConcurrency, UserAgent: "rouse/" + c.Version, Resolver: c.resolver}
 	if o.Egress, err = webhook.ParseRules(c.Egress); err != nil {
 		return o, err
 	}
@@ -215,13 +219,14 @@ func (c *Config) hooks() (o webhook.Options, err error) {
 
 // openHooks makes the sink of callbacks.
 func (n *Node) openHooks() {
-	o, _ := n.cfg.hooks() // Check has refused what is wrong
-	o.Signing, o.Secret = n.vault.signing, n.vault.Value
+	o, _ := n.cfg.callbackOptions() // Check has refused what is wrong
+	o.Signing, o.Secret = n.vault.signingOf, n.vault.Value
 	hooks := webhook.New(o)
 	n.vault.allowed = hooks.Allowed
 	var http rouse.Sink = hooks
 	if n.cfg.Clock == nil { // a breaker uses the machine's time, which has nothing to do with a clock that is moved
 		http = n.newBreaker(hooks)
 	}
-	n.add(parts.Part{Name: "callbacks", Sinks: map[string]rouse.Sink{"http": http, "https": http}, Drain: hooks.Drain, Close: func() error { hooks.Close(); return nil }})
+	n.addPart(parts.Part{Name: "callbacks", Sinks: map[string]rouse.Sink{"http": http, "https": http}, Drain: hooks.Drain,
+		Close: func() error { hooks.Close(); return nil }})
 }

@@ -17,7 +17,7 @@ const settingSecrets = "setting/webhook-secrets"
 
 // sharedLocks are those of a store that other nodes use too, or nil.
 func (n *Node) sharedLocks() rouse.Locks {
-	if store, ok := n.store.(rouse.Shared); ok && n.cfg.shared() {
+	if store, ok := n.store.(rouse.Shared); ok && n.cfg.isSharedStore() {
 		return store
 	}
 	return nil
@@ -25,7 +25,8 @@ func (n *Node) sharedLocks() rouse.Locks {
 
 // sharedSecrets returns the secrets that the store has, after it has written the given ones if it has none.
 func sharedSecrets(ctx context.Context, locks rouse.Locks, mine []string) (theirs []string, err error) {
-	got, err := locks.Lock(ctx, rand.Text(), forGood, []rouse.Want{{Name: settingSecrets, Data: []byte(strings.Join(mine, "\n"))}})
+	got, err := locks.Lock(ctx, rand.Text(), forGood,
+		[]rouse.Want{{Name: settingSecrets, Data: []byte(strings.Join(mine, "\n"))}})
 	if err != nil {
 		return nil, rouse.Unavailable(fmt.Errorf("share the webhook secrets: %w", err))
 	}
@@ -53,7 +54,8 @@ func replaceSecrets(ctx context.Context, locks rouse.Locks, mine []string) error
 	if slices.Equal(secretLines(list[0].Data), mine) {
 		return nil
 	}
-	_, err = locks.Lock(ctx, rand.Text(), forGood, []rouse.Want{{Name: settingSecrets, If: list[0].Epoch, Data: []byte(strings.Join(mine, "\n"))}})
+	_, err = locks.Lock(ctx, rand.Text(), forGood,
+		[]rouse.Want{{Name: settingSecrets, If: list[0].Epoch, Data: []byte(strings.Join(mine, "\n"))}})
 	return err
 }
 
@@ -88,5 +90,6 @@ func agreeSecrets(path string, mine, theirs []string) error {
 	if slices.ContainsFunc(mine, func(s string) bool { return slices.Contains(theirs, s) }) {
 		return nil
 	}
-	return fmt.Errorf("%s has none of the webhook secrets that the other nodes of the store sign with: copy the file of another node, or delete this one, so that the node takes theirs", path)
+	return fmt.Errorf(
+		"%s has none of the webhook secrets that the other nodes of the store sign with: copy the file of another node, or delete this one, so that the node takes theirs", path)
 }

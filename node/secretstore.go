@@ -20,18 +20,19 @@ import (
 // noSecretFile is the value of webhook-secret-file with which only the keys of namespaces sign.
 const noSecretFile = "none"
 
-// signs reports whether callbacks are signed: not by a program that embeds rouse and gives no place for
-// secrets.
-func (c *Config) signs() bool {
+// signsCallbacks reports whether callbacks are signed: not by a program that embeds rouse and gives no place
+// for secrets.
+func (c *Config) signsCallbacks() bool {
 	return c.Data != "" || c.SecretFile != "" && c.SecretFile != noSecretFile
 }
 
 // vault has what signs callbacks, and the secrets that they contain.
 type vault struct {
-	*secret.Secrets                                                // of the store
-	common          *secrets                                       // that sign the callbacks of all namespaces; nil: there are none
-	v1, v1a         bool                                           // the schemes of signatures
-	allowed         func(namespace string, spec *rouse.Spec) error // whether a namespace may send requests to a target
+	*secret.Secrets // of the store
+	// that sign the callbacks of all namespaces; nil: there are none
+	common  *secrets
+	v1, v1a bool                                           // the schemes of signatures
+	allowed func(namespace string, spec *rouse.Spec) error // whether a namespace may send requests to a target
 }
 
 // Check refuses specs by what a namespace has and may do.
@@ -49,7 +50,8 @@ func (n *Node) openVault(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := secret.Options{Shared: n.shared, Control: n.access.Decider(), Signing: cfg.signs(), Keys: keys, Shares: cfg.shared(), Fresh: fresh, Replace: cfg.Force, Log: cfg.Log}
+	o := secret.Options{Shared: n.shared, Control: n.access.Decider(), Signing: cfg.signsCallbacks(), Keys: keys,
+		Shares: cfg.isSharedStore(), Fresh: fresh, Replace: cfg.Force, Log: cfg.Log}
 	if n.access != nil {
 		o.Exists = n.quotas.Exists
 		o.Derived = map[string]func([]byte, time.Time){secret.SessionKey: n.access.Sessions.UseKey}
@@ -61,7 +63,7 @@ func (n *Node) openVault(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = n.await.until(ctx, "the secrets", func() error {
+	err = n.await.openWithRetry(ctx, "the secrets", func() error {
 		if err := n.shared.Load(ctx); err != nil {
 			return err
 		}
@@ -71,33 +73,39 @@ func (n *Node) openVault(ctx context.Context) error {
 		return n.shared.DropOldKey(ctx)
 	})
 	if err != nil {
-		if fresh && errors.As(err, new(*rouse.Invalid)) { // it was refused: a key that has sealed nothing would look like the one that is missing
+		// it was refused: a key that has sealed nothing would look like the one that is missing
+		if fresh && errors.As(err, new(*rouse.Invalid)) {
 			err = errors.Join(err, os.Remove(cfg.sealingKeyFile()))
 		}
 		return err
 	}
-	n.add(parts.Part{Name: "shared state", Work: func(ctx context.Context) error { n.shared.Run(ctx); return nil }})
-	n.add(parts.Part{Name: "secrets", Value: v.Secrets, Work: func(ctx context.Context) error { v.Run(ctx); return nil }})
+	n.addPart(parts.Part{Name: "shared state", Work: func(ctx context.Context) error { n.shared.Run(ctx); return nil }})
+	n.addPart(parts.Part{Name: "secrets", Value: v.Secrets,
+		Work: func(ctx context.Context) error { v.Run(ctx); return nil }})
 	for _, g := range []struct {
 		name, help string
 		value      func(secret.Stats) int
 	}{
 		{"rouse_secrets", "Secrets in the store, of all namespaces.", func(s secret.Stats) int { return s.Secrets }},
-		{"rouse_secrets_unreadable", "Secrets and signing keys that this node cannot open: fires that need them wait.", func(s secret.Stats) int { return s.Unreadable }},
-		{"rouse_secrets_old_key", "Secrets and signing keys that are not sealed with the newest key yet.", func(s secret.Stats) int { return s.Stale }},
+		{"rouse_secrets_unreadable", "Secrets and signing keys that this node cannot open: fires that need them wait.",
+			func(s secret.Stats) int { return s.Unreadable }},
+		{"rouse_secrets_old_key", "Secrets and signing keys that are not sealed with the newest key yet.",
+			func(s secret.Stats) int { return s.Stale }},
 	} {
-		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, func() float64 { return float64(g.value(v.Stats())) }))
+		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help},
+			func() float64 { return float64(g.value(v.Stats())) }))
 	}
 	path := cfg.secretFile()
 	if path == "" {
 		return nil
 	}
-	err = n.await.until(ctx, "the webhook secrets", func() (err error) {
+	err = n.await.openWithRetry(ctx, "the webhook secrets", func() (err error) {
 		v.common, err = openSecrets(ctx, path, n.sharedLocks(), cfg.SecretFile != "")
 		return err
 	})
 	if err == nil && v.common != nil {
-		n.add(parts.Part{Name: "webhook secrets", Value: v.common, Work: func(ctx context.Context) error { v.common.watch(ctx, cfg.Log); return nil }})
+		n.addPart(parts.Part{Name: "webhook secrets", Value: v.common,
+			Work: func(ctx context.Context) error { v.common.watchSecretFile(ctx, cfg.Log); return nil }})
 	}
 	return err
 }
@@ -117,7 +125,7 @@ func (c *Config) checkCallbacks() error {
 			bad.Wrong("webhook-signatures", "%q is no scheme: give v1, v1a or both", scheme)
 		}
 	}
-	if _, err := c.hooks(); err != nil {
+	if _, err := c.callbackOptions(); err != nil {
 		bad.Add(err)
 	}
 	for _, name := range c.DropHeaders {

@@ -12,7 +12,7 @@ import (
 // what it waits for, and retries; ready is called after that.
 func Serve(ctx context.Context, cfg Config, log *slog.Logger, ready func(*Node)) error {
 	cfg.Log, cfg.embedded = log, false
-	n, err := start(ctx, cfg)
+	n, err := assembleNode(ctx, cfg)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return nil // it was told to end while it waited for what it needs
 	}
@@ -24,4 +24,4 @@ func Serve(ctx context.Context, cfg Config, log *slog.Logger, ready func(*Node))
 }
 
 // AdminAddr returns the address of metrics, health and profiles, "" if there is none.
-func (n *Node) AdminAddr() string { return address(n.admin) }
+func (n *Node) AdminAddr() string { return listenerAddress(n.admin) }

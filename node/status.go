@@ -56,7 +56,8 @@ func dropOldNodeSecret(ctx context.Context, locks rouse.Locks) error {
 	if err != nil || len(list) == 0 || strings.HasPrefix(string(list[0].Data), unusedSecret) {
 		return rouse.Unavailable(err)
 	}
-	_, err = locks.Lock(ctx, rand.Text(), forGood, []rouse.Want{{Name: oldNodeSecret, If: list[0].Epoch, Data: []byte(unusedSecret + rand.Text() + rand.Text())}})
+	_, err = locks.Lock(ctx, rand.Text(), forGood,
+		[]rouse.Want{{Name: oldNodeSecret, If: list[0].Epoch, Data: []byte(unusedSecret + rand.Text() + rand.Text())}})
 	return rouse.Unavailable(err)
 }
 
@@ -131,7 +132,8 @@ func (s ownStatus) countPending(ctx context.Context) error {
 	for {
 		if lead := n.cluster.leader; lead == nil || lead() {
 			within, cancel := context.WithTimeout(ctx, pendingEvery)
-			if pending, err := n.store.Count(within, rouse.Query{States: []rouse.State{rouse.StateScheduled, rouse.StateRetrying}}); err == nil {
+			if pending, err := n.store.Count(within, rouse.Query{States: []rouse.State{rouse.StateScheduled,
+				rouse.StateRetrying}}); err == nil {
 				n.metrics.recent.Pending(n.timers.Now(), pending)
 			}
 			cancel()

@@ -16,9 +16,10 @@ import (
 // Listeners is the setting insecure.
 type Listeners = listen.Insecure
 
-// certificates returns the files of this node's certificates.
-func (c *Config) certificates() certs.Files {
-	f := certs.Files{Cert: c.TLSCert, Key: c.TLSKey, CA: c.TLSClientCA, CertName: "tls-cert", KeyName: "tls-key", CAName: "tls-client-ca"}
+// certificateFiles returns the files of this node's certificates.
+func (c *Config) certificateFiles() certs.Files {
+	f := certs.Files{Cert: c.TLSCert, Key: c.TLSKey, CA: c.TLSClientCA, CertName: "tls-cert", KeyName: "tls-key",
+		CAName: "tls-client-ca"}
 	f.Required = c.PoolsOnly() // which has no other way to authenticate callers
 	return f
 }
@@ -31,15 +32,17 @@ func (c *Config) checkTLS() error {
 	if c.TLSClientCA != "" && c.TLSCert == "" && c.TLSKey == "" {
 		bad.Wrong("tls-client-ca", "is for listeners with TLS: give tls-cert and tls-key too")
 	}
-	bad.Add(c.certificates().Check())
+	bad.Add(c.certificateFiles().Check())
 	return bad.Err()
 }
 
-// rule is what protects the listeners of this node.
-func (c *Config) rule() listen.Rule {
-	r := listen.Rule{Insecure: c.Insecure, TLS: c.hasTLS(), Access: c.AccessOn(), How: "give it TLS with tls-cert and tls-key, and turn on access"}
+// listenRule is what protects the listeners of this node.
+func (c *Config) listenRule() listen.Rule {
+	r := listen.Rule{Insecure: c.Insecure, TLS: c.hasTLS(), Access: c.AccessOn(),
+		How: "give it TLS with tls-cert and tls-key, and turn on access"}
 	if c.PoolsOnly() {
-		r.Access, r.How = c.TLSClientCA != "", "give it TLS with tls_cert and tls_key, and authenticate callers with tls_client_ca"
+		r.Access, r.How = c.TLSClientCA != "",
+			"give it TLS with tls_cert and tls_key, and authenticate callers with tls_client_ca"
 	}
 	return r
 }
@@ -54,21 +57,23 @@ func (n *Node) openTLS() (err error) {
 	if !n.cfg.hasTLS() {
 		return nil
 	}
-	if n.certs, err = certs.NewServer(n.cfg.certificates(), n.cfg.Log); err != nil {
+	if n.certs, err = certs.NewServer(n.cfg.certificateFiles(), n.cfg.Log); err != nil {
 		return err
 	}
-	n.add(parts.Part{Name: "TLS", Serve: func(ctx context.Context) error { n.certs.Run(ctx); return nil }})
+	n.addPart(parts.Part{Name: "TLS", Serve: func(ctx context.Context) error { n.certs.Run(ctx); return nil }})
 	gauge := func(name, help string, read func() float64) {
 		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 	}
-	gauge("rouse_tls_certificate_expiry_timestamp_seconds", "When the certificate of this node expires, in seconds since 1970.",
+	gauge("rouse_tls_certificate_expiry_timestamp_seconds",
+		"When the certificate of this node expires, in seconds since 1970.",
 		func() float64 { return float64(n.certs.NotAfter().Unix()) })
-	gauge("rouse_tls_files_stale", "1 if the files of the certificates cannot be used, so that their previous contents are in use.", func() float64 {
-		if n.certs.Stale() {
-			return 1
-		}
-		return 0
-	})
+	gauge("rouse_tls_files_stale",
+		"1 if the files of the certificates cannot be used, so that their previous contents are in use.", func() float64 {
+			if n.certs.Stale() {
+				return 1
+			}
+			return 0
+		})
 	return nil
 }
 
@@ -81,23 +86,26 @@ func (c core) Mutual() (server, client *tls.Config) {
 }
 
 // SharesStore reports whether other nodes may serve the same store.
-func (c core) SharesStore() bool { return c.cfg.shared() }
+func (c core) SharesStore() bool { return c.cfg.isSharedStore() }
 
 // checkNodes checks where other nodes call this one.
 func (c *Config) checkNodes() error {
 	var bad rouse.Invalid
 	if c.NodesAdvertise != "" && !isAddress(c.NodesAdvertise) {
-		bad.Wrong("nodes-advertise", "%q is no address: give HOST:PORT as other nodes reach this node, or nothing", c.NodesAdvertise)
+		bad.Wrong("nodes-advertise", "%q is no address: give HOST:PORT as other nodes reach this node, or nothing",
+			c.NodesAdvertise)
 	}
 	for _, name := range c.NodeNames {
 		if err := certs.CheckPattern(name); err != nil {
-			bad.Wrong("node-names", "has %q, which %v: give names such as rouse.internal, *.rouse.internal or spiffe://example.com/rouse", name, err)
+			bad.Wrong("node-names",
+				"has %q, which %v: give names such as rouse.internal, *.rouse.internal or spiffe://example.com/rouse", name, err)
 		}
 	}
-	if !c.Reminders || !c.shared() {
+	if !c.Reminders || !c.isSharedStore() {
 		return bad.Err()
 	}
-	rule := listen.Rule{Insecure: c.Insecure, TLS: c.hasTLS(), Access: c.hasTLS(), How: "give it TLS with tls-cert and tls-key, by which nodes trust each other"}
+	rule := listen.Rule{Insecure: c.Insecure, TLS: c.hasTLS(), Access: c.hasTLS(),
+		How: "give it TLS with tls-cert and tls-key, by which nodes trust each other"}
 	bad.Add(rule.Check("nodes", "nodes-listen", c.PeerListen(), "127.0.0.1:7415"))
 	return bad.Err()
 }
@@ -121,7 +129,7 @@ func (c *Config) PeerAddress(listener, api string) string {
 	if ip := net.ParseIP(host); err != nil || ip != nil && !ip.IsUnspecified() {
 		return listener
 	}
-	if host, _, _ = net.SplitHostPort(c.advertised(api)); host == "" {
+	if host, _, _ = net.SplitHostPort(c.advertisedAddress(api)); host == "" {
 		return listener
 	}
 	return net.JoinHostPort(host, port)

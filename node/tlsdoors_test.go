@@ -175,7 +175,7 @@ func TestDoorsHoldToTheirTLS(t *testing.T) {
 	c.TLSClientCA = ca
 	c.DaprListen, c.DaprTrustAnchors = "127.0.0.1:0", apps.AnchorsFile
 	c.DaprCert, c.DaprKey = apps.Issue(dir, scheduler)
-	n, err := start(t.Context(), c)
+	n, err := assembleNode(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

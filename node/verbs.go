@@ -13,23 +13,23 @@ import (
 // package rouse: a *rouse.Invalid for what makes no sense, rouse.ErrNotFound, ErrExists, ErrConflict and
 // their like. They may be called as soon as the node is open; those that write return when it is durable.
 
-func (n *Node) key(name string) rouse.Key {
+func (n *Node) keyInNamespace(name string) rouse.Key {
 	return rouse.Key{Namespace: n.cfg.Namespace, Name: name}
 }
 
 // Create makes a timer, and refuses a name that is taken with rouse.ErrExists: a program that makes its
 // timers each time that it starts takes that for success.
 func (n *Node) Create(ctx context.Context, name string, spec rouse.Spec) (rouse.Timer, error) {
-	return n.put(ctx, timers.Put{Key: n.key(name), Spec: spec})
+	return n.putSingleTimer(ctx, timers.Put{Key: n.keyInNamespace(name), Spec: spec})
 }
 
 // Replace creates a timer, or starts a new generation of the existing one of that name: its intervals start
 // again, and the old generation no longer fires.
 func (n *Node) Replace(ctx context.Context, name string, spec rouse.Spec) (rouse.Timer, error) {
-	return n.put(ctx, timers.Put{Key: n.key(name), Spec: spec, Mode: timers.CreateOrReplace})
+	return n.putSingleTimer(ctx, timers.Put{Key: n.keyInNamespace(name), Spec: spec, Mode: timers.CreateOrReplace})
 }
 
-func (n *Node) put(ctx context.Context, p timers.Put) (rouse.Timer, error) {
+func (n *Node) putSingleTimer(ctx context.Context, p timers.Put) (rouse.Timer, error) {
 	results, err := n.timers.Put(ctx, []timers.Put{p})
 	if err != nil {
 		return rouse.Timer{}, err
@@ -39,7 +39,7 @@ func (n *Node) put(ctx context.Context, p timers.Put) (rouse.Timer, error) {
 
 // Get returns a timer.
 func (n *Node) Get(ctx context.Context, name string) (rouse.Timer, error) {
-	return n.timers.Get(ctx, n.key(name))
+	return n.timers.Get(ctx, n.keyInNamespace(name))
 }
 
 // pageSize is how many timers or records are read at a time.
@@ -80,45 +80,46 @@ func (n *Node) List(ctx context.Context, q rouse.Query) iter.Seq2[rouse.Timer, e
 // Delete deletes a timer. An attempt that has started may still arrive, which the result reports; none starts
 // afterwards.
 func (n *Node) Delete(ctx context.Context, name string) (timers.Deleted, error) {
-	return n.timers.Delete(ctx, n.key(name), 0)
+	return n.timers.Delete(ctx, n.keyInNamespace(name), 0)
 }
 
 // Pause stops a timer's scheduled occurrences until Resume, or until a time if that is not 0.
 func (n *Node) Pause(ctx context.Context, name, reason string, until rouse.Instant) (rouse.Timer, error) {
-	return n.timers.Pause(ctx, n.key(name), reason, until)
+	return n.timers.Pause(ctx, n.keyInNamespace(name), reason, until)
 }
 
 // Resume ends a pause.
 func (n *Node) Resume(ctx context.Context, name string) (rouse.Timer, error) {
-	return n.timers.Resume(ctx, n.key(name))
+	return n.timers.Resume(ctx, n.keyInNamespace(name))
 }
 
 // RunNow requests a fire now, in addition to the schedule, and returns its id and due time.
 func (n *Node) RunNow(ctx context.Context, name string) (fireID string, due rouse.Instant, err error) {
-	return n.timers.RunNow(ctx, n.key(name))
+	return n.timers.RunNow(ctx, n.keyInNamespace(name))
 }
 
 // Skip gives up the next count occurrences of a timer.
 func (n *Node) Skip(ctx context.Context, name string, count uint32, reason string) (rouse.Timer, error) {
-	return n.timers.Skip(ctx, n.key(name), count, reason)
+	return n.timers.Skip(ctx, n.keyInNamespace(name), count, reason)
 }
 
 // Reschedule replaces the parts of a timer's spec that decide when it fires by those of when, and keeps the
 // rest. A new generation starts.
 func (n *Node) Reschedule(ctx context.Context, name string, when rouse.Spec) (rouse.Timer, error) {
-	r, err := n.timers.Reschedule(ctx, n.key(name), when, 0, false)
+	r, err := n.timers.Reschedule(ctx, n.keyInNamespace(name), when, 0, false)
 	return r.Timer, errors.Join(err, r.Err)
 }
 
 // Explain reports why a timer did or did not fire, and what comes next; with at, it explains the occurrence
 // of that time.
 func (n *Node) Explain(ctx context.Context, name string, at rouse.Instant) (timers.Explanation, error) {
-	return n.timers.Explain(ctx, n.key(name), at)
+	return n.timers.Explain(ctx, n.keyInNamespace(name), at)
 }
 
 // Simulate returns what the timers of the namespace that a query matches would fire in a range of time, at
 // most limit fires. Nothing is changed.
-func (n *Node) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (timers.Simulated, error) {
+func (n *Node) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant,
+	limit int) (timers.Simulated, error) {
 	q.Namespace = n.cfg.Namespace
 	return n.timers.Simulate(ctx, q, from, until, limit)
 }
@@ -132,7 +133,7 @@ func (n *Node) DeadLetters(ctx context.Context, name string) iter.Seq2[rouse.Tim
 // Redrive gives a dead letter a new set of attempts, with the same fire id, and returns the target that it
 // goes to. With currentSpec, it takes the target, payload, headers and policies that its timer has now.
 func (n *Node) Redrive(ctx context.Context, name, fireID string, currentSpec bool) (target string, err error) {
-	key := n.key(name)
+	key := n.keyInNamespace(name)
 	key.Fire = fireID
 	return n.timers.Redrive(ctx, key, currentSpec)
 }

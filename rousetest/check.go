@@ -22,11 +22,11 @@ func (s *Server) Check() {
 	}
 	open := map[string][]rouse.Instant{} // in flight next to their timers, by name
 	for t, err := range s.Node.List(s.t.Context(), rouse.Query{States: []rouse.State{rouse.StateFiring}}) {
-		s.must("list", err)
+		s.failOnError("list", err)
 		open[t.Key.Name] = append(open[t.Key.Name], t.Due)
 	}
 	for t, err := range s.Node.List(s.t.Context(), rouse.Query{}) {
-		s.must("list", err)
+		s.failOnError("list", err)
 		if len(t.Spec.Calendar.Off)+len(t.Spec.Calendar.Only) == 0 {
 			s.checkEndings(&t, records[t.Key.Name], open[t.Key.Name])
 		}
@@ -61,7 +61,7 @@ func (s *Server) checkEndings(t *rouse.Timer, records []rouse.Record, open []rou
 	}
 	const most = 100_000
 	p, err := s.Node.Timers().Preview(s.t.Context(), t.Key, t.Spec, t.Anchor, min(total, most))
-	s.must("tell the due times of "+t.Key.Name, err)
+	s.failOnError("tell the due times of "+t.Key.Name, err)
 	for _, c := range p.Next {
 		within := func(r rouse.Record) bool { return r.Due <= c.Due && c.Due <= r.LastDue }
 		if c.Due < t.Due && !single[c.Due] && !slices.ContainsFunc(runs, within) {

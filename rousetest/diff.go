@@ -12,13 +12,13 @@ const (
 	around   = 3
 )
 
-// diff shows how got differs from want: lines of one list only, with the lines around them.
-func diff(want, got []string) string {
-	lines := compare(want, got)
+// diffLines shows how got differs from want: lines of one list only, with the lines around them.
+func diffLines(want, got []string) string {
+	lines := alignLines(want, got)
 	var b strings.Builder
 	quiet := 0
 	for i, l := range lines {
-		if l[0] == ' ' && !near(lines, i) {
+		if l[0] == ' ' && !isNearDifference(lines, i) {
 			quiet++
 			continue
 		}
@@ -37,8 +37,8 @@ func diff(want, got []string) string {
 	return b.String()
 }
 
-// near reports whether a line that differs is near.
-func near(lines []string, i int) bool {
+// isNearDifference reports whether a line that differs is near.
+func isNearDifference(lines []string, i int) bool {
 	for _, l := range lines[max(0, i-around):min(len(lines), i+around+1)] {
 		if l[0] != ' ' {
 			return true
@@ -47,9 +47,9 @@ func near(lines []string, i int) bool {
 	return false
 }
 
-// compare returns all lines, each with a sign in front: "- " for those of want only, "+ " for those of got
+// alignLines returns all lines, each with a sign in front: "- " for those of want only, "+ " for those of got
 // only.
-func compare(want, got []string) (lines []string) {
+func alignLines(want, got []string) (lines []string) {
 	sign := func(s string, list []string) {
 		for _, l := range list {
 			lines = append(lines, s+l)

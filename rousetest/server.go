@@ -105,15 +105,16 @@ func NewServer(t testing.TB, opts ...Option) *Server {
 	s := &Server{t: t, opts: o, clock: node.NewStillClock(o.begin)}
 	dir, secret := t.TempDir(), webhook.NewSecret()
 	secretFile := filepath.Join(dir, "webhook.secret")
-	s.must("write a secret", os.WriteFile(secretFile, []byte(secret+"\n"), 0o600))
+	s.failOnError("write a secret", os.WriteFile(secretFile, []byte(secret+"\n"), 0o600))
 	o.receiver.Secrets = []string{secret}
 	s.Receiver = receiver.New(o.receiver)
 	t.Cleanup(s.Receiver.Close)
 
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	config := append([]node.Option{node.WithAPI("127.0.0.1:0"), node.WithSecrets(secretFile), node.WithLog(log), node.WithClock(s.clock), lasting}, o.configure...)
+	config := append([]node.Option{node.WithAPI("127.0.0.1:0"), node.WithSecrets(secretFile), node.WithLog(log),
+		node.WithClock(s.clock), configureForTest}, o.configure...)
 	n, err := node.Open(t.Context(), o.store(dir), config...)
-	s.must("open a node", err)
+	s.failOnError("open a node", err)
 	s.Node, s.Address = n, n.Addr()
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(context.WithoutCancel(t.Context())) }()
@@ -124,28 +125,29 @@ func NewServer(t testing.TB, opts ...Option) *Server {
 		}
 	})
 	s.Client, err = client.Dial(s.Address, client.Options{Patience: time.Second})
-	s.must("make a client", err)
+	s.failOnError("make a client", err)
 	t.Cleanup(func() { _ = s.Client.Close() })
-	s.ready()
+	s.waitUntilReady()
 	return s
 }
 
-// lasting makes a node keep what happens for as long as a test may look back, and catch up as fast as it can.
-func lasting(c *node.Config) {
+// configureForTest makes a node keep what happens for as long as a test may look back, and catch up as fast
+// as it can.
+func configureForTest(c *node.Config) {
 	c.AllowPrivate = true // the receiver is on loopback
 	c.Grace = time.Second
 	c.HistoryAge, c.HistoryPerTimer, c.DeadAge = 10*365*24*time.Hour, 0, 0
 	c.CatchUpRate = 0
 }
 
-// ready waits until the server runs: its API answers once it does.
-func (s *Server) ready() {
+// waitUntilReady waits until the server runs: its API answers once it does.
+func (s *Server) waitUntilReady() {
 	s.t.Helper()
 	_, err := s.Client.Count(s.t.Context(), rouse.Query{Namespace: Namespace})
-	s.must("reach the server", err)
+	s.failOnError("reach the server", err)
 }
 
-func (s *Server) must(what string, err error) {
+func (s *Server) failOnError(what string, err error) {
 	if err != nil {
 		s.t.Helper()
 		s.t.Fatalf("rousetest: %s: %v", what, err)
@@ -155,14 +157,14 @@ func (s *Server) must(what string, err error) {
 // Handle registers a function for the target "func:NAME".
 func (s *Server) Handle(name string, fn function.Handler, opts ...function.Option) {
 	s.t.Helper()
-	s.must("handle "+name, s.Node.Handle(name, fn, opts...))
+	s.failOnError("handle "+name, s.Node.Handle(name, fn, opts...))
 }
 
 // Create makes a timer.
 func (s *Server) Create(name string, spec rouse.Spec) rouse.Timer {
 	s.t.Helper()
 	t, err := s.Node.Create(s.t.Context(), name, spec)
-	s.must("create "+name, err)
+	s.failOnError("create "+name, err)
 	return t
 }
 
@@ -173,27 +175,27 @@ func (s *Server) Now() time.Time { return s.clock.Now() }
 // It returns how many fires were taken by their targets.
 func (s *Server) Advance(d time.Duration) (fired uint64) {
 	s.t.Helper()
-	return s.move(rouse.At(s.Now()).Add(d), false)
+	return s.moveTestClock(rouse.At(s.Now()).Add(d), false)
 }
 
 // AdvanceTo is Advance to a time.
 func (s *Server) AdvanceTo(to time.Time) (fired uint64) {
 	s.t.Helper()
-	return s.move(rouse.At(to), false)
+	return s.moveTestClock(rouse.At(to), false)
 }
 
 // Jump moves the clock on at once, as if the server had been down for so long: what came due during that time
 // is noticed late, and the misfire policies of timers decide. It returns when all of that has ended.
 func (s *Server) Jump(d time.Duration) (fired uint64) {
 	s.t.Helper()
-	return s.move(rouse.At(s.Now()).Add(d), true)
+	return s.moveTestClock(rouse.At(s.Now()).Add(d), true)
 }
 
-func (s *Server) move(to rouse.Instant, jump bool) uint64 {
+func (s *Server) moveTestClock(to rouse.Instant, jump bool) uint64 {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), s.opts.patience)
 	defer cancel()
 	fired, err := s.Node.Advance(ctx, to, jump)
-	s.must("move the clock", err)
+	s.failOnError("move the clock", err)
 	return fired
 }

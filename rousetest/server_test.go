@@ -143,7 +143,7 @@ func TestDiff(t *testing.T) {
 	}
 	changed := append([]string{}, long...)
 	changed[10] = "other"
-	if got, want := diff(long, changed), `    … 7 alike
+	if got, want := diffLines(long, changed), `    … 7 alike
       line 7
       line 8
       line 9
@@ -160,7 +160,7 @@ func TestDiff(t *testing.T) {
 	for i := range huge {
 		huge[i] = fmt.Sprint(i)
 	}
-	if got := diff(huge, huge[1:]); len(got) > 1000 || !strings.Contains(got, "- 0") || !strings.Contains(got, "more") {
+	if got := diffLines(huge, huge[1:]); len(got) > 1000 || !strings.Contains(got, "- 0") || !strings.Contains(got, "more") {
 		t.Errorf("of huge lists: %s", got)
 	}
 }

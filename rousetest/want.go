@@ -33,7 +33,7 @@ func (s *Server) Records(name string) []rouse.Record {
 	s.t.Helper()
 	var records []rouse.Record
 	for r, err := range s.Node.Records(s.t.Context(), name) {
-		s.must("read the records of "+name, err)
+		s.failOnError("read the records of "+name, err)
 		records = append(records, r)
 	}
 	slices.Reverse(records)
@@ -51,7 +51,7 @@ func (s *Server) Dead(name string) []rouse.Timer {
 	s.t.Helper()
 	var dead []rouse.Timer
 	for t, err := range s.Node.DeadLetters(s.t.Context(), name) {
-		s.must("read the dead letters of "+name, err)
+		s.failOnError("read the dead letters of "+name, err)
 		dead = append(dead, t)
 	}
 	return dead
@@ -68,7 +68,7 @@ func (s *Server) WantFired(name string, due ...time.Time) {
 	for _, r := range s.Fires(name) {
 		got = append(got, r.Due.String())
 	}
-	s.same("the fires of "+name, want, got)
+	s.wantSameLines("the fires of "+name, want, got)
 }
 
 // WantRecords demands that the occurrences of a timer ended so, in this order, each as Line writes it.
@@ -78,13 +78,13 @@ func (s *Server) WantRecords(name string, lines ...string) {
 	for _, r := range s.Records(name) {
 		got = append(got, Line(r))
 	}
-	s.same("the records of "+name, lines, got)
+	s.wantSameLines("the records of "+name, lines, got)
 }
 
-func (s *Server) same(what string, want, got []string) {
+func (s *Server) wantSameLines(what string, want, got []string) {
 	if !slices.Equal(want, got) {
 		s.t.Helper()
-		s.t.Errorf("rousetest: %s are not those wanted (- wanted, + there):\n%s", what, diff(want, got))
+		s.t.Errorf("rousetest: %s are not those wanted (- wanted, + there):\n%s", what, diffLines(want, got))
 	}
 }
 

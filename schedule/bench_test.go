@@ -40,7 +40,7 @@ func BenchmarkNext(b *testing.B) {
 		{"months", "R/2027-01-31T00:00:00Z/P1M", "Europe/Berlin", "2032-01-01T00:00:00Z"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			s, at := parse(b, c.expr, c.zone, "2026-01-01T00:00:00Z"), instant(b, c.after)
+			s, at := parseForm(b, c.expr, c.zone, "2026-01-01T00:00:00Z"), instant(b, c.after)
 			b.ReportAllocs()
 			for b.Loop() {
 				s.Next(at)

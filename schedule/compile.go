@@ -20,14 +20,15 @@ import (
 // that has no time. For other schedules the caller checks: Next returns whether there is a time, and Look
 // whether the search costs too much.
 func Compile(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
-	if instantLike(spec.Schedule) && len(spec.Schedule) <= rouse.MaxSchedule && spec.Timezone == "" && spec.Plain() { // most timers
+	// most timers
+	if instantLike(spec.Schedule) && len(spec.Schedule) <= rouse.MaxSchedule && spec.Timezone == "" && spec.Plain() {
 		return instantOf(spec.Schedule)
 	}
 	o := Options{
 		Timezone: spec.Timezone, DST: spec.DST, Anchor: in.Anchor, Start: spec.Start,
 		Seed: in.Key.Namespace + "/" + in.Key.Name,
 	}
-	if bare(spec) {
+	if isBareSpec(spec) {
 		s, err := Parse(spec.Schedule, o)
 		if err != nil {
 			return nil, err // not s: a nil *Schedule in an interface is not nil
@@ -42,7 +43,7 @@ func Compile(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
 		c.end, c.ttl = in.Anchor.Add(spec.TTL), spec.TTL
 	}
 	var err error
-	if c.zone, err = o.zone(); err != nil {
+	if c.zone, err = o.zoneWithRule(); err != nil {
 		return nil, err
 	}
 	if c.except, err = parseExcept(spec.Except); err != nil {
@@ -51,7 +52,7 @@ func Compile(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
 	if c.days, err = parseDays(&spec.Calendar, in.Calendar); err != nil {
 		return nil, err
 	}
-	if err := c.parse(spec, o); err != nil {
+	if err := c.parseParts(spec, o); err != nil {
 		return nil, err
 	}
 	if err := c.checkOneShots(); err != nil {
@@ -60,18 +61,18 @@ func Compile(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
 	return c, nil
 }
 
-// bare reports whether nothing but Schedule, Timezone and DST decides.
-func bare(spec *rouse.Spec) bool {
+// isBareSpec reports whether nothing but Schedule, Timezone and DST decides.
+func isBareSpec(spec *rouse.Spec) bool {
 	other := *spec
 	other.DST = ""
 	return other.Plain()
 }
 
-// parse reads the schedules. A time zone, or a rule for its changes, that one of them has no use for is left
-// out there, if another part of the spec has one.
-func (c *composed) parse(spec *rouse.Spec, o Options) error {
+// parseParts reads the schedules. A time zone, or a rule for its changes, that one of them has no use for is
+// left out there, if another part of the spec has one.
+func (c *composed) parseParts(spec *rouse.Spec, o Options) error {
 	var noZone, noDST error // the refusals of parts that have no use
-	zoneUsed, dstUsed := c.except.localTime() || c.days != nil, c.shifts()
+	zoneUsed, dstUsed := c.except.localTime() || c.days != nil, c.shiftsDays()
 	for i, text := range append([]string{spec.Schedule}, spec.Also...) {
 		part := o
 		var s *Schedule
@@ -81,7 +82,7 @@ func (c *composed) parse(spec *rouse.Spec, o Options) error {
 			if err == nil {
 				break
 			}
-			err = within(i, err)
+			err = withPartName(i, err)
 			switch field := fieldOf(err); {
 			case field == "timezone" && part.Timezone != "": // o.zone() took it, so it is not wrong in itself
 				part.Timezone, noZone = "", cmp.Or(noZone, err)
@@ -91,7 +92,7 @@ func (c *composed) parse(spec *rouse.Spec, o Options) error {
 				return err
 			}
 		}
-		sources := s.sources(c.zone)
+		sources := s.sourcesIn(c.zone)
 		if part.Timezone != o.Timezone && slices.ContainsFunc(sources, func(s source) bool { return s.local != nil }) {
 			return noZone // it has local times, of another zone
 		}
@@ -135,10 +136,10 @@ func (c *composed) settleZone(spec *rouse.Spec) error {
 	return nil
 }
 
-// within names the part that an error about a schedule is about.
-func within(part int, err error) error {
+// withPartName names the part that an error about a schedule is about.
+func withPartName(part int, err error) error {
 	if part > 0 && fieldOf(err) == "schedule" {
-		return renamed(err, partName(part))
+		return renameField(err, partName(part))
 	}
 	return err
 }
@@ -159,8 +160,8 @@ func fieldOf(err error) string {
 	return ""
 }
 
-// renamed returns err with the field of its problems replaced, if it is a refusal.
-func renamed(err error, field string) error {
+// renameField returns err with the field of its problems replaced, if it is a refusal.
+func renameField(err error, field string) error {
 	var inv *rouse.Invalid
 	if !errors.As(err, &inv) {
 		return err
@@ -179,7 +180,7 @@ func (c *composed) checkOneShots() error {
 			continue
 		}
 		alone := *c
-		alone.sources = s.sources(c.zone)
+		alone.sources = s.sourcesIn(c.zone)
 		if _, ok := alone.Next(0); ok {
 			continue
 		}
@@ -194,22 +195,23 @@ func (c *composed) checkOneShots() error {
 func (c *composed) whyNot(at rouse.Instant) (wrong, cure string) {
 	const out, other = " is taken out by except", "give another time, or leave the exception out"
 	b := &budget{left: rouse.MaxScheduleSteps}
-	if c.except.end(at, c.zone, b) > at {
+	if c.except.excludedUntil(at, c.zone, b) > at {
 		return at.String() + out, other
 	}
 	moved := ""
-	if d := dateOf(c.zone.wall(at)); c.days != nil && !c.days.count(d) {
-		target, ok := c.days.target(d, b)
+	if d := dateOf(c.zone.wallAt(at)); c.days != nil && !c.days.dateCounts(d) {
+		target, ok := c.days.shiftTarget(d, b)
 		if !ok {
-			wrong := d.String() + " does not count by calendar " + listed(c.days.reasons(d))
-			if c.shifts() {
+			wrong := d.String() + " does not count by calendar " + joinList(c.days.calendarReasons(d))
+			if c.shiftsDays() {
 				wrong += fmt.Sprintf(", nor does any day up to %d days away", maxMove)
 			}
 			return wrong, "give a day that counts, or another calendar.shift"
 		}
-		due, n := c.zone.instants(floorDiv(c.zone.wall(at), 1000) + int64(target-d)*86400)
+		due, n := c.zone.dueInstants(floorDiv(c.zone.wallAt(at), 1000) + int64(target-d)*86400)
 		if n == 0 {
-			return "it is moved to " + target.String() + ", when the clocks skip its local time", "give another time, or the dst next or shift"
+			return "it is moved to " + target.String() + ", when the clocks skip its local time",
+				"give another time, or the dst next or shift"
 		}
 		at, moved = rouse.Instant(due[0]*1000)+at%1000, ", where the calendar moves it,"
 	}
@@ -217,7 +219,8 @@ func (c *composed) whyNot(at rouse.Instant) (wrong, cure string) {
 	case at < c.start:
 		return at.String() + moved + " is before start, " + c.start.String(), "give a later time, or an earlier start"
 	case at >= c.end && c.ttl != 0:
-		return at.String() + moved + " is not before the end by ttl, " + c.end.String(), "give an earlier time, or a longer ttl"
+		return at.String() + moved + " is not before the end by ttl, " + c.end.String(),
+			"give an earlier time, or a longer ttl"
 	case at >= c.end:
 		return at.String() + moved + " is not before end, " + c.end.String(), "give an earlier time, or a later end"
 	}

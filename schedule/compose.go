@@ -17,8 +17,8 @@ type budget struct {
 	worked bool
 }
 
-// spend takes a step, and reports whether there was one left.
-func (b *budget) spend() bool {
+// spendStep takes a step, and reports whether there was one left.
+func (b *budget) spendStep() bool {
 	b.left--
 	return b.left >= 0
 }
@@ -74,7 +74,7 @@ func (c *composed) Look(after rouse.Instant, most int) (next rouse.Instant, ok b
 	for i := range c.sources {
 		rest := b.left - share
 		b.left = share
-		if at, found := c.of(&c.sources[i], after, next, &b); b.left < 0 {
+		if at, found := c.firstOfSource(&c.sources[i], after, next, &b); b.left < 0 {
 			late = append(late, i)
 		} else if found {
 			next, ok = at, true
@@ -82,7 +82,7 @@ func (c *composed) Look(after rouse.Instant, most int) (next rouse.Instant, ok b
 		b.left = rest + max(b.left, 0)
 	}
 	for _, i := range late { // now they need to be searched only up to the time of another one
-		at, found := c.of(&c.sources[i], after, next, &b)
+		at, found := c.firstOfSource(&c.sources[i], after, next, &b)
 		switch {
 		case b.left < 0:
 			return 0, false, most + 1
@@ -96,14 +96,14 @@ func (c *composed) Look(after rouse.Instant, most int) (next rouse.Instant, ok b
 	return next, ok, most - b.left
 }
 
-// of returns the first time of one source after the given one, if it lies before the bound.
-func (c *composed) of(s *source, after, bound rouse.Instant, b *budget) (rouse.Instant, bool) {
-	for b.spend() {
-		at, ok := c.candidate(s, after, bound, b)
+// firstOfSource returns the first time of one source after the given one, if it lies before the bound.
+func (c *composed) firstOfSource(s *source, after, bound rouse.Instant, b *budget) (rouse.Instant, bool) {
+	for b.spendStep() {
+		at, ok := c.nextCandidate(s, after, bound, b)
 		if !ok || at >= bound || at > rouse.MaxInstant {
 			return 0, false
 		}
-		end := c.except.end(at, c.zone, b)
+		end := c.except.excludedUntil(at, c.zone, b)
 		if end == at {
 			return at, true
 		}
@@ -112,17 +112,17 @@ func (c *composed) of(s *source, after, bound rouse.Instant, b *budget) (rouse.I
 	return 0, false
 }
 
-// candidate returns the first time of a source after the given one that passes everything but the exceptions
-// for instants. It may ignore times at or after the bound.
-func (c *composed) candidate(s *source, after, bound rouse.Instant, b *budget) (rouse.Instant, bool) {
+// nextCandidate returns the first time of a source after the given one that passes everything but the
+// exceptions for instants. It may ignore times at or after the bound.
+func (c *composed) nextCandidate(s *source, after, bound rouse.Instant, b *budget) (rouse.Instant, bool) {
 	last := c.lastWall(bound)
 	if s.local != nil {
-		return s.zone.due(after, c.moved(c.planned(s, last, b), b))
+		return s.zone.firstDueAfter(after, c.movedTimes(c.plannedTimes(s, last, b), b))
 	}
-	at, ok := c.counting(s.real, after, bound, b)
-	if c.shifts() {
-		others := c.moved(c.shownOff(s.real, last, b), b)
-		if moved, found := c.zone.due(after, others); found && (!ok || moved < at) {
+	at, ok := c.nextCounting(s.real, after, bound, b)
+	if c.shiftsDays() {
+		others := c.movedTimes(c.shownOff(s.real, last, b), b)
+		if moved, found := c.zone.firstDueAfter(after, others); found && (!ok || moved < at) {
 			return moved, true
 		}
 	}
@@ -139,7 +139,7 @@ func (c *composed) EveryDay() rouse.Schedule {
 	return &all
 }
 
-func (c *composed) shifts() bool { return c.days != nil && c.days.shift != rouse.ShiftSkip }
+func (c *composed) shiftsDays() bool { return c.days != nil && c.days.shift != rouse.ShiftSkip }
 
 // lastWall returns a local time after which nothing is planned that is due before the bound.
 func (c *composed) lastWall(bound rouse.Instant) int64 {
@@ -154,11 +154,11 @@ func (c *composed) lastWall(bound rouse.Instant) int64 {
 	return last
 }
 
-// planned returns the local times of a source, up to last, that exceptions leave and that no calendar takes
-// out.
-func (c *composed) planned(s *source, last int64, b *budget) walls {
+// plannedTimes returns the local times of a source, up to last, that exceptions leave and that no calendar
+// takes out.
+func (c *composed) plannedTimes(s *source, last int64, b *budget) walls {
 	return func(from int64) (int64, bool) {
-		for b.spend() {
+		for b.spendStep() {
 			wall, ok := s.local(from, b)
 			if !ok || wall > last {
 				return 0, false
@@ -168,12 +168,12 @@ func (c *composed) planned(s *source, last int64, b *budget) walls {
 			}
 			if c.days != nil && c.days.shift == rouse.ShiftSkip {
 				d := dateOf(wall)
-				next, ok := c.days.next(d, b)
+				next, ok := c.days.nextCounted(d, b)
 				if !ok {
 					return 0, false
 				}
 				if next > d {
-					from = midnight(next)
+					from = midnightOf(next)
 					continue
 				}
 			}
@@ -189,13 +189,13 @@ func (c *composed) planned(s *source, last int64, b *budget) walls {
 // plannedIn returns the local end of the excluded range of instants that contains a planned local time; the
 // local time itself if no range contains it.
 func (c *composed) plannedIn(z zone, wall int64) int64 {
-	if len(c.except.instants) == 0 || !c.shifts() {
+	if len(c.except.instants) == 0 || !c.shiftsDays() {
 		return wall // a time that is not moved is checked later, as an instant
 	}
-	at, n := z.instants(floorDiv(wall, 1000))
+	at, n := z.dueInstants(floorDiv(wall, 1000))
 	var end rouse.Instant
 	for _, second := range at[:n] {
-		first := rouse.Instant(second*1000 + mod(wall, 1000))
+		first := rouse.Instant(second*1000 + floorMod(wall, 1000))
 		if end = c.except.instantEnd(first); end == first {
 			return wall
 		}
@@ -205,49 +205,49 @@ func (c *composed) plannedIn(z zone, wall int64) int64 {
 	}
 	// The following local times are in order and in the same range, until the clocks change or local times
 	// repeat.
-	s := z.span(at[0])
+	s := z.spanAt(at[0])
 	stop := spanMillis(s.end)
 	if z.rule.repeat != repeatFirst && s.end != math.MaxInt64 {
-		stop = min(stop, stop+(z.span(s.end).offset-s.offset)*1000)
+		stop = min(stop, stop+(z.spanAt(s.end).offset-s.offset)*1000)
 	}
 	offset := s.offset * 1000
-	if at[0]*1000+mod(wall, 1000)+offset == wall {
+	if at[0]*1000+floorMod(wall, 1000)+offset == wall {
 		return max(wall+1, min(int64(end), stop)+offset)
 	}
 	return wall + 1
 }
 
-// moved returns local times at the dates that the calendar rule moves them to.
-func (c *composed) moved(planned walls, b *budget) walls {
-	if !c.shifts() {
+// movedTimes returns local times at the dates that the calendar rule moves them to.
+func (c *composed) movedTimes(planned walls, b *budget) walls {
+	if !c.shiftsDays() {
 		return planned
 	}
 	return func(from int64) (int64, bool) {
-		clock := mod(from, dayMillis)
-		target, ok := c.days.next(dateOf(from), b)
+		clock := floorMod(from, dayMillis)
+		target, ok := c.days.nextCounted(dateOf(from), b)
 		if !ok {
 			return 0, false
 		}
 		if target > dateOf(from) {
 			clock = 0
 		}
-		for b.spend() {
-			first, last := c.days.origins(target, b)
-			if wall, ok := earliest(planned, first, last, clock); ok {
-				return midnight(target) + wall, true
+		for b.spendStep() {
+			first, last := c.days.shiftOrigins(target, b)
+			if wall, ok := earliestPlanned(planned, first, last, clock); ok {
+				return midnightOf(target) + wall, true
 			}
 			clock = 0
 			// The next target is the one of the next local time planned for a later day, if it has one.
 			for day := last + 1; ; {
-				wall, ok := planned(midnight(day))
-				if !ok || !b.spend() {
+				wall, ok := planned(midnightOf(day))
+				if !ok || !b.spendStep() {
 					return 0, false
 				}
 				day = dateOf(wall)
-				if target, ok = c.days.target(day, b); ok {
+				if target, ok = c.days.shiftTarget(day, b); ok {
 					break
 				}
-				counts, ok := c.days.next(day, b)
+				counts, ok := c.days.nextCounted(day, b)
 				if !ok {
 					return 0, false
 				}
@@ -261,12 +261,12 @@ func (c *composed) moved(planned walls, b *budget) walls {
 	}
 }
 
-// earliest returns the earliest time of day, not before clock, that is planned for one of the dates from
-// first to last.
-func earliest(planned walls, first, last rouse.Date, clock int64) (int64, bool) {
+// earliestPlanned returns the earliest time of day, not before clock, that is planned for one of the dates
+// from first to last.
+func earliestPlanned(planned walls, first, last rouse.Date, clock int64) (int64, bool) {
 	best := int64(dayMillis)
 	for day := first; day <= last; { // what is planned takes the steps
-		wall, ok := planned(midnight(day) + clock)
+		wall, ok := planned(midnightOf(day) + clock)
 		if !ok {
 			break
 		}
@@ -274,7 +274,7 @@ func earliest(planned walls, first, last rouse.Date, clock int64) (int64, bool) 
 			day = d
 			continue
 		}
-		best = min(best, mod(wall, dayMillis))
+		best = min(best, floorMod(wall, dayMillis))
 		day++
 	}
 	return best, best < dayMillis
@@ -288,22 +288,22 @@ func nextWithin(times rouse.Schedule, after rouse.Instant, b *budget) (rouse.Ins
 	return times.Next(after)
 }
 
-// counting returns the first time after the given one of a schedule of instants, on days that count.
-func (c *composed) counting(times rouse.Schedule, after, bound rouse.Instant, b *budget) (rouse.Instant, bool) {
-	for b.spend() {
+// nextCounting returns the first time after the given one of a schedule of instants, on days that count.
+func (c *composed) nextCounting(times rouse.Schedule, after, bound rouse.Instant, b *budget) (rouse.Instant, bool) {
+	for b.spendStep() {
 		at, ok := nextWithin(times, after, b)
 		if !ok || at >= bound {
 			return 0, false
 		}
-		end := c.except.end(at, c.zone, b)
+		end := c.except.excludedUntil(at, c.zone, b)
 		if end == at && c.days != nil {
-			d := dateOf(c.zone.wall(at))
-			next, ok := c.days.next(d, b)
+			d := dateOf(c.zone.wallAt(at))
+			next, ok := c.days.nextCounted(d, b)
 			if !ok {
 				return 0, false
 			}
 			if next > d {
-				end = c.zone.until(at, midnight(next))
+				end = c.zone.untilWall(at, midnightOf(next))
 			}
 		}
 		if end == at {
@@ -318,7 +318,7 @@ func (c *composed) counting(times rouse.Schedule, after, bound rouse.Instant, b 
 // of a schedule of instants.
 func (c *composed) shownOff(times rouse.Schedule, last int64, b *budget) walls {
 	outside := nextFunc(func(after rouse.Instant) (rouse.Instant, bool) {
-		for b.spend() {
+		for b.spendStep() {
 			at, ok := times.Next(after)
 			if !ok {
 				return 0, false
@@ -332,8 +332,8 @@ func (c *composed) shownOff(times rouse.Schedule, last int64, b *budget) walls {
 		return 0, false
 	})
 	return func(from int64) (int64, bool) {
-		for b.spend() {
-			wall, ok := c.zone.shown(outside, from)
+		for b.spendStep() {
+			wall, ok := c.zone.firstShown(outside, from)
 			if !ok || wall > last {
 				return 0, false
 			}
@@ -341,11 +341,11 @@ func (c *composed) shownOff(times rouse.Schedule, last int64, b *budget) walls {
 				continue
 			}
 			d := dateOf(wall)
-			away, ok := c.days.away(d, b)
+			away, ok := c.days.nextUncounted(d, b)
 			if away == d || !ok {
 				return wall, ok
 			}
-			from = midnight(away)
+			from = midnightOf(away)
 		}
 		return 0, false
 	}

@@ -54,12 +54,15 @@ var (
 		example: "cron6:*/10 30 2 * * MON-FRI", weekday: &weekday0,
 	}
 	quartz = &dialect{
-		prefix: "quartz:", fields: "quartz has 6 or 7: second, minute, hour, day of month, month, day of week, and perhaps year",
-		example: "quartz:0 30 2 ? * MON-FRI", weekday: &weekday1, year: true, odd: true, wraps: true, unless: true, lastDay: true,
+		prefix:  "quartz:",
+		fields:  "quartz has 6 or 7: second, minute, hour, day of month, month, day of week, and perhaps year",
+		example: "quartz:0 30 2 ? * MON-FRI", weekday: &weekday1, year: true, odd: true, wraps: true, unless: true,
+		lastDay: true,
 	}
 	aws = &dialect{
 		prefix: "aws:", first: 1, fields: "aws has 6: minute, hour, day of month, month, day of week, year",
-		example: "aws:cron(30 2 ? * MON-FRI *)", weekday: &weekday1, year: true, odd: true, wraps: true, unless: true, lastDay: true,
+		example: "aws:cron(30 2 ? * MON-FRI *)", weekday: &weekday1, year: true, odd: true, wraps: true, unless: true,
+		lastDay: true,
 	}
 	spring = &dialect{
 		prefix: "spring:", fields: "spring has 6: second, minute, hour, day of month, month, day of week",
@@ -70,8 +73,8 @@ var (
 // dialects are the dialects that have a prefix.
 var dialects = [...]*dialect{cron6, quartz, aws, spring}
 
-// takes reports whether an expression of the dialect may have n fields.
-func (d *dialect) takes(n int) bool {
+// acceptsFields reports whether an expression of the dialect may have n fields.
+func (d *dialect) acceptsFields(n int) bool {
 	most := 6 - d.first
 	if d.year {
 		most++
@@ -91,7 +94,7 @@ func parseCron(expr string, o Options) (rouse.Schedule, error) {
 	}
 	texts := strings.Fields(expr)
 	if len(texts) == 0 {
-		return nil, refuse(expr, "is empty", offered)
+		return nil, refuseExpr(expr, "is empty", offered)
 	}
 	if len(texts) == 5 && !strings.ContainsAny(texts[0], "=:") {
 		return newCron(expr, texts, cron5, o)
@@ -101,7 +104,8 @@ func parseCron(expr string, o Options) (rouse.Schedule, error) {
 
 // parseDialect reads an expression without its dialect's prefix.
 func parseDialect(expr, text string, d *dialect, o Options) (rouse.Schedule, error) {
-	if name, _, ok := strings.Cut(text, "("); ok && d == aws && letter(name) && name != "H" && !strings.ContainsAny(name, " \t") {
+	if name, _, ok := strings.Cut(text, "("); ok && d == aws && startsWithLetter(name) && name != "H" &&
+		!strings.ContainsAny(name, " \t") {
 		return parseAWS(expr, text, o)
 	}
 	if fields, ok := macros[text]; ok && d == spring {
@@ -113,44 +117,44 @@ func parseDialect(expr, text string, d *dialect, o Options) (rouse.Schedule, err
 // parseFields reads fields with spaces between.
 func parseFields(expr, text string, d *dialect, o Options) (rouse.Schedule, error) {
 	texts := strings.Fields(text)
-	if d.takes(len(texts)) {
+	if d.acceptsFields(len(texts)) {
 		return newCron(expr, texts, d, o)
 	}
-	cure := "write one such as " + quote(d.example)
+	cure := "write one such as " + quotePart(d.example)
 	switch with := " " + strings.Join(texts, " "); {
 	case len(texts) == 5 && d == cron6:
-		cure = "write " + quote("cron6:0"+with) + ", or the five without cron6:"
+		cure = "write " + quotePart("cron6:0"+with) + ", or the five without cron6:"
 	case len(texts) == 5 && d == spring:
-		cure = "write " + quote("spring:0"+with)
+		cure = "write " + quotePart("spring:0"+with)
 	case len(texts) == 5 && d == aws:
 		if cure = with[1:] + " *"; strings.HasPrefix(expr, "aws:cron(") {
 			cure = "cron(" + cure + ")"
 		}
-		cure = "write " + quote("aws:"+cure) + " for every year"
+		cure = "write " + quotePart("aws:"+cure) + " for every year"
 	}
-	return nil, refuse(expr, "has "+count(texts)+", "+d.fields, cure)
+	return nil, refuseExpr(expr, "has "+fieldCount(texts)+", "+d.fields, cure)
 }
 
 // refuseCron guesses the intended form of a text that is no cron expression.
 func refuseCron(expr string, texts []string) error {
-	if text := strings.TrimSpace(expr); text != expr && prefixed(text) {
-		return refuse(expr, "begins with a space", "write "+quote(text))
+	if text := strings.TrimSpace(expr); text != expr && hasKnownPrefix(text) {
+		return refuseExpr(expr, "begins with a space", "write "+quotePart(text))
 	}
 	for _, prefix := range [...]string{"TZ=", "CRON_TZ="} {
 		if name, ok := strings.CutPrefix(texts[0], prefix); ok {
 			return refuseWithZone(expr, "begins with "+prefix, name, texts[1:])
 		}
 	}
-	if word, rest, ok := strings.Cut(expr, ":"); ok && letter(word) && !strings.ContainsAny(word, "( ") {
+	if word, rest, ok := strings.Cut(expr, ":"); ok && startsWithLetter(word) && !strings.ContainsAny(word, "( ") {
 		return refuseWord(expr, word, rest)
 	}
 	for _, function := range [...]string{"cron(", "rate(", "at("} {
 		if strings.HasPrefix(expr, function) {
-			return refuse(expr, "is of the aws dialect", "write "+quote("aws:"+expr))
+			return refuseExpr(expr, "is of the aws dialect", "write "+quotePart("aws:"+expr))
 		}
 	}
-	if letter(texts[0]) && texts[0][0] != 'H' {
-		return refuse(expr, "is no schedule", offered)
+	if startsWithLetter(texts[0]) && texts[0][0] != 'H' {
+		return refuseExpr(expr, "is no schedule", offered)
 	}
 	unset := func(i int) bool { return i < len(texts) && texts[i] == "?" }
 	cure, whole := offered, strings.Join(texts, " ")
@@ -160,13 +164,13 @@ func refuseCron(expr string, texts []string) error {
 	}
 	switch {
 	case len(texts) > 5 && len(texts) < 8 && (unset(3) || unset(5)):
-		cure = "if the first is the second, write " + quote("quartz:"+whole)
+		cure = "if the first is the second, write " + quotePart("quartz:"+whole)
 	case len(texts) == 6 && (unset(2) || unset(4)):
-		cure = "if the last is the year, write " + quote("aws:"+whole)
+		cure = "if the last is the year, write " + quotePart("aws:"+whole)
 	case len(texts) == 6:
-		cure = "if the first is the second, write " + quote("cron6:"+whole)
+		cure = "if the first is the second, write " + quotePart("cron6:"+whole)
 	}
-	return refuse(expr, "has "+count(texts)+", "+cron5.fields, cure)
+	return refuseExpr(expr, "has "+fieldCount(texts)+", "+cron5.fields, cure)
 }
 
 // refuseWithZone returns the error for a schedule that has its time zone before or after it, or for what is
@@ -174,9 +178,9 @@ func refuseCron(expr string, texts []string) error {
 func refuseWithZone(expr, wrong, zone string, texts []string) error {
 	text := strings.Join(texts, " ")
 	if zone == "" {
-		return refuse(expr, wrong+" and no time zone", offered)
+		return refuseExpr(expr, wrong+" and no time zone", offered)
 	}
-	_, err := parse(text, Options{Timezone: zone, Seed: "default/a"})
+	_, err := parseForm(text, Options{Timezone: zone, Seed: "default/a"})
 	// L, W and # are those of other dialects, of which aws has five fields and the year. It counts days of
 	// the week from another one.
 	if err != nil && len(texts) == 5 && !numberedDays.MatchString(texts[4]) {
@@ -187,20 +191,21 @@ func refuseWithZone(expr, wrong, zone string, texts []string) error {
 			days[4] = "?"
 		}
 		other := aws.prefix + strings.Join(days, " ") + " *"
-		if _, otherErr := parse(other, Options{Timezone: zone, Seed: "default/a"}); otherErr == nil {
+		if _, otherErr := parseForm(other, Options{Timezone: zone, Seed: "default/a"}); otherErr == nil {
 			text, err = other, nil
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return refuse(expr, wrong, fmt.Sprintf("give %s as the timezone and %s as the schedule", quote(zone), quote(text)))
+	return refuseExpr(expr, wrong, fmt.Sprintf("give %s as the timezone and %s as the schedule", quotePart(zone),
+		quotePart(text)))
 }
 
 var numberedDays = regexp.MustCompile(`(?:^|[,-])[0-9]`)
 
-// prefixed reports whether a text begins as a form does that is not five fields.
-func prefixed(text string) bool {
+// hasKnownPrefix reports whether a text begins as a form does that is not five fields.
+func hasKnownPrefix(text string) bool {
 	for _, d := range dialects {
 		if strings.HasPrefix(text, d.prefix) {
 			return true
@@ -213,22 +218,23 @@ func prefixed(text string) bool {
 func refuseWord(expr, word, rest string) error {
 	lower := strings.ToLower(word) + ":"
 	if lower == "cron:" {
-		return refuse(expr, "the word "+quote(word+":")+" is not offered", "write "+quote(strings.TrimSpace(rest)))
+		return refuseExpr(expr, "the word "+quotePart(word+":")+" is not offered",
+			"write "+quotePart(strings.TrimSpace(rest)))
 	}
 	for _, d := range dialects {
 		if d.prefix == lower {
-			return refuse(expr, quote(word+":")+" is not in lower case", "write "+quote(lower+rest))
+			return refuseExpr(expr, quotePart(word+":")+" is not in lower case", "write "+quotePart(lower+rest))
 		}
 	}
-	return refuse(expr, "the word "+quote(word+":")+" is not offered", offered)
+	return refuseExpr(expr, "the word "+quotePart(word+":")+" is not offered", offered)
 }
 
-// letter reports whether a text begins with a letter.
-func letter(s string) bool {
+// startsWithLetter reports whether a text begins with a letter.
+func startsWithLetter(s string) bool {
 	return s != "" && 'a' <= s[0]|0x20 && s[0]|0x20 <= 'z'
 }
 
-func count(texts []string) string {
+func fieldCount(texts []string) string {
 	if len(texts) == 1 {
 		return "1 field"
 	}
@@ -240,9 +246,10 @@ func checkCharacters(expr string) error {
 	for i, r := range expr {
 		if r < ' ' && r != '\t' || r >= 0x7f {
 			if r == utf8.RuneError {
-				return refuse(expr, fmt.Sprintf("has no UTF-8 at byte %d", i), "write it with ASCII letters, digits and spaces")
+				return refuseExpr(expr, fmt.Sprintf("has no UTF-8 at byte %d", i), "write it with ASCII letters, digits and spaces")
 			}
-			return refuse(expr, fmt.Sprintf("has the character %U at byte %d", r, i), "write it with ASCII letters, digits and spaces")
+			return refuseExpr(expr, fmt.Sprintf("has the character %U at byte %d", r, i),
+				"write it with ASCII letters, digits and spaces")
 		}
 	}
 	return nil
@@ -257,11 +264,11 @@ func newCron(expr string, texts []string, d *dialect, o Options) (rouse.Schedule
 		if f == &weekday0 {
 			f = d.weekday
 		}
-		v, err := f.parse(text, d, o.Seed)
+		v, err := f.parseField(text, d, o.Seed)
 		if err != nil {
-			return nil, refuse(expr, err.wrong, err.cure)
+			return nil, refuseExpr(expr, err.wrong, err.cure)
 		}
-		c.set(d.first+i, text, &v)
+		c.setField(d.first+i, text, &v)
 		if v.resolved != text {
 			if resolved == nil {
 				resolved = slices.Clone(texts)
@@ -275,13 +282,14 @@ func newCron(expr string, texts []string, d *dialect, o Options) (rouse.Schedule
 	texts = texts[1-d.first:] // from the minute on
 	day, weekday := texts[2], texts[4]
 	if d.unless && (day == "?") == (weekday == "?") {
-		return nil, refuse(expr, "the day of month "+quote(day)+" and the day of week "+quote(weekday)+" do not go together",
+		return nil, refuseExpr(expr,
+			"the day of month "+quotePart(day)+" and the day of week "+quotePart(weekday)+" do not go together",
 			"give '?' for the one that does not matter, and only for that")
 	}
 	c.both = d.unless || d.and || day[0] == '*' || weekday[0] == '*'
 	c.wild = texts[0][0] == '*' || texts[1][0] == '*'
 	var err error
-	if c.zone, err = o.zone(); err != nil {
+	if c.zone, err = o.zoneWithRule(); err != nil {
 		return nil, err
 	}
 	if c.wild {
@@ -293,8 +301,8 @@ func newCron(expr string, texts []string, d *dialect, o Options) (rouse.Schedule
 	return c, nil
 }
 
-// set takes over what a field matches.
-func (c *cron) set(place int, text string, v *values) {
+// setField takes over what a field matches.
+func (c *cron) setField(place int, text string, v *values) {
 	switch place {
 	case 0:
 		c.seconds = v.bits[0]
@@ -318,23 +326,24 @@ func (c *cron) set(place int, text string, v *values) {
 		if c.odd == nil {
 			c.odd = &oddDays{}
 		}
-		c.odd.add(v.odd)
+		c.odd.addOddDays(v.odd)
 	}
 }
 
 // mayFire refuses what never fires.
 func (c *cron) mayFire(expr string) error {
-	if _, ok, _ := c.next(0); ok {
+	if _, ok, _ := c.nextWithSteps(0); ok {
 		return nil
 	}
 	steps := 0
-	if _, ok := c.match(0, &steps); ok {
-		return refuse(expr, "never fires: the clocks of "+c.zone.loc.String()+" skip each of its local times",
+	if _, ok := c.matchWall(0, &steps); ok {
+		return refuseExpr(expr, "never fires: the clocks of "+c.zone.loc.String()+" skip each of its local times",
 			"give another time of day, or the dst next or shift")
 	}
 	if c.odd != nil || c.years != nil {
-		return refuse(expr, "never fires: no year and month of those given have such a day", "look at the calendar of one of them")
+		return refuseExpr(expr, "never fires: no year and month of those given have such a day",
+			"look at the calendar of one of them")
 	}
-	return refuse(expr, "never fires: no month of those given has such a day",
+	return refuseExpr(expr, "never fires: no month of those given has such a day",
 		"February has 29 days at most; April, June, September and November have 30. For a timer that is only run by hand, give any day, and pause it")
 }

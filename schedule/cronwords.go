@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// words describes the schedule in English. Expressions without a short form are described field by field, so
-// that the text is never wrong.
-func (c *cron) words() string {
+// describeInEnglish describes the schedule in English. Expressions without a short form are described field
+// by field, so that the text is never wrong.
+func (c *cron) describeInEnglish() string {
 	at, whole := c.describeTimes()
 	days, every := c.describeDays()
 	if every && whole { // "every 15 minutes", not "every 15 minutes every day"
@@ -51,17 +51,18 @@ func (c *cron) describeTimes() (words string, whole bool) {
 		for at := start; len(list) < times; at = c.timeFrom(at + 1) {
 			list = append(list, formatTime(at, c.seconds))
 		}
-		return "at " + and(list), false
+		return "at " + joinWithAnd(list), false
 	}
 	if steady {
-		return "every " + formatStep(step) + " from " + formatTime(start, c.seconds) + " to " + formatTime(last, c.seconds), false
+		return "every " + formatStep(step) + " from " + formatTime(start, c.seconds) + " to " +
+			formatTime(last, c.seconds), false
 	}
 	return c.describeFields(), c.hours == 1<<24-1
 }
 
 // timeFrom returns the first time of day that is not before the given one, in seconds.
 func (c *cron) timeFrom(at int64) int64 {
-	at, _ = c.clock(int(at/3600), int(at/60%60), int(at%60))
+	at, _ = c.matchClock(int(at/3600), int(at/60%60), int(at%60))
 	return at
 }
 
@@ -73,8 +74,8 @@ func (c *cron) describeFields() string {
 		switch size := bits.OnesCount64(set); {
 		case size == n:
 			parts = append(parts, link+"every "+unit)
-		case size > 3 && set&1 != 0 && size*step == n && set == steps(0, n, step):
-			parts = append(parts, link+"every "+ordinal(step)+" "+unit)
+		case size > 3 && set&1 != 0 && size*step == n && set == stepSet(0, n, step):
+			parts = append(parts, link+"every "+formatOrdinal(step)+" "+unit)
 		default:
 			if size > 1 {
 				unit += "s"
@@ -92,8 +93,8 @@ func (c *cron) describeFields() string {
 	return "at " + strings.Join(parts, " ")
 }
 
-// steps returns the set of from, from+step, … below n.
-func steps(from, n, step int) uint64 {
+// stepSet returns the set of from, from+step, … below n.
+func stepSet(from, n, step int) uint64 {
 	var set uint64
 	for v := from; v < n && step > 0; v += step {
 		set |= 1 << v
@@ -133,8 +134,9 @@ func (c *cron) describeMonthdays(month string) string {
 		switch {
 		case size == 1:
 			list = append(list, fmt.Sprintf("day %d of %s", first, month))
-		case size > 4 && step > 1 && c.days == steps(first, 64-bits.LeadingZeros64(c.days), step):
-			list = append(list, fmt.Sprintf("every %s day from day %d to day %d of %s", ordinal(step), first, 63-bits.LeadingZeros64(c.days), month))
+		case size > 4 && step > 1 && c.days == stepSet(first, 64-bits.LeadingZeros64(c.days), step):
+			list = append(list, fmt.Sprintf("every %s day from day %d to day %d of %s", formatOrdinal(step), first,
+				63-bits.LeadingZeros64(c.days), month))
 		default:
 			list = append(list, "days "+formatNumbers(c.days, 3)+" of "+month)
 		}
@@ -146,7 +148,7 @@ func (c *cron) describeMonthdays(month string) string {
 			case back == 1:
 				last = "the day before " + last
 			case back > 1:
-				last = "the " + ordinal(back) + " day before " + last
+				last = "the " + formatOrdinal(back) + " day before " + last
 			}
 			if o.fromLast>>back&1 != 0 {
 				list = append(list, last)
@@ -161,7 +163,7 @@ func (c *cron) describeMonthdays(month string) string {
 			}
 		}
 	}
-	return and(list)
+	return joinWithAnd(list)
 }
 
 // describeWeekdays describes the day-of-week field.
@@ -174,31 +176,31 @@ func (c *cron) describeWeekdays(month string) string {
 		}
 		run := bits.TrailingZeros64(^(week >> w))
 		if run > 2 {
-			list = append(list, weekday(w+1)+" to "+weekday(w+run))
+			list = append(list, weekdayName(w+1)+" to "+weekdayName(w+run))
 			w += run - 1
 		} else {
-			list = append(list, weekday(w+1))
+			list = append(list, weekdayName(w+1))
 		}
 	}
 	if o := c.odd; o != nil {
 		for i := range 35 {
 			if o.nth>>i&1 != 0 {
-				list = append(list, fmt.Sprintf("the %s %s of %s", nthNames[i/7], weekday(i), month))
+				list = append(list, fmt.Sprintf("the %s %s of %s", nthNames[i/7], weekdayName(i), month))
 			}
 		}
 		for w := 1; w <= 7; w++ {
 			if o.last>>(w%7)&1 != 0 {
-				list = append(list, "the last "+weekday(w)+" of "+month)
+				list = append(list, "the last "+weekdayName(w)+" of "+month)
 			}
 		}
 	}
-	return and(list)
+	return joinWithAnd(list)
 }
 
 var nthNames = [...]string{"first", "second", "third", "fourth", "fifth"}
 
-// weekday names a day of the week, Sunday being 0, 7 and so on.
-func weekday(n int) string { return time.Weekday(n % 7).String() }
+// weekdayName names a day of the week, Sunday being 0, 7 and so on.
+func weekdayName(n int) string { return time.Weekday(n % 7).String() }
 
 // describeMonths describes the months, unless it is every one, or a single one, which the days contain.
 func (c *cron) describeMonths() string {
@@ -219,12 +221,12 @@ func (c *cron) describeYears() string {
 		return ""
 	}
 	var list []string
-	for y := c.years.next(0); y >= 0; {
+	for y := c.years.nextMember(0); y >= 0; {
 		end := y
-		for c.years.next(end+1) == end+1 {
+		for c.years.nextMember(end+1) == end+1 {
 			end++
 		}
-		next := c.years.next(end + 1)
+		next := c.years.nextMember(end + 1)
 		switch {
 		case end > y+1:
 			list = append(list, fmt.Sprintf("%d to %d", firstYear+y, firstYear+end))
@@ -236,18 +238,18 @@ func (c *cron) describeYears() string {
 		y = next
 	}
 	if n := len(list); n > 8 {
-		first, second := c.years.next(0), c.years.next(c.years.next(0)+1)
-		if c.years.steady(first, second-first) {
-			return fmt.Sprintf("in every %s year from %s to %s", ordinal(second-first), list[0], list[n-1])
+		first, second := c.years.nextMember(0), c.years.nextMember(c.years.nextMember(0)+1)
+		if c.years.isSteady(first, second-first) {
+			return fmt.Sprintf("in every %s year from %s to %s", formatOrdinal(second-first), list[0], list[n-1])
 		}
 	}
-	return "in " + and(list)
+	return "in " + joinWithAnd(list)
 }
 
-// steady reports whether a set is first, first+step, … without a gap.
-func (b *bitset) steady(first, step int) bool {
+// isSteady reports whether a set is first, first+step, … without a gap.
+func (b *bitset) isSteady(first, step int) bool {
 	for v := first; ; v += step {
-		next := b.next(v + 1)
+		next := b.nextMember(v + 1)
 		if next < 0 {
 			return true
 		}
@@ -269,23 +271,23 @@ func formatTime(at int64, seconds uint64) string {
 func formatStep(step int64) string {
 	switch {
 	case step%3600 == 0:
-		return each(int(step/3600), "hour")
+		return formatUnits(int(step/3600), "hour")
 	case step%60 == 0:
-		return each(int(step/60), "minute")
+		return formatUnits(int(step/60), "minute")
 	}
-	return each(int(step), "second")
+	return formatUnits(int(step), "second")
 }
 
-// each returns the words after "every".
-func each(n int, unit string) string {
+// formatUnits returns the words after "every".
+func formatUnits(n int, unit string) string {
 	if n == 1 {
 		return unit
 	}
 	return fmt.Sprintf("%d %ss", n, unit)
 }
 
-// ordinal returns 1st, 2nd, 3rd, 4th, …
-func ordinal(n int) string {
+// formatOrdinal returns 1st, 2nd, 3rd, 4th, …
+func formatOrdinal(n int) string {
 	suffix := "th"
 	if n/10%10 != 1 {
 		switch n % 10 {
@@ -316,11 +318,11 @@ func formatRuns(set uint64, name func(int) string, least int) string {
 		}
 		set &^= 1<<(first+run) - 1<<first
 	}
-	return and(list)
+	return joinWithAnd(list)
 }
 
-// and joins a list with commas and "and".
-func and(list []string) string { return listed(list) }
+// joinWithAnd joins a list with commas and "and".
+func joinWithAnd(list []string) string { return joinList(list) }
 
 // nonEmpty returns the texts that are not empty.
 func nonEmpty(texts ...string) []string {

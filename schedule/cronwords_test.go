@@ -62,7 +62,7 @@ func TestCronWords(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if got := s.times.(*cron).words(); got != c.want {
+		if got := s.times.(*cron).describeInEnglish(); got != c.want {
 			t.Errorf("%q means\n     %q\nwant %q", c.expr, got, c.want)
 		}
 	}

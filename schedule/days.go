@@ -32,16 +32,16 @@ func parseDays(rule *rouse.CalendarRule, lookup func(string) ([]rouse.Date, bool
 	}
 	d := &days{shift: rule.Shift}
 	var err error
-	if d.off, err = calendars("calendar.off", rule.Off, lookup); err != nil {
+	if d.off, err = resolveCalendars("calendar.off", rule.Off, lookup); err != nil {
 		return nil, err
 	}
-	if d.only, err = calendars("calendar.only", rule.Only, lookup); err != nil {
+	if d.only, err = resolveCalendars("calendar.only", rule.Only, lookup); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-func calendars(field string, names []string, lookup func(string) ([]rouse.Date, bool)) ([]calendar, error) {
+func resolveCalendars(field string, names []string, lookup func(string) ([]rouse.Date, bool)) ([]calendar, error) {
 	list := make([]calendar, len(names))
 	for i, name := range names {
 		list[i].name = name
@@ -60,7 +60,7 @@ func calendars(field string, names []string, lookup func(string) ([]rouse.Date, 
 	return list, nil
 }
 
-func (c *calendar) has(d rouse.Date) bool {
+func (c *calendar) hasDate(d rouse.Date) bool {
 	if c.name == rouse.Weekends {
 		w := d.Weekday()
 		return w == time.Saturday || w == time.Sunday
@@ -69,8 +69,8 @@ func (c *calendar) has(d rouse.Date) bool {
 	return found
 }
 
-// from returns the first date of the calendar at or after d; ok is false if none exists.
-func (c *calendar) from(d rouse.Date) (rouse.Date, bool) {
+// firstFrom returns the first date of the calendar at or after d; ok is false if none exists.
+func (c *calendar) firstFrom(d rouse.Date) (rouse.Date, bool) {
 	if c.name == rouse.Weekends {
 		if w := d.Weekday(); w != time.Sunday {
 			d += rouse.Date(time.Saturday - w)
@@ -84,8 +84,8 @@ func (c *calendar) from(d rouse.Date) (rouse.Date, bool) {
 	return c.dates[i], true
 }
 
-// behind returns the first date after d that the calendar does not contain; it contains d.
-func (c *calendar) behind(d rouse.Date) rouse.Date {
+// endOfRun returns the first date after d that the calendar does not contain; it contains d.
+func (c *calendar) endOfRun(d rouse.Date) rouse.Date {
 	if c.name == rouse.Weekends {
 		if d.Weekday() == time.Saturday {
 			return d + 2
@@ -96,37 +96,37 @@ func (c *calendar) behind(d rouse.Date) rouse.Date {
 	return d + rouse.Date(sort.Search(len(c.dates)-i, func(n int) bool { return c.dates[i+n] != d+rouse.Date(n) }))
 }
 
-// behind returns the end of the longest run of dates from d in one of the calendars; d itself if no calendar
-// contains d.
-func behind(list []calendar, d rouse.Date) rouse.Date {
+// endOfRuns returns the end of the longest run of dates from d in one of the calendars; d itself if no
+// calendar contains d.
+func endOfRuns(list []calendar, d rouse.Date) rouse.Date {
 	end := d
 	for i := range list {
-		if list[i].has(d) {
-			end = max(end, list[i].behind(d))
+		if list[i].hasDate(d) {
+			end = max(end, list[i].endOfRun(d))
 		}
 	}
 	return end
 }
 
-func in(list []calendar, d rouse.Date) bool {
-	return slices.ContainsFunc(list, func(c calendar) bool { return c.has(d) })
+func inCalendars(list []calendar, d rouse.Date) bool {
+	return slices.ContainsFunc(list, func(c calendar) bool { return c.hasDate(d) })
 }
 
-// looks takes the steps of one check of the calendars.
-func (r *days) looks(b *budget) { b.spendLooks(len(r.off) + len(r.only)) }
+// spendChecks takes the steps of one check of the calendars.
+func (r *days) spendChecks(b *budget) { b.spendLooks(len(r.off) + len(r.only)) }
 
-// count reports whether a date counts.
-func (r *days) count(d rouse.Date) bool {
-	return !in(r.off, d) && (len(r.only) == 0 || in(r.only, d))
+// dateCounts reports whether a date counts.
+func (r *days) dateCounts(d rouse.Date) bool {
+	return !inCalendars(r.off, d) && (len(r.only) == 0 || inCalendars(r.only, d))
 }
 
-// next returns the first date that counts and is not before d.
-func (r *days) next(d rouse.Date, b *budget) (rouse.Date, bool) {
-	for b.spend() {
+// nextCounted returns the first date that counts and is not before d.
+func (r *days) nextCounted(d rouse.Date, b *budget) (rouse.Date, bool) {
+	for b.spendStep() {
 		if len(r.only) > 0 {
 			first, ok := rouse.Date(0), false
 			for i := range r.only {
-				if f, found := r.only[i].from(d); found && (!ok || f < first) {
+				if f, found := r.only[i].firstFrom(d); found && (!ok || f < first) {
 					first, ok = f, true
 				}
 			}
@@ -134,7 +134,7 @@ func (r *days) next(d rouse.Date, b *budget) (rouse.Date, bool) {
 				return 0, false
 			}
 		}
-		end := behind(r.off, d)
+		end := endOfRuns(r.off, d)
 		if end == d {
 			return d, true
 		}
@@ -143,19 +143,19 @@ func (r *days) next(d rouse.Date, b *budget) (rouse.Date, bool) {
 	return 0, false
 }
 
-// away returns the first date that does not count and is not before d.
-func (r *days) away(d rouse.Date, b *budget) (rouse.Date, bool) {
+// nextUncounted returns the first date that does not count and is not before d.
+func (r *days) nextUncounted(d rouse.Date, b *budget) (rouse.Date, bool) {
 	off, ok := rouse.Date(math.MaxInt32), false
 	for i := range r.off {
-		if f, found := r.off[i].from(d); found && f < off {
+		if f, found := r.off[i].firstFrom(d); found && f < off {
 			off, ok = f, true
 		}
 	}
 	if len(r.only) == 0 {
 		return off, ok
 	}
-	for d < off && b.spend() {
-		end := behind(r.only, d)
+	for d < off && b.spendStep() {
+		end := endOfRuns(r.only, d)
 		if end == d {
 			return d, true
 		}
@@ -164,15 +164,15 @@ func (r *days) away(d rouse.Date, b *budget) (rouse.Date, bool) {
 	return off, ok
 }
 
-// target returns the date to which the shift moves an occurrence on the date d; ok is false if the occurrence
-// is skipped.
-func (r *days) target(d rouse.Date, b *budget) (rouse.Date, bool) {
+// shiftTarget returns the date to which the shift moves an occurrence on the date d; ok is false if the
+// occurrence is skipped.
+func (r *days) shiftTarget(d rouse.Date, b *budget) (rouse.Date, bool) {
 	step := rouse.Date(1)
 	if r.shift == rouse.ShiftPrevious {
 		step = -1
 	}
 	for range maxMove + 1 {
-		if r.looks(b); r.count(d) {
+		if r.spendChecks(b); r.dateCounts(d) {
 			return d, true
 		}
 		if d += step; r.shift == rouse.ShiftSkip {
@@ -182,16 +182,16 @@ func (r *days) target(d rouse.Date, b *budget) (rouse.Date, bool) {
 	return 0, false
 }
 
-// origins returns the first and the last of the dates whose occurrences are due on the date d, which counts:
-// d itself and the adjacent days that do not count.
-func (r *days) origins(d rouse.Date, b *budget) (first, last rouse.Date) {
+// shiftOrigins returns the first and the last of the dates whose occurrences are due on the date d, which
+// counts: d itself and the adjacent days that do not count.
+func (r *days) shiftOrigins(d rouse.Date, b *budget) (first, last rouse.Date) {
 	first, last = d, d
 	for range maxMove {
-		r.looks(b)
+		r.spendChecks(b)
 		switch {
-		case r.shift == rouse.ShiftNext && !r.count(first-1):
+		case r.shift == rouse.ShiftNext && !r.dateCounts(first-1):
 			first--
-		case r.shift == rouse.ShiftPrevious && !r.count(last+1):
+		case r.shift == rouse.ShiftPrevious && !r.dateCounts(last+1):
 			last++
 		default:
 			return first, last
@@ -200,10 +200,10 @@ func (r *days) origins(d rouse.Date, b *budget) (first, last rouse.Date) {
 	return first, last
 }
 
-// reasons returns the names of the calendars by which a date does not count.
-func (r *days) reasons(d rouse.Date) (names []string) {
+// calendarReasons returns the names of the calendars by which a date does not count.
+func (r *days) calendarReasons(d rouse.Date) (names []string) {
 	for i := range r.off {
-		if r.off[i].has(d) {
+		if r.off[i].hasDate(d) {
 			names = append(names, r.off[i].name)
 		}
 	}

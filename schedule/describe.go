@@ -18,7 +18,7 @@ const maxListed = 4
 // Describe describes the schedule in English, such as "at 02:30 on Monday to Friday, Europe/Berlin". A zone
 // is named where it matters, and is not UTC.
 func (s *Schedule) Describe() string {
-	z := s.sources(zone{loc: time.UTC})[0].zone
+	z := s.sourcesIn(zone{loc: time.UTC})[0].zone
 	switch t := s.times.(type) {
 	case *cron:
 		if t.wild { // the rule goes without saying
@@ -29,21 +29,21 @@ func (s *Schedule) Describe() string {
 			z.rule = dstRule{}
 		}
 	}
-	return s.words() + z.words()
+	return s.describeInEnglish() + z.describeInEnglish()
 }
 
 // Location is the zone that the schedule is read in; UTC if it has no local times.
-func (s *Schedule) Location() *time.Location { return s.sources(zone{loc: time.UTC})[0].zone.loc }
+func (s *Schedule) Location() *time.Location { return s.sourcesIn(zone{loc: time.UTC})[0].zone.loc }
 
-func (s *Schedule) words() string {
-	if t, ok := s.times.(interface{ words() string }); ok {
-		return t.words()
+func (s *Schedule) describeInEnglish() string {
+	if t, ok := s.times.(interface{ describeInEnglish() string }); ok {
+		return t.describeInEnglish()
 	}
 	return s.text
 }
 
-// words returns the zone and its rule after a comma, unless they are the defaults.
-func (z zone) words() string {
+// describeInEnglish returns the zone and its rule after a comma, unless they are the defaults.
+func (z zone) describeInEnglish() string {
 	var text string
 	if z.loc != time.UTC {
 		text = ", " + z.loc.String()
@@ -75,17 +75,17 @@ func (c *composed) Location() *time.Location { return c.zone.loc }
 func (c *composed) Describe() string {
 	parts := make([]string, len(c.parts))
 	for i, p := range c.parts {
-		parts[i] = p.words()
+		parts[i] = p.describeInEnglish()
 	}
 	text := strings.Join(parts, ", and ")
 	if c.named {
-		text += c.zone.words()
+		text += c.zone.describeInEnglish()
 	}
-	if items := c.except.words(); len(items) > 0 {
-		text += ", except " + listed(items)
+	if items := c.except.describeItems(); len(items) > 0 {
+		text += ", except " + joinList(items)
 	}
 	if c.days != nil {
-		text += ", " + c.days.words()
+		text += ", " + c.days.describeInEnglish()
 	}
 	if c.start != 0 {
 		text += ", from " + formatInstant(c.start, c.zone.loc)
@@ -96,14 +96,14 @@ func (c *composed) Describe() string {
 	return text
 }
 
-// words describes what happens on days that do not count.
-func (r *days) words() string {
+// describeInEnglish describes what happens on days that do not count.
+func (r *days) describeInEnglish() string {
 	names := func(list []calendar) string {
 		var s []string
 		for _, c := range list {
 			s = append(s, c.name)
 		}
-		return listed(s)
+		return joinList(s)
 	}
 	has := "has"
 	if len(r.only) > 1 {
@@ -131,35 +131,38 @@ func (r *days) words() string {
 	return "only on days that " + which
 }
 
-// words describes each exception.
-func (e *exceptions) words() (items []string) {
+// describeItems describes each exception.
+func (e *exceptions) describeItems() (items []string) {
 	for i, item := range e.items {
 		if i == maxListed && len(e.items) > maxListed+1 {
 			return append(items, fmt.Sprintf("%d more", len(e.items)-maxListed))
 		}
 		var one exceptions
-		_ = one.parse(item) // it was read before
+		_ = one.parseException(item) // it was read before
 		switch {
 		case len(one.dates) > 0:
 			items = append(items, formatDates(one.dates[0]))
 		case len(one.instants) > 0:
-			items = append(items, formatInstant(one.instants[0].begin, time.UTC)+" to "+formatInstant(one.instants[0].end, time.UTC))
+			items = append(items, formatInstant(one.instants[0].begin,
+				time.UTC)+" to "+formatInstant(one.instants[0].end, time.UTC))
 		case len(one.minutes) > 0:
 			times, _ := parseCron(item, Options{})
-			items = append(items, (&Schedule{text: item, times: times}).words())
+			items = append(items, (&Schedule{text: item, times: times}).describeInEnglish())
 		}
 	}
 	return items
 }
 
-func (at once) words() string {
+func (at once) describeInEnglish() string {
 	return "once, on " + formatInstant(rouse.Instant(at), time.UTC)
 }
 
-func (e every) words() string { return "every " + period{millis: int64(e.step)}.words() }
+func (e every) describeInEnglish() string {
+	return "every " + period{millis: int64(e.step)}.describeInEnglish()
+}
 
-func (r *repeat) words() string {
-	text := "every " + r.period.words()
+func (r *repeat) describeInEnglish() string {
+	text := "every " + r.period.describeInEnglish()
 	if r.named {
 		text += " from " + formatInstant(r.start, r.zone.loc)
 	}
@@ -173,8 +176,8 @@ func (r *repeat) words() string {
 	return text
 }
 
-// words formats a period after "every": a single unit goes without its number.
-func (p period) words() string {
+// describeInEnglish formats a period after "every": a single unit goes without its number.
+func (p period) describeInEnglish() string {
 	var parts []string
 	add := func(n int64, unit string) {
 		switch {
@@ -224,15 +227,15 @@ func formatInstant(at rouse.Instant, loc *time.Location) string {
 
 // formatDates formats a range of dates, as in "24 December 2027 to 31 December 2027".
 func formatDates(r dateRange) string {
-	say := func(d rouse.Date) string { return time.UnixMilli(midnight(d)).UTC().Format("2 January 2006") }
+	say := func(d rouse.Date) string { return time.UnixMilli(midnightOf(d)).UTC().Format("2 January 2006") }
 	if r.first == r.last {
 		return say(r.first)
 	}
 	return say(r.first) + " to " + say(r.last)
 }
 
-// listed joins items as in "a, b and c".
-func listed(items []string) string {
+// joinList joins items as in "a, b and c".
+func joinList(items []string) string {
 	if len(items) < 2 {
 		return strings.Join(items, "")
 	}

@@ -57,7 +57,7 @@ func parseDST(text string) (dstRule, error) {
 		case isRepeat:
 			rule.repeat, repeats = repeat, repeats+1
 		default:
-			wrong := "the word " + quote(word) + " is not known"
+			wrong := "the word " + quotePart(word) + " is not known"
 			if word == "vixie" {
 				wrong = "the word vixie stands for both and takes no other with it"
 			}
@@ -75,12 +75,13 @@ func parseDST(text string) (dstRule, error) {
 
 // refuseDST returns the error for a rule with a form that has no local times.
 func refuseDST(o Options, form string) error {
-	return rouse.Refuse("dst", o.DST, "does not go with "+form+", which has no local times that a change of the clocks could skip or repeat",
+	return rouse.Refuse("dst", o.DST,
+		"does not go with "+form+", which has no local times that a change of the clocks could skip or repeat",
 		"leave dst empty, or give a cron expression")
 }
 
-// zone returns the zone of the options with its rule.
-func (o Options) zone() (zone, error) {
+// zoneWithRule returns the zone of the options with its rule.
+func (o Options) zoneWithRule() (zone, error) {
 	rule, err := parseDST(o.DST)
 	if err != nil {
 		return zone{}, err
@@ -90,12 +91,12 @@ func (o Options) zone() (zone, error) {
 	return z, err
 }
 
-// instants returns the due times of an occurrence planned for the wall time, by the zone's rule: none, one or
-// two, ascending.
-func (z zone) instants(wall int64) (at [2]int64, n int) {
-	s := z.span(wall - maxShift)
+// dueInstants returns the due times of an occurrence planned for the wall time, by the zone's rule: none, one
+// or two, ascending.
+func (z zone) dueInstants(wall int64) (at [2]int64, n int) {
+	s := z.spanAt(wall - maxShift)
 	before := s // the last span that ended before the clocks could show the wall time
-	for ; wall-s.offset >= s.end; s = z.span(s.end) {
+	for ; wall-s.offset >= s.end; s = z.spanAt(s.end) {
 		before = s
 	}
 	first := wall - s.offset
@@ -111,7 +112,7 @@ func (z zone) instants(wall int64) (at [2]int64, n int) {
 	if s.end-first > maxShift {
 		return [2]int64{first}, 1
 	}
-	second := wall - z.span(s.end).offset
+	second := wall - z.spanAt(s.end).offset
 	switch {
 	case second < s.end || z.rule.repeat == repeatFirst: // shown once; or the second pass does not matter
 		return [2]int64{first}, 1

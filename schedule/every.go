@@ -33,16 +33,16 @@ func parseWord(expr string, o Options) (rouse.Schedule, error) {
 	}
 	if fields, ok := macros[word]; ok {
 		if more {
-			return nil, refuse(expr, word+" takes nothing after it", "write "+word+" alone")
+			return nil, refuseExpr(expr, word+" takes nothing after it", "write "+word+" alone")
 		}
 		return newCron(expr, strings.Fields(fields), cron5, o)
 	}
 	if lower := strings.ToLower(word); lower != word {
 		if _, ok := macros[lower]; ok || lower == "@every" || lower == "@after" {
-			return nil, refuse(expr, quote(word)+" is not in lower case", "write "+lower)
+			return nil, refuseExpr(expr, quotePart(word)+" is not in lower case", "write "+lower)
 		}
 	}
-	return nil, refuse(expr, "the word "+quote(word)+" is not offered", offered)
+	return nil, refuseExpr(expr, "the word "+quotePart(word)+" is not offered", offered)
 }
 
 func parseAfter(expr, arg string, o Options) (rouse.Schedule, error) {
@@ -55,7 +55,7 @@ func parseAfter(expr, arg string, o Options) (rouse.Schedule, error) {
 	}
 	at := o.Anchor.Add(d)
 	if at > rouse.MaxInstant {
-		return nil, refuse(expr, "ends after the year 9998", "give a shorter duration")
+		return nil, refuseExpr(expr, "ends after the year 9998", "give a shorter duration")
 	}
 	return once(at), nil
 }
@@ -67,16 +67,16 @@ func parseEvery(expr, arg string, o Options) (rouse.Schedule, error) {
 	}
 	switch {
 	case d < MinInterval:
-		return nil, refuse(expr, "the interval "+d.String()+" is too short", "use "+MinInterval.String()+" or more")
+		return nil, refuseExpr(expr, "the interval "+d.String()+" is too short", "use "+MinInterval.String()+" or more")
 	case d%time.Millisecond != 0:
-		return nil, refuse(expr, "the interval "+d.String()+" has a part of a millisecond", "use whole milliseconds")
+		return nil, refuseExpr(expr, "the interval "+d.String()+" has a part of a millisecond", "use whole milliseconds")
 	}
 	e := every{anchor: o.Anchor, step: rouse.Instant(d / time.Millisecond), first: 1}
 	if o.Start != 0 {
 		e.anchor, e.first = o.Start, 0
 	}
 	if e.anchor+e.first*e.step > rouse.MaxInstant {
-		return nil, refuse(expr, "never fires: it begins after the year 9998", "give a shorter interval")
+		return nil, refuseExpr(expr, "never fires: it begins after the year 9998", "give a shorter interval")
 	}
 	if o.Timezone != "" {
 		return nil, refuseZone(o, "@every")
@@ -90,16 +90,17 @@ func readDuration(expr, word, arg string) (time.Duration, error) {
 	d, err := rouse.ParseDuration(arg)
 	switch inv, _ := err.(*rouse.Invalid); {
 	case arg == "":
-		return 0, refuse(expr, word+" has no duration", "write a number and a unit of ms, s, m or h, as in "+quote(word+" 1h30m"))
+		return 0, refuseExpr(expr, word+" has no duration",
+			"write a number and a unit of ms, s, m or h, as in "+quotePart(word+" 1h30m"))
 	case inv != nil && strings.HasSuffix(arg, "d"):
-		return 0, refuse(expr, quote(arg)+" is no duration",
-			inv.Problems[0].Cure+"; "+quote("P"+strings.ToUpper(arg))+" repeats by days of the calendar")
+		return 0, refuseExpr(expr, quotePart(arg)+" is no duration",
+			inv.Problems[0].Cure+"; "+quotePart("P"+strings.ToUpper(arg))+" repeats by days of the calendar")
 	case inv != nil:
-		return 0, refuse(expr, quote(arg)+" is no duration", inv.Problems[0].Cure)
+		return 0, refuseExpr(expr, quotePart(arg)+" is no duration", inv.Problems[0].Cure)
 	case d < 0:
-		return 0, refuse(expr, "the duration "+quote(arg)+" is negative", "give a positive duration")
+		return 0, refuseExpr(expr, "the duration "+quotePart(arg)+" is negative", "give a positive duration")
 	case d > 0 && d < time.Millisecond:
-		return 0, refuse(expr, "the duration "+quote(arg)+" is less than a millisecond", "use 1ms or more")
+		return 0, refuseExpr(expr, "the duration "+quotePart(arg)+" is less than a millisecond", "use 1ms or more")
 	}
 	return d, nil
 }
@@ -119,8 +120,8 @@ func (e every) Next(after rouse.Instant) (rouse.Instant, bool) {
 	return next, next <= rouse.MaxInstant
 }
 
-// between counts the times after the first and not after the second, and returns the last of them.
-func (e every) between(after, until rouse.Instant) (n uint64, last rouse.Instant) {
+// countBetween counts the times after the first and not after the second, and returns the last of them.
+func (e every) countBetween(after, until rouse.Instant) (n uint64, last rouse.Instant) {
 	first, ok := e.Next(after)
 	if !ok || first > until {
 		return 0, 0
@@ -129,5 +130,5 @@ func (e every) between(after, until rouse.Instant) (n uint64, last rouse.Instant
 	return uint64(more) + 1, first + more*e.step
 }
 
-// quote shows a part of an expression in an error.
-func quote(s string) string { return fmt.Sprintf("%q", rouse.Shorten(s, 64)) }
+// quotePart shows a part of an expression in an error.
+func quotePart(s string) string { return fmt.Sprintf("%q", rouse.Shorten(s, 64)) }

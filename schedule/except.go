@@ -25,34 +25,34 @@ type instantRange struct{ begin, end rouse.Instant } // without end
 func parseExcept(items []string) (exceptions, error) {
 	e := exceptions{items: items}
 	for i, item := range items {
-		if err := e.parse(item); err != nil {
-			return exceptions{}, renamed(err, fmt.Sprintf("except[%d]", i))
+		if err := e.parseException(item); err != nil {
+			return exceptions{}, renameField(err, fmt.Sprintf("except[%d]", i))
 		}
 	}
-	e.dates = merge(e.dates, func(r dateRange) (int64, int64) { return int64(r.first), int64(r.last) + 1 },
+	e.dates = mergeRanges(e.dates, func(r dateRange) (int64, int64) { return int64(r.first), int64(r.last) + 1 },
 		func(first, end int64) dateRange { return dateRange{rouse.Date(first), rouse.Date(end - 1)} })
-	e.instants = merge(e.instants, func(r instantRange) (int64, int64) { return int64(r.begin), int64(r.end) },
+	e.instants = mergeRanges(e.instants, func(r instantRange) (int64, int64) { return int64(r.begin), int64(r.end) },
 		func(begin, end int64) instantRange { return instantRange{rouse.Instant(begin), rouse.Instant(end)} })
 	return e, nil
 }
 
-func (e *exceptions) parse(item string) error {
+func (e *exceptions) parseException(item string) error {
 	const cure = `give a date such as 2027-12-24, two dates or two RFC 3339 instants with "/" between, or five cron fields such as "* 12-13 * * *"`
 	first, last, ranged := strings.Cut(item, "/")
 	switch {
 	case item == "":
-		return refuse(item, "is missing", cure)
+		return refuseExpr(item, "is missing", cure)
 	case len(item) > rouse.MaxSchedule:
-		return refuse(item, fmt.Sprintf("has %d bytes", len(item)), fmt.Sprintf("use at most %d", rouse.MaxSchedule))
+		return refuseExpr(item, fmt.Sprintf("has %d bytes", len(item)), fmt.Sprintf("use at most %d", rouse.MaxSchedule))
 	case !instantLike(item):
 		return e.parseMinutes(item, cure)
 	case !ranged:
 		if len(item) > len("2027-12-24") {
-			return refuse(item, "is a single instant, or no date", cure)
+			return refuseExpr(item, "is a single instant, or no date", cure)
 		}
 		return e.parseDates(item, item, item)
 	case strings.Contains(first, "T") != strings.Contains(last, "T"):
-		return refuse(item, "has a date on one side and an instant on the other", cure)
+		return refuseExpr(item, "has a date on one side and an instant on the other", cure)
 	case strings.Contains(first, "T"):
 		return e.parseInstants(item, first, last)
 	}
@@ -67,9 +67,9 @@ func (e *exceptions) parseDates(item, first, last string) error {
 	}
 	switch {
 	case err != nil:
-		return refuse(item, err.Error(), "give dates that exist, of the years 1970 to 9998")
+		return refuseExpr(item, err.Error(), "give dates that exist, of the years 1970 to 9998")
 	case r.last < r.first:
-		return refuse(item, "runs backwards", "write "+last+"/"+first)
+		return refuseExpr(item, "runs backwards", "write "+last+"/"+first)
 	}
 	e.dates = append(e.dates, r)
 	return nil
@@ -86,9 +86,9 @@ func (e *exceptions) parseInstants(item, begin, end string) error {
 	}
 	switch {
 	case r.end < r.begin:
-		return refuse(item, "runs backwards", "write "+end+"/"+begin)
+		return refuseExpr(item, "runs backwards", "write "+end+"/"+begin)
 	case r.end == r.begin:
-		return refuse(item, "is empty, as the end is not part of it", "give a later end")
+		return refuseExpr(item, "is empty, as the end is not part of it", "give a later end")
 	}
 	e.instants = append(e.instants, r)
 	return nil
@@ -97,7 +97,7 @@ func (e *exceptions) parseInstants(item, begin, end string) error {
 // parseMinutes reads five cron fields. The zone does not matter: they are compared with what the clocks show.
 func (e *exceptions) parseMinutes(item, cure string) error {
 	if len(strings.Fields(item)) != 5 {
-		return refuse(item, "is no exception", cure)
+		return refuseExpr(item, "is no exception", cure)
 	}
 	times, err := parseCron(item, Options{})
 	if err != nil {
@@ -105,10 +105,10 @@ func (e *exceptions) parseMinutes(item, cure string) error {
 	}
 	c, ok := times.(*cron)
 	if !ok {
-		return refuse(item, "is no exception", cure)
+		return refuseExpr(item, "is no exception", cure)
 	}
 	if c.minutes == allMinutes && c.hours == allHours && wholeWeeks(c) {
-		return refuse(item, "takes out all times", "leave it out, or name an hour, a day or a month")
+		return refuseExpr(item, "takes out all times", "leave it out, or name an hour, a day or a month")
 	}
 	e.takeOut(c)
 	return nil
@@ -140,18 +140,21 @@ func (e *exceptions) wallEnd(wall int64, clock *minutes, b *budget) int64 {
 	end := wall
 	d := dateOf(wall)
 	if len(e.dates) > 0 {
-		i, found := slices.BinarySearchFunc(e.dates, d, func(r dateRange, d rouse.Date) int { return cmp.Compare(r.first, d) })
+		i, found := slices.BinarySearchFunc(e.dates, d, func(r dateRange,
+			d rouse.Date) int {
+			return cmp.Compare(r.first, d)
+		})
 		if !found {
 			i--
 		}
 		if i >= 0 && d <= e.dates[i].last {
-			return midnight(e.dates[i].last + 1)
+			return midnightOf(e.dates[i].last + 1)
 		}
 	}
 	if len(e.minutes) > 0 {
-		out, now := e.on(d, b), int(mod(wall, dayMillis)/minuteMillis)
-		if next := out.open(now, clock); next > now {
-			end = midnight(d) + int64(next)*minuteMillis
+		out, now := e.minutesOn(d, b), int(floorMod(wall, dayMillis)/minuteMillis)
+		if next := out.nextOpen(now, clock); next > now {
+			end = midnightOf(d) + int64(next)*minuteMillis
 		}
 	}
 	return end
@@ -160,7 +163,8 @@ func (e *exceptions) wallEnd(wall int64, clock *minutes, b *budget) int64 {
 // instantEnd returns the end of the stretch of time, given as one, that an instant lies in; the instant
 // itself if in none.
 func (e *exceptions) instantEnd(at rouse.Instant) rouse.Instant {
-	i, found := slices.BinarySearchFunc(e.instants, at, func(r instantRange, at rouse.Instant) int { return cmp.Compare(r.begin, at) })
+	i, found := slices.BinarySearchFunc(e.instants, at,
+		func(r instantRange, at rouse.Instant) int { return cmp.Compare(r.begin, at) })
 	if !found {
 		i--
 	}
@@ -170,20 +174,21 @@ func (e *exceptions) instantEnd(at rouse.Instant) rouse.Instant {
 	return at
 }
 
-// end returns until when everything from the instant on is taken out; the instant itself if it is not.
-func (e *exceptions) end(at rouse.Instant, z zone, b *budget) rouse.Instant {
+// excludedUntil returns until when everything from the instant on is taken out; the instant itself if it is
+// not.
+func (e *exceptions) excludedUntil(at rouse.Instant, z zone, b *budget) rouse.Instant {
 	end := e.instantEnd(at)
 	if e.localTime() {
-		wall := z.wall(at)
+		wall := z.wallAt(at)
 		if wallEnd := e.wallEnd(wall, nil, b); wallEnd > wall {
-			end = max(end, z.until(at, wallEnd))
+			end = max(end, z.untilWall(at, wallEnd))
 		}
 	}
 	return end
 }
 
-// merge sorts ranges and joins those that touch.
-func merge[R any](ranges []R, bounds func(R) (begin, end int64), make func(begin, end int64) R) []R {
+// mergeRanges sorts ranges and joins those that touch.
+func mergeRanges[R any](ranges []R, bounds func(R) (begin, end int64), make func(begin, end int64) R) []R {
 	slices.SortFunc(ranges, func(a, b R) int {
 		x, _ := bounds(a)
 		y, _ := bounds(b)

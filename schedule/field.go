@@ -44,10 +44,10 @@ const firstYear, lastYear = 1970, 2199
 // bitset is a set of small numbers.
 type bitset [4]uint64
 
-func (b *bitset) add(v int) { b[v/64] |= 1 << (v % 64) }
+func (b *bitset) addBit(v int) { b[v/64] |= 1 << (v % 64) }
 
-// next returns the lowest number of the set that is not below from, or -1.
-func (b *bitset) next(from int) int {
+// nextMember returns the lowest number of the set that is not below from, or -1.
+func (b *bitset) nextMember(from int) int {
 	for i := from / 64; i < len(b); i++ {
 		if word := b[i] >> (from % 64) << (from % 64); word != 0 {
 			return i*64 + bits.TrailingZeros64(word)
@@ -67,21 +67,21 @@ type values struct {
 // fault is an error in a field, with its correction.
 type fault struct{ wrong, cure string }
 
-// day reports whether the field is one of the two for days.
-func (f *field) day() bool { return f == &monthday || f.weekday() }
+// isDayField reports whether the field is one of the two for days.
+func (f *field) isDayField() bool { return f == &monthday || f.isWeekdayField() }
 
-func (f *field) weekday() bool { return f == &weekday0 || f == &weekday1 }
+func (f *field) isWeekdayField() bool { return f == &weekday0 || f == &weekday1 }
 
-// size is how many values there are.
-func (f *field) size() int {
-	if f.weekday() {
+// valueCount is how many values there are.
+func (f *field) valueCount() int {
+	if f.isWeekdayField() {
 		return 7
 	}
 	return f.max - f.min + 1
 }
 
-// base is the value of bit 0.
-func (f *field) base() int {
+// bitBase is the value of bit 0.
+func (f *field) bitBase() int {
 	switch f {
 	case &weekday1:
 		return 1
@@ -91,43 +91,43 @@ func (f *field) base() int {
 	return 0
 }
 
-// parse reads a list of values, ranges and steps in a dialect; H spreads by the seed.
-func (f *field) parse(text string, d *dialect, seed string) (v values, err *fault) {
+// parseField reads a list of values, ranges and steps in a dialect; H spreads by the seed.
+func (f *field) parseField(text string, d *dialect, seed string) (v values, err *fault) {
 	v.resolved = text
 	if text == "?" {
-		if err := f.unset(d); err != nil {
+		if err := f.unsetFault(d); err != nil {
 			return v, err
 		}
-		f.add(&v.bits, f.min, f.min+f.size()-1, 1)
+		f.addRange(&v.bits, f.min, f.min+f.valueCount()-1, 1)
 		return v, nil
 	}
 	hashed := strings.Contains(text, "H") // or a name such as THU
 	var resolved []string
 	for item := range strings.SplitSeq(text, ",") {
 		if item == "" {
-			return v, f.fault(text, "has nothing before or after a comma", "write a value on both sides of each comma")
+			return v, f.newFault(text, "has nothing before or after a comma", "write a value on both sides of each comma")
 		}
 		if item[0] == 'H' {
-			if item, err = f.spread(item, d, seed); err != nil {
+			if item, err = f.resolveHash(item, d, seed); err != nil {
 				return v, err
 			}
 		}
 		if hashed {
 			resolved = append(resolved, item)
 		}
-		if d.odd && f.day() {
-			if odd, err := f.odd(item, d, &v); odd || err != nil {
+		if d.odd && f.isDayField() {
+			if odd, err := f.parseOdd(item, d, &v); odd || err != nil {
 				if err != nil {
 					return v, err
 				}
 				continue
 			}
 		}
-		lo, hi, step, err := f.item(item, d)
+		lo, hi, step, err := f.parseItem(item, d)
 		if err != nil {
 			return v, err
 		}
-		f.add(&v.bits, lo, hi, step)
+		f.addRange(&v.bits, lo, hi, step)
 	}
 	if hashed {
 		v.resolved = strings.Join(resolved, ",")
@@ -135,32 +135,32 @@ func (f *field) parse(text string, d *dialect, seed string) (v values, err *faul
 	return v, nil
 }
 
-// unset returns why '?' is wrong in the field.
-func (f *field) unset(d *dialect) *fault {
+// unsetFault returns why '?' is wrong in the field.
+func (f *field) unsetFault(d *dialect) *fault {
 	switch {
 	case !d.unless && !d.blank:
-		return f.fault("?", "is of another dialect: quartz:, aws: and spring: have it", "write *")
-	case !f.day():
-		return f.fault("?", "leaves out what only days can", "write *")
+		return f.newFault("?", "is of another dialect: quartz:, aws: and spring: have it", "write *")
+	case !f.isDayField():
+		return f.newFault("?", "leaves out what only days can", "write *")
 	}
 	return nil
 }
 
-// add adds the values from lo to hi to a set, past the end of the field and on from its beginning if hi is
-// below lo.
-func (f *field) add(set *bitset, lo, hi, step int) {
+// addRange adds the values from lo to hi to a set, past the end of the field and on from its beginning if hi
+// is below lo.
+func (f *field) addRange(set *bitset, lo, hi, step int) {
 	if hi < lo {
-		hi += f.size()
+		hi += f.valueCount()
 	}
 	for v := lo; v <= hi; v += step {
-		set.add((v-f.min)%f.size() + f.min - f.base())
+		set.addBit((v-f.min)%f.valueCount() + f.min - f.bitBase())
 	}
 }
 
-// item reads one element of a list: *, a, a-b, each with or without /step.
-func (f *field) item(text string, d *dialect) (lo, hi, step int, err *fault) {
+// parseItem reads one element of a list: *, a, a-b, each with or without /step.
+func (f *field) parseItem(text string, d *dialect) (lo, hi, step int, err *fault) {
 	base, stepText, stepped := strings.Cut(text, "/")
-	lo, hi = f.min, f.min+f.size()-1
+	lo, hi = f.min, f.min+f.valueCount()-1
 	from, to, ranged := strings.Cut(base, "-")
 	switch {
 	case base == "*":
@@ -168,20 +168,20 @@ func (f *field) item(text string, d *dialect) (lo, hi, step int, err *fault) {
 			lo, hi = 1, 7
 		}
 	case ranged:
-		if lo, err = f.value(text, from, d); err != nil {
+		if lo, err = f.parseValue(text, from, d); err != nil {
 			return 0, 0, 0, err
 		}
-		if hi, err = f.value(text, to, d); err != nil {
+		if hi, err = f.parseValue(text, to, d); err != nil {
 			return 0, 0, 0, err
 		}
 		if f == &weekday0 && hi == 0 && lo > 0 && to != "0" {
 			hi = 7 // FRI-SUN
 		}
 		if lo > hi && (!d.wraps || f == &years) {
-			return 0, 0, 0, f.fault(text, "runs backwards", f.split(from, to, lo, hi))
+			return 0, 0, 0, f.newFault(text, "runs backwards", f.suggestSplit(from, to, lo, hi))
 		}
 	default:
-		if lo, err = f.value(text, base, d); err != nil {
+		if lo, err = f.parseValue(text, base, d); err != nil {
 			return 0, 0, 0, err
 		}
 		hi = lo
@@ -193,20 +193,22 @@ func (f *field) item(text string, d *dialect) (lo, hi, step int, err *fault) {
 		return lo, hi, 1, nil
 	}
 	if strings.Contains(stepText, "/") {
-		return 0, 0, 0, f.fault(text, "has two steps", "leave one of them out")
+		return 0, 0, 0, f.newFault(text, "has two steps", "leave one of them out")
 	}
-	step, ok := number(stepText)
-	if !ok || step < 1 || step >= f.size() {
-		if n, err := strconv.ParseUint(stepText, 10, 16); !ok && digits(stepText) && (err != nil || int(n) >= f.size()) {
-			step, ok = f.size(), true // what matches is the same
+	step, ok := parseTwoDigits(stepText)
+	if !ok || step < 1 || step >= f.valueCount() {
+		if n, err := strconv.ParseUint(stepText, 10, 16); !ok && isAllDigits(stepText) &&
+			(err != nil || int(n) >= f.valueCount()) {
+			step, ok = f.valueCount(), true // what matches is the same
 		}
-		return 0, 0, 0, f.fault(text, "has a step that is not between 1 and "+strconv.Itoa(min(f.size()-1, 99)), f.steps(lo, step, ok))
+		return 0, 0, 0, f.newFault(text, "has a step that is not between 1 and "+strconv.Itoa(min(f.valueCount()-1, 99)),
+			f.suggestStep(lo, step, ok))
 	}
 	return lo, hi, step, nil
 }
 
-// split returns how to write a range that passes the end of the field.
-func (f *field) split(from, to string, lo, hi int) string {
+// suggestSplit returns how to write a range that passes the end of the field.
+func (f *field) suggestSplit(from, to string, lo, hi int) string {
 	switch {
 	case f == &years:
 		return "write the earlier year first"
@@ -215,7 +217,7 @@ func (f *field) split(from, to string, lo, hi int) string {
 	case f == &weekday0 && lo == 7:
 		return "write 0-" + to
 	}
-	low, high := f.min, f.min+f.size()-1
+	low, high := f.min, f.min+f.valueCount()-1
 	part := func(a, b string) string {
 		if a == b {
 			return a
@@ -231,50 +233,50 @@ func (f *field) split(from, to string, lo, hi int) string {
 	return "write " + part(strings.ToUpper(from), show(high)) + "," + part(show(low), strings.ToUpper(to))
 }
 
-// steps returns the likely correction of a step that exceeds the field.
-func (f *field) steps(lo, n int, ok bool) string {
-	if ok && n >= f.size() {
+// suggestStep returns the likely correction of a step that exceeds the field.
+func (f *field) suggestStep(lo, n int, ok bool) string {
+	if ok && n >= f.valueCount() {
 		return fmt.Sprintf("only %d would match: write %d, or a smaller step", lo, lo)
 	}
 	return "write a step such as */2"
 }
 
-// value parses a number or a name, which is a part of item.
-func (f *field) value(item, text string, d *dialect) (int, *fault) {
+// parseValue parses a number or a name, which is a part of item.
+func (f *field) parseValue(item, text string, d *dialect) (int, *fault) {
 	for i, name := range f.names {
 		if strings.EqualFold(name, text) {
 			return f.min + i, nil
 		}
 	}
-	n, ok := number(text)
+	n, ok := parseTwoDigits(text)
 	if f == &years {
 		n, ok = fourDigits(text)
 	}
 	switch {
 	case strings.HasPrefix(item, "?"), text == "?":
-		return 0, f.fault(item, "has more than '?'", "write ? alone, or *")
+		return 0, f.newFault(item, "has more than '?'", "write ? alone, or *")
 	case text != "" && text[0] == 'H':
-		return 0, f.fault(item, "has H where a number should be", "write H, H/15, H(0-29) or H(0-29)/10")
+		return 0, f.newFault(item, "has H where a number should be", "write H, H/15, H(0-29) or H(0-29)/10")
 	case oddLike(text) && !d.odd:
-		return 0, f.fault(item, "is of another dialect: quartz:, aws: and spring: have L, W and #", "use "+f.bounds())
+		return 0, f.newFault(item, "is of another dialect: quartz:, aws: and spring: have L, W and #", "use "+f.boundsText())
 	case oddLike(text):
-		return 0, f.fault(item, "has L, W or # where they cannot be",
+		return 0, f.newFault(item, "has L, W or # where they cannot be",
 			"write L, L-3, LW or 15W as day of month, FRIL or FRI#3 as day of week, without range and step")
-	case !ok && digits(text) && f == &years:
-		return 0, f.fault(item, "has not four digits", "use "+f.bounds())
-	case !ok && digits(text):
-		return 0, f.fault(item, "has a number of more than two digits", "use "+f.bounds())
+	case !ok && isAllDigits(text) && f == &years:
+		return 0, f.newFault(item, "has not four digits", "use "+f.boundsText())
+	case !ok && isAllDigits(text):
+		return 0, f.newFault(item, "has a number of more than two digits", "use "+f.boundsText())
 	case !ok:
 		if short := f.shortNames(item); short != item {
-			return 0, f.fault(item, "has a name of more than three letters", "write "+short)
+			return 0, f.newFault(item, "has a name of more than three letters", "write "+short)
 		}
-		return 0, f.fault(item, "is no value", "use "+f.bounds())
+		return 0, f.newFault(item, "is no value", "use "+f.boundsText())
 	case n < f.min || n > f.max:
-		cure := "use " + f.bounds()
+		cure := "use " + f.boundsText()
 		if f == &weekday1 && n == 0 {
 			cure += "; Sunday is 1 in this dialect"
 		}
-		return 0, f.fault(item, "is out of bounds", cure)
+		return 0, f.newFault(item, "is out of bounds", cure)
 	}
 	return n, nil
 }
@@ -298,7 +300,7 @@ func (f *field) shortNames(item string) string {
 	})
 }
 
-func (f *field) bounds() string {
+func (f *field) boundsText() string {
 	s := fmt.Sprintf("%d to %d", f.min, f.max)
 	if f.names != nil {
 		s += fmt.Sprintf(", or %s to %s", strings.ToUpper(f.names[0]), strings.ToUpper(f.names[len(f.names)-1]))
@@ -306,13 +308,13 @@ func (f *field) bounds() string {
 	return s
 }
 
-func (f *field) fault(item, wrong, cure string) *fault {
-	return &fault{"the " + f.name + " " + quote(item) + " " + wrong, cure}
+func (f *field) newFault(item, wrong, cure string) *fault {
+	return &fault{"the " + f.name + " " + quotePart(item) + " " + wrong, cure}
 }
 
-// number reads one or two ASCII digits.
-func number(s string) (int, bool) {
-	if len(s) > 2 || !digits(s) {
+// parseTwoDigits reads one or two ASCII digits.
+func parseTwoDigits(s string) (int, bool) {
+	if len(s) > 2 || !isAllDigits(s) {
 		return 0, false
 	}
 	n := int(s[0] - '0')
@@ -324,7 +326,7 @@ func number(s string) (int, bool) {
 
 // fourDigits reads a year.
 func fourDigits(s string) (int, bool) {
-	if len(s) != 4 || !digits(s) {
+	if len(s) != 4 || !isAllDigits(s) {
 		return 0, false
 	}
 	n, err := strconv.Atoi(s)

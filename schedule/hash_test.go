@@ -51,7 +51,7 @@ func TestResolvedIsTheSame(t *testing.T) {
 			if strings.Contains(a.Resolved(), "H") {
 				t.Fatalf("%q stands for %q", expr, a.Resolved())
 			}
-			b := parse(t, a.Resolved(), "", "")
+			b := parseForm(t, a.Resolved(), "", "")
 			at := rouse.Instant(1_700_000_000_000 + i*1_000_000_000)
 			for range 20 {
 				x, okX := a.Next(at)

@@ -45,17 +45,17 @@ func ParseICalendar(data []byte) (days []rouse.Day, warnings []string, err error
 	}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		if name != "VTIMEZONE" {
-			c.warn("%d %s left out: only events have days", others[name], name)
+			c.addWarning("%d %s left out: only events have days", others[name], name)
 		}
 	}
-	if err := c.read(events); err != nil {
+	if err := c.readEvents(events); err != nil {
 		return nil, nil, err
 	}
 	for i := range c.events {
-		c.expand(&c.events[i])
+		c.expandEvent(&c.events[i])
 	}
-	days = c.days()
-	c.sum()
+	days = c.collectDays()
+	c.addSummary()
 	return days, c.warnings, nil
 }
 
@@ -91,7 +91,7 @@ type event struct {
 	line    int     // of its DTSTART
 }
 
-func (c *icalendar) warn(format string, args ...any) {
+func (c *icalendar) addWarning(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	switch {
 	case slices.Contains(c.warnings, text):
@@ -102,44 +102,45 @@ func (c *icalendar) warn(format string, args ...any) {
 	}
 }
 
-// say adds a warning about the whole of the file.
-func (c *icalendar) say(format string, args ...any) {
+// warnOfFile adds a warning about the whole of the file.
+func (c *icalendar) warnOfFile(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
-// sum adds warnings for the counted problems.
-func (c *icalendar) sum() {
+// addSummary adds warnings for the counted problems.
+func (c *icalendar) addSummary() {
 	if c.endless > 0 {
-		c.say("%d rules without end are followed until the end of %d", c.endless, c.horizon())
+		c.warnOfFile("%d rules without end are followed until the end of %d", c.endless, c.horizonYear())
 	}
 	if c.stopped > 0 {
-		c.say("what begins at line %d and later is not followed to its end, as the events have too many days", c.stopped)
+		c.warnOfFile("what begins at line %d and later is not followed to its end, as the events have too many days",
+			c.stopped)
 	}
 	if c.outside > 0 {
-		c.say("days outside the years 1970 to 9998 are left out, of %d times", c.outside)
+		c.warnOfFile("days outside the years 1970 to 9998 are left out, of %d times", c.outside)
 	}
 	if c.more > 0 {
-		c.say("%d further warnings", c.more)
+		c.warnOfFile("%d further warnings", c.more)
 	}
 }
 
-// horizon is the last year that rules are followed to.
-func (c *icalendar) horizon() int { return time.Unix(c.latest, 0).UTC().Year() + icalYears }
+// horizonYear is the last year that rules are followed to.
+func (c *icalendar) horizonYear() int { return time.Unix(c.latest, 0).UTC().Year() + icalYears }
 
-// read takes the events apart.
-func (c *icalendar) read(all []component) error {
+// readEvents takes the events apart.
+func (c *icalendar) readEvents(all []component) error {
 	c.replaced = make(map[string][]property)
 	for i := range all {
-		e, cancelled, err := c.event(&all[i])
+		e, cancelled, err := c.readEvent(&all[i])
 		if err != nil {
 			return err
 		}
-		if p := all[i].first("RECURRENCE-ID"); p.name != "" {
-			if _, ok := c.wall(p, p.value, e.zone); !ok {
+		if p := all[i].firstProperty("RECURRENCE-ID"); p.name != "" {
+			if _, ok := c.readWall(p, p.value, e.zone); !ok {
 				return refuseLine(p.line, p.value, "is no date and time that exists", "fix the line, or take it out")
 			}
-			if p.param("RANGE") != "" {
-				c.warn("line %d: RANGE=%s is read as this time only", p.line, rouse.Shorten(p.param("RANGE"), 32))
+			if p.paramValue("RANGE") != "" {
+				c.addWarning("line %d: RANGE=%s is read as this time only", p.line, rouse.Shorten(p.paramValue("RANGE"), 32))
 			}
 			e.instead = true
 			c.replaced[e.uid] = append(c.replaced[e.uid], p)
@@ -151,36 +152,37 @@ func (c *icalendar) read(all []component) error {
 	return nil
 }
 
-// event reads a VEVENT.
-func (c *icalendar) event(v *component) (e event, cancelled bool, err error) {
-	start := v.first("DTSTART")
+// readEvent reads a VEVENT.
+func (c *icalendar) readEvent(v *component) (e event, cancelled bool, err error) {
+	start := v.firstProperty("DTSTART")
 	if start.name == "" {
 		return e, false, refuseLine(v.line, "BEGIN:VEVENT", "begins an event without DTSTART", "give each event a DTSTART")
 	}
 	e.zone, e.line = c.zoneFor(start), start.line
 	var ok bool
-	if e.begin, ok = c.wall(start, start.value, e.zone); !ok {
-		return e, false, refuseLine(start.line, start.value, "is no date and time that exists", "write one such as 20271224 or 20271224T090000")
+	if e.begin, ok = c.readWall(start, start.value, e.zone); !ok {
+		return e, false, refuseLine(start.line, start.value, "is no date and time that exists",
+			"write one such as 20271224 or 20271224T090000")
 	}
-	e.uid, e.text = v.first("UID").value, plainText(v.first("SUMMARY").value)
+	e.uid, e.text = v.firstProperty("UID").value, plainText(v.firstProperty("SUMMARY").value)
 	c.latest = max(c.latest, e.begin.wall)
-	if s, ok := parseStamp(v.first("DTSTAMP").value); ok {
+	if s, ok := parseStamp(v.firstProperty("DTSTAMP").value); ok {
 		c.latest = max(c.latest, s.wall)
 	}
-	if err := c.length(v, &e); err != nil {
+	if err := c.readLength(v, &e); err != nil {
 		return e, false, err
 	}
-	e.rules = v.all("RRULE")
-	for _, p := range v.all("RDATE") {
+	e.rules = v.allProperties("RRULE")
+	for _, p := range v.allProperties("RDATE") {
 		for text := range strings.SplitSeq(p.value, ",") {
 			from, end, period := strings.Cut(text, "/")
-			at, ok := c.wall(p, from, e.zone)
+			at, ok := c.readWall(p, from, e.zone)
 			if !ok {
 				return e, false, refuseLine(p.line, text, "has no date and time that exists", "fix the line, or take it out")
 			}
 			length := e.length
 			if period {
-				if to, ok := c.wall(p, end, e.zone); ok {
+				if to, ok := c.readWall(p, end, e.zone); ok {
 					length = to.wall - at.wall
 				} else if d, ok := icalDuration(end); ok {
 					length = d
@@ -190,9 +192,9 @@ func (c *icalendar) event(v *component) (e event, cancelled bool, err error) {
 			c.latest = max(c.latest, at.wall)
 		}
 	}
-	for _, p := range v.all("EXDATE") {
+	for _, p := range v.allProperties("EXDATE") {
 		for text := range strings.SplitSeq(p.value, ",") {
-			at, ok := c.wall(p, text, e.zone)
+			at, ok := c.readWall(p, text, e.zone)
 			switch {
 			case !ok:
 				return e, false, refuseLine(p.line, text, "has no date and time that exists", "fix the line, or take it out")
@@ -203,34 +205,36 @@ func (c *icalendar) event(v *component) (e event, cancelled bool, err error) {
 			}
 		}
 	}
-	if p := v.first("EXRULE"); p.name != "" {
-		c.warn("line %d: EXRULE is not followed, as RFC 5545 withdrew it", p.line)
+	if p := v.firstProperty("EXRULE"); p.name != "" {
+		c.addWarning("line %d: EXRULE is not followed, as RFC 5545 withdrew it", p.line)
 	}
-	return e, strings.EqualFold(strings.TrimSpace(v.first("STATUS").value), "CANCELLED"), nil
+	return e, strings.EqualFold(strings.TrimSpace(v.firstProperty("STATUS").value), "CANCELLED"), nil
 }
 
-// length works out how long an event is.
-func (c *icalendar) length(v *component, e *event) error {
+// readLength works out how long an event is.
+func (c *icalendar) readLength(v *component, e *event) error {
 	if e.begin.date {
 		e.length = secondsADay
 	}
-	end, duration := v.first("DTEND"), v.first("DURATION")
+	end, duration := v.firstProperty("DTEND"), v.firstProperty("DURATION")
 	length := e.length
 	switch {
 	case end.name != "":
-		to, ok := c.wall(end, end.value, e.zone)
+		to, ok := c.readWall(end, end.value, e.zone)
 		if !ok {
-			return refuseLine(end.line, end.value, "is no date and time that exists", "write one such as 20271224 or 20271224T090000")
+			return refuseLine(end.line, end.value, "is no date and time that exists",
+				"write one such as 20271224 or 20271224T090000")
 		}
 		length = to.wall - e.begin.wall
 		if length < 0 {
-			c.warn("line %d: DTEND lies before DTSTART, so only the first day is taken", end.line)
+			c.addWarning("line %d: DTEND lies before DTSTART, so only the first day is taken", end.line)
 		}
 		c.latest = max(c.latest, to.wall)
 	case duration.name != "":
 		var ok bool
 		if length, ok = icalDuration(duration.value); !ok {
-			c.warn("line %d: DURATION %s is not understood, so only the first day is taken", duration.line, quote(duration.value))
+			c.addWarning("line %d: DURATION %s is not understood, so only the first day is taken", duration.line,
+				quotePart(duration.value))
 		}
 	}
 	e.length = max(e.length, length)
@@ -249,7 +253,7 @@ func icalDuration(text string) (seconds int64, ok bool) {
 
 // zoneFor returns the zone of the local time of a property.
 func (c *icalendar) zoneFor(p property) zone {
-	if name := p.param("TZID"); name != "" {
+	if name := p.paramValue("TZID"); name != "" {
 		return c.zoneOf(name)
 	}
 	return c.utc
@@ -269,7 +273,8 @@ func (c *icalendar) zoneOf(name string) zone {
 	z, err := loadZone(known)
 	if err != nil {
 		z = zone{loc: time.UTC}
-		c.warn("the zone %s is not known, so its times are compared with others as if they were in UTC", quote(name))
+		c.addWarning("the zone %s is not known, so its times are compared with others as if they were in UTC",
+			quotePart(name))
 	}
 	if len(c.zones) < 10_000 {
 		c.zones[name] = z
@@ -277,14 +282,14 @@ func (c *icalendar) zoneOf(name string) zone {
 	return z
 }
 
-// wall reads a date or time of a property, on the wall of a zone.
-func (c *icalendar) wall(p property, text string, z zone) (stamp, bool) {
+// readWall reads a date or time of a property, on the wall of a zone.
+func (c *icalendar) readWall(p property, text string, z zone) (stamp, bool) {
 	s, ok := parseStamp(strings.TrimSpace(text))
 	if !ok || s.date {
 		return s, ok
 	}
 	at := s.wall
-	switch own := p.param("TZID"); {
+	switch own := p.paramValue("TZID"); {
 	case s.utc:
 	case own == "":
 		return s, true // floating
@@ -293,31 +298,32 @@ func (c *icalendar) wall(p property, text string, z zone) (stamp, bool) {
 		if other.loc == z.loc {
 			return s, true
 		}
-		at, _ = other.instant(s.wall)
+		at, _ = other.firstInstant(s.wall)
 	}
-	s.utc, s.wall = false, at+z.span(at).offset
+	s.utc, s.wall = false, at+z.spanAt(at).offset
 	return s, true
 }
 
-// expand adds the days of an event.
-func (c *icalendar) expand(e *event) {
+// expandEvent adds the days of an event.
+func (c *icalendar) expandEvent(e *event) {
 	slices.Sort(e.except)
 	slices.Sort(e.days)
 	var replaced []int64
-	if !e.instead && !c.spent() {
+	if !e.instead && !c.isWorkSpent() {
 		for _, p := range c.replaced[e.uid] {
-			at, _ := c.wall(p, p.value, e.zone)
+			at, _ := c.readWall(p, p.value, e.zone)
 			replaced = append(replaced, at.wall)
 		}
 		c.steps += len(replaced)
 		slices.Sort(replaced)
 	}
 	taken := func(wall int64) bool {
-		return contains(e.except, wall) || contains(e.days, floorDiv(wall, secondsADay)) || contains(replaced, wall)
+		return containsSorted(e.except, wall) || containsSorted(e.days, floorDiv(wall, secondsADay)) ||
+			containsSorted(replaced, wall)
 	}
 	add := func(begin, end int64) {
 		if !taken(begin) {
-			c.touch(begin, end, e.text, e.line)
+			c.addDays(begin, end, e.text, e.line)
 		}
 	}
 	add(e.begin.wall, e.begin.wall+e.length)
@@ -325,40 +331,40 @@ func (c *icalendar) expand(e *event) {
 		add(d.begin, d.end)
 	}
 	for _, p := range e.rules {
-		if c.spent() {
-			c.stop(p.line)
+		if c.isWorkSpent() {
+			c.markStopped(p.line)
 			continue
 		}
 		parts, f := splitRule(strings.TrimSpace(p.value))
 		if f != nil {
-			c.warn("line %d: RRULE is not followed: %s; %s", p.line, f.wrong, f.cure)
+			c.addWarning("line %d: RRULE is not followed: %s; %s", p.line, f.wrong, f.cure)
 			continue
 		}
-		rule, f := parts.recur(e.begin, e.zone)
+		rule, f := parts.buildRecur(e.begin, e.zone)
 		c.steps += parts.steps
 		if f != nil {
-			c.warn("line %d: RRULE is not followed: %s; %s", p.line, f.wrong, f.cure)
+			c.addWarning("line %d: RRULE is not followed: %s; %s", p.line, f.wrong, f.cure)
 			continue
 		}
-		c.follow(rule, e, p.line, add)
+		c.followRule(rule, e, p.line, add)
 	}
 }
 
-// stop keeps the first line that is not followed to its end, as the file has had its share of work.
-func (c *icalendar) stop(line int) {
+// markStopped keeps the first line that is not followed to its end, as the file has had its share of work.
+func (c *icalendar) markStopped(line int) {
 	c.stopped = cmp.Or(c.stopped, line)
 }
 
-// spent reports whether the file has had its share of work.
-func (c *icalendar) spent() bool { return c.touched >= icalTouched || c.steps >= icalSteps }
+// isWorkSpent reports whether the file has had its share of work.
+func (c *icalendar) isWorkSpent() bool { return c.touched >= icalTouched || c.steps >= icalSteps }
 
-// follow adds the times of a rule.
-func (c *icalendar) follow(rule *recur, e *event, line int, add func(begin, end int64)) {
-	horizon := time.Date(c.horizon()+1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+// followRule adds the times of a rule.
+func (c *icalendar) followRule(rule *recur, e *event, line int, add func(begin, end int64)) {
+	horizon := time.Date(c.horizonYear()+1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	for wall := e.begin.wall + 1; ; wall++ {
 		var ok bool
 		l := looks{c.steps, icalSteps}
-		wall, ok = rule.next(wall, &l)
+		wall, ok = rule.nextWall(wall, &l)
 		if c.steps = l.n; !ok {
 			return
 		}
@@ -366,8 +372,8 @@ func (c *icalendar) follow(rule *recur, e *event, line int, add func(begin, end 
 		case wall >= horizon:
 			c.endless++
 			return
-		case c.spent():
-			c.stop(line)
+		case c.isWorkSpent():
+			c.markStopped(line)
 			return
 		}
 		add(wall, wall+e.length)
@@ -375,8 +381,8 @@ func (c *icalendar) follow(rule *recur, e *event, line int, add func(begin, end 
 	}
 }
 
-// touch adds the days of a stretch of time.
-func (c *icalendar) touch(begin, end int64, text string, line int) {
+// addDays adds the days of a stretch of time.
+func (c *icalendar) addDays(begin, end int64, text string, line int) {
 	last := floorDiv(max(begin, end-1), secondsADay)
 	for day := floorDiv(begin, secondsADay); day <= last; day++ {
 		if day < 0 || day > lastDay {
@@ -388,7 +394,7 @@ func (c *icalendar) touch(begin, end int64, text string, line int) {
 			continue
 		}
 		if c.touched >= icalTouched {
-			c.stop(line)
+			c.markStopped(line)
 			return
 		}
 		c.touched++
@@ -402,11 +408,11 @@ func (c *icalendar) touch(begin, end int64, text string, line int) {
 	}
 }
 
-// days returns the collected days.
-func (c *icalendar) days() []rouse.Day {
+// collectDays returns the collected days.
+func (c *icalendar) collectDays() []rouse.Day {
 	numbers := slices.Sorted(maps.Keys(c.texts))
 	if len(numbers) > rouse.MaxDays {
-		c.say("%d days from %s on are left out: a calendar has at most %d", len(numbers)-rouse.MaxDays,
+		c.warnOfFile("%d days from %s on are left out: a calendar has at most %d", len(numbers)-rouse.MaxDays,
 			formatDay(numbers[rouse.MaxDays]*secondsADay), rouse.MaxDays)
 		numbers = numbers[:rouse.MaxDays]
 	}

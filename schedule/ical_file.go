@@ -23,8 +23,8 @@ type component struct {
 	line  int
 }
 
-// all returns the properties of a name.
-func (c *component) all(name string) (all []property) {
+// allProperties returns the properties of a name.
+func (c *component) allProperties(name string) (all []property) {
 	for _, p := range c.props {
 		if p.name == name {
 			all = append(all, p)
@@ -33,8 +33,8 @@ func (c *component) all(name string) (all []property) {
 	return all
 }
 
-// first returns the first property of a name, or a property without a name.
-func (c *component) first(name string) property {
+// firstProperty returns the first property of a name, or a property without a name.
+func (c *component) firstProperty(name string) property {
 	for _, p := range c.props {
 		if p.name == name {
 			return p
@@ -53,7 +53,8 @@ func refuseLine(line int, text, wrong, cure string) error {
 func readICalendar(data []byte) (events []component, zoneName string, others map[string]int, err error) {
 	const cure = "give an iCalendar file (RFC 5545), which begins with BEGIN:VCALENDAR"
 	if len(data) > maxICalendar {
-		return nil, "", nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(data)), fmt.Sprintf("use at most %d", maxICalendar))
+		return nil, "", nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(data)),
+			fmt.Sprintf("use at most %d", maxICalendar))
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
@@ -69,7 +70,7 @@ func readICalendar(data []byte) (events []component, zoneName string, others map
 	}
 	others = make(map[string]int)
 	var open []string // the names of the components that we are in
-	for text, line := range unfold(string(data)) {
+	for text, line := range unfoldLines(string(data)) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
@@ -103,21 +104,23 @@ func readICalendar(data []byte) (events []component, zoneName string, others map
 		case p.name == "END":
 			if name != open[len(open)-1] {
 				return nil, "", nil, refuseLine(line, text,
-					"ends a "+quote(name)+" where "+open[len(open)-1]+" is open", "end each component in which it begins")
+					"ends a "+quotePart(name)+" where "+open[len(open)-1]+" is open", "end each component in which it begins")
 			}
 			open = open[:len(open)-1]
 		case len(open) == 1 && p.name == "X-WR-TIMEZONE":
 			zoneName = p.value
 		case len(open) == 2 && open[1] == "VEVENT":
 			switch p.name { // the only ones that matter; texts are long
-			case "UID", "DTSTART", "DTEND", "DTSTAMP", "DURATION", "RRULE", "RDATE", "EXDATE", "EXRULE", "RECURRENCE-ID", "STATUS", "SUMMARY":
+			case "UID", "DTSTART", "DTEND", "DTSTAMP", "DURATION", "RRULE", "RDATE", "EXDATE", "EXRULE", "RECURRENCE-ID",
+				"STATUS", "SUMMARY":
 				e := &events[len(events)-1]
 				e.props = append(e.props, p)
 			}
 		}
 	}
 	if len(open) > 0 {
-		return nil, "", nil, rouse.Refuse("icalendar", "", "ends within "+open[len(open)-1], "give the whole file, with END:"+open[len(open)-1])
+		return nil, "", nil, rouse.Refuse("icalendar", "", "ends within "+open[len(open)-1],
+			"give the whole file, with END:"+open[len(open)-1])
 	}
 	if len(events) == 0 && len(others) == 0 && len(bytes.TrimSpace(data)) == 0 {
 		return nil, "", nil, rouse.Refuse("icalendar", "", "is empty", cure)
@@ -125,9 +128,9 @@ func readICalendar(data []byte) (events []component, zoneName string, others map
 	return events, zoneName, others, nil
 }
 
-// unfold goes through the lines of a text, each with the number of its first line in the file. A line that
-// begins with a space or a tab continues the line before it.
-func unfold(data string) func(yield func(text string, line int) bool) {
+// unfoldLines goes through the lines of a text, each with the number of its first line in the file. A line
+// that begins with a space or a tab continues the line before it.
+func unfoldLines(data string) func(yield func(text string, line int) bool) {
 	return func(yield func(string, int) bool) {
 		var text strings.Builder
 		begin, line := 0, 0
@@ -179,7 +182,7 @@ func FilterICalendar(data []byte, keep func(text string) bool) (kept []byte, lef
 func eventText(event []byte) string {
 	var text strings.Builder
 	depth := 0
-	for line := range unfold(string(event)) {
+	for line := range unfoldLines(string(event)) {
 		switch p, _ := parseProperty(line); p.name {
 		case "BEGIN":
 			depth++

@@ -17,8 +17,8 @@ type property struct {
 // param is a parameter of a property, without its quotes.
 type param struct{ name, value string }
 
-// param returns the value of a parameter, or nothing.
-func (p *property) param(name string) string {
+// paramValue returns the value of a parameter, or nothing.
+func (p *property) paramValue(name string) string {
 	for _, q := range p.params {
 		if q.name == name {
 			return q.value

@@ -9,10 +9,10 @@ import (
 // instantLike reports whether a text begins as an instant does, with four digits and a hyphen. No cron
 // expression does, as its numbers have at most two digits.
 func instantLike(s string) bool {
-	return len(s) > 4 && s[4] == '-' && digits(s[:4])
+	return len(s) > 4 && s[4] == '-' && isAllDigits(s[:4])
 }
 
-func digits(s string) bool {
+func isAllDigits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return false
@@ -44,5 +44,5 @@ func instantOf(expr string) (rouse.Schedule, error) {
 // readInstant reads an instant, the whole of expr or a part of it.
 func readInstant(s, expr string) (rouse.Instant, error) {
 	at, err := rouse.ParseInstant(s)
-	return at, of(expr, err)
+	return at, asScheduleError(expr, err)
 }

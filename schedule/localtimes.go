@@ -20,24 +20,25 @@ type walls func(from int64) (wall int64, ok bool)
 type source struct {
 	zone  zone
 	local func(from int64, b *budget) (wall int64, ok bool) // as walls, with what it costs
-	clock *minutes                                          // the minutes that local may lie in, if they are the same each day
+	// the minutes that local may lie in, if they are the same each day
+	clock *minutes
 	real  rouse.Schedule
 }
 
-// sources returns the sources of a parsed schedule. The zone and its rule are the defaults for schedules
+// sourcesIn returns the sources of a parsed schedule. The zone and its rule are the defaults for schedules
 // without them.
-func (s *Schedule) sources(z zone) []source {
+func (s *Schedule) sourcesIn(z zone) []source {
 	switch t := s.times.(type) {
 	case *cron:
 		return []source{{zone: t.zone, local: t.wallFrom, clock: t.clockMinutes()}}
 	case *repeat:
-		if t.period.local() {
-			return t.sources()
+		if t.period.isLocal() {
+			return t.ownSources()
 		}
 		return []source{{zone: t.zone, real: t}}
 	}
-	if t, ok := s.times.(interface{ sources() []source }); ok {
-		return t.sources()
+	if t, ok := s.times.(interface{ ownSources() []source }); ok {
+		return t.ownSources()
 	}
 	return []source{{zone: z, real: s.times}}
 }
@@ -45,22 +46,22 @@ func (s *Schedule) sources(z zone) []source {
 // wallFrom returns the first matching local time that is not before the given one.
 func (c *cron) wallFrom(from int64, b *budget) (int64, bool) {
 	var steps int
-	wall, ok := c.match(floorDiv(from+999, 1000), &steps)
+	wall, ok := c.matchWall(floorDiv(from+999, 1000), &steps)
 	b.spendLooks(steps)
 	return wall * 1000, ok
 }
 
-// due returns the first instant after the given one at which a local time of the set is due. It goes from one
-// stretch of time with one offset to the next.
-func (z zone) due(after rouse.Instant, from walls) (rouse.Instant, bool) {
+// firstDueAfter returns the first instant after the given one at which a local time of the set is due. It
+// goes from one stretch of time with one offset to the next.
+func (z zone) firstDueAfter(after rouse.Instant, from walls) (rouse.Instant, bool) {
 	at := int64(after) + 1
 	for first := true; ; first = false {
-		s := z.span(floorDiv(at, 1000))
+		s := z.spanAt(floorDiv(at, 1000))
 		begin, end, offset := spanMillis(s.begin), spanMillis(s.end), s.offset*1000
 		wall := at + offset
 		found := int64(math.MaxInt64)
 		if at-begin < shiftMillis && s.begin != math.MinInt64 {
-			switch before := z.span(s.begin-1).offset * 1000; {
+			switch before := z.spanAt(s.begin-1).offset * 1000; {
 			case before > offset && z.rule.repeat == repeatFirst:
 				wall = max(wall, begin+before) // earlier local times were in the previous span
 			case before < offset && z.rule.gap == gapNext && at == begin:
@@ -96,7 +97,7 @@ func (z zone) comesAgain(wall int64, s span) bool {
 	if z.rule.repeat != repeatSecond || s.end == math.MaxInt64 || wall < (s.end+s.offset)*1000-shiftMillis {
 		return false
 	}
-	return wall >= (s.end+z.span(s.end).offset)*1000
+	return wall >= (s.end+z.spanAt(s.end).offset)*1000
 }
 
 // spanMillis converts the end of a span to milliseconds; no end stays no end.
@@ -110,23 +111,23 @@ func spanMillis(second int64) int64 {
 	return second * 1000
 }
 
-// wall returns what the clocks show at an instant.
-func (z zone) wall(at rouse.Instant) int64 {
-	return int64(at) + z.span(floorDiv(int64(at), 1000)).offset*1000
+// wallAt returns what the clocks show at an instant.
+func (z zone) wallAt(at rouse.Instant) int64 {
+	return int64(at) + z.spanAt(floorDiv(int64(at), 1000)).offset*1000
 }
 
-// until returns the time from an instant until a clock change or until the local time is reached.
-func (z zone) until(at rouse.Instant, wall int64) rouse.Instant {
-	s := z.span(floorDiv(int64(at), 1000))
+// untilWall returns the time from an instant until a clock change or until the local time is reached.
+func (z zone) untilWall(at rouse.Instant, wall int64) rouse.Instant {
+	s := z.spanAt(floorDiv(int64(at), 1000))
 	return rouse.Instant(min(wall-s.offset*1000, spanMillis(s.end)))
 }
 
-// shown returns the first local time, at or after the given one, of a due time of the schedule.
-func (z zone) shown(times rouse.Schedule, from int64) (int64, bool) {
-	at, _ := z.instant(floorDiv(from, 1000))
+// firstShown returns the first local time, at or after the given one, of a due time of the schedule.
+func (z zone) firstShown(times rouse.Schedule, from int64) (int64, bool) {
+	at, _ := z.firstInstant(floorDiv(from, 1000))
 	next, ok := times.Next(rouse.Instant(at*1000 - 1))
 	for ok {
-		s := z.span(floorDiv(int64(next), 1000))
+		s := z.spanAt(floorDiv(int64(next), 1000))
 		wall := int64(next) + s.offset*1000
 		if wall < from { // within the second that from lies in, or in the second pass of a repeat
 			next, ok = times.Next(rouse.Instant(from - s.offset*1000 - 1))
@@ -135,7 +136,7 @@ func (z zone) shown(times rouse.Schedule, from int64) (int64, bool) {
 		if s.end == math.MaxInt64 {
 			return wall, true
 		}
-		if behind := z.span(s.end).offset * 1000; wall >= s.end*1000+behind { // the next span shows earlier local times
+		if behind := z.spanAt(s.end).offset * 1000; wall >= s.end*1000+behind { // the next span shows earlier local times
 			again, found := times.Next(rouse.Instant(max(s.end*1000, from-behind) - 1))
 			if found && int64(again) < s.end*1000+shiftMillis {
 				wall = min(wall, int64(again)+behind)
@@ -152,5 +153,5 @@ func dateOf(wall int64) rouse.Date { return rouse.Date(floorDiv(wall, dayMillis)
 // lastDate is the last date that a schedule has.
 var lastDate = dateOf(int64(rouse.MaxInstant))
 
-// midnight returns the local time at which a date begins.
-func midnight(d rouse.Date) int64 { return int64(d) * dayMillis }
+// midnightOf returns the local time at which a date begins.
+func midnightOf(d rouse.Date) int64 { return int64(d) * dayMillis }

@@ -16,12 +16,12 @@ func (s *Schedule) Mark(due rouse.Instant) string {
 // MarkSteps is Mark with the number of steps that it took.
 func (s *Schedule) MarkSteps(due rouse.Instant) (mark string, steps int) {
 	b := &budget{left: rouse.MaxScheduleSteps - 1}
-	for _, src := range s.sources(zone{}) {
+	for _, src := range s.sourcesIn(zone{}) {
 		if src.local == nil {
 			continue
 		}
 		local := func(from int64) (int64, bool) { return src.local(from, b) }
-		if _, text, ok := src.zone.explain(due, local); ok && text != "" {
+		if _, text, ok := src.zone.explainDue(due, local); ok && text != "" {
 			mark = text
 			break
 		}
@@ -38,24 +38,24 @@ func (c *composed) Mark(due rouse.Instant) string {
 // MarkSteps is Mark with the number of steps that it took.
 func (c *composed) MarkSteps(due rouse.Instant) (mark string, steps int) {
 	b := &budget{left: rouse.MaxScheduleSteps - 1}
-	mark = c.mark(due, b)
+	mark = c.describeMark(due, b)
 	if b.left < 0 {
 		return "", rouse.MaxScheduleSteps
 	}
 	return mark, rouse.MaxScheduleSteps - b.left
 }
 
-func (c *composed) mark(due rouse.Instant, b *budget) string {
+func (c *composed) describeMark(due rouse.Instant, b *budget) string {
 	var moved string
 	unmoved := false
 	for i := range c.sources {
 		s := &c.sources[i]
-		mark, ok := c.unmoved(s, due, b)
+		mark, ok := c.markUnmoved(s, due, b)
 		if ok && mark != "" {
 			return mark
 		}
 		unmoved = unmoved || ok
-		if !ok && moved == "" && c.shifts() {
+		if !ok && moved == "" && c.shiftsDays() {
 			moved = c.movedTo(s, due, b)
 		}
 	}
@@ -65,30 +65,30 @@ func (c *composed) mark(due rouse.Instant, b *budget) string {
 	return moved
 }
 
-// unmoved reports whether a source is due at a time on its planned day, and describes the effect of a clock
-// change.
-func (c *composed) unmoved(s *source, due rouse.Instant, b *budget) (mark string, ok bool) {
+// markUnmoved reports whether a source is due at a time on its planned day, and describes the effect of a
+// clock change.
+func (c *composed) markUnmoved(s *source, due rouse.Instant, b *budget) (mark string, ok bool) {
 	if s.local == nil {
 		at, ok := s.real.Next(due - 1)
-		return "", ok && at == due && (c.days == nil || c.days.count(dateOf(c.zone.wall(due))))
+		return "", ok && at == due && (c.days == nil || c.days.dateCounts(dateOf(c.zone.wallAt(due))))
 	}
-	planned := c.planned(s, math.MaxInt64, b)
-	if c.shifts() {
-		all, near := planned, midnight(dateOf(s.zone.wall(due))+3) // no change of the clocks reaches farther
+	planned := c.plannedTimes(s, math.MaxInt64, b)
+	if c.shiftsDays() {
+		all, near := planned, midnightOf(dateOf(s.zone.wallAt(due))+3) // no change of the clocks reaches farther
 		planned = func(from int64) (int64, bool) {
 			for {
 				wall, ok := all(from)
 				if !ok || wall >= near {
 					return 0, false
 				}
-				if c.days.count(dateOf(wall)) {
+				if c.days.dateCounts(dateOf(wall)) {
 					return wall, true
 				}
-				from = midnight(dateOf(wall) + 1)
+				from = midnightOf(dateOf(wall) + 1)
 			}
 		}
 	}
-	_, mark, ok = s.zone.explain(due, planned)
+	_, mark, ok = s.zone.explainDue(due, planned)
 	return mark, ok
 }
 
@@ -96,17 +96,17 @@ func (c *composed) unmoved(s *source, due rouse.Instant, b *budget) (mark string
 func (c *composed) movedTo(s *source, due rouse.Instant, b *budget) string {
 	planned, z := c.shownOff(s.real, math.MaxInt64, b), c.zone
 	if s.local != nil {
-		planned, z = c.planned(s, math.MaxInt64, b), s.zone
+		planned, z = c.plannedTimes(s, math.MaxInt64, b), s.zone
 	}
-	wall, mark, ok := z.explain(due, c.moved(planned, b))
+	wall, mark, ok := z.explainDue(due, c.movedTimes(planned, b))
 	if !ok {
 		return ""
 	}
 	target := dateOf(wall)
-	first, last := c.days.origins(target, b)
+	first, last := c.days.shiftOrigins(target, b)
 	var from []rouse.Date
-	for d := first; d <= last && b.spend(); d++ {
-		origin := midnight(d) + mod(wall, dayMillis)
+	for d := first; d <= last && b.spendStep(); d++ {
+		origin := midnightOf(d) + floorMod(wall, dayMillis)
 		if w, ok := planned(origin); ok && w == origin && d != target {
 			from = append(from, d)
 		}
@@ -121,21 +121,21 @@ func (c *composed) movedTo(s *source, due rouse.Instant, b *budget) string {
 	if more := len(from) - maxListed; more > 0 {
 		dates = append(dates, fmt.Sprint(more, " more"))
 	}
-	names, word := c.days.reasons(from[0]), "calendar"
+	names, word := c.days.calendarReasons(from[0]), "calendar"
 	if len(names) > 1 {
 		word = "calendars"
 	}
-	text := fmt.Sprintf("moved from %s by %s %s", listed(dates), word, listed(names))
+	text := fmt.Sprintf("moved from %s by %s %s", joinList(dates), word, joinList(names))
 	if mark != "" {
 		text += "; " + mark
 	}
 	return text
 }
 
-// explain returns the local time of the set that is due at an instant, and the effect of a clock change on
+// explainDue returns the local time of the set that is due at an instant, and the effect of a clock change on
 // it; ok is false if no local time of the set is due at the instant.
-func (z zone) explain(due rouse.Instant, from walls) (wall int64, mark string, ok bool) {
-	s := z.span(floorDiv(int64(due), 1000))
+func (z zone) explainDue(due rouse.Instant, from walls) (wall int64, mark string, ok bool) {
+	s := z.spanAt(floorDiv(int64(due), 1000))
 	begin, end, offset := spanMillis(s.begin), spanMillis(s.end), s.offset*1000
 	has := func(wall int64) bool {
 		first, ok := from(wall)
@@ -143,7 +143,7 @@ func (z zone) explain(due rouse.Instant, from walls) (wall int64, mark string, o
 	}
 	wall = int64(due) + offset
 	if s.begin != math.MinInt64 && int64(due)-begin < shiftMillis {
-		before := z.span(s.begin-1).offset * 1000
+		before := z.spanAt(s.begin-1).offset * 1000
 		skipped, found := int64(0), false
 		switch z.rule.gap {
 		case gapNext:
@@ -155,14 +155,16 @@ func (z zone) explain(due rouse.Instant, from walls) (wall int64, mark string, o
 			found = skipped >= begin+before && has(skipped)
 		}
 		if found && skipped < begin+offset {
-			return skipped, fmt.Sprintf("%s does not exist on %v: the clocks go forward from %s to %s", formatClock(skipped), dateOf(skipped),
+			return skipped, fmt.Sprintf("%s does not exist on %v: the clocks go forward from %s to %s", formatClock(skipped),
+				dateOf(skipped),
 				formatChange(begin+before, begin+offset), formatChange(begin+offset, begin+before)), true
 		}
 		if z.rule.repeat != repeatFirst && wall < begin+before && has(wall) {
 			return wall, fmt.Sprintf("%s comes twice on %v, this is the second", formatClock(wall), dateOf(wall)), true
 		}
 	}
-	if z.rule.repeat != repeatSecond && s.end != math.MaxInt64 && end-int64(due) <= shiftMillis && wall >= end+z.span(s.end).offset*1000 && has(wall) {
+	if z.rule.repeat != repeatSecond && s.end != math.MaxInt64 && end-int64(due) <= shiftMillis &&
+		wall >= end+z.spanAt(s.end).offset*1000 && has(wall) {
 		return wall, fmt.Sprintf("%s comes twice on %v, this is the first", formatClock(wall), dateOf(wall)), true
 	}
 	return wall, "", has(wall)
@@ -170,12 +172,12 @@ func (z zone) explain(due rouse.Instant, from walls) (wall int64, mark string, o
 
 // formatClock formats a time of day, with as many parts as it has.
 func formatClock(wall int64) string {
-	text := fmt.Sprintf("%02d:%02d", mod(wall, dayMillis)/3_600_000, mod(wall, 3_600_000)/60_000)
+	text := fmt.Sprintf("%02d:%02d", floorMod(wall, dayMillis)/3_600_000, floorMod(wall, 3_600_000)/60_000)
 	if wall%60_000 != 0 {
-		text += fmt.Sprintf(":%02d", mod(wall, 60_000)/1000)
+		text += fmt.Sprintf(":%02d", floorMod(wall, 60_000)/1000)
 	}
 	if wall%1000 != 0 {
-		text += fmt.Sprintf(".%03d", mod(wall, 1000))
+		text += fmt.Sprintf(".%03d", floorMod(wall, 1000))
 	}
 	return text
 }

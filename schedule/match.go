@@ -10,21 +10,21 @@ import (
 
 // Next finds the next match on the wall, then the instant of that wall time.
 func (c *cron) Next(after rouse.Instant) (rouse.Instant, bool) {
-	at, ok, _ := c.next(max(after, 0))
+	at, ok, _ := c.nextWithSteps(max(after, 0))
 	return at, ok
 }
 
-// next is Next with the number of steps that it took. It goes from span to span of the zone, and from one
-// span in which nothing is due to the one with the next match.
-func (c *cron) next(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
+// nextWithSteps is Next with the number of steps that it took. It goes from span to span of the zone, and
+// from one span in which nothing is due to the one with the next match.
+func (c *cron) nextWithSteps(after rouse.Instant) (next rouse.Instant, ok bool, steps int) {
 	if after >= rouse.MaxInstant {
 		return 0, false, 0
 	}
 	at := int64(after)/1000 + 1 // due times are whole seconds, so the next one is at least this
 	end := max(at, settled) + cycle
 	for at < end {
-		s := c.zone.span(at)
-		due, wall, found := c.within(s, at, &steps)
+		s := c.zone.spanAt(at)
+		due, wall, found := c.firstInSpan(s, at, &steps)
 		if due != none {
 			next = rouse.Instant(due) * 1000
 			return next, next <= rouse.MaxInstant, steps
@@ -52,9 +52,9 @@ const (
 
 const none = math.MaxInt64
 
-// within returns the first due instant of a span at or after at, or none, and the first matching wall time
-// from the local time of at on, if one exists.
-func (c *cron) within(s span, at int64, steps *int) (due, wall int64, found bool) {
+// firstInSpan returns the first due instant of a span at or after at, or none, and the first matching wall
+// time from the local time of at on, if one exists.
+func (c *cron) firstInSpan(s span, at int64, steps *int) (due, wall int64, found bool) {
 	due = none
 	rule := c.zone.rule
 	from, end := at+s.offset, int64(math.MaxInt64)
@@ -62,7 +62,7 @@ func (c *cron) within(s span, at int64, steps *int) (due, wall int64, found bool
 		end = s.end + s.offset
 	}
 	if s.begin > at-maxShift { // also keeps the sums below from overflowing
-		switch before := c.zone.span(s.begin - 1).offset; {
+		switch before := c.zone.spanAt(s.begin - 1).offset; {
 		case before > s.offset: // the span begins with a repeat
 			if rule.repeat == repeatFirst {
 				from = max(from, s.begin+before)
@@ -72,12 +72,12 @@ func (c *cron) within(s span, at int64, steps *int) (due, wall int64, found bool
 		}
 	}
 	if rule.repeat == repeatSecond && end != math.MaxInt64 {
-		end = min(end, s.end+c.zone.span(s.end).offset) // repeated local times are due in the next span
+		end = min(end, s.end+c.zone.spanAt(s.end).offset) // repeated local times are due in the next span
 	}
 	if due == s.begin {
 		return due, 0, false
 	}
-	if wall, found = c.match(from, steps); found && wall < end {
+	if wall, found = c.matchWall(from, steps); found && wall < end {
 		due = min(due, wall-s.offset)
 	}
 	return due, wall, found
@@ -90,7 +90,7 @@ func (c *cron) afterGap(s span, at, before int64, steps *int) int64 {
 	if c.zone.rule.gap == gapSkip || c.zone.rule.gap == gapNext && at != s.begin || from >= s.begin+s.offset {
 		return none
 	}
-	wall, found := c.match(from, steps)
+	wall, found := c.matchWall(from, steps)
 	switch {
 	case !found || wall >= s.begin+s.offset:
 		return none
@@ -100,19 +100,19 @@ func (c *cron) afterGap(s span, at, before int64, steps *int) int64 {
 	return wall - before
 }
 
-// match returns the first matching wall time that is not before the given one; ok is false if none lies in
-// this calendar. A step is one matching month. If any day matches, one does within 400 years, after which the
-// calendar repeats: two matches may be 40 years apart (a February 29 on a certain day of the week, around a
-// century without leap year).
-func (c *cron) match(wall int64, steps *int) (next int64, ok bool) {
+// matchWall returns the first matching wall time that is not before the given one; ok is false if none lies
+// in this calendar. A step is one matching month. If any day matches, one does within 400 years, after which
+// the calendar repeats: two matches may be 40 years apart (a February 29 on a certain day of the week, around
+// a century without leap year).
+func (c *cron) matchWall(wall int64, steps *int) (next int64, ok bool) {
 	t := time.Unix(wall, 0).UTC()
 	year, month, day := t.Date()
-	if seconds, ok := c.clock(t.Clock()); ok && c.onYear(year) == year && c.months>>month&1 != 0 &&
+	if seconds, ok := c.matchClock(t.Clock()); ok && c.onYear(year) == year && c.months>>month&1 != 0 &&
 		nextBit(c.daysOf(year, month), day) == day {
-		return wall - mod(wall, 86400) + seconds, true
+		return wall - floorMod(wall, 86400) + seconds, true
 	}
 	day++
-	seconds, _ := c.clock(0, 0, 0)
+	seconds, _ := c.matchClock(0, 0, 0)
 	last := 9998
 	if c.years == nil {
 		last = min(last, year+400)
@@ -142,15 +142,15 @@ func (c *cron) onYear(year int) int {
 	if c.years == nil {
 		return year
 	}
-	if i := c.years.next(max(0, year-firstYear)); i >= 0 {
+	if i := c.years.nextMember(max(0, year-firstYear)); i >= 0 {
 		return firstYear + i
 	}
 	return math.MaxInt32
 }
 
-// clock returns the first matching time of day that is not before the given one, in seconds; ok is false if
-// the day has none.
-func (c *cron) clock(hour, minute, second int) (seconds int64, ok bool) {
+// matchClock returns the first matching time of day that is not before the given one, in seconds; ok is false
+// if the day has none.
+func (c *cron) matchClock(hour, minute, second int) (seconds int64, ok bool) {
 	h, m, s := nextBit(c.hours, hour), 0, 0
 	if h == hour {
 		if m = nextBit(c.minutes, minute); m == minute {
@@ -182,8 +182,8 @@ func (c *cron) daysOf(year int, month time.Month) uint64 {
 	weekdays := week * (1 | 1<<7 | 1<<14 | 1<<21 | 1<<28) << 1
 	days, n := c.days, daysIn(year, month)
 	if c.odd != nil {
-		days |= c.odd.monthdays(int(w), n)
-		weekdays |= c.odd.weekdays(int(w), n)
+		days |= c.odd.monthdayBits(int(w), n)
+		weekdays |= c.odd.weekdayBits(int(w), n)
 	}
 	if c.both {
 		days &= weekdays
@@ -212,7 +212,7 @@ func nextBit(set uint64, from int) int {
 	return bits.TrailingZeros64(set >> from << from)
 }
 
-func mod(a, b int64) int64 {
+func floorMod(a, b int64) int64 {
 	if a %= b; a < 0 {
 		a += b
 	}

@@ -27,9 +27,9 @@ func (c *cron) clockMinutes() *minutes {
 	return &m
 }
 
-// open returns the given minute if it is not in m. Otherwise it returns the next minute that is not in m and,
-// if clock is not nil, is in clock; dayLength if none exists.
-func (m *minutes) open(from int, clock *minutes) int {
+// nextOpen returns the given minute if it is not in m. Otherwise it returns the next minute that is not in m
+// and, if clock is not nil, is in clock; dayLength if none exists.
+func (m *minutes) nextOpen(from int, clock *minutes) int {
 	if m[from/64]>>(from%64)&1 == 0 {
 		return from
 	}
@@ -55,8 +55,8 @@ type dayMinutes struct {
 	clock                  minutes
 }
 
-// has reports whether a day matches.
-func (d *dayMinutes) has(month, day, weekday int) bool {
+// matchesDay reports whether a day matches.
+func (d *dayMinutes) matchesDay(month, day, weekday int) bool {
 	if d.months>>month&1 == 0 {
 		return false
 	}
@@ -73,21 +73,21 @@ func (e *exceptions) takeOut(c *cron) {
 	clock := c.clockMinutes()
 	for i := range e.minutes {
 		if d := &e.minutes[i]; d.days == c.days && d.months == c.months && d.weekdays == c.weekdays && d.both == c.both {
-			d.clock.add(clock)
+			d.clock.addMinutes(clock)
 			return
 		}
 	}
 	e.minutes = append(e.minutes, dayMinutes{c.days, c.months, c.weekdays, c.both, *clock})
 }
 
-func (m *minutes) add(o *minutes) {
+func (m *minutes) addMinutes(o *minutes) {
 	for i := range m {
 		m[i] |= o[i]
 	}
 }
 
-// on returns the minutes that are taken out of a date.
-func (e *exceptions) on(d rouse.Date, b *budget) *minutes {
+// minutesOn returns the minutes that are taken out of a date.
+func (e *exceptions) minutesOn(d rouse.Date, b *budget) *minutes {
 	if b.worked && b.day == d {
 		return &b.on
 	}
@@ -95,8 +95,8 @@ func (e *exceptions) on(d rouse.Date, b *budget) *minutes {
 	m := monthAt(int64(d))
 	day, weekday := int(int64(d)-m.first)+1, weekdayOf(int64(d))
 	for i := range e.minutes {
-		if e.minutes[i].has(m.number, day, weekday) {
-			b.on.add(&e.minutes[i].clock)
+		if e.minutes[i].matchesDay(m.number, day, weekday) {
+			b.on.addMinutes(&e.minutes[i].clock)
 		}
 	}
 	return &b.on

@@ -237,7 +237,7 @@ func walk(oracles []*oracle, loc *time.Location, from, to int64) [][]int64 {
 	for _, o := range oracles {
 		step = min(step, o.step)
 	}
-	begin, end := from-mod(from, 86400)-warmUp, to-mod(to, 86400)+86400+warmUp
+	begin, end := from-floorMod(from, 86400)-warmUp, to-floorMod(to, 86400)+86400+warmUp
 	wall := func(at int64) int64 {
 		_, offset := time.Unix(at, 0).In(loc).Zone()
 		if offset%60 != 0 {
@@ -275,7 +275,7 @@ func walk(oracles []*oracle, loc *time.Location, from, to int64) [][]int64 {
 		}
 	}
 	due := make([][]int64, len(oracles))
-	for date := least - mod(least, 86400); date < least+count*step; date += 86400 {
+	for date := least - floorMod(least, 86400); date < least+count*step; date += 86400 {
 		day := time.Unix(date, 0).UTC()
 		for i, o := range oracles {
 			if !o.goodDay(day) {
@@ -321,7 +321,7 @@ func (o *oracle) instants(c, before shown, behind, wall int64) []int64 {
 	return nil
 }
 
-func mod(a, b int64) int64 { return (a%b + b) % b }
+func floorMod(a, b int64) int64 { return (a%b + b) % b }
 
 // Strides of transitions: the first misses no change of the clocks, the second few of those that lie near
 // another.

@@ -14,7 +14,7 @@ type oddDays struct {
 	nth      uint64 // 6#3, FRI#3: bit 7(n-1)+w is the n-th of its day of the week in the month
 }
 
-func (o *oddDays) add(p oddDays) {
+func (o *oddDays) addOddDays(p oddDays) {
 	o.fromLast |= p.fromLast
 	o.lastWork |= p.lastWork
 	o.work |= p.work
@@ -32,25 +32,25 @@ func oddLike(text string) bool {
 	if head == text || head == "" {
 		return false
 	}
-	return digits(head) || len(head) == 3 && strings.Contains("SUN MON TUE WED THU FRI SAT", head)
+	return isAllDigits(head) || len(head) == 3 && strings.Contains("SUN MON TUE WED THU FRI SAT", head)
 }
 
-// odd reads an element with L, W or #, and reports whether it was one.
-func (f *field) odd(item string, d *dialect, v *values) (bool, *fault) {
+// parseOdd reads an element with L, W or #, and reports whether it was one.
+func (f *field) parseOdd(item string, d *dialect, v *values) (bool, *fault) {
 	text := strings.ToUpper(item)
 	if strings.HasPrefix(text, "?") {
-		return true, f.fault(item, "has more than '?'", "write ? alone, or *")
+		return true, f.newFault(item, "has more than '?'", "write ? alone, or *")
 	}
-	if f.weekday() {
+	if f.isWeekdayField() {
 		return f.oddWeekday(item, text, d, v)
 	}
 	head, work := strings.CutSuffix(text, "W")
 	if rest, ok := strings.CutPrefix(head, "L"); ok {
 		back := 0
 		if rest != "" {
-			n, ok := number(strings.TrimPrefix(rest, "-"))
+			n, ok := parseTwoDigits(strings.TrimPrefix(rest, "-"))
 			if !ok || rest[0] != '-' || n < 1 || n > 30 {
-				return true, f.fault(item, "is no day before the last", "write L, or L-1 to L-30")
+				return true, f.newFault(item, "is no day before the last", "write L, or L-1 to L-30")
 			}
 			back = n
 		}
@@ -64,9 +64,9 @@ func (f *field) odd(item string, d *dialect, v *values) (bool, *fault) {
 	if !work {
 		return false, nil
 	}
-	n, ok := number(head)
+	n, ok := parseTwoDigits(head)
 	if !ok || n < 1 || n > 31 {
-		return true, f.fault(item, "is no weekday nearest to a day", "write LW, or 1W to 31W")
+		return true, f.newFault(item, "is no weekday nearest to a day", "write LW, or 1W to 31W")
 	}
 	v.odd.work |= 1 << n
 	return true, nil
@@ -76,57 +76,59 @@ func (f *field) odd(item string, d *dialect, v *values) (bool, *fault) {
 func (f *field) oddWeekday(item, text string, d *dialect, v *values) (bool, *fault) {
 	if text == "L" {
 		if !d.lastDay {
-			return true, f.fault(item, "names no day of the week", "write SAT for Saturdays, or SATL for the last one of the month")
+			return true, f.newFault(item, "names no day of the week",
+				"write SAT for Saturdays, or SATL for the last one of the month")
 		}
-		v.bits.add(int(time.Saturday))
+		v.bits.addBit(int(time.Saturday))
 		return true, nil
 	}
 	head, nth, ok := strings.Cut(text, "#")
 	if ok {
-		n, ok := number(nth)
+		n, ok := parseTwoDigits(nth)
 		if !ok || n < 1 || n > 5 {
-			return true, f.fault(item, "is no n-th day of the week in a month", "write a number from 1 to 5 after #, as in FRI#3")
+			return true, f.newFault(item, "is no n-th day of the week in a month",
+				"write a number from 1 to 5 after #, as in FRI#3")
 		}
-		w, err := f.value(item, head, d)
+		w, err := f.parseValue(item, head, d)
 		if err != nil {
 			return true, err
 		}
-		v.odd.nth |= 1 << ((n-1)*7 + (w-f.base())%7)
+		v.odd.nth |= 1 << ((n-1)*7 + (w-f.bitBase())%7)
 		return true, nil
 	}
 	if head, ok = strings.CutSuffix(text, "L"); !ok {
 		return false, nil
 	}
-	w, err := f.value(item, head, d)
+	w, err := f.parseValue(item, head, d)
 	if err != nil {
 		return true, err
 	}
-	v.odd.last |= 1 << ((w - f.base()) % 7)
+	v.odd.last |= 1 << ((w - f.bitBase()) % 7)
 	return true, nil
 }
 
-// monthdays returns the days of a month that the day of month names, as bits; first is the day of the week of
-// its first day, and it has n days. A day that the month does not have has no nearest weekday in it.
-func (o *oddDays) monthdays(first, n int) uint64 {
+// monthdayBits returns the days of a month that the day of month names, as bits; first is the day of the week
+// of its first day, and it has n days. A day that the month does not have has no nearest weekday in it.
+func (o *oddDays) monthdayBits(first, n int) uint64 {
 	var set uint64
 	for back := range n {
 		if o.fromLast>>back&1 != 0 {
 			set |= 1 << (n - back)
 		}
 		if o.lastWork>>back&1 != 0 {
-			set |= 1 << nearest(n-back, first, n)
+			set |= 1 << nearestWeekday(n-back, first, n)
 		}
 	}
 	for day := 1; day <= n; day++ {
 		if o.work>>day&1 != 0 {
-			set |= 1 << nearest(day, first, n)
+			set |= 1 << nearestWeekday(day, first, n)
 		}
 	}
 	return set
 }
 
-// nearest returns the weekday nearest to a day, in the same month.
-func nearest(day, first, n int) int {
+// nearestWeekday returns the weekday nearest to a day, in the same month.
+func nearestWeekday(day, first, n int) int {
 	switch time.Weekday((first + day - 1) % 7) {
 	case time.Saturday:
 		if day == 1 {
@@ -142,8 +144,8 @@ func nearest(day, first, n int) int {
 	return day
 }
 
-// weekdays is monthdays for the day of the week.
-func (o *oddDays) weekdays(first, n int) uint64 {
+// weekdayBits is monthdays for the day of the week.
+func (o *oddDays) weekdayBits(first, n int) uint64 {
 	var set uint64
 	for day := 1; day <= n; day++ {
 		w := (first + day - 1) % 7

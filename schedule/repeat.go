@@ -29,18 +29,18 @@ func parseRepeat(expr string, o Options) (rouse.Schedule, error) {
 		const shape = `write R, how often unless for ever, and an interval: "R/PT30M", "R5/PT30M" or "R5/2027-01-01T00:00:00Z/P1M"`
 		parts := strings.Split(expr, "/")
 		if len(parts) != 2 && len(parts) != 3 {
-			return nil, refuse(expr, "is no repeating interval, which has two or three parts with slashes between", shape)
+			return nil, refuseExpr(expr, "is no repeating interval, which has two or three parts with slashes between", shape)
 		}
 		if n := parts[0][1:]; n != "" {
-			times, ok := integer(n)
+			times, ok := parseInteger(n)
 			if !ok || times == 0 {
-				return nil, refuse(expr, "the repetition "+quote(parts[0])+" is not R, or R1 to R999999999", shape)
+				return nil, refuseExpr(expr, "the repetition "+quotePart(parts[0])+" is not R, or R1 to R999999999", shape)
 			}
 			r.last = times
 		}
 		if len(parts) == 3 {
 			if strings.HasPrefix(parts[1], "P") {
-				return nil, refuse(expr, "has an interval where its start should be", shape)
+				return nil, refuseExpr(expr, "has an interval where its start should be", shape)
 			}
 			at, err := readInstant(parts[1], expr)
 			if err != nil {
@@ -55,19 +55,19 @@ func parseRepeat(expr string, o Options) (rouse.Schedule, error) {
 	}
 	p, fault := parsePeriod(text)
 	if fault != nil {
-		return nil, refuse(expr, fault.wrong, fault.cure)
+		return nil, refuseExpr(expr, fault.wrong, fault.cure)
 	}
 	r.period = p
-	if !p.calendar() && o.Timezone != "" {
+	if !p.hasCalendar() && o.Timezone != "" {
 		return nil, refuseZone(o, "an interval of hours, minutes and seconds")
 	}
 	var err error
-	if r.zone, err = o.zone(); err != nil {
+	if r.zone, err = o.zoneWithRule(); err != nil {
 		return nil, err
 	}
-	r.wall = r.zone.wall(r.start)
+	r.wall = r.zone.wallAt(r.start)
 	if _, ok := r.Next(0); !ok {
-		return nil, refuse(expr, "never fires: it begins after the year 9998", "give a shorter interval")
+		return nil, refuseExpr(expr, "never fires: it begins after the year 9998", "give a shorter interval")
 	}
 	return r, nil
 }
@@ -79,27 +79,28 @@ func (r *repeat) Next(after rouse.Instant) (next rouse.Instant, ok bool) {
 		return 0, false
 	case r.first == 0 && after < r.start:
 		return r.start, true // as it is, even in the second pass of a repeat
-	case r.period.local():
-		return r.zone.due(max(after, 0), r.wallFrom)
+	case r.period.isLocal():
+		return r.zone.firstDueAfter(max(after, 0), r.wallFrom)
 	}
 	// The sum of the deviations of months from their average length is less than four days; zones differ by
 	// at most two days.
 	const slack = 8 * dayMillis
 	after = max(after, 0)
-	for k := r.search(int64(after-r.start), slack, func(k int64) bool { return r.at(k) > after }); k <= r.last; k++ {
-		if next = r.at(k); next > rouse.MaxInstant {
+	for k := r.searchIndex(int64(after-r.start), slack,
+		func(k int64) bool { return r.occurrenceAt(k) > after }); k <= r.last; k++ {
+		if next = r.occurrenceAt(k); next > rouse.MaxInstant {
 			return 0, false
-		} else if next > after && r.shown(k) {
+		} else if next > after && r.isShown(k) {
 			return next, true
 		}
 	}
 	return 0, false
 }
 
-// search returns the first k for which reached is true, near where an average calendar has it, by halves.
-// elapsed is the time from the start, from which it strays by less than slack.
-func (r *repeat) search(elapsed, slack int64, reached func(k int64) bool) int64 {
-	average, first := r.period.average(), max(r.first, 1)
+// searchIndex returns the first k for which reached is true, near where an average calendar has it, by
+// halves. elapsed is the time from the start, from which it strays by less than slack.
+func (r *repeat) searchIndex(elapsed, slack int64, reached func(k int64) bool) int64 {
+	average, first := r.period.averageLength(), max(r.first, 1)
 	lo := max(first, (elapsed-slack)/average)
 	hi := max(first, (elapsed+slack)/average+1) // reached
 	for lo < hi {
@@ -112,29 +113,29 @@ func (r *repeat) search(elapsed, slack int64, reached func(k int64) bool) int64 
 	return lo
 }
 
-// at returns the k-th occurrence for k ≥ 1. It never falls as k grows.
-func (r *repeat) at(k int64) rouse.Instant {
-	if !r.period.calendar() {
+// occurrenceAt returns the k-th occurrence for k ≥ 1. It never falls as k grows.
+func (r *repeat) occurrenceAt(k int64) rouse.Instant {
+	if !r.period.hasCalendar() {
 		return r.start + rouse.Instant(k*r.period.millis)
 	}
 	wall := r.wallOf(k)
-	at, shown := r.zone.instant(floorDiv(wall, 1000))
-	if due, n := r.zone.instants(floorDiv(wall, 1000)); n > 0 {
+	at, shown := r.zone.firstInstant(floorDiv(wall, 1000))
+	if due, n := r.zone.dueInstants(floorDiv(wall, 1000)); n > 0 {
 		at = due[0]
 	}
 	at *= 1000
 	if shown || r.zone.rule.gap == gapShift {
-		at += mod(wall, 1000)
+		at += floorMod(wall, 1000)
 	}
 	return rouse.Instant(at + k*r.period.millis)
 }
 
-// shown reports whether the k-th occurrence is due: a rule may leave out local times that a gap skips.
-func (r *repeat) shown(k int64) bool {
-	if !r.period.calendar() || r.zone.rule.gap != gapSkip {
+// isShown reports whether the k-th occurrence is due: a rule may leave out local times that a gap skips.
+func (r *repeat) isShown(k int64) bool {
+	if !r.period.hasCalendar() || r.zone.rule.gap != gapSkip {
 		return true
 	}
-	_, n := r.zone.instants(floorDiv(r.wallOf(k), 1000))
+	_, n := r.zone.dueInstants(floorDiv(r.wallOf(k), 1000))
 	return n > 0
 }
 
@@ -144,19 +145,19 @@ func (r *repeat) wallOf(k int64) int64 {
 	months := int64(day.Month()) - 1 + k*r.period.months
 	year, month := day.Year()+int(months/12), time.Month(months%12+1)
 	date := time.Date(year, month, min(day.Day(), daysIn(year, month)), 0, 0, 0, 0, time.UTC).UnixMilli()
-	return date + mod(r.wall, dayMillis) + k*r.period.days*dayMillis
+	return date + floorMod(r.wall, dayMillis) + k*r.period.days*dayMillis
 }
 
 // wallFrom returns the first local time of an occurrence after the start that is not before the given one.
 func (r *repeat) wallFrom(from int64) (int64, bool) {
-	k := r.search(from-r.wall, 4*dayMillis, func(k int64) bool { return r.wallOf(k) >= from })
+	k := r.searchIndex(from-r.wall, 4*dayMillis, func(k int64) bool { return r.wallOf(k) >= from })
 	wall := r.wallOf(min(k, r.last))
-	return wall, k <= r.last && wall < midnight(lastDate+1)
+	return wall, k <= r.last && wall < midnightOf(lastDate+1)
 }
 
-// sources returns the parts of a calendar period: its start, which is an instant, and the local times after
-// it.
-func (r *repeat) sources() []source {
+// ownSources returns the parts of a calendar period: its start, which is an instant, and the local times
+// after it.
+func (r *repeat) ownSources() []source {
 	local := source{zone: r.zone, local: func(from int64, _ *budget) (int64, bool) { return r.wallFrom(from) }}
 	if r.first == 0 {
 		return []source{{zone: r.zone, real: once(r.start)}, local}
@@ -168,13 +169,14 @@ func (r *repeat) sources() []source {
 // month's last day, days on the calendar, and elapsed time.
 type period struct{ months, days, millis int64 }
 
-func (p period) calendar() bool { return p.months != 0 || p.days != 0 }
+func (p period) hasCalendar() bool { return p.months != 0 || p.days != 0 }
 
-// local reports whether occurrences are local times: no elapsed time is added to what the calendar gives.
-func (p period) local() bool { return p.calendar() && p.millis == 0 }
+// isLocal reports whether occurrences are local times: no elapsed time is added to what the calendar gives.
+func (p period) isLocal() bool { return p.hasCalendar() && p.millis == 0 }
 
-// average returns how long the period is in the 400 years after which the calendar repeats, in milliseconds.
-func (p period) average() int64 {
+// averageLength returns how long the period is in the 400 years after which the calendar repeats, in
+// milliseconds.
+func (p period) averageLength() int64 {
 	const day = 24 * 60 * 60 * 1000
 	const month = 146097 * day / (400 * 12)
 	return p.months*month + p.days*day + p.millis
@@ -219,10 +221,11 @@ func parsePeriod(text string) (period, *fault) {
 	switch {
 	case f != nil:
 		return period{}, f
-	case !p.calendar() && p.millis < MinInterval.Milliseconds():
-		return period{}, &fault{"the interval " + quote(text) + " is too short", "use PT0.001S or more"}
+	case !p.hasCalendar() && p.millis < MinInterval.Milliseconds():
+		return period{}, &fault{"the interval " + quotePart(text) + " is too short", "use PT0.001S or more"}
 	case p.months > 120_000 || p.days > 4_000_000 || p.millis > 400_000_000_000_000:
-		return period{}, &fault{"never fires: the interval " + quote(text) + " is longer than 9,998 years", "give a shorter interval"}
+		return period{}, &fault{"never fires: the interval " + quotePart(text) + " is longer than 9,998 years",
+			"give a shorter interval"}
 	}
 	return p, nil
 }
@@ -230,7 +233,8 @@ func parsePeriod(text string) (period, *fault) {
 // readPeriod reads P[nY][nM][nW][nD][T[nH][nM][n[.fff]S]], with a comma or a point before a fraction.
 func readPeriod(text string) (period, *fault) {
 	wrong := func(why string) (period, *fault) {
-		return period{}, &fault{"the interval " + quote(text) + " " + why, `write one such as "P1D", "P1M", "PT30M" or "P1DT12H"`}
+		return period{}, &fault{"the interval " + quotePart(text) + " " + why,
+			`write one such as "P1D", "P1M", "PT30M" or "P1DT12H"`}
 	}
 	rest, ok := strings.CutPrefix(text, "P")
 	if !ok || rest == "" || strings.HasSuffix(rest, "T") {
@@ -247,21 +251,22 @@ func readPeriod(text string) (period, *fault) {
 			return wrong("ends without a unit")
 		}
 		whole, fraction, fractional := strings.Cut(strings.Replace(rest[:end], ",", ".", 1), ".") // ISO 8601 has both
-		n, ok := integer(whole)
+		n, ok := parseInteger(whole)
 		if !ok {
-			return wrong("is no ISO 8601 duration from " + quote(rest) + " on, where a number of one to nine digits should be")
+			return wrong("is no ISO 8601 duration from " + quotePart(rest) +
+				" on, where a number of one to nine digits should be")
 		}
 		for unit < len(units) && (units[unit].name != rest[end] || units[unit].clock != clock) {
 			unit++
 		}
 		if unit == len(units) {
-			return wrong("has " + quote(rest[end:end+1]) + " where no such unit can be: the order is Y, M, W, D, T, H, M, S")
+			return wrong("has " + quotePart(rest[end:end+1]) + " where no such unit can be: the order is Y, M, W, D, T, H, M, S")
 		}
 		u := units[unit]
 		unit++
 		p.months, p.days, p.millis = p.months+n*u.one.months, p.days+n*u.one.days, p.millis+n*u.one.millis
 		if fractional {
-			millis, ok := integer((fraction + "000")[:max(3, len(fraction))])
+			millis, ok := parseInteger((fraction + "000")[:max(3, len(fraction))])
 			if !ok || len(fraction) < 1 || len(fraction) > 3 || u.name != 'S' {
 				return wrong("has a fraction that is not one of a second, with one to three digits")
 			}
@@ -272,9 +277,9 @@ func readPeriod(text string) (period, *fault) {
 	return p, nil
 }
 
-// integer reads one to nine ASCII digits.
-func integer(s string) (int64, bool) {
-	if len(s) > 9 || !digits(s) {
+// parseInteger reads one to nine ASCII digits.
+func parseInteger(s string) (int64, bool) {
+	if len(s) > 9 || !isAllDigits(s) {
 		return 0, false
 	}
 	var n int64
@@ -284,4 +289,4 @@ func integer(s string) (int64, bool) {
 	return n, true
 }
 
-func floorDiv(a, b int64) int64 { return (a - mod(a, b)) / b }
+func floorDiv(a, b int64) int64 { return (a - floorMod(a, b)) / b }

@@ -76,34 +76,34 @@ func parseRRule(expr string, o Options) (rouse.Schedule, error) {
 	text := expr[len("rrule:"):]
 	set, f := splitSet(text)
 	if f != nil {
-		return nil, refuse(expr, f.wrong, f.cure)
+		return nil, refuseExpr(expr, f.wrong, f.cure)
 	}
 	r := &rrule{text: strings.Clone(text)}
 	var err error
-	if r.zone, err = o.zone(); err != nil {
+	if r.zone, err = o.zoneWithRule(); err != nil {
 		return nil, err
 	}
 	var parts ruleParts
 	if set.rule != "" {
 		if parts, f = splitRule(set.rule); f != nil {
-			return nil, refuse(expr, f.wrong, f.cure)
+			return nil, refuseExpr(expr, f.wrong, f.cure)
 		}
 	}
 	if o.DST == "" { // RFC 5545, section 3.3.5
 		r.zone.rule = dstRule{gapShift, repeatFirst}
 	}
-	begin, err := r.begin(expr, set.start, parts.freq, o)
+	begin, err := r.readBegin(expr, set.start, parts.freq, o)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case set.rule != "":
-		if r.rule, f = parts.recur(begin, r.zone); f != nil {
-			return nil, refuse(expr, f.wrong, f.cure)
+		if r.rule, f = parts.buildRecur(begin, r.zone); f != nil {
+			return nil, refuseExpr(expr, f.wrong, f.cure)
 		}
 		if parts.freq < daily && r.zone.loc != time.UTC && (o.DST == "" || o.DST == "vixie") {
-			if r.elapsed, f = parts.elapse(r.rule, r.zone); f != nil {
-				return nil, refuse(expr, f.wrong, f.cure)
+			if r.elapsed, f = parts.elapsedRule(r.rule, r.zone); f != nil {
+				return nil, refuseExpr(expr, f.wrong, f.cure)
 			}
 		}
 		if parts.until.utc {
@@ -116,21 +116,21 @@ func parseRRule(expr string, o Options) (rouse.Schedule, error) {
 		return nil, err
 	}
 	if _, ok := r.Next(0); !ok {
-		return nil, refuse(expr, "never fires: "+r.never(), "give a later end, or take out less")
+		return nil, refuseExpr(expr, "never fires: "+r.neverReason(), "give a later end, or take out less")
 	}
 	return r, nil
 }
 
-// never returns why a set whose rule has times has none left.
-func (r *rrule) never() string {
+// neverReason returns why a set whose rule has times has none left.
+func (r *rrule) neverReason() string {
 	if len(r.except)+len(r.days) > 0 {
 		return "EXDATE takes out all of it"
 	}
 	return "it lies outside the years 1970 to 9998, or its local times do not exist and dst skips them"
 }
 
-// begin returns where the rule begins, and settles the zone.
-func (r *rrule) begin(expr string, start property, f freq, o Options) (stamp, error) {
+// readBegin returns where the rule begins, and settles the zone.
+func (r *rrule) readBegin(expr string, start property, f freq, o Options) (stamp, error) {
 	if start.name == "" {
 		at := int64(o.Anchor) / 1000
 		switch {
@@ -141,9 +141,9 @@ func (r *rrule) begin(expr string, start property, f freq, o Options) (stamp, er
 		default:
 			at += 60 - at%60
 		}
-		return stamp{wall: at + r.zone.span(at).offset}, nil
+		return stamp{wall: at + r.zone.spanAt(at).offset}, nil
 	}
-	if name := start.param("TZID"); name != "" {
+	if name := start.paramValue("TZID"); name != "" {
 		z, err := loadZone(name)
 		switch {
 		case err != nil:
@@ -155,30 +155,34 @@ func (r *rrule) begin(expr string, start property, f freq, o Options) (stamp, er
 	}
 	for _, q := range start.params {
 		switch {
-		case q.name == "TZID", q.name == "VALUE" && (strings.EqualFold(q.value, "DATE-TIME") || strings.EqualFold(q.value, "DATE")):
+		case q.name == "TZID", q.name == "VALUE" && (strings.EqualFold(q.value, "DATE-TIME") ||
+			strings.EqualFold(q.value, "DATE")):
 		default:
-			return stamp{}, refuse(expr, "DTSTART has the parameter "+quote(q.name+"="+q.value), "write DTSTART;TZID=Europe/Berlin:20270101T090000")
+			return stamp{}, refuseExpr(expr, "DTSTART has the parameter "+quotePart(q.name+"="+q.value),
+				"write DTSTART;TZID=Europe/Berlin:20270101T090000")
 		}
 	}
 	s, ok := parseStamp(start.value)
 	if cut := strings.TrimRight(start.value, ";"); !ok && cut != start.value {
 		if _, ok := parseStamp(cut); ok {
-			return s, refuse(expr, "DTSTART "+quote(start.value)+" ends with a semicolon", "write "+cut)
+			return s, refuseExpr(expr, "DTSTART "+quotePart(start.value)+" ends with a semicolon", "write "+cut)
 		}
 	}
 	switch {
 	case !ok:
-		return s, refuse(expr, "DTSTART "+quote(start.value)+" is no date and time that exists",
+		return s, refuseExpr(expr, "DTSTART "+quotePart(start.value)+" is no date and time that exists",
 			"write one such as 20270101T090000, 20270101T080000Z or 20270101")
 	case s.wall < 0 || s.wall/secondsADay > lastDay:
-		return s, refuse(expr, "DTSTART "+quote(start.value)+" lies outside the years 1970 to 9998", "give a year between them")
-	case s.date != strings.EqualFold(start.param("VALUE"), "DATE") && start.param("VALUE") != "":
-		return s, refuse(expr, "DTSTART "+quote(start.value)+" is not of its VALUE, "+start.param("VALUE"), "leave VALUE out")
-	case s.utc && start.param("TZID") != "":
-		return s, refuse(expr, "DTSTART has both a TZID and a Z", "leave one of them out")
+		return s, refuseExpr(expr, "DTSTART "+quotePart(start.value)+" lies outside the years 1970 to 9998",
+			"give a year between them")
+	case s.date != strings.EqualFold(start.paramValue("VALUE"), "DATE") && start.paramValue("VALUE") != "":
+		return s, refuseExpr(expr, "DTSTART "+quotePart(start.value)+" is not of its VALUE, "+start.paramValue("VALUE"),
+			"leave VALUE out")
+	case s.utc && start.paramValue("TZID") != "":
+		return s, refuseExpr(expr, "DTSTART has both a TZID and a Z", "leave one of them out")
 	case s.utc && r.zone.loc.String() != "UTC":
-		local := s.wall + r.zone.span(s.wall).offset
-		return s, refuse(expr, "DTSTART is in UTC, and the timezone "+r.zone.loc.String(),
+		local := s.wall + r.zone.spanAt(s.wall).offset
+		return s, refuseExpr(expr, "DTSTART is in UTC, and the timezone "+r.zone.loc.String(),
 			"write it in local time, "+showStamp(local)+", or leave the timezone empty for a rule in UTC")
 	}
 	return s, nil
@@ -187,7 +191,7 @@ func (r *rrule) begin(expr string, start property, f freq, o Options) (stamp, er
 // readDates reads RDATE and EXDATE. Of a set whose begin is a date, dates are at midnight.
 func (r *rrule) readDates(expr string, set setText, date bool) error {
 	for _, p := range set.except {
-		stamps, at, err := r.stamps(expr, p)
+		stamps, at, err := r.readStamps(expr, p)
 		if err != nil {
 			return err
 		}
@@ -199,9 +203,9 @@ func (r *rrule) readDates(expr string, set setText, date bool) error {
 			}
 		}
 		for _, at := range at {
-			s := r.zone.span(at)
+			s := r.zone.spanAt(at)
 			r.except = append(r.except, at+s.offset)
-			if before := r.zone.span(s.begin - 1); s.begin != math.MinInt64 && at+before.offset < s.begin+s.offset {
+			if before := r.zone.spanAt(s.begin - 1); s.begin != math.MinInt64 && at+before.offset < s.begin+s.offset {
 				r.except = append(r.except, at+before.offset) // a time that the clocks skip, and that is due then
 			}
 		}
@@ -209,19 +213,19 @@ func (r *rrule) readDates(expr string, set setText, date bool) error {
 	slices.Sort(r.days)
 	slices.Sort(r.except)
 	for _, p := range set.dates {
-		stamps, at, err := r.stamps(expr, p)
+		stamps, at, err := r.readStamps(expr, p)
 		if err != nil {
 			return err
 		}
 		for _, s := range stamps {
 			if s.date && !date {
-				return refuse(expr, "RDATE "+showStamp(s.wall)[:8]+" has no time of day",
+				return refuseExpr(expr, "RDATE "+showStamp(s.wall)[:8]+" has no time of day",
 					"write "+showStamp(s.wall)[:8]+"T090000, or the time that is meant")
 			}
 			r.dates = append(r.dates, s.wall)
 		}
 		for _, at := range at {
-			if !r.takenOut(at + r.zone.span(at).offset) {
+			if !r.takenOut(at + r.zone.spanAt(at).offset) {
 				r.real = append(r.real, rouse.Instant(at*1000))
 			}
 		}
@@ -231,9 +235,9 @@ func (r *rrule) readDates(expr string, set setText, date bool) error {
 	return nil
 }
 
-// stamps reads a list of dates and times. Those of the set's zone are returned as such, others as seconds in
-// UTC.
-func (r *rrule) stamps(expr string, p property) (local []stamp, utc []int64, err error) {
+// readStamps reads a list of dates and times. Those of the set's zone are returned as such, others as seconds
+// in UTC.
+func (r *rrule) readStamps(expr string, p property) (local []stamp, utc []int64, err error) {
 	z := r.zone
 	for _, q := range p.params {
 		switch {
@@ -243,25 +247,26 @@ func (r *rrule) stamps(expr string, p property) (local []stamp, utc []int64, err
 			}
 		case q.name == "VALUE" && (strings.EqualFold(q.value, "DATE-TIME") || strings.EqualFold(q.value, "DATE")):
 		default:
-			return nil, nil, refuse(expr, p.name+" has the parameter "+quote(q.name+"="+q.value), "write "+p.name+":20270101T090000")
+			return nil, nil, refuseExpr(expr, p.name+" has the parameter "+quotePart(q.name+"="+q.value),
+				"write "+p.name+":20270101T090000")
 		}
 	}
 	for text := range strings.SplitSeq(p.value, ",") {
 		s, ok := parseStamp(text)
 		switch {
 		case !ok:
-			return nil, nil, refuse(expr, p.name+" "+quote(text)+" is no date and time that exists",
+			return nil, nil, refuseExpr(expr, p.name+" "+quotePart(text)+" is no date and time that exists",
 				"write a list such as 20270101T090000,20270102T090000")
 		case s.wall < 0:
-			return nil, nil, refuse(expr, p.name+" "+quote(text)+" lies before 1970", "give a later one")
-		case s.date && p.param("TZID") != "":
-			return nil, nil, refuse(expr, p.name+" "+quote(text)+" is a date and has a TZID", "leave TZID out")
-		case s.utc && p.param("TZID") != "":
-			return nil, nil, refuse(expr, p.name+" "+quote(text)+" has both a TZID and a Z", "leave one of them out")
+			return nil, nil, refuseExpr(expr, p.name+" "+quotePart(text)+" lies before 1970", "give a later one")
+		case s.date && p.paramValue("TZID") != "":
+			return nil, nil, refuseExpr(expr, p.name+" "+quotePart(text)+" is a date and has a TZID", "leave TZID out")
+		case s.utc && p.paramValue("TZID") != "":
+			return nil, nil, refuseExpr(expr, p.name+" "+quotePart(text)+" has both a TZID and a Z", "leave one of them out")
 		case s.utc:
 			utc = append(utc, s.wall)
 		case z.loc.String() != r.zone.loc.String():
-			at, _ := z.instant(s.wall)
+			at, _ := z.firstInstant(s.wall)
 			utc = append(utc, at)
 		default:
 			local = append(local, s)
@@ -272,12 +277,12 @@ func (r *rrule) stamps(expr string, p property) (local []stamp, utc []int64, err
 
 // Next returns the first due time after the given one.
 func (r *rrule) Next(after rouse.Instant) (rouse.Instant, bool) {
-	next, ok, _ := r.look(after, rouse.MaxScheduleSteps)
+	next, ok, _ := r.nextWithLimit(after, rouse.MaxScheduleSteps)
 	return next, ok
 }
 
-// look is Next with the number of its steps; it gives up after most.
-func (r *rrule) look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
+// nextWithLimit is Next with the number of its steps; it gives up after most.
+func (r *rrule) nextWithLimit(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
 	after = max(after, 0)
 	if after >= rouse.MaxInstant {
 		return 0, false, 0
@@ -289,7 +294,8 @@ func (r *rrule) look(after rouse.Instant, most int) (next rouse.Instant, ok bool
 			next, ok = due, true
 		}
 	}
-	if due, found := r.zone.due(after, func(from int64) (int64, bool) { return r.wallFrom(from, &b) }); found && (!ok || due < next) {
+	if due, found := r.zone.firstDueAfter(after, func(from int64) (int64, bool) { return r.wallFrom(from, &b) }); found &&
+		(!ok || due < next) {
 		next, ok = due, true
 	}
 	if b.left < 0 {
@@ -298,8 +304,8 @@ func (r *rrule) look(after rouse.Instant, most int) (next rouse.Instant, ok bool
 	return next, ok && next <= rouse.MaxInstant, most - b.left
 }
 
-// sources returns the sources of the set.
-func (r *rrule) sources() []source {
+// ownSources returns the sources of the set.
+func (r *rrule) ownSources() []source {
 	s := []source{{zone: r.zone, local: r.wallFrom}}
 	if r.elapsed != nil {
 		s = append(s, source{zone: r.zone, real: elapsedTimes{r}})
@@ -314,15 +320,15 @@ func (r *rrule) sources() []source {
 // milliseconds.
 func (r *rrule) wallFrom(from int64, b *budget) (int64, bool) {
 	l := looks{most: max(0, b.left) * looksPerStep}
-	wall, ok := r.match(floorDiv(from+999, 1000), &l)
-	if b.spendLooks(l.n); l.out() {
+	wall, ok := r.matchSet(floorDiv(from+999, 1000), &l)
+	if b.spendLooks(l.n); l.isExhausted() {
 		b.left, ok = -1, false
 	}
 	return wall * 1000, ok
 }
 
-// match returns the first local time of the set that is not before wall.
-func (r *rrule) match(wall int64, l *looks) (next int64, ok bool) {
+// matchSet returns the first local time of the set that is not before wall.
+func (r *rrule) matchSet(wall int64, l *looks) (next int64, ok bool) {
 	for {
 		l.n++ // it may be taken out, one after another
 		if ok = false; r.rule != nil && r.elapsed == nil {
@@ -338,7 +344,7 @@ func (r *rrule) match(wall int64, l *looks) (next int64, ok bool) {
 			return next, true
 		}
 		wall = next + 1
-		if day := floorDiv(next, secondsADay); contains(r.days, day) {
+		if day := floorDiv(next, secondsADay); containsSorted(r.days, day) {
 			wall = (day + 1) * secondsADay
 		}
 	}
@@ -347,11 +353,11 @@ func (r *rrule) match(wall int64, l *looks) (next int64, ok bool) {
 // nextOfRule returns the first local time of the rule that is not before wall.
 func (r *rrule) nextOfRule(wall int64, l *looks) (next int64, ok bool) {
 	for {
-		next, ok = r.rule.next(wall, l)
+		next, ok = r.rule.nextWall(wall, l)
 		if !ok || r.until == 0 || next < r.rule.last-maxShift {
 			return next, ok
 		}
-		if at, n := r.zone.instants(next); n == 0 || at[0] <= r.until || !l.take() {
+		if at, n := r.zone.dueInstants(next); n == 0 || at[0] <= r.until || !l.spendCheck() {
 			return next, ok
 		}
 		wall = next + 1 // the clocks skip it, and it is due after UNTIL
@@ -360,10 +366,10 @@ func (r *rrule) nextOfRule(wall int64, l *looks) (next int64, ok bool) {
 
 // takenOut reports whether EXDATE names the local time or its day.
 func (r *rrule) takenOut(wall int64) bool {
-	return contains(r.except, wall) || contains(r.days, floorDiv(wall, secondsADay))
+	return containsSorted(r.except, wall) || containsSorted(r.days, floorDiv(wall, secondsADay))
 }
 
-func contains(sorted []int64, v int64) bool {
+func containsSorted(sorted []int64, v int64) bool {
 	_, found := slices.BinarySearch(sorted, v)
 	return found
 }
@@ -381,7 +387,8 @@ func splitSet(text string) (setText, *fault) {
 	var set setText
 	for i, c := range text {
 		if c < ' ' && c != '\t' && c != '\r' && c != '\n' || c >= 0x7f {
-			return set, &fault{fmt.Sprintf("has the character %U at byte %d", c, len("rrule:")+i), "write it with ASCII letters, digits and spaces"}
+			return set, &fault{fmt.Sprintf("has the character %U at byte %d", c, len("rrule:")+i),
+				"write it with ASCII letters, digits and spaces"}
 		}
 	}
 	for token := range strings.FieldsSeq(text) {
@@ -407,7 +414,7 @@ func splitSet(text string) (setText, *fault) {
 		}
 		p, wrong := parseProperty(token)
 		if wrong != "" {
-			return set, &fault{"the line " + quote(token) + " " + wrong, shape}
+			return set, &fault{"the line " + quotePart(token) + " " + wrong, shape}
 		}
 		switch p.name {
 		case "DTSTART":
@@ -420,7 +427,7 @@ func splitSet(text string) (setText, *fault) {
 				return set, secondRule
 			}
 			if p.value == "" || len(p.params) > 0 {
-				return set, &fault{"the line " + quote(token) + " is no rule", "write RRULE:FREQ=DAILY"}
+				return set, &fault{"the line " + quotePart(token) + " is no rule", "write RRULE:FREQ=DAILY"}
 			}
 			set.rule = p.value
 		case "RDATE":
@@ -428,9 +435,10 @@ func splitSet(text string) (setText, *fault) {
 		case "EXDATE":
 			set.except = append(set.except, p)
 		case "EXRULE":
-			return set, &fault{"EXRULE is not offered, as RFC 5545 withdrew it", "give the dates as EXDATE, or the times as the timer's exceptions"}
+			return set, &fault{"EXRULE is not offered, as RFC 5545 withdrew it",
+				"give the dates as EXDATE, or the times as the timer's exceptions"}
 		default:
-			return set, &fault{"the property " + quote(p.name) + " is not offered", shape}
+			return set, &fault{"the property " + quotePart(p.name) + " is not offered", shape}
 		}
 	}
 	if set.rule == "" && len(set.dates) == 0 {

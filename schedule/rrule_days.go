@@ -30,8 +30,8 @@ func monthAt(day int64) month {
 	return monthOf(year, int(number))
 }
 
-// next returns the month after it.
-func (m month) next() month {
+// nextMonth returns the month after it.
+func (m month) nextMonth() month {
 	n := month{m.year, m.number + 1, m.first + int64(m.length), 0, m.before + m.length, (m.weekday + m.length) % 7}
 	if n.number > 12 {
 		n.year, n.number, n.before = m.year+1, 1, 0
@@ -44,7 +44,7 @@ func (m month) next() month {
 func yearLength(year int) int { return 337 + daysIn(year, time.February) }
 
 // weekdayOf returns the day of the week of a day; 0 is Sunday.
-func weekdayOf(day int64) int { return int(mod(day+4, 7)) }
+func weekdayOf(day int64) int { return int(floorMod(day+4, 7)) }
 
 // nthDay is an element of BYDAY with an ordinal: the nth such day of the month or year, counted from its end
 // if negative.
@@ -53,8 +53,8 @@ type nthDay struct{ n, weekday int }
 // yearSet is a set of days of a year, from 1 to 366, as bits.
 type yearSet [6]uint64
 
-// add adds a day of a year of the given length, counted from its end if negative.
-func (s *yearSet) add(day, length int) {
+// addDay adds a day of a year of the given length, counted from its end if negative.
+func (s *yearSet) addDay(day, length int) {
 	if day < 0 {
 		day += length + 1
 	}
@@ -63,8 +63,8 @@ func (s *yearSet) add(day, length int) {
 	}
 }
 
-// of returns the days of the set that lie in a month, bit 1 being its 1st.
-func (s *yearSet) of(m month) uint64 {
+// monthBits returns the days of the set that lie in a month, bit 1 being its 1st.
+func (s *yearSet) monthBits(m month) uint64 {
 	from := m.before + 1
 	set := s[from/64] >> (from % 64)
 	if from/64+1 < len(s) {
@@ -88,8 +88,8 @@ type dayRule struct {
 	weekStart int  // the day that weeks begin on; 0 is Sunday
 }
 
-// days returns the rule's days of a month as bits 1 to 31.
-func (r *dayRule) days(m month) uint64 {
+// ruleDays returns the rule's days of a month as bits 1 to 31.
+func (r *dayRule) ruleDays(m month) uint64 {
 	days := uint64(1)<<(m.length+1) - 2
 	if r.months>>m.number&1 == 0 {
 		return 0
@@ -100,9 +100,9 @@ func (r *dayRule) days(m month) uint64 {
 	}
 	if r.yearDays != nil {
 		if yearLength(m.year) == 366 {
-			days &= r.leapDays.of(m)
+			days &= r.leapDays.monthBits(m)
 		} else {
-			days &= r.yearDays.of(m)
+			days &= r.yearDays.monthBits(m)
 		}
 	}
 	if r.weeks|r.weekEnds != 0 {
@@ -127,7 +127,7 @@ func (r *dayRule) nthOf(d nthDay, m month) uint64 {
 		before, length = m.before, yearLength(m.year)
 	}
 	// The first such day of the month or year, 1 to 7.
-	day := 1 + int(mod(int64(d.weekday-m.weekday+before), 7))
+	day := 1 + int(floorMod(int64(d.weekday-m.weekday+before), 7))
 	if d.n > 0 {
 		day += 7 * (d.n - 1)
 	} else {
@@ -147,7 +147,7 @@ func (r *dayRule) weekDays(m month) uint64 {
 	this := r.firstWeek(january)
 	next := r.firstWeek(january + int64(yearLength(m.year)))
 	var set uint64
-	for week := m.first - mod(int64(m.weekday-r.weekStart), 7); week < m.first+int64(m.length); week += 7 {
+	for week := m.first - floorMod(int64(m.weekday-r.weekStart), 7); week < m.first+int64(m.length); week += 7 {
 		from, to := this, next
 		switch {
 		case week < this:
@@ -168,7 +168,7 @@ func (r *dayRule) weekDays(m month) uint64 {
 
 // firstWeek returns the day that week 1 of a year begins on, given its January 1.
 func (r *dayRule) firstWeek(january int64) int64 {
-	week := january - mod(int64(weekdayOf(january)-r.weekStart), 7)
+	week := january - floorMod(int64(weekdayOf(january)-r.weekStart), 7)
 	if january-week > 3 {
 		week += 7
 	}

@@ -10,6 +10,6 @@ func RRuleSteps(s *Schedule, after rouse.Instant) int {
 		return 0
 	}
 	l := looks{most: 1 << 30}
-	r.match(r.zone.reached(int64(max(after, 0))/1000)+1, &l)
+	r.matchSet(r.zone.latestWall(int64(max(after, 0))/1000)+1, &l)
 	return l.n
 }

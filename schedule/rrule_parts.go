@@ -52,7 +52,7 @@ const (
 
 var weekdayCodes = [...]string{"SU", "MO", "TU", "WE", "TH", "FR", "SA"}
 
-func (p *ruleParts) has(name string) bool { return slices.Contains(p.given, name) }
+func (p *ruleParts) hasPart(name string) bool { return slices.Contains(p.given, name) }
 
 // splitRule reads the parts of a rule: "FREQ=WEEKLY;BYDAY=MO".
 func splitRule(text string) (ruleParts, *fault) {
@@ -62,25 +62,26 @@ func splitRule(text string) (ruleParts, *fault) {
 		name = strings.ToUpper(name)
 		switch {
 		case part == "":
-			return p, &fault{"has nothing before or after a semicolon", "write a part such as INTERVAL=2 there, or leave the semicolon out"}
+			return p, &fault{"has nothing before or after a semicolon",
+				"write a part such as INTERVAL=2 there, or leave the semicolon out"}
 		case !ok || value == "":
-			return p, &fault{"the part " + quote(part) + " has no value", "write a name, '=' and a value, as in INTERVAL=2"}
-		case p.has(name):
-			return p, &fault{"has the part " + quote(name) + " twice", "give it once; a list has commas, as in BYDAY=MO,WE"}
+			return p, &fault{"the part " + quotePart(part) + " has no value", "write a name, '=' and a value, as in INTERVAL=2"}
+		case p.hasPart(name):
+			return p, &fault{"has the part " + quotePart(name) + " twice", "give it once; a list has commas, as in BYDAY=MO,WE"}
 		}
 		p.given = append(p.given, name)
-		if f := p.read(name, strings.ToUpper(value)); f != nil {
+		if f := p.readPart(name, strings.ToUpper(value)); f != nil {
 			return p, f
 		}
 	}
-	if !p.has("FREQ") {
+	if !p.hasPart("FREQ") {
 		return p, &fault{"has no FREQ", "begin with FREQ=DAILY, or another of " + strings.Join(freqNames[:], ", ")}
 	}
-	return p, p.check()
+	return p, p.refuseClashes()
 }
 
-// read reads the value of a part.
-func (p *ruleParts) read(name, value string) *fault {
+// readPart reads the value of a part.
+func (p *ruleParts) readPart(name, value string) *fault {
 	for i, l := range listParts {
 		if name == l.name {
 			return p.readList(i, value)
@@ -90,44 +91,46 @@ func (p *ruleParts) read(name, value string) *fault {
 	case "FREQ":
 		i := slices.Index(freqNames[:], value)
 		if i < 0 {
-			return &fault{"FREQ " + quote(value) + " is not known", "give one of " + strings.Join(freqNames[:], ", ")}
+			return &fault{"FREQ " + quotePart(value) + " is not known", "give one of " + strings.Join(freqNames[:], ", ")}
 		}
 		p.freq = freq(i)
 	case "INTERVAL":
-		n, ok := integer(value)
+		n, ok := parseInteger(value)
 		if !ok || n == 0 {
-			return &fault{"INTERVAL " + quote(value) + " is no number from 1 to 999999999", "give one such as 2"}
+			return &fault{"INTERVAL " + quotePart(value) + " is no number from 1 to 999999999", "give one such as 2"}
 		}
 		p.interval = n
 	case "COUNT":
-		n, ok := integer(value)
+		n, ok := parseInteger(value)
 		if !ok || n == 0 || n > maxCount {
-			return &fault{"COUNT " + quote(value) + " is no number from 1 to " + strconv.Itoa(maxCount), "give one such as 10, or an end with UNTIL"}
+			return &fault{"COUNT " + quotePart(value) + " is no number from 1 to " + strconv.Itoa(maxCount),
+				"give one such as 10, or an end with UNTIL"}
 		}
 		p.count = n
 	case "UNTIL":
 		s, ok := parseStamp(value)
 		if !ok {
-			return &fault{"UNTIL " + quote(value) + " is no date and time that exists",
+			return &fault{"UNTIL " + quotePart(value) + " is no date and time that exists",
 				"write one such as 20271231, 20271231T235959 or 20271231T225959Z"}
 		}
 		p.until = s
 	case "WKST":
 		i := slices.Index(weekdayCodes[:], value)
 		if i < 0 {
-			return &fault{"WKST " + quote(value) + " is no day of the week", "give one of " + strings.Join(weekdayCodes[:], ", ")}
+			return &fault{"WKST " + quotePart(value) + " is no day of the week",
+				"give one of " + strings.Join(weekdayCodes[:], ", ")}
 		}
 		p.weekStart = i
 	case "BYDAY":
 		return p.readDays(value)
 	case "RSCALE", "SKIP":
-		return &fault{"the part " + quote(name) + " is not offered",
+		return &fault{"the part " + quotePart(name) + " is not offered",
 			"leave it out: rules are of the Gregorian calendar, and days that do not exist are left out"}
 	case "TZID", "DTSTART", "RDATE", "EXDATE", "DTEND", "DURATION":
-		return &fault{"the part " + quote(name) + " does not belong into a rule",
+		return &fault{"the part " + quotePart(name) + " does not belong into a rule",
 			"write it as a line of its own, as in DTSTART;TZID=Europe/Berlin:20270101T090000 RRULE:FREQ=DAILY"}
 	default:
-		return &fault{"the part " + quote(name) + " is not known",
+		return &fault{"the part " + quotePart(name) + " is not known",
 			"the parts are FREQ, INTERVAL, COUNT, UNTIL, WKST, BYDAY, BYMONTH, BYMONTHDAY, " +
 				"BYYEARDAY, BYWEEKNO, BYHOUR, BYMINUTE, BYSECOND and BYSETPOS"}
 	}
@@ -151,14 +154,14 @@ func (p *ruleParts) readList(i int, value string) *fault {
 				sign = -1
 			}
 		}
-		n, ok := integer(number)
+		n, ok := parseInteger(number)
 		switch {
 		case ok && i == bySecond && n == 60:
 			return &fault{"BYSECOND 60 is a leap second, which no clock here shows", "use 59"}
 		case ok && i == byHour && n == 24:
 			return &fault{"BYHOUR 24 is out of bounds", "use 0, of the day after"}
 		case !ok || n < int64(l.min) || n > int64(l.max):
-			return &fault{l.name + " " + quote(text) + " is out of bounds", "use " + bounds}
+			return &fault{l.name + " " + quotePart(text) + " is out of bounds", "use " + bounds}
 		}
 		p.lists[i] = append(p.lists[i], sign*int(n))
 	}
@@ -178,7 +181,7 @@ func (p *ruleParts) readDays(value string) *fault {
 		return tooMany("BYDAY")
 	}
 	for text := range strings.SplitSeq(value, ",") {
-		wrong := &fault{"BYDAY " + quote(text) + " is no day",
+		wrong := &fault{"BYDAY " + quotePart(text) + " is no day",
 			"give MO, TU, WE, TH, FR, SA or SU, in months and years perhaps with a number in front, as in 2MO or -1FR"}
 		if len(text) < 2 {
 			return wrong
@@ -199,7 +202,7 @@ func (p *ruleParts) readDays(value string) *fault {
 			}
 			number = number[1:]
 		}
-		n, ok := integer(number)
+		n, ok := parseInteger(number)
 		if !ok || n < 1 || n > 53 {
 			return wrong
 		}
@@ -208,8 +211,8 @@ func (p *ruleParts) readDays(value string) *fault {
 	return nil
 }
 
-// check refuses parts that do not go together, by the table of RFC 5545, 3.3.10.
-func (p *ruleParts) check() *fault {
+// refuseClashes refuses parts that do not go together, by the table of RFC 5545, 3.3.10.
+func (p *ruleParts) refuseClashes() *fault {
 	given := func(i int) bool { return p.lists[i] != nil }
 	with := func(part, why, cure string) *fault {
 		return &fault{part + " does not go with FREQ=" + p.freq.String() + why, cure}
@@ -219,7 +222,7 @@ func (p *ruleParts) check() *fault {
 	case p.count > maxPicked && given(bySetPos) && p.freq >= weekly:
 		return &fault{fmt.Sprintf("COUNT %d is more than %d, the most together with BYSETPOS", p.count, maxPicked),
 			"give a smaller one, or an end with UNTIL"}
-	case p.count != 0 && p.has("UNTIL"):
+	case p.count != 0 && p.hasPart("UNTIL"):
 		return &fault{"has both COUNT and UNTIL", "give the one that is meant"}
 	case given(byWeekNo) && p.freq != yearly:
 		return with("BYWEEKNO", "", "use FREQ=YEARLY")
@@ -245,43 +248,47 @@ func (p *ruleParts) check() *fault {
 	return nil
 }
 
-// recur returns the rule that begins at a local time of a zone.
-func (p *ruleParts) recur(begin stamp, z zone) (*recur, *fault) {
-	r := &recur{freq: p.freq, interval: p.interval, begin: begin.wall, last: math.MaxInt64, count: p.count, bounded: p.has("UNTIL")}
+// buildRecur returns the rule that begins at a local time of a zone.
+func (p *ruleParts) buildRecur(begin stamp, z zone) (*recur, *fault) {
+	r := &recur{freq: p.freq, interval: p.interval, begin: begin.wall, last: math.MaxInt64, count: p.count,
+		bounded: p.hasPart("UNTIL")}
 	if begin.date && (p.freq < daily || p.lists[byHour] != nil || p.lists[byMinute] != nil || p.lists[bySecond] != nil) {
-		return nil, &fault{"has times of day, and DTSTART is a date", "write DTSTART with a time, as in " + showStamp(begin.wall)}
+		return nil, &fault{"has times of day, and DTSTART is a date",
+			"write DTSTART with a time, as in " + showStamp(begin.wall)}
 	}
 	if r.bounded {
 		switch r.last = p.until.wall; {
 		case p.until.date:
 			r.last += secondsADay - 1
 		case p.until.utc:
-			r.last = z.reached(p.until.wall)
+			r.last = z.latestWall(p.until.wall)
 		}
 		if r.last < r.begin {
-			return nil, &fault{"never fires: UNTIL lies before the begin, " + showStamp(begin.wall), "give a later UNTIL, or an earlier DTSTART"}
+			return nil, &fault{"never fires: UNTIL lies before the begin, " + showStamp(begin.wall),
+				"give a later UNTIL, or an earlier DTSTART"}
 		}
 	}
 	p.setDays(&r.days, begin.wall)
 	p.setTimes(r)
 	if p.freq < daily {
-		aDay := secondsADay / p.freq.unit()
+		aDay := secondsADay / p.freq.unitSeconds()
 		if phases := p.interval / gcd(p.interval, aDay); phases > maxPhases {
-			return nil, &fault{fmt.Sprintf("INTERVAL %d with FREQ=%s comes back to its time of day only after %d days", p.interval, p.freq, phases),
+			return nil, &fault{fmt.Sprintf("INTERVAL %d with FREQ=%s comes back to its time of day only after %d days",
+				p.interval, p.freq, phases),
 				fmt.Sprintf("give one that does so within %d days, such as a multiple of %d, or use FREQ=DAILY", maxPhases, aDay)}
 		}
 	}
 	l := looks{most: maxRuleLooks}
 	defer func() { p.steps = l.n }()
-	r.prepare(&l)
-	f := p.never(r, &l)
+	r.prepareWalk(&l)
+	f := p.refuseNever(r, &l)
 	if p.count != 0 && f == nil {
-		if last, _, ok := r.nth(p.count, r.begin, &l); ok {
+		if last, _, ok := r.nthWall(p.count, r.begin, &l); ok {
 			r.last = last
 		}
 	}
 	switch {
-	case l.out():
+	case l.isExhausted():
 		return nil, tooManyLooks
 	case f != nil:
 		return nil, f
@@ -289,7 +296,8 @@ func (p *ruleParts) recur(begin stamp, z zone) (*recur, *fault) {
 	return r, nil
 }
 
-var tooManyLooks = &fault{fmt.Sprintf("takes more than %d looks at months, days and periods to find its first and last time", maxRuleLooks),
+var tooManyLooks = &fault{fmt.Sprintf(
+	"takes more than %d looks at months, days and periods to find its first and last time", maxRuleLooks),
 	"use UNTIL instead of COUNT, a smaller COUNT, or parts that meet more often"}
 
 // setDays sets the parts that are about days, with the begin's values for those that are missing.
@@ -305,8 +313,8 @@ func (p *ruleParts) setDays(d *dayRule, begin int64) {
 	if list := p.lists[byYearDay]; list != nil {
 		d.yearDays, d.leapDays = new(yearSet), new(yearSet)
 		for _, n := range list {
-			d.yearDays.add(n, 365)
-			d.leapDays.add(n, 366)
+			d.yearDays.addDay(n, 365)
+			d.leapDays.addDay(n, 366)
 		}
 	}
 	if p.lists[byMonthDay] != nil || p.lists[byYearDay] != nil || p.weekdays != 0 || p.nth != nil {
@@ -327,7 +335,7 @@ func (p *ruleParts) setDays(d *dayRule, begin int64) {
 
 // setTimes sets the parts that are about times of day, with the begin's values for those that are missing.
 func (p *ruleParts) setTimes(r *recur) {
-	clock := mod(r.begin, secondsADay)
+	clock := floorMod(r.begin, secondsADay)
 	own := [...]int64{clock % 60, clock / 60 % 60, clock / 3600}
 	all := [...]uint64{1<<60 - 1, 1<<60 - 1, 1<<24 - 1}
 	var times, limits [3]uint64
@@ -345,7 +353,7 @@ func (p *ruleParts) setTimes(r *recur) {
 	switch positions := p.lists[bySetPos]; {
 	case positions == nil:
 	case p.freq <= daily:
-		r.times.pick(positions)
+		r.times.pickPositions(positions)
 	default:
 		r.positions = positions
 	}
@@ -366,22 +374,24 @@ func bitsOf(list []int, otherwise uint64) (set, ends uint64) {
 	return set, ends
 }
 
-// never refuses a rule that has no time at all.
-func (p *ruleParts) never(r *recur, l *looks) *fault {
-	if r.times.size() == 0 || p.freq < daily && !slices.Contains(r.phases, true) {
-		if r.times.size() == 0 {
-			return &fault{"never fires: BYSETPOS picks none of the times that a period of FREQ=" + p.freq.String() + " has", "use a smaller number"}
+// refuseNever refuses a rule that has no time at all.
+func (p *ruleParts) refuseNever(r *recur, l *looks) *fault {
+	if r.times.timeCount() == 0 || p.freq < daily && !slices.Contains(r.phases, true) {
+		if r.times.timeCount() == 0 {
+			return &fault{"never fires: BYSETPOS picks none of the times that a period of FREQ=" + p.freq.String() + " has",
+				"use a smaller number"}
 		}
-		return &fault{fmt.Sprintf("never fires: every %d periods of FREQ=%s from %s on never come to the times of BYHOUR, BYMINUTE and BYSECOND",
+		return &fault{fmt.Sprintf(
+			"never fires: every %d periods of FREQ=%s from %s on never come to the times of BYHOUR, BYMINUTE and BYSECOND",
 			p.interval, p.freq, showStamp(r.begin)), "change INTERVAL, or begin at such a time"}
 	}
-	if _, ok := r.next(r.begin, l); ok {
+	if _, ok := r.nextWall(r.begin, l); ok {
 		return nil
 	}
 	if r.bounded {
 		unbounded := *r
 		unbounded.last = math.MaxInt64
-		if first, ok := unbounded.next(r.begin, l); ok {
+		if first, ok := unbounded.nextWall(r.begin, l); ok {
 			return &fault{"never fires: the first time would be " + showStamp(first) + ", after UNTIL", "give a later UNTIL"}
 		}
 	}
@@ -399,9 +409,10 @@ func (p *ruleParts) never(r *recur, l *looks) *fault {
 func (p *ruleParts) dayParts() string {
 	var names []string
 	for _, name := range p.given {
-		if name == "FREQ" || name == "INTERVAL" || strings.HasPrefix(name, "BY") && name != "BYHOUR" && name != "BYMINUTE" && name != "BYSECOND" {
+		if name == "FREQ" || name == "INTERVAL" || strings.HasPrefix(name, "BY") && name != "BYHOUR" && name != "BYMINUTE" &&
+			name != "BYSECOND" {
 			names = append(names, name)
 		}
 	}
-	return listed(names)
+	return joinList(names)
 }

@@ -131,7 +131,7 @@ func TestRRuleExamples(t *testing.T) {
 		{"a date that does not exist is left out", begins("20070115") + "FREQ=MONTHLY;BYMONTHDAY=15,30;COUNT=5", "2007-01-15 30 02-15 03-15 30"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := parse(t, "rrule:"+c.rule, "", "")
+			s := parseForm(t, "rrule:"+c.rule, "", "")
 			loc := location(t, "America/New_York")
 			at, last := rouse.Instant(0), ""
 			for _, word := range strings.Fields(c.want) {
@@ -469,7 +469,7 @@ func TestRRuleWords(t *testing.T) {
 		"DTSTART;TZID=Europe/Berlin:20270101T090000 RRULE:FREQ=DAILY EXDATE:20270106 RDATE:20270110T120000": "every day at 09:00, from 1 January 2027, and on 10 January 2027 12:00, except 6 January 2027, Europe/Berlin",
 		"RDATE:20270110T120000,20270111T120000":                                                             "on 10 January 2027 12:00 and 11 January 2027 12:00",
 	} {
-		if got := parse(t, "rrule:"+expr, "", "2026-11-21T11:30:17Z").Describe(); got != want {
+		if got := parseForm(t, "rrule:"+expr, "", "2026-11-21T11:30:17Z").Describe(); got != want {
 			t.Errorf("%s\n got %s\nwant %s", expr, got, want)
 		}
 	}

@@ -12,8 +12,8 @@ type times struct {
 	picked                  []int64 // instead, if not nil: those of them that BYSETPOS picked, ascending
 }
 
-// next returns the first time that is not before from.
-func (t *times) next(from int64) (int64, bool) {
+// nextTime returns the first time that is not before from.
+func (t *times) nextTime(from int64) (int64, bool) {
 	if t.picked != nil {
 		i, _ := slices.BinarySearch(t.picked, from)
 		if i == len(t.picked) {
@@ -37,30 +37,30 @@ func (t *times) next(from int64) (int64, bool) {
 	return int64(hour)*3600 + int64(minute)*60 + int64(second), hour <= 23
 }
 
-// size returns how many times there are.
-func (t *times) size() int {
+// timeCount returns how many times there are.
+func (t *times) timeCount() int {
 	if t.picked != nil {
 		return len(t.picked)
 	}
 	return bits.OnesCount64(t.hours) * bits.OnesCount64(t.minutes) * bits.OnesCount64(t.seconds)
 }
 
-// at returns the i-th time, from 0.
-func (t *times) at(i int) int64 {
+// timeAt returns the i-th time, from 0.
+func (t *times) timeAt(i int) int64 {
 	minutes, seconds := bits.OnesCount64(t.minutes), bits.OnesCount64(t.seconds)
 	return int64(nthBit(t.hours, i/seconds/minutes))*3600 + int64(nthBit(t.minutes,
 		i/seconds%minutes))*60 + int64(nthBit(t.seconds, i%seconds))
 }
 
-// pick leaves only the times at the given positions: from 1, or from -1 at the end.
-func (t *times) pick(positions []int) {
-	size, picked := t.size(), []int64{}
+// pickPositions leaves only the times at the given positions: from 1, or from -1 at the end.
+func (t *times) pickPositions(positions []int) {
+	size, picked := t.timeCount(), []int64{}
 	for _, p := range positions {
 		if p < 0 {
 			p += size + 1
 		}
 		if p >= 1 && p <= size {
-			picked = append(picked, t.at(p-1))
+			picked = append(picked, t.timeAt(p-1))
 		}
 	}
 	slices.Sort(picked)

@@ -26,8 +26,8 @@ var freqUnits = [...]string{"second", "minute", "hour", "day", "week", "month", 
 
 func (f freq) String() string { return freqNames[f] }
 
-// unit returns how many seconds a period below a day has.
-func (f freq) unit() int64 { return [...]int64{1, 60, 3600}[f] }
+// unitSeconds returns how many seconds a period below a day has.
+func (f freq) unitSeconds() int64 { return [...]int64{1, 60, 3600}[f] }
 
 // Limits that keep the walk through a rule short.
 const (
@@ -78,24 +78,24 @@ type recur struct {
 // times followed.
 type looks struct{ n, most int }
 
-// take counts a look, and reports whether it may be made.
-func (l *looks) take() bool {
+// spendCheck counts a look, and reports whether it may be made.
+func (l *looks) spendCheck() bool {
 	l.n++
 	return l.n <= l.most
 }
 
-// out reports that a walk was ended.
-func (l *looks) out() bool { return l.n > l.most }
+// isExhausted reports that a walk was ended.
+func (l *looks) isExhausted() bool { return l.n > l.most }
 
 // maxRuleLooks bounds what reading a rule may cost: whether it has times, and where COUNT ends. It is a few
 // milliseconds.
 const maxRuleLooks = 400_000
 
-// next returns the first time of the rule that is not before wall, and counts the months and days that it
+// nextWall returns the first time of the rule that is not before wall, and counts the months and days that it
 // checks.
-func (r *recur) next(wall int64, l *looks) (int64, bool) {
+func (r *recur) nextWall(wall int64, l *looks) (int64, bool) {
 	wall = max(wall, r.begin)
-	day, end := floorDiv(wall, secondsADay), r.end(wall)
+	day, end := floorDiv(wall, secondsADay), r.searchEnd(wall)
 	for wall <= r.last {
 		next, ok := r.nextDay(day, end, l)
 		if !ok {
@@ -103,13 +103,13 @@ func (r *recur) next(wall int64, l *looks) (int64, bool) {
 		}
 		var at int64
 		if r.positions != nil {
-			at, day, ok = r.pick(next, wall, l)
+			at, day, ok = r.pickFromPeriod(next, wall, l)
 		} else {
 			from := int64(0)
 			if next == floorDiv(wall, secondsADay) {
-				from = mod(wall, secondsADay)
+				from = floorMod(wall, secondsADay)
 			}
-			at, ok = r.timeOf(next, from, l)
+			at, ok = r.firstTimeOf(next, from, l)
 			at, day = next*secondsADay+at, next+1
 		}
 		if ok {
@@ -119,8 +119,9 @@ func (r *recur) next(wall int64, l *looks) (int64, bool) {
 	return 0, false
 }
 
-// end returns the day on which a search from wall may stop: a time that was not found by then does not exist.
-func (r *recur) end(wall int64) int64 {
+// searchEnd returns the day on which a search from wall may stop: a time that was not found by then does not
+// exist.
+func (r *recur) searchEnd(wall int64) int64 {
 	return min(floorDiv(r.last, secondsADay), floorDiv(wall, secondsADay)+r.cycle+366, lastDay)
 }
 
@@ -138,34 +139,34 @@ func (r *recur) nextDay(from, end int64, l *looks) (int64, bool) {
 // from. It gives up after end.
 func (r *recur) nextDays(m month, from, end int64, l *looks) (month, uint64, bool) {
 	for m.first <= end {
-		if !l.take() {
+		if !l.spendCheck() {
 			return m, 0, false
 		}
-		if skip := r.skip(m); skip.first != m.first {
+		if skip := r.skipMonths(m); skip.first != m.first {
 			m = skip
 			continue
 		}
-		days := r.days.days(m) & r.meets(m)
+		days := r.days.ruleDays(m) & r.intervalDays(m)
 		if m.first < from {
 			days = days >> (from - m.first + 1) << (from - m.first + 1)
 		}
 		if days != 0 {
 			return m, days, true
 		}
-		m = m.next()
+		m = m.nextMonth()
 	}
 	return m, 0, false
 }
 
-// skip returns the first month, from m on, that INTERVAL and BYMONTH do not leave out altogether.
-func (r *recur) skip(m month) month {
+// skipMonths returns the first month, from m on, that INTERVAL and BYMONTH do not leave out altogether.
+func (r *recur) skipMonths(m month) month {
 	switch r.freq {
 	case yearly:
-		if off := mod(int64(r.first.year-m.year), r.interval); off != 0 {
+		if off := floorMod(int64(r.first.year-m.year), r.interval); off != 0 {
 			return monthOf(m.year+int(min(off, 10_000)), 1)
 		}
 	case monthly:
-		if off := mod(int64((r.first.year-m.year)*12+r.first.number-m.number), r.interval); off != 0 {
+		if off := floorMod(int64((r.first.year-m.year)*12+r.first.number-m.number), r.interval); off != 0 {
 			return monthOf(m.year, m.number+int(min(off, 120_000)))
 		}
 	case weekly, daily:
@@ -188,9 +189,9 @@ func (r *recur) skip(m month) month {
 func (r *recur) daysUntil(day int64) int64 {
 	begin := floorDiv(r.begin, secondsADay)
 	if r.freq == daily {
-		return mod(begin-day, r.interval)
+		return floorMod(begin-day, r.interval)
 	}
-	off := mod(r.weekOf(begin)-r.weekOf(day), 7*r.interval) // from one week's begin to the other's
+	off := floorMod(r.weekOf(begin)-r.weekOf(day), 7*r.interval) // from one week's begin to the other's
 	if off == 0 {
 		return 0
 	}
@@ -198,10 +199,12 @@ func (r *recur) daysUntil(day int64) int64 {
 }
 
 // weekOf returns the day that a day's week begins on.
-func (r *recur) weekOf(day int64) int64 { return day - mod(int64(weekdayOf(day)-r.days.weekStart), 7) }
+func (r *recur) weekOf(day int64) int64 {
+	return day - floorMod(int64(weekdayOf(day)-r.days.weekStart), 7)
+}
 
-// meets returns the days of a month that INTERVAL does not pass over.
-func (r *recur) meets(m month) uint64 {
+// intervalDays returns the days of a month that INTERVAL does not pass over.
+func (r *recur) intervalDays(m month) uint64 {
 	const all = math.MaxUint64
 	switch r.freq {
 	case yearly, monthly:
@@ -215,7 +218,7 @@ func (r *recur) meets(m month) uint64 {
 			return all
 		}
 		var set uint64
-		phase := mod(m.first, int64(len(r.phases)))
+		phase := floorMod(m.first, int64(len(r.phases)))
 		for day := 1; day <= m.length; day++ {
 			if r.phases[phase] {
 				set |= 1 << day
@@ -233,7 +236,7 @@ func (r *recur) meets(m month) uint64 {
 	if r.freq == weekly {
 		begin, width, period = r.weekOf(begin), 0x7f, 7*r.interval
 	}
-	for at := m.length - int(mod(m.first+int64(m.length)-1-begin, period)); at > -7; at -= int(min(period, 64)) {
+	for at := m.length - int(floorMod(m.first+int64(m.length)-1-begin, period)); at > -7; at -= int(min(period, 64)) {
 		if at >= 0 {
 			set |= width << at
 		} else {
@@ -243,25 +246,25 @@ func (r *recur) meets(m month) uint64 {
 	return set
 }
 
-// timeOf returns the first time of a day of the rule that is not before from, in seconds.
-func (r *recur) timeOf(day, from int64, l *looks) (int64, bool) {
+// firstTimeOf returns the first time of a day of the rule that is not before from, in seconds.
+func (r *recur) firstTimeOf(day, from int64, l *looks) (int64, bool) {
 	if r.freq >= daily {
-		return r.times.next(from)
+		return r.times.nextTime(from)
 	}
-	unit := r.freq.unit()
+	unit := r.freq.unitSeconds()
 	day *= secondsADay / unit
 	for from < secondsADay {
-		if !l.take() {
+		if !l.spendCheck() {
 			return 0, false
 		}
 		period := from / unit
-		if off := mod(floorDiv(r.begin, unit)-day-period, r.interval); off != 0 {
+		if off := floorMod(floorDiv(r.begin, unit)-day-period, r.interval); off != 0 {
 			if period += off; period >= secondsADay/unit {
 				return 0, false
 			}
 			from = period * unit
 		}
-		open, ok := r.limits.next(period * unit)
+		open, ok := r.limits.nextTime(period * unit)
 		if !ok {
 			return 0, false
 		}
@@ -269,7 +272,7 @@ func (r *recur) timeOf(day, from int64, l *looks) (int64, bool) {
 			from = open
 			continue
 		}
-		if in, ok := r.times.next(from - open); ok && in < unit {
+		if in, ok := r.times.nextTime(from - open); ok && in < unit {
 			return open + in, true
 		}
 		from = open + unit
@@ -277,9 +280,9 @@ func (r *recur) timeOf(day, from int64, l *looks) (int64, bool) {
 	return 0, false
 }
 
-// pick returns the first time that is not before wall of those that BYSETPOS picks from the period that a day
-// lies in, and the first day after the period.
-func (r *recur) pick(day, wall int64, l *looks) (at, behind int64, ok bool) {
+// pickFromPeriod returns the first time that is not before wall of those that BYSETPOS picks from the period
+// that a day lies in, and the first day after the period.
+func (r *recur) pickFromPeriod(day, wall int64, l *looks) (at, behind int64, ok bool) {
 	var months [12]month
 	var sets [12]uint64
 	var n, size int
@@ -294,8 +297,8 @@ func (r *recur) pick(day, wall int64, l *looks) (at, behind int64, ok bool) {
 	case weekly:
 		from := r.weekOf(day)
 		behind = from + 7
-		for m = monthAt(from); m.first < behind; m = m.next() {
-			days := r.days.days(m)
+		for m = monthAt(from); m.first < behind; m = m.nextMonth() {
+			days := r.days.ruleDays(m)
 			if m.first < from {
 				days = days >> (from - m.first + 1) << (from - m.first + 1)
 			}
@@ -306,15 +309,15 @@ func (r *recur) pick(day, wall int64, l *looks) (at, behind int64, ok bool) {
 		}
 	case monthly:
 		behind = m.first + int64(m.length)
-		add(m, r.days.days(m))
+		add(m, r.days.ruleDays(m))
 	case yearly:
 		behind = m.first - int64(m.before) + int64(yearLength(m.year))
-		for m = monthOf(m.year, 1); n < 12; m = m.next() {
-			add(m, r.days.days(m))
+		for m = monthOf(m.year, 1); n < 12; m = m.nextMonth() {
+			add(m, r.days.ruleDays(m))
 		}
 	}
 	l.n += len(r.positions) / 8
-	each := r.times.size()
+	each := r.times.timeCount()
 	for _, p := range r.positions {
 		if p < 0 {
 			p += size*each + 1
@@ -322,7 +325,7 @@ func (r *recur) pick(day, wall int64, l *looks) (at, behind int64, ok bool) {
 		if p < 1 || p > size*each {
 			continue
 		}
-		i, time := (p-1)/each, r.times.at((p-1)%each)
+		i, time := (p-1)/each, r.times.timeAt((p-1)%each)
 		for k := range n {
 			if c := bits.OnesCount64(sets[k]); i >= c {
 				i -= c
@@ -338,13 +341,13 @@ func (r *recur) pick(day, wall int64, l *looks) (at, behind int64, ok bool) {
 	return at, behind, ok
 }
 
-// nth returns the n-th time of the rule that is not before from, from 1. If there are fewer, ok is false, and
-// left tells how many are missing.
-func (r *recur) nth(n, from int64, l *looks) (wall, left int64, ok bool) {
+// nthWall returns the n-th time of the rule that is not before from, from 1. If there are fewer, ok is false,
+// and left tells how many are missing.
+func (r *recur) nthWall(n, from int64, l *looks) (wall, left int64, ok bool) {
 	wall = max(from, r.begin)
 	if r.positions != nil {
 		for ; ; wall++ {
-			if wall, ok = r.next(wall, l); !ok {
+			if wall, ok = r.nextWall(wall, l); !ok {
 				return 0, n, false
 			}
 			if n--; n == 0 {
@@ -353,10 +356,10 @@ func (r *recur) nth(n, from int64, l *looks) (wall, left int64, ok bool) {
 		}
 	}
 	day := floorDiv(wall, secondsADay)
-	from = mod(wall, secondsADay) // only the first day is not whole
-	for m := monthAt(day); ; m = m.next() {
+	from = floorMod(wall, secondsADay) // only the first day is not whole
+	for m := monthAt(day); ; m = m.nextMonth() {
 		var days uint64
-		if m, days, ok = r.nextDays(m, day, r.end(m.first*secondsADay), l); !ok {
+		if m, days, ok = r.nextDays(m, day, r.searchEnd(m.first*secondsADay), l); !ok {
 			return 0, n, false
 		}
 		for ; days != 0; days &= days - 1 {
@@ -364,11 +367,11 @@ func (r *recur) nth(n, from int64, l *looks) (wall, left int64, ok bool) {
 			if d != day {
 				from = 0
 			}
-			if all := int64(r.times.size()); r.freq >= daily && from == 0 && n > all {
+			if all := int64(r.times.timeCount()); r.freq >= daily && from == 0 && n > all {
 				n -= all
 				continue
 			}
-			for at, ok := r.timeOf(d, from, l); ok; at, ok = r.timeOf(d, at+1, l) {
+			for at, ok := r.firstTimeOf(d, from, l); ok; at, ok = r.firstTimeOf(d, at+1, l) {
 				if wall = d*secondsADay + at; wall > r.last {
 					return 0, n, false
 				}
@@ -380,8 +383,8 @@ func (r *recur) nth(n, from int64, l *looks) (wall, left int64, ok bool) {
 	}
 }
 
-// prepare computes the first month, the phases and the cycle from the parts.
-func (r *recur) prepare(l *looks) {
+// prepareWalk computes the first month, the phases and the cycle from the parts.
+func (r *recur) prepareWalk(l *looks) {
 	r.first = monthAt(floorDiv(r.begin, secondsADay))
 	period, rounds := r.interval, int64(gregorian) // in days
 	switch r.freq {
@@ -393,11 +396,11 @@ func (r *recur) prepare(l *looks) {
 		period *= 7
 	case daily:
 	default:
-		aDay := secondsADay / r.freq.unit()
+		aDay := secondsADay / r.freq.unitSeconds()
 		period = r.interval / gcd(r.interval, aDay)
 		r.phases = make([]bool, period)
 		for day := range period {
-			_, r.phases[day] = r.timeOf(day, 0, l)
+			_, r.phases[day] = r.firstTimeOf(day, 0, l)
 		}
 	}
 	r.cycle = rounds / gcd(period, rounds) * period

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// words describes the set in English, such as "every 2 weeks on Monday and Wednesday at 09:00, 10 times".
-// Parts that have no short form are named as they were written.
-func (r *rrule) words() string {
+// describeInEnglish describes the set in English, such as "every 2 weeks on Monday and Wednesday at 09:00, 10
+// times". Parts that have no short form are named as they were written.
+func (r *rrule) describeInEnglish() string {
 	set, _ := splitSet(r.text) // they were read before
 	var text string
 	switch dates := r.describeDates(); {
@@ -21,10 +21,11 @@ func (r *rrule) words() string {
 	}
 	parts, _ := splitRule(set.rule)
 	s := ruleWords{recur: r.rule, parts: &parts}
-	days, months, times := s.days(), s.months(), s.times()
-	words := strings.Join(nonEmpty("every "+each(int(parts.interval), freqUnits[parts.freq]), days, months, times), " ")
-	if raw := s.rest(set.rule); len(raw) > 0 {
-		words += ", with " + listed(raw)
+	days, months, times := s.describeRuleDays(), s.describeRuleMonths(), s.describeRuleTimes()
+	words := strings.Join(nonEmpty("every "+formatUnits(int(parts.interval), freqUnits[parts.freq]), days, months, times),
+		" ")
+	if raw := s.undescribedParts(set.rule); len(raw) > 0 {
+		words += ", with " + joinList(raw)
 	}
 	if set.start.name != "" {
 		words += ", from " + formatDay(r.rule.begin)
@@ -55,7 +56,7 @@ func (r *rrule) describeDates() string {
 	for _, at := range r.real {
 		list = append(list, formatInstant(at, time.UTC))
 	}
-	return listed(list)
+	return joinList(list)
 }
 
 // describeExcept describes the times that EXDATE removes.
@@ -74,7 +75,7 @@ func (r *rrule) describeExcept() string {
 	for _, wall := range r.except {
 		list = append(list, formatWall(wall))
 	}
-	return ", except " + listed(list)
+	return ", except " + joinList(list)
 }
 
 func formatDay(wall int64) string { return time.Unix(wall, 0).UTC().Format("2 January 2006") }
@@ -93,8 +94,8 @@ type ruleWords struct {
 	described []string // parts that are described already
 }
 
-// days describes which days of its periods, and for a single month of a year the month as well.
-func (s *ruleWords) days() string {
+// describeRuleDays describes which days of its periods, and for a single month of a year the month as well.
+func (s *ruleWords) describeRuleDays() string {
 	d := &s.recur.days
 	monthDays := d.monthDays|d.monthEnds != 0 && d.yearDays == nil && d.weeks|d.weekEnds == 0
 	weekdays := (d.weekdays != 0 || d.nth != nil) && d.yearDays == nil && d.weeks|d.weekEnds == 0
@@ -111,7 +112,7 @@ func (s *ruleWords) days() string {
 	positions := s.parts.lists[bySetPos]
 	switch {
 	case positions == nil || s.freq <= daily:
-	case len(positions) == 1 && d.nth == nil && s.recur.times.size() == 1 && s.freq == monthly:
+	case len(positions) == 1 && d.nth == nil && s.recur.times.timeCount() == 1 && s.freq == monthly:
 		s.described = append(s.described, "BYDAY", "BYSETPOS")
 		return "on the " + formatPlace(positions[0]) + " of " + formatWeek(d.weekdays)
 	}
@@ -124,9 +125,9 @@ func (s *ruleWords) days() string {
 		}
 	}
 	for _, n := range d.nth {
-		list = append(list, "the "+formatPlace(n.n)+" "+weekday(n.weekday))
+		list = append(list, "the "+formatPlace(n.n)+" "+weekdayName(n.weekday))
 	}
-	text := "on " + listed(list)
+	text := "on " + joinList(list)
 	if d.nthOfYear && d.nth != nil {
 		text += " of the year"
 	}
@@ -153,11 +154,11 @@ func (s *ruleWords) monthDays() string {
 			list = append(list, "the "+formatPlace(-n)+" day")
 		}
 	}
-	return listed(list)
+	return joinList(list)
 }
 
-// months describes the months, unless days did.
-func (s *ruleWords) months() string {
+// describeRuleMonths describes the months, unless days did.
+func (s *ruleWords) describeRuleMonths() string {
 	if s.parts.lists[byMonth] == nil || slices.Contains(s.described, "BYMONTH") {
 		return ""
 	}
@@ -165,8 +166,8 @@ func (s *ruleWords) months() string {
 	return "in " + formatRuns(s.recur.days.months, func(m int) string { return time.Month(m).String() }, 3)
 }
 
-// times describes the times of a day, hour or minute.
-func (s *ruleWords) times() string {
+// describeRuleTimes describes the times of a day, hour or minute.
+func (s *ruleWords) describeRuleTimes() string {
 	t := &s.recur.times
 	var hours string
 	if s.freq < daily && s.parts.lists[byHour] != nil {
@@ -180,13 +181,13 @@ func (s *ruleWords) times() string {
 	var text string
 	switch {
 	case t.picked != nil:
-	case s.freq >= daily && t.size() <= maxListed:
+	case s.freq >= daily && t.timeCount() <= maxListed:
 		s.described = append(s.described, "BYHOUR", "BYMINUTE", "BYSECOND")
 		var list []string
-		for i := range t.size() {
-			list = append(list, formatTime(t.at(i), t.seconds))
+		for i := range t.timeCount() {
+			list = append(list, formatTime(t.timeAt(i), t.seconds))
 		}
-		text = "at " + listed(list)
+		text = "at " + joinList(list)
 	case s.freq == hourly && t.seconds == 1:
 		s.described = append(s.described, "BYMINUTE", "BYSECOND")
 		switch n := bits.OnesCount64(t.minutes); {
@@ -201,8 +202,8 @@ func (s *ruleWords) times() string {
 	return strings.Join(nonEmpty(text, hours), " ")
 }
 
-// rest returns the parts that have not been described, as they were written.
-func (s *ruleWords) rest(rule string) (raw []string) {
+// undescribedParts returns the parts that have not been described, as they were written.
+func (s *ruleWords) undescribedParts(rule string) (raw []string) {
 	for part := range strings.SplitSeq(strings.ToUpper(rule), ";") {
 		if name, _, _ := strings.Cut(part, "="); strings.HasPrefix(name, "BY") && !slices.Contains(s.described, name) {
 			raw = append(raw, part)
@@ -213,7 +214,7 @@ func (s *ruleWords) rest(rule string) (raw []string) {
 
 // formatWeek lists days of the week, from Monday on.
 func formatWeek(set uint64) string {
-	return formatRuns(set>>1|set&1<<6, func(n int) string { return weekday(n + 1) }, 3)
+	return formatRuns(set>>1|set&1<<6, func(n int) string { return weekdayName(n + 1) }, 3)
 }
 
 // formatPlace formats a place in a period: first, second, …, or last, second last, … from its end.
@@ -226,5 +227,5 @@ func formatPlace(n int) string {
 	case n <= len(nthNames):
 		return nthNames[n-1]
 	}
-	return ordinal(n)
+	return formatOrdinal(n)
 }

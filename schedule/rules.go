@@ -33,7 +33,7 @@ func hashRules(loc *time.Location) string {
 	last := int64(1) << 40
 	z := zone{loc: loc}
 	for at := int64(firstRule); at < lastRule; {
-		s := z.span(at)
+		s := z.spanAt(at)
 		if s.offset != last {
 			binary.LittleEndian.PutUint64(b[:], uint64(at))
 			binary.LittleEndian.PutUint64(b[8:], uint64(s.offset))

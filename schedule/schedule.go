@@ -77,7 +77,8 @@ type Options struct {
 	DST      string        // rule for local times that a change of the clocks skips or repeats; empty is "vixie"
 	Anchor   rouse.Instant // where intervals and @after begin: when the timer was created
 	Start    rouse.Instant // where intervals begin instead; 0 is unset
-	Seed     string        // what H in a cron expression spreads by: "namespace/name" of the timer; without a name H is refused
+	// what H in a cron expression spreads by: "namespace/name" of the timer; without a name H is refused
+	Seed string
 }
 
 // Schedule is a parsed schedule. It does not change and may be used concurrently.
@@ -96,23 +97,23 @@ const offered = `give an RFC 3339 instant, "@after 90s", "@every 5m", five cron 
 // "dst".
 func Parse(expr string, o Options) (*Schedule, error) {
 	o.Anchor = min(max(o.Anchor, 0), rouse.MaxInstant) // so that sums with it do not overflow
-	times, err := parse(expr, o)
+	times, err := parseForm(expr, o)
 	if err != nil {
 		return nil, err
 	}
-	if form := timeless(expr, times); form != "" && o.DST != "" {
+	if form := timelessForm(expr, times); form != "" && o.DST != "" {
 		return nil, refuseDST(o, form)
 	}
 	_, once := times.(once)
 	return &Schedule{strings.Clone(expr), times, once}, nil // the text may be a part of something large
 }
 
-func parse(expr string, o Options) (rouse.Schedule, error) {
+func parseForm(expr string, o Options) (rouse.Schedule, error) {
 	switch {
 	case expr == "":
-		return nil, refuse(expr, "is missing", offered)
+		return nil, refuseExpr(expr, "is missing", offered)
 	case len(expr) > rouse.MaxSchedule:
-		return nil, refuse(expr, fmt.Sprintf("has %d bytes", len(expr)), fmt.Sprintf("use at most %d", rouse.MaxSchedule))
+		return nil, refuseExpr(expr, fmt.Sprintf("has %d bytes", len(expr)), fmt.Sprintf("use at most %d", rouse.MaxSchedule))
 	case instantLike(expr):
 		return parseInstant(expr, o)
 	case expr[0] == '@':
@@ -120,7 +121,7 @@ func parse(expr string, o Options) (rouse.Schedule, error) {
 	case strings.HasPrefix(expr, "rrule:"):
 		return parseRRule(expr, o)
 	case strings.HasPrefix(expr, "RRULE:"):
-		return nil, refuse(expr, "begins with RRULE: in upper case", "write "+quote("rrule:"+expr[len("RRULE:"):]))
+		return nil, refuseExpr(expr, "begins with RRULE: in upper case", "write "+quotePart("rrule:"+expr[len("RRULE:"):]))
 	case expr[0] == 'P', expr[0] == 'R':
 		return parseRepeat(expr, o)
 	}
@@ -136,10 +137,10 @@ func (s *Schedule) Next(after rouse.Instant) (rouse.Instant, bool) { return s.ti
 func (s *Schedule) Look(after rouse.Instant, most int) (next rouse.Instant, ok bool, steps int) {
 	switch t := s.times.(type) {
 	case *cron:
-		next, ok, steps = t.next(max(after, 0))
+		next, ok, steps = t.nextWithSteps(max(after, 0))
 		return next, ok, 1 + steps/looksPerStep
 	case *rrule:
-		return t.look(after, most)
+		return t.nextWithLimit(after, most)
 	}
 	next, ok = s.times.Next(after)
 	return next, ok, 1
@@ -148,17 +149,17 @@ func (s *Schedule) Look(after rouse.Instant, most int) (next rouse.Instant, ok b
 // Between counts the due times after the first and not after the second, and returns the last of them. ok is
 // true only for intervals without an end: the other forms would have to visit each time.
 func (s *Schedule) Between(after, until rouse.Instant) (n uint64, last rouse.Instant, ok bool) {
-	e, ok := s.every()
+	e, ok := s.asInterval()
 	if !ok {
 		return 0, 0, false
 	}
-	n, last = e.between(after, until)
+	n, last = e.countBetween(after, until)
 	return n, last, true
 }
 
-// every returns an interval without an end.
-func (s *Schedule) every() (e every, ok bool) {
-	if r, is := s.times.(*repeat); is && !r.period.calendar() && r.last == math.MaxInt64 {
+// asInterval returns an interval without an end.
+func (s *Schedule) asInterval() (e every, ok bool) {
+	if r, is := s.times.(*repeat); is && !r.period.hasCalendar() && r.last == math.MaxInt64 {
 		return every{r.start, rouse.Instant(r.period.millis), rouse.Instant(r.first)}, true
 	}
 	e, ok = s.times.(every)
@@ -179,8 +180,8 @@ func (s *Schedule) Resolved() string {
 // String returns the text that the schedule was parsed from.
 func (s *Schedule) String() string { return s.text }
 
-// timeless names the form of a schedule that has no local times, or nothing.
-func timeless(expr string, times rouse.Schedule) string {
+// timelessForm names the form of a schedule that has no local times, or nothing.
+func timelessForm(expr string, times rouse.Schedule) string {
 	switch t := times.(type) {
 	case once:
 		if strings.HasPrefix(expr, aws.prefix) {
@@ -190,7 +191,7 @@ func timeless(expr string, times rouse.Schedule) string {
 	case every:
 		return "an interval"
 	case *repeat:
-		if !t.period.calendar() {
+		if !t.period.hasCalendar() {
 			return "an interval of hours, minutes and seconds"
 		}
 	}
@@ -204,18 +205,18 @@ func (at once) Next(after rouse.Instant) (rouse.Instant, bool) {
 	return rouse.Instant(at), rouse.Instant(at) > after
 }
 
-// refuse returns the error for a schedule.
-func refuse(expr, wrong, cure string) error {
+// refuseExpr returns the error for a schedule.
+func refuseExpr(expr, wrong, cure string) error {
 	return rouse.Refuse("schedule", expr, wrong, cure)
 }
 
-// of returns an error about a value as one about the schedule that it is in.
-func of(expr string, err error) error {
+// asScheduleError returns an error about a value as one about the schedule that it is in.
+func asScheduleError(expr string, err error) error {
 	inv, ok := err.(*rouse.Invalid)
 	if !ok {
 		return err
 	}
-	return refuse(expr, inv.Problems[0].Wrong, inv.Problems[0].Cure)
+	return refuseExpr(expr, inv.Problems[0].Wrong, inv.Problems[0].Cure)
 }
 
 // refuseZone returns the error for a time zone with a form that has none.

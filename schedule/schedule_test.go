@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-func parse(t testing.TB, expr, zone, anchor string) *schedule.Schedule {
+func parseForm(t testing.TB, expr, zone, anchor string) *schedule.Schedule {
 	t.Helper()
 	o := schedule.Options{Timezone: zone}
 	if anchor != "" {
@@ -116,7 +116,7 @@ func TestNext(t *testing.T) {
 		{"calendar first, clock second", "P1M1DT1H", "", "2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z", "2026-03-01T13:00:00Z 2026-04-02T14:00:00Z"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := parse(t, c.expr, c.zone, c.anchor)
+			s := parseForm(t, c.expr, c.zone, c.anchor)
 			at := instant(t, c.after)
 			for _, want := range strings.Fields(c.want) {
 				next, ok := s.Next(at)
@@ -147,7 +147,7 @@ var accepted = []string{
 
 func TestOneShotAgreesWithSpec(t *testing.T) {
 	for _, expr := range accepted {
-		s := parse(t, expr, "", "2026-01-01T00:00:00Z")
+		s := parseForm(t, expr, "", "2026-01-01T00:00:00Z")
 		if s.String() != expr {
 			t.Errorf("%q is shown as %q", expr, s)
 		}
@@ -170,7 +170,7 @@ func TestLeapDays(t *testing.T) {
 		"quartz:0 0 0 29 2 ?", "quartz:0 0 0 L 2 ?", "quartz:0 0 0 LW 2 ?", "quartz:0 0 0 L-28 2 ?", "quartz:0 0 0 29W 2 ?", "quartz:0 0 0 ? 2 6#5",
 		"quartz:0 0 0 ? 2,3 SUN#5,SATL", "quartz:0 0 0 29 2 ? 2000/8", "quartz:0 0 0 L-27,1W * ?", "quartz:0 0 0 31W,15W,30 * ?", "aws:0 0 29 2 ? *",
 		"aws:cron(0 0 L-1W 2 ? 2090-2110)", "spring:0 0 0 29 2 MON", "spring:0 0 0 29 2 SAT-SUN", "spring:0 0 0 22-31 * THUL", "spring:0 0 0 ? FEB 0#5,7#1"} {
-		o, s := newOracle(expr, ""), parse(t, expr, "", "")
+		o, s := newOracle(expr, ""), parseForm(t, expr, "", "")
 		at, count := instant(t, "1999-12-31T23:59:59.999Z"), 0
 		for day := year(2000); day.Year() < 2110; day = day.AddDate(0, 0, 1) {
 			if !o.goodDay(day) {
@@ -194,9 +194,9 @@ func TestLeapDays(t *testing.T) {
 func TestDaysAsCron(t *testing.T) {
 	for _, zone := range []string{"Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Africa/Casablanca", "Pacific/Apia", "Africa/Cairo"} {
 		for _, clock := range []string{"0 0", "30 1", "15 2", "45 2", "59 23"} {
-			cron := parse(t, clock+" * * *", zone, "")
+			cron := parseForm(t, clock+" * * *", zone, "")
 			start, _ := cron.Next(instant(t, "2009-06-01T00:00:00Z"))
-			days := parse(t, "R/"+start.String()+"/P1D", zone, "")
+			days := parseForm(t, "R/"+start.String()+"/P1D", zone, "")
 			for at := start; at < instant(t, "2013-06-01T00:00:00Z"); {
 				want, _ := cron.Next(at)
 				got, ok := days.Next(at)

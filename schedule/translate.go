@@ -16,7 +16,7 @@ import (
 func (s *Schedule) Translate(prefix string) (string, error) {
 	c, ok := s.times.(*cron)
 	if !ok {
-		return "", refuse(s.text, "is no cron expression", `give one, such as "*/5 * * * *"`)
+		return "", refuseExpr(s.text, "is no cron expression", `give one, such as "*/5 * * * *"`)
 	}
 	to := cron5
 	for _, d := range dialects {
@@ -24,19 +24,19 @@ func (s *Schedule) Translate(prefix string) (string, error) {
 			to = d
 		}
 	}
-	from, texts := s.written()
+	from, texts := s.writtenFields()
 	switch {
 	case to == cron5 && s.text[0] == '@', from == to && to != cron5 && !strings.Contains(s.text, "("):
 		return s.Resolved(), nil
 	case to.first == 1 && c.seconds != 1:
-		return "", refuse(s.text, "has seconds", "give minutes only")
+		return "", refuseExpr(s.text, "has seconds", "give minutes only")
 	case !to.year && c.years != nil:
-		return "", refuse(s.text, "has years", "leave them out, or give an end")
+		return "", refuseExpr(s.text, "has years", "leave them out, or give an end")
 	}
 	for i := range texts {
 		var err *fault
-		if texts[i], err = fieldIn(from, i).translate(texts[i], from, to); err != nil {
-			return "", refuse(s.text, err.wrong, err.cure)
+		if texts[i], err = fieldIn(from, i).translateField(texts[i], from, to); err != nil {
+			return "", refuseExpr(s.text, err.wrong, err.cure)
 		}
 	}
 	if err := c.translateDays(s.text, texts, to); err != nil {
@@ -48,8 +48,8 @@ func (s *Schedule) Translate(prefix string) (string, error) {
 	return to.prefix + strings.Join(texts[to.first:], " "), nil
 }
 
-// written returns the dialect and all fields of a cron expression, from the second to the year.
-func (s *Schedule) written() (*dialect, []string) {
+// writtenFields returns the dialect and all fields of a cron expression, from the second to the year.
+func (s *Schedule) writtenFields() (*dialect, []string) {
 	from, text := cron5, s.Resolved()
 	for _, d := range dialects {
 		if rest, ok := strings.CutPrefix(text, d.prefix); ok {
@@ -81,7 +81,7 @@ func fieldIn(d *dialect, place int) *field {
 
 // translateDays makes the two day fields those of a dialect.
 func (c *cron) translateDays(expr string, texts []string, to *dialect) error {
-	p := c.plain()
+	p := c.normalForm()
 	day, weekday := &texts[3], &texts[5]
 	if p.days == everyDay {
 		*day = "*"
@@ -97,48 +97,49 @@ func (c *cron) translateDays(expr string, texts []string, to *dialect) error {
 		*day = "?"
 	case one:
 	case to.unless:
-		return refuse(expr, "has both day fields, of which this scheduler takes one", "give one of them, or make two timers")
+		return refuseExpr(expr, "has both day fields, of which this scheduler takes one",
+			"give one of them, or make two timers")
 	case to.and && !p.both:
-		return refuse(expr, "has two day fields, of which one has to match", "make two timers")
+		return refuseExpr(expr, "has two day fields, of which one has to match", "make two timers")
 	case !to.and && p.both && (*day)[0] != '*' && (*weekday)[0] != '*':
-		return refuse(expr, "has two day fields that have to match both", "give one of them")
+		return refuseExpr(expr, "has two day fields that have to match both", "give one of them")
 	}
 	return nil
 }
 
-// translate writes a field of a dialect in that of another one.
-func (f *field) translate(text string, from, to *dialect) (string, *fault) {
+// translateField writes a field of a dialect in that of another one.
+func (f *field) translateField(text string, from, to *dialect) (string, *fault) {
 	var items []string
 	for item := range strings.SplitSeq(text, ",") {
 		base, _, stepped := strings.Cut(item, "/")
 		if base == "?" {
 			item, base = "*", "*"
 		}
-		if base == "*" && !(stepped && from.monday != to.monday && f.weekday()) {
+		if base == "*" && !(stepped && from.monday != to.monday && f.isWeekdayField()) {
 			items = append(items, item)
 			continue
 		}
-		if from.odd && f.day() {
+		if from.odd && f.isDayField() {
 			var v values
-			if odd, err := f.odd(item, from, &v); err != nil {
+			if odd, err := f.parseOdd(item, from, &v); err != nil {
 				return "", err
 			} else if odd {
 				if item = f.nameOdd(strings.ToUpper(item), &v); strings.ContainsAny(item, "LW#") && !to.odd {
-					return "", f.fault(item, "has L, W or #", "give days or days of the week")
+					return "", f.newFault(item, "has L, W or #", "give days or days of the week")
 				}
 				items = append(items, item)
 				continue
 			}
 		}
-		lo, hi, step, err := f.item(item, from)
+		lo, hi, step, err := f.parseItem(item, from)
 		if err != nil {
 			return "", err
 		}
-		items = append(items, f.span(lo, hi, step, func(v int) string {
-			v = (v-f.min)%f.size() + f.min
+		items = append(items, f.formatSpan(lo, hi, step, func(v int) string {
+			v = (v-f.min)%f.valueCount() + f.min
 			switch named := base[0] > '9'; {
-			case f.weekday() && (named || from.weekday != to.weekday):
-				return strings.ToUpper(weekdayNames[v-f.base()])
+			case f.isWeekdayField() && (named || from.weekday != to.weekday):
+				return strings.ToUpper(weekdayNames[v-f.bitBase()])
 			case named && step == 1:
 				return strings.ToUpper(f.names[v-f.min])
 			}
@@ -157,21 +158,21 @@ func (f *field) nameOdd(item string, v *values) string {
 	case v.odd.nth != 0:
 		n := bits.TrailingZeros64(v.odd.nth)
 		return name(n) + "#" + strconv.Itoa(n/7+1)
-	case f.weekday():
+	case f.isWeekdayField():
 		return name(int(time.Saturday))
 	}
 	return item
 }
 
-// span writes an element so that every dialect has it: a range that does not pass the end of the field, or
-// its values.
-func (f *field) span(lo, hi, step int, show func(v int) string) string {
+// formatSpan writes an element so that every dialect has it: a range that does not pass the end of the field,
+// or its values.
+func (f *field) formatSpan(lo, hi, step int, show func(v int) string) string {
 	switch {
 	case lo == hi:
 		return show(lo)
 	case lo > hi:
-		hi += f.size()
-	case f.weekday() && (step > 1 || hi-f.min >= f.size()):
+		hi += f.valueCount()
+	case f.isWeekdayField() && (step > 1 || hi-f.min >= f.valueCount()):
 	case step > 1:
 		return show(lo) + "-" + show(hi) + "/" + strconv.Itoa(step)
 	default:
@@ -190,8 +191,8 @@ const (
 	everyWeekday = 1<<7 - 1
 )
 
-// plain returns the schedule with all that does not matter left out, so that two can be compared.
-func (c *cron) plain() cron {
+// normalForm returns the schedule with all that does not matter left out, so that two can be compared.
+func (c *cron) normalForm() cron {
 	p := *c
 	p.resolved, p.wild = "", false // the rule of the zone has what wild means
 	var odd oddDays
@@ -218,7 +219,7 @@ func (s *Schedule) Same(other *Schedule, from rouse.Instant) bool {
 	a, isCron := s.times.(*cron)
 	b, areCron := other.times.(*cron)
 	if isCron && areCron {
-		return a.same(b, from)
+		return a.hasSameTimes(b, from)
 	}
 	next, ok := s.Next(from - 1)
 	also, both := other.Next(from - 1)
@@ -230,8 +231,8 @@ func (s *Schedule) Same(other *Schedule, from rouse.Instant) bool {
 	return isInterval && areIntervals && step == otherStep && ok && both && next == also
 }
 
-func (c *cron) same(other *cron, from rouse.Instant) bool {
-	a, b := c.plain(), other.plain()
+func (c *cron) hasSameTimes(other *cron, from rouse.Instant) bool {
+	a, b := c.normalForm(), other.normalForm()
 	rules := a.zone.rule == b.zone.rule || !a.meetsChange(from)
 	years := a.years == b.years || a.years != nil && b.years != nil && *a.years == *b.years
 	zones := a.zone.loc.String() == b.zone.loc.String()
@@ -243,12 +244,12 @@ func (c *cron) same(other *cron, from rouse.Instant) bool {
 // meetsChange reports whether a change of the clocks, after an instant, skips or repeats a local time of the
 // schedule.
 func (c *cron) meetsChange(from rouse.Instant) bool {
-	s := c.zone.span(int64(from) / 1000)
+	s := c.zone.spanAt(int64(from) / 1000)
 	for s.end < lastRule {
-		next := c.zone.span(s.end)
+		next := c.zone.spanAt(s.end)
 		lo, hi := next.begin+min(s.offset, next.offset), next.begin+max(s.offset, next.offset)
 		steps := 0
-		if wall, ok := c.match(lo, &steps); ok && wall < hi {
+		if wall, ok := c.matchWall(lo, &steps); ok && wall < hi {
 			return true
 		}
 		s = next
@@ -259,6 +260,6 @@ func (c *cron) meetsChange(from rouse.Instant) bool {
 // Interval returns the time between two occurrences of an interval without an end; ok is false for all other
 // forms.
 func (s *Schedule) Interval() (step time.Duration, ok bool) {
-	e, ok := s.every()
+	e, ok := s.asInterval()
 	return time.Duration(e.step) * time.Millisecond, ok
 }

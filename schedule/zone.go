@@ -62,8 +62,8 @@ type span struct{ begin, end, offset int64 }
 // changes.
 const maxShift = 26 * 60 * 60
 
-// span returns the span that an instant lies in.
-func (z zone) span(at int64) span {
+// spanAt returns the span that an instant lies in.
+func (z zone) spanAt(at int64) span {
 	if z.loc == time.UTC {
 		return span{math.MinInt64, math.MaxInt64, 0}
 	}
@@ -80,28 +80,28 @@ func (z zone) span(at int64) span {
 	if s.end <= at {
 		// Behind the database's last change package time ends each span with the year, of 365 days even if it
 		// is a leap year: it has December 31 lie behind its own span.
-		s.end = at - mod(at, 86400) + 86400
+		s.end = at - floorMod(at, 86400) + 86400
 	}
 	return s
 }
 
-// reached returns the latest wall time that the clocks have shown until the instant, both included: in the
+// latestWall returns the latest wall time that the clocks have shown until the instant, both included: in the
 // second pass of a repeat that is where the first pass ended.
-func (z zone) reached(at int64) int64 {
-	s := z.span(at)
+func (z zone) latestWall(at int64) int64 {
+	s := z.spanAt(at)
 	wall := at + s.offset
 	if s.begin > at-maxShift { // also keeps the sums below from overflowing
-		wall = max(wall, s.begin+z.span(s.begin-1).offset-1)
+		wall = max(wall, s.begin+z.spanAt(s.begin-1).offset-1)
 	}
 	return wall
 }
 
-// instant returns when the clocks first show the wall time. If they never do, because a gap skips it, that is
-// the gap's end, and shown is false.
-func (z zone) instant(wall int64) (at int64, shown bool) {
-	s := z.span(wall - maxShift)
+// firstInstant returns when the clocks first show the wall time. If they never do, because a gap skips it,
+// that is the gap's end, and shown is false.
+func (z zone) firstInstant(wall int64) (at int64, shown bool) {
+	s := z.spanAt(wall - maxShift)
 	for wall-s.offset >= s.end {
-		s = z.span(s.end)
+		s = z.spanAt(s.end)
 	}
 	at = wall - s.offset
 	return max(at, s.begin), at >= s.begin

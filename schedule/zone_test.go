@@ -22,7 +22,7 @@ func TestSpans(t *testing.T) {
 		for year := 1970; year <= 2405; year++ {
 			for _, day := range [...]int{-1, 0, 1, 180} {
 				at := time.Date(year, 1, 1+day, 0, 0, 0, 0, time.UTC).Unix()
-				s := z.span(at)
+				s := z.spanAt(at)
 				if s.begin > at || s.end <= at {
 					t.Fatalf("%s: the span of %v is %+v", name, time.Unix(at, 0).UTC(), s)
 				}

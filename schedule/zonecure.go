@@ -20,11 +20,16 @@ var windowsZonesText string
 // abbreviations are of clocks in several countries, each with one of the zones that may be meant. Those that
 // the IANA database has as names, such as EST, are zones.
 var abbreviations = map[string]string{
-	"EDT": "America/New_York", "CST": "America/Chicago", "CDT": "America/Chicago", "MDT": "America/Denver", "PST": "America/Los_Angeles",
-	"PDT": "America/Los_Angeles", "AKST": "America/Anchorage", "AKDT": "America/Anchorage", "ADT": "America/Halifax", "BRT": "America/Sao_Paulo",
-	"BST": "Europe/London", "IST": "Asia/Kolkata", "WEST": "Europe/Lisbon", "CEST": "Europe/Berlin", "EEST": "Europe/Helsinki",
-	"MSK": "Europe/Moscow", "SAST": "Africa/Johannesburg", "JST": "Asia/Tokyo", "KST": "Asia/Seoul", "SGT": "Asia/Singapore", "HKT": "Asia/Hong_Kong",
-	"AEST": "Australia/Sydney", "AEDT": "Australia/Sydney", "AWST": "Australia/Perth", "NZST": "Pacific/Auckland", "NZDT": "Pacific/Auckland",
+	"EDT": "America/New_York", "CST": "America/Chicago", "CDT": "America/Chicago", "MDT": "America/Denver",
+	"PST": "America/Los_Angeles",
+	"PDT": "America/Los_Angeles", "AKST": "America/Anchorage", "AKDT": "America/Anchorage", "ADT": "America/Halifax",
+	"BRT": "America/Sao_Paulo",
+	"BST": "Europe/London", "IST": "Asia/Kolkata", "WEST": "Europe/Lisbon", "CEST": "Europe/Berlin",
+	"EEST": "Europe/Helsinki",
+	"MSK":  "Europe/Moscow", "SAST": "Africa/Johannesburg", "JST": "Asia/Tokyo", "KST": "Asia/Seoul",
+	"SGT": "Asia/Singapore", "HKT": "Asia/Hong_Kong",
+	"AEST": "Australia/Sydney", "AEDT": "Australia/Sydney", "AWST": "Australia/Perth", "NZST": "Pacific/Auckland",
+	"NZDT": "Pacific/Auckland",
 }
 
 var offsetName = regexp.MustCompile(`^(?:UTC|GMT|utc|gmt)? ?([+-])([0-9]{1,2})(?::?([0-9]{2}))?$`)

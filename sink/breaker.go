@@ -93,8 +93,8 @@ func (b *Breaker) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return b.sink.Lane(namespace, spec)
 }
 
-// keys returns the circuits of a spec's host and address.
-func (b *Breaker) keys(namespace string, spec *rouse.Spec) (host, address circuitKey) {
+// circuitKeys returns the circuits of a spec's host and address.
+func (b *Breaker) circuitKeys(namespace string, spec *rouse.Spec) (host, address circuitKey) {
 	var h, a string
 	if b.addressed != nil {
 		h, a = b.addressed.Address(spec)
@@ -107,13 +107,14 @@ func (b *Breaker) keys(namespace string, spec *rouse.Spec) (host, address circui
 
 // Obstacle names the circuit of the spec's address or host that is open, since when, and until when.
 func (b *Breaker) Obstacle(namespace string, spec *rouse.Spec) string {
-	host, address := b.keys(namespace, spec)
+	host, address := b.circuitKeys(namespace, spec)
 	now := time.Now()
 	var text string
 	b.mu.Lock()
 	for _, key := range [...]circuitKey{host, address} {
 		if c := b.circuits[key]; c.isOpen() {
-			text = fmt.Sprintf("the circuit of %v is open, because its deliveries have been failing for %v; a probe is sent in %v",
+			text = fmt.Sprintf(
+				"the circuit of %v is open, because its deliveries have been failing for %v; a probe is sent in %v",
 				key, now.Sub(c.since).Round(time.Second), max(0, c.until.Sub(now)).Round(time.Millisecond))
 			break
 		}
@@ -130,7 +131,7 @@ func (b *Breaker) Obstacle(namespace string, spec *rouse.Spec) string {
 func (b *Breaker) Circuits(yield func(namespace, name string, probing bool, since, probe time.Time)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.sweep(time.Now())
+	b.sweepCircuits(time.Now())
 	for key, c := range b.circuits {
 		if c.isOpen() {
 			yield(key.namespace, key.name, c.probing, c.since, c.until)
@@ -155,28 +156,28 @@ func (b *Breaker) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 		d.left.Store(int32(len(fires)))
 	}
 	if b.tracked.Load() == 0 {
-		b.sink.Deliver(ctx, fires, d.report)
+		b.sink.Deliver(ctx, fires, d.reportOutcome)
 		return
 	}
-	o, spread := d.ask(time.Now())
+	o, spread := d.askCircuits(time.Now())
 	if o.Verdict == 0 {
 		if d.probesHost || d.probesAddress {
-			defer d.abandon()
+			defer d.releaseProbe()
 		}
-		b.sink.Deliver(ctx, fires, d.report)
+		b.sink.Deliver(ctx, fires, d.reportOutcome)
 		return
 	}
 	wait := o.After
 	for i := range fires {
 		if o.Verdict == rouse.Deferred {
-			o.After = wait + b.jitter(fires[i].ID, spread)
+			o.After = wait + b.fireJitter(fires[i].ID, spread)
 		}
 		settle(i, o)
 	}
 }
 
-// jitter is constant for a fire, so that deferring it again does not change the order.
-func (b *Breaker) jitter(id string, spread time.Duration) time.Duration {
+// fireJitter is constant for a fire, so that deferring it again does not change the order.
+func (b *Breaker) fireJitter(id string, spread time.Duration) time.Duration {
 	return time.Duration(maphash.String(b.seed, id) % uint64(max(spread, 1)))
 }
 
@@ -195,19 +196,19 @@ type delivery struct {
 	seen    atomic.Uint32 // of several: the evidence of those with one
 }
 
-// ask asks the circuits of the delivery whether it may pass. If not, it returns the outcome of its fires, and
-// over which time those that wait for one circuit are spread.
+// askCircuits asks the circuits of the delivery whether it may pass. If not, it returns the outcome of its
+// fires, and over which time those that wait for one circuit are spread.
 //
 // The probe of an address is not that of its host: a failing address must not keep its host closed to others.
 // If it is answered, the host is alive all the same.
-func (d *delivery) ask(now time.Time) (o rouse.Outcome, spread time.Duration) {
+func (d *delivery) askCircuits(now time.Time) (o rouse.Outcome, spread time.Duration) {
 	b := d.b
-	host, address := b.keys(d.first.Namespace, d.first.Spec)
+	host, address := b.circuitKeys(d.first.Namespace, d.first.Spec)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h, a := b.circuits[host], b.circuits[address]
-	ofHost, wait := h.decide(now)
-	ofAddress, longer := a.decide(now)
+	ofHost, wait := h.decidePass(now)
+	ofAddress, longer := a.decidePass(now)
 	key, c := host, h
 	if longer > wait {
 		key, c, wait = address, a, longer
@@ -221,13 +222,15 @@ func (d *delivery) ask(now time.Time) (o rouse.Outcome, spread time.Duration) {
 			d.probesHost, h.probing = true, true
 		}
 		return o, 0
-	case c.lost(now):
-		o = rouse.Outcome{Verdict: rouse.Failed, Detail: fmt.Sprintf("not sent: %v has been failing for %v", key, now.Sub(c.since).Round(time.Minute))}
+	case c.exceedsPatience(now):
+		o = rouse.Outcome{Verdict: rouse.Failed, Detail: fmt.Sprintf("not sent: %v has been failing for %v", key,
+			now.Sub(c.since).Round(time.Minute))}
 	default:
-		o = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: max(wait, time.Millisecond), Detail: fmt.Sprintf("not sent: %v keeps failing", key)}
+		o = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: max(wait, time.Millisecond),
+			Detail: fmt.Sprintf("not sent: %v keeps failing", key)}
 	}
 	o.Detail = rouse.Shorten(o.Detail, rouse.MaxDetail)
-	return o, c.pause()
+	return o, c.openDuration()
 }
 
 // evidence is what outcomes tell of the host and the address; nothing if no attempt was made.
@@ -241,10 +244,10 @@ const (
 	accepted                       // the application answered without a server error
 )
 
-func (e evidence) has(any evidence) bool { return e&any != 0 }
+func (e evidence) hasAny(any evidence) bool { return e&any != 0 }
 
-// judge returns the evidence of an outcome.
-func judge(o rouse.Outcome) evidence {
+// evidenceOf returns the evidence of an outcome.
+func evidenceOf(o rouse.Outcome) evidence {
 	switch o.Verdict {
 	case rouse.Done, rouse.Accepted, rouse.Gone:
 		return answered | accepted
@@ -266,9 +269,9 @@ func judge(o rouse.Outcome) evidence {
 	return 0
 }
 
-func (d *delivery) report(i int, o rouse.Outcome) {
-	seen := judge(o)
-	if seen.has(silent|unreached) && d.ctx.Err() != nil {
+func (d *delivery) reportOutcome(i int, o rouse.Outcome) {
+	seen := evidenceOf(o)
+	if seen.hasAny(silent|unreached) && d.ctx.Err() != nil {
 		seen = 0 // a shutdown is no evidence
 	}
 	last := !d.several
@@ -278,17 +281,17 @@ func (d *delivery) report(i int, o rouse.Outcome) {
 			seen = evidence(d.seen.Load())
 		}
 	}
-	if last && (seen.has(erred|silent|unreached) || d.b.tracked.Load() != 0) {
-		d.conclude(seen)
+	if last && (seen.hasAny(erred|silent|unreached) || d.b.tracked.Load() != 0) {
+		d.countDelivery(seen)
 	}
 	d.settle(i, o)
 }
 
-// conclude counts the delivery, which has ended: once, however many fires it has. It has failed if none of
-// them was answered without an error. Silence of an address that has no circuit tells nothing of its host.
-func (d *delivery) conclude(seen evidence) {
+// countDelivery counts the delivery, which has ended: once, however many fires it has. It has failed if none
+// of them was answered without an error. Silence of an address that has no circuit tells nothing of its host.
+func (d *delivery) countDelivery(seen evidence) {
 	b := d.b
-	host, address := b.keys(d.first.Namespace, d.first.Spec)
+	host, address := b.circuitKeys(d.first.Namespace, d.first.Spec)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d.concluded = true
@@ -296,62 +299,62 @@ func (d *delivery) conclude(seen evidence) {
 	defer func() { b.tracked.Store(int64(len(b.circuits))) }()
 	a := b.circuits[address]
 	switch {
-	case seen.has(erred|silent) && !seen.has(accepted):
+	case seen.hasAny(erred|silent) && !seen.hasAny(accepted):
 		if a == nil {
-			a = b.track(address, now)
+			a = b.trackCircuit(address, now)
 		}
-		a.fail(now, d.probesAddress)
-	case !seen.has(answered):
-		a.release(d.probesAddress)
-	case a.succeed(now, d.probesAddress):
+		a.recordFailure(now, d.probesAddress)
+	case !seen.hasAny(answered):
+		a.endProbe(d.probesAddress)
+	case a.recordSuccess(now, d.probesAddress):
 		delete(b.circuits, address)
 	}
 	h := b.circuits[host]
 	switch {
-	case seen.has(answered):
-		if h.succeed(now, true) { // any answer is evidence, whenever its attempt began
+	case seen.hasAny(answered):
+		if h.recordSuccess(now, true) { // any answer is evidence, whenever its attempt began
 			delete(b.circuits, host)
 		}
-	case seen.has(unreached), seen.has(silent) && (d.probesHost || a != nil && !a.isOpen() && h.unanswered(now)):
+	case seen.hasAny(unreached), seen.hasAny(silent) && (d.probesHost || a != nil && !a.isOpen() && h.countsSilence(now)):
 		if h == nil {
-			h = b.track(host, now)
+			h = b.trackCircuit(host, now)
 		}
-		h.fail(now, d.probesHost || d.probesAddress)
+		h.recordFailure(now, d.probesHost || d.probesAddress)
 	default:
-		h.release(d.probesHost)
+		h.endProbe(d.probesHost)
 	}
 	if now.Sub(b.swept) > sweepEvery {
-		b.sweep(now)
+		b.sweepCircuits(now)
 	}
 }
 
-// abandon releases the probe of a delivery that ended without all outcomes, because the sink panicked: else
-// nothing would probe its circuit again.
-func (d *delivery) abandon() {
+// releaseProbe releases the probe of a delivery that ended without all outcomes, because the sink panicked:
+// else nothing would probe its circuit again.
+func (d *delivery) releaseProbe() {
 	b := d.b
-	host, address := b.keys(d.first.Namespace, d.first.Spec)
+	host, address := b.circuitKeys(d.first.Namespace, d.first.Spec)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !d.concluded {
-		b.circuits[host].release(d.probesHost)
-		b.circuits[address].release(d.probesAddress)
+		b.circuits[host].endProbe(d.probesHost)
+		b.circuits[address].endProbe(d.probesAddress)
 	}
 }
 
-// sweep drops the circuits that are not needed any more.
-func (b *Breaker) sweep(now time.Time) {
+// sweepCircuits drops the circuits that are not needed any more.
+func (b *Breaker) sweepCircuits(now time.Time) {
 	b.swept = now
 	for key, c := range b.circuits {
-		if c.over(now) {
+		if c.isUnneeded(now) {
 			delete(b.circuits, key)
 		}
 	}
 	b.tracked.Store(int64(len(b.circuits)))
 }
 
-// track begins a circuit; nil if it is off. If there are too many, it drops one of a few: a closed one before
-// those that are not, then the one that was unused for longest.
-func (b *Breaker) track(key circuitKey, now time.Time) *circuit {
+// trackCircuit begins a circuit; nil if it is off. If there are too many, it drops one of a few: a closed one
+// before those that are not, then the one that was unused for longest.
+func (b *Breaker) trackCircuit(key circuitKey, now time.Time) *circuit {
 	opts := b.opts.CircuitOptions
 	if b.opts.Circuit != nil {
 		name := key.name

@@ -7,8 +7,9 @@ import (
 
 // CircuitOptions configure a circuit. Zero fields have the defaults that their comments name.
 type CircuitOptions struct {
-	Off        bool          // there is no circuit: every delivery passes
-	Share      float64       // the part of the deliveries within Window that have to fail to open it, at most 1; default 0.5
+	Off bool // there is no circuit: every delivery passes
+	// the part of the deliveries within Window that have to fail to open it, at most 1; default 0.5
+	Share      float64
 	Deliveries int           // how many deliveries within Window it takes at least; default 10
 	Window     time.Duration // the time span in which they are counted; default 30 s
 	Open       time.Duration // how long it stays open at first; doubled by each failed probe; default 1 s
@@ -61,8 +62,8 @@ const (
 	waits
 )
 
-// decide returns what a delivery may do at now; if it waits, for how long.
-func (c *circuit) decide(now time.Time) (d decision, wait time.Duration) {
+// decidePass returns what a delivery may do at now; if it waits, for how long.
+func (c *circuit) decidePass(now time.Time) (d decision, wait time.Duration) {
 	if c == nil {
 		return passes, 0
 	}
@@ -73,7 +74,7 @@ func (c *circuit) decide(now time.Time) (d decision, wait time.Duration) {
 	case now.Before(c.until):
 		return waits, c.until.Sub(now)
 	case c.probing:
-		return waits, c.pause()
+		return waits, c.openDuration()
 	}
 	return probes, 0
 }
@@ -81,8 +82,8 @@ func (c *circuit) decide(now time.Time) (d decision, wait time.Duration) {
 // isOpen reports whether the circuit is open or half open.
 func (c *circuit) isOpen() bool { return c != nil && c.opened > 0 }
 
-// pause is how long the circuit stays open this time.
-func (c *circuit) pause() time.Duration {
+// openDuration is how long the circuit stays open this time.
+func (c *circuit) openDuration() time.Duration {
 	d := c.opts.Open
 	for i := 1; i < c.opened && d < c.opts.MaxOpen; i++ {
 		d *= 2
@@ -90,8 +91,8 @@ func (c *circuit) pause() time.Duration {
 	return min(d, c.opts.MaxOpen)
 }
 
-// fail records that a delivery failed; probe means that it decides a half-open circuit.
-func (c *circuit) fail(now time.Time, probe bool) {
+// recordFailure records that a delivery failed; probe means that it decides a half-open circuit.
+func (c *circuit) recordFailure(now time.Time, probe bool) {
 	if c == nil {
 		return
 	}
@@ -104,20 +105,20 @@ func (c *circuit) fail(now time.Time, probe bool) {
 			return // it began before the circuit opened
 		}
 	} else {
-		c.counts.add(now, c.opts.Window, false)
-		ok, failed := c.counts.sum(now, c.opts.Window)
+		c.counts.addResult(now, c.opts.Window, false)
+		ok, failed := c.counts.sumResults(now, c.opts.Window)
 		if ok+failed < uint64(c.opts.Deliveries) || float64(failed) < c.opts.Share*float64(ok+failed) {
 			return
 		}
 	}
 	c.probing = false
 	c.opened++
-	c.until = now.Add(c.pause())
+	c.until = now.Add(c.openDuration())
 }
 
-// succeed records that a delivery succeeded; probe means that it decides a circuit that is not closed. It
-// reports whether the circuit is not needed any more.
-func (c *circuit) succeed(now time.Time, probe bool) (over bool) {
+// recordSuccess records that a delivery succeeded; probe means that it decides a circuit that is not closed.
+// It reports whether the circuit is not needed any more.
+func (c *circuit) recordSuccess(now time.Time, probe bool) (over bool) {
 	if c == nil {
 		return false
 	}
@@ -126,43 +127,43 @@ func (c *circuit) succeed(now time.Time, probe bool) (over bool) {
 		return probe
 	}
 	c.since = time.Time{}
-	c.counts.add(now, c.opts.Window, true)
-	return c.over(now)
+	c.counts.addResult(now, c.opts.Window, true)
+	return c.isUnneeded(now)
 }
 
 // silence is how long a host has to be silent until that counts against it: when a few paths time out at the
 // same moment, the next answer may be under way.
 const silence = time.Second
 
-// unanswered reports whether silence is evidence against a host: nothing has succeeded since the first
+// countsSilence reports whether silence is evidence against a host: nothing has succeeded since the first
 // failure of the window, and that was some time ago. A first failure is always counted.
-func (c *circuit) unanswered(now time.Time) bool {
+func (c *circuit) countsSilence(now time.Time) bool {
 	if c == nil {
 		return true
 	}
-	ok, _ := c.counts.sum(now, c.opts.Window)
+	ok, _ := c.counts.sumResults(now, c.opts.Window)
 	return ok == 0 && now.Sub(c.counts.begin) >= silence
 }
 
-// release records that a probe ended without evidence.
-func (c *circuit) release(probe bool) {
+// endProbe records that a probe ended without evidence.
+func (c *circuit) endProbe(probe bool) {
 	if c != nil && probe {
 		c.probing = false
 	}
 }
 
-// lost reports whether the target has failed for so long that fires should no longer wait for it.
-func (c *circuit) lost(now time.Time) bool {
+// exceedsPatience reports whether the target has failed for so long that fires should no longer wait for it.
+func (c *circuit) exceedsPatience(now time.Time) bool {
 	return !c.since.IsZero() && now.Sub(c.since) > c.opts.Patience
 }
 
-// over reports whether the circuit is not needed any more: a closed one without a failure in its window, or
-// one for which nothing waits, as what waits asks again within twice its pause.
-func (c *circuit) over(now time.Time) bool {
+// isUnneeded reports whether the circuit is not needed any more: a closed one without a failure in its
+// window, or one for which nothing waits, as what waits asks again within twice its pause.
+func (c *circuit) isUnneeded(now time.Time) bool {
 	if c.opened > 0 {
 		return !c.probing && now.Sub(c.touched) > 4*c.opts.MaxOpen
 	}
-	_, failed := c.counts.sum(now, c.opts.Window)
+	_, failed := c.counts.sumResults(now, c.opts.Window)
 	return failed == 0
 }
 
@@ -177,8 +178,8 @@ type counts struct {
 	ok, failed [countParts]uint32
 }
 
-// advance moves the window on to now.
-func (n *counts) advance(now time.Time, window time.Duration) {
+// advanceWindow moves the window on to now.
+func (n *counts) advanceWindow(now time.Time, window time.Duration) {
 	if n.begin.IsZero() {
 		n.begin = now
 	}
@@ -189,8 +190,8 @@ func (n *counts) advance(now time.Time, window time.Duration) {
 	n.part = max(n.part, part)
 }
 
-func (n *counts) add(now time.Time, window time.Duration, ok bool) {
-	n.advance(now, window)
+func (n *counts) addResult(now time.Time, window time.Duration, ok bool) {
+	n.advanceWindow(now, window)
 	if ok {
 		n.ok[n.part%countParts]++
 	} else {
@@ -198,8 +199,8 @@ func (n *counts) add(now time.Time, window time.Duration, ok bool) {
 	}
 }
 
-func (n *counts) sum(now time.Time, window time.Duration) (ok, failed uint64) {
-	n.advance(now, window)
+func (n *counts) sumResults(now time.Time, window time.Duration) (ok, failed uint64) {
+	n.advanceWindow(now, window)
 	for i := range countParts {
 		ok += uint64(n.ok[i])
 		failed += uint64(n.failed[i])

@@ -44,13 +44,13 @@ func TestCircuit(t *testing.T) {
 				case "tick":
 					now = now.Add(time.Second)
 				case "fail", "probe-fail":
-					c.fail(now, step == "probe-fail")
+					c.recordFailure(now, step == "probe-fail")
 				case "ok", "probe-ok":
-					over = c.succeed(now, step == "probe-ok")
+					over = c.recordSuccess(now, step == "probe-ok")
 				case "release":
-					c.release(true)
+					c.endProbe(true)
 				case "ask":
-					d, wait := c.decide(now)
+					d, wait := c.decidePass(now)
 					if got = [...]string{passes: "passes", probes: "probes", waits: "waits"}[d]; d == probes {
 						c.probing = true
 					}
@@ -79,9 +79,9 @@ func TestCircuit(t *testing.T) {
 
 func TestANilCircuitIsClosed(t *testing.T) {
 	var c *circuit
-	c.fail(time.Now(), true)
-	c.release(true)
-	if d, wait := c.decide(time.Now()); d != passes || wait != 0 || c.isOpen() || c.succeed(time.Now(), true) {
+	c.recordFailure(time.Now(), true)
+	c.endProbe(true)
+	if d, wait := c.decidePass(time.Now()); d != passes || wait != 0 || c.isOpen() || c.recordSuccess(time.Now(), true) {
 		t.Errorf("%v, %v", d, wait)
 	}
 }
@@ -91,21 +91,21 @@ func TestCountsOfAnyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n counts
 		begin := time.Now()
-		n.add(begin, time.Minute, false)
-		n.add(begin.Add(30*time.Second), time.Minute, false)
-		n.add(begin.Add(-time.Second), time.Minute, true)
-		if ok, failed := n.sum(begin, time.Minute); ok != 1 || failed != 2 {
+		n.addResult(begin, time.Minute, false)
+		n.addResult(begin.Add(30*time.Second), time.Minute, false)
+		n.addResult(begin.Add(-time.Second), time.Minute, true)
+		if ok, failed := n.sumResults(begin, time.Minute); ok != 1 || failed != 2 {
 			t.Errorf("%d and %d", ok, failed)
 		}
-		if ok, failed := n.sum(begin.Add(100*365*24*time.Hour), time.Minute); ok != 0 || failed != 0 {
+		if ok, failed := n.sumResults(begin.Add(100*365*24*time.Hour), time.Minute); ok != 0 || failed != 0 {
 			t.Errorf("after years: %d and %d", ok, failed)
 		}
 		n = counts{}
 		for range 10_000 {
-			n.add(time.Now(), time.Minute, true)
+			n.addResult(time.Now(), time.Minute, true)
 			time.Sleep(10 * time.Millisecond)
 		}
-		if ok, _ := n.sum(time.Now(), time.Minute); ok < 5000 || ok > 6000 {
+		if ok, _ := n.sumResults(time.Now(), time.Minute); ok < 5000 || ok > 6000 {
 			t.Errorf("%d deliveries in a minute with 100 a second", ok)
 		}
 	})

@@ -22,17 +22,17 @@ type Mux map[string]rouse.Sink
 
 // Check refuses a target with an unknown scheme, and leaves the rest to the scheme's sink.
 func (m Mux) Check(spec *rouse.Spec) error {
-	if s := m[scheme(spec.Target)]; s != nil {
+	if s := m[targetScheme(spec.Target)]; s != nil {
 		return s.Check(spec)
 	}
 	wrong := "has no scheme"
-	if name := scheme(spec.Target); name != "" {
+	if name := targetScheme(spec.Target); name != "" {
 		wrong = "has a scheme that no sink serves"
 	}
-	return rouse.Refuse("target", spec.Target, wrong, m.offer())
+	return rouse.Refuse("target", spec.Target, wrong, m.schemeCure())
 }
 
-func (m Mux) offer() string {
+func (m Mux) schemeCure() string {
 	if len(m) == 0 {
 		return "this server has no sinks"
 	}
@@ -41,7 +41,7 @@ func (m Mux) offer() string {
 
 // Lane calls the scheme's sink.
 func (m Mux) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
-	if s := m[scheme(spec.Target)]; s != nil {
+	if s := m[targetScheme(spec.Target)]; s != nil {
 		return s.Lane(namespace, spec)
 	}
 	return rouse.Lane{Name: "no sink", Limit: 1024, Batch: 1024}
@@ -53,12 +53,13 @@ func (m Mux) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int,
 	if len(fires) == 0 {
 		return
 	}
-	name := scheme(fires[0].Spec.Target)
+	name := targetScheme(fires[0].Spec.Target)
 	if s := m[name]; s != nil {
 		s.Deliver(ctx, fires, settle)
 		return
 	}
-	o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten("no sink here serves the scheme "+name+":", rouse.MaxDetail)}
+	o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten("no sink here serves the scheme "+name+":",
+		rouse.MaxDetail)}
 	for i := range fires {
 		settle(i, o)
 	}
@@ -66,9 +67,9 @@ func (m Mux) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int,
 
 // Obstacle calls the scheme's sink.
 func (m Mux) Obstacle(namespace string, spec *rouse.Spec) string {
-	s := m[scheme(spec.Target)]
+	s := m[targetScheme(spec.Target)]
 	if s == nil {
-		return "no sink here serves the scheme " + scheme(spec.Target) + ":"
+		return "no sink here serves the scheme " + targetScheme(spec.Target) + ":"
 	}
 	if o, ok := s.(rouse.Obstructed); ok {
 		return o.Obstacle(namespace, spec)
@@ -78,11 +79,11 @@ func (m Mux) Obstacle(namespace string, spec *rouse.Spec) string {
 
 // IsScheme reports whether a name can be a key of a Mux.
 func IsScheme(name string) bool {
-	return name != "" && name == strings.ToLower(name) && scheme(name+":") == name
+	return name != "" && name == strings.ToLower(name) && targetScheme(name+":") == name
 }
 
-// scheme returns the part before the first colon of a target, "" if that is not a scheme.
-func scheme(target string) string {
+// targetScheme returns the part before the first colon of a target, "" if that is not a scheme.
+func targetScheme(target string) string {
 	for i := range len(target) {
 		switch c := target[i]; {
 		case c == ':':

@@ -76,7 +76,8 @@ var kinds = []*Kind{
 	{Name: "sqlite", schemes: []string{"sqlite"}, form: "sqlite:FILE"},
 	{Name: "mem", schemes: []string{"mem"}, form: "mem:"},
 	{Name: "postgres", Shared: true, schemes: []string{"postgres", "postgresql"}, form: "postgres://HOST/DATABASE"},
-	{Name: "redis", Shared: true, schemes: []string{"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"},
+	{Name: "redis", Shared: true, schemes: []string{"redis", "rediss", "redis+sentinel", "rediss+sentinel",
+		"redis+cluster", "rediss+cluster"},
 		form: "redis://HOST:PORT"},
 	{Name: index, Shared: true}, // has no URL of its own: it is a store with Options.Index
 }
@@ -86,14 +87,14 @@ const index = "front"
 
 // Register makes a kind available. The package of the kind calls it when the program starts.
 func Register(name string, d Driver) {
-	k := named(name)
+	k := findKind(name)
 	if k == nil || k.driver != nil {
 		panic("store: " + name + " is registered twice, or is not in the table of kinds")
 	}
 	k.driver = &d
 }
 
-func named(name string) *Kind {
+func findKind(name string) *Kind {
 	i := slices.IndexFunc(kinds, func(k *Kind) bool { return k.Name == name })
 	if i < 0 {
 		return nil
@@ -105,15 +106,15 @@ func named(name string) *Kind {
 func KindOf(url string) (*Kind, error) {
 	scheme, rest, cut := strings.Cut(url, ":")
 	for _, k := range kinds {
-		if slices.Contains(k.schemes, scheme) && k.takes(rest, cut) {
+		if slices.Contains(k.schemes, scheme) && k.acceptsForm(rest, cut) {
 			return k, nil
 		}
 	}
 	return nil, errUnknown(url)
 }
 
-// takes reports whether what follows the scheme of a URL has the form of the kind.
-func (k *Kind) takes(rest string, cut bool) bool {
+// acceptsForm reports whether what follows the scheme of a URL has the form of the kind.
+func (k *Kind) acceptsForm(rest string, cut bool) bool {
 	switch {
 	case !cut:
 		return false
@@ -138,17 +139,19 @@ func errUnknown(url string) error {
 		}
 	}
 	last := len(forms) - 1
-	return refuse("%q is not offered: give %s or %s, or nothing for pebble in the data directory", shown, strings.Join(forms[:last], ", "), forms[last])
+	return refuseStore("%q is not offered: give %s or %s, or nothing for pebble in the data directory", shown,
+		strings.Join(forms[:last], ", "), forms[last])
 }
 
-func refuse(format string, args ...any) error {
+func refuseStore(format string, args ...any) error {
 	return &rouse.Invalid{Problems: []rouse.Problem{{Field: "store", Wrong: fmt.Sprintf(format, args...)}}}
 }
 
 // Linked returns an error that names the package to import, if the program does not link the kind.
 func (k *Kind) Linked() error {
 	if k.driver == nil {
-		return refuse("is of the kind %s, which this program does not link: import _ %q", k.Name, "github.com/rousehq/rouse/store/"+k.Name)
+		return refuseStore("is of the kind %s, which this program does not link: import _ %q", k.Name,
+			"github.com/rousehq/rouse/store/"+k.Name)
 	}
 	return nil
 }
@@ -161,7 +164,7 @@ func Open(ctx context.Context, url string, o Options) (rouse.Store, error) {
 		return nil, err
 	}
 	if o.Index != "" {
-		k = named(index)
+		k = findKind(index)
 	}
 	if err := k.Linked(); err != nil {
 		return nil, err
@@ -179,7 +182,7 @@ func Open(ctx context.Context, url string, o Options) (rouse.Store, error) {
 // FilesOf describes the files of stores of a kind; nil if there are no backups of such stores, or the program
 // does not link the kind.
 func FilesOf(name string) *Files {
-	if k := named(name); k != nil && k.driver != nil {
+	if k := findKind(name); k != nil && k.driver != nil {
 		return k.driver.Files
 	}
 	return nil

@@ -9,10 +9,10 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// check validates a timer like the API, with *rouse.Invalid errors, and returns the JSON form of the spec.
-// Only a node knows the calendars and the reachable targets: a timer with unknown ones is created, and paused
-// with the reason when a node reads it.
-func check(namespace, name string, spec *rouse.Spec, mode Mode) (form string, err error) {
+// checkTimer validates a timer like the API, with *rouse.Invalid errors, and returns the JSON form of the
+// spec. Only a node knows the calendars and the reachable targets: a timer with unknown ones is created, and
+// paused with the reason when a node reads it.
+func checkTimer(namespace, name string, spec *rouse.Spec, mode Mode) (form string, err error) {
 	if err := cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckName(name)); err != nil {
 		return "", err
 	}
@@ -34,7 +34,7 @@ func check(namespace, name string, spec *rouse.Spec, mode Mode) (form string, er
 			return "", err
 		}
 	}
-	return encode(spec)
+	return encodeSpec(spec)
 }
 
 // anyCalendar accepts every calendar, without days.
@@ -52,9 +52,9 @@ func onKnownDays(rule *rouse.CalendarRule) bool {
 	return true
 }
 
-// encode returns the JSON form of a spec. The payload is encoded in base64, because the server's JSON type
-// does not preserve JSON byte for byte.
-func encode(spec *rouse.Spec) (string, error) {
+// encodeSpec returns the JSON form of a spec. The payload is encoded in base64, because the server's JSON
+// type does not preserve JSON byte for byte.
+func encodeSpec(spec *rouse.Spec) (string, error) {
 	form := api.SpecOf(spec)
 	if form.Payload != nil {
 		form.Payload, form.PayloadBase64 = nil, form.Payload

@@ -7,9 +7,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// explain wraps an error of the server in rouse's error, or adds the cure. Error types differ between
+// wrapSQLError wraps an error of the server in rouse's error, or adds the cure. Error types differ between
 // drivers, but all contain the SQLSTATE.
-func explain(err error) error {
+func wrapSQLError(err error) error {
 	var state interface{ SQLState() string }
 	if !errors.As(err, &state) {
 		return err
@@ -22,7 +22,8 @@ func explain(err error) error {
 	case "42501":
 		return fmt.Errorf("%w; grant the role the rights in postgres.CallerRole", err)
 	case "3F000", "42883":
-		return fmt.Errorf("%w; the schema is not there, or of a version before these functions: migrate it, or name another one", err)
+		return fmt.Errorf(
+			"%w; the schema is not there, or of a version before these functions: migrate it, or name another one", err)
 	}
 	return err
 }

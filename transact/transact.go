@@ -61,7 +61,8 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 func New(o Options) (*Timers, error) {
 	o.Schema = cmp.Or(o.Schema, "rouse")
 	if !schemaName.MatchString(o.Schema) {
-		return nil, rouse.Refuse("schema", o.Schema, "is not a valid name of a schema", "use 1 to 48 of a to z, 0 to 9 and _, no digit first")
+		return nil, rouse.Refuse("schema", o.Schema, "is not a valid name of a schema",
+			"use 1 to 48 of a to z, 0 to 9 and _, no digit first")
 	}
 	// The types are explicit, so that every driver sends text, however it encodes JSON.
 	return &Timers{
@@ -74,24 +75,29 @@ func New(o Options) (*Timers, error) {
 // CreatePgx creates a timer in a transaction of pgx, and returns its generation. @after, intervals and a TTL
 // count from the call, by the server's clock. Errors are *rouse.Invalid, rouse.ErrExists and those of the
 // driver.
-func (t *Timers) CreatePgx(ctx context.Context, tx pgx.Tx, namespace, name string, spec rouse.Spec, mode Mode) (generation uint64, err error) {
-	return t.put(namespace, name, &spec, mode, func(args []any, to *int64) error { return tx.QueryRow(ctx, t.create, args...).Scan(to) })
+func (t *Timers) CreatePgx(ctx context.Context, tx pgx.Tx, namespace, name string, spec rouse.Spec,
+	mode Mode) (generation uint64, err error) {
+	return t.putByQuery(namespace, name, &spec, mode,
+		func(args []any, to *int64) error { return tx.QueryRow(ctx, t.create, args...).Scan(to) })
 }
 
 // CreateSQL is CreatePgx in a transaction of database/sql, with any driver for PostgreSQL, such as pgx or
 // lib/pq.
-func (t *Timers) CreateSQL(ctx context.Context, tx *sql.Tx, namespace, name string, spec rouse.Spec, mode Mode) (generation uint64, err error) {
-	return t.put(namespace, name, &spec, mode, func(args []any, to *int64) error { return tx.QueryRowContext(ctx, t.create, args...).Scan(to) })
+func (t *Timers) CreateSQL(ctx context.Context, tx *sql.Tx, namespace, name string, spec rouse.Spec,
+	mode Mode) (generation uint64, err error) {
+	return t.putByQuery(namespace, name, &spec, mode,
+		func(args []any, to *int64) error { return tx.QueryRowContext(ctx, t.create, args...).Scan(to) })
 }
 
-func (t *Timers) put(namespace, name string, spec *rouse.Spec, mode Mode, query func(args []any, to *int64) error) (uint64, error) {
-	form, err := check(namespace, name, spec, mode)
+func (t *Timers) putByQuery(namespace, name string, spec *rouse.Spec, mode Mode,
+	query func(args []any, to *int64) error) (uint64, error) {
+	form, err := checkTimer(namespace, name, spec, mode)
 	if err != nil {
 		return 0, err
 	}
 	var generation int64
 	if err := query([]any{namespace, name, form, string(mode), t.hint}, &generation); err != nil {
-		return 0, fmt.Errorf("make timer %s/%s: %w", namespace, name, explain(err))
+		return 0, fmt.Errorf("make timer %s/%s: %w", namespace, name, wrapSQLError(err))
 	}
 	return uint64(generation), nil
 }
@@ -99,20 +105,26 @@ func (t *Timers) put(namespace, name string, spec *rouse.Spec, mode Mode, query 
 // DeletePgx deletes a timer in a transaction of pgx, and reports whether it existed. No attempt starts after
 // the commit; one that has started may still arrive. Dead letters stay.
 func (t *Timers) DeletePgx(ctx context.Context, tx pgx.Tx, namespace, name string) (existed bool, err error) {
-	return t.remove(namespace, name, func(to *bool) error { return tx.QueryRow(ctx, t.delete, namespace, name).Scan(to) })
+	return t.removeByQuery(namespace, name, func(to *bool) error {
+		return tx.QueryRow(ctx, t.delete, namespace,
+			name).Scan(to)
+	})
 }
 
 // DeleteSQL is DeletePgx in a transaction of database/sql.
 func (t *Timers) DeleteSQL(ctx context.Context, tx *sql.Tx, namespace, name string) (existed bool, err error) {
-	return t.remove(namespace, name, func(to *bool) error { return tx.QueryRowContext(ctx, t.delete, namespace, name).Scan(to) })
+	return t.removeByQuery(namespace, name, func(to *bool) error {
+		return tx.QueryRowContext(ctx, t.delete, namespace,
+			name).Scan(to)
+	})
 }
 
-func (t *Timers) remove(namespace, name string, query func(to *bool) error) (existed bool, err error) {
+func (t *Timers) removeByQuery(namespace, name string, query func(to *bool) error) (existed bool, err error) {
 	if err := (rouse.Key{Namespace: namespace, Name: name}).Check(); err != nil {
 		return false, err
 	}
 	if err := query(&existed); err != nil {
-		return false, fmt.Errorf("delete timer %s/%s: %w", namespace, name, explain(err))
+		return false, fmt.Errorf("delete timer %s/%s: %w", namespace, name, wrapSQLError(err))
 	}
 	return existed, nil
 }

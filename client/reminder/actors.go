@@ -56,20 +56,23 @@ const maxPlaced = 100_000
 // moves; Activated is set once. It is rouse.ErrUnavailable if no host of the type is connected for as long as
 // Options.Patience.
 func (c *Client) Locate(ctx context.Context, a Actor) (Placement, error) {
-	p, known, asked := c.actors.ask(a)
+	p, known, asked := c.actors.askPlacement(a)
 	if known {
 		return p, nil
 	}
-	answer, err := try(ctx, c, job[*reminderv1.LocateActorResponse]{prefer: c.makers, repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.LocateActorResponse, error) {
-		return reminderv1.NewActorServiceClient(conn).LocateActor(ctx, &reminderv1.LocateActorRequest{AppId: c.o.App, Actor: a.proto()})
-	}})
+	answer, err := tryInstances(ctx, c, job[*reminderv1.LocateActorResponse]{prefer: c.nextTokenInstances, repeat: true,
+		do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.LocateActorResponse, error) {
+			return reminderv1.NewActorServiceClient(conn).LocateActor(ctx,
+				&reminderv1.LocateActorRequest{AppId: c.o.App, Actor: a.actorToProto()})
+		}})
 	p = Placement{Address: answer.GetAddress(), Activated: answer.GetActivated(), Generation: answer.GetGeneration()}
-	c.actors.answered(a, p, asked, err)
+	c.actors.rememberPlacement(a, p, asked, err)
 	return p, err
 }
 
-// ask returns where an actor is, if that is known. Otherwise answered follows, with what ask returned.
-func (x *actors) ask(a Actor) (p Placement, known bool, asked uint64) {
+// askPlacement returns where an actor is, if that is known. Otherwise answered follows, with what ask
+// returned.
+func (x *actors) askPlacement(a Actor) (p Placement, known bool, asked uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p, known = x.placed[a]; known {
@@ -79,8 +82,8 @@ func (x *actors) ask(a Actor) (p Placement, known bool, asked uint64) {
 	return p, false, x.began
 }
 
-// answered remembers where an actor is, unless it has moved since it was asked for.
-func (x *actors) answered(a Actor, p Placement, asked uint64, err error) {
+// rememberPlacement remembers where an actor is, unless it has moved since it was asked for.
+func (x *actors) rememberPlacement(a Actor, p Placement, asked uint64, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err == nil && x.stands && x.began == asked && p.Generation >= x.moved[a] {
@@ -98,9 +101,9 @@ func (x *actors) answered(a Actor, p Placement, asked uint64, err error) {
 	}
 }
 
-// move handles a placement update. An update without an address means that the actor left its host; it has
-// the generation that the actor had there, so one more counts as newer.
-func (x *actors) move(u *reminderv1.PlacementUpdate) {
+// applyPlacement handles a placement update. An update without an address means that the actor left its host;
+// it has the generation that the actor had there, so one more counts as newer.
+func (x *actors) applyPlacement(u *reminderv1.PlacementUpdate) {
 	a := Actor{u.GetActor().GetActorType(), u.GetActor().GetActorId()}
 	generation := u.GetGeneration()
 	if u.GetAddress() == "" {
@@ -116,24 +119,24 @@ func (x *actors) move(u *reminderv1.PlacementUpdate) {
 	}
 }
 
-// begin and end record the start and the end of a stream: cached placements are valid only while a stream is
-// open.
-func (x *actors) begin() {
+// beginStream and end record the start and the end of a stream: cached placements are valid only while a
+// stream is open.
+func (x *actors) beginStream() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.stands = true
 	x.began++
 }
 
-func (x *actors) end() {
+func (x *actors) endStream() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.stands = false
 	clear(x.placed)
 }
 
-// list stores the hosts, and removes the cached placements of actors on hosts that are not connected.
-func (x *actors) list(u *reminderv1.HostsUpdate) {
+// storeHosts stores the hosts, and removes the cached placements of actors on hosts that are not connected.
+func (x *actors) storeHosts(u *reminderv1.HostsUpdate) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.hosts, x.heard = nil, true
@@ -150,7 +153,7 @@ func (x *actors) list(u *reminderv1.HostsUpdate) {
 	}
 }
 
-func (x *actors) known() bool {
+func (x *actors) knowsHosts() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.heard
@@ -168,9 +171,12 @@ func (c *Client) Hosts() []ActorHost {
 // reminders stay, and activate it again when they are due. It returns rouse.ErrConflict if the actor has been
 // placed on a host since.
 func (c *Client) Deactivate(ctx context.Context, a Actor, generation uint64) error {
-	_, err := try(ctx, c, job[*reminderv1.DeactivateActorResponse]{prefer: c.makers, repeat: true, firm: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.DeactivateActorResponse, error) {
-		return reminderv1.NewActorServiceClient(conn).DeactivateActor(ctx, &reminderv1.DeactivateActorRequest{AppId: c.o.App, Actor: a.proto(), Generation: generation})
-	}})
+	_, err := tryInstances(ctx, c, job[*reminderv1.DeactivateActorResponse]{prefer: c.nextTokenInstances, repeat: true,
+		firm: true, do: func(ctx context.Context, conn grpc.ClientConnInterface,
+			_ bool) (*reminderv1.DeactivateActorResponse, error) {
+			return reminderv1.NewActorServiceClient(conn).DeactivateActor(ctx,
+				&reminderv1.DeactivateActorRequest{AppId: c.o.App, Actor: a.actorToProto(), Generation: generation})
+		}})
 	if err == nil {
 		c.actors.mu.Lock()
 		defer c.actors.mu.Unlock()
@@ -184,15 +190,18 @@ func (c *Client) ActorReminders(ctx context.Context, a Actor) iter.Seq2[Listed, 
 	return func(yield func(Listed, error) bool) {
 		token := ""
 		for {
-			p, err := try(ctx, c, job[*reminderv1.ListActorRemindersResponse]{prefer: c.makers, repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.ListActorRemindersResponse, error) {
-				return reminderv1.NewActorServiceClient(conn).ListActorReminders(ctx, &reminderv1.ListActorRemindersRequest{AppId: c.o.App, Actor: a.proto(), PageToken: token})
-			}})
+			p, err := tryInstances(ctx, c, job[*reminderv1.ListActorRemindersResponse]{prefer: c.nextTokenInstances,
+				repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface,
+					_ bool) (*reminderv1.ListActorRemindersResponse, error) {
+					return reminderv1.NewActorServiceClient(conn).ListActorReminders(ctx,
+						&reminderv1.ListActorRemindersRequest{AppId: c.o.App, Actor: a.actorToProto(), PageToken: token})
+				}})
 			if err != nil {
 				yield(Listed{}, err)
 				return
 			}
 			for _, r := range p.GetReminders() {
-				if !yield(Listed{ID: r.GetReminderId(), Reminder: reminderOf(r.GetReminder(), a.proto())}, nil) {
+				if !yield(Listed{ID: r.GetReminderId(), Reminder: reminderOf(r.GetReminder(), a.actorToProto())}, nil) {
 					return
 				}
 			}

@@ -221,25 +221,25 @@ func TestPlacementsAreRemembered(t *testing.T) {
 func TestLateAnswer(t *testing.T) {
 	x := newActors()
 	a := Actor{"Cat", "7"}
-	x.begin()
-	_, _, asked := x.ask(a)
-	x.move(&reminderv1.PlacementUpdate{Actor: a.proto(), Address: "two", Generation: 6})
-	x.answered(a, Placement{Address: "one", Generation: 5}, asked, nil)
-	if _, known, _ := x.ask(a); known {
+	x.beginStream()
+	_, _, asked := x.askPlacement(a)
+	x.applyPlacement(&reminderv1.PlacementUpdate{Actor: a.actorToProto(), Address: "two", Generation: 6})
+	x.rememberPlacement(a, Placement{Address: "one", Generation: 5}, asked, nil)
+	if _, known, _ := x.askPlacement(a); known {
 		t.Error("an old answer is remembered")
 	}
-	x.answered(a, Placement{Address: "two", Generation: 6}, asked, nil)
-	if p, known, _ := x.ask(a); !known || p.Address != "two" {
+	x.rememberPlacement(a, Placement{Address: "two", Generation: 6}, asked, nil)
+	if p, known, _ := x.askPlacement(a); !known || p.Address != "two" {
 		t.Error(p, known)
 	}
-	x.end()
-	_, _, asked = x.ask(a)
-	x.begin() // another stream, over which a move may have been missed
-	x.answered(a, Placement{Address: "two", Generation: 6}, asked, nil)
-	if _, known, _ := x.ask(a); known {
+	x.endStream()
+	_, _, asked = x.askPlacement(a)
+	x.beginStream() // another stream, over which a move may have been missed
+	x.rememberPlacement(a, Placement{Address: "two", Generation: 6}, asked, nil)
+	if _, known, _ := x.askPlacement(a); known {
 		t.Error("an answer from before the stream is remembered")
 	}
-	x.answered(a, Placement{}, 0, errBad)
+	x.rememberPlacement(a, Placement{}, 0, errBad)
 	if len(x.asking)+len(x.moved) != 0 {
 		t.Errorf("left behind: %v, %v", x.asking, x.moved)
 	}

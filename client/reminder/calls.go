@@ -18,25 +18,28 @@ import (
 // instance exists. The reminder is durable when Create returns. After rouse.ErrUnavailable, the reminder may
 // exist although its id was lost: another call may then create a second reminder, with its own id.
 func (c *Client) Create(ctx context.Context, r Reminder) (Created, error) {
-	request := &reminderv1.CreateReminderRequest{Reminder: r.proto(), Caller: c.caller, Actor: r.Actor.proto()}
-	answer, err := try(ctx, c, job[*reminderv1.CreateReminderResponse]{prefer: c.makers, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.CreateReminderResponse, error) {
-		return reminderv1.NewReminderServiceClient(conn).CreateReminder(ctx, request)
-	}})
+	request := &reminderv1.CreateReminderRequest{Reminder: r.reminderToProto(), Caller: c.caller,
+		Actor: r.Actor.actorToProto()}
+	answer, err := tryInstances(ctx, c, job[*reminderv1.CreateReminderResponse]{prefer: c.nextTokenInstances,
+		do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.CreateReminderResponse, error) {
+			return reminderv1.NewReminderServiceClient(conn).CreateReminder(ctx, request)
+		}})
 	if err != nil {
 		return Created{}, err
 	}
-	return Created{ID: answer.GetReminderId(), NextExecution: timeOf(answer.GetNextExecutionTime()), Bucket: answer.GetTokenBucketId()}, nil
+	return Created{ID: answer.GetReminderId(), NextExecution: timeFromProto(answer.GetNextExecutionTime()),
+		Bucket: answer.GetTokenBucketId()}, nil
 }
 
-// makers returns the instances that give tokens of this sidecar's buckets, beginning with another one each
-// time.
-func (c *Client) makers() []string {
+// nextTokenInstances returns the instances that give tokens of this sidecar's buckets, beginning with another
+// one each time.
+func (c *Client) nextTokenInstances() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.table == nil {
 		return nil
 	}
-	list := c.table.makers(c.o.Address)
+	list := c.table.tokenInstances(c.o.Address)
 	if len(list) == 0 {
 		return nil
 	}
@@ -45,20 +48,22 @@ func (c *Client) makers() []string {
 	return append(slices.Clone(list[at:]), list[:at]...)
 }
 
-// holder returns the instance that has a reminder, according to the table.
-func (c *Client) holder(id string) func() []string {
-	return func() []string { return []string{c.Table().holder(id)} }
+// preferHolder returns the instance that has a reminder, according to the table.
+func (c *Client) preferHolder(id string) func() []string {
+	return func() []string { return []string{c.Table().holdingInstance(id)} }
 }
 
 // Get returns a reminder, named by its id or an earlier one.
 func (c *Client) Get(ctx context.Context, id string) (State, error) {
-	p, err := try(ctx, c, job[*reminderv1.GetReminderResponse]{prefer: c.holder(id), repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.GetReminderResponse, error) {
-		return reminderv1.NewReminderServiceClient(conn).GetReminder(ctx, &reminderv1.GetReminderRequest{ReminderId: id})
-	}})
+	p, err := tryInstances(ctx, c, job[*reminderv1.GetReminderResponse]{prefer: c.preferHolder(id), repeat: true,
+		do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.GetReminderResponse, error) {
+			return reminderv1.NewReminderServiceClient(conn).GetReminder(ctx, &reminderv1.GetReminderRequest{ReminderId: id})
+		}})
 	if err != nil {
 		return State{}, err
 	}
-	return State{ID: p.GetReminderId(), Reminder: reminderOf(p.GetReminder(), p.GetActor()), App: p.GetAppId(), Bucket: p.GetTokenBucketId(), Attempts: int(p.GetAttempts()),
+	return State{ID: p.GetReminderId(), Reminder: reminderOf(p.GetReminder(), p.GetActor()), App: p.GetAppId(),
+		Bucket: p.GetTokenBucketId(), Attempts: int(p.GetAttempts()),
 		LastError: p.GetLastError(), Sidecar: p.GetSidecarInstance(), Instance: p.GetRemSerInstance()}, nil
 }
 
@@ -66,13 +71,17 @@ func (c *Client) Get(ctx context.Context, id string) (State, error) {
 // that one had begun, and may still arrive or be in progress. A reminder that is not there is
 // rouse.ErrNotFound, unless an earlier try of the same call may have deleted it.
 func (c *Client) Delete(ctx context.Context, id string) (inFlight bool, err error) {
-	p, err := try(ctx, c, job[*reminderv1.DeleteReminderResponse]{prefer: c.holder(id), repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, unsure bool) (*reminderv1.DeleteReminderResponse, error) {
-		p, err := reminderv1.NewReminderServiceClient(conn).DeleteReminder(ctx, &reminderv1.DeleteReminderRequest{ReminderId: id})
-		if unsure && status.Code(err) == codes.NotFound {
-			return &reminderv1.DeleteReminderResponse{InFlight: true}, nil // unknown: the earlier try may have deleted it, and its answer is lost
-		}
-		return p, err
-	}})
+	p, err := tryInstances(ctx, c, job[*reminderv1.DeleteReminderResponse]{prefer: c.preferHolder(id), repeat: true,
+		do: func(ctx context.Context, conn grpc.ClientConnInterface,
+			unsure bool) (*reminderv1.DeleteReminderResponse, error) {
+			p, err := reminderv1.NewReminderServiceClient(conn).DeleteReminder(ctx,
+				&reminderv1.DeleteReminderRequest{ReminderId: id})
+			if unsure && status.Code(err) == codes.NotFound {
+				// unknown: the earlier try may have deleted it, and its answer is lost
+				return &reminderv1.DeleteReminderResponse{InFlight: true}, nil
+			}
+			return p, err
+		}})
 	return p.GetInFlight(), err
 }
 
@@ -87,7 +96,7 @@ const maxMoves = 1000
 func (c *Client) Subscribe(ctx context.Context, ids ...string) ([]Moved, error) {
 	var all []Moved
 	for part := range slices.Chunk(ids, maxMoves) {
-		became, err := c.subscribe(ctx, part)
+		became, err := c.subscribeReminders(ctx, part)
 		for _, id := range part {
 			if m, ok := became[id]; ok {
 				all = append(all, m)
@@ -100,19 +109,21 @@ func (c *Client) Subscribe(ctx context.Context, ids ...string) ([]Moved, error) 
 	return all, nil
 }
 
-// subscribe moves reminders by one call. If some cannot be moved, the call fails with an error that names
-// some of them, and subscribe calls again for the rest.
-func (c *Client) subscribe(ctx context.Context, ids []string) (map[string]Moved, error) {
+// subscribeReminders moves reminders by one call. If some cannot be moved, the call fails with an error that
+// names some of them, and subscribe calls again for the rest.
+func (c *Client) subscribeReminders(ctx context.Context, ids []string) (map[string]Moved, error) {
 	became := make(map[string]Moved, len(ids))
 	for rest := ids; len(rest) > 0; {
 		var unmoved *reminderv1.SubscribeReminderResponse
-		p, err := try(ctx, c, job[*reminderv1.SubscribeReminderResponse]{prefer: c.makers, repeat: true, do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.SubscribeReminderResponse, error) {
-			p, err := reminderv1.NewReminderServiceClient(conn).SubscribeReminder(ctx, &reminderv1.SubscribeReminderRequest{ReminderList: rest, Caller: c.caller})
-			if unmoved = unmovedOf(err); unmoved != nil {
-				return nil, nil
-			}
-			return p, err
-		}})
+		p, err := tryInstances(ctx, c, job[*reminderv1.SubscribeReminderResponse]{prefer: c.nextTokenInstances, repeat: true,
+			do: func(ctx context.Context, conn grpc.ClientConnInterface, _ bool) (*reminderv1.SubscribeReminderResponse, error) {
+				p, err := reminderv1.NewReminderServiceClient(conn).SubscribeReminder(ctx,
+					&reminderv1.SubscribeReminderRequest{ReminderList: rest, Caller: c.caller})
+				if unmoved = unmovedOf(err); unmoved != nil {
+					return nil, nil
+				}
+				return p, err
+			}})
 		if err != nil {
 			return became, err
 		}
@@ -121,13 +132,15 @@ func (c *Client) subscribe(ctx context.Context, ids []string) (map[string]Moved,
 				became[r.GetAsked()] = Moved{Asked: r.GetAsked(), Err: moveError(unmoved, i)}
 			}
 			before := len(rest)
-			if rest = slices.DeleteFunc(slices.Clone(rest), func(id string) bool { _, known := became[id]; return known }); len(rest) == before {
+			if rest = slices.DeleteFunc(slices.Clone(rest),
+				func(id string) bool { _, known := became[id]; return known }); len(rest) == before {
 				return became, errors.New("the service could not move some reminders, and names others than it was asked for")
 			}
 			continue
 		}
 		if len(p.GetReminderId()) != len(rest) {
-			return became, fmt.Errorf("the service was asked to move %d reminders, and told of %d", len(rest), len(p.GetReminderId()))
+			return became, fmt.Errorf("the service was asked to move %d reminders, and told of %d", len(rest),
+				len(p.GetReminderId()))
 		}
 		for i, id := range rest {
 			became[id] = Moved{Asked: id, ID: p.ReminderId[i], Err: moveError(p, i)}
@@ -159,8 +172,8 @@ func moveError(p *reminderv1.SubscribeReminderResponse, i int) error {
 	return nil
 }
 
-// translate turns an error of gRPC into one of package rouse.
-func translate(err error) error {
+// errorFromGRPC turns an error of gRPC into one of package rouse.
+func errorFromGRPC(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -47,8 +47,9 @@ import (
 
 // Options identify and configure a sidecar. Zero fields have the defaults in their comments.
 type Options struct {
-	App     string  // the id of the app; required
-	Address string  // identifies the sidecar within its app; it is never dialled; default the host's name and random letters
+	App string // the id of the app; required
+	// identifies the sidecar within its app; it is never dialled; default the host's name and random letters
+	Address string
 	Handle  Handler // executes reminders; required
 
 	// ActorTypes makes the sidecar a host of actors of these types: it executes the reminders of the actors
@@ -56,16 +57,20 @@ type Options struct {
 	// repeated there.
 	ActorTypes []string
 
-	Concurrency int           // handlers running at a time, for the streams of all instances; default 16
-	InHand      int           // executions of one stream that run or wait for a handler; default 2·Concurrency
-	Remember    int           // executions that were done and are answered again without a handler if they come again; default 10,000, below 0 none
-	Drain       time.Duration // how long handlers may go on when Close is called; default 10 s
-	Patience    time.Duration // how long a call is tried again; default 30 s
+	Concurrency int // handlers running at a time, for the streams of all instances; default 16
+	InHand      int // executions of one stream that run or wait for a handler; default 2·Concurrency
+	// executions that were done and are answered again without a handler if they come again; default 10,000,
+	// below 0 none
+	Remember int
+	Drain    time.Duration // how long handlers may go on when Close is called; default 10 s
+	Patience time.Duration // how long a call is tried again; default 30 s
 
-	TLS      *tls.Config       // set: TLS with this configuration, for any form of target
-	CA       string            // set: TLS, and this PEM file has the authorities of the service's certificate, not the system
-	Cert     string            // set: TLS, and this PEM file has the certificate of this client
-	Key      string            // its private key, in PEM; the three files are read for each connection, and do not go with TLS
+	TLS *tls.Config // set: TLS with this configuration, for any form of target
+	// set: TLS, and this PEM file has the authorities of the service's certificate, not the system
+	CA   string
+	Cert string // set: TLS, and this PEM file has the certificate of this client
+	// its private key, in PEM; the three files are read for each connection, and do not go with TLS
+	Key      string
 	Insecure bool              // no TLS to other hosts; an http:// target means the same
 	Token    string            // sent with every call as a bearer token; to another host only under TLS
 	Dial     []grpc.DialOption // what else gRPC offers
@@ -150,7 +155,8 @@ func Open(target string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{o: o, caller: &reminderv1.Caller{AppId: o.App, Address: o.Address}, links: map[string]*link{}, bad: map[string]bool{}, heartbeat: defaultHeartbeat, changed: make(chan struct{})}
+	c := &Client{o: o, caller: &reminderv1.Caller{AppId: o.App, Address: o.Address}, links: map[string]*link{},
+		bad: map[string]bool{}, heartbeat: defaultHeartbeat, changed: make(chan struct{})}
 	if c.seeds, err = seedsOf(target, o); err != nil {
 		return nil, err
 	}
@@ -163,7 +169,7 @@ func Open(target string, o Options) (*Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.seeds {
-		conn, err := connect(s, o)
+		conn, err := newConnection(s, o)
 		if err != nil {
 			c.end()
 			for _, l := range c.links {
@@ -171,7 +177,7 @@ func Open(target string, o Options) (*Client, error) {
 			}
 			return nil, err
 		}
-		c.begin(&link{address: s.Target, given: true, conn: conn})
+		c.startSidecarLink(&link{address: s.Target, given: true, conn: conn})
 	}
 	hostCtx, stop := context.WithCancel(c.ctx)
 	if c.hostStop = stop; len(o.ActorTypes) > 0 {
@@ -190,7 +196,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	for {
 		c.mu.Lock()
 		table, refused, over, changed := c.table, c.refused, c.over, c.changed
-		hosts := len(c.o.ActorTypes) == 0 || c.actors.known()
+		hosts := len(c.o.ActorTypes) == 0 || c.actors.knowsHosts()
 		c.mu.Unlock()
 		switch {
 		case refused != nil:
@@ -216,12 +222,12 @@ var errClosed = fmt.Errorf("the reminder client: %w", rouse.ErrClosed)
 // than once, and always waits.
 func (c *Client) Close() error {
 	c.closing.Do(func() {
-		c.hand.close(c.o.Drain)
+		c.hand.drainHandlers(c.o.Drain)
 		c.hostStop()
 		c.hosting.Wait()
 		c.mu.Lock()
 		c.over = true
-		c.announce()
+		c.announceChange()
 		c.mu.Unlock()
 		c.end()
 		c.running.Wait()
@@ -239,8 +245,8 @@ func (c *Client) Table() *Table {
 	return c.table
 }
 
-// announce wakes waiters after a change. The mutex is held.
-func (c *Client) announce() {
+// announceChange wakes waiters after a change. The mutex is held.
+func (c *Client) announceChange() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }

@@ -15,7 +15,7 @@ import (
 // seedsOf reads a target of Open.
 func seedsOf(target string, o Options) (list []grpclink.Address, err error) {
 	for _, one := range grpclink.Split(target) {
-		a, err := o.link().Parse(one)
+		a, err := o.linkOptions().Parse(one)
 		if err != nil {
 			return nil, fmt.Errorf("reminder: %w", err)
 		}
@@ -26,15 +26,15 @@ func seedsOf(target string, o Options) (list []grpclink.Address, err error) {
 	return list, nil
 }
 
-// link returns the options of connections.
-func (o *Options) link() grpclink.Options {
+// linkOptions returns the options of connections.
+func (o *Options) linkOptions() grpclink.Options {
 	return grpclink.Options{TLS: o.TLS, Files: grpclink.Files(o.CA, o.Cert, o.Key), Insecure: o.Insecure, Token: o.Token}
 }
 
-// connect returns a connection, which its first call makes. Links have a pause of their own.
-func connect(a grpclink.Address, o Options) (*grpc.ClientConn, error) {
+// newConnection returns a connection, which its first call makes. Links have a pause of their own.
+func newConnection(a grpclink.Address, o Options) (*grpc.ClientConn, error) {
 	opts := append([]grpc.DialOption{grpc.WithStatsHandler(departures{})}, o.Dial...)
-	return o.link().Connect(a, 100*time.Millisecond, 5*time.Second, opts...)
+	return o.linkOptions().Connect(a, 100*time.Millisecond, 5*time.Second, opts...)
 }
 
 // learnedAddress reads the address of an instance that the service reported. It never weakens what the caller
@@ -44,9 +44,10 @@ func (c *Client) learnedAddress(told string) (a grpclink.Address, err error) {
 	if err := grpclink.Reported(told, c.seeds); err != nil {
 		return a, err
 	}
-	a, err = c.o.link().Parse(told)
+	a, err = c.o.linkOptions().Parse(told)
 	secure := c.o.TLS != nil || c.o.CA != "" || c.o.Cert != ""
-	a.Plain = a.Plain && slices.ContainsFunc(c.seeds, func(s grpclink.Address) bool { return s.Plain }) || !secure && slices.ContainsFunc(c.seeds, func(s grpclink.Address) bool { return s.Explicit })
+	a.Plain = a.Plain && slices.ContainsFunc(c.seeds, func(s grpclink.Address) bool { return s.Plain }) ||
+		!secure && slices.ContainsFunc(c.seeds, func(s grpclink.Address) bool { return s.Explicit })
 	return a, err
 }
 

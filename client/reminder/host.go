@@ -20,7 +20,7 @@ import (
 func (c *Client) hostLoop(ctx context.Context) {
 	b := backoff.New(firstPause, listedPause)
 	for ctx.Err() == nil {
-		l, life, changed, err := c.pick(nil, nil)
+		l, life, changed, err := c.pickLink(nil, nil)
 		if err != nil {
 			return // the client closes, or is refused
 		}
@@ -28,7 +28,7 @@ func (c *Client) hostLoop(ctx context.Context) {
 			backoff.SleepOr(ctx, mostPause, changed)
 			continue
 		}
-		stood, err := c.host(ctx, l, life)
+		stood, err := c.serveAsHost(ctx, l, life)
 		if ctx.Err() != nil {
 			return
 		}
@@ -42,15 +42,16 @@ func (c *Client) hostLoop(ctx context.Context) {
 	}
 }
 
-// host registers as a host at an instance, and keeps a stream until it ends, the instance is lost, or ctx
-// ends. stood reports whether the stream was established.
-func (c *Client) host(ctx context.Context, l *link, life context.Context) (stood bool, err error) {
+// serveAsHost registers as a host at an instance, and keeps a stream until it ends, the instance is lost, or
+// ctx ends. stood reports whether the stream was established.
+func (c *Client) serveAsHost(ctx context.Context, l *link, life context.Context) (stood bool, err error) {
 	service := reminderv1.NewActorServiceClient(l.conn)
 	soon, cancel := context.WithTimeout(ctx, registerTime)
-	answer, err := service.RegisterActorHost(soon, &reminderv1.RegisterActorHostRequest{AppId: c.o.App, Address: c.o.Address, ActorTypes: c.o.ActorTypes})
+	answer, err := service.RegisterActorHost(soon, &reminderv1.RegisterActorHostRequest{AppId: c.o.App,
+		Address: c.o.Address, ActorTypes: c.o.ActorTypes})
 	cancel()
 	if err != nil {
-		return false, translate(err)
+		return false, errorFromGRPC(err)
 	}
 	heartbeat := defaultHeartbeat
 	if d := answer.GetHeartbeat().AsDuration(); d > 0 {
@@ -61,19 +62,19 @@ func (c *Client) host(ctx context.Context, l *link, life context.Context) (stood
 	defer context.AfterFunc(life, func() { cut(errGone) })()
 	wire, err := service.ConnectActorHost(standing)
 	if err != nil {
-		return false, translate(err)
+		return false, errorFromGRPC(err)
 	}
 	hello := &reminderv1.ActorHostStream{HostMessage: &reminderv1.ActorHostStream_Hello{Hello: c.caller}}
 	if err := wire.Send(hello); err != nil && !errors.Is(err, io.EOF) {
-		return false, translate(err)
+		return false, errorFromGRPC(err)
 	}
 	var sending sync.WaitGroup
-	sending.Go(func() { beat(ctx, standing, cut, wire, heartbeat) })
+	sending.Go(func() { heartbeatUntilEnd(ctx, standing, cut, wire, heartbeat) })
 	defer sending.Wait()
 	defer cut(nil)
 	silence := time.AfterFunc(silences*heartbeat, func() { cut(errSilent) })
 	defer silence.Stop()
-	defer c.actors.end()
+	defer c.actors.endStream()
 	for {
 		m, err := wire.Recv()
 		if err != nil {
@@ -84,29 +85,30 @@ func (c *Client) host(ctx context.Context, l *link, life context.Context) (stood
 				return stood, errors.New("the instance has ended the stream of the host")
 			}
 			if _, ok := status.FromError(err); ok {
-				return stood, translate(err)
+				return stood, errorFromGRPC(err)
 			}
 			return stood, err
 		}
 		silence.Reset(silences * heartbeat)
 		if !stood {
 			stood = true
-			c.actors.begin()
+			c.actors.beginStream()
 		}
 		switch m := m.GetPlacementMessage().(type) {
 		case *reminderv1.PlacementStream_HostsUpdate:
-			c.actors.list(m.HostsUpdate)
+			c.actors.storeHosts(m.HostsUpdate)
 			c.mu.Lock()
-			c.announce()
+			c.announceChange()
 			c.mu.Unlock()
 		case *reminderv1.PlacementStream_PlacementUpdate:
-			c.actors.move(m.PlacementUpdate)
+			c.actors.applyPlacement(m.PlacementUpdate)
 		}
 	}
 }
 
-// beat sends an empty message each heartbeat, and ends the stream in order when ctx ends.
-func beat(ctx, standing context.Context, cut context.CancelCauseFunc, wire grpc.BidiStreamingClient[reminderv1.ActorHostStream, reminderv1.PlacementStream], heartbeat time.Duration) {
+// heartbeatUntilEnd sends an empty message each heartbeat, and ends the stream in order when ctx ends.
+func heartbeatUntilEnd(ctx, standing context.Context, cut context.CancelCauseFunc,
+	wire grpc.BidiStreamingClient[reminderv1.ActorHostStream, reminderv1.PlacementStream], heartbeat time.Duration) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
 	empty := &reminderv1.ActorHostStream{HostMessage: &reminderv1.ActorHostStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}}

@@ -49,18 +49,18 @@ func newHand(o Options) *hand {
 	return h
 }
 
-// key identifies an execution by its fire id or, if the service sends none, by its reminder.
-func key(r *reminderv1.ExecuteReminderRequest) string {
+// executionKey identifies an execution by its fire id or, if the service sends none, by its reminder.
+func executionKey(r *reminderv1.ExecuteReminderRequest) string {
 	return cmp.Or(r.GetFireId(), "reminder:"+r.GetReminderId())
 }
 
-// take starts or queues an execution, unless it is present or finished.
-func (h *hand) take(s *stream, r *reminderv1.ExecuteReminderRequest) {
+// takeExecution starts or queues an execution, unless it is present or finished.
+func (h *hand) takeExecution(s *stream, r *reminderv1.ExecuteReminderRequest) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k := key(r)
+	k := executionKey(r)
 	if h.done[r.GetFireId()] {
-		s.answer(response(r, nil))
+		s.queueOutcome(newResponse(r, nil))
 		return
 	}
 	if e := h.held[k]; e != nil {
@@ -76,24 +76,25 @@ func (h *hand) take(s *stream, r *reminderv1.ExecuteReminderRequest) {
 		return // it goes to another sidecar when the stream ends
 	}
 	if s.inHand >= h.most {
-		s.answer(response(r, fmt.Errorf("the sidecar has %d executions in hand, as many as it declared that it takes", s.inHand)))
+		s.queueOutcome(newResponse(r,
+			fmt.Errorf("the sidecar has %d executions in hand, as many as it declared that it takes", s.inHand)))
 		return
 	}
 	s.inHand++
 	e := &held{s, r}
 	h.held[k] = e
-	h.running.Go(func() { h.run(k, e, executionOf(r)) })
+	h.running.Go(func() { h.runExecution(k, e, executionOf(r)) })
 }
 
-// run waits for its turn, handles an execution, and answers.
-func (h *hand) run(k string, e *held, x Execution) {
+// runExecution waits for its turn, handles an execution, and answers.
+func (h *hand) runExecution(k string, e *held, x Execution) {
 	begun := false
 	var err error
 	select {
 	case <-h.closed:
 	case h.turns <- struct{}{}:
-		if begun = h.may(); begun {
-			err = call(h.life, h.handle, x)
+		if begun = h.mayBegin(); begun {
+			err = callHandler(h.life, h.handle, x)
 		}
 		<-h.turns
 	}
@@ -105,20 +106,20 @@ func (h *hand) run(k string, e *held, x Execution) {
 		return
 	}
 	if err == nil {
-		h.remember(e.request.GetFireId())
+		h.rememberDone(e.request.GetFireId())
 	}
-	e.from.answer(response(e.request, err))
+	e.from.queueOutcome(newResponse(e.request, err))
 }
 
-// may reports whether a handler may begin.
-func (h *hand) may() bool {
+// mayBegin reports whether a handler may begin.
+func (h *hand) mayBegin() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.closing
 }
 
-// remember notes that an execution is done. The mutex is held.
-func (h *hand) remember(fire string) {
+// rememberDone notes that an execution is done. The mutex is held.
+func (h *hand) rememberDone(fire string) {
 	if len(h.order) == 0 || fire == "" {
 		return
 	}
@@ -129,8 +130,8 @@ func (h *hand) remember(fire string) {
 
 var errDrain = errors.New("the client closes, and the drain has taken too long")
 
-// close starts no more handlers, and waits for the running ones. After drain it cancels their ctx.
-func (h *hand) close(drain time.Duration) {
+// drainHandlers starts no more handlers, and waits for the running ones. After drain it cancels their ctx.
+func (h *hand) drainHandlers(drain time.Duration) {
 	h.mu.Lock()
 	h.closing = true
 	h.mu.Unlock()
@@ -141,8 +142,8 @@ func (h *hand) close(drain time.Duration) {
 	h.end(nil)
 }
 
-// call makes a panic of a handler its error: one bad execution does not end the others.
-func call(ctx context.Context, handle Handler, x Execution) (err error) {
+// callHandler makes a panic of a handler its error: one bad execution does not end the others.
+func callHandler(ctx context.Context, handle Handler, x Execution) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the handler panicked: %v", p)
@@ -151,9 +152,10 @@ func call(ctx context.Context, handle Handler, x Execution) (err error) {
 	return handle(ctx, x)
 }
 
-// response reports how an attempt ended.
-func response(r *reminderv1.ExecuteReminderRequest, err error) *reminderv1.ExecuteReminderResponse {
-	p := &reminderv1.ExecuteReminderResponse{ReminderId: r.GetReminderId(), Success: err == nil, FireId: r.GetFireId(), Attempt: r.GetAttempt()}
+// newResponse reports how an attempt ended.
+func newResponse(r *reminderv1.ExecuteReminderRequest, err error) *reminderv1.ExecuteReminderResponse {
+	p := &reminderv1.ExecuteReminderResponse{ReminderId: r.GetReminderId(), Success: err == nil, FireId: r.GetFireId(),
+		Attempt: r.GetAttempt()}
 	if err != nil {
 		p.Detail = strings.ToValidUTF8(rouse.Shorten(err.Error(), rouse.MaxDetail), "\uFFFD")
 	}

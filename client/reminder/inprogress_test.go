@@ -169,7 +169,7 @@ func TestCloseWaits(t *testing.T) {
 		_ = c.Close()
 		close(closed)
 	}()
-	for c.hand.may() {
+	for c.hand.mayBegin() {
 		time.Sleep(time.Millisecond)
 	}
 	b.end <- nil

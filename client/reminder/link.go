@@ -53,20 +53,20 @@ var (
 	errAlias = errors.New("the address is none of an instance, and there are streams to instances")
 )
 
-// begin starts a link. The mutex is held.
-func (c *Client) begin(l *link) {
+// startSidecarLink starts a link. The mutex is held.
+func (c *Client) startSidecarLink(l *link) {
 	ctx, stop := context.WithCancel(c.ctx)
 	l.stop = stop
 	c.links[l.address] = l
 	c.running.Go(func() {
 		defer stop()
-		c.keep(ctx, l)
+		c.keepLink(ctx, l)
 		_ = l.conn.Close()
 	})
 }
 
-// keep keeps a stream until ctx ends.
-func (c *Client) keep(ctx context.Context, l *link) {
+// keepLink keeps a stream until ctx ends.
+func (c *Client) keepLink(ctx context.Context, l *link) {
 	b := backoff.New(firstPause, mostPause)
 	for ctx.Err() == nil {
 		c.mu.Lock()
@@ -82,16 +82,16 @@ func (c *Client) keep(ctx context.Context, l *link) {
 			b.Reset()
 		}
 		if errors.Is(err, errAlias) || errors.Is(err, errYield) {
-			if !c.park(ctx, l) {
+			if !c.waitWhileAlias(ctx, l) {
 				return
 			}
 			continue
 		}
-		if c.failed(l, err) {
+		if c.noteLinkFailure(l, err) {
 			return
 		}
 		b.Limit(mostPause)
-		if c.listed(l) {
+		if c.isListed(l) {
 			b.Limit(listedPause)
 		}
 		b.Pause(ctx)
@@ -107,18 +107,19 @@ func (c *Client) connectTo(ctx context.Context, l *link) (stood bool, err error)
 	service := reminderv1.NewReminderServiceClient(l.conn)
 	answer, err := service.RegisterSidecar(soon, &reminderv1.RegisterSidecarRequest{AppId: c.o.App, Address: c.o.Address})
 	if err != nil {
-		return false, translate(err)
+		return false, errorFromGRPC(err)
 	}
-	heartbeat, alias := c.registered(l, answer)
+	heartbeat, alias := c.noteRegistration(l, answer)
 	if alias {
 		return false, errAlias
 	}
-	return c.serve(ctx, l, service, heartbeat)
+	return c.serveSidecar(ctx, l, service, heartbeat)
 }
 
-// registered notes the answer to a registration. alias reports that the link has to wait for others, which
-// lead to instances.
-func (c *Client) registered(l *link, answer *reminderv1.RegisterSidecarResponse) (heartbeat time.Duration, alias bool) {
+// noteRegistration notes the answer to a registration. alias reports that the link has to wait for others,
+// which lead to instances.
+func (c *Client) noteRegistration(l *link,
+	answer *reminderv1.RegisterSidecarResponse) (heartbeat time.Duration, alias bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := answer.GetHeartbeat().AsDuration(); d > 0 {
@@ -126,14 +127,14 @@ func (c *Client) registered(l *link, answer *reminderv1.RegisterSidecarResponse)
 	}
 	if len(answer.GetInstances()) > 0 && !c.anyStands() { // otherwise the table has it
 		c.known = slices.Clone(answer.Instances)
-		c.adjust()
+		c.adjustLinks()
 	}
-	return c.heartbeat, c.superfluous(l)
+	return c.heartbeat, c.isSuperfluous(l)
 }
 
-// superfluous reports whether a link is an alias that is not needed, because a link to an instance is open or
-// has not been tried. The mutex is held.
-func (c *Client) superfluous(l *link) bool {
+// isSuperfluous reports whether a link is an alias that is not needed, because a link to an instance is open
+// or has not been tried. The mutex is held.
+func (c *Client) isSuperfluous(l *link) bool {
 	if !l.given || len(c.known) == 0 || slices.Contains(c.known, l.address) {
 		return false
 	}
@@ -145,11 +146,11 @@ func (c *Client) superfluous(l *link) bool {
 	return false
 }
 
-// park waits until an alias is needed; it is false if ctx ended.
-func (c *Client) park(ctx context.Context, l *link) bool {
+// waitWhileAlias waits until an alias is needed; it is false if ctx ended.
+func (c *Client) waitWhileAlias(ctx context.Context, l *link) bool {
 	for {
 		c.mu.Lock()
-		superfluous, changed := c.superfluous(l), c.changed
+		superfluous, changed := c.isSuperfluous(l), c.changed
 		l.tried = true
 		c.mu.Unlock()
 		if !superfluous {
@@ -163,15 +164,15 @@ func (c *Client) park(ctx context.Context, l *link) bool {
 	}
 }
 
-// failed notes that a try of a link, or its stream, is over, and reports whether that is the end of the
-// client.
-func (c *Client) failed(l *link, err error) (end bool) {
+// noteLinkFailure notes that a try of a link, or its stream, is over, and reports whether that is the end of
+// the client.
+func (c *Client) noteLinkFailure(l *link, err error) (end bool) {
 	c.mu.Lock()
 	l.tried = true
-	if end = l.given && c.table == nil && !c.anyStands() && hopeless(err); end {
+	if end = l.given && c.table == nil && !c.anyStands() && isHopeless(err); end {
 		c.refused = fmt.Errorf("the reminder service at %s refuses the sidecar: %w", l.address, err)
 	}
-	c.announce()
+	c.announceChange()
 	c.mu.Unlock()
 	if end {
 		c.end()
@@ -184,8 +185,8 @@ func (c *Client) failed(l *link, err error) (end bool) {
 	return end
 }
 
-// hopeless reports whether an error will be the same next time.
-func hopeless(err error) bool {
+// isHopeless reports whether an error will be the same next time.
+func isHopeless(err error) bool {
 	st, ok := status.FromError(err)
 	if err == nil || !ok || errors.Is(err, rousev1.ErrUnexpectedAnswer) {
 		return false
@@ -197,7 +198,7 @@ func hopeless(err error) bool {
 	return false
 }
 
-func (c *Client) listed(l *link) bool {
+func (c *Client) isListed(l *link) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Contains(c.known, l.address)
@@ -213,39 +214,39 @@ func (c *Client) anyStands() bool {
 	return false
 }
 
-// stands records that a link's stream is open, with the table that it received.
-func (c *Client) stands(l *link, life context.Context, update *reminderv1.TokenBucketsUpdate) {
+// recordStreamOpen records that a link's stream is open, with the table that it received.
+func (c *Client) recordStreamOpen(l *link, life context.Context, update *reminderv1.TokenBucketsUpdate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.anyStands() {
 		c.floor = 0 // if the service has begun again, so has the count
 	}
 	l.life, l.tried = life, true
-	c.hear(update)
+	c.storeTable(update)
 }
 
-// hear stores a received table. The mutex is held.
-func (c *Client) hear(update *reminderv1.TokenBucketsUpdate) {
+// storeTable stores a received table. The mutex is held.
+func (c *Client) storeTable(update *reminderv1.TokenBucketsUpdate) {
 	if t := tableOf(update); t.Generation >= c.floor {
 		c.table, c.floor = t, t.Generation
-		if list := t.addresses(); len(list) > 0 {
+		if list := t.instanceAddresses(); len(list) > 0 {
 			c.known = list
 		}
 	}
-	c.adjust()
+	c.adjustLinks()
 }
 
-// fell notes that a link's stream is over.
-func (c *Client) fell(l *link) {
+// recordStreamEnd notes that a link's stream is over.
+func (c *Client) recordStreamEnd(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.life = nil
-	c.adjust()
+	c.adjustLinks()
 }
 
-// adjust starts and ends links, so that each instance has one. The mutex is held.
-func (c *Client) adjust() {
-	defer c.announce()
+// adjustLinks starts and ends links, so that each instance has one. The mutex is held.
+func (c *Client) adjustLinks() {
+	defer c.announceChange()
 	if c.ctx.Err() != nil || c.over {
 		return
 	}
@@ -262,17 +263,17 @@ func (c *Client) adjust() {
 		at, err := c.learnedAddress(address)
 		var conn *grpc.ClientConn
 		if err == nil {
-			conn, err = connect(at, c.o)
+			conn, err = newConnection(at, c.o)
 		}
 		if err != nil { // reported once, in its own goroutine, because the mutex is held
 			c.bad[address] = true
-			c.running.Go(func() { c.failed(&link{address: address}, err) })
+			c.running.Go(func() { c.noteLinkFailure(&link{address: address}, err) })
 			continue
 		}
-		c.begin(&link{address: address, conn: conn})
+		c.startSidecarLink(&link{address: address, conn: conn})
 	}
 	for _, l := range c.links {
-		if l.life != nil && c.superfluous(l) {
+		if l.life != nil && c.isSuperfluous(l) {
 			l.yield(errYield)
 		}
 	}

@@ -49,20 +49,22 @@ type stream struct {
 	inHand int // executions; the hand's mutex guards it
 }
 
-// serve opens a stream and serves it until the stream or ctx ends. stood reports whether it received a table.
-func (c *Client) serve(ctx context.Context, l *link, service reminderv1.ReminderServiceClient, heartbeat time.Duration) (stood bool, err error) {
+// serveSidecar opens a stream and serves it until the stream or ctx ends. stood reports whether it received a
+// table.
+func (c *Client) serveSidecar(ctx context.Context, l *link, service reminderv1.ReminderServiceClient,
+	heartbeat time.Duration) (stood bool, err error) {
 	standing, cut := context.WithCancelCause(context.WithoutCancel(ctx)) // outlives ctx, for an orderly end
 	defer cut(nil)
 	wire, err := service.ConnectSidecar(standing)
 	if err != nil {
-		return false, translate(err)
+		return false, errorFromGRPC(err)
 	}
 	s := &stream{wire: wire, heartbeat: heartbeat, cut: cut, wake: make(chan struct{}, 1)}
-	s.send(&reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_Hello{
+	s.enqueueMessage(&reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_Hello{
 		Hello: &reminderv1.SidecarHello{Caller: c.caller, Concurrency: uint32(c.o.InHand)}}})
 	var loops sync.WaitGroup
 	loops.Go(func() { s.sendLoop(standing) })
-	loops.Go(func() { s.bye(ctx, standing) })
+	loops.Go(func() { s.closeInOrder(ctx, standing) })
 	defer loops.Wait()
 	defer cut(nil)
 	silence := time.AfterFunc(silences*heartbeat, func() { cut(errSilent) })
@@ -71,29 +73,29 @@ func (c *Client) serve(ctx context.Context, l *link, service reminderv1.Reminder
 		m, err := wire.Recv()
 		if err != nil {
 			if stood {
-				c.fell(l)
+				c.recordStreamEnd(l)
 			}
-			return stood, why(ctx, standing, err)
+			return stood, streamEndCause(ctx, standing, err)
 		}
 		silence.Reset(silences * heartbeat)
 		switch m := m.GetReminderMessage().(type) {
 		case *reminderv1.ReminderServiceStream_TokenBucketsUpdate:
 			if stood {
 				c.mu.Lock()
-				c.hear(m.TokenBucketsUpdate)
+				c.storeTable(m.TokenBucketsUpdate)
 				c.mu.Unlock()
 			} else {
-				c.stands(l, standing, m.TokenBucketsUpdate)
+				c.recordStreamOpen(l, standing, m.TokenBucketsUpdate)
 			}
 			stood = true
 		case *reminderv1.ReminderServiceStream_ExecuteReminderReq:
-			c.hand.take(s, m.ExecuteReminderReq)
+			c.hand.takeExecution(s, m.ExecuteReminderReq)
 		}
 	}
 }
 
-// why returns why a stream ended.
-func why(ctx, standing context.Context, err error) error {
+// streamEndCause returns why a stream ended.
+func streamEndCause(ctx, standing context.Context, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errYield):
 		return errYield
@@ -102,11 +104,11 @@ func why(ctx, standing context.Context, err error) error {
 	case errors.Is(err, io.EOF):
 		return errors.New("the instance has ended the stream")
 	}
-	return translate(err)
+	return errorFromGRPC(err)
 }
 
-// send has a message sent.
-func (s *stream) send(m *reminderv1.SidecarStream) {
+// enqueueMessage has a message sent.
+func (s *stream) enqueueMessage(m *reminderv1.SidecarStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.out) == maxOut {
@@ -114,16 +116,18 @@ func (s *stream) send(m *reminderv1.SidecarStream) {
 		return
 	}
 	s.out = append(s.out, m)
-	s.signal()
+	s.wakeSender()
 }
 
-// answer sends the outcome of an execution.
-func (s *stream) answer(r *reminderv1.ExecuteReminderResponse) {
-	s.send(&reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_ExecuteReminderRes{ExecuteReminderRes: r}})
+// queueOutcome sends the outcome of an execution.
+func (s *stream) queueOutcome(r *reminderv1.ExecuteReminderResponse) {
+	s.enqueueMessage(
+		&reminderv1.SidecarStream{SidecarMessage: &reminderv1.SidecarStream_ExecuteReminderRes{ExecuteReminderRes: r}})
 }
 
-// bye closes the stream when ctx ends, after sending the remaining messages; after byeTime it is cut.
-func (s *stream) bye(ctx, standing context.Context) {
+// closeInOrder closes the stream when ctx ends, after sending the remaining messages; after byeTime it is
+// cut.
+func (s *stream) closeInOrder(ctx, standing context.Context) {
 	select {
 	case <-standing.Done():
 		return
@@ -132,7 +136,7 @@ func (s *stream) bye(ctx, standing context.Context) {
 	s.mu.Lock()
 	s.ending = true
 	s.mu.Unlock()
-	s.signal()
+	s.wakeSender()
 	late := time.NewTimer(byeTime)
 	defer late.Stop()
 	select {
@@ -142,7 +146,7 @@ func (s *stream) bye(ctx, standing context.Context) {
 	}
 }
 
-func (s *stream) signal() {
+func (s *stream) wakeSender() {
 	notify.Send(s.wake)
 }
 

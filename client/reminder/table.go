@@ -17,8 +17,9 @@ type Table struct {
 
 // Bucket is a range of tokens, of which ids are made.
 type Bucket struct {
-	ID           string
-	Sidecar      string // the address of the sidecar that makes reminders of it and executes them; empty: none is connected
+	ID string
+	// the address of the sidecar that makes reminders of it and executes them; empty: none is connected
+	Sidecar      string
 	Instance     string // the address of the instance that has it
 	From, To     int32  // its tokens, both included; 0: the service does not say
 	Vector       string
@@ -37,18 +38,23 @@ type Instance struct {
 func tableOf(p *reminderv1.TokenBucketsUpdate) *Table {
 	t := &Table{Generation: p.GetGeneration()}
 	for _, r := range p.GetInstanceSync() {
-		gives := r.GetState() == reminderv1.TokenBucketState_TOKEN_BUCKET_STATE_ACTIVE || r.GetState() == reminderv1.TokenBucketState_TOKEN_BUCKET_STATE_UNSPECIFIED
-		t.Buckets = append(t.Buckets, Bucket{ID: r.GetTokenBucketId(), Sidecar: r.GetSidecarInstance(), Instance: r.GetRemSerInstance(),
-			From: r.GetRangeFrom(), To: r.GetRangeTo(), Vector: r.GetVector(), Gives: gives, ConsumedTill: r.GetConsumedTill()})
+		gives := r.GetState() == reminderv1.TokenBucketState_TOKEN_BUCKET_STATE_ACTIVE ||
+			r.GetState() == reminderv1.TokenBucketState_TOKEN_BUCKET_STATE_UNSPECIFIED
+		t.Buckets = append(t.Buckets, Bucket{ID: r.GetTokenBucketId(), Sidecar: r.GetSidecarInstance(),
+			Instance: r.GetRemSerInstance(),
+			From:     r.GetRangeFrom(), To: r.GetRangeTo(), Vector: r.GetVector(), Gives: gives,
+			ConsumedTill: r.GetConsumedTill()})
 	}
 	for _, i := range p.GetInstances() {
-		t.Instances = append(t.Instances, Instance{Address: i.GetAddress(), Node: i.GetNode(), LoadFactor: i.GetLoadFactor(), Leader: i.GetLeader()})
+		t.Instances = append(t.Instances, Instance{Address: i.GetAddress(), Node: i.GetNode(), LoadFactor: i.GetLoadFactor(),
+			Leader: i.GetLeader()})
 	}
 	return t
 }
 
-// addresses returns the addresses of all instances; if the service does not list them, those in the buckets.
-func (t *Table) addresses() []string {
+// instanceAddresses returns the addresses of all instances; if the service does not list them, those in the
+// buckets.
+func (t *Table) instanceAddresses() []string {
 	var list []string
 	for _, i := range t.Instances {
 		list = append(list, i.Address)
@@ -63,8 +69,9 @@ func (t *Table) addresses() []string {
 	return slices.DeleteFunc(list, func(a string) bool { return a == "" })
 }
 
-// makers returns the instances that give tokens of a sidecar's buckets, in the order of these, each once.
-func (t *Table) makers(sidecar string) []string {
+// tokenInstances returns the instances that give tokens of a sidecar's buckets, in the order of these, each
+// once.
+func (t *Table) tokenInstances(sidecar string) []string {
 	var list []string
 	for _, b := range t.Buckets {
 		if b.Sidecar == sidecar && b.Gives && b.Instance != "" && !slices.Contains(list, b.Instance) {
@@ -74,9 +81,9 @@ func (t *Table) makers(sidecar string) []string {
 	return list
 }
 
-// holder returns the instance that has the bucket of a reminder, "" if that is unknown: the id may be an
-// earlier one.
-func (t *Table) holder(id string) string {
+// holdingInstance returns the instance that has the bucket of a reminder, "" if that is unknown: the id may
+// be an earlier one.
+func (t *Table) holdingInstance(id string) string {
 	parts := strings.Split(id, "||") // reminder||B||200143||drftghrq
 	if len(parts) != 4 {
 		return ""

@@ -38,9 +38,9 @@ var errNoInstance = fmt.Errorf("%w: there is no stream to an instance of the rem
 // errGone ends calls to an instance whose stream has ended: the instance counts as lost.
 var errGone = errors.New("the stream to the instance was lost")
 
-// try calls the instances that have an open stream, the preferred ones first, and retries until
+// tryInstances calls the instances that have an open stream, the preferred ones first, and retries until
 // Options.Patience is over.
-func try[T any](ctx context.Context, c *Client, j job[T]) (T, error) {
+func tryInstances[T any](ctx context.Context, c *Client, j job[T]) (T, error) {
 	var none T
 	var last error
 	end := time.Now().Add(c.o.Patience)
@@ -50,7 +50,7 @@ func try[T any](ctx context.Context, c *Client, j job[T]) (T, error) {
 	var after time.Duration // no further round before that
 	unsure := false
 	for {
-		l, life, changed, err := c.pick(append(hints, j.prefer()...), tried)
+		l, life, changed, err := c.pickLink(append(hints, j.prefer()...), tried)
 		if err != nil {
 			return none, err
 		}
@@ -58,15 +58,15 @@ func try[T any](ctx context.Context, c *Client, j job[T]) (T, error) {
 		if l != nil {
 			tried[l] = true
 			var left departure
-			v, err := once(context.WithValue(ctx, departureKey{}, &left), life, l, j, unsure)
+			v, err := callInstance(context.WithValue(ctx, departureKey{}, &left), life, l, j, unsure)
 			if err == nil {
 				return v, nil
 			}
 			if ctx.Err() != nil {
-				return v, translate(err)
+				return v, errorFromGRPC(err)
 			}
-			verdict := judge(err)
-			last = translate(err)
+			verdict := judgeError(err)
+			last = errorFromGRPC(err)
 			if j.firm && status.Code(err) == codes.Aborted {
 				return v, last
 			}
@@ -103,8 +103,8 @@ func try[T any](ctx context.Context, c *Client, j job[T]) (T, error) {
 	}
 }
 
-// once makes a call at one instance, until the stream to it is lost.
-func once[T any](ctx, life context.Context, l *link, j job[T], unsure bool) (T, error) {
+// callInstance makes a call at one instance, until the stream to it is lost.
+func callInstance[T any](ctx, life context.Context, l *link, j job[T], unsure bool) (T, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(life, func() { cancel(errGone) })()
@@ -115,9 +115,10 @@ func once[T any](ctx, life context.Context, l *link, j job[T], unsure bool) (T, 
 	return v, err
 }
 
-// pick returns a link that is not in tried and has an open stream, which ends with life: the link of the
+// pickLink returns a link that is not in tried and has an open stream, which ends with life: the link of the
 // first possible address in the list, or else any link; nil if none has an open stream.
-func (c *Client) pick(prefer []string, tried map[*link]bool) (l *link, life context.Context, changed <-chan struct{}, err error) {
+func (c *Client) pickLink(prefer []string,
+	tried map[*link]bool) (l *link, life context.Context, changed <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -151,8 +152,8 @@ type verdict struct {
 // domain is the domain of the service's error details.
 const domain = "reminder"
 
-// judge reads an error of a call.
-func judge(err error) (v verdict) {
+// judgeError reads an error of a call.
+func judgeError(err error) (v verdict) {
 	st := status.Convert(err)
 	reason := ""
 	for _, d := range st.Details() {
@@ -172,8 +173,9 @@ func judge(err error) (v verdict) {
 	case reason == "WRONG_INSTANCE", reason == "NO_BUCKET", reason == "NOT_REGISTERED":
 		v.again, v.elsewhere = true, true
 	case st.Code() == codes.ResourceExhausted, st.Code() == codes.Aborted:
-		v.again = !errors.Is(translate(err), rouse.ErrFull)
-	case st.Code() == codes.Unavailable, st.Code() == codes.Internal && strings.Contains(st.Message(), "stream terminated by RST_STREAM"):
+		v.again = !errors.Is(errorFromGRPC(err), rouse.ErrFull)
+	case st.Code() == codes.Unavailable, st.Code() == codes.Internal &&
+		strings.Contains(st.Message(), "stream terminated by RST_STREAM"):
 		v.unknown, v.elsewhere = true, true
 	}
 	return v

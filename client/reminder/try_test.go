@@ -174,7 +174,7 @@ func TestTableHolder(t *testing.T) {
 		"reminder||B||1||" + vector: "a:1", "reminder||B||100000||" + vector: "a:1", "reminder||B||100001||" + vector: "b:1",
 		"reminder||B||200001||" + vector: "", "reminder||B||1||aaaaaaaa": "", "reminder||A||1||" + vector: "", "reminder||B||x||" + vector: "", "x": "",
 	} {
-		if got := table.holder(id); got != want {
+		if got := table.holdingInstance(id); got != want {
 			t.Errorf("%s is at %q, want %q", id, got, want)
 		}
 	}

@@ -13,13 +13,15 @@ import (
 
 // Reminder defines when to execute, and with what data.
 type Reminder struct {
-	Name          string            // for the app; it need not be unique
-	NextExecution time.Time         // of a new reminder, the first one; past: now; zero: see InitialDelay
-	InitialDelay  string            // until the first execution, if NextExecution is zero: "10s", "PT10S"
-	Schedule      string            // executions after the first: "90s", "@every 90s", "R5/PT90S", five or six cron fields, "@daily"; empty: none
-	Metadata      map[string]string // any data, or what leads to it; 128 bytes in all, unless the service is set otherwise
-	TTL           time.Time         // no execution begins afterwards; zero: no end
-	Actor         Actor             // that it is of: its executions go to the actor's host; zero: none
+	Name          string    // for the app; it need not be unique
+	NextExecution time.Time // of a new reminder, the first one; past: now; zero: see InitialDelay
+	InitialDelay  string    // until the first execution, if NextExecution is zero: "10s", "PT10S"
+	// executions after the first: "90s", "@every 90s", "R5/PT90S", five or six cron fields, "@daily"; empty:
+	// none
+	Schedule string
+	Metadata map[string]string // any data, or what leads to it; 128 bytes in all, unless the service is set otherwise
+	TTL      time.Time         // no execution begins afterwards; zero: no end
+	Actor    Actor             // that it is of: its executions go to the actor's host; zero: none
 }
 
 // Actor names an actor of the app.
@@ -58,7 +60,8 @@ type Execution struct {
 	FireID   string // the same for every attempt of the execution, for ever: the key for deduplication
 	Attempt  int    // 1 is the first
 	Due      time.Time
-	Token    uint64 // grows with each attempt of a reminder: refuse an execution with an older token than one you have seen
+	// grows with each attempt of a reminder: refuse an execution with an older token than one you have seen
+	Token uint64
 }
 
 // Handler executes a reminder. Nil means that it is done; after an error the execution is retried with
@@ -69,7 +72,7 @@ type Execution struct {
 // one answers it. Another sidecar may be handling it.
 type Handler func(ctx context.Context, e Execution) error
 
-func (r *Reminder) proto() *reminderv1.Reminder {
+func (r *Reminder) reminderToProto() *reminderv1.Reminder {
 	p := &reminderv1.Reminder{ReminderName: r.Name, InitialDelay: r.InitialDelay, Schedule: r.Schedule}
 	if !r.NextExecution.IsZero() {
 		p.NextExecutionTime = timestamppb.New(r.NextExecution)
@@ -83,7 +86,7 @@ func (r *Reminder) proto() *reminderv1.Reminder {
 	return p
 }
 
-func (a Actor) proto() *reminderv1.Actor {
+func (a Actor) actorToProto() *reminderv1.Actor {
 	if a == (Actor{}) {
 		return nil
 	}
@@ -92,8 +95,9 @@ func (a Actor) proto() *reminderv1.Actor {
 
 // reminderOf returns the reminder of a message. If a key occurs more than once, the last one counts.
 func reminderOf(p *reminderv1.Reminder, a *reminderv1.Actor) Reminder {
-	r := Reminder{Name: p.GetReminderName(), NextExecution: timeOf(p.GetNextExecutionTime()), InitialDelay: p.GetInitialDelay(),
-		Schedule: p.GetSchedule(), TTL: timeOf(p.GetTtl()), Actor: Actor{a.GetActorType(), a.GetActorId()}}
+	r := Reminder{Name: p.GetReminderName(), NextExecution: timeFromProto(p.GetNextExecutionTime()),
+		InitialDelay: p.GetInitialDelay(),
+		Schedule:     p.GetSchedule(), TTL: timeFromProto(p.GetTtl()), Actor: Actor{a.GetActorType(), a.GetActorId()}}
 	if len(p.GetMetadata()) > 0 {
 		r.Metadata = make(map[string]string, len(p.Metadata))
 		for _, m := range p.Metadata {
@@ -105,10 +109,10 @@ func reminderOf(p *reminderv1.Reminder, a *reminderv1.Actor) Reminder {
 
 func executionOf(p *reminderv1.ExecuteReminderRequest) Execution {
 	return Execution{ID: p.GetReminderId(), Reminder: reminderOf(p.GetReminder(), p.GetActor()), FireID: p.GetFireId(),
-		Attempt: int(p.GetAttempt()), Due: timeOf(p.GetDue()), Token: p.GetToken()}
+		Attempt: int(p.GetAttempt()), Due: timeFromProto(p.GetDue()), Token: p.GetToken()}
 }
 
-func timeOf(p *timestamppb.Timestamp) time.Time {
+func timeFromProto(p *timestamppb.Timestamp) time.Time {
 	if p == nil {
 		return time.Time{}
 	}

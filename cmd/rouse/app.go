@@ -53,23 +53,23 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
-// show prints the value with --json, and otherwise what human prints.
-func (a *app) show(v any, human func() error) error {
+// showValue prints the value with --json, and otherwise what human prints.
+func (a *app) showValue(v any, human func() error) error {
 	if a.cli.JSON {
 		return a.printJSON(v)
 	}
 	return human()
 }
 
-// body prints bytes from elsewhere. On a terminal, control characters other than line ends and tabs are
+// printBytes prints bytes from elsewhere. On a terminal, control characters other than line ends and tabs are
 // quoted, unless raw is set.
-func (a *app) body(b []byte) error {
+func (a *app) printBytes(b []byte) error {
 	if a.outTTY && !a.raw {
 		lines := strings.Split(string(b), "\n")
 		for i, line := range lines {
 			cells := strings.Split(line, "\t")
 			for j := range cells {
-				cells[j] = clean(cells[j])
+				cells[j] = cleanText(cells[j])
 			}
 			lines[i] = strings.Join(cells, "\t")
 		}
@@ -79,9 +79,9 @@ func (a *app) body(b []byte) error {
 	return err
 }
 
-// say prints a line to stdout, with control characters in its arguments escaped.
-func (a *app) say(format string, args ...any) {
-	fmt.Fprintln(a.out, fmt.Sprintf(format, cleaned(args)...))
+// printLine prints a line to stdout, with control characters in its arguments escaped.
+func (a *app) printLine(format string, args ...any) {
+	fmt.Fprintln(a.out, fmt.Sprintf(format, cleanArguments(args)...))
 }
 
 // sayNotes prints the notes on a result below it, unless --quiet is set.
@@ -90,13 +90,13 @@ func (a *app) sayNotes(notes []string) {
 		return
 	}
 	for _, n := range notes {
-		a.say("    %s", n)
+		a.printLine("    %s", n)
 	}
 }
 
-// note prints a line that is not an error to stderr, unless --quiet is set.
-func (a *app) note(format string, args ...any) {
+// printNote prints a line that is not an error to stderr, unless --quiet is set.
+func (a *app) printNote(format string, args ...any) {
 	if !a.cli.Quiet {
-		fmt.Fprintln(a.errOut, fmt.Sprintf(format, cleaned(args)...))
+		fmt.Fprintln(a.errOut, fmt.Sprintf(format, cleanArguments(args)...))
 	}
 }

@@ -84,12 +84,12 @@ func (c *applyCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return c.apply(a, list, nil)
+	return c.applyDeclared(a, list, nil)
 }
 
-// apply makes what is declared. refused are timers that cannot be declared, or have passed: the files have
-// them, too.
-func (c *applyCmd) apply(a *app, list []declared, refused []applied) error {
+// applyDeclared makes what is declared. refused are timers that cannot be declared, or have passed: the files
+// have them, too.
+func (c *applyCmd) applyDeclared(a *app, list []declared, refused []applied) error {
 	var calendars, timers []declared
 	for _, d := range list {
 		if d.Calendar {
@@ -99,56 +99,58 @@ func (c *applyCmd) apply(a *app, list []declared, refused []applied) error {
 		}
 	}
 	if c.Prune && len(timers)+len(refused) == 0 {
-		return rouse.Refuse("prune", "", "would delete all timers of "+c.Owner+": the files have none", "give the files; to delete them all use: rouse delete --label "+declare.OwnerLabel+"="+c.Owner)
+		return rouse.Refuse("prune", "", "would delete all timers of "+c.Owner+": the files have none",
+			"give the files; to delete them all use: rouse delete --label "+declare.OwnerLabel+"="+c.Owner)
 	}
-	return a.remote(func(s *client.Client) error {
+	return a.withClient(func(s *client.Client) error {
 		set := &declare.Set{Client: s, Namespace: a.cli.Namespace, Owner: c.Owner, DryRun: c.DryRun, Timeout: a.cli.Timeout}
 		p := &applying{applyCmd: c, a: a, set: set, left: map[string]bool{}, counts: map[string]int{}}
-		err := p.run(calendars, timers, refused)
-		return cmp.Or(err, p.result())
+		err := p.applyObjects(calendars, timers, refused)
+		return cmp.Or(err, p.printApplyTotals())
 	})
 }
 
-func (p *applying) run(calendars, timers []declared, refused []applied) error {
-	ctx := client.WithIdempotencyKey(p.a.ctx, "") // applying again changes nothing by itself, and one key is not for many calls
+func (p *applying) applyObjects(calendars, timers []declared, refused []applied) error {
+	// applying again changes nothing by itself, and one key is not for many calls
+	ctx := client.WithIdempotencyKey(p.a.ctx, "")
 	if err := p.set.Read(ctx, func(t *rouse.Timer) { p.left[t.Key.Name] = true }); err != nil {
 		return err
 	}
 	for _, o := range refused {
-		if err := p.tell(o); err != nil {
+		if err := p.reportApplied(o); err != nil {
 			return err
 		}
 		delete(p.left, o.Name)
 	}
 	for i := range calendars {
-		if err := p.tell(calendars[i].outcome(p.set.Calendar(ctx, &calendars[i].Object))); err != nil {
+		if err := p.reportApplied(calendars[i].appliedOutcome(p.set.Calendar(ctx, &calendars[i].Object))); err != nil {
 			return err
 		}
 	}
-	bar := p.a.progress("timers", int64(len(timers)))
-	defer bar.end()
+	bar := p.a.newProgress("timers", int64(len(timers)))
+	defer bar.clearBar()
 	outcomes := make([]applied, applyChunk)
 	for done := 0; done < len(timers); {
 		n := min(applyChunk, len(timers)-done)
-		p.each(n, func(i int) {
+		p.runParallel(n, func(i int) {
 			d := &timers[done+i]
-			outcomes[i] = d.outcome(p.set.Timer(ctx, &d.Object))
+			outcomes[i] = d.appliedOutcome(p.set.Timer(ctx, &d.Object))
 		})
 		for i := range n {
-			bar.end()
-			if err := p.tell(outcomes[i]); err != nil {
+			bar.clearBar()
+			if err := p.reportApplied(outcomes[i]); err != nil {
 				return err
 			}
 			delete(p.left, timers[done+i].Name)
 		}
 		done += n
-		bar.at(int64(done), int64(done))
+		bar.drawBar(int64(done), int64(done))
 	}
-	return p.rest()
+	return p.pruneExtra()
 }
 
-// each calls do for 0 to n-1, several at the same time.
-func (p *applying) each(n int, do func(i int)) {
+// runParallel calls do for 0 to n-1, several at the same time.
+func (p *applying) runParallel(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	next := make(chan int)
 	for range min(n, applyCalls) {
@@ -165,18 +167,19 @@ func (p *applying) each(n int, do func(i int)) {
 	wg.Wait()
 }
 
-func (d *declared) outcome(o declare.Outcome) applied {
-	out := applied{Kind: d.Kind(), Name: d.Name, Outcome: o.What, File: d.file, Line: d.line, entry: d.entry, Changes: o.Changes, err: o.Err}
+func (d *declared) appliedOutcome(o declare.Outcome) applied {
+	out := applied{Kind: d.Kind(), Name: d.Name, Outcome: o.What, File: d.file, Line: d.line, entry: d.entry,
+		Changes: o.Changes, err: o.Err}
 	if o.What != declare.Unchanged && o.Err == nil {
 		out.Notes = d.notes
 	}
 	return out
 }
 
-// rest deletes the timers of the owner that are not in the files, or tells which there are.
-func (p *applying) rest() error {
+// pruneExtra deletes the timers of the owner that are not in the files, or tells which there are.
+func (p *applying) pruneExtra() error {
 	if p.Prune && p.counts[declare.Failed] > 0 && len(p.left) > 0 {
-		p.a.note("nothing is pruned, because something failed")
+		p.a.printNote("nothing is pruned, because something failed")
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.left)) {
@@ -189,16 +192,17 @@ func (p *applying) rest() error {
 				o.Outcome = declare.Failed
 			}
 		}
-		if err := p.tell(o); err != nil {
+		if err := p.reportApplied(o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// would returns an outcome as it is told: in a dry run, what would be done.
-func (p *applying) would(outcome string) string {
-	if p.DryRun && outcome != declare.Unchanged && outcome != declare.Passed && outcome != outcomeExtra && outcome != declare.Drifted {
+// outcomeText returns an outcome as it is told: in a dry run, what would be done.
+func (p *applying) outcomeText(outcome string) string {
+	if p.DryRun && outcome != declare.Unchanged && outcome != declare.Passed && outcome != outcomeExtra &&
+		outcome != declare.Drifted {
 		return "would be " + outcome
 	}
 	return outcome
@@ -211,8 +215,8 @@ var more = map[string]string{
 	outcomeExtra:    ": not in the files; --prune deletes it",
 }
 
-// tell prints and counts an outcome.
-func (p *applying) tell(o applied) error {
+// reportApplied prints and counts an outcome.
+func (p *applying) reportApplied(o applied) error {
 	p.counts[o.Outcome]++
 	o.DryRun = p.DryRun
 	if p.a.cli.JSON {
@@ -234,30 +238,32 @@ func (p *applying) tell(o applied) error {
 		case o.File != "":
 			place = fmt.Sprintf("%s:%d: ", o.File, o.Line)
 		}
-		fmt.Fprintf(p.a.errOut, "%s %s%s: %s\n", p.a.styleErr.red("rouse:"), clean(place), clean(name), clean(o.err.Error()))
+		fmt.Fprintf(p.a.errOut, "%s %s%s: %s\n", p.a.styleErr.red("rouse:"), cleanText(place), cleanText(name),
+			cleanText(o.err.Error()))
 	} else {
-		p.a.say("%s %s%s", p.would(o.Outcome), name, more[o.Outcome])
+		p.a.printLine("%s %s%s", p.outcomeText(o.Outcome), name, more[o.Outcome])
 	}
 	for i, c := range o.Changes {
 		if i == maxTold {
-			p.a.say("    and %d more", len(o.Changes)-maxTold)
+			p.a.printLine("    and %d more", len(o.Changes)-maxTold)
 			break
 		}
-		p.a.say("    %s: %s → %s", c.Field, cmp.Or(c.Old, "(none)"), cmp.Or(c.New, "(none)"))
+		p.a.printLine("    %s: %s → %s", c.Field, cmp.Or(c.Old, "(none)"), cmp.Or(c.New, "(none)"))
 	}
 	p.a.sayNotes(o.Notes)
 	return nil
 }
 
-// result prints the totals, and returns what sets the exit code.
-func (p *applying) result() error {
+// printApplyTotals prints the totals, and returns what sets the exit code.
+func (p *applying) printApplyTotals() error {
 	changes := p.counts[declare.Created] + p.counts[declare.Changed] + p.counts[declare.Drifted] + p.counts[declare.Pruned]
 	if !p.a.cli.JSON {
 		n := p.counts
-		p.a.note("%d created, %d changed, %d drifted, %d pruned, %d unchanged, %d failed", n[declare.Created], n[declare.Changed], n[declare.Drifted], n[declare.Pruned],
+		p.a.printNote("%d created, %d changed, %d drifted, %d pruned, %d unchanged, %d failed", n[declare.Created],
+			n[declare.Changed], n[declare.Drifted], n[declare.Pruned],
 			n[declare.Unchanged]+n[declare.Passed], n[declare.Failed])
 		if p.DryRun {
-			p.a.note("nothing was done")
+			p.a.printNote("nothing was done")
 		}
 	}
 	switch {

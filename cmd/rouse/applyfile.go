@@ -67,11 +67,12 @@ func readDeclared(a *app, paths []string, now rouse.Instant) ([]declared, error)
 				return nil, err
 			}
 			d.bytes += int64(len(body))
-			d.read(file, body)
+			d.readDocuments(file, body)
 		}
 	}
 	if d.wrong > len(d.problems) {
-		d.problems = append(d.problems, rouse.Problem{Field: "file", Wrong: fmt.Sprintf("has %d more problems", d.wrong-len(d.problems)), Cure: "fix these first"})
+		d.problems = append(d.problems, rouse.Problem{Field: "file",
+			Wrong: fmt.Sprintf("has %d more problems", d.wrong-len(d.problems)), Cure: "fix these first"})
 	}
 	if d.wrong > 0 {
 		return nil, &rouse.Invalid{Problems: d.problems}
@@ -87,7 +88,7 @@ func declaringFiles(path string) (files []string, err error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, rouse.Refuse("file", path, "cannot be read: "+reason(err), "name a file or a directory")
+		return nil, rouse.Refuse("file", path, "cannot be read: "+bareFileError(err), "name a file or a directory")
 	}
 	if !info.IsDir() {
 		return []string{path}, nil
@@ -96,10 +97,11 @@ func declaringFiles(path string) (files []string, err error) {
 		hidden := p != path && strings.HasPrefix(entry.Name(), ".")
 		switch {
 		case err != nil:
-			return rouse.Refuse("file", p, "cannot be read: "+reason(err), "name a file or a directory")
+			return rouse.Refuse("file", p, "cannot be read: "+bareFileError(err), "name a file or a directory")
 		case entry.IsDir() && hidden:
 			return fs.SkipDir
-		case entry.IsDir() || hidden || !slices.Contains([]string{".yaml", ".yml", ".json", ".jsonl"}, strings.ToLower(filepath.Ext(p))):
+		case entry.IsDir() || hidden || !slices.Contains([]string{".yaml", ".yml", ".json", ".jsonl"},
+			strings.ToLower(filepath.Ext(p))):
 			return nil
 		}
 		if info, err := os.Stat(p); err == nil && info.IsDir() { // by a symbolic link, as in a mounted ConfigMap
@@ -109,16 +111,18 @@ func declaringFiles(path string) (files []string, err error) {
 		return nil
 	})
 	if err == nil && len(files) == 0 {
-		err = rouse.Refuse("file", path, "has no file that declares timers", "name a directory with files that end in .yaml, .yml, .json or .jsonl")
+		err = rouse.Refuse("file", path, "has no file that declares timers",
+			"name a directory with files that end in .yaml, .yml, .json or .jsonl")
 	}
 	return files, err
 }
 
-// read reads a file: YAML by its name, or if it does not begin as JSON does.
-func (d *declarations) read(file string, body []byte) {
+// readDocuments reads a file: YAML by its name, or if it does not begin as JSON does.
+func (d *declarations) readDocuments(file string, body []byte) {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	head := bytes.TrimLeft(body, " \t\r\n")
-	if ext := strings.ToLower(filepath.Ext(file)); ext != ".yaml" && ext != ".yml" && len(head) > 0 && (head[0] == '{' || head[0] == '[') {
+	if ext := strings.ToLower(filepath.Ext(file)); ext != ".yaml" && ext != ".yml" && len(head) > 0 &&
+		(head[0] == '{' || head[0] == '[') {
 		d.readJSON(file, body)
 		return
 	}
@@ -133,7 +137,8 @@ func (d *declarations) read(file string, body []byte) {
 
 // readJSON reads the values of a file: objects one after another, as in JSON Lines, or arrays of them.
 func (d *declarations) readJSON(file string, body []byte) {
-	dec := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true)) // duplicates are refused with their names
+	// duplicates are refused with their names
+	dec := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
 	line, counted := 1, 0
 	for {
 		kind := dec.PeekKind()
@@ -150,10 +155,11 @@ func (d *declarations) readJSON(file string, body []byte) {
 		begin := end - len(value)
 		line, counted = line+bytes.Count(body[counted:max(begin, counted)], []byte{'\n'}), max(begin, counted)
 		if err != nil {
-			d.fault(file, line, "body", "", "is no valid JSON after this line: "+strings.TrimPrefix(err.Error(), "jsontext: "), "give objects one after another, or an array of them")
+			d.addProblem(file, line, "body", "", "is no valid JSON after this line: "+strings.TrimPrefix(err.Error(),
+				"jsontext: "), "give objects one after another, or an array of them")
 			return
 		}
-		d.object(file, line, value, func(field string) int { return line + lineInJSON(value, field) })
+		d.readObject(file, line, value, func(field string) int { return line + lineInJSON(value, field) })
 	}
 }
 
@@ -163,13 +169,14 @@ func lineInJSON(value []byte, field string) int {
 	if err != nil || len(tree.Docs) != 1 {
 		return 0
 	}
-	return lineOf(tree.Docs[0].Body, field) - 1
+	return memberLine(tree.Docs[0].Body, field) - 1
 }
 
 // readYAML reads a document, of which the first line has this number: an object, or a list of them.
 func (d *declarations) readYAML(file string, body []byte, first int) {
 	if len(body) > maxDeclaredDocument {
-		d.fault(file, first, "yaml", "", fmt.Sprintf("has a document of more than %d bytes", maxDeclaredDocument), "put a line --- between timers")
+		d.addProblem(file, first, "yaml", "", fmt.Sprintf("has a document of more than %d bytes", maxDeclaredDocument),
+			"put a line --- between timers")
 		return
 	}
 	tree, err := parser.ParseBytes(body, 0)
@@ -178,7 +185,8 @@ func (d *declarations) readYAML(file string, body []byte, first int) {
 		if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok && syntax.Token != nil {
 			line, what = syntax.Token.Position.Line, syntax.Message
 		}
-		d.fault(file, first+line-1, "yaml", "", "is malformed: "+what, "put texts that begin with a special character, such as * and @, in quotes")
+		d.addProblem(file, first+line-1, "yaml", "", "is malformed: "+what,
+			"put texts that begin with a special character, such as * and @, in quotes")
 		return
 	}
 	for _, doc := range tree.Docs {
@@ -197,10 +205,11 @@ func (d *declarations) readYAML(file string, body []byte, first int) {
 			}
 			value, fault, at := jsonOf(nil, node)
 			if fault != "" {
-				d.fault(file, first+at.GetToken().Position.Line-1, "yaml", at.String(), fault, "write the value out, numbers in decimal; put texts in quotes: \"01234\"")
+				d.addProblem(file, first+at.GetToken().Position.Line-1, "yaml", at.String(), fault,
+					"write the value out, numbers in decimal; put texts in quotes: \"01234\"")
 				continue
 			}
-			d.object(file, line, value, func(field string) int { return first + lineOf(node, field) - 1 })
+			d.readObject(file, line, value, func(field string) int { return first + memberLine(node, field) - 1 })
 		}
 	}
 }
@@ -263,8 +272,9 @@ func jsonOf(to []byte, node ast.Node) (out []byte, fault string, at ast.Node) {
 }
 
 var (
-	jsonNumber  = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
-	yamlNumber  = regexp.MustCompile(`^([-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)$`)
+	jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+	yamlNumber = regexp.MustCompile(
+		`^([-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)$`)
 	yamlInteger = regexp.MustCompile(`^(0o[0-7]+|0x[0-9a-fA-F]+)$`)
 	yamlFloat   = regexp.MustCompile(`^([-+]?)(0|[1-9][0-9]*|)(\.?)([0-9]*)([eE][-+]?[0-9]+)?$`)
 )
@@ -287,7 +297,8 @@ func jsonNumberOf(text string) (number, fault string) {
 		}
 		return number + m[5], ""
 	}
-	if digits := strings.TrimLeft(text, "+-"); len(digits) > 1 && digits[0] == '0' && strings.Trim(digits, "0123456789") == "" {
+	if digits := strings.TrimLeft(text, "+-"); len(digits) > 1 && digits[0] == '0' &&
+		strings.Trim(digits, "0123456789") == "" {
 		return "", "is a number with leading zeros, which YAML 1.1 counts by eight"
 	}
 	return "", "is one value in YAML 1.1 and another in YAML 1.2, or has no form in JSON"
@@ -304,13 +315,13 @@ func pairsIn(node ast.Node) []*ast.MappingValueNode {
 	return nil
 }
 
-// lineOf returns the line of a member with a path such as "retry.attempts" or "also[2]", as far as the path
-// can be followed.
-func lineOf(node ast.Node, field string) int {
+// memberLine returns the line of a member with a path such as "retry.attempts" or "also[2]", as far as the
+// path can be followed.
+func memberLine(node ast.Node, field string) int {
 	line := node.GetToken().Position.Line
 	for i, v := range elementsOf(node) {
 		if rest, ok := strings.CutPrefix(field, "["+strconv.Itoa(i)+"]"); ok {
-			return lineOf(v, strings.TrimPrefix(rest, "."))
+			return memberLine(v, strings.TrimPrefix(rest, "."))
 		}
 	}
 	for i, p := range pairsIn(node) {
@@ -323,9 +334,9 @@ func lineOf(node ast.Node, field string) int {
 		case ok && rest == "":
 			return key.Position.Line
 		case ok && rest[0] == '[':
-			return max(key.Position.Line, lineOf(p.Value, rest))
+			return max(key.Position.Line, memberLine(p.Value, rest))
 		case ok && rest[0] == '.':
-			return max(key.Position.Line, lineOf(p.Value, rest[1:]))
+			return max(key.Position.Line, memberLine(p.Value, rest[1:]))
 		}
 	}
 	return line
@@ -338,17 +349,19 @@ func elementsOf(node ast.Node) []ast.Node {
 	return nil
 }
 
-// fault notes a problem.
-func (d *declarations) fault(file string, line int, field, value, wrong, cure string) {
+// addProblem notes a problem.
+func (d *declarations) addProblem(file string, line int, field, value, wrong, cure string) {
 	if d.wrong++; len(d.problems) < maxTold {
-		d.problems = append(d.problems, rouse.Problem{Field: fmt.Sprintf("%s:%d: %s", file, line, field), Value: rouse.Shorten(value, 128), Wrong: wrong, Cure: cure})
+		d.problems = append(d.problems, rouse.Problem{Field: fmt.Sprintf("%s:%d: %s", file, line, field),
+			Value: rouse.Shorten(value, 128), Wrong: wrong, Cure: cure})
 	}
 }
 
-// object reads a timer, or a calendar if it has days. lineAt finds the line of a member.
-func (d *declarations) object(file string, line int, value []byte, lineAt func(field string) int) {
+// readObject reads a timer, or a calendar if it has days. lineAt finds the line of a member.
+func (d *declarations) readObject(file string, line int, value []byte, lineAt func(field string) int) {
 	if len(value) > maxDeclaredDocument {
-		d.fault(file, line, "body", "", fmt.Sprintf("has more than %d bytes", maxDeclaredDocument), "keep what is larger elsewhere")
+		d.addProblem(file, line, "body", "", fmt.Sprintf("has more than %d bytes", maxDeclaredDocument),
+			"keep what is larger elsewhere")
 		return
 	}
 	o := declared{file: file, line: line}
@@ -356,18 +369,18 @@ func (d *declarations) object(file string, line int, value []byte, lineAt func(f
 	var inv *rouse.Invalid
 	if errors.As(err, &inv) {
 		for _, p := range inv.Problems {
-			d.fault(file, lineAt(p.Field), p.Field, p.Value, p.Wrong, p.Cure)
+			d.addProblem(file, lineAt(p.Field), p.Field, p.Value, p.Wrong, p.Cure)
 		}
 		return
 	}
 	if err != nil {
-		d.fault(file, line, "body", "", err.Error(), "fix it")
+		d.addProblem(file, line, "body", "", err.Error(), "fix it")
 		return
 	}
 	place := fmt.Sprintf("%s:%d", file, line)
 	key := o.Kind() + " " + o.Name
 	if first, twice := d.seen[key]; twice {
-		d.fault(file, lineAt("name"), "name", o.Name, "is that of "+first+", too", "give each name once")
+		d.addProblem(file, lineAt("name"), "name", o.Name, "is that of "+first+", too", "give each name once")
 		return
 	}
 	d.seen[key] = place

@@ -20,7 +20,7 @@ func TestYAMLScalars(t *testing.T) {
 		`"01234"`: `"01234"`, "'1_000'": `"1_000"`, "1.2.3": `"1.2.3"`, "1234 Main St": `"1234 Main St"`, "089a": `"089a"`, "-": `"-"`, "1e3 x": `"1e3 x"`,
 	} {
 		d := &declarations{namespace: "default", seen: map[string]string{}}
-		d.read("a.yaml", []byte("name: a\nschedule: \"@every 1h\"\ntarget: stream:x\npayload: {zip: "+in+"}\n"))
+		d.readDocuments("a.yaml", []byte("name: a\nschedule: \"@every 1h\"\ntarget: stream:x\npayload: {zip: "+in+"}\n"))
 		got := ""
 		if len(d.list) == 1 {
 			got = strings.TrimSuffix(strings.TrimPrefix(string(d.list[0].Spec.Payload), `{"zip":`), "}")

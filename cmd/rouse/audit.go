@@ -43,54 +43,55 @@ func (c *auditCmd) Run(a *app) error {
 	if c.Limit < 0 {
 		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is negative", "give 0 for all")
 	}
-	q := client.AuditQuery{Name: c.Name, Verb: c.Verb, Principal: c.Principal, Outcome: c.Outcome, From: c.From.instant(), Until: c.Until.instant(), OldestFirst: c.Oldest}
+	q := client.AuditQuery{Name: c.Name, Verb: c.Verb, Principal: c.Principal, Outcome: c.Outcome,
+		From: c.From.toInstant(), Until: c.Until.toInstant(), OldestFirst: c.Oldest}
 	if a.given["namespace"] {
 		q.Namespace = a.cli.Namespace
 	}
-	return a.remote(func(s *client.Client) error {
+	return a.withClient(func(s *client.Client) error {
 		if c.Follow {
-			return c.follow(a, s, q)
+			return c.followAuditEvents(a, s, q)
 		}
-		return c.list(a, s, q)
+		return c.listAuditEvents(a, s, q)
 	})
 }
 
 var auditColumns = []string{"TIME", "PRINCIPAL", "FROM", "VERB", "NAMESPACE", "NAMES", "REVISION", "OUTCOME", "TOOK"}
 
-func (c *auditCmd) list(a *app, s *client.Client, q client.AuditQuery) error {
+func (c *auditCmd) listAuditEvents(a *app, s *client.Client, q client.AuditQuery) error {
 	t := newTable(a, auditColumns...)
 	n, searched, token := 0, 0, ""
 	for {
 		page, err := s.Access().Audit(a.ctx, q, token)
 		if err != nil {
-			return errors.Join(t.flush(), err)
+			return errors.Join(t.flushTable(), err)
 		}
 		searched += page.Searched
 		for i := range page.Events {
 			if c.Limit > 0 && n == c.Limit {
-				err := t.flush()
-				a.note("there are more: see --limit")
+				err := t.flushTable()
+				a.printNote("there are more: see --limit")
 				return err
 			}
 			n++
-			if err := c.print(a, t, &page.Events[i]); err != nil {
+			if err := c.printAuditEvent(a, t, &page.Events[i]); err != nil {
 				return err
 			}
 		}
 		if token = page.Next; token != "" {
 			continue
 		}
-		if err := t.flush(); err != nil {
+		if err := t.flushTable(); err != nil {
 			return err
 		}
 		if n == 0 && !a.cli.JSON {
-			a.note("no events; searched %s", counted(int64(searched), "event"))
+			a.printNote("no events; searched %s", countWithNoun(int64(searched), "event"))
 		}
 		return nil
 	}
 }
 
-func (c *auditCmd) follow(a *app, s *client.Client, q client.AuditQuery) error {
+func (c *auditCmd) followAuditEvents(a *app, s *client.Client, q client.AuditQuery) error {
 	limit := 0
 	if a.given["limit"] {
 		limit = c.Limit
@@ -100,23 +101,26 @@ func (c *auditCmd) follow(a *app, s *client.Client, q client.AuditQuery) error {
 	n := 0
 	err := s.Access().FollowAudit(a.ctx, q, func(events []client.AuditEvent) error {
 		for i := range events {
-			if err := c.print(a, t, &events[i]); err != nil {
+			if err := c.printAuditEvent(a, t, &events[i]); err != nil {
 				return err
 			}
 			if n++; n == limit {
-				return errors.Join(t.flush(), errEnough)
+				return errors.Join(t.flushTable(), errEnough)
 			}
 		}
-		return t.flush()
+		return t.flushTable()
 	})
-	return a.followed(err)
+	return a.followError(err)
 }
 
-func (c *auditCmd) print(a *app, t *table, e *client.AuditEvent) error {
+func (c *auditCmd) printAuditEvent(a *app, t *table, e *client.AuditEvent) error {
 	if a.cli.JSON {
-		return a.printJSON(api.AuditEvent{ID: e.ID, Time: api.TimeOf(e.Time), Node: e.Node, Door: e.Door, Remote: e.Remote, RequestID: e.RequestID,
-			Principal: e.Principal, Name: e.PrincipalName, Source: e.PrincipalSource, Verb: e.Verb, Method: e.Method, Namespace: e.Namespace, Names: e.Names,
-			Changed: e.Changed, Failed: e.Failed, Hash: e.Hash, Before: e.Before, After: e.After, Outcome: e.Outcome, Reason: e.Reason, Duration: api.Duration(e.Duration)})
+		return a.printJSON(api.AuditEvent{ID: e.ID, Time: api.TimeOf(e.Time), Node: e.Node, Door: e.Door, Remote: e.Remote,
+			RequestID: e.RequestID,
+			Principal: e.Principal, Name: e.PrincipalName, Source: e.PrincipalSource, Verb: e.Verb, Method: e.Method,
+			Namespace: e.Namespace, Names: e.Names,
+			Changed: e.Changed, Failed: e.Failed, Hash: e.Hash, Before: e.Before, After: e.After, Outcome: e.Outcome,
+			Reason: e.Reason, Duration: api.Duration(e.Duration)})
 	}
 	names := strings.Join(e.Names, ", ")
 	if more := int64(e.Changed) - int64(len(e.Names)); more > 0 && len(e.Names) > 0 {
@@ -134,5 +138,6 @@ func (c *auditCmd) print(a *app, t *table, e *client.AuditEvent) error {
 	if e.Reason != "" {
 		outcome += ": " + e.Reason
 	}
-	return t.row(stamp(e.Time), who, orDash(e.Remote), e.Verb, orDash(e.Namespace), orDash(names), orDash(revision), outcome, e.Duration.Round(100*time.Microsecond).String())
+	return t.addTableRow(formatRFC3339(e.Time), who, orDash(e.Remote), e.Verb, orDash(e.Namespace), orDash(names),
+		orDash(revision), outcome, e.Duration.Round(100*time.Microsecond).String())
 }

@@ -44,35 +44,37 @@ func (c *backupCmd) Run(a *app) error {
 	case c.Verify && c.Store != "":
 		return &usage{text: "--verify and --store do not go together", help: "rouse backup --help"}
 	case c.Store != "" && a.given["server"]:
-		return &usage{text: "--store and --server do not go together: a backup is of one of them", help: "rouse backup --help"}
+		return &usage{text: "--store and --server do not go together: a backup is of one of them",
+			help: "rouse backup --help"}
 	case c.Verify:
-		return c.verify(a)
+		return c.verifyBackup(a)
 	case c.File == "-" && a.outTTY:
-		return &usage{text: "an archive is nothing for a terminal: name a file, or send stdout to one", help: "rouse backup --help"}
+		return &usage{text: "an archive is nothing for a terminal: name a file, or send stdout to one",
+			help: "rouse backup --help"}
 	}
-	take, err := c.source(a)
+	take, err := c.archiveSource(a)
 	if err != nil {
 		return err
 	}
 	if c.File != "-" {
-		m, err := c.write(a, take)
+		m, err := c.writeArchiveFile(a, take)
 		if err != nil {
 			return err
 		}
 		return a.showArchive("backed up to", c.File, m)
 	}
-	m, err := tee(a.ctx, take, a.out)
+	m, err := writeAndVerify(a.ctx, take, a.out)
 	if err == nil {
-		a.note("%s", summary(&m))
+		a.printNote("%s", summarizeArchive(&m))
 	}
 	return err
 }
 
-// source returns a function that writes the archive.
-func (c *backupCmd) source(a *app) (func(ctx context.Context, w io.Writer) error, error) {
+// archiveSource returns a function that writes the archive.
+func (c *backupCmd) archiveSource(a *app) (func(ctx context.Context, w io.Writer) error, error) {
 	if c.Store == "" {
 		return func(ctx context.Context, w io.Writer) error {
-			return a.remote(func(s *client.Client) error {
+			return a.withClient(func(s *client.Client) error {
 				_, err := s.Backup(ctx, w)
 				return err
 			})
@@ -91,7 +93,7 @@ func (c *backupCmd) source(a *app) (func(ctx context.Context, w io.Writer) error
 			return err
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
-		return backup.Write(ctx, s, w, backup.Info{Version: version()})
+		return backup.Write(ctx, s, w, backup.Info{Version: programVersion()})
 	}, nil
 }
 
@@ -99,20 +101,22 @@ func (c *backupCmd) source(a *app) (func(ctx context.Context, w io.Writer) error
 func splitStore(url string) (kind, path string, err error) {
 	kind, path, _ = strings.Cut(url, ":")
 	if store.FilesOf(kind) == nil || path == "" {
-		return "", "", rouse.Refuse("store", redact(url), "is no store with files", "give pebble:DIR or sqlite:FILE")
+		return "", "", rouse.Refuse("store", redactPasswords(url), "is no store with files", "give pebble:DIR or sqlite:FILE")
 	}
 	return kind, path, nil
 }
 
-// write writes the archive to a temporary file next to the target, reads it back, and renames it.
-func (c *backupCmd) write(a *app, take func(context.Context, io.Writer) error) (m backup.Manifest, err error) {
+// writeArchiveFile writes the archive to a temporary file next to the target, reads it back, and renames it.
+func (c *backupCmd) writeArchiveFile(a *app, take func(context.Context,
+	io.Writer) error) (m backup.Manifest, err error) {
 	if info, err := os.Stat(c.File); err == nil && !info.Mode().IsRegular() {
 		return m, rouse.Refuse("file", c.File, "is there, and no file", "name a file, or - for stdout")
 	}
 	dir := filepath.Dir(c.File)
 	f, err := os.CreateTemp(dir, filepath.Base(c.File)+".*.tmp") // readable by its owner only
 	if err != nil {
-		return m, rouse.Refuse("file", c.File, "cannot be written: "+reason(err), "name a file in a directory that can be written")
+		return m, rouse.Refuse("file", c.File, "cannot be written: "+bareFileError(err),
+			"name a file in a directory that can be written")
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
@@ -141,8 +145,9 @@ func (c *backupCmd) write(a *app, take func(context.Context, io.Writer) error) (
 	return m, errors.Join(d.Sync(), d.Close())
 }
 
-// tee writes the archive to out and verifies it at the same time.
-func tee(ctx context.Context, take func(context.Context, io.Writer) error, out io.Writer) (backup.Manifest, error) {
+// writeAndVerify writes the archive to out and verifies it at the same time.
+func writeAndVerify(ctx context.Context, take func(context.Context, io.Writer) error,
+	out io.Writer) (backup.Manifest, error) {
 	r, w := io.Pipe()
 	done := make(chan struct{})
 	go func() {
@@ -155,8 +160,8 @@ func tee(ctx context.Context, take func(context.Context, io.Writer) error, out i
 	return m, err
 }
 
-// verify checks an archive.
-func (c *backupCmd) verify(a *app) error {
+// verifyBackup checks an archive.
+func (c *backupCmd) verifyBackup(a *app) error {
 	in, err := a.openArchive(c.File)
 	if err != nil {
 		return err
@@ -176,7 +181,7 @@ func (a *app) openArchive(name string) (io.ReadCloser, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, rouse.Refuse("file", name, "cannot be read: "+reason(err), "name an archive that backup wrote")
+		return nil, rouse.Refuse("file", name, "cannot be read: "+bareFileError(err), "name an archive that backup wrote")
 	}
 	return f, nil
 }
@@ -190,15 +195,15 @@ type archived struct {
 
 // showArchive prints what was done with an archive, and its contents.
 func (a *app) showArchive(did, file string, m backup.Manifest) error {
-	return a.show(archived{file, m.Bytes(), m}, func() error {
-		a.say("%s %s", did, file)
-		a.say("%s", summary(&m))
+	return a.showValue(archived{file, m.Bytes(), m}, func() error {
+		a.printLine("%s %s", did, file)
+		a.printLine("%s", summarizeArchive(&m))
 		return nil
 	})
 }
 
-// summary describes the contents of an archive in one line.
-func summary(m *backup.Manifest) string {
+// summarizeArchive describes the contents of an archive in one line.
+func summarizeArchive(m *backup.Manifest) string {
 	var rows []string
 	total := int64(0)
 	for state, n := range m.Rows {
@@ -210,11 +215,12 @@ func summary(m *backup.Manifest) string {
 	if total > 0 {
 		in = " (" + strings.Join(rows, ", ") + ")"
 	}
-	return fmt.Sprintf("%s store as of %s: %s%s, %s, %s in %s, by rouse %s", m.Store, stamp(rouse.At(m.Taken)),
-		counted(total, "row"), in, counted(m.Records, "record"), counted(m.Bytes(), "byte"), counted(int64(len(m.Files)), "file"), m.Rouse)
+	return fmt.Sprintf("%s store as of %s: %s%s, %s, %s in %s, by rouse %s", m.Store, formatRFC3339(rouse.At(m.Taken)),
+		countWithNoun(total, "row"), in, countWithNoun(m.Records, "record"), countWithNoun(m.Bytes(), "byte"),
+		countWithNoun(int64(len(m.Files)), "file"), m.Rouse)
 }
 
-func counted(n int64, noun string) string {
+func countWithNoun(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

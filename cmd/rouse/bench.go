@@ -61,25 +61,29 @@ Examples:
 func (c *benchCmd) Run(a *app) (err error) {
 	names, _ := bench.Scenarios()
 	if !slices.Contains(names, c.Scenario) {
-		return rouse.Refuse("scenario", c.Scenario, "is no scenario", meant(c.Scenario, names))
+		return rouse.Refuse("scenario", c.Scenario, "is no scenario", suggestName(c.Scenario, names))
 	}
 	if err := bench.CheckStore(c.Store); err != nil {
 		return err
 	}
-	if c.Duration <= 0 || c.Timers < 0 || c.Rate < 0 || c.Size < 0 || c.Batch < 0 || c.Nodes < 0 || c.Lease < 2*time.Second {
-		return rouse.Refuse("duration", c.Duration.String(), "or a number is out of bounds", "use positive ones, and a lease of 2s or more")
+	if c.Duration <= 0 || c.Timers < 0 || c.Rate < 0 || c.Size < 0 || c.Batch < 0 || c.Nodes < 0 ||
+		c.Lease < 2*time.Second {
+		return rouse.Refuse("duration", c.Duration.String(), "or a number is out of bounds",
+			"use positive ones, and a lease of 2s or more")
 	}
 	binary, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	o := bench.Options{Binary: binary, Store: c.Store, Strategy: c.Strategy, Nodes: c.Nodes, Lease: c.Lease, Dir: c.Dir, Duration: c.Duration,
-		Count: c.Timers, Rate: c.Rate, Size: c.Size, Batch: c.Batch, Runs: c.Runs, Profile: c.Profile}
+	o := bench.Options{Binary: binary, Store: c.Store, Strategy: c.Strategy, Nodes: c.Nodes, Lease: c.Lease, Dir: c.Dir,
+		Duration: c.Duration,
+		Count:    c.Timers, Rate: c.Rate, Size: c.Size, Batch: c.Batch, Runs: c.Runs, Profile: c.Profile}
 	if c.Against != "" && (c.History != "" || c.Profile != "" || a.given["server"] || c.Runs < 1) {
-		return rouse.Refuse("against", c.Against, "cannot be combined with --history, --profile, --server or no runs", "give --against and --runs alone")
+		return rouse.Refuse("against", c.Against, "cannot be combined with --history, --profile, --server or no runs",
+			"give --against and --runs alone")
 	}
 	if a.given["server"] { // a variable is not enough to load a server that others use
-		to, err := a.options()
+		to, err := a.dialOptions()
 		if err != nil {
 			return err
 		}
@@ -108,11 +112,11 @@ func (c *benchCmd) Run(a *app) (err error) {
 		if err != nil {
 			return err
 		}
-		return a.show(compared, func() error { return printComparison(a, compared) })
+		return a.showValue(compared, func() error { return printComparison(a, compared) })
 	}
 	r, err := bench.Run(a.ctx, c.Scenario, o)
 	if err != nil {
 		return err
 	}
-	return a.show(r, func() error { return printResult(a, r) })
+	return a.showValue(r, func() error { return printResult(a, r) })
 }

@@ -11,7 +11,7 @@ import (
 func printResult(a *app, r *bench.Result) error {
 	store := r.Store
 	if r.Nodes > 0 {
-		store = fmt.Sprintf("%s, strategy %s, %s", r.Store, r.Strategy, counted(int64(r.Nodes), "node"))
+		store = fmt.Sprintf("%s, strategy %s, %s", r.Store, r.Strategy, countWithNoun(int64(r.Nodes), "node"))
 	}
 	pairs := []string{"scenario", r.Scenario, "store", store}
 	add := func(name, format string, value float64) {
@@ -42,7 +42,8 @@ func printResult(a *app, r *bench.Result) error {
 		of   *bench.Lag
 	}{{"lag", r.Lag}, {"latency", r.Latency}} {
 		if l := late.of; l != nil {
-			pairs = append(pairs, late.what, fmt.Sprintf("p50 %.2f ms, p99 %.2f ms, p99.9 %.2f ms, max %.2f ms", l.P50, l.P99, l.P999, l.Max))
+			pairs = append(pairs, late.what, fmt.Sprintf("p50 %.2f ms, p99 %.2f ms, p99.9 %.2f ms, max %.2f ms", l.P50, l.P99,
+				l.P999, l.Max))
 		}
 	}
 	count("early", r.Early)
@@ -64,8 +65,10 @@ func printResult(a *app, r *bench.Result) error {
 		*bench.Failover
 	}{{"killed", r.Failover}, {"hung", r.Hung}} {
 		if f := lost.Failover; f != nil {
-			pairs = append(pairs, lost.how, fmt.Sprintf("silence p50 %.2f s, p99 %.2f s, max %.2f s of %d timers of that node (lease %.0f s); of others at most %.2f s; they are due once a second",
-				f.P50, f.P99, f.Max, f.Timers, f.Lease, f.Others))
+			pairs = append(pairs, lost.how,
+				fmt.Sprintf(
+					"silence p50 %.2f s, p99 %.2f s, max %.2f s of %d timers of that node (lease %.0f s); of others at most %.2f s; they are due once a second",
+					f.P50, f.P99, f.Max, f.Timers, f.Lease, f.Others))
 		}
 	}
 	for _, q := range r.Answers {
@@ -73,13 +76,15 @@ func printResult(a *app, r *bench.Result) error {
 	}
 	add("kept on disk", "%.0f bytes a timer", r.Kept)
 	if h := r.Handover; h != nil {
-		pairs = append(pairs, "a node stops", fmt.Sprintf("timers are late by p99 %.2f s, max %.2f s", h.LeavingP99, h.LeavingMax),
+		pairs = append(pairs, "a node stops", fmt.Sprintf("timers are late by p99 %.2f s, max %.2f s", h.LeavingP99,
+			h.LeavingMax),
 			"it starts", fmt.Sprintf("timers are late by p99 %.2f s, max %.2f s", h.JoiningP99, h.JoiningMax))
 	}
 	if w := r.Wheel; w != nil {
-		pairs = append(pairs, "wheel", fmt.Sprintf("%d entries of %.1f bytes, insert %.2f µs, expire %.2f µs", w.Entries, w.Bytes, w.Insert, w.Expire))
+		pairs = append(pairs, "wheel", fmt.Sprintf("%d entries of %.1f bytes, insert %.2f µs, expire %.2f µs", w.Entries,
+			w.Bytes, w.Insert, w.Expire))
 	}
-	facts(a.out, a.style, pairs...)
+	printFacts(a.out, a.style, pairs...)
 	if r.Model != nil {
 		if err := printModel(a, r.Model); err != nil {
 			return err
@@ -90,10 +95,10 @@ func printResult(a *app, r *bench.Result) error {
 		if !g.Reached {
 			mark = a.style.red("not reached")
 		}
-		fmt.Fprintf(a.out, "goal %s: %s\n", mark, clean(g.What))
+		fmt.Fprintf(a.out, "goal %s: %s\n", mark, cleanText(g.What))
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(a.out, "note: %s\n", clean(n))
+		fmt.Fprintf(a.out, "note: %s\n", cleanText(n))
 	}
 	return nil
 }
@@ -102,11 +107,12 @@ func printResult(a *app, r *bench.Result) error {
 func printModel(a *app, m *bench.Model) error {
 	t := newTable(a, "COST", "UNIT", "A BUSY MS", "A MESSAGE", "A FIRE", "A KIB OF PAYLOAD")
 	for _, c := range m.Costs {
-		if err := t.row(c.What, c.Unit, fmt.Sprintf("%.1f", c.Moment), fmt.Sprintf("%.1f", c.Message), fmt.Sprintf("%.2f", c.Fire), fmt.Sprintf("%.2f", c.KiB)); err != nil {
+		if err := t.addTableRow(c.What, c.Unit, fmt.Sprintf("%.1f", c.Moment), fmt.Sprintf("%.1f", c.Message),
+			fmt.Sprintf("%.2f", c.Fire), fmt.Sprintf("%.2f", c.KiB)); err != nil {
 			return err
 		}
 	}
-	if err := t.flush(); err != nil {
+	if err := t.flushTable(); err != nil {
 		return err
 	}
 	t = newTable(a, "RATE", "PAYLOAD", "MESSAGE", "FIGURE OF A FIRE", "MEASURED", "PREDICTED", "OFF", "")
@@ -116,13 +122,14 @@ func printModel(a *app, m *bench.Model) error {
 			known = "predicted"
 		}
 		for _, f := range p.Figures {
-			if err := t.row(fmt.Sprint(p.Rate), fmt.Sprint(p.Size), fmt.Sprint(p.Batch), f.What, fmt.Sprintf("%.1f %s", f.Measured, f.Unit),
+			if err := t.addTableRow(fmt.Sprint(p.Rate), fmt.Sprint(p.Size), fmt.Sprint(p.Batch), f.What,
+				fmt.Sprintf("%.1f %s", f.Measured, f.Unit),
 				fmt.Sprintf("%.1f %s", f.Predicted, f.Unit), fmt.Sprintf("%+.0f %%", f.Off()*100), known); err != nil {
 				return err
 			}
 		}
 	}
-	return t.flush()
+	return t.flushTable()
 }
 
 // printComparison shows the medians of two binaries side by side.
@@ -133,11 +140,11 @@ func printComparison(a *app, c *bench.Comparison) error {
 		if f.Old != 0 {
 			ratio = fmt.Sprintf("%.2f", f.New/f.Old)
 		}
-		if err := t.row(f.What, fmt.Sprintf("%.2f", f.Old), fmt.Sprintf("%.2f", f.New), ratio, f.Unit); err != nil {
+		if err := t.addTableRow(f.What, fmt.Sprintf("%.2f", f.Old), fmt.Sprintf("%.2f", f.New), ratio, f.Unit); err != nil {
 			return err
 		}
 	}
-	return t.flush()
+	return t.flushTable()
 }
 
 func rawText(r bench.Raw) string {

@@ -189,7 +189,7 @@ func TestBrokerSettingsAreDocumented(t *testing.T) {
 	t.Setenv("RABBITMQ_PASSWORD", "$ecret")
 	t.Setenv("REDIS_PASSWORD", "")
 	c := Config{BrokersFile: name}
-	list, err := c.brokers()
+	list, err := c.loadBrokers()
 	if err != nil || len(list) != 3 {
 		t.Fatalf("the example is read as %v, %v", list, err)
 	}

@@ -36,14 +36,15 @@ type brokerEntry struct {
 	Replicas    int           `yaml:"replicas"`
 }
 
-// brokers returns the connections in the file of the setting, ordered by name. Errors name the file.
-func (c *Config) brokers() ([]broker.Connection, error) {
+// loadBrokers returns the connections in the file of the setting, ordered by name. Errors name the file.
+func (c *Config) loadBrokers() ([]broker.Connection, error) {
 	if c.BrokersFile == "" {
 		return nil, nil
 	}
 	body, err := os.ReadFile(c.BrokersFile)
 	if err != nil {
-		return nil, rouse.Refuse("brokers", c.BrokersFile, "cannot be read: "+reason(err), "name the YAML file that describes the connections to brokers")
+		return nil, rouse.Refuse("brokers", c.BrokersFile, "cannot be read: "+bareFileError(err),
+			"name the YAML file that describes the connections to brokers")
 	}
 	var f brokersFile
 	decoder := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict())
@@ -55,10 +56,12 @@ func (c *Config) brokers() ([]broker.Connection, error) {
 				line = token.Position.Line
 			}
 		}
-		return nil, rouse.Refuse(fmt.Sprintf("brokers: %s:%d", c.BrokersFile, line), "", what, "see docs/brokers.md for what there is")
+		return nil, rouse.Refuse(fmt.Sprintf("brokers: %s:%d", c.BrokersFile, line), "", what,
+			"see docs/brokers.md for what there is")
 	}
 	if len(f.Brokers) == 0 {
-		return nil, rouse.Refuse("brokers: "+c.BrokersFile, "", "describes no connection", "write brokers: with at least one name below it")
+		return nil, rouse.Refuse("brokers: "+c.BrokersFile, "", "describes no connection",
+			"write brokers: with at least one name below it")
 	}
 	var list []broker.Connection
 	for _, name := range slices.Sorted(maps.Keys(f.Brokers)) {
@@ -67,7 +70,8 @@ func (c *Config) brokers() ([]broker.Connection, error) {
 		if missing != "" {
 			return nil, rouse.Refuse("brokers."+name+".url", "", "names the variable "+missing+", which is not set", "set it")
 		}
-		list = append(list, broker.Connection{Name: name, URL: url, CA: e.CA, Cert: e.Cert, Key: e.Key, Allow: e.Allow, InFlight: e.InFlight,
+		list = append(list, broker.Connection{Name: name, URL: url, CA: e.CA, Cert: e.Cert, Key: e.Key, Allow: e.Allow,
+			InFlight: e.InFlight,
 			Patience: e.Patience, Timeout: e.Timeout, Credentials: e.Credentials, MaxLength: e.MaxLength, Replicas: e.Replicas})
 	}
 	return list, nil

@@ -46,7 +46,7 @@ func (calendarListCmd) Help() string {
 
 // Run lists them.
 func (c *calendarListCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		list, err := s.Calendars(ctx, a.cli.Namespace)
 		if err != nil {
 			return err
@@ -59,14 +59,15 @@ func (c *calendarListCmd) Run(a *app) error {
 				}
 				continue
 			}
-			if err := t.row(list[i].Name, strconv.FormatUint(list[i].Revision, 10), stamp(list[i].Updated)); err != nil {
+			if err := t.addTableRow(list[i].Name, strconv.FormatUint(list[i].Revision, 10),
+				formatRFC3339(list[i].Updated)); err != nil {
 				return err
 			}
 		}
 		if len(list) == 0 && !a.cli.JSON {
-			a.note("no calendars but weekends")
+			a.printNote("no calendars but weekends")
 		}
-		return t.flush()
+		return t.flushTable()
 	})
 }
 
@@ -113,30 +114,33 @@ func (c *calendarPutCmd) Run(a *app) error {
 		}
 	case ical:
 	case len(c.Only)+len(c.Without) > 0:
-		return rouse.Refuse("file", c.File, "has no events, which --only and --without choose from", "leave these flags out, or give an iCalendar file")
+		return rouse.Refuse("file", c.File, "has no events, which --only and --without choose from",
+			"leave these flags out, or give an iCalendar file")
 	default:
-		if days, err = c.days(body); err != nil {
+		if days, err = c.parseCalendarDays(body); err != nil {
 			return err
 		}
 	}
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		put := func() (client.SavedCalendar, error) { return s.PutCalendar(ctx, a.cli.Namespace, c.Name, days) }
 		if ical {
 			put = func() (client.SavedCalendar, error) { return s.PutICalendar(ctx, a.cli.Namespace, c.Name, body) }
 		}
 		saved, err := put()
 		if err != nil {
-			return named("calendar", c.Name, err)
+			return addObjectName("calendar", c.Name, err)
 		}
-		shown := api.CalendarPut{Calendar: api.Calendar{Namespace: a.cli.Namespace, Name: c.Name, Revision: saved.Revision}, Days: int(saved.Days),
+		shown := api.CalendarPut{Calendar: api.Calendar{Namespace: a.cli.Namespace, Name: c.Name, Revision: saved.Revision},
+			Days:  int(saved.Days),
 			Moved: saved.Moved, Job: saved.Job, Warnings: saved.Warnings}
-		return a.show(shown, func() error {
-			a.say("saved calendar %s: %s, %s moved", c.Name, some(saved.Days, "day"), some(saved.Moved, "timer"))
+		return a.showValue(shown, func() error {
+			a.printLine("saved calendar %s: %s, %s moved", c.Name, countThings(saved.Days, "day"),
+				countThings(saved.Moved, "timer"))
 			if saved.Job != "" {
 				a.noteUnmoved(ctx, s, saved.Job)
 			}
 			for _, w := range saved.Warnings {
-				a.note("%s", w)
+				a.printNote("%s", w)
 			}
 			return nil
 		})
@@ -147,11 +151,11 @@ func (c *calendarPutCmd) Run(a *app) error {
 func (a *app) noteUnmoved(ctx context.Context, s *client.Client, id string) {
 	switch j, err := s.Job(ctx, a.cli.Namespace, id); {
 	case err != nil: // the caller may not see it
-		a.note("not all timers have moved; see rouse jobs get %s", id)
+		a.printNote("not all timers have moved; see rouse jobs get %s", id)
 	case j.State == rouse.JobRunning:
-		a.note("the job %s moves the rest; see rouse jobs get %[1]s", id)
+		a.printNote("the job %s moves the rest; see rouse jobs get %[1]s", id)
 	case j.Failed > 0:
-		a.note("%s could not be moved; see rouse jobs get %s", some(j.Failed, "timer"), id)
+		a.printNote("%s could not be moved; see rouse jobs get %s", countThings(j.Failed, "timer"), id)
 	}
 }
 
@@ -172,7 +176,10 @@ func isICalendar(name string, body []byte) bool {
 // is refused: timers would fire on all of its days.
 func (c *calendarPutCmd) filterEvents(a *app, body []byte) ([]byte, error) {
 	within := func(list []string, text string) bool {
-		return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(s)) })
+		return slices.ContainsFunc(list, func(s string) bool {
+			return strings.Contains(strings.ToLower(text),
+				strings.ToLower(s))
+		})
 	}
 	kept := 0
 	body, left := schedule.FilterICalendar(body, func(text string) bool {
@@ -183,21 +190,24 @@ func (c *calendarPutCmd) filterEvents(a *app, body []byte) ([]byte, error) {
 		return keep
 	})
 	if kept == 0 {
-		return nil, rouse.Refuse("file", c.File, fmt.Sprintf("has %s, and --only and --without leave none", some(uint64(left), "event")),
+		return nil, rouse.Refuse("file", c.File, fmt.Sprintf("has %s, and --only and --without leave none",
+			countThings(uint64(left), "event")),
 			"give texts that the SUMMARY, DESCRIPTION or CATEGORIES of its events have")
 	}
-	a.note("%s left out by --only and --without", some(uint64(left), "event"))
+	a.printNote("%s left out by --only and --without", countThings(uint64(left), "event"))
 	return body, nil
 }
 
-// days parses the output of get --json. Only the days count: the name comes from the command line.
-func (c *calendarPutCmd) days(body []byte) ([]rouse.Day, error) {
+// parseCalendarDays parses the output of get --json. Only the days count: the name comes from the command
+// line.
+func (c *calendarPutCmd) parseCalendarDays(body []byte) ([]rouse.Day, error) {
 	var o api.Calendar
 	if err := api.Decode(body, &o); err != nil {
-		return nil, named("calendar", c.Name, err)
+		return nil, addObjectName("calendar", c.Name, err)
 	}
 	if o.Days == nil {
-		return nil, rouse.Refuse("days", "", "are missing", `give {"days": [{"date": "2027-12-24", "text": "Christmas Eve"}]}, or an iCalendar file`)
+		return nil, rouse.Refuse("days", "", "are missing",
+			`give {"days": [{"date": "2027-12-24", "text": "Christmas Eve"}]}, or an iCalendar file`)
 	}
 	calendar, err := o.Parse()
 	return calendar.Days, err
@@ -217,25 +227,27 @@ func (calendarGetCmd) Help() string {
 
 // Run shows it.
 func (c *calendarGetCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		calendar, err := s.Calendar(ctx, a.cli.Namespace, c.Name)
 		if err != nil {
-			return named("calendar", c.Name, err)
+			return addObjectName("calendar", c.Name, err)
 		}
-		return a.show(api.CalendarOf(&calendar), func() error {
-			facts(a.out, a.style, "name", calendar.Name, "namespace", calendar.Namespace, "days", strconv.Itoa(len(calendar.Days)),
-				"revision", strconv.FormatUint(calendar.Revision, 10), "updated", when(calendar.Updated, a.now()))
+		return a.showValue(api.CalendarOf(&calendar), func() error {
+			printFacts(a.out, a.style, "name", calendar.Name, "namespace", calendar.Namespace, "days",
+				strconv.Itoa(len(calendar.Days)),
+				"revision", strconv.FormatUint(calendar.Revision, 10), "updated",
+				formatWithRelative(calendar.Updated, a.serverTime()))
 			if len(calendar.Days) == 0 {
 				return nil
 			}
-			a.say("")
+			a.printLine("")
 			t := newTable(a, "DATE", "DAY", "TEXT")
 			for _, d := range calendar.Days {
-				if err := t.row(d.Date.String(), d.Date.Weekday().String()[:3], d.Text); err != nil {
+				if err := t.addTableRow(d.Date.String(), d.Date.Weekday().String()[:3], d.Text); err != nil {
 					return err
 				}
 			}
-			return t.flush()
+			return t.flushTable()
 		})
 	})
 }
@@ -253,12 +265,12 @@ func (calendarDeleteCmd) Help() string {
 
 // Run deletes it.
 func (c *calendarDeleteCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		if err := s.DeleteCalendar(ctx, a.cli.Namespace, c.Name); err != nil {
-			return named("calendar", c.Name, err)
+			return addObjectName("calendar", c.Name, err)
 		}
 		if !a.cli.JSON {
-			a.say("deleted calendar %s", c.Name)
+			a.printLine("deleted calendar %s", c.Name)
 		}
 		return nil
 	})

@@ -41,24 +41,29 @@ Examples:
 // Run sends it.
 func (c *callCmd) Run(a *app) error {
 	a.raw = c.Raw
-	body, err := c.body(a)
+	body, err := c.readCallBody(a)
 	if err != nil {
 		return err
 	}
-	r := client.Call{Namespace: a.cli.Namespace, Pool: c.Pool, Key: c.Key, Payload: body, ContentType: c.ContentType, ID: c.ID, Wait: c.Wait,
+	r := client.Call{Namespace: a.cli.Namespace, Pool: c.Pool, Key: c.Key, Payload: body, ContentType: c.ContentType,
+		ID: c.ID, Wait: c.Wait,
 		Deadline: c.Deadline, Keep: c.Keep, Attempts: c.Attempts, Timeout: c.Attempt}
 	if c.Async {
 		r.Wait = 0
 	}
-	return a.waits(r.Wait, func(ctx context.Context, s *client.Client) (client.Called, error) { return s.Call(ctx, r) })
+	return a.waitForAnswer(r.Wait, func(ctx context.Context, s *client.Client) (client.Called,
+		error) {
+		return s.Call(ctx, r)
+	})
 }
 
-func (c *callCmd) body(a *app) ([]byte, error) {
+func (c *callCmd) readCallBody(a *app) ([]byte, error) {
 	in := a.in
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return nil, rouse.Refuse("file", c.File, "cannot be read: "+reason(err), "name a file that can, or - for stdin")
+			return nil, rouse.Refuse("file", c.File, "cannot be read: "+bareFileError(err),
+				"name a file that can, or - for stdin")
 		}
 		defer f.Close()
 		in = f
@@ -85,26 +90,27 @@ Examples:
 // Run fetches it.
 func (c *answerCmd) Run(a *app) error {
 	a.raw = c.Raw
-	return a.waits(c.Wait, func(ctx context.Context, s *client.Client) (client.Called, error) {
+	return a.waitForAnswer(c.Wait, func(ctx context.Context, s *client.Client) (client.Called, error) {
 		out, err := s.Fetch(ctx, a.cli.Namespace, c.ID, c.Wait)
-		return out, named("request", c.ID, err)
+		return out, addObjectName("request", c.ID, err)
 	})
 }
 
-// waits makes a call that may take longer than others, and prints the outcome of the request.
-func (a *app) waits(wait time.Duration, do func(ctx context.Context, s *client.Client) (client.Called, error)) error {
-	return a.remote(func(s *client.Client) error {
+// waitForAnswer makes a call that may take longer than others, and prints the outcome of the request.
+func (a *app) waitForAnswer(wait time.Duration, do func(ctx context.Context, s *client.Client) (client.Called,
+	error)) error {
+	return a.withClient(func(s *client.Client) error {
 		ctx, cancel := context.WithTimeout(a.ctx, wait+a.cli.Timeout)
 		defer cancel()
 		out, err := do(ctx, s)
 		if err != nil {
 			return err
 		}
-		return a.called(out)
+		return a.printAnswer(out)
 	})
 }
 
-func (a *app) called(out client.Called) error {
+func (a *app) printAnswer(out client.Called) error {
 	status := "ok"
 	if out.Pending {
 		status = "pending"
@@ -119,9 +125,9 @@ func (a *app) called(out client.Called) error {
 		}{out.ID, status, out.Answer.Payload, out.Answer.ContentType, out.Attempts})
 	}
 	if out.Pending {
-		a.say("%s", out.ID)
-		a.note("it has not ended yet; rouse answer %s", out.ID)
+		a.printLine("%s", out.ID)
+		a.printNote("it has not ended yet; rouse answer %s", out.ID)
 		return nil
 	}
-	return a.body(out.Answer.Payload)
+	return a.printBytes(out.Answer.Payload)
 }

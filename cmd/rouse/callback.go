@@ -36,8 +36,8 @@ type callback struct {
 	data []byte
 }
 
-// callbacks returns the fires of a request: one in its headers or body, or a batch in its body.
-func callbacks(req *http.Request, body []byte) []callback {
+// parseCallbacks returns the fires of a request: one in its headers or body, or a batch in its body.
+func parseCallbacks(req *http.Request, body []byte) []callback {
 	h := req.Header
 	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
 	var events []event
@@ -54,23 +54,25 @@ func callbacks(req *http.Request, body []byte) []callback {
 	}
 	base := callback{Method: req.Method, Path: req.URL.RequestURI(), Namespace: h.Get("Rouse-Namespace")}
 	if len(events) == 0 {
-		base.Timer, base.FireID, base.Due, base.Type = unescape(h.Get("Rouse-Timer")), h.Get("Rouse-Fire-Id"), h.Get("Rouse-Due"), h.Get("Content-Type")
-		base.Attempt, base.Token = number32(h.Get("Rouse-Attempt")), number64(h.Get("Rouse-Token"))
+		base.Timer, base.FireID, base.Due, base.Type = unescapeName(h.Get("Rouse-Timer")), h.Get("Rouse-Fire-Id"),
+			h.Get("Rouse-Due"), h.Get("Content-Type")
+		base.Attempt, base.Token = parseUint32(h.Get("Rouse-Attempt")), parseUint64(h.Get("Rouse-Token"))
 		if base.FireID == "" {
 			base.FireID = h.Get("Webhook-Id")
 		}
-		base.carry(body)
+		base.setCallbackPayload(body)
 		return []callback{base}
 	}
 	list := make([]callback, len(events))
 	for i, e := range events {
 		cb := base
-		cb.Timer, cb.FireID, cb.Due, cb.Type, cb.Attempt, cb.Token = e.Subject, e.ID, e.Time, e.Type, e.Attempt, number64(e.Token)
+		cb.Timer, cb.FireID, cb.Due, cb.Type, cb.Attempt, cb.Token = e.Subject, e.ID, e.Time, e.Type, e.Attempt,
+			parseUint64(e.Token)
 		switch {
 		case e.Data != nil:
-			cb.carry(e.Data)
+			cb.setCallbackPayload(e.Data)
 		case e.Base64 != nil:
-			cb.carry(e.Base64)
+			cb.setCallbackPayload(e.Base64)
 		}
 		list[i] = cb
 	}
@@ -89,8 +91,8 @@ type event struct {
 	Base64  []byte          `json:"data_base64"`
 }
 
-// carry sets the payload.
-func (c *callback) carry(data []byte) {
+// setCallbackPayload sets the payload.
+func (c *callback) setCallbackPayload(data []byte) {
 	c.data = data
 	switch {
 	case len(data) == 0:
@@ -101,16 +103,16 @@ func (c *callback) carry(data []byte) {
 	}
 }
 
-// lag computes how late the callback came.
-func (c *callback) lag(now time.Time) {
+// computeLag computes how late the callback came.
+func (c *callback) computeLag(now time.Time) {
 	if due, err := rouse.ParseInstant(c.Due); err == nil {
 		ms := now.Sub(due.Time()).Milliseconds()
 		c.LagMS = &ms
 	}
 }
 
-// print shows a callback. It is called with r.mu.
-func (r *reception) print(c *callback) error {
+// printCallback shows a callback. It is called with r.mu.
+func (r *callbackReceiver) printCallback(c *callback) error {
 	a := r.a
 	if a.cli.JSON {
 		line, err := json.Marshal(c)
@@ -129,31 +131,32 @@ func (r *reception) print(c *callback) error {
 	case c.Signature == "ok":
 		signature = a.style.green("signature ok")
 	case strings.HasPrefix(c.Signature, "refused"):
-		signature = a.style.red("signature " + clean(c.Signature))
+		signature = a.style.red("signature " + cleanText(c.Signature))
 	}
-	_, err := fmt.Fprintf(a.out, "%s %s  due %s  lag %s  attempt %d  fire %s  %s  answered %d\n", clean(c.Received), a.style.bold(clean(c.Timer)),
-		clean(c.Due), late, c.Attempt, clean(c.FireID), signature, c.Answered)
+	_, err := fmt.Fprintf(a.out, "%s %s  due %s  lag %s  attempt %d  fire %s  %s  answered %d\n", cleanText(c.Received),
+		a.style.bold(cleanText(c.Timer)),
+		cleanText(c.Due), late, c.Attempt, cleanText(c.FireID), signature, c.Answered)
 	if err == nil && len(c.data) > 0 {
 		text := strings.ToValidUTF8(string(c.data[:min(len(c.data), 2000)]), "\uFFFD")
-		_, err = fmt.Fprintf(a.out, "    %s\n", clean(rouse.Shorten(text, 1000)))
+		_, err = fmt.Fprintf(a.out, "    %s\n", cleanText(rouse.Shorten(text, 1000)))
 	}
 	return err
 }
 
-// unescape decodes the percent-encoding of names in headers.
-func unescape(s string) string {
+// unescapeName decodes the percent-encoding of names in headers.
+func unescapeName(s string) string {
 	if u, err := url.PathUnescape(s); err == nil {
 		return u
 	}
 	return s
 }
 
-func number32(s string) uint32 {
+func parseUint32(s string) uint32 {
 	n, _ := strconv.ParseUint(s, 10, 32)
 	return uint32(n)
 }
 
-func number64(s string) uint64 {
+func parseUint64(s string) uint64 {
 	n, _ := strconv.ParseUint(s, 10, 64)
 	return n
 }

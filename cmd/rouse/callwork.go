@@ -37,18 +37,19 @@ func (c *workCmd) Run(a *app) error {
 	if err != nil {
 		return &usage{text: err.Error()}
 	}
-	o, err := a.options()
+	o, err := a.dialOptions()
 	if err != nil {
 		return err
 	}
-	lost := func(err error) { a.note("%v", err) }
-	return w.Work(a.ctx, client.WorkOptions{Lost: lost, Client: o}, func(ctx context.Context, f client.Fire) (*client.Answer, error) {
-		out, err := runCommand(ctx, c.Command, f.Payload, a.errOut)
-		if err != nil {
-			return nil, err
-		}
-		return &client.Answer{Payload: out}, nil
-	})
+	lost := func(err error) { a.printNote("%v", err) }
+	return w.Work(a.ctx, client.WorkOptions{Lost: lost, Client: o},
+		func(ctx context.Context, f client.Fire) (*client.Answer, error) {
+			out, err := runCommand(ctx, c.Command, f.Payload, a.errOut)
+			if err != nil {
+				return nil, err
+			}
+			return &client.Answer{Payload: out}, nil
+		})
 }
 
 // runCommand runs a command with its input, and returns its output until a second after it ended. It is
@@ -75,7 +76,8 @@ type limited struct {
 }
 
 // errLongAnswer is the error of a command that printed too much.
-var errLongAnswer = fmt.Errorf("the command has printed more than the %d bytes that an answer may have", rouse.MaxPayload)
+var errLongAnswer = fmt.Errorf("the command has printed more than the %d bytes that an answer may have",
+	rouse.MaxPayload)
 
 // Write adds to the text.
 func (l *limited) Write(p []byte) (int, error) {

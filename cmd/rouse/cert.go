@@ -45,7 +45,8 @@ func (c *certDevCmd) Run(a *app) error {
 	}
 	for _, name := range c.Client {
 		if rouse.CheckNamespace(name) != nil || name == "ca" || name == "server" {
-			return rouse.Refuse("client", name, "is no name of a client", "use a-z, 0-9, '-', '_' and '.', and neither ca nor server")
+			return rouse.Refuse("client", name, "is no name of a client",
+				"use a-z, 0-9, '-', '_' and '.', and neither ca nor server")
 		}
 	}
 	ca := filepath.Join(c.Dir, "ca.crt")
@@ -60,22 +61,24 @@ func (c *certDevCmd) Run(a *app) error {
 		return err
 	}
 	until := time.Now().Add(c.Lasts)
-	if _, _, err := authority.Write(c.Dir, "server", certs.Request{Name: "rouse", Names: c.Host, NotAfter: until, Server: true}); err != nil {
+	if _, _, err := authority.Write(c.Dir, "server", certs.Request{Name: "rouse", Names: c.Host, NotAfter: until,
+		Server: true}); err != nil {
 		return err
 	}
 	for _, name := range c.Client {
-		if _, _, err := authority.Write(c.Dir, name, certs.Request{Name: name, Names: []string{devDomain + name}, NotAfter: until}); err != nil {
+		if _, _, err := authority.Write(c.Dir, name, certs.Request{Name: name, Names: []string{devDomain + name},
+			NotAfter: until}); err != nil {
 			return err
 		}
 	}
 	if err := os.WriteFile(ca, authority.PEM(), 0o644); err != nil {
 		return err
 	}
-	return a.show(struct {
+	return a.showValue(struct {
 		Dir      string    `json:"dir"`
 		NotAfter time.Time `json:"not_after"`
 	}{c.Dir, until.UTC().Truncate(time.Second)}, func() error {
-		a.say("certificates for trials are in %s, valid until %s", c.Dir, until.UTC().Format(time.RFC3339))
+		a.printLine("certificates for trials are in %s, valid until %s", c.Dir, until.UTC().Format(time.RFC3339))
 		return nil
 	})
 }

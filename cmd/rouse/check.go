@@ -61,22 +61,22 @@ func (c *checkCmd) Run(a *app) error {
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return rouse.Refuse("history", c.File, "cannot be read: "+reason(err), "name a file of JSON Lines")
+			return rouse.Refuse("history", c.File, "cannot be read: "+bareFileError(err), "name a file of JSON Lines")
 		}
 		defer f.Close()
 		in = f
 	}
-	r, err := judge(in)
+	r, err := checkHistory(in)
 	if err != nil {
 		return rouse.Refuse("history", c.File, "cannot be judged: "+err.Error(), "write it as docs/history.md describes")
 	}
-	if err := a.show(verdictOf(r), func() error {
+	if err := a.showValue(verdictOf(r), func() error {
 		for _, v := range r.Violations {
-			a.say("%s", v.String())
+			a.printLine("%s", v.String())
 		}
-		a.note("%s", r.Stats.String())
+		a.printNote("%s", r.Stats.String())
 		if r.OK() && r.Stats.Musts == 0 {
-			a.note("nothing had to arrive: this pass proves nothing")
+			a.printNote("nothing had to arrive: this pass proves nothing")
 		}
 		return nil
 	}); err != nil {
@@ -88,7 +88,7 @@ func (c *checkCmd) Run(a *app) error {
 	return nil
 }
 
-func judge(in io.Reader) (*history.Report, error) {
+func checkHistory(in io.Reader) (*history.Report, error) {
 	h, err := history.Read(in)
 	if err != nil {
 		return nil, err
@@ -99,12 +99,14 @@ func judge(in io.Reader) (*history.Report, error) {
 
 func verdictOf(r *history.Report) verdict {
 	s := r.Stats
-	v := verdict{OK: r.OK(), Violations: []violation{}, Stats: stats{Events: s.Events, Fires: s.Fires, Musts: s.Musts, Dups: s.Dups,
-		Early: s.Early, Lateness: lateness{millis(s.Lateness.P50), millis(s.Lateness.P99), millis(s.Lateness.P999), millis(s.Lateness.Max)}}}
+	v := verdict{OK: r.OK(), Violations: []violation{},
+		Stats: stats{Events: s.Events, Fires: s.Fires, Musts: s.Musts, Dups: s.Dups,
+			Early: s.Early, Lateness: lateness{inMillis(s.Lateness.P50), inMillis(s.Lateness.P99), inMillis(s.Lateness.P999),
+				inMillis(s.Lateness.Max)}}}
 	for _, x := range r.Violations {
 		v.Violations = append(v.Violations, violation{x.Rule, x.Timer, x.Gen, x.Due.String(), x.Detail})
 	}
 	return v
 }
 
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+func inMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

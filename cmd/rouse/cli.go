@@ -117,9 +117,11 @@ var groups = []kong.Group{
 // newParser returns the parser of the command line for an app.
 func newParser(a *app) (*kong.Kong, error) {
 	scenarios, _ := bench.Scenarios()
-	return kong.New(&a.cli, kong.Vars{"scenarios": strings.Join(scenarios, ", ")}, kong.Name("rouse"), kong.Description(about), kong.Writers(a.out, a.errOut),
+	return kong.New(&a.cli, kong.Vars{"scenarios": strings.Join(scenarios, ", ")}, kong.Name("rouse"),
+		kong.Description(about), kong.Writers(a.out, a.errOut),
 		kong.ExplicitGroups(groups), kong.ValueFormatter(helpOf),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)), kong.TypeMapper(reflect.TypeFor[listen.Insecure](), insecureMapper{}),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
+		kong.TypeMapper(reflect.TypeFor[listen.Insecure](), insecureMapper{}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 120}))
 }
 

@@ -37,7 +37,7 @@ func (clockShowCmd) Help() string {
 
 // Run shows it.
 func (clockShowCmd) Run(a *app) error {
-	return a.remote(func(s *client.Client) error {
+	return a.withClient(func(s *client.Client) error {
 		c, err := s.Clock(a.ctx)
 		if err != nil {
 			return err
@@ -67,11 +67,11 @@ Examples:
 // Run moves them.
 func (c *clockRepairCmd) Run(a *app) error {
 	if !c.Yes && !c.DryRun {
-		if err := a.confirm("move the timers of all namespaces to their first occurrence from now?"); err != nil {
+		if err := a.askConfirmation("move the timers of all namespaces to their first occurrence from now?"); err != nil {
 			return err
 		}
 	}
-	return a.remote(func(s *client.Client) error {
+	return a.withClient(func(s *client.Client) error {
 		return a.runBulk(a.ctx, s, client.BulkRequest{Action: client.BulkReplan, DryRun: c.DryRun}, "set right")
 	})
 }
@@ -100,7 +100,7 @@ func (c *clockAdvanceCmd) Run(a *app) error {
 	if (c.By == 0) == (c.To == 0) {
 		return rouse.Refuse("by", "", "and --to are both given, or neither is", "give how far, such as 30d, or --to a time")
 	}
-	return a.remote(func(s *client.Client) error {
+	return a.withClient(func(s *client.Client) error {
 		clock, err := s.AdvanceClock(a.ctx, client.Advance{By: time.Duration(c.By), To: rouse.Instant(c.To), Jump: c.Jump})
 		if err != nil {
 			return err
@@ -110,23 +110,24 @@ func (c *clockAdvanceCmd) Run(a *app) error {
 }
 
 func showClock(a *app, c client.Clock) error {
-	return a.show(api.Clock{Now: api.Time(c.Now), Ahead: api.Duration(c.Ahead), Virtual: c.Virtual, Fired: c.Fired}, func() error {
-		how := "the machine's clock"
-		switch d := c.Ahead.Round(time.Second); {
-		case c.Virtual && d == 0:
-			how = "with the real clock"
-		case c.Virtual && d < 0:
-			how = roughly(d) + " behind the real clock"
-		case c.Virtual:
-			how = roughly(d) + " ahead of the real clock"
-		}
-		if c.Fired > 0 {
-			a.say("%s, %s; %d fired on the way", stamp(c.Now), how, c.Fired)
-		} else {
-			a.say("%s, %s", stamp(c.Now), how)
-		}
-		return nil
-	})
+	return a.showValue(api.Clock{Now: api.Time(c.Now), Ahead: api.Duration(c.Ahead), Virtual: c.Virtual, Fired: c.Fired},
+		func() error {
+			how := "the machine's clock"
+			switch d := c.Ahead.Round(time.Second); {
+			case c.Virtual && d == 0:
+				how = "with the real clock"
+			case c.Virtual && d < 0:
+				how = roughDuration(d) + " behind the real clock"
+			case c.Virtual:
+				how = roughDuration(d) + " ahead of the real clock"
+			}
+			if c.Fired > 0 {
+				a.printLine("%s, %s; %d fired on the way", formatRFC3339(c.Now), how, c.Fired)
+			} else {
+				a.printLine("%s, %s", formatRFC3339(c.Now), how)
+			}
+			return nil
+		})
 }
 
 // stretch is a duration as rouse.ParseDuration parses it, plus days (d) and weeks (w) of 24-hour days:
@@ -137,7 +138,8 @@ type stretch time.Duration
 func (s *stretch) UnmarshalText(text []byte) error {
 	d, err := parseStretch(string(text))
 	if err != nil {
-		return rouse.Refuse("span", string(text), "is no span of time: "+err.Error(), "give one such as 90s, 12h, 30d or 2w3d")
+		return rouse.Refuse("span", string(text), "is no span of time: "+err.Error(),
+			"give one such as 90s, 12h, 30d or 2w3d")
 	}
 	*s = stretch(d)
 	return nil

@@ -40,17 +40,17 @@ func (a *app) showComing(local string, list []comingRow, now time.Time) error {
 	header = with(marks, "MARK", header)
 	t := newTable(a, header...)
 	for _, r := range list {
-		row := with(true, stamp(r.due), nil)
+		row := with(true, formatRFC3339(r.due), nil)
 		row = with(local != "", r.local, row)
-		row = with(true, relative(r.due, now), row)
-		row = with(sent, stamp(r.at), row)
+		row = with(true, relativeTime(r.due, now), row)
+		row = with(sent, formatRFC3339(r.at), row)
 		row = with(names, r.name, row)
 		row = with(marks, r.mark, row)
-		if err := t.row(row...); err != nil {
+		if err := t.addTableRow(row...); err != nil {
 			return err
 		}
 	}
-	return t.flush()
+	return t.flushTable()
 }
 
 // rowsOf returns the rows for a server's answer.

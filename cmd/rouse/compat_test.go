@@ -162,7 +162,7 @@ func flagLines(path string, f *kong.Flag) []string {
 }
 
 func settingLines() (lines []string) {
-	for _, s := range new(Config).settings() {
+	for _, s := range new(Config).configSettings() {
 		kind := reflect.TypeOf(s.Value()).Kind().String() // the names of types are not promised
 		if _, ok := s.Value().(time.Duration); ok {
 			kind = "duration"

@@ -61,7 +61,7 @@ func (c *completeWordsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	for _, cand := range complete(parser.Model.Node, c.Words, a.timerNames) {
+	for _, cand := range completeWord(parser.Model.Node, c.Words, a.timerNames) {
 		fmt.Fprintf(a.out, "%s\t%s\n", cand.text, strings.ReplaceAll(cand.help, "\n", " "))
 	}
 	return nil
@@ -70,9 +70,10 @@ func (c *completeWordsCmd) Run(a *app) error {
 // candidate is a possible word and its description.
 type candidate struct{ text, help string }
 
-// complete returns the candidates for the last word. names returns the names of timers with a prefix; flags
-// are the flags with values in the words before.
-func complete(root *kong.Node, words []string, names func(flags map[string]string, prefix string) []string) (list []candidate) {
+// completeWord returns the candidates for the last word. names returns the names of timers with a prefix;
+// flags are the flags with values in the words before.
+func completeWord(root *kong.Node, words []string,
+	names func(flags map[string]string, prefix string) []string) (list []candidate) {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -81,7 +82,7 @@ func complete(root *kong.Node, words []string, names func(flags map[string]strin
 	for _, w := range words[:len(words)-1] {
 		name, value, valued := strings.Cut(w, "=")
 		flag := flagOf(node, name)
-		child := commandOf(node, w)
+		child := findCommand(node, w)
 		switch {
 		case open != nil:
 			flags[open.Name], open = w, nil
@@ -105,12 +106,12 @@ func complete(root *kong.Node, words []string, names func(flags map[string]strin
 	name, _, valued := strings.Cut(last, "=")
 	switch {
 	case open != nil:
-		for _, v := range choices(open.Value) {
+		for _, v := range possibleValues(open.Value) {
 			add(v, open.Help)
 		}
 	case valued && flagOf(node, name) != nil:
 		f := flagOf(node, name)
-		for _, v := range choices(f.Value) {
+		for _, v := range possibleValues(f.Value) {
 			add(name+"="+v, f.Help)
 		}
 	case strings.HasPrefix(last, "-"):
@@ -127,7 +128,7 @@ func complete(root *kong.Node, words []string, names func(flags map[string]strin
 			break
 		}
 		arg := node.Positional[place]
-		for _, v := range choices(arg) {
+		for _, v := range possibleValues(arg) {
 			add(v, arg.Help)
 		}
 		if namesTimer(arg) {
@@ -158,8 +159,8 @@ func flagOf(n *kong.Node, word string) *kong.Flag {
 	return nil
 }
 
-// commandOf returns the command with this word, or nil.
-func commandOf(n *kong.Node, word string) *kong.Node {
+// findCommand returns the command with this word, or nil.
+func findCommand(n *kong.Node, word string) *kong.Node {
 	for _, child := range n.Children {
 		if child.Type == kong.CommandNode && (child.Name == word || slices.Contains(child.Aliases, word)) {
 			return child
@@ -172,8 +173,8 @@ func commandOf(n *kong.Node, word string) *kong.Node {
 // tick."
 var listed = regexp.MustCompile(`: ((?:[a-z-]+, )*[a-z-]+ or [a-z-]+)(?:[.;]|$)`)
 
-// choices returns the possible values of a flag or an argument if they are enumerated.
-func choices(v *kong.Value) []string {
+// possibleValues returns the possible values of a flag or an argument if they are enumerated.
+func possibleValues(v *kong.Value) []string {
 	if v.Enum != "" {
 		return v.EnumSlice()
 	}
@@ -186,7 +187,8 @@ func choices(v *kong.Value) []string {
 
 // namesTimer reports whether an argument is the name of a timer that is there.
 func namesTimer(arg *kong.Positional) bool {
-	return arg.Name == "name" && strings.HasPrefix(arg.Help, "Name of ") && strings.Contains(arg.Help, "timer") && !strings.Contains(arg.Help, "unique")
+	return arg.Name == "name" && strings.HasPrefix(arg.Help, "Name of ") && strings.Contains(arg.Help, "timer") &&
+		!strings.Contains(arg.Help, "unique")
 }
 
 const (
@@ -204,7 +206,7 @@ func (a *app) timerNames(flags map[string]string, prefix string) (names []string
 	if n := flags["namespace"]; n != "" {
 		namespace = n
 	}
-	_ = a.remote(func(c *client.Client) error {
+	_ = a.withClient(func(c *client.Client) error {
 		ctx, cancel := context.WithTimeout(a.ctx, namesTimeout)
 		defer cancel()
 		for t, err := range c.List(ctx, rouse.Query{Namespace: namespace, Prefix: prefix, Limit: maxNames}) {

@@ -28,8 +28,8 @@ func envName(setting string) string {
 	return "ROUSE_" + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
 }
 
-// settings returns the settings of c, which can be set through them.
-func (c *Config) settings() []setting.Setting { return setting.Of(c) }
+// configSettings returns the settings of c, which can be set through them.
+func (c *Config) configSettings() []setting.Setting { return setting.Of(c) }
 
 // secretFile returns the file of the webhook secrets.
 func (c *Config) secretFile() string {
@@ -39,15 +39,15 @@ func (c *Config) secretFile() string {
 	return filepath.Join(c.Data, "webhook.secret")
 }
 
-// node converts the configuration to that of a node.
-func (c *Config) node() node.Config {
+// nodeConfig converts the configuration to that of a node.
+func (c *Config) nodeConfig() node.Config {
 	n := c.Config
-	n.Version = version()
+	n.Version = programVersion()
 	return n
 }
 
-// validate returns all invalid values, each problem under the name of its setting.
-func (c *Config) validate() []rouse.Problem {
+// validateSettings returns all invalid values, each problem under the name of its setting.
+func (c *Config) validateSettings() []rouse.Problem {
 	var problems []rouse.Problem
 	one := func(name, value string, offered ...string) {
 		for _, o := range offered {
@@ -55,16 +55,17 @@ func (c *Config) validate() []rouse.Problem {
 				return
 			}
 		}
-		problems = append(problems, rouse.Problem{Field: name, Value: value, Wrong: "is not offered", Cure: "give one of " + strings.Join(offered, ", ")})
+		problems = append(problems, rouse.Problem{Field: name, Value: value, Wrong: "is not offered",
+			Cure: "give one of " + strings.Join(offered, ", ")})
 	}
 	one("log-level", c.LogLevel, "debug", "info", "warn", "error")
 	one("log-format", c.LogFormat, "text", "json")
-	n := c.node()
+	n := c.nodeConfig()
 	var err error
-	if n.Pools, err = c.pools(); err != nil {
+	if n.Pools, err = c.loadPools(); err != nil {
 		problems = append(problems, rouse.Problem{Field: "pools", Value: c.PoolsFile, Wrong: err.Error()})
 	}
-	if n.Brokers, err = c.brokers(); err != nil {
+	if n.Brokers, err = c.loadBrokers(); err != nil {
 		problems = append(problems, problemsOf(err)...)
 	}
 	return append(problems, problemsOf(n.Check())...)

@@ -29,7 +29,7 @@ Examples:
 
 // Run prints the effective configuration.
 func (c *configCmd) Run(a *app) error {
-	in, err := c.load(a.given)
+	in, err := c.loadConfig(a.given)
 	if err != nil {
 		return err
 	}
@@ -38,28 +38,28 @@ func (c *configCmd) Run(a *app) error {
 		Source string `json:"source"`
 	}
 	all := map[string]shown{}
-	for _, s := range in.settings() {
-		v, source := in.shown(s)
+	for _, s := range in.configSettings() {
+		v, source := in.shownValue(s)
 		all[s.Name] = shown{v, source}
 	}
-	return a.show(all, func() error {
+	return a.showValue(all, func() error {
 		file := in.file
 		file = cmp.Or(file, "none")
-		fmt.Fprintln(a.out, a.style.faint("# the configuration in force; file: "+clean(file)))
+		fmt.Fprintln(a.out, a.style.faint("# the configuration in force; file: "+cleanText(file)))
 		width := 0
-		for _, s := range in.settings() {
+		for _, s := range in.configSettings() {
 			width = max(width, len(s.Name)+2+len(yamlOf(all[s.Name].Value)))
 		}
-		for _, s := range in.settings() {
+		for _, s := range in.configSettings() {
 			line := s.Name + ": " + yamlOf(all[s.Name].Value)
-			fmt.Fprintln(a.out, line+strings.Repeat(" ", width-len(line))+a.style.faint("  # "+clean(all[s.Name].Source)))
+			fmt.Fprintln(a.out, line+strings.Repeat(" ", width-len(line))+a.style.faint("  # "+cleanText(all[s.Name].Source)))
 		}
 		return nil
 	})
 }
 
-// shown returns a setting's value, redacted and with what an unset one amounts to, and its source.
-func (c *inForce) shown(s setting.Setting) (value any, source string) {
+// shownValue returns a setting's value, redacted and with what an unset one amounts to, and its source.
+func (c *loadedConfig) shownValue(s setting.Setting) (value any, source string) {
 	source = c.source[s.Name]
 	switch s.Name {
 	case "store":
@@ -67,7 +67,7 @@ func (c *inForce) shown(s setting.Setting) (value any, source string) {
 			source += ": pebble in the data directory"
 		}
 	case "heartbeat":
-		return afterHost.ReplaceAllString(redact(c.Heartbeat), "${1}"+hidden), source
+		return afterHost.ReplaceAllString(redactPasswords(c.Heartbeat), "${1}"+hidden), source
 	case "webhook-secret-file":
 		if c.SecretFile == "" {
 			source += ": " + c.secretFile()
@@ -77,7 +77,7 @@ func (c *inForce) shown(s setting.Setting) (value any, source string) {
 	case time.Duration, node.Bytes, node.Limits, node.Circuits, node.Shares, node.Names:
 		return s.Text(), source
 	case string:
-		return redact(v), source
+		return redactPasswords(v), source
 	default:
 		return v, source
 	}
@@ -104,9 +104,9 @@ var (
 	secretPair = regexp.MustCompile(`(?i)([a-z_.-]*(?:pass|secret|token)[a-z_.-]*\s*=\s*)('(?:[^'\\]|\\.)*'|[^&\s;,]*)`)
 )
 
-// redact removes the passwords of an address: a URL, several of them with commas between, or a string of
-// PostgreSQL.
-func redact(raw string) string {
+// redactPasswords removes the passwords of an address: a URL, several of them with commas between, or a
+// string of PostgreSQL.
+func redactPasswords(raw string) string {
 	starts := urlStart.FindAllStringIndex(raw, -1)
 	var b strings.Builder
 	end := len(raw)

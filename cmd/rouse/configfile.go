@@ -34,26 +34,29 @@ func readFile(name string, body []byte) (map[string]fileEntry, []rouse.Problem) 
 		if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok && syntax.Token != nil {
 			line, what = syntax.Token.Position.Line, syntax.Message
 		}
-		return nil, []rouse.Problem{at(line, "yaml", "", "is malformed: "+what, `write a line "name: value" for each setting, values with a colon at their end or a # in quotes`)}
+		return nil, []rouse.Problem{at(line, "yaml", "", "is malformed: "+what,
+			`write a line "name: value" for each setting, values with a colon at their end or a # in quotes`)}
 	}
 	pairs, fault := pairsOf(file)
 	if fault != nil {
-		return nil, []rouse.Problem{at(fault.GetToken().Position.Line, "yaml", "", "is no list of settings", `write a line "name: value" for each`)}
+		return nil, []rouse.Problem{at(fault.GetToken().Position.Line, "yaml", "", "is no list of settings",
+			`write a line "name: value" for each`)}
 	}
-	settings := new(Config).settings() // for trying out values
+	settings := new(Config).configSettings() // for trying out values
 	entries := map[string]fileEntry{}
 	var problems []rouse.Problem
 	for _, p := range pairs {
 		key, line := p.Key.GetToken().Value, p.Key.GetToken().Position.Line
-		s := find(settings, key)
+		s := findSetting(settings, key)
 		before, double := entries[key]
 		switch {
 		case s == nil:
-			problems = append(problems, at(line, key, "", "is no setting", meant(key, names(settings))))
+			problems = append(problems, at(line, key, "", "is no setting", suggestName(key, settingNames(settings))))
 		case double:
-			problems = append(problems, at(line, key, "", fmt.Sprintf("is given twice, first in line %d", before.line), "give it once"))
+			problems = append(problems, at(line, key, "", fmt.Sprintf("is given twice, first in line %d", before.line),
+				"give it once"))
 		default:
-			text, fits := scalar(s, p.Value)
+			text, fits := readScalar(s, p.Value)
 			if fits {
 				fits = s.Parse(text) == nil
 			}
@@ -64,7 +67,7 @@ func readFile(name string, body []byte) (map[string]fileEntry, []rouse.Problem) 
 			case !fits:
 				shown := ""
 				if _, scalar := p.Value.(ast.ScalarNode); scalar { // what is in a list or a mapping may be a password
-					shown = rouse.Shorten(redact(text), 128)
+					shown = rouse.Shorten(redactPasswords(text), 128)
 				}
 				problems = append(problems, at(line, key, shown, "is not "+s.Kind(), "give "+s.Kind()))
 			}
@@ -93,9 +96,9 @@ func pairsOf(file *ast.File) (pairs []*ast.MappingValueNode, fault ast.Node) {
 	return pairs, nil
 }
 
-// scalar reads a value, and reports whether it is a plain one of the setting's type: no mapping, no list, no
-// anchor.
-func scalar(s *setting.Setting, value ast.Node) (text string, fits bool) {
+// readScalar reads a value, and reports whether it is a plain one of the setting's type: no mapping, no list,
+// no anchor.
+func readScalar(s *setting.Setting, value ast.Node) (text string, fits bool) {
 	kind := s.Value()
 	switch v := value.(type) {
 	case *ast.StringNode:
@@ -129,7 +132,7 @@ func scalar(s *setting.Setting, value ast.Node) (text string, fits bool) {
 	return strings.TrimSpace(value.String()), false
 }
 
-func find(settings []setting.Setting, name string) *setting.Setting {
+func findSetting(settings []setting.Setting, name string) *setting.Setting {
 	for i := range settings {
 		if settings[i].Name == name {
 			return &settings[i]
@@ -138,7 +141,7 @@ func find(settings []setting.Setting, name string) *setting.Setting {
 	return nil
 }
 
-func names(settings []setting.Setting) []string {
+func settingNames(settings []setting.Setting) []string {
 	list := make([]string, len(settings))
 	for i, s := range settings {
 		list[i] = s.Name
@@ -146,11 +149,12 @@ func names(settings []setting.Setting) []string {
 	return list
 }
 
-// meant returns a hint: the offered word that is closest to a misspelt one, or all words.
-func meant(word string, offered []string) string {
+// suggestName returns a hint: the offered word that is closest to a misspelt one, or all words.
+func suggestName(word string, offered []string) string {
 	best, least := "", 3
 	for _, o := range offered {
-		if d := distance(strings.ReplaceAll(strings.ToLower(word), "_", "-"), o); d < least || strings.HasPrefix(o, word) && best == "" {
+		if d := editDistance(strings.ReplaceAll(strings.ToLower(word), "_", "-"), o); d < least ||
+			strings.HasPrefix(o, word) && best == "" {
 			best, least = o, min(d, least)
 		}
 	}
@@ -160,8 +164,8 @@ func meant(word string, offered []string) string {
 	return "there are " + strings.Join(offered, ", ")
 }
 
-// distance returns the edit distance of a and b.
-func distance(a, b string) int {
+// editDistance returns the edit distance of a and b.
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

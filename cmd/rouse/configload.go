@@ -20,25 +20,25 @@ type configFlags struct {
 	Config `embed:"" group:"settings"`
 }
 
-// inForce is a configuration with the source of each setting: "flag", the variable's name, "FILE:LINE",
+// loadedConfig is a configuration with the source of each setting: "flag", the variable's name, "FILE:LINE",
 // "preset NAME" or "default".
-type inForce struct {
+type loadedConfig struct {
 	Config
 	file   string // that was read; may be empty
 	source map[string]string
 }
 
-// load combines the layers: flags override the environment, which overrides the file, which overrides the
-// preset, which overrides the defaults. It returns an *rouse.Invalid with all errors of all layers.
-func (f *configFlags) load(given map[string]bool) (*inForce, error) {
-	return f.loadAs(given, func(*inForce) {})
+// loadConfig combines the layers: flags override the environment, which overrides the file, which overrides
+// the preset, which overrides the defaults. It returns an *rouse.Invalid with all errors of all layers.
+func (f *configFlags) loadConfig(given map[string]bool) (*loadedConfig, error) {
+	return f.loadAs(given, func(*loadedConfig) {})
 }
 
 // loadAs is load for a command with defaults of its own, which adapt sets.
-func (f *configFlags) loadAs(given map[string]bool, adapt func(*inForce)) (*inForce, error) {
-	c := &inForce{Config: f.Config, source: map[string]string{}}
-	file, problems := c.open(f.File)
-	for _, s := range c.settings() {
+func (f *configFlags) loadAs(given map[string]bool, adapt func(*loadedConfig)) (*loadedConfig, error) {
+	c := &loadedConfig{Config: f.Config, source: map[string]string{}}
+	file, problems := c.readConfigFile(f.File)
+	for _, s := range c.configSettings() {
 		env, inEnv := os.LookupEnv(envName(s.Name))
 		entry, inFile := file[s.Name]
 		switch {
@@ -59,11 +59,12 @@ func (f *configFlags) loadAs(given map[string]bool, adapt func(*inForce)) (*inFo
 	}
 	problems = append(problems, c.usePreset()...)
 	adapt(c)
-	for _, p := range c.validate() {
+	for _, p := range c.validateSettings() {
 		if c.Store != "" { // it may contain a password
-			p.Wrong = strings.NewReplacer(c.Store, redact(c.Store), strconv.Quote(c.Store), strconv.Quote(redact(c.Store))).Replace(p.Wrong)
+			p.Wrong = strings.NewReplacer(c.Store, redactPasswords(c.Store), strconv.Quote(c.Store),
+				strconv.Quote(redactPasswords(c.Store))).Replace(p.Wrong)
 		}
-		p.Field = c.named(p.Field)
+		p.Field = c.settingWithSource(p.Field)
 		problems = append(problems, p)
 	}
 	if len(problems) == 0 {
@@ -72,8 +73,8 @@ func (f *configFlags) loadAs(given map[string]bool, adapt func(*inForce)) (*inFo
 	return nil, &rouse.Invalid{Problems: problems}
 }
 
-// open opens the given file, or the default one if it exists.
-func (c *inForce) open(name string) (map[string]fileEntry, []rouse.Problem) {
+// readConfigFile opens the given file, or the default one if it exists.
+func (c *loadedConfig) readConfigFile(name string) (map[string]fileEntry, []rouse.Problem) {
 	c.file = name
 	if name == "" {
 		c.file = defaultFile
@@ -84,13 +85,14 @@ func (c *inForce) open(name string) (map[string]fileEntry, []rouse.Problem) {
 			c.file = ""
 			return nil, nil
 		}
-		return nil, []rouse.Problem{{Field: "config", Value: c.file, Wrong: "cannot be read: " + reason(err), Cure: "name a YAML file that can"}}
+		return nil, []rouse.Problem{{Field: "config", Value: c.file, Wrong: "cannot be read: " + bareFileError(err),
+			Cure: "name a YAML file that can"}}
 	}
 	return readFile(c.file, body)
 }
 
-// reason returns the cause of a file error without operation and path, which the caller names.
-func reason(err error) string {
+// bareFileError returns the cause of a file error without operation and path, which the caller names.
+func bareFileError(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()
 	}

@@ -13,12 +13,12 @@ func (a *app) canAsk() bool {
 	return ok && isTerminal(in) && a.errTTY
 }
 
-// confirm asks the user to agree. If that is not possible, the flag is required.
-func (a *app) confirm(question string) error {
+// askConfirmation asks the user to agree. If that is not possible, the flag is required.
+func (a *app) askConfirmation(question string) error {
 	if !a.canAsk() {
 		return &usage{text: question + " say so with --yes"}
 	}
-	fmt.Fprint(a.errOut, clean(question)+" [y/N] ")
+	fmt.Fprint(a.errOut, cleanText(question)+" [y/N] ")
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil {
 		return fmt.Errorf("no answer: %w", err)

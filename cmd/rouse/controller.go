@@ -68,25 +68,27 @@ func (c *controllerRunCmd) Run(a *app) error {
 		return err
 	}
 	defer link.Close()
-	link.UserAgent = "rouse/" + version()
-	log := a.logger(&Config{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
+	link.UserAgent = "rouse/" + programVersion()
+	log := a.newLogger(&Config{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
 	registry := prometheus.NewRegistry()
-	leads, elect, err := c.election(log)
+	leads, elect, err := c.newElection(log)
 	if err != nil {
 		return err
 	}
-	return a.remote(func(s *client.Client) error {
-		ctl, err := controller.New(controller.Options{Link: link, Client: s, Namespaces: c.Watch, Prefix: c.Prefix, Owner: c.Owner, Prune: c.Prune, Resync: c.Resync,
+	return a.withClient(func(s *client.Client) error {
+		ctl, err := controller.New(controller.Options{Link: link, Client: s, Namespaces: c.Watch, Prefix: c.Prefix,
+			Owner: c.Owner, Prune: c.Prune, Resync: c.Resync,
 			Timeout: a.cli.Timeout, Leads: leads, Log: log, Registry: registry})
 		if err != nil {
 			return err
 		}
 		var doors ports
-		address, err := doors.serve("health and metrics", c.Listen, answerFor(ctl, registry), "GET /livez", "GET /readyz", "GET /metrics")
+		address, err := doors.servePort("health and metrics", c.Listen, answerFor(ctl, registry), "GET /livez", "GET /readyz",
+			"GET /metrics")
 		if err != nil {
 			return err
 		}
-		a.note("rouse %s follows the objects of Kubernetes; health and metrics on http://%s", version(), address)
+		a.printNote("rouse %s follows the objects of Kubernetes; health and metrics on http://%s", programVersion(), address)
 		// The election ends last: what is under way is finished as the leader.
 		electing, end := context.WithCancel(context.WithoutCancel(a.ctx))
 		var running sync.WaitGroup
@@ -94,12 +96,13 @@ func (c *controllerRunCmd) Run(a *app) error {
 		ctl.Run(a.ctx)
 		end()
 		running.Wait()
-		return doors.close()
+		return doors.closePorts()
 	})
 }
 
-// election returns whether this process leads, and what takes part in the election.
-func (c *controllerRunCmd) election(log *slog.Logger) (leads func() bool, elect func(ctx context.Context), err error) {
+// newElection returns whether this process leads, and what takes part in the election.
+func (c *controllerRunCmd) newElection(log *slog.Logger) (leads func() bool, elect func(ctx context.Context),
+	err error) {
 	if c.Lease == "" {
 		return func() bool { return true }, func(context.Context) {}, nil
 	}
@@ -115,10 +118,11 @@ func (c *controllerRunCmd) election(log *slog.Logger) (leads func() bool, elect 
 	if err != nil {
 		return nil, nil, fmt.Errorf("the name of this host: %w", err)
 	}
-	e, err := election.New(claim.ElectionOptions{Namespace: namespace, Name: name, Kubeconfig: c.Kubeconfig, UserAgent: "rouse/" + version(),
-		Identity: host + "#" + rand.Text()[:10],
-		Changed:  func(holder string) { log.Info("leader", "controller", holder, "lease", c.Lease) },
-		Failed:   func(err error) { log.Warn("the election failed and is retried", "error", err) }})
+	e, err := election.New(claim.ElectionOptions{Namespace: namespace, Name: name, Kubeconfig: c.Kubeconfig,
+		UserAgent: "rouse/" + programVersion(),
+		Identity:  host + "#" + rand.Text()[:10],
+		Changed:   func(holder string) { log.Info("leader", "controller", holder, "lease", c.Lease) },
+		Failed:    func(err error) { log.Warn("the election failed and is retried", "error", err) }})
 	if err != nil {
 		return nil, nil, err
 	}

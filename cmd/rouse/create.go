@@ -45,31 +45,34 @@ func (c *createCmd) Run(a *app) error {
 	if c.File != "" {
 		return c.createFile(a)
 	}
-	if err := c.check(a); err != nil {
+	if err := c.checkConflicts(a); err != nil {
 		return err
 	}
-	spec, err := c.spec(a.in, c.coalesce() != (rouse.Coalesce{}))
+	spec, err := c.buildSpec(a.in, c.coalesceFlags() != (rouse.Coalesce{}))
 	if err != nil {
-		return flagged(err)
+		return useFlagNames(err)
 	}
 	if c.DryRun {
-		return c.validate(a, spec)
+		return c.validateTimer(a, spec)
 	}
-	return a.call(func(ctx context.Context, s *client.Client) error {
-		r, done, err := c.create(ctx, s, a.cli.Namespace, spec)
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
+		r, done, err := c.createByFlags(ctx, s, a.cli.Namespace, spec)
 		if err != nil {
-			return named("timer", c.Name, flagged(err))
+			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
 		due := "first due"
-		if c.coalesce() != (rouse.Coalesce{}) {
+		if c.coalesceFlags() != (rouse.Coalesce{}) {
 			due = "due"
 		}
-		return a.showReplaced(&r, func() { a.say("%s %s: %s %s", done, r.Key.Name, due, whenDue(&r.Timer, a.now())) })
+		return a.showReplaced(&r, func() {
+			a.printLine("%s %s: %s %s", done, r.Key.Name, due,
+				whenDue(&r.Timer, a.serverTime()))
+		})
 	})
 }
 
-// validate shows what would be stored.
-func (c *createCmd) validate(a *app, spec rouse.Spec) error {
+// validateTimer shows what would be stored.
+func (c *createCmd) validateTimer(a *app, spec rouse.Spec) error {
 	conditions := []client.Condition{client.ValidateOnly()}
 	switch {
 	case c.IfRevision != 0:
@@ -77,22 +80,22 @@ func (c *createCmd) validate(a *app, spec rouse.Spec) error {
 	case !c.Replace:
 		conditions = append(conditions, client.IfNew())
 	}
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		r, err := s.Replace(ctx, a.cli.Namespace, c.Name, spec, conditions...)
 		if err != nil {
-			return named("timer", c.Name, flagged(err))
+			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
 		shown := api.TimerOf(&r.Timer)
 		for _, at := range r.Next {
 			shown.Next = append(shown.Next, api.TimeOf(at))
 		}
-		return a.show(shown, func() error {
-			a.say("nothing was written; %s would fire:", r.Key.Name)
+		return a.showValue(shown, func() error {
+			a.printLine("nothing was written; %s would fire:", r.Key.Name)
 			rows := make([]comingRow, len(r.Next))
 			for i, at := range r.Next {
 				rows[i].due = at
 			}
-			return a.showComing("", rows, a.now())
+			return a.showComing("", rows, a.serverTime())
 		})
 	})
 }
@@ -102,30 +105,31 @@ func (c *createCmd) validate(a *app, spec rouse.Spec) error {
 func (a *app) showReplaced(r *client.Replaced, human func()) error {
 	shown := api.TimerOf(&r.Timer)
 	shown.InFlight, shown.Unchanged, shown.Notes = r.InFlight, r.Unchanged, r.Notes
-	return a.show(shown, func() error {
+	return a.showValue(shown, func() error {
 		if r.Unchanged {
-			a.say("%s is unchanged", r.Key.Name)
+			a.printLine("%s is unchanged", r.Key.Name)
 		} else {
 			human()
 		}
 		if r.Paused {
-			a.note("it is paused: rouse resume %s", r.Key.Name)
+			a.printNote("it is paused: rouse resume %s", r.Key.Name)
 		}
 		for _, note := range r.Notes {
-			a.note("%s", note)
+			a.printNote("%s", note)
 		}
 		if r.InFlight {
-			a.note("an attempt of the timer as it was had started before and may still arrive")
+			a.printNote("an attempt of the timer as it was had started before and may still arrive")
 		}
 		return nil
 	})
 }
 
-func (c *createCmd) coalesce() rouse.Coalesce {
+func (c *createCmd) coalesceFlags() rouse.Coalesce {
 	return rouse.Coalesce{Quiet: c.Debounce, MaxWait: c.DebounceMaxWait, Every: c.Throttle}
 }
 
-func (c *createCmd) create(ctx context.Context, s *client.Client, namespace string, spec rouse.Spec) (client.Replaced, string, error) {
+func (c *createCmd) createByFlags(ctx context.Context, s *client.Client, namespace string,
+	spec rouse.Spec) (client.Replaced, string, error) {
 	switch {
 	case c.Throttle != 0:
 		r, err := s.Throttle(ctx, namespace, c.Name, spec, c.Throttle)
@@ -144,9 +148,9 @@ func (c *createCmd) create(ctx context.Context, s *client.Client, namespace stri
 	return client.Replaced{Timer: t}, "created", err
 }
 
-// check refuses conflicting flags before anything is read.
-func (c *createCmd) check(a *app) error {
-	if how := c.coalesce(); how != (rouse.Coalesce{}) {
+// checkConflicts refuses conflicting flags before anything is read.
+func (c *createCmd) checkConflicts(a *app) error {
+	if how := c.coalesceFlags(); how != (rouse.Coalesce{}) {
 		switch {
 		case c.Name == "":
 			return rouse.Refuse("name", "", "is missing", "name the key by which calls are one")
@@ -158,7 +162,7 @@ func (c *createCmd) check(a *app) error {
 			return rouse.Refuse("if-revision", "", "does not go with --debounce and --throttle", "leave one out")
 		}
 		if err := how.Check(); err != nil {
-			return flagged(err)
+			return useFlagNames(err)
 		}
 	}
 	if c.Name == "" && (c.Replace || c.IfRevision != 0) {

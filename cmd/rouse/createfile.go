@@ -32,7 +32,8 @@ type bulk struct {
 }
 
 // fileFlags are the flags that may be combined with --file.
-var fileFlags = map[string]bool{"file": true, "replace": true, "server": true, "namespace": true, "timeout": true, "json": true, "quiet": true, "no-color": true}
+var fileFlags = map[string]bool{"file": true, "replace": true, "server": true, "namespace": true, "timeout": true,
+	"json": true, "quiet": true, "no-color": true}
 
 // createFile creates the timers of a file. It sends batches over a stream while the answers come back; each
 // timer has its own outcome. One goroutine reads and sends; the caller's receives, prints and counts.
@@ -42,7 +43,8 @@ func (c *createCmd) createFile(a *app) error {
 		only = only && fileFlags[name]
 	}
 	if !only {
-		return &usage{text: "--file takes all that a timer is from the file: leave out the others", help: "rouse create --help"}
+		return &usage{text: "--file takes all that a timer is from the file: leave out the others",
+			help: "rouse create --help"}
 	}
 	if err := rouse.CheckNamespace(a.cli.Namespace); err != nil {
 		return err
@@ -51,7 +53,7 @@ func (c *createCmd) createFile(a *app) error {
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return rouse.Refuse("file", c.File, "cannot be read: "+reason(err), "name a file of JSON Lines")
+			return rouse.Refuse("file", c.File, "cannot be read: "+bareFileError(err), "name a file of JSON Lines")
 		}
 		defer f.Close()
 		if info, err := f.Stat(); err == nil {
@@ -63,17 +65,17 @@ func (c *createCmd) createFile(a *app) error {
 	if c.Replace {
 		mode = client.CreateOrReplace
 	}
-	return a.remote(func(s *client.Client) error {
+	return a.withClient(func(s *client.Client) error {
 		ctx, cancel := context.WithCancel(a.ctx)
 		defer cancel()
 		stream, err := s.CreateStream(ctx, a.cli.Namespace, mode, bulkAhead)
 		if err != nil {
 			return err
 		}
-		t := &tally{a: a, did: "created", of: "line", bar: a.progress("timers", total)}
-		err = t.run(ctx, cancel, in, stream)
-		t.bar.end()
-		return t.result(err)
+		t := &tally{a: a, did: "created", of: "line", bar: a.newProgress("timers", total)}
+		err = t.runStream(ctx, cancel, in, stream)
+		t.bar.clearBar()
+		return t.printBulkTotals(err)
 	})
 }
 
@@ -89,20 +91,20 @@ type tally struct {
 	failed int64
 }
 
-// run reads, sends and receives until every timer has an outcome.
-func (t *tally) run(ctx context.Context, cancel func(), in io.Reader, stream *client.Creator) error {
+// runStream reads, sends and receives until every timer has an outcome.
+func (t *tally) runStream(ctx context.Context, cancel func(), in io.Reader, stream *client.Creator) error {
 	defer stream.Close()
 	sent := make(chan bulk, bulkAhead+1)
 	var sender sync.WaitGroup
 	var sendErr error
 	sender.Go(func() {
 		defer close(sent)
-		sendErr = t.send(ctx, in, stream, sent)
+		sendErr = t.sendBatches(ctx, in, stream, sent)
 		if err := stream.CloseSend(); sendErr == nil {
 			sendErr = err
 		}
 	})
-	err := t.receive(stream, sent)
+	err := t.receiveAnswers(stream, sent)
 	if err != nil {
 		cancel() // the sender may be blocked on the stream
 	}
@@ -115,8 +117,8 @@ func (t *tally) run(ctx context.Context, cancel func(), in io.Reader, stream *cl
 	return sendErr
 }
 
-// send reads lines and sends them in batches.
-func (t *tally) send(ctx context.Context, in io.Reader, stream *client.Creator, sent chan<- bulk) error {
+// sendBatches reads lines and sends them in batches.
+func (t *tally) sendBatches(ctx context.Context, in io.Reader, stream *client.Creator, sent chan<- bulk) error {
 	r := bufio.NewReaderSize(in, maxLine)
 	var timers []client.NewTimer
 	var now bulk
@@ -144,7 +146,7 @@ func (t *tally) send(ctx context.Context, in io.Reader, stream *client.Creator, 
 		if len(line) > 0 {
 			timer, refused := readTimer(line)
 			if refused != nil {
-				if err := t.outcome(number, client.Created{Err: refused}); err != nil {
+				if err := t.reportLine(number, client.Created{Err: refused}); err != nil {
 					return err
 				}
 			} else {
@@ -187,7 +189,8 @@ func readTimer(line []byte) (client.NewTimer, error) {
 	var n api.NewTimer
 	if err := api.Decode(bytes.Clone(line), &n); err != nil { // the payload refers to the bytes that it was parsed from
 		if isTimer(line) {
-			return client.NewTimer{}, rouse.Refuse("state", "", "is that of a timer as get, list and export print it", "read the file with rouse import")
+			return client.NewTimer{}, rouse.Refuse("state", "", "is that of a timer as get, list and export print it",
+				"read the file with rouse import")
 		}
 		return client.NewTimer{}, err
 	}
@@ -195,8 +198,8 @@ func readTimer(line []byte) (client.NewTimer, error) {
 	return client.NewTimer{Name: n.Name, Spec: spec}, err
 }
 
-// receive handles the answers.
-func (t *tally) receive(stream *client.Creator, sent <-chan bulk) error {
+// receiveAnswers handles the answers.
+func (t *tally) receiveAnswers(stream *client.Creator, sent <-chan bulk) error {
 	for {
 		created, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -207,22 +210,23 @@ func (t *tally) receive(stream *client.Creator, sent <-chan bulk) error {
 		}
 		b := <-sent
 		for i, c := range created {
-			if err := t.outcome(b.lines[i], c); err != nil {
+			if err := t.reportLine(b.lines[i], c); err != nil {
 				return err
 			}
 		}
-		t.draw(b.done)
+		t.drawProgress(b.done)
 	}
 }
 
-// outcome counts and prints the outcome of the timer of a line.
-func (t *tally) outcome(line int, c client.Created) error {
+// reportLine counts and prints the outcome of the timer of a line.
+func (t *tally) reportLine(line int, c client.Created) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c.Err == nil {
 		t.good++
 		if t.a.cli.JSON {
-			return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Generation: c.Generation, Revision: c.Revision, Due: api.TimeOf(c.Due), InFlight: c.InFlight,
+			return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Generation: c.Generation, Revision: c.Revision,
+				Due: api.TimeOf(c.Due), InFlight: c.InFlight,
 				Unchanged: c.Unchanged, Notes: c.Notes}})
 		}
 		return nil
@@ -233,12 +237,12 @@ func (t *tally) outcome(line int, c client.Created) error {
 		return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Problem: &p}})
 	}
 	if t.failed <= maxTold {
-		t.bar.end()
+		t.bar.clearBar()
 		text := c.Err.Error()
 		if c.Name != "" {
 			text = c.Name + ": " + strings.TrimPrefix(text, fmt.Sprintf("timer %q: ", c.Name)) // which also names it
 		}
-		fmt.Fprintf(t.a.errOut, "%s %s %d: %s\n", t.a.styleErr.red("rouse:"), t.of, line, clean(text))
+		fmt.Fprintf(t.a.errOut, "%s %s %d: %s\n", t.a.styleErr.red("rouse:"), t.of, line, cleanText(text))
 	}
 	return nil
 }
@@ -249,19 +253,19 @@ type bulkLine struct {
 	api.Created
 }
 
-func (t *tally) draw(done int64) {
+func (t *tally) drawProgress(done int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.bar.at(done, t.good+t.failed)
+	t.bar.drawBar(done, t.good+t.failed)
 }
 
-// result prints the totals.
-func (t *tally) result(err error) error {
+// printBulkTotals prints the totals.
+func (t *tally) printBulkTotals(err error) error {
 	if t.failed > maxTold && !t.a.cli.JSON {
-		t.a.note("and %d more failures", t.failed-maxTold)
+		t.a.printNote("and %d more failures", t.failed-maxTold)
 	}
 	if !t.a.cli.JSON {
-		t.a.say("%d %s, %d failed", t.good, t.did, t.failed)
+		t.a.printLine("%d %s, %d failed", t.good, t.did, t.failed)
 	}
 	switch {
 	case err != nil:

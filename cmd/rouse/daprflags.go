@@ -68,8 +68,8 @@ type ignoredFlags struct {
 	EtcdInitialElectionTickAdvance                    bool   `help:"Ignored."`
 }
 
-// ignored returns the given flags that have no meaning here.
-func ignored(given map[string]bool) (list []string) {
+// findIgnoredFlags returns the given flags that have no meaning here.
+func findIgnoredFlags(given map[string]bool) (list []string) {
 	for name := range given {
 		switch name {
 		case "workers", "kubeconfig", "identity-directory-write":
@@ -85,11 +85,11 @@ func ignored(given map[string]bool) (list []string) {
 	return list
 }
 
-// adapt applies these flags to settings that are not given in rouse's own form.
-func (f *daprFlags) adapt(in *inForce, given map[string]bool) {
+// adaptSettings applies these flags to settings that are not given in rouse's own form.
+func (f *daprFlags) adaptSettings(in *loadedConfig, given map[string]bool) {
 	set := func(name, text string) {
 		if in.source[name] == "default" {
-			_ = find(in.settings(), name).Parse(text) // they are settings, and such values
+			_ = findSetting(in.configSettings(), name).Parse(text) // they are settings, and such values
 			in.source[name] = daprScheduler
 		}
 	}
@@ -115,7 +115,7 @@ func (f *daprFlags) adapt(in *inForce, given map[string]bool) {
 }
 
 // adaptIdentity sets the node's identity towards sidecars, if mTLS is enabled. Settings override Sentry.
-func (f *daprFlags) adaptIdentity(in *inForce, set func(name, text string)) {
+func (f *daprFlags) adaptIdentity(in *loadedConfig, set func(name, text string)) {
 	if !f.TLSEnabled && f.Mode != "kubernetes" {
 		return
 	}
@@ -138,17 +138,19 @@ func (f *daprFlags) adaptIdentity(in *inForce, set func(name, text string)) {
 // daprScheduler is the source of values from these flags, and the app id of Dapr's schedulers.
 const daprScheduler = "dapr-scheduler"
 
-// check refuses a cluster whose members would each have their own jobs.
-func (f *daprFlags) check(in *inForce) error {
+// checkSharedStore refuses a cluster whose members would each have their own jobs.
+func (f *daprFlags) checkSharedStore(in *loadedConfig) error {
 	scheme, _, _ := strings.Cut(in.Store, ":")
 	shared := strings.HasPrefix(scheme, "postgres") || strings.HasPrefix(scheme, "redis")
 	const cure = "give the URL of a PostgreSQL or Redis, the same to every member: --store postgres://…"
 	switch {
 	case shared:
 	case len(f.EtcdInitialCluster) > 1:
-		return rouse.Refuse("store", redact(in.Store), fmt.Sprintf("is this member's own, and --etcd-initial-cluster names %d members", len(f.EtcdInitialCluster)), cure)
+		return rouse.Refuse("store", redactPasswords(in.Store),
+			fmt.Sprintf("is this member's own, and --etcd-initial-cluster names %d members", len(f.EtcdInitialCluster)), cure)
 	case !f.EtcdEmbed:
-		return rouse.Refuse("store", redact(in.Store), "is this member's own, and --etcd-embed=false asks for one that is not; an etcd cannot be one", cure)
+		return rouse.Refuse("store", redactPasswords(in.Store),
+			"is this member's own, and --etcd-embed=false asks for one that is not; an etcd cannot be one", cure)
 	}
 	return nil
 }

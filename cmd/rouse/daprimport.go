@@ -84,7 +84,8 @@ func (c *daprImportCmd) Run(a *app) error {
 	}
 	switch {
 	case c.Etcd != "" && c.From != "":
-		return &usage{text: "jobs are read from a scheduler or from its etcd: give HOST:PORT or --etcd", help: "rouse dapr-import --help"}
+		return &usage{text: "jobs are read from a scheduler or from its etcd: give HOST:PORT or --etcd",
+			help: "rouse dapr-import --help"}
 	case c.Etcd != "" && (c.Since != moment{} || c.Cert != "" || c.Key != "" || c.TrustAnchors != ""):
 		return &usage{text: "--since, --cert, --key and --trust-anchors do not go with --etcd: it tells how far each job is, in plain text", help: "rouse dapr-import --help"}
 	case c.Etcd != "":
@@ -96,18 +97,20 @@ func (c *daprImportCmd) Run(a *app) error {
 		if !a.given["dapr-namespace"] {
 			selection.Namespace = ""
 		}
-		return i.run((&dapr.Etcd{Selection: selection, KV: etcdv1.NewKVClient(conn), Timeout: a.cli.Timeout}).Read)
+		return i.importSource((&dapr.Etcd{Selection: selection, KV: etcdv1.NewKVClient(conn), Timeout: a.cli.Timeout}).Read)
 	case c.From == "":
 		return &usage{text: "where are the jobs? give the scheduler's HOST:PORT, or --etcd", help: "rouse dapr-import --help"}
 	case len(c.App)+len(c.ActorType) == 0:
-		return &usage{text: "whose jobs? the protocol has no list of all: give --app or --actor-type", help: "rouse dapr-import --help"}
+		return &usage{text: "whose jobs? the protocol has no list of all: give --app or --actor-type",
+			help: "rouse dapr-import --help"}
 	}
-	conn, err := c.dial()
+	conn, err := c.dialScheduler()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	return i.run((&dapr.Scheduler{Selection: selection, Client: schedulerv1.NewSchedulerClient(conn), Timeout: a.cli.Timeout, Since: c.Since.instant()}).Read)
+	return i.importSource((&dapr.Scheduler{Selection: selection, Client: schedulerv1.NewSchedulerClient(conn),
+		Timeout: a.cli.Timeout, Since: c.Since.toInstant()}).Read)
 }
 
 // daprJob is the JSON output for a job.
@@ -122,14 +125,14 @@ type daprJob struct {
 // maxDaprList bounds a list, which arrives in one message.
 const maxDaprList = 1 << 30
 
-// dial creates a connection to the scheduler, which connects with the first call.
-func (c *daprImportCmd) dial() (conn *grpc.ClientConn, err error) {
+// dialScheduler creates a connection to the scheduler, which connects with the first call.
+func (c *daprImportCmd) dialScheduler() (conn *grpc.ClientConn, err error) {
 	if _, _, err := net.SplitHostPort(c.From); err != nil {
 		return nil, rouse.Refuse("from", c.From, "is no address of a scheduler", "give HOST:PORT, such as 127.0.0.1:50006")
 	}
 	creds := insecure.NewCredentials()
 	if c.Cert != "" || c.Key != "" || c.TrustAnchors != "" {
-		if creds, err = c.credentials(); err != nil {
+		if creds, err = c.callerCredentials(); err != nil {
 			return nil, err
 		}
 	}
@@ -148,11 +151,12 @@ func dialSource(address string, creds credentials.TransportCredentials) (*grpc.C
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxDaprList)))
 }
 
-// credentials returns the credentials of the calling app. Schedulers have one name in every namespace and
-// trust domain.
-func (c *daprImportCmd) credentials() (credentials.TransportCredentials, error) {
+// callerCredentials returns the credentials of the calling app. Schedulers have one name in every namespace
+// and trust domain.
+func (c *daprImportCmd) callerCredentials() (credentials.TransportCredentials, error) {
 	if c.Cert == "" || c.Key == "" || c.TrustAnchors == "" {
-		return nil, &usage{text: "--cert, --key and --trust-anchors go together: give all three, or none", help: "rouse dapr-import --help"}
+		return nil, &usage{text: "--cert, --key and --trust-anchors go together: give all three, or none",
+			help: "rouse dapr-import --help"}
 	}
 	i, err := identity.FromFiles(identity.Files{Certificate: c.Cert, Key: c.Key, TrustAnchors: c.TrustAnchors})
 	if err != nil {

@@ -42,11 +42,11 @@ func rouseCommand(t *testing.T, args ...string) (code int, out, errOut string) {
 	}
 	files := []*os.File{open("in"), open("out"), open("err")}
 	a := newApp(context.Background(), files[0], files[1], files[2])
-	k, err := parse(a, args)
+	k, err := parseCommand(a, args)
 	if err == nil {
 		err = k.Run(a)
 	}
-	code = a.report(err)
+	code = a.reportError(err)
 	var texts []string
 	for _, f := range files {
 		f.Close()

@@ -21,15 +21,17 @@ type probes struct {
 	ports
 }
 
-// probe opens the ports of the flags.
-func (f *daprFlags) probe(ctx context.Context) (p *probes, err error) {
+// openProbes opens the ports of the flags.
+func (f *daprFlags) openProbes(ctx context.Context) (p *probes, err error) {
 	p = &probes{ctx: ctx}
-	if p.healthz, err = p.serve("health", hostPort(f.HealthzListenAddress, f.HealthzPort), p.health, "GET /healthz"); err != nil {
+	if p.healthz, err = p.servePort("health", hostPort(f.HealthzListenAddress, f.HealthzPort), p.serveHealth,
+		"GET /healthz"); err != nil {
 		return nil, err
 	}
 	if f.EnableMetrics {
-		if p.metrics, err = p.serve("metrics", hostPort(f.MetricsListenAddress, f.MetricsPort), p.expose, "GET /metrics", "GET /{$}"); err != nil {
-			return nil, errors.Join(err, p.close())
+		if p.metrics, err = p.servePort("metrics", hostPort(f.MetricsListenAddress, f.MetricsPort), p.serveMetrics,
+			"GET /metrics", "GET /{$}"); err != nil {
+			return nil, errors.Join(err, p.closePorts())
 		}
 	}
 	return p, nil
@@ -37,18 +39,18 @@ func (f *daprFlags) probe(ctx context.Context) (p *probes, err error) {
 
 func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
-// of sets the node once it exists.
-func (p *probes) of(n *node.Node) { p.node.Store(n) }
+// setNode sets the node once it exists.
+func (p *probes) setNode(n *node.Node) { p.node.Store(n) }
 
-// health responds with 200 without a body if sidecars are served, else with 503 and the reason.
-func (p *probes) health(w http.ResponseWriter, _ *http.Request) {
+// serveHealth responds with 200 without a body if sidecars are served, else with 503 and the reason.
+func (p *probes) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	if err := p.ready(); err != nil {
+	if err := p.checkReady(); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	}
 }
 
-func (p *probes) ready() error {
+func (p *probes) checkReady() error {
 	n := p.node.Load()
 	switch {
 	case p.ctx.Err() != nil:
@@ -59,7 +61,7 @@ func (p *probes) ready() error {
 	return dapr.Of(n).Healthy()
 }
 
-func (p *probes) expose(w http.ResponseWriter, r *http.Request) {
+func (p *probes) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	n := p.node.Load()
 	if n == nil {
 		http.Error(w, "the server is starting", http.StatusServiceUnavailable)

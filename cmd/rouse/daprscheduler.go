@@ -37,38 +37,38 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 	if c.LogLevel == "fatal" { // a level that only Dapr has
 		c.LogLevel = "error"
 	}
-	in, err := c.loadAs(a.given, func(in *inForce) { c.adapt(in, a.given) })
+	in, err := c.loadAs(a.given, func(in *loadedConfig) { c.adaptSettings(in, a.given) })
 	if err != nil {
 		return err
 	}
-	if err := c.check(in); err != nil {
+	if err := c.checkSharedStore(in); err != nil {
 		return err
 	}
-	log := a.logger(&in.Config)
+	log := a.newLogger(&in.Config)
 	a.warnOfVariables(log)
-	if list := ignored(a.given); len(list) > 0 {
+	if list := findIgnoredFlags(a.given); len(list) > 0 {
 		log.Info("flags are ignored: jobs are not in an etcd, but in a store of rouse's", "flags", strings.Join(list, " "))
 	}
-	defer a.stopping(in.Grace, log)()
-	systemd, err := a.supervised(log)
+	defer a.announceStop(in.Grace, log)()
+	systemd, err := a.newSupervisor(log)
 	if err != nil {
 		return err
 	}
-	defer systemd.close()
-	p, err := c.probe(a.ctx)
+	defer systemd.endReports()
+	p, err := c.openProbes(a.ctx)
 	if err != nil {
 		return fmt.Errorf("dapr-scheduler: %w", err)
 	}
 	var tellErr error
 	boundHeap(largeHeap + uint64(in.WindowBytes))
-	err = node.Serve(a.ctx, in.node(), log, func(n *node.Node) {
-		p.of(n)
-		systemd.serving(n)
-		if tellErr = c.tell(a, in, n, p); tellErr != nil {
+	err = node.Serve(a.ctx, in.nodeConfig(), log, func(n *node.Node) {
+		p.setNode(n)
+		systemd.reportServing(n)
+		if tellErr = c.printDaprAddresses(a, in, n, p); tellErr != nil {
 			log.Error("the addresses cannot be told", "error", tellErr)
 		}
 	})
-	if closeErr := p.close(); err == nil {
+	if closeErr := p.closePorts(); err == nil {
 		err = closeErr
 	}
 	if c.AddressFile != "" {
@@ -80,9 +80,10 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 	return tellErr
 }
 
-// tell prints where the server listens.
-func (c *daprSchedulerCmd) tell(a *app, in *inForce, n *node.Node, p *probes) error {
-	addresses := []struct{ name, addr string }{{"dapr", dapr.Of(n).Addr()}, {"healthz", p.healthz}, {"metrics", p.metrics}, {"api", n.Addr()}, {"admin", n.AdminAddr()}}
+// printDaprAddresses prints where the server listens.
+func (c *daprSchedulerCmd) printDaprAddresses(a *app, in *loadedConfig, n *node.Node, p *probes) error {
+	addresses := []struct{ name, addr string }{{"dapr", dapr.Of(n).Addr()}, {"healthz", p.healthz}, {"metrics", p.metrics},
+		{"api", n.Addr()}, {"admin", n.AdminAddr()}}
 	if c.AddressFile != "" {
 		text := ""
 		for _, at := range addresses {
@@ -108,14 +109,15 @@ func (c *daprSchedulerCmd) tell(a *app, in *inForce, n *node.Node, p *probes) er
 			Store   string `json:"store"`
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
-		}{dapr.Of(n).Addr(), p.healthz, p.metrics, n.Addr(), n.AdminAddr(), in.Data, redact(store), os.Getpid(), version()})
+		}{dapr.Of(n).Addr(), p.healthz, p.metrics, n.Addr(), n.AdminAddr(), in.Data, redactPasswords(store), os.Getpid(),
+			programVersion()})
 	case !a.cli.Quiet:
-		a.say("rouse %s serves Dapr's sidecars on %s", version(), dapr.Of(n).Addr())
-		a.say("health on http://%s/healthz", p.healthz)
+		a.printLine("rouse %s serves Dapr's sidecars on %s", programVersion(), dapr.Of(n).Addr())
+		a.printLine("health on http://%s/healthz", p.healthz)
 		if p.metrics != "" {
-			a.say("metrics on http://%s/metrics", p.metrics)
+			a.printLine("metrics on http://%s/metrics", p.metrics)
 		}
-		a.say("data in %s (%s)", in.Data, redact(store))
+		a.printLine("data in %s (%s)", in.Data, redactPasswords(store))
 	}
 	return nil
 }

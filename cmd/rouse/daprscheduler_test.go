@@ -44,7 +44,7 @@ func runStandIn(t *testing.T, flags ...string) *standIn {
 		t.Fatal(err)
 	}
 	a := newApp(ctx, null, null, null)
-	k, err := parse(a, append([]string{"dapr-scheduler", "--listen-address", "127.0.0.1", "--port", "0", "--healthz-listen-address", "127.0.0.1", "--healthz-port", "0",
+	k, err := parseCommand(a, append([]string{"dapr-scheduler", "--listen-address", "127.0.0.1", "--port", "0", "--healthz-listen-address", "127.0.0.1", "--healthz-port", "0",
 		"--metrics-listen-address", "127.0.0.1", "--metrics-port", "0", "--store", "mem:", "--data", dir, "--address-file", file}, flags...))
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestProgramCalledScheduler(t *testing.T) {
 		"/usr/bin/myscheduler x":                  "x",
 		"":                                        "",
 	} {
-		if got := strings.Join(arguments(strings.Fields(line)), " "); got != want {
+		if got := strings.Join(programArguments(strings.Fields(line)), " "); got != want {
 			t.Errorf("%q is %q, want %q", line, got, want)
 		}
 	}
@@ -345,15 +345,15 @@ func TestStandInSettings(t *testing.T) {
 		"--tls-enabled --trust-anchors-file f --dapr-cert c --dapr-key k": {"dapr-sentry": "", "dapr-trust-anchors": "f", "dapr-cert": "c"},
 	} {
 		a := newApp(context.Background(), os.Stdin, os.Stdout, os.Stderr)
-		if _, err := parse(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...)); err != nil {
+		if _, err := parseCommand(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...)); err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
 		c := &a.cli.DaprScheduler
-		in, err := c.loadAs(a.given, func(in *inForce) { c.adapt(in, a.given) })
+		in, err := c.loadAs(a.given, func(in *loadedConfig) { c.adaptSettings(in, a.given) })
 		if err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
-		for _, s := range in.settings() {
+		for _, s := range in.configSettings() {
 			if text, ok := want[s.Name]; ok && s.Text() != text {
 				t.Errorf("%s: %s is %q, want %q", args, s.Name, s.Text(), text)
 			}
@@ -366,11 +366,11 @@ func TestStandInOpensNothingElse(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for args, of := range map[string]string{"--admin :9000": "admin", "--listen :7411": "listen"} {
 		a := newApp(context.Background(), os.Stdin, os.Stdout, os.Stderr)
-		if _, err := parse(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...)); err != nil {
+		if _, err := parseCommand(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...)); err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
 		c := &a.cli.DaprScheduler
-		if _, err := c.loadAs(a.given, func(in *inForce) { c.adapt(in, a.given) }); err == nil || !strings.Contains(err.Error(), of+": ") || !strings.Contains(err.Error(), "other machines") {
+		if _, err := c.loadAs(a.given, func(in *loadedConfig) { c.adaptSettings(in, a.given) }); err == nil || !strings.Contains(err.Error(), of+": ") || !strings.Contains(err.Error(), "other machines") {
 			t.Errorf("%s: %v", args, err)
 		}
 	}

@@ -63,9 +63,9 @@ func (c *deadListCmd) Run(a *app) error {
 	if c.Limit < 0 {
 		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is negative", "give 0 for all")
 	}
-	q := c.filterFlags.query(a)
-	q.States, q.Limit, q.Sought = []rouse.State{rouse.StateDead}, c.Limit, c.sought()
-	if err := c.orderFlags.set(&q); err != nil {
+	q := c.filterFlags.filterQuery(a)
+	q.States, q.Limit, q.Sought = []rouse.State{rouse.StateDead}, c.Limit, c.soughtTerms()
+	if err := c.orderFlags.setOrder(&q); err != nil {
 		return err
 	}
 	header := []string{"NAME", "FIRE", "DUE", "ATTEMPTS", "LAST ERROR"}
@@ -74,22 +74,23 @@ func (c *deadListCmd) Run(a *app) error {
 	}
 	t := newTable(a, header...)
 	n := 0
-	err := a.timers(q, func(d *rouse.Timer) error {
+	err := a.eachMatchingTimer(q, func(d *rouse.Timer) error {
 		n++
 		if a.cli.JSON {
 			return a.printJSON(api.TimerOf(d))
 		}
-		row := []string{d.Key.Name, d.Key.Fire, stamp(dueOf(d)), strconv.Itoa(int(d.Attempts)), rouse.Shorten(d.LastError, 80)}
+		row := []string{d.Key.Name, d.Key.Fire, formatRFC3339(dueOf(d)), strconv.Itoa(int(d.Attempts)),
+			rouse.Shorten(d.LastError, 80)}
 		if c.AllNamespaces {
 			row = append([]string{d.Key.Namespace}, row...)
 		}
-		return t.row(row...)
+		return t.addTableRow(row...)
 	})
-	if err := errors.Join(err, t.flush()); err != nil {
+	if err := errors.Join(err, t.flushTable()); err != nil {
 		return err
 	}
 	if n == 0 && !a.cli.JSON {
-		a.note("no dead letters")
+		a.printNote("no dead letters")
 	}
 	return nil
 }
@@ -116,10 +117,10 @@ func (deadShowCmd) Help() string {
 
 // Run shows it.
 func (c *deadShowCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		d, err := s.DeadLetter(ctx, a.cli.Namespace, c.Name, c.Fire)
 		if err != nil {
-			return named("dead letter", c.Name+" "+c.Fire, err)
+			return addObjectName("dead letter", c.Name+" "+c.Fire, err)
 		}
 		return a.showTimer(&d)
 	})
@@ -134,14 +135,15 @@ type deadChoice struct {
 	ErrorContains string `help:"Those whose last error contains this." placeholder:"TEXT"`
 }
 
-// filtered reports whether filters select the dead letters. It refuses an empty or ambiguous selection.
-func (c *deadChoice) filtered(a *app) (bool, error) {
-	return c.many(a, "dead letters", c.Name, c.ErrorContains != "")
+// hasFilter reports whether filters select the dead letters. It refuses an empty or ambiguous selection.
+func (c *deadChoice) hasFilter(a *app) (bool, error) {
+	return c.selectsMany(a, "dead letters", c.Name, c.ErrorContains != "")
 }
 
-// each calls do for every selected dead letter. One that was deleted in the meantime is skipped, unless it
-// was named. do returns the target that it goes to, if any.
-func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context, s *client.Client, name, fire string) (string, error)) error {
+// eachDeadLetter calls do for every selected dead letter. One that was deleted in the meantime is skipped,
+// unless it was named. do returns the target that it goes to, if any.
+func (c *deadChoice) eachDeadLetter(a *app, doing, did string,
+	do func(ctx context.Context, s *client.Client, name, fire string) (string, error)) error {
 	n := int64(0)
 	var targets []client.BulkTarget
 	tell := func(name, fire, target string) error {
@@ -156,7 +158,7 @@ func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context
 		targets[i].Count++
 		return nil
 	}
-	err := a.remote(func(s *client.Client) error {
+	err := a.withClient(func(s *client.Client) error {
 		one := func(name, fire string) (string, error) {
 			ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 			defer cancel()
@@ -169,12 +171,12 @@ func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context
 		if c.Fire != "" {
 			target, err := one(c.Name, c.Fire)
 			if err != nil {
-				return named("dead letter", c.Name+" "+c.Fire, flagged(err))
+				return addObjectName("dead letter", c.Name+" "+c.Fire, useFlagNames(err))
 			}
 			return tell(c.Name, c.Fire, target)
 		}
-		bar := a.progress(doing, 0)
-		defer bar.end()
+		bar := a.newProgress(doing, 0)
+		defer bar.clearBar()
 		for d, err := range s.List(a.ctx, deadQuery(a, c.Name)) {
 			if err != nil {
 				return err
@@ -184,12 +186,12 @@ func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context
 			case errors.Is(err, rouse.ErrNotFound):
 				continue
 			case err != nil:
-				return fmt.Errorf("dead letter %q %s: %w", d.Key.Name, d.Key.Fire, flagged(err))
+				return fmt.Errorf("dead letter %q %s: %w", d.Key.Name, d.Key.Fire, useFlagNames(err))
 			}
 			if err := tell(d.Key.Name, d.Key.Fire, target); err != nil {
 				return err
 			}
-			bar.at(n, n)
+			bar.drawBar(n, n)
 		}
 		if n == 0 && c.Name != "" {
 			return fmt.Errorf("dead letters of %q: %w", c.Name, rouse.ErrNotFound)
@@ -197,7 +199,7 @@ func (c *deadChoice) each(a *app, doing, did string, do func(ctx context.Context
 		return nil
 	})
 	if !a.cli.JSON && (err == nil || n > 0) {
-		a.say("%s %d", did, n)
+		a.printLine("%s %d", did, n)
 		a.noteTargets(targets)
 	}
 	return err
@@ -208,9 +210,9 @@ func (a *app) noteTargets(targets []client.BulkTarget) {
 	for _, t := range targets {
 		switch {
 		case t.Target != "":
-			a.note("%d to %s", t.Count, t.Target)
+			a.printNote("%d to %s", t.Count, t.Target)
 		case len(targets) > 1: // beyond those that the server counts one by one
-			a.note("%d to other targets", t.Count)
+			a.printNote("%d to other targets", t.Count)
 		}
 	}
 }
@@ -248,20 +250,22 @@ Examples:
 
 // Run redrives them.
 func (c *deadRedriveCmd) Run(a *app) error {
-	many, err := c.filtered(a)
+	many, err := c.hasFilter(a)
 	if err != nil {
 		return err
 	}
 	if many {
-		r := client.BulkRequest{Action: client.BulkRedrive, ErrorContains: c.ErrorContains, PerSecond: c.Rate, CurrentSpec: c.WithCurrentSpec}
-		return c.bulk(a, r, stateFlag{}, "redrive", "redriven", false)
+		r := client.BulkRequest{Action: client.BulkRedrive, ErrorContains: c.ErrorContains, PerSecond: c.Rate,
+			CurrentSpec: c.WithCurrentSpec}
+		return c.applyBulk(a, r, stateFlag{}, "redrive", "redriven", false)
 	}
 	if c.Rate != 0 {
 		return &usage{text: "--rate goes with a filter or --all, not with a name", help: a.command + " --help"}
 	}
-	return c.each(a, "redriven", "redriven", func(ctx context.Context, s *client.Client, name, fire string) (string, error) {
-		return s.Redrive(ctx, a.cli.Namespace, name, fire, c.WithCurrentSpec)
-	})
+	return c.eachDeadLetter(a, "redriven", "redriven",
+		func(ctx context.Context, s *client.Client, name, fire string) (string, error) {
+			return s.Redrive(ctx, a.cli.Namespace, name, fire, c.WithCurrentSpec)
+		})
 }
 
 // deadPurgeCmd deletes dead letters.
@@ -279,15 +283,16 @@ func (deadPurgeCmd) Help() string {
 
 // Run purges them.
 func (c *deadPurgeCmd) Run(a *app) error {
-	many, err := c.filtered(a)
+	many, err := c.hasFilter(a)
 	if err != nil {
 		return err
 	}
 	if many {
 		r := client.BulkRequest{Action: client.BulkPurge, ErrorContains: c.ErrorContains}
-		return c.bulk(a, r, stateFlag{}, "purge", "purged", true)
+		return c.applyBulk(a, r, stateFlag{}, "purge", "purged", true)
 	}
-	return c.each(a, "purged", "purged", func(ctx context.Context, s *client.Client, name, fire string) (string, error) {
+	return c.eachDeadLetter(a, "purged", "purged", func(ctx context.Context, s *client.Client, name,
+		fire string) (string, error) {
 		return "", s.Purge(ctx, a.cli.Namespace, name, fire)
 	})
 }

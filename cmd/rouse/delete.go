@@ -29,7 +29,7 @@ Examples:
 
 // Run deletes.
 func (c *deleteCmd) Run(a *app) error {
-	many, err := c.many(a, "timers", c.Name, len(c.State) > 0 || c.IfRevision != 0 && c.Name == "")
+	many, err := c.selectsMany(a, "timers", c.Name, len(c.State) > 0 || c.IfRevision != 0 && c.Name == "")
 	if err != nil {
 		return err
 	}
@@ -37,21 +37,21 @@ func (c *deleteCmd) Run(a *app) error {
 		if c.IfRevision != 0 {
 			return &usage{text: "--if-revision goes with a name", help: a.command + " --help"}
 		}
-		return c.bulk(a, client.BulkRequest{Action: client.BulkDelete}, c.stateFlag, "delete", "deleted", true)
+		return c.applyBulk(a, client.BulkRequest{Action: client.BulkDelete}, c.stateFlag, "delete", "deleted", true)
 	}
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		var conditions []client.Condition
 		if c.IfRevision != 0 {
 			conditions = append(conditions, client.IfRevision(c.IfRevision))
 		}
 		d, err := s.Delete(ctx, a.cli.Namespace, c.Name, conditions...)
 		if err != nil {
-			return named("timer", c.Name, err)
+			return addObjectName("timer", c.Name, err)
 		}
-		return a.show(api.Deleted{InFlight: d.InFlight, Generation: d.Generation}, func() error {
-			a.say("deleted %s", c.Name)
+		return a.showValue(api.Deleted{InFlight: d.InFlight, Generation: d.Generation}, func() error {
+			a.printLine("deleted %s", c.Name)
 			if d.InFlight {
-				a.note("an attempt had started before and may still arrive")
+				a.printNote("an attempt had started before and may still arrive")
 			}
 			return nil
 		})

@@ -33,7 +33,7 @@ Examples:
 // Run serves.
 func (c *devCmd) Run(a *app) error {
 	cfg := node.Defaults()
-	cfg.Listen, cfg.Admin, cfg.Data, cfg.Version = c.Listen, c.Admin, c.Data, version()
+	cfg.Listen, cfg.Admin, cfg.Data, cfg.Version = c.Listen, c.Admin, c.Data, programVersion()
 	cfg.AllowPrivate, cfg.Clock = true, node.NewClock()
 	cfg.HistoryAge, cfg.HistoryPerTimer, cfg.DeadAge = 10*365*24*time.Hour, 0, 0
 	cfg.AuditLog = node.Names{"store"}
@@ -52,10 +52,10 @@ func (c *devCmd) Run(a *app) error {
 		return err
 	}
 	var tellErr error
-	log := a.logger(&Config{LogLevel: "warn", LogFormat: "text"})
-	defer a.stopping(cfg.Grace, log)()
+	log := a.newLogger(&Config{LogLevel: "warn", LogFormat: "text"})
+	defer a.announceStop(cfg.Grace, log)()
 	err := node.Run(a.ctx, cfg, log, func(api, admin string) {
-		if tellErr = c.tell(a, api, admin); tellErr != nil {
+		if tellErr = c.printDevAddresses(a, api, admin); tellErr != nil {
 			log.Error("the addresses cannot be told", "error", tellErr)
 		}
 	})
@@ -75,8 +75,8 @@ var tryKeys = []string{
 	"rouse whoami --server 127.0.0.1:7421 --key-file first.key",
 }
 
-// tell prints where the server listens and how to move its clock.
-func (c *devCmd) tell(a *app, api, admin string) error {
+// printDevAddresses prints where the server listens and how to move its clock.
+func (c *devCmd) printDevAddresses(a *app, api, admin string) error {
 	if c.AddressFile != "" {
 		if err := writeWhole(c.AddressFile, "api "+api+"\nadmin "+admin+"\n"); err != nil {
 			return err
@@ -90,21 +90,21 @@ func (c *devCmd) tell(a *app, api, admin string) error {
 			Data    string `json:"data,omitzero"`
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
-		}{api, admin, c.Data, os.Getpid(), version()})
+		}{api, admin, c.Data, os.Getpid(), programVersion()})
 	case !a.cli.Quiet:
-		a.say("rouse %s serves on %s (gRPC and HTTP), to try things out", version(), api)
+		a.printLine("rouse %s serves on %s (gRPC and HTTP), to try things out", programVersion(), api)
 		if admin != "" {
-			a.say("metrics and health on http://%s/metrics and http://%s/livez", admin, admin)
+			a.printLine("metrics and health on http://%s/metrics and http://%s/livez", admin, admin)
 		}
 		if c.Data == "" {
-			a.say("timers are in memory, and gone when this ends")
+			a.printLine("timers are in memory, and gone when this ends")
 		} else {
-			a.say("data in %s", c.Data)
+			a.printLine("data in %s", c.Data)
 		}
-		a.say("the clock can be moved: rouse clock advance 30d")
-		a.say("this server needs no keys; to try one that does:")
+		a.printLine("the clock can be moved: rouse clock advance 30d")
+		a.printLine("this server needs no keys; to try one that does:")
 		for _, line := range tryKeys {
-			a.say("    %s", line)
+			a.printLine("    %s", line)
 		}
 	}
 	return nil

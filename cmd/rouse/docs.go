@@ -37,7 +37,7 @@ Examples:
 // Run serves until a signal, or writes what was asked for.
 func (c *docsCmd) Run(a *app) error {
 	if c.Page != "" {
-		return c.print(a)
+		return c.printPage(a)
 	}
 	b, err := book.New(docs.Files)
 	if err != nil {
@@ -61,11 +61,11 @@ func serveOn(a *app, l net.Listener, addressFile, what string, h http.Handler) e
 			return err
 		}
 	}
-	a.note("%s: http://%s/", what, l.Addr())
+	a.printNote("%s: http://%s/", what, l.Addr())
 	return serveUntil(a.ctx, l, h)
 }
 
-func (c *docsCmd) print(a *app) error {
+func (c *docsCmd) printPage(a *app) error {
 	name := strings.TrimSuffix(c.Page, ".md")
 	body, err := docs.Files.ReadFile(name + ".md")
 	if err != nil {

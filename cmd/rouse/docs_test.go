@@ -37,7 +37,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := map[string]setting.Setting{}
-	for _, s := range new(Config).settings() {
+	for _, s := range new(Config).configSettings() {
 		settings[s.Name] = s
 	}
 	want := fill(t, string(body), "settings", func(after string) string {
@@ -152,7 +152,7 @@ func reference(t *testing.T) string {
 
 func flagTable(b *bytes.Buffer, n *kong.Node) {
 	settings := map[string]bool{}
-	for _, s := range new(Config).settings() {
+	for _, s := range new(Config).configSettings() {
 		settings[s.Name] = true
 	}
 	b.WriteString("| flag | meaning |\n|---|---|\n")
@@ -176,7 +176,7 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 // TestDefaultsAreWhatTheirTextsSay keeps the defaults in the tags valid, and readable as their printed form.
 func TestDefaultsAreWhatTheirTextsSay(t *testing.T) {
 	var c Config
-	for _, s := range c.settings() {
+	for _, s := range c.configSettings() {
 		if err := s.Parse(s.Default); err != nil {
 			t.Errorf("default of %s: %v", s.Name, err)
 		}
@@ -184,7 +184,7 @@ func TestDefaultsAreWhatTheirTextsSay(t *testing.T) {
 			t.Errorf("default of %s is %q and prints as %q", s.Name, s.Default, got)
 		}
 	}
-	if problems := c.validate(); len(problems) > 0 {
+	if problems := c.validateSettings(); len(problems) > 0 {
 		t.Errorf("the defaults are refused: %v", problems)
 	}
 }

@@ -27,12 +27,12 @@ Examples:
 
 // Run makes the checks.
 func (c *doctorCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		got, err := s.Status().Doctor(ctx)
 		if err != nil {
 			return err
 		}
-		if err := c.print(a, &got); err != nil {
+		if err := c.printDiagnosis(a, &got); err != nil {
 			return err
 		}
 		switch got.Worst {
@@ -45,7 +45,7 @@ func (c *doctorCmd) Run(a *app) error {
 	})
 }
 
-func (c *doctorCmd) print(a *app, got *client.Diagnosis) error {
+func (c *doctorCmd) printDiagnosis(a *app, got *client.Diagnosis) error {
 	if a.cli.JSON {
 		nodes := make([]api.StatusNode, len(got.Nodes))
 		for i, n := range got.Nodes {
@@ -55,25 +55,25 @@ func (c *doctorCmd) print(a *app, got *client.Diagnosis) error {
 	}
 	count := map[string]int{}
 	t := newTable(a, "SEVERITY", "CHECK", "NODE", "WHAT WAS SEEN")
-	t.paint[0] = a.style.word
+	t.paint[0] = a.style.paintWord
 	for i := range got.Findings {
 		f := &got.Findings[i]
 		if count[f.Severity]++; f.Severity == rouse.SeverityOK && !c.All {
 			continue
 		}
-		if err := t.row(f.Severity, f.Check, orDash(f.Node), f.Seen); err != nil {
+		if err := t.addTableRow(f.Severity, f.Check, orDash(f.Node), f.Seen); err != nil {
 			return err
 		}
 		if f.Cure != "" {
-			if err := t.row("", "", "", "→ "+f.Cure+": "+f.Doc); err != nil {
+			if err := t.addTableRow("", "", "", "→ "+f.Cure+": "+f.Doc); err != nil {
 				return err
 			}
 		}
 	}
-	if err := t.flush(); err != nil {
+	if err := t.flushTable(); err != nil {
 		return err
 	}
-	a.note("findings: %d critical, %d warnings, %d unknown, %d in order",
+	a.printNote("findings: %d critical, %d warnings, %d unknown, %d in order",
 		count[rouse.SeverityCritical], count[rouse.SeverityWarning], count[rouse.SeverityUnknown], count[rouse.SeverityOK])
 	return nil
 }

@@ -128,11 +128,11 @@ func (d *doors) command(in string, args ...string) refusal {
 	d.t.Helper()
 	var out, told bytes.Buffer
 	a := &app{ctx: d.t.Context(), in: strings.NewReader(in), out: &out, errOut: &told}
-	k, err := parse(a, append([]string{"--server", d.n.Addr(), "--json"}, args...))
+	k, err := parseCommand(a, append([]string{"--server", d.n.Addr(), "--json"}, args...))
 	if err == nil {
 		err = k.Run(a)
 	}
-	if a.report(err) == exitOK {
+	if a.reportError(err) == exitOK {
 		return refusal{}
 	}
 	var p api.Problem

@@ -53,8 +53,8 @@ type dockerMount struct {
 	ReadOnly bool   `yaml:"read_only"`
 }
 
-// drain is how long workers may take to end.
-func (e *dockerEntry) drain() time.Duration { return cmp.Or(e.DrainTimeout, defaultDrain) }
+// drainTimeout is how long workers may take to end.
+func (e *dockerEntry) drainTimeout() time.Duration { return cmp.Or(e.DrainTimeout, defaultDrain) }
 
 func (e *dockerEntry) newDriver(pool string, log *slog.Logger) (driver.Driver, error) {
 	var memory int64
@@ -73,9 +73,11 @@ func (e *dockerEntry) newDriver(pool string, log *slog.Logger) (driver.Driver, e
 		mounts[i] = docker.Mount(m)
 	}
 	return docker.New(docker.Config{Pool: pool, Instance: instance, Host: e.Host, Shared: e.Shared,
-		Template: docker.Template{Image: e.Image, Entrypoint: e.Entrypoint, Command: e.Command, Dir: e.Dir, User: e.User, Env: e.Env, Labels: e.Labels,
-			Networks: e.Networks, ExtraHosts: e.ExtraHosts, Memory: memory, CPUs: e.CPUs, PidsLimit: e.PidsLimit, Mounts: mounts, ReadOnly: e.ReadOnly,
-			CapDrop: e.CapDrop, SecurityOpt: e.SecurityOpt, Init: e.Init, LogDriver: e.LogDriver, LogOptions: e.LogOptions},
+		Template: docker.Template{Image: e.Image, Entrypoint: e.Entrypoint, Command: e.Command, Dir: e.Dir, User: e.User,
+			Env: e.Env, Labels: e.Labels,
+			Networks: e.Networks, ExtraHosts: e.ExtraHosts, Memory: memory, CPUs: e.CPUs, PidsLimit: e.PidsLimit, Mounts: mounts,
+			ReadOnly: e.ReadOnly,
+			CapDrop:  e.CapDrop, SecurityOpt: e.SecurityOpt, Init: e.Init, LogDriver: e.LogDriver, LogOptions: e.LogOptions},
 		PassEnv: e.PassEnv, Pull: docker.Pull(e.Pull), PullTimeout: e.PullTimeout, CallTimeout: e.CallTimeout,
-		Drain: e.drain(), FirstPause: e.FirstPause, LongestPause: e.LongestPause, Stable: e.StableAfter, Log: log})
+		Drain: e.drainTimeout(), FirstPause: e.FirstPause, LongestPause: e.LongestPause, Stable: e.StableAfter, Log: log})
 }

@@ -14,7 +14,8 @@ func (e *poolEntry) newKubernetes(c kubernetes.Config, log *slog.Logger) (driver
 		return nil, err
 	}
 	if c.Scaling.KEDA != nil && e.Transport == storeTransport {
-		return nil, rouse.Refuse("keda", "", "scales by a queue of RabbitMQ, and the transport store has none", "leave it out, or write hpa")
+		return nil, rouse.Refuse("keda", "", "scales by a queue of RabbitMQ, and the transport store has none",
+			"leave it out, or write hpa")
 	}
 	c.Pool, c.Log = e.Name, log
 	return kubernetes.New(c)

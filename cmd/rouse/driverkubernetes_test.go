@@ -23,7 +23,7 @@ func TestKubernetesSettings(t *testing.T) {
 		f.Pools[0].Driver.Kubernetes.Kubeconfig = access
 		d, err := f.Pools[0].newDriver(slog.New(slog.DiscardHandler))
 		if err != nil {
-			return f.in(0, err)
+			return f.placeError(0, err)
 		}
 		return d.Close(t.Context())
 	}

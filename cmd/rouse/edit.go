@@ -42,31 +42,35 @@ Examples:
 // Run skips.
 func (c *skipCmd) Run(a *app) error {
 	if c.Count < 1 || c.Count > rouse.MaxSkips {
-		return rouse.Refuse("count", strconv.FormatUint(uint64(c.Count), 10), "is out of bounds", fmt.Sprintf("skip 1 to %d occurrences", rouse.MaxSkips))
+		return rouse.Refuse("count", strconv.FormatUint(uint64(c.Count), 10), "is out of bounds",
+			fmt.Sprintf("skip 1 to %d occurrences", rouse.MaxSkips))
 	}
-	many, err := c.many(a, "timers", c.Name, len(c.State) > 0)
+	many, err := c.selectsMany(a, "timers", c.Name, len(c.State) > 0)
 	if err != nil {
 		return err
 	}
 	if many {
 		if c.Count != 1 {
-			return &usage{text: "--count goes with a name: with a filter one occurrence of each timer is skipped", help: a.command + " --help"}
+			return &usage{text: "--count goes with a name: with a filter one occurrence of each timer is skipped",
+				help: a.command + " --help"}
 		}
-		return c.bulk(a, client.BulkRequest{Action: client.BulkSkip, Reason: c.Reason}, c.stateFlag, "skip the next occurrence of", "skipped", true)
+		return c.applyBulk(a, client.BulkRequest{Action: client.BulkSkip, Reason: c.Reason}, c.stateFlag,
+			"skip the next occurrence of", "skipped", true)
 	}
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		t, err := s.Skip(ctx, a.cli.Namespace, c.Name, c.Count, c.Reason)
 		if err != nil {
-			return named("timer", c.Name, flagged(err))
+			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
-		return a.show(api.TimerOf(&t), func() error {
+		return a.showValue(api.TimerOf(&t), func() error {
 			switch {
 			case t.Skips > 0:
-				a.say("%s: one is on its way since %s, and %d after it will be skipped", t.Key.Name, stamp(t.Due), t.Skips)
+				a.printLine("%s: one is on its way since %s, and %d after it will be skipped", t.Key.Name,
+					formatRFC3339(t.Due), t.Skips)
 			case t.Due == rouse.Never:
-				a.say("skipped %d of %s: there are no more", c.Count, t.Key.Name)
+				a.printLine("skipped %d of %s: there are no more", c.Count, t.Key.Name)
 			default:
-				a.say("skipped %d of %s: next due %s", c.Count, t.Key.Name, whenDue(&t, a.now()))
+				a.printLine("skipped %d of %s: next due %s", c.Count, t.Key.Name, whenDue(&t, a.serverTime()))
 			}
 			return nil
 		})
@@ -98,7 +102,7 @@ Examples:
 
 // Run reschedules.
 func (c *rescheduleCmd) Run(a *app) error {
-	many, err := c.many(a, "timers", c.Name, len(c.State) > 0)
+	many, err := c.selectsMany(a, "timers", c.Name, len(c.State) > 0)
 	if err != nil {
 		return err
 	}
@@ -116,29 +120,33 @@ func (c *rescheduleCmd) Run(a *app) error {
 		return err
 	}
 	if many {
-		if err := c.try(a, &spec); err != nil {
+		if err := c.validateSpec(a, &spec); err != nil {
 			return err
 		}
-		return c.bulk(a, client.BulkRequest{Action: client.BulkReschedule, When: &spec}, c.stateFlag, "reschedule", "rescheduled", true)
+		return c.applyBulk(a, client.BulkRequest{Action: client.BulkReschedule, When: &spec}, c.stateFlag, "reschedule",
+			"rescheduled", true)
 	}
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		var conditions []client.Condition
 		if c.IfRevision != 0 {
 			conditions = append(conditions, client.IfRevision(c.IfRevision))
 		}
 		r, err := s.Reschedule(ctx, a.cli.Namespace, c.Name, spec, conditions...)
 		if err != nil {
-			return named("timer", c.Name, flagged(err))
+			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
-		return a.showReplaced(&r, func() { a.say("rescheduled %s: first due %s", r.Key.Name, whenDue(&r.Timer, a.now())) })
+		return a.showReplaced(&r, func() {
+			a.printLine("rescheduled %s: first due %s", r.Key.Name,
+				whenDue(&r.Timer, a.serverTime()))
+		})
 	})
 }
 
-// try refuses what is invalid for every timer, before any timer is changed.
-func (c *rescheduleCmd) try(a *app, spec *rouse.Spec) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+// validateSpec refuses what is invalid for every timer, before any timer is changed.
+func (c *rescheduleCmd) validateSpec(a *app, spec *rouse.Spec) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		_, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.cli.Namespace, Count: 1})
-		return flagged(err)
+		return useFlagNames(err)
 	})
 }
 
@@ -165,8 +173,8 @@ Examples:
 
 // Run asks for the occurrences.
 func (c *backfillCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
-		until := c.Until.instant()
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
+		until := c.Until.toInstant()
 		if !c.Until.set {
 			clock, err := s.Clock(ctx) // until is not after now, by the service's clock
 			if err != nil {
@@ -174,29 +182,30 @@ func (c *backfillCmd) Run(a *app) error {
 			}
 			until = clock.Now
 		}
-		b, err := s.Backfill(ctx, a.cli.Namespace, c.Name, client.BackfillRequest{From: c.From.instant(), Until: until, DryRun: c.DryRun, PerSecond: c.Rate})
+		b, err := s.Backfill(ctx, a.cli.Namespace, c.Name,
+			client.BackfillRequest{From: c.From.toInstant(), Until: until, DryRun: c.DryRun, PerSecond: c.Rate})
 		if err != nil {
-			return named("timer", c.Name, flagged(err))
+			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
-		return a.show(api.Backfilled{Count: b.Count, Waiting: b.Waiting, Fires: comingsOf(b.Fires)}, func() error {
-			if err := a.showComing("LOCAL", rowsOf(b.Fires), a.now()); err != nil {
+		return a.showValue(api.Backfilled{Count: b.Count, Waiting: b.Waiting, Fires: comingsOf(b.Fires)}, func() error {
+			if err := a.showComing("LOCAL", rowsOf(b.Fires), a.serverTime()); err != nil {
 				return err
 			}
 			if more := b.Count - uint64(len(b.Fires)); b.Count > uint64(len(b.Fires)) {
-				a.note("and %d more", more)
+				a.printNote("and %d more", more)
 			}
 			fired := b.Count - min(b.Waiting, b.Count)
 			over := ""
 			if c.Rate > 0 && fired > 1 {
-				over = ", the last one in " + roughly(time.Duration(float64(fired-1)/c.Rate*float64(time.Second)))
+				over = ", the last one in " + roughDuration(time.Duration(float64(fired-1)/c.Rate*float64(time.Second)))
 			}
 			if c.DryRun {
-				a.note("%s would be fired%s; nothing was done", some(fired, "occurrence"), over)
+				a.printNote("%s would be fired%s; nothing was done", countThings(fired, "occurrence"), over)
 			} else {
-				a.say("fired %s%s", some(fired, "occurrence"), over)
+				a.printLine("fired %s%s", countThings(fired, "occurrence"), over)
 			}
 			if b.Waiting > 0 {
-				a.note("%s on the way already", some(b.Waiting, "other"))
+				a.printNote("%s on the way already", countThings(b.Waiting, "other"))
 			}
 			return nil
 		})

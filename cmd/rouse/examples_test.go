@@ -149,7 +149,7 @@ func TestExamplesOfHelpWork(t *testing.T) {
 		a := newApp(t.Context(), os.Stdin, os.Stdout, os.Stderr)
 		a.in, a.out, a.errOut = strings.NewReader(exampleFiles["closed.json"]), &out, &errOut
 		// A server of its own would not end, and rouse config refuses the same settings.
-		command, err := parse(a, shellWords(regexp.MustCompile(`^serve\b`).ReplaceAllString(e.text, "config")))
+		command, err := parseCommand(a, shellWords(regexp.MustCompile(`^serve\b`).ReplaceAllString(e.text, "config")))
 		if err == nil && !parsedOnly.MatchString(e.text) {
 			a.askClock()
 			err = command.Run(a)
@@ -160,7 +160,7 @@ func TestExamplesOfHelpWork(t *testing.T) {
 				want = other.end
 			}
 		}
-		if got := a.report(err); got != want {
+		if got := a.reportError(err); got != want {
 			t.Errorf("rouse %s: exit code %d, want %d: %s", e.text, got, want, &errOut)
 		}
 		if e.into == "timers.jsonl" {

@@ -40,9 +40,12 @@ var exitCodes = []struct {
 	what string
 }{
 	{exitOK, "done"},
-	{exitFailure, "failed; for `check`: the history violates a rule; for `create --file` and `import`: some timers were not created; for `apply`: some objects are not as declared; for `migrate-store`: the stores differ; for `doctor`: something is critical; for commands with a filter: some timers were not changed"},
-	{exitUsage, "the command line, an input or the configuration is wrong, and nothing was changed; for `check`: the history cannot be judged; for `apply --dry-run`: without an error on stderr, something would be changed"},
-	{exitNotFound, "the timer, dead letter or calendar does not exist; `explain` of a timer that is gone answers with its history, and 0, as long as there is one"},
+	{exitFailure,
+		"failed; for `check`: the history violates a rule; for `create --file` and `import`: some timers were not created; for `apply`: some objects are not as declared; for `migrate-store`: the stores differ; for `doctor`: something is critical; for commands with a filter: some timers were not changed"},
+	{exitUsage,
+		"the command line, an input or the configuration is wrong, and nothing was changed; for `check`: the history cannot be judged; for `apply --dry-run`: without an error on stderr, something would be changed"},
+	{exitNotFound,
+		"the timer, dead letter or calendar does not exist; `explain` of a timer that is gone answers with its history, and 0, as long as there is one"},
 	{exitConflict, "it exists already, has changed since the revision that was given, or its state does not allow it"},
 	{exitUnavailable, "the server cannot be reached, is shutting down, is overloaded or has no room; try again later"},
 	{exitTimeout, "no answer within the timeout; what was asked for may still happen"},
@@ -61,7 +64,8 @@ var kinds = []struct {
 	code   string
 	title  string
 }{
-	{rousev1.ErrFailedPrecondition, exitConflict, http.StatusConflict, "failed_precondition", "Not as it is now"}, // these two before the errors that they wrap
+	// these two before the errors that they wrap
+	{rousev1.ErrFailedPrecondition, exitConflict, http.StatusConflict, "failed_precondition", "Not as it is now"},
 	{rousev1.ErrBusy, exitUnavailable, http.StatusTooManyRequests, "busy", "Busy"},
 	{rousev1.ErrUnimplemented, exitFailure, http.StatusNotImplemented, "unimplemented", "Not offered"},
 	{rouse.ErrUnauthenticated, exitRefused, http.StatusUnauthorized, "unauthenticated", "Unauthenticated"},
@@ -84,7 +88,8 @@ func (e silent) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 // problemOf returns the exit code of an error and its JSON form.
 func problemOf(err error) (int, api.Problem) {
-	p := api.Problem{Type: "about:blank", Title: "Failed", Status: http.StatusInternalServerError, Detail: textOf(err), Code: "failed"}
+	p := api.Problem{Type: "about:blank", Title: "Failed", Status: http.StatusInternalServerError, Detail: textOf(err),
+		Code: "failed"}
 	var inv *rouse.Invalid
 	var use *usage
 	var signal *interrupted
@@ -112,8 +117,8 @@ func problemOf(err error) (int, api.Problem) {
 	return exitFailure, p
 }
 
-// report prints the error to stderr and returns the exit code.
-func (a *app) report(err error) int {
+// reportError prints the error to stderr and returns the exit code.
+func (a *app) reportError(err error) int {
 	if err == nil {
 		return exitOK
 	}
@@ -129,14 +134,14 @@ func (a *app) report(err error) int {
 		fmt.Fprintf(a.errOut, "%s\n", body)
 		return code
 	}
-	for _, line := range a.explain(err) {
-		fmt.Fprintln(a.errOut, a.styleErr.red("rouse:"), clean(line))
+	for _, line := range a.explainError(err) {
+		fmt.Fprintln(a.errOut, a.styleErr.red("rouse:"), cleanText(line))
 	}
 	return code
 }
 
-// explain returns the text of an error for users: one line for each problem, with the cure.
-func (a *app) explain(err error) []string {
+// explainError returns the text of an error for users: one line for each problem, with the cure.
+func (a *app) explainError(err error) []string {
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
 		var lines []string
 		for _, p := range inv.Problems {
@@ -154,26 +159,32 @@ func (a *app) explain(err error) []string {
 	if cure := cureOf(err); cure != "" {
 		return append(lines, cure)
 	}
-	if errors.Is(err, rouse.ErrUnavailable) && !answered(err) {
-		lines = append(lines, "is a server running at "+a.dialled+"? start one with \"rouse serve\", or name another with --server")
+	if errors.Is(err, rouse.ErrUnavailable) && !cameFromServer(err) {
+		lines = append(lines,
+			"is a server running at "+a.dialled+"? start one with \"rouse serve\", or name another with --server")
 	}
 	return lines
 }
 
-// answered reports whether an error came from a rouse server, rather than from the attempt to reach one.
-func answered(err error) bool {
+// cameFromServer reports whether an error came from a rouse server, rather than from the attempt to reach
+// one.
+func cameFromServer(err error) bool {
 	st, ok := status.FromError(err)
 	return ok && len(st.Details()) > 0
 }
 
 // mistakes are parts of errors whose cure is on the command line.
 var mistakes = []struct{ part, cure string }{
-	{grpclink.NeedsTLS, "if the system does not trust its certificate, name its authority with --ca or ROUSE_CA, which turns TLS on as well"},
-	{grpclink.LacksTLS, "https:// turns TLS on, and so does any of --ca, --client-cert and --client-key, or of their variables (ROUSE_CA): leave them out"},
+	{grpclink.NeedsTLS,
+		"if the system does not trust its certificate, name its authority with --ca or ROUSE_CA, which turns TLS on as well"},
+	{grpclink.LacksTLS,
+		"https:// turns TLS on, and so does any of --ca, --client-cert and --client-key, or of their variables (ROUSE_CA): leave them out"},
 	{grpclink.LacksGRPC, "a server has its API at port 7411 by default; 7412 is its admin port"},
 	{grpclink.Untrusted, "--ca or ROUSE_CA names the file with its authority"},
-	{"unknown service rouse.v1.Timers", "it speaks gRPC, but it is not the API: is this another port of rouse? The API is at 7411 by default"},
-	{"unknown service rouse.v1.", "the server is of an earlier version than this program, and does not have the command: update it"},
+	{"unknown service rouse.v1.Timers",
+		"it speaks gRPC, but it is not the API: is this another port of rouse? The API is at 7411 by default"},
+	{"unknown service rouse.v1.",
+		"the server is of an earlier version than this program, and does not have the command: update it"},
 }
 
 // cureOf returns what to do about a wrong address or a wrong way to connect; "" for other errors.
@@ -198,7 +209,8 @@ func textOf(err error) string {
 	if err != nil {
 		return text
 	}
-	for _, of := range []string{"transport: Error while dialing: ", "transport: authentication handshake failed: ", "error reading server preface: "} {
+	for _, of := range []string{"transport: Error while dialing: ", "transport: authentication handshake failed: ",
+		"error reading server preface: "} {
 		reason = strings.TrimPrefix(reason, of)
 	}
 	return before + reason

@@ -49,35 +49,35 @@ var exportStates = append(slices.Clone(rouse.ListedStates), rouse.StateFiring, r
 // Run writes them.
 func (c *exportCmd) Run(a *app) error {
 	if c.To != "" {
-		return c.foreign(a)
+		return c.exportForeign(a)
 	}
 	if c.ARN+c.Role+c.Class != "" || a.given["image"] {
 		return &usage{text: "--image, --arn, --role and --class go with --to", help: "rouse export --help"}
 	}
-	q := c.query(a)
+	q := c.filterQuery(a)
 	if c.AllNamespaces {
 		q.Namespace = ""
 	} else if err := rouse.CheckNamespace(q.Namespace); err != nil {
 		return err
 	}
 	var err error
-	if q.States, err = c.states(); err != nil {
+	if q.States, err = c.parseStates(); err != nil {
 		return err
 	}
 	if len(q.States) == 0 {
 		q.States = exportStates
 	}
-	return a.remote(func(s *client.Client) error {
+	return a.withClient(func(s *client.Client) error {
 		w := bufio.NewWriterSize(a.out, 1<<16)
 		e := exporting{a: a, s: s, w: w, end: exportEnd{Export: "end"}}
-		if err := e.run(q); err != nil {
+		if err := e.exportTimers(q); err != nil {
 			_ = w.Flush() // the missing last line marks the file as incomplete
 			return err
 		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
-		a.note("exported %s and %s", some(e.end.Timers, "timer"), some(e.end.Calendars, "calendar"))
+		a.printNote("exported %s and %s", countThings(e.end.Timers, "timer"), countThings(e.end.Calendars, "calendar"))
 		return nil
 	})
 }
@@ -90,39 +90,39 @@ type exporting struct {
 	end exportEnd
 }
 
-func (e *exporting) run(q rouse.Query) error {
-	if err := e.line(exportHead{exportFormat, exportVersion}); err != nil {
+func (e *exporting) exportTimers(q rouse.Query) error {
+	if err := e.writeExportLine(exportHead{exportFormat, exportVersion}); err != nil {
 		return err
 	}
 	namespaces := []string{q.Namespace}
 	if q.Namespace == "" {
 		var err error
-		if namespaces, err = e.namespaces(q); err != nil {
+		if namespaces, err = e.findNamespaces(q); err != nil {
 			return err
 		}
 	}
 	for _, ns := range namespaces {
-		if err := e.calendars(ns); err != nil {
+		if err := e.exportCalendars(ns); err != nil {
 			return err
 		}
 	}
-	bar := e.a.progress("timers", 0)
-	defer bar.end()
+	bar := e.a.newProgress("timers", 0)
+	defer bar.clearBar()
 	for t, err := range e.s.List(e.a.ctx, q) {
 		if err != nil {
 			return err
 		}
-		if err := e.line(api.ExactTimerOf(&t)); err != nil {
+		if err := e.writeExportLine(api.ExactTimerOf(&t)); err != nil {
 			return err
 		}
 		e.end.Timers++
-		bar.at(e.end.Timers, e.end.Timers)
+		bar.drawBar(e.end.Timers, e.end.Timers)
 	}
-	return e.line(e.end)
+	return e.writeExportLine(e.end)
 }
 
-// namespaces returns the namespaces with matching timers.
-func (e *exporting) namespaces(q rouse.Query) ([]string, error) {
+// findNamespaces returns the namespaces with matching timers.
+func (e *exporting) findNamespaces(q rouse.Query) ([]string, error) {
 	seen := map[string]bool{}
 	for t, err := range e.s.List(e.a.ctx, q) {
 		if err != nil {
@@ -133,27 +133,38 @@ func (e *exporting) namespaces(q rouse.Query) ([]string, error) {
 	return slices.Sorted(maps.Keys(seen)), nil
 }
 
-// calendars writes the calendars of a namespace.
-func (e *exporting) calendars(namespace string) error {
+// exportCalendars writes the calendars of a namespace.
+func (e *exporting) exportCalendars(namespace string) error {
 	call := func(do func(ctx context.Context) error) error {
 		ctx, cancel := context.WithTimeout(e.a.ctx, e.a.cli.Timeout)
 		defer cancel()
 		return do(ctx)
 	}
 	var list []rouse.Calendar
-	if err := call(func(ctx context.Context) (err error) { list, err = e.s.Calendars(ctx, namespace); return err }); err != nil {
+	if err := call(func(ctx context.Context) (err error) {
+		list,
+			err = e.s.Calendars(ctx, namespace)
+		return err
+	}); err != nil {
 		return err
 	}
-	slices.SortFunc(list, func(a, b rouse.Calendar) int { return rouse.Key{Name: a.Name}.Compare(rouse.Key{Name: b.Name}) })
+	slices.SortFunc(list, func(a,
+		b rouse.Calendar) int {
+		return rouse.Key{Name: a.Name}.Compare(rouse.Key{Name: b.Name})
+	})
 	for _, c := range list {
 		if c.Name == rouse.Weekends {
 			continue // every namespace has it
 		}
 		var whole rouse.Calendar
-		if err := call(func(ctx context.Context) (err error) { whole, err = e.s.Calendar(ctx, namespace, c.Name); return err }); err != nil {
-			return named("calendar", c.Name, err)
+		if err := call(func(ctx context.Context) (err error) {
+			whole,
+				err = e.s.Calendar(ctx, namespace, c.Name)
+			return err
+		}); err != nil {
+			return addObjectName("calendar", c.Name, err)
 		}
-		if err := e.line(exportCalendar{"calendar", api.CalendarOf(&whole)}); err != nil {
+		if err := e.writeExportLine(exportCalendar{"calendar", api.CalendarOf(&whole)}); err != nil {
 			return err
 		}
 		e.end.Calendars++
@@ -161,7 +172,7 @@ func (e *exporting) calendars(namespace string) error {
 	return nil
 }
 
-func (e *exporting) line(v any) error {
+func (e *exporting) writeExportLine(v any) error {
 	body, err := api.Encode(v)
 	if err != nil {
 		return err

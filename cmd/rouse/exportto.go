@@ -13,16 +13,17 @@ import (
 // leavingStates are the states of timers that another scheduler can take over.
 var leavingStates = []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused}
 
-// foreign writes timers in the format of another scheduler.
-func (c *exportCmd) foreign(a *app) error {
+// exportForeign writes timers in the format of another scheduler.
+func (c *exportCmd) exportForeign(a *app) error {
 	if c.AllNamespaces {
-		return &usage{text: "--all-namespaces does not go with --to: names of two namespaces can be the same", help: "rouse export --help"}
+		return &usage{text: "--all-namespaces does not go with --to: names of two namespaces can be the same",
+			help: "rouse export --help"}
 	}
-	q := c.query(a)
+	q := c.filterQuery(a)
 	if err := rouse.CheckNamespace(q.Namespace); err != nil {
 		return err
 	}
-	states, err := c.states()
+	states, err := c.parseStates()
 	if err != nil {
 		return err
 	}
@@ -35,23 +36,24 @@ func (c *exportCmd) foreign(a *app) error {
 		q.States = leavingStates
 	}
 	out := bufio.NewWriterSize(a.out, 1<<16)
-	w, all, err := foreign.NewWriter(c.To, out, foreign.WriteOptions{Image: c.Image, ARN: c.ARN, Role: c.Role, Class: c.Class})
+	w, all, err := foreign.NewWriter(c.To, out, foreign.WriteOptions{Image: c.Image, ARN: c.ARN, Role: c.Role,
+		Class: c.Class})
 	if err != nil {
-		return flagged(err)
+		return useFlagNames(err)
 	}
 	for _, n := range all {
-		a.note("all: %s", n)
+		a.printNote("all: %s", n)
 	}
 	written, failed := 0, 0
-	err = a.timers(q, func(t *rouse.Timer) error {
-		notes, err := w.Write(t, rouse.Reached(a.now()))
+	err = a.eachMatchingTimer(q, func(t *rouse.Timer) error {
+		notes, err := w.Write(t, rouse.Reached(a.serverTime()))
 		if refused, ok := errors.AsType[*rouse.Invalid](err); ok {
 			failed++
-			fmt.Fprintf(a.errOut, "%s %s: %s\n", a.styleErr.red("rouse:"), clean(t.Key.Name), clean(refused.Error()))
+			fmt.Fprintf(a.errOut, "%s %s: %s\n", a.styleErr.red("rouse:"), cleanText(t.Key.Name), cleanText(refused.Error()))
 			return nil
 		}
 		for _, n := range notes {
-			a.note("%s: %s", t.Key.Name, n)
+			a.printNote("%s: %s", t.Key.Name, n)
 		}
 		written++
 		return err
@@ -65,7 +67,7 @@ func (c *exportCmd) foreign(a *app) error {
 	if err != nil {
 		return err
 	}
-	a.note("exported %s, %d failed", some(written, "timer"), failed)
+	a.printNote("exported %s, %d failed", countThings(written, "timer"), failed)
 	if failed > 0 {
 		return silent{exitFailure}
 	}

@@ -14,9 +14,10 @@ type filterFlags struct {
 	DueUntil moment            `help:"Those due before this time." placeholder:"TIME"`
 }
 
-// query returns the query of the flags, in the namespace of the command line.
-func (f *filterFlags) query(a *app) rouse.Query {
-	return rouse.Query{Namespace: a.cli.Namespace, Prefix: f.Prefix, Labels: f.Label, DueFrom: f.DueFrom.instant(), DueUntil: f.DueUntil.instant()}
+// filterQuery returns the query of the flags, in the namespace of the command line.
+func (f *filterFlags) filterQuery(a *app) rouse.Query {
+	return rouse.Query{Namespace: a.cli.Namespace, Prefix: f.Prefix, Labels: f.Label, DueFrom: f.DueFrom.toInstant(),
+		DueUntil: f.DueUntil.toInstant()}
 }
 
 // soughtFlags search for what no store has an index for.
@@ -26,8 +27,8 @@ type soughtFlags struct {
 	Code   int    `help:"Those whose last attempt had this status, such as 503." placeholder:"N"`
 }
 
-// sought returns what the flags search for.
-func (f *soughtFlags) sought() rouse.Sought {
+// soughtTerms returns what the flags search for.
+func (f *soughtFlags) soughtTerms() rouse.Sought {
 	return rouse.Sought{Text: f.Text, Target: f.Target, Code: f.Code}
 }
 
@@ -37,15 +38,15 @@ type orderFlags struct {
 	Reverse bool   `help:"The latest first, or the last name."`
 }
 
-// set sets the order of a query.
-func (f *orderFlags) set(q *rouse.Query) (err error) {
+// setOrder sets the order of a query.
+func (f *orderFlags) setOrder(q *rouse.Query) (err error) {
 	q.Reverse = f.Reverse
 	q.Order, err = rouse.ParseOrder(f.OrderBy)
 	return err
 }
 
-// words returns the flags as they are written; empty if they select everything.
-func (f *filterFlags) words() string {
+// filterWords returns the flags as they are written; empty if they select everything.
+func (f *filterFlags) filterWords() string {
 	var parts []string
 	if f.Prefix != "" {
 		parts = append(parts, "--prefix "+f.Prefix)
@@ -54,10 +55,10 @@ func (f *filterFlags) words() string {
 		parts = append(parts, "--label "+strings.ReplaceAll(labelText(f.Label), " ", " --label "))
 	}
 	if f.DueFrom.set {
-		parts = append(parts, "--due-from "+stamp(f.DueFrom.instant()))
+		parts = append(parts, "--due-from "+formatRFC3339(f.DueFrom.toInstant()))
 	}
 	if f.DueUntil.set {
-		parts = append(parts, "--due-until "+stamp(f.DueUntil.instant()))
+		parts = append(parts, "--due-until "+formatRFC3339(f.DueUntil.toInstant()))
 	}
 	return strings.Join(parts, " ")
 }
@@ -67,8 +68,8 @@ type stateFlag struct {
 	State []string `help:"Those in this state: scheduled, retrying, accepted, paused, ended, firing or dead; can be repeated." placeholder:"STATE"`
 }
 
-// states reads the states.
-func (f *stateFlag) states() (states []rouse.State, err error) {
+// parseStates reads the states.
+func (f *stateFlag) parseStates() (states []rouse.State, err error) {
 	for _, name := range f.State {
 		s, err := rouse.ParseState(name)
 		if err != nil {

@@ -38,13 +38,13 @@ type recordFlags struct {
 	AllNamespaces bool              `short:"A" help:"Those of all namespaces."`
 }
 
-// query returns the query of the flags.
-func (f *recordFlags) query(a *app) (rouse.RecordQuery, error) {
-	q := rouse.RecordQuery{Namespace: a.cli.Namespace, Prefix: f.Prefix, Labels: f.Label, Sought: f.sought()}
+// recordFlagsQuery returns the query of the flags.
+func (f *recordFlags) recordFlagsQuery(a *app) (rouse.RecordQuery, error) {
+	q := rouse.RecordQuery{Namespace: a.cli.Namespace, Prefix: f.Prefix, Labels: f.Label, Sought: f.soughtTerms()}
 	if f.AllNamespaces {
 		q.Namespace = ""
 	}
-	q.From.Ended, q.Until.Ended = f.From.instant(), f.Until.instant()
+	q.From.Ended, q.Until.Ended = f.From.toInstant(), f.Until.toInstant()
 	for _, name := range f.Ending {
 		e, err := rouse.ParseEnding(name)
 		if err != nil {
@@ -82,72 +82,74 @@ func (c *firesCmd) Run(a *app) error {
 	if c.Limit < 0 {
 		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is negative", "give 0 for all")
 	}
-	q, err := c.query(a)
+	q, err := c.recordFlagsQuery(a)
 	if err != nil {
 		return err
 	}
-	if q.Name, q.Oldest = c.Name, c.Oldest; c.Follow && (q.Narrow() || q.Oldest || c.By != "" || c.From.set || c.Until.set || c.AllNamespaces) {
+	if q.Name, q.Oldest = c.Name, c.Oldest; c.Follow &&
+		(q.Narrow() || q.Oldest || c.By != "" || c.From.set || c.Until.set || c.AllNamespaces) {
 		return rouse.Refuse("follow", "", "goes with the name of a timer only", "leave the other filters out")
 	}
-	return a.remote(func(s *client.Client) error {
+	return a.withClient(func(s *client.Client) error {
 		switch {
 		case c.Follow:
-			return c.follow(a, s)
+			return c.followFireRecords(a, s)
 		case c.By != "":
-			return c.aggregate(a, s, q)
+			return c.printAggregates(a, s, q)
 		}
-		return c.list(a, s, q)
+		return c.listFireRecords(a, s, q)
 	})
 }
 
 var fireColumns = []string{"ENDED", "NAME", "ENDING", "CAUSE", "DUE", "LAG", "ATTEMPTS", "REASON"}
 
-func (c *firesCmd) list(a *app, s *client.Client, q rouse.RecordQuery) error {
+func (c *firesCmd) listFireRecords(a *app, s *client.Client, q rouse.RecordQuery) error {
 	columns := fireColumns
 	if c.AllNamespaces {
 		columns = append([]string{"NAMESPACE"}, columns...)
 	}
 	t := newTable(a, columns...)
-	t.paint[len(columns)-6] = a.style.word
+	t.paint[len(columns)-6] = a.style.paintWord
 	n, more := 0, false
 	for r, err := range s.History(a.ctx, q) {
 		if err != nil {
-			return errors.Join(t.flush(), err)
+			return errors.Join(t.flushTable(), err)
 		}
 		if more = c.Limit > 0 && n == c.Limit; more {
 			break
 		}
 		n++
-		if err := c.print(a, t, &r); err != nil {
+		if err := c.printFireRecord(a, t, &r); err != nil {
 			return err
 		}
 	}
-	if err := t.flush(); err != nil {
+	if err := t.flushTable(); err != nil {
 		return err
 	}
 	switch {
 	case n == 0 && !a.cli.JSON:
-		a.note("no records")
+		a.printNote("no records")
 	case more:
-		a.note("there are more: see --limit")
+		a.printNote("there are more: see --limit")
 	}
 	return nil
 }
 
-// aggregate prints sums. What the server leaves for another call is only announced: sums of two calls cannot
-// be added.
-func (c *firesCmd) aggregate(a *app, s *client.Client, q rouse.RecordQuery) error {
-	return a.call(func(ctx context.Context, _ *client.Client) error {
+// printAggregates prints sums. What the server leaves for another call is only announced: sums of two calls
+// cannot be added.
+func (c *firesCmd) printAggregates(a *app, s *client.Client, q rouse.RecordQuery) error {
+	return a.callServer(func(ctx context.Context, _ *client.Client) error {
 		g, next, err := s.Aggregate(ctx, q, c.By, c.Step, "")
 		if err != nil {
 			return err
 		}
-		return a.show(api.RecordGroupsOf(&g, next), func() error {
-			t := newTable(a, strings.ToUpper(c.By), "COUNT", "FIRED", "DEAD", "SKIPPED", "MISSED", "LAG P50", "LAG P99", "FIRST", "LAST")
+		return a.showValue(api.RecordGroupsOf(&g, next), func() error {
+			t := newTable(a, strings.ToUpper(c.By), "COUNT", "FIRED", "DEAD", "SKIPPED", "MISSED", "LAG P50", "LAG P99",
+				"FIRST", "LAST")
 			for _, g := range g.Groups {
 				key := g.Key
 				if c.By == rouse.ByTime {
-					key = stamp(g.From)
+					key = formatRFC3339(g.From)
 				}
 				p50, p99 := "-", "-"
 				if g.Lagged > 0 {
@@ -157,18 +159,18 @@ func (c *firesCmd) aggregate(a *app, s *client.Client, q rouse.RecordQuery) erro
 				for _, n := range []int64{g.Count, g.Fired, g.Dead, g.Skipped, g.Missed} {
 					row = append(row, strconv.FormatInt(n, 10))
 				}
-				if err := t.row(append(row, p50, p99, stamp(g.First), stamp(g.Last))...); err != nil {
+				if err := t.addTableRow(append(row, p50, p99, formatRFC3339(g.First), formatRFC3339(g.Last))...); err != nil {
 					return err
 				}
 			}
-			if err := t.flush(); err != nil {
+			if err := t.flushTable(); err != nil {
 				return err
 			}
 			if g.Other > 0 {
-				a.note("%s are in more groups: narrow the filter", counted(g.Other, "occurrence"))
+				a.printNote("%s are in more groups: narrow the filter", countWithNoun(g.Other, "occurrence"))
 			}
 			if next != "" {
-				a.note("searched the newest %s: there are more, see --from and --until", counted(g.Searched, "record"))
+				a.printNote("searched the newest %s: there are more, see --from and --until", countWithNoun(g.Searched, "record"))
 			}
 			return nil
 		})
@@ -178,8 +180,8 @@ func (c *firesCmd) aggregate(a *app, s *client.Client, q rouse.RecordQuery) erro
 // errEnough ends a stream when enough was printed.
 var errEnough = errors.New("enough")
 
-// followed returns the error of a command that followed a stream, from how that ended.
-func (a *app) followed(err error) error {
+// followError returns the error of a command that followed a stream, from how that ended.
+func (a *app) followError(err error) error {
 	switch {
 	case errors.Is(err, errEnough):
 		return nil
@@ -189,13 +191,13 @@ func (a *app) followed(err error) error {
 	return err
 }
 
-func (c *firesCmd) follow(a *app, s *client.Client) error {
+func (c *firesCmd) followFireRecords(a *app, s *client.Client) error {
 	limit := 0
 	if a.given["limit"] {
 		limit = c.Limit
 	}
 	t := newTable(a, fireColumns...)
-	t.paint[2] = a.style.word
+	t.paint[2] = a.style.paintWord
 	// Lines are printed as they arrive, so columns begin with the usual width.
 	copy(t.widths, []int{24, 24, 7, 18, 24, 6, 8})
 	n := 0
@@ -206,27 +208,27 @@ func (c *firesCmd) follow(a *app, s *client.Client) error {
 			}
 		}
 		for i := range records {
-			if err := c.print(a, t, &records[i]); err != nil {
+			if err := c.printFireRecord(a, t, &records[i]); err != nil {
 				return err
 			}
 			if n++; n == limit {
-				return errors.Join(t.flush(), errEnough)
+				return errors.Join(t.flushTable(), errEnough)
 			}
 		}
-		return t.flush()
+		return t.flushTable()
 	})
-	return a.followed(err)
+	return a.followError(err)
 }
 
 func (c *firesCmd) tellDropped(a *app, dropped uint64) error {
 	if a.cli.JSON {
 		return a.printJSON(api.Dropped{Dropped: dropped})
 	}
-	a.note("%d records were missed: this reader is too slow", dropped)
+	a.printNote("%d records were missed: this reader is too slow", dropped)
 	return nil
 }
 
-func (c *firesCmd) print(a *app, t *table, r *rouse.Record) error {
+func (c *firesCmd) printFireRecord(a *app, t *table, r *rouse.Record) error {
 	if a.cli.JSON {
 		return a.printJSON(api.RecordOf(r))
 	}
@@ -234,25 +236,26 @@ func (c *firesCmd) print(a *app, t *table, r *rouse.Record) error {
 	if c.AllNamespaces {
 		row = append([]string{r.Namespace}, row...)
 	}
-	return t.row(row...)
+	return t.addTableRow(row...)
 }
 
 // fireRow is a record as a row of fireColumns.
 func fireRow(r *rouse.Record) []string {
-	due := stamp(r.Due)
+	due := formatRFC3339(r.Due)
 	if r.LastDue != 0 && (r.LastDue != r.Due || r.Count != 1) {
-		due += " … " + stamp(r.LastDue)
+		due += " … " + formatRFC3339(r.LastDue)
 		if r.Count > 0 {
 			due += fmt.Sprintf(" (%d)", r.Count)
 		}
 	}
 	lag := "-"
 	if r.Began != 0 {
-		lag = roughly(r.Began.Sub(r.Due))
+		lag = roughDuration(r.Began.Sub(r.Due))
 	}
 	reason := rouse.Answered(r.Code, r.Reason)
 	if r.Code != 0 && r.Ending == rouse.EndFired {
 		reason = strconv.Itoa(r.Code)
 	}
-	return []string{stamp(r.Ended), r.Name, r.Ending.String(), r.Cause.String(), due, lag, strconv.Itoa(int(r.Attempts)), rouse.Shorten(reason, 80)}
+	return []string{formatRFC3339(r.Ended), r.Name, r.Ending.String(), r.Cause.String(), due, lag,
+		strconv.Itoa(int(r.Attempts)), rouse.Shorten(reason, 80)}
 }

@@ -30,10 +30,10 @@ func (getCmd) Help() string {
 
 // Run shows the timer.
 func (c *getCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		t, err := s.Get(ctx, a.cli.Namespace, c.Name)
 		if err != nil {
-			return named("timer", c.Name, err)
+			return addObjectName("timer", c.Name, err)
 		}
 		return a.showTimer(&t)
 	})
@@ -41,8 +41,8 @@ func (c *getCmd) Run(a *app) error {
 
 // showTimer prints a timer or dead letter.
 func (a *app) showTimer(t *rouse.Timer) error {
-	return a.show(api.TimerOf(t), func() error {
-		now := a.now()
+	return a.showValue(api.TimerOf(t), func() error {
+		now := a.serverTime()
 		retry := t.Spec.Retry.Effective()
 		last := ""
 		if t.Attempts > 0 {
@@ -52,12 +52,16 @@ func (a *app) showTimer(t *rouse.Timer) error {
 		if t.Due == rouse.Never {
 			due = "never: the schedule has ended"
 		}
-		pairs := []string{"name", t.Key.Name, "namespace", t.Key.Namespace, "fire", t.Key.Fire, "state", t.State().String(), "paused by", pausedBy(t), "reason", t.Reason,
+		pairs := []string{"name", t.Key.Name, "namespace", t.Key.Namespace, "fire", t.Key.Fire, "state", t.State().String(),
+			"paused by", pausedBy(t), "reason", t.Reason,
 			"paused until", whenText(t.Until, now)}
-		pairs = append(pairs, "due", due, "sent", sentAt(t, now), "visible", visible(t, now), "skips", countText(uint64(t.Skips)))
+		pairs = append(pairs, "due", due, "sent", sentAt(t, now), "visible", visibilityText(t, now), "skips",
+			countText(uint64(t.Skips)))
 		pairs = append(pairs, specFacts(&t.Spec)...)
-		facts(a.out, a.style, append(pairs, "attempts", last, "last error", t.LastError, "failures", failureText(t.Failures), "runs", runText(t.Runs),
-			"waited for", waitText(t.Waits), "ended", endedText(t), "created", when(t.Created, now), "updated", when(t.Updated, now),
+		printFacts(a.out, a.style, append(pairs, "attempts", last, "last error", t.LastError, "failures",
+			failureText(t.Failures), "runs", runText(t.Runs),
+			"waited for", waitText(t.Waits), "ended", endedText(t), "created", formatWithRelative(t.Created, now), "updated",
+			formatWithRelative(t.Updated, now),
 			"generation", fmt.Sprint(t.Generation), "revision", fmt.Sprint(t.Revision))...)
 		return nil
 	})
@@ -93,7 +97,7 @@ func endedText(t *rouse.Timer) string {
 func waitText(waits []rouse.Wait) string {
 	list := make([]string, len(waits))
 	for i, w := range waits {
-		list[i] = fmt.Sprintf("%s until %s", w.Cause, stamp(w.To))
+		list[i] = fmt.Sprintf("%s until %s", w.Cause, formatRFC3339(w.To))
 	}
 	return strings.Join(list, ", ")
 }
@@ -101,8 +105,9 @@ func waitText(waits []rouse.Wait) string {
 // specFacts are the parts of a spec.
 func specFacts(s *rouse.Spec) []string {
 	o := api.SpecOf(s)
-	return shownMembers(reflect.TypeFor[specFlags](), &o, map[string]string{"payload": payloadText(s), "misfire": s.MisfireText(),
-		"retry-attempts": retryText(s.Retry.Effective())})
+	return shownMembers(reflect.TypeFor[specFlags](), &o,
+		map[string]string{"payload": payloadText(s), "misfire": s.MisfireText(),
+			"retry-attempts": retryText(s.Retry.Effective())})
 }
 
 func retryText(r rouse.Retry) string {
@@ -113,7 +118,8 @@ func retryText(r rouse.Retry) string {
 	case 2:
 		grows = "doubling to " + setting.Short(r.Max)
 	}
-	text := fmt.Sprintf("%d attempts, %s %s, timeout %s", r.Attempts, setting.Short(r.Interval), grows, setting.Short(r.Timeout))
+	text := fmt.Sprintf("%d attempts, %s %s, timeout %s", r.Attempts, setting.Short(r.Interval), grows,
+		setting.Short(r.Timeout))
 	if r.GiveUp > 0 {
 		text += ", none after " + setting.Short(r.GiveUp)
 	}
@@ -133,7 +139,7 @@ func whenText(i rouse.Instant, now time.Time) string {
 	if i == 0 {
 		return ""
 	}
-	return when(i, now)
+	return formatWithRelative(i, now)
 }
 
 // sentAt is shown if jitter moves it.
@@ -141,7 +147,7 @@ func sentAt(t *rouse.Timer, now time.Time) string {
 	if t.Due == rouse.Never || t.SentAt(t.Due) == t.Due {
 		return ""
 	}
-	return when(t.SentAt(t.Due), now)
+	return formatWithRelative(t.SentAt(t.Due), now)
 }
 
 func failureText(failures []rouse.Attempt) string {
@@ -151,17 +157,18 @@ func failureText(failures []rouse.Attempt) string {
 			parts = append(parts, rouse.Shorten(f.Detail, 80))
 			continue
 		}
-		parts = append(parts, stamp(f.Sent)+" "+rouse.Shorten(strings.TrimSpace(fmt.Sprintf("%s (%s)", f.Detail, roughly(f.Took))), 80))
+		parts = append(parts, formatRFC3339(f.Sent)+" "+rouse.Shorten(strings.TrimSpace(fmt.Sprintf("%s (%s)", f.Detail,
+			roughDuration(f.Took))), 80))
 	}
 	return strings.Join(parts, " · ")
 }
 
-// visible is shown if it is not the due time: for a retry or an awaited report.
-func visible(t *rouse.Timer, now time.Time) string {
+// visibilityText is shown if it is not the due time: for a retry or an awaited report.
+func visibilityText(t *rouse.Timer, now time.Time) string {
 	if t.Visible == t.Due || t.Visible == rouse.Never || t.Visible == 0 {
 		return ""
 	}
-	return when(t.Visible, now)
+	return formatWithRelative(t.Visible, now)
 }
 
 // payloadText shows the beginning of a payload.
@@ -186,7 +193,7 @@ func labelText(labels map[string]string) string {
 func runText(runs []rouse.Instant) string {
 	var parts []string
 	for _, r := range runs {
-		parts = append(parts, stamp(r))
+		parts = append(parts, formatRFC3339(r))
 	}
 	return strings.Join(parts, " ")
 }

@@ -45,7 +45,8 @@ Examples:
     rouse import 127.0.0.1:2379 --from dapr-etcd --dry-run`
 }
 
-var importModes = map[string]client.Mode{"create-only": client.CreateOnly, "create-or-replace": client.CreateOrReplace, "replace-only": client.ReplaceOnly}
+var importModes = map[string]client.Mode{"create-only": client.CreateOnly, "create-or-replace": client.CreateOrReplace,
+	"replace-only": client.ReplaceOnly}
 
 // Run imports.
 func (c *importCmd) Run(a *app) error {
@@ -54,7 +55,7 @@ func (c *importCmd) Run(a *app) error {
 	case "dapr-etcd":
 		return c.daprEtcd(a)
 	default:
-		return c.foreign(a)
+		return c.importForeign(a)
 	}
 	if c.Target+c.Timezone+c.Owner != "" || c.Prune {
 		return &usage{text: "--target, --timezone, --owner and --prune go with --from: what rouse exported has targets, zones and labels", help: "rouse import --help"}
@@ -63,7 +64,7 @@ func (c *importCmd) Run(a *app) error {
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return rouse.Refuse("file", c.File, "cannot be read: "+reason(err), "name a file that export wrote")
+			return rouse.Refuse("file", c.File, "cannot be read: "+bareFileError(err), "name a file that export wrote")
 		}
 		defer f.Close()
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
@@ -77,29 +78,30 @@ func (c *importCmd) Run(a *app) error {
 		}
 		in = f
 	}
-	i := &importing{a: a, t: &tally{a: a, did: "imported", of: "line", bar: a.progress("timers", total)}, mode: importModes[c.Mode]}
-	i.timers = foreign.Importer{Report: i.report, MaxTimers: bulkTimers, MaxBytes: bulkBytes}
+	i := &importing{a: a, t: &tally{a: a, did: "imported", of: "line", bar: a.newProgress("timers", total)},
+		mode: importModes[c.Mode]}
+	i.timers = foreign.Importer{Report: i.countImported, MaxTimers: bulkTimers, MaxBytes: bulkBytes}
 	if c.DryRun {
 		i.t.did = "good"
-		err := readExport(in, c.File, i.line)
-		i.t.bar.end()
+		err := readExport(in, c.File, i.importLine)
+		i.t.bar.clearBar()
 		if err != nil {
 			return err
 		}
-		return i.t.result(nil)
+		return i.t.printBulkTotals(nil)
 	}
-	return a.remote(func(s *client.Client) error {
+	return a.withClient(func(s *client.Client) error {
 		i.s = s
-		i.timers.Write = func(timers []rouse.Timer) ([]client.Created, error) { return i.send(timers, nil) }
-		err := readExport(in, c.File, i.line)
+		i.timers.Write = func(timers []rouse.Timer) ([]client.Created, error) { return i.sendImport(timers, nil) }
+		err := readExport(in, c.File, i.importLine)
 		if err == nil {
 			err = i.timers.Flush()
 		}
-		i.t.bar.end()
-		if refuses(err) { // stdin was used up and rows were imported: that is not a refusal
+		i.t.bar.clearBar()
+		if isInvalidInput(err) { // stdin was used up and rows were imported: that is not a refusal
 			err = errors.New(err.Error())
 		}
-		return i.t.result(err)
+		return i.t.printBulkTotals(err)
 	})
 }
 
@@ -113,44 +115,44 @@ type importing struct {
 	done   int64 // bytes of the file read so far
 }
 
-// line handles one line of the file.
-func (i *importing) line(l exportLine) error {
+// importLine handles one line of the file.
+func (i *importing) importLine(l exportLine) error {
 	i.done = l.done
 	if l.calendar {
-		return i.calendar(&l)
+		return i.importCalendar(&l)
 	}
-	t, err := l.timer()
+	t, err := l.parseTimer()
 	return i.timers.Add(foreign.Resumed{Timer: t, Line: l.number, Size: len(l.body), Err: err})
 }
 
-// report tells the outcome of a timer.
-func (i *importing) report(r *foreign.Resumed, created client.Created) error {
-	err := i.t.outcome(r.Line, created)
+// countImported tells the outcome of a timer.
+func (i *importing) countImported(r *foreign.Resumed, created client.Created) error {
+	err := i.t.reportLine(r.Line, created)
 	if i.s != nil {
-		i.t.draw(i.done)
+		i.t.drawProgress(i.done)
 	}
 	return err
 }
 
-// calendar sends a calendar alone, so that it has its own outcome.
-func (i *importing) calendar(l *exportLine) error {
+// importCalendar sends a calendar alone, so that it has its own outcome.
+func (i *importing) importCalendar(l *exportLine) error {
 	calendar, err := l.readCalendar()
 	if err == nil && i.s != nil {
-		_, err = i.send(nil, []rouse.Calendar{calendar})
-		if err != nil && !refuses(err) {
+		_, err = i.sendImport(nil, []rouse.Calendar{calendar})
+		if err != nil && !isInvalidInput(err) {
 			return err
 		}
 	}
-	return i.t.outcome(l.number, client.Created{Name: calendar.Name, Err: err})
+	return i.t.reportLine(l.number, client.Created{Name: calendar.Name, Err: err})
 }
 
-// refuses reports whether an error refuses the input, so that nothing was changed.
-func refuses(err error) bool {
+// isInvalidInput reports whether an error refuses the input, so that nothing was changed.
+func isInvalidInput(err error) bool {
 	_, ok := errors.AsType[*rouse.Invalid](err)
 	return ok
 }
 
-func (i *importing) send(timers []rouse.Timer, calendars []rouse.Calendar) ([]client.Created, error) {
+func (i *importing) sendImport(timers []rouse.Timer, calendars []rouse.Calendar) ([]client.Created, error) {
 	ctx, cancel := context.WithTimeout(i.a.ctx, i.a.cli.Timeout)
 	defer cancel()
 	return i.s.Import(ctx, i.mode, timers, calendars)

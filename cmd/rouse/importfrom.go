@@ -14,13 +14,15 @@ import (
 	"github.com/rousehq/rouse/internal/foreign"
 )
 
-// foreign applies the file of another scheduler.
-func (c *importCmd) foreign(a *app) error {
+// importForeign applies the file of another scheduler.
+func (c *importCmd) importForeign(a *app) error {
 	switch {
 	case a.given["mode"]:
-		return &usage{text: "--mode does not go with --from " + c.From + ": its timers are applied, and what differs is changed", help: "rouse import --help"}
+		return &usage{text: "--mode does not go with --from " + c.From +
+			": its timers are applied, and what differs is changed", help: "rouse import --help"}
 	case c.Prune && c.Owner == "":
-		return &usage{text: "--prune needs --owner: it deletes the timers of that set which the file does not have", help: "rouse import --help"}
+		return &usage{text: "--prune needs --owner: it deletes the timers of that set which the file does not have",
+			help: "rouse import --help"}
 	}
 	if err := rouse.CheckNamespace(a.cli.Namespace); err != nil {
 		return err
@@ -29,37 +31,38 @@ func (c *importCmd) foreign(a *app) error {
 	if err := declare.CheckOwner(set.Owner); err != nil {
 		return err
 	}
-	in, err := c.whole(a)
+	in, err := c.readWhole(a)
 	if err != nil {
 		return err
 	}
 	now := rouse.Reached(time.Now())
-	entries, notes, err := foreign.Read(c.From, in, foreign.Options{Target: c.Target, Timezone: c.Timezone, File: c.File, Now: now})
+	entries, notes, err := foreign.Read(c.From, in, foreign.Options{Target: c.Target, Timezone: c.Timezone,
+		File: c.File, Now: now})
 	if err != nil {
-		return flagged(err)
+		return useFlagNames(err)
 	}
 	foreign.CheckTimers(c.From, entries, a.cli.Namespace, now)
 	if c.DryRun && c.Owner == "" {
-		return c.show(a, entries, notes)
+		return c.showEntries(a, entries, notes)
 	}
 	for _, n := range notes {
-		a.note("all: %s", n)
+		a.printNote("all: %s", n)
 	}
-	list, refused := c.declared(entries)
-	return set.apply(a, list, refused)
+	list, refused := c.declareEntries(entries)
+	return set.applyDeclared(a, list, refused)
 }
 
-// declared returns entries as what apply makes, and those that are no timer: they cannot be one, or have
-// passed.
-func (c *importCmd) declared(entries []foreign.Entry) (list []declared, refused []applied) {
+// declareEntries returns entries as what apply makes, and those that are no timer: they cannot be one, or
+// have passed.
+func (c *importCmd) declareEntries(entries []foreign.Entry) (list []declared, refused []applied) {
 	for i := range entries {
 		e := &entries[i]
 		d := declared{Object: e.Object(), file: c.File, line: e.Line, entry: !foreign.HasLines(c.From), notes: e.Notes}
 		switch {
 		case e.Passed:
-			refused = append(refused, d.outcome(declare.Outcome{What: declare.Passed}))
+			refused = append(refused, d.appliedOutcome(declare.Outcome{What: declare.Passed}))
 		case e.Err != nil:
-			refused = append(refused, d.outcome(declare.Outcome{What: declare.Failed, Err: e.Err}))
+			refused = append(refused, d.appliedOutcome(declare.Outcome{What: declare.Failed, Err: e.Err}))
 		default:
 			list = append(list, d)
 		}
@@ -77,13 +80,13 @@ func (c *importCmd) daprEtcd(a *app) error {
 	return etcd.Run(a)
 }
 
-// whole returns the contents of the file.
-func (c *importCmd) whole(a *app) ([]byte, error) {
+// readWhole returns the contents of the file.
+func (c *importCmd) readWhole(a *app) ([]byte, error) {
 	from := a.in
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return nil, rouse.Refuse("file", c.File, "cannot be read: "+reason(err), "name the file of another scheduler")
+			return nil, rouse.Refuse("file", c.File, "cannot be read: "+bareFileError(err), "name the file of another scheduler")
 		}
 		defer f.Close()
 		from = f
@@ -101,13 +104,13 @@ type foreignLine struct {
 	Notes  []string     `json:"notes,omitempty"`
 }
 
-// show prints what entries mean, without a server.
-func (c *importCmd) show(a *app, entries []foreign.Entry, notes []string) error {
-	t := &tally{a: a, did: "good", of: foreign.Numbered(c.From), bar: a.progress("timers", 0)}
+// showEntries prints what entries mean, without a server.
+func (c *importCmd) showEntries(a *app, entries []foreign.Entry, notes []string) error {
+	t := &tally{a: a, did: "good", of: foreign.Numbered(c.From), bar: a.newProgress("timers", 0)}
 	for i := range entries {
 		e := &entries[i]
 		if e.Err != nil {
-			if err := t.outcome(e.Line, client.Created{Name: e.Name, Err: e.Err}); err != nil {
+			if err := t.reportLine(e.Line, client.Created{Name: e.Name, Err: e.Err}); err != nil {
 				return err
 			}
 			continue
@@ -120,23 +123,24 @@ func (c *importCmd) show(a *app, entries []foreign.Entry, notes []string) error 
 		}
 	}
 	for _, n := range notes {
-		a.note("all: %s", n)
+		a.printNote("all: %s", n)
 	}
-	return t.result(nil)
+	return t.printBulkTotals(nil)
 }
 
 func (c *importCmd) showEntry(a *app, e *foreign.Entry) error {
 	if a.cli.JSON {
-		return a.printJSON(foreignLine{Line: e.Line, Timer: api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)}, Due: api.TimeOf(e.Due), Paused: e.Paused, Passed: e.Passed, Notes: e.Notes})
+		return a.printJSON(foreignLine{Line: e.Line, Timer: api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)},
+			Due: api.TimeOf(e.Due), Paused: e.Paused, Passed: e.Passed, Notes: e.Notes})
 	}
-	words := "first due " + stamp(e.Due)
+	words := "first due " + formatRFC3339(e.Due)
 	switch {
 	case e.Passed:
 		words = "its time has passed, so that no timer is made"
 	case e.Paused:
 		words = "paused"
 	}
-	a.say("%s: %s, %s", e.Name, strings.Join(append([]string{e.Spec.Schedule}, e.Spec.Also...), " also "), words)
+	a.printLine("%s: %s, %s", e.Name, strings.Join(append([]string{e.Spec.Schedule}, e.Spec.Also...), " also "), words)
 	a.sayNotes(e.Notes)
 	return nil
 }

@@ -41,7 +41,8 @@ func (c *importRemindersCmd) Run(a *app) error {
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return rouse.Refuse("file", c.File, "cannot be read: "+reason(err), "name a file that was exported from a state store")
+			return rouse.Refuse("file", c.File, "cannot be read: "+bareFileError(err),
+				"name a file that was exported from a state store")
 		}
 		defer f.Close()
 		in = f
@@ -60,7 +61,7 @@ func (c *importRemindersCmd) Run(a *app) error {
 			return reminderLine{o.List, o.ActorType, o.ActorID, o.Name, api.TimeOf(r.Timer.Due), r.Outcome, r.Why, problem}
 		},
 	}
-	return i.run(state.Read)
+	return i.importSource(state.Read)
 }
 
 // reminderLine is the JSON output for a reminder, or for a list that cannot be read.

@@ -24,10 +24,11 @@ type sourceImport struct {
 	told   int
 }
 
-// run reads the source.
-func (i *sourceImport) run(read func(ctx context.Context, now rouse.Instant, add func(foreign.Resumed) error) (notes []string, err error)) error {
+// importSource reads the source.
+func (i *sourceImport) importSource(read func(ctx context.Context, now rouse.Instant,
+	add func(foreign.Resumed) error) (notes []string, err error)) error {
 	i.counts = map[string]int{}
-	w := &foreign.Importer{Report: i.report, MaxTimers: bulkTimers, MaxBytes: bulkBytes}
+	w := &foreign.Importer{Report: i.reportEntry, MaxTimers: bulkTimers, MaxBytes: bulkBytes}
 	from := func(now rouse.Instant) error {
 		var addErr error
 		notes, err := read(i.a.ctx, now, func(r foreign.Resumed) error {
@@ -40,12 +41,12 @@ func (i *sourceImport) run(read func(ctx context.Context, now rouse.Instant, add
 		if flushErr := w.Flush(); err == nil {
 			err = flushErr
 		}
-		return i.result(notes, err)
+		return i.printSourceTotals(notes, err)
 	}
 	if i.dryRun {
 		return from(rouse.At(time.Now()))
 	}
-	return i.a.remote(func(s *client.Client) error {
+	return i.a.withClient(func(s *client.Client) error {
 		w.Write = func(timers []rouse.Timer) ([]client.Created, error) {
 			ctx, cancel := context.WithTimeout(i.a.ctx, i.a.cli.Timeout)
 			defer cancel()
@@ -61,8 +62,8 @@ func (i *sourceImport) run(read func(ctx context.Context, now rouse.Instant, add
 	})
 }
 
-// report counts and prints what becomes of an entry.
-func (i *sourceImport) report(r *foreign.Resumed, _ client.Created) error {
+// reportEntry counts and prints what becomes of an entry.
+func (i *sourceImport) reportEntry(r *foreign.Resumed, _ client.Created) error {
 	i.counts[r.Outcome]++
 	if i.a.cli.JSON {
 		var problem *api.Problem
@@ -84,24 +85,24 @@ func (i *sourceImport) report(r *foreign.Resumed, _ client.Created) error {
 	}
 	switch {
 	case r.Err != nil:
-		fmt.Fprintf(i.a.errOut, "%s %s: %s\n", i.a.styleErr.red("rouse:"), clean(r.Label()), clean(r.Err.Error()))
+		fmt.Fprintf(i.a.errOut, "%s %s: %s\n", i.a.styleErr.red("rouse:"), cleanText(r.Label()), cleanText(r.Err.Error()))
 	case r.Why != "":
-		i.a.note("%s is %s: %s", r.Label(), r.Outcome, r.Why)
+		i.a.printNote("%s is %s: %s", r.Label(), r.Outcome, r.Why)
 	default:
 		for _, n := range notes {
-			i.a.note("%s: %s", r.Label(), n)
+			i.a.printNote("%s: %s", r.Label(), n)
 		}
 	}
 	return nil
 }
 
-// result prints the totals.
-func (i *sourceImport) result(notes []string, err error) error {
+// printSourceTotals prints the totals.
+func (i *sourceImport) printSourceTotals(notes []string, err error) error {
 	if i.told > maxTold {
-		i.a.note("and %d more of which there is something to say; --json tells of all", i.told-maxTold)
+		i.a.printNote("and %d more of which there is something to say; --json tells of all", i.told-maxTold)
 	}
 	for _, n := range notes {
-		i.a.note("%s", n)
+		i.a.printNote("%s", n)
 	}
 	if !i.a.cli.JSON {
 		parts := make([]string, len(i.outcomes))
@@ -111,7 +112,7 @@ func (i *sourceImport) result(notes []string, err error) error {
 				parts[n] = fmt.Sprint(i.counts[outcome], " good")
 			}
 		}
-		i.a.say("%s", strings.Join(parts, ", "))
+		i.a.printLine("%s", strings.Join(parts, ", "))
 	}
 	switch {
 	case err != nil:

@@ -44,7 +44,7 @@ Examples:
 
 // Run lists them.
 func (c *jobsListCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		list, err := s.Jobs(ctx, a.cli.Namespace)
 		if err != nil {
 			return err
@@ -55,17 +55,18 @@ func (c *jobsListCmd) Run(a *app) error {
 			if a.cli.JSON {
 				err = a.printJSON(jobJSON(j))
 			} else {
-				err = t.row(j.ID, j.Namespace, cmp.Or(j.Action, string(j.Kind)), string(j.State), strconv.FormatUint(j.Changed, 10),
-					strconv.FormatUint(j.Failed, 10), stamp(j.Created))
+				err = t.addTableRow(j.ID, j.Namespace, cmp.Or(j.Action, string(j.Kind)), string(j.State),
+					strconv.FormatUint(j.Changed, 10),
+					strconv.FormatUint(j.Failed, 10), formatRFC3339(j.Created))
 			}
 			if err != nil {
 				return err
 			}
 		}
 		if len(list) == 0 && !a.cli.JSON {
-			a.note("no jobs")
+			a.printNote("no jobs")
 		}
-		return t.flush()
+		return t.flushTable()
 	})
 }
 
@@ -83,12 +84,12 @@ func (jobsGetCmd) Help() string {
 
 // Run shows it.
 func (c *jobsGetCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		j, err := s.Job(ctx, a.cli.Namespace, c.ID)
 		if err != nil {
-			return named("job", c.ID, err)
+			return addObjectName("job", c.ID, err)
 		}
-		return a.show(jobJSON(&j), func() error {
+		return a.showValue(jobJSON(&j), func() error {
 			a.factsOfJob(&j)
 			return nil
 		})
@@ -110,13 +111,13 @@ Examples:
 
 // Run cancels it.
 func (c *jobsCancelCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		j, err := s.CancelJob(ctx, a.cli.Namespace, c.ID)
 		if err != nil {
-			return named("job", c.ID, err)
+			return addObjectName("job", c.ID, err)
 		}
-		return a.show(jobJSON(&j), func() error {
-			a.say("job %s is %s: %s changed", j.ID, j.State, some(j.Changed, "timer"))
+		return a.showValue(jobJSON(&j), func() error {
+			a.printLine("job %s is %s: %s changed", j.ID, j.State, countThings(j.Changed, "timer"))
 			return nil
 		})
 	})
@@ -135,19 +136,19 @@ func (a *app) factsOfJob(j *rouse.Job) {
 	add("by", j.By)
 	add("state", string(j.State))
 	if j.Err != nil {
-		add("error", clean(j.Err.Error()))
+		add("error", cleanText(j.Err.Error()))
 	}
 	add("matched", strconv.FormatUint(j.Matched, 10))
 	add("changed", strconv.FormatUint(j.Changed, 10))
 	add("failed", strconv.FormatUint(j.Failed, 10))
-	add("created", when(j.Created, a.now()))
-	add("updated", when(j.Updated, a.now()))
+	add("created", formatWithRelative(j.Created, a.serverTime()))
+	add("updated", formatWithRelative(j.Updated, a.serverTime()))
 	if j.Ended != 0 {
-		add("ended", when(j.Ended, a.now()))
+		add("ended", formatWithRelative(j.Ended, a.serverTime()))
 	}
-	facts(a.out, a.style, pairs...)
+	printFacts(a.out, a.style, pairs...)
 	for _, f := range j.Failures {
-		a.say("%s: %s", clean(strings.TrimSpace(f.Key.Name+" "+f.Key.Fire)), clean(f.Err.Error()))
+		a.printLine("%s: %s", cleanText(strings.TrimSpace(f.Key.Name+" "+f.Key.Fire)), cleanText(f.Err.Error()))
 	}
 }
 
@@ -160,7 +161,8 @@ func jobJSON(j *rouse.Job) api.Job {
 	}
 	for _, f := range j.Failures {
 		_, p := problemOf(f.Err)
-		out.Failures = append(out.Failures, api.BulkFailure{Namespace: f.Key.Namespace, Name: f.Key.Name, FireID: f.Key.Fire, Problem: &p})
+		out.Failures = append(out.Failures, api.BulkFailure{Namespace: f.Key.Namespace, Name: f.Key.Name, FireID: f.Key.Fire,
+			Problem: &p})
 	}
 	return out
 }

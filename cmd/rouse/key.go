@@ -47,7 +47,7 @@ Examples:
 
 // Run lists them.
 func (c *keyListCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		t := newTable(a, "ID", "NAME", "GRANTS", "CREATED", "EXPIRES", "USED")
 		for token, any := "", false; ; {
 			keys, next, err := s.Access().Keys(ctx, c.Prefix, token)
@@ -58,9 +58,10 @@ func (c *keyListCmd) Run(a *app) error {
 				any = true
 				k := &keys[i]
 				if a.cli.JSON {
-					err = a.printJSON(keyOf(k))
+					err = a.printJSON(toAccessKey(k))
 				} else {
-					err = t.row(k.ID, k.Name, grantsText(k.Grants), stamp(k.Created), stamp(k.Expires), stamp(k.Used))
+					err = t.addTableRow(k.ID, k.Name, grantsText(k.Grants), formatRFC3339(k.Created), formatRFC3339(k.Expires),
+						formatRFC3339(k.Used))
 				}
 				if err != nil {
 					return err
@@ -68,9 +69,9 @@ func (c *keyListCmd) Run(a *app) error {
 			}
 			if token = next; token == "" {
 				if !any && !a.cli.JSON {
-					a.note("no keys")
+					a.printNote("no keys")
 				}
-				return t.flush()
+				return t.flushTable()
 			}
 		}
 	})
@@ -84,8 +85,9 @@ func grantsOfAPI(list []client.Grant) []api.Grant {
 	return out
 }
 
-func keyOf(k *client.Key) api.AccessKey {
-	out := api.AccessKey{ID: k.ID, Name: k.Name, Grants: grantsOfAPI(k.Grants), Created: api.TimeOf(k.Created), Creator: k.Creator,
+func toAccessKey(k *client.Key) api.AccessKey {
+	out := api.AccessKey{ID: k.ID, Name: k.Name, Grants: grantsOfAPI(k.Grants), Created: api.TimeOf(k.Created),
+		Creator: k.Creator,
 		Expires: api.TimeOf(k.Expires), Used: api.TimeOf(k.Used)}
 	for _, at := range k.Secrets {
 		out.Secrets = append(out.Secrets, api.TimeOf(at))
@@ -142,23 +144,24 @@ Examples:
     rouse key create first --offline --data /var/lib/rouse > admin.key`
 }
 
-// namespaces returns those of the key.
-func (c *keyCreateCmd) namespaces(a *app) []string { return strings.Split(a.cli.Namespace, ",") }
+// keyNamespaces returns those of the key.
+func (c *keyCreateCmd) keyNamespaces(a *app) []string { return strings.Split(a.cli.Namespace, ",") }
 
 // Run creates it, and prints its text alone on stdout, so that it can go into a file.
 func (c *keyCreateCmd) Run(a *app) error {
 	switch {
 	case c.Offline:
-		return c.offline(a)
+		return c.createOffline(a)
 	case len(c.Role) == 0:
 		return &usage{text: "name the roles of the key with --role", help: "rouse key create --help"}
 	}
 	var grants []client.Grant
 	for _, role := range c.Role {
-		grants = append(grants, client.Grant{Role: role, Namespaces: c.namespaces(a), Targets: c.Target, Labels: c.Label, Apps: c.App})
+		grants = append(grants, client.Grant{Role: role, Namespaces: c.keyNamespaces(a), Targets: c.Target, Labels: c.Label,
+			Apps: c.App})
 	}
-	return a.call(func(ctx context.Context, s *client.Client) error {
-		k, text, err := s.Access().CreateKey(ctx, c.Name, grants, c.Expires.instant())
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
+		k, text, err := s.Access().CreateKey(ctx, c.Name, grants, c.Expires.toInstant())
 		if err != nil {
 			return err
 		}
@@ -168,9 +171,9 @@ func (c *keyCreateCmd) Run(a *app) error {
 
 // showKey prints the text of a key, which is not shown again.
 func (a *app) showKey(k *client.Key, text, done string) error {
-	return a.show(api.CreatedAccessKey{AccessKey: keyOf(k), Text: text}, func() error {
-		a.note("%s the key %s (%s): %s; its text is not shown again", done, k.ID, k.Name, grantsText(k.Grants))
-		a.say("%s", text)
+	return a.showValue(api.CreatedAccessKey{AccessKey: toAccessKey(k), Text: text}, func() error {
+		a.printNote("%s the key %s (%s): %s; its text is not shown again", done, k.ID, k.Name, grantsText(k.Grants))
+		a.printLine("%s", text)
 		return nil
 	})
 }
@@ -192,7 +195,7 @@ Examples:
 
 // Run rotates it.
 func (c *keyRotateCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		k, text, err := s.Access().RotateKey(ctx, c.ID, c.Overlap)
 		if err != nil {
 			return err
@@ -216,12 +219,12 @@ Examples:
 
 // Run revokes it.
 func (c *keyRevokeCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		if err := s.Access().RevokeKey(ctx, c.ID); err != nil {
 			return err
 		}
-		return a.show(api.AccessKey{ID: c.ID}, func() error {
-			a.say("revoked %s", c.ID)
+		return a.showValue(api.AccessKey{ID: c.ID}, func() error {
+			a.printLine("revoked %s", c.ID)
 			return nil
 		})
 	})
@@ -241,7 +244,7 @@ Examples:
 
 // Run prints it.
 func (keyGenerateCmd) Run(a *app) error {
-	a.say("%s", access.GenerateKey())
+	a.printLine("%s", access.GenerateKey())
 	return nil
 }
 
@@ -273,7 +276,7 @@ func (roleListCmd) Help() string {
 
 // Run lists them.
 func (roleListCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		list, err := s.Access().Roles(ctx)
 		if err != nil {
 			return err
@@ -283,13 +286,13 @@ func (roleListCmd) Run(a *app) error {
 			if a.cli.JSON {
 				err = a.printJSON(api.AccessRole{Name: r.Name, Verbs: r.Verbs})
 			} else {
-				err = t.row(r.Name, strings.Join(r.Verbs, " "))
+				err = t.addTableRow(r.Name, strings.Join(r.Verbs, " "))
 			}
 			if err != nil {
 				return err
 			}
 		}
-		return t.flush()
+		return t.flushTable()
 	})
 }
 
@@ -311,12 +314,12 @@ Examples:
 
 // Run writes it.
 func (c *rolePutCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		if err := s.Access().PutRole(ctx, client.Role{Name: c.Name, Verbs: c.Verbs}); err != nil {
 			return err
 		}
-		return a.show(api.AccessRole{Name: c.Name, Verbs: slices.Clone(c.Verbs)}, func() error {
-			a.say("saved role %s: %s", c.Name, some(len(c.Verbs), "verb"))
+		return a.showValue(api.AccessRole{Name: c.Name, Verbs: slices.Clone(c.Verbs)}, func() error {
+			a.printLine("saved role %s: %s", c.Name, countThings(len(c.Verbs), "verb"))
 			return nil
 		})
 	})
@@ -335,12 +338,12 @@ func (roleDeleteCmd) Help() string {
 
 // Run deletes it.
 func (c *roleDeleteCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		if err := s.Access().DeleteRole(ctx, c.Name); err != nil {
 			return err
 		}
-		return a.show(api.AccessRole{Name: c.Name, Verbs: []string{}}, func() error {
-			a.say("deleted role %s", c.Name)
+		return a.showValue(api.AccessRole{Name: c.Name, Verbs: []string{}}, func() error {
+			a.printLine("deleted role %s", c.Name)
 			return nil
 		})
 	})
@@ -358,20 +361,21 @@ func (whoamiCmd) Help() string {
 
 // Run shows it.
 func (whoamiCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		w, err := s.Access().WhoAmI(ctx)
 		if err != nil {
 			return err
 		}
-		shown := api.Identity{Access: w.Access, ID: w.ID, Name: w.Name, Source: w.Source, Grants: grantsOfAPI(w.Grants), Expires: api.TimeOf(w.Expires)}
-		return a.show(shown, func() error {
+		shown := api.Identity{Access: w.Access, ID: w.ID, Name: w.Name, Source: w.Source, Grants: grantsOfAPI(w.Grants),
+			Expires: api.TimeOf(w.Expires)}
+		return a.showValue(shown, func() error {
 			if !w.Access {
-				a.say("access control is off: every client may do everything")
+				a.printLine("access control is off: every client may do everything")
 				return nil
 			}
-			a.say("%s (%s): %s", w.ID, w.Name, grantsText(w.Grants))
+			a.printLine("%s (%s): %s", w.ID, w.Name, grantsText(w.Grants))
 			if w.Expires != 0 {
-				a.say("expires %s", when(w.Expires, a.now()))
+				a.printLine("expires %s", formatWithRelative(w.Expires, a.serverTime()))
 			}
 			return nil
 		})
@@ -387,8 +391,8 @@ type keyFlags struct {
 // maxKeyFile bounds the file of a key.
 const maxKeyFile = 4096
 
-// token returns the key to send, "" if there is none.
-func (k *keyFlags) token(a *app, env func(string) string) (string, error) {
+// readToken returns the key to send, "" if there is none.
+func (k *keyFlags) readToken(a *app, env func(string) string) (string, error) {
 	text := env("ROUSE_KEY")
 	if k.KeyFile != "" {
 		b, err := readUpTo(a.in, "key-file", k.KeyFile, maxKeyFile)
@@ -403,7 +407,8 @@ func (k *keyFlags) token(a *app, env func(string) string) (string, error) {
 // validKey returns a key without the white space around it.
 func validKey(text string) (string, error) {
 	if text = strings.TrimSpace(text); strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", &rouse.Invalid{Problems: []rouse.Problem{{Field: "key", Wrong: "has characters that no key has", Cure: "give a key as rouse key create prints it"}}}
+		return "", &rouse.Invalid{Problems: []rouse.Problem{{Field: "key", Wrong: "has characters that no key has",
+			Cure: "give a key as rouse key create prints it"}}}
 	}
 	return text, nil
 }

@@ -23,29 +23,31 @@ type offlineFlags struct {
 	Data    string `help:"With --offline: the data directory of the server." placeholder:"DIR" env:"ROUSE_DATA"`
 }
 
-// offline creates the key in the store. Access to the store is the credential: it could be changed without
-// rouse as well. A running server that shares the store learns of the key as of keys of other nodes.
-func (c *keyCreateCmd) offline(a *app) (err error) {
+// createOffline creates the key in the store. Access to the store is the credential: it could be changed
+// without rouse as well. A running server that shares the store learns of the key as of keys of other nodes.
+func (c *keyCreateCmd) createOffline(a *app) (err error) {
 	if a.given["server"] {
-		return &usage{text: "--offline and --server do not go together: a key is created in the store, or by a server", help: "rouse key create --help"}
+		return &usage{text: "--offline and --server do not go together: a key is created in the store, or by a server",
+			help: "rouse key create --help"}
 	}
 	roles, namespaces := c.Role, []string{"*"}
 	if len(roles) == 0 {
 		roles = []string{"admin"}
 	}
 	if a.given["namespace"] {
-		namespaces = c.namespaces(a)
+		namespaces = c.keyNamespaces(a)
 	}
 	key := access.Key{Name: c.Name}
 	if c.Expires.set {
 		key.Expires = c.Expires.at
 	}
 	for _, role := range roles {
-		key.Grants = append(key.Grants, access.Grant{Role: role, Scope: access.Scope{Namespaces: namespaces, Targets: c.Target, Labels: c.Label, Apps: c.App}})
+		key.Grants = append(key.Grants, access.Grant{Role: role,
+			Scope: access.Scope{Namespaces: namespaces, Targets: c.Target, Labels: c.Label, Apps: c.App}})
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 	defer cancel()
-	s, err := c.open(ctx)
+	s, err := c.openKeyStore(ctx)
 	if err != nil {
 		return err
 	}
@@ -61,19 +63,22 @@ func (c *keyCreateCmd) offline(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	shown := api.AccessKey{ID: made.ID, Name: made.Name, Created: api.TimeOf(rouse.At(made.Created)), Expires: api.TimeOf(c.Expires.instant())}
+	shown := api.AccessKey{ID: made.ID, Name: made.Name, Created: api.TimeOf(rouse.At(made.Created)),
+		Expires: api.TimeOf(c.Expires.toInstant())}
 	for _, g := range made.Grants {
-		shown.Grants = append(shown.Grants, api.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets, Labels: g.Scope.Labels, Apps: g.Scope.Apps})
+		shown.Grants = append(shown.Grants, api.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets,
+			Labels: g.Scope.Labels, Apps: g.Scope.Apps})
 	}
-	return a.show(api.CreatedAccessKey{AccessKey: shown, Text: text}, func() error {
-		a.note("created the key %s (%s) in the store; its text is not shown again; serve the store with --access keys", made.ID, made.Name)
-		a.say("%s", text)
+	return a.showValue(api.CreatedAccessKey{AccessKey: shown, Text: text}, func() error {
+		a.printNote("created the key %s (%s) in the store; its text is not shown again; serve the store with --access keys",
+			made.ID, made.Name)
+		a.printLine("%s", text)
 		return nil
 	})
 }
 
-// open opens the store that serve would open.
-func (c *keyCreateCmd) open(ctx context.Context) (rouse.Store, error) {
+// openKeyStore opens the store that serve would open.
+func (c *keyCreateCmd) openKeyStore(ctx context.Context) (rouse.Store, error) {
 	url := c.Store
 	if url == "" {
 		data := cmp.Or(c.Data, node.Defaults().Data)

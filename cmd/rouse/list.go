@@ -31,9 +31,9 @@ func (listCmd) Help() string {
     rouse list -A --count`
 }
 
-// query returns what the flags ask for.
-func (c *listCmd) query(a *app) (rouse.Query, error) {
-	q := c.filterFlags.query(a)
+// listQuery returns what the flags ask for.
+func (c *listCmd) listQuery(a *app) (rouse.Query, error) {
+	q := c.filterFlags.filterQuery(a)
 	q.Limit = c.Limit
 	if c.AllNamespaces {
 		q.Namespace = ""
@@ -41,28 +41,28 @@ func (c *listCmd) query(a *app) (rouse.Query, error) {
 	if c.Limit < 0 {
 		return q, rouse.Refuse("limit", "", "is negative", "give 0 for all")
 	}
-	q.Sought = c.sought()
-	if err := c.orderFlags.set(&q); err != nil {
+	q.Sought = c.soughtTerms()
+	if err := c.orderFlags.setOrder(&q); err != nil {
 		return q, err
 	}
 	var err error
-	q.States, err = c.states()
+	q.States, err = c.parseStates()
 	return q, err
 }
 
 // Run lists or counts.
 func (c *listCmd) Run(a *app) error {
-	q, err := c.query(a)
+	q, err := c.listQuery(a)
 	if err != nil {
 		return err
 	}
 	if c.Count {
-		return a.call(func(ctx context.Context, s *client.Client) error {
+		return a.callServer(func(ctx context.Context, s *client.Client) error {
 			n, err := s.Count(ctx, q)
 			if err != nil {
 				return err
 			}
-			return a.show(api.Count{Count: n}, func() error { a.say("%d", n); return nil })
+			return a.showValue(api.Count{Count: n}, func() error { a.printLine("%d", n); return nil })
 		})
 	}
 	header := []string{"NAME", "STATE", "DUE", "IN", "SCHEDULE", "TARGET"}
@@ -70,32 +70,33 @@ func (c *listCmd) Run(a *app) error {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
 	t := newTable(a, header...)
-	t.paint[len(header)-5] = a.style.word
+	t.paint[len(header)-5] = a.style.paintWord
 	n := 0
-	err = a.timers(q, func(timer *rouse.Timer) error {
+	err = a.eachMatchingTimer(q, func(timer *rouse.Timer) error {
 		n++
 		if a.cli.JSON {
 			return a.printJSON(api.TimerOf(timer))
 		}
-		row := []string{timer.Key.Name, timer.State().String(), stamp(timer.Due), dueIn(timer, a.now()),
+		row := []string{timer.Key.Name, timer.State().String(), formatRFC3339(timer.Due), dueIn(timer, a.serverTime()),
 			rouse.Shorten(timer.Spec.Schedule, 40), rouse.Shorten(timer.Spec.Target, 60)}
 		if c.AllNamespaces {
 			row = append([]string{timer.Key.Namespace}, row...)
 		}
-		return t.row(row...)
+		return t.addTableRow(row...)
 	})
-	if flushErr := t.flush(); err == nil {
+	if flushErr := t.flushTable(); err == nil {
 		err = flushErr
 	}
 	if err == nil && n == 0 && !a.cli.JSON {
-		a.note("no timers")
+		a.printNote("no timers")
 	}
 	return err
 }
 
-// timers calls do for each timer that matches a query. Reading page by page may take arbitrarily long.
-func (a *app) timers(q rouse.Query, do func(t *rouse.Timer) error) error {
-	return a.remote(func(s *client.Client) error {
+// eachMatchingTimer calls do for each timer that matches a query. Reading page by page may take arbitrarily
+// long.
+func (a *app) eachMatchingTimer(q rouse.Query, do func(t *rouse.Timer) error) error {
+	return a.withClient(func(s *client.Client) error {
 		for t, err := range s.List(a.ctx, q) {
 			if err != nil {
 				return err

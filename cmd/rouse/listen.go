@@ -58,7 +58,7 @@ func (c *listenCmd) Run(a *app) error {
 	if c.Count < 0 || c.RetryAfter < 0 {
 		return rouse.Refuse("count", strconv.Itoa(c.Count), "or retry-after is negative", "use 0 or more")
 	}
-	secrets, err := c.secrets()
+	secrets, err := c.readSecrets()
 	if err != nil {
 		return err
 	}
@@ -68,15 +68,15 @@ func (c *listenCmd) Run(a *app) error {
 	}
 	ctx, enough := context.WithCancel(a.ctx)
 	defer enough()
-	r := &reception{a: a, c: c, secrets: secrets, enough: enough}
-	if err := c.tell(a, l.Addr().String(), len(secrets)); err != nil {
+	r := &callbackReceiver{a: a, c: c, secrets: secrets, enough: enough}
+	if err := c.printListenAddress(a, l.Addr().String(), len(secrets)); err != nil {
 		l.Close()
 		return err
 	}
-	return r.serve(ctx, l)
+	return r.serveCallbacks(ctx, l)
 }
 
-func (c *listenCmd) tell(a *app, address string, secrets int) error {
+func (c *listenCmd) printListenAddress(a *app, address string, secrets int) error {
 	if c.AddressFile != "" {
 		if err := writeWhole(c.AddressFile, address+"\n"); err != nil {
 			return err
@@ -86,12 +86,12 @@ func (c *listenCmd) tell(a *app, address string, secrets int) error {
 	if secrets > 0 {
 		how = "signatures are verified"
 	}
-	a.note("listening on http://%s/, %s", address, how)
+	a.printNote("listening on http://%s/, %s", address, how)
 	return nil
 }
 
-// secrets returns the secrets of the file; none if it is the default one and does not exist.
-func (c *listenCmd) secrets() ([]string, error) {
+// readSecrets returns the secrets of the file; none if it is the default one and does not exist.
+func (c *listenCmd) readSecrets() ([]string, error) {
 	name := c.SecretFile
 	name = cmp.Or(name, defaultSecretFile)
 	body, err := os.ReadFile(name)
@@ -99,7 +99,8 @@ func (c *listenCmd) secrets() ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, rouse.Refuse("secret-file", name, "cannot be read: "+reason(err), "name the server's webhook-secret-file")
+		return nil, rouse.Refuse("secret-file", name, "cannot be read: "+bareFileError(err),
+			"name the server's webhook-secret-file")
 	}
 	var list []string
 	for line := range strings.Lines(string(body)) {
@@ -107,7 +108,8 @@ func (c *listenCmd) secrets() ([]string, error) {
 			continue
 		}
 		if err := webhook.CheckSecret(line); err != nil {
-			return nil, rouse.Refuse("secret-file", name, "holds something else: "+err.Error(), "name the server's webhook-secret-file")
+			return nil, rouse.Refuse("secret-file", name, "holds something else: "+err.Error(),
+				"name the server's webhook-secret-file")
 		}
 		list = append(list, line)
 	}
@@ -117,8 +119,8 @@ func (c *listenCmd) secrets() ([]string, error) {
 	return list, nil
 }
 
-// reception is shared by the requests.
-type reception struct {
+// callbackReceiver is shared by the requests.
+type callbackReceiver struct {
 	a       *app
 	c       *listenCmd
 	secrets []string
@@ -143,7 +145,7 @@ const keysTimeout = 5 * time.Second
 
 // secretsOf returns the secrets that may sign callbacks of a namespace: those of the file, or those that the
 // server gives. They are asked for again if they do not fit.
-func (r *reception) secretsOf(namespace string, again bool) []string {
+func (r *callbackReceiver) secretsOf(namespace string, again bool) []string {
 	if len(r.secrets) > 0 {
 		return r.secrets
 	}
@@ -153,7 +155,7 @@ func (r *reception) secretsOf(namespace string, again bool) []string {
 		return known
 	}
 	var list []string
-	err := r.a.call(func(ctx context.Context, s *client.Client) error {
+	err := r.a.callServer(func(ctx context.Context, s *client.Client) error {
 		ctx, cancel := context.WithTimeout(ctx, keysTimeout)
 		defer cancel()
 		keys, err := s.Secrets().RevealSigningKeys(ctx, namespace)
@@ -172,16 +174,16 @@ func (r *reception) secretsOf(namespace string, again bool) []string {
 	return list
 }
 
-// now returns the time by which lags count: this machine's, but the server's if its clock can be moved. That
-// one stands still until the callback is answered. A server that does not answer is assumed to use the real
-// time.
-func (r *reception) now(arrived time.Time) time.Time {
+// lagTime returns the time by which lags count: this machine's, but the server's if its clock can be moved.
+// That one stands still until the callback is answered. A server that does not answer is assumed to use the
+// real time.
+func (r *callbackReceiver) lagTime(arrived time.Time) time.Time {
 	r.keys.mu.Lock() // the server is asked by one at a time
 	defer r.keys.mu.Unlock()
 	if r.real {
 		return arrived
 	}
-	_ = r.a.remote(func(s *client.Client) error {
+	_ = r.a.withClient(func(s *client.Client) error {
 		ctx, cancel := context.WithTimeout(r.a.ctx, unreachable)
 		defer cancel()
 		clock, err := s.Clock(ctx)
@@ -196,8 +198,8 @@ func (r *reception) now(arrived time.Time) time.Time {
 	return arrived
 }
 
-// verify returns what is printed of a signature, and whether it is refused.
-func (r *reception) verify(h http.Header, body []byte, at time.Time) (text string, refused bool) {
+// verifyCallback returns what is printed of a signature, and whether it is refused.
+func (r *callbackReceiver) verifyCallback(h http.Header, body []byte, at time.Time) (text string, refused bool) {
 	namespace := cmp.Or(h.Get("Rouse-Namespace"), "default")
 	secrets := r.secretsOf(namespace, false)
 	if len(secrets) == 0 {
@@ -213,29 +215,29 @@ func (r *reception) verify(h http.Header, body []byte, at time.Time) (text strin
 	return "ok", false
 }
 
-// serve responds to requests until ctx ends.
-func (r *reception) serve(ctx context.Context, l net.Listener) error {
-	err := serveUntil(ctx, l, http.HandlerFunc(r.receive))
+// serveCallbacks responds to requests until ctx ends.
+func (r *callbackReceiver) serveCallbacks(ctx context.Context, l net.Listener) error {
+	err := serveUntil(ctx, l, http.HandlerFunc(r.receiveCallback))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return cmp.Or(r.err, err)
 }
 
-// receive handles one request.
-func (r *reception) receive(w http.ResponseWriter, req *http.Request) {
+// receiveCallback handles one request.
+func (r *callbackReceiver) receiveCallback(w http.ResponseWriter, req *http.Request) {
 	arrived := time.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxCallback))
 	if err != nil {
 		http.Error(w, "the body cannot be read", http.StatusRequestEntityTooLarge)
-		r.a.note("a callback was cut off or has more than %d bytes: %v", maxCallback, err)
+		r.a.printNote("a callback was cut off or has more than %d bytes: %v", maxCallback, err)
 		return
 	}
 	status := r.c.Answer
-	signature, refused := r.verify(req.Header, body, arrived)
+	signature, refused := r.verifyCallback(req.Header, body, arrived)
 	if refused {
 		status = http.StatusUnauthorized
 	}
-	now := r.now(arrived)
+	now := r.lagTime(arrived)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.c.Count > 0 && r.count == r.c.Count { // came at the same time as the last one
@@ -243,10 +245,10 @@ func (r *reception) receive(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	r.count++
-	for _, cb := range callbacks(req, body) {
+	for _, cb := range parseCallbacks(req, body) {
 		cb.Received, cb.Signature, cb.Answered = arrived.UTC().Format(time.RFC3339Nano), signature, status
-		cb.lag(now)
-		if err := r.print(&cb); err != nil && r.err == nil {
+		cb.computeLag(now)
+		if err := r.printCallback(&cb); err != nil && r.err == nil {
 			r.err = err
 			r.enough()
 		}

@@ -20,11 +20,11 @@ import (
 	_ "github.com/rousehq/rouse/node/all" // every kind of store, broker, queue and election
 )
 
-func main() { os.Exit(run(arguments(os.Args))) }
+func main() { os.Exit(runProgram(programArguments(os.Args))) }
 
-// arguments returns the arguments of a command line. A program called scheduler, as in the images of Dapr's
-// control plane, is "rouse dapr-scheduler", so that a chart only needs another image.
-func arguments(line []string) []string {
+// programArguments returns the arguments of a command line. A program called scheduler, as in the images of
+// Dapr's control plane, is "rouse dapr-scheduler", so that a chart only needs another image.
+func programArguments(line []string) []string {
 	if len(line) == 0 {
 		return nil
 	}
@@ -34,13 +34,13 @@ func arguments(line []string) []string {
 	return line[1:]
 }
 
-// run is the program without the exit.
-func run(args []string) int {
+// runProgram is the program without the exit.
+func runProgram(args []string) int {
 	logging.Disable() // the Redis driver writes to stderr what its callers get as errors
-	ctx, stop := interruptible(context.Background())
+	ctx, stop := interruptContext(context.Background())
 	defer stop()
 	a := newApp(ctx, os.Stdin, os.Stdout, os.Stderr)
-	c, err := parse(a, args)
+	c, err := parseCommand(a, args)
 	if err == nil {
 		a.askClock()
 		err = c.Run(a)
@@ -49,7 +49,7 @@ func run(args []string) int {
 	if cause := context.Cause(ctx); err != nil && errors.As(cause, new(*interrupted)) {
 		err = cause
 	}
-	return a.report(err)
+	return a.reportError(err)
 }
 
 // interrupted is the signal that ended the program's context.
@@ -57,9 +57,9 @@ type interrupted struct{ signal syscall.Signal }
 
 func (e *interrupted) Error() string { return fmt.Sprintf("ended by a signal: %v", e.signal) }
 
-// interruptible returns a context that the first SIGINT or SIGTERM cancels, with an *interrupted as the
+// interruptContext returns a context that the first SIGINT or SIGTERM cancels, with an *interrupted as the
 // cause. The second signal has its default effect: the process ends immediately.
-func interruptible(parent context.Context) (context.Context, func()) {
+func interruptContext(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)

@@ -22,11 +22,12 @@ type manyFlags struct {
 	Limit  uint64 `help:"With a filter: at most so many; 0 is all." default:"0" placeholder:"N"`
 }
 
-// many reports whether the command is about all that match, and refuses an empty or ambiguous selection.
-// what names what is selected; filtered is set if there is a filter in addition to those of manyFlags.
-func (f *manyFlags) many(a *app, what, name string, filtered bool) (bool, error) {
+// selectsMany reports whether the command is about all that match, and refuses an empty or ambiguous
+// selection. what names what is selected; filtered is set if there is a filter in addition to those of
+// manyFlags.
+func (f *manyFlags) selectsMany(a *app, what, name string, filtered bool) (bool, error) {
 	help := a.command + " --help"
-	filtered = filtered || f.words() != ""
+	filtered = filtered || f.filterWords() != ""
 	switch {
 	case name == "" && !filtered && !f.All:
 		return false, &usage{text: "which " + what + "? give a name, a filter such as --prefix, or --all", help: help}
@@ -40,12 +41,12 @@ func (f *manyFlags) many(a *app, what, name string, filtered bool) (bool, error)
 	return name == "", nil
 }
 
-// bulk applies r to all that match, in the states and with the filter of the flags. deed is the verb, such
-// as "delete", and did its past form. If ask is set, the user has to agree.
-func (f *manyFlags) bulk(a *app, r client.BulkRequest, states stateFlag, deed, did string, ask bool) error {
-	r.Query, r.DryRun, r.Limit = f.query(a), f.DryRun, f.Limit
+// applyBulk applies r to all that match, in the states and with the filter of the flags. deed is the verb,
+// such as "delete", and did its past form. If ask is set, the user has to agree.
+func (f *manyFlags) applyBulk(a *app, r client.BulkRequest, states stateFlag, deed, did string, ask bool) error {
+	r.Query, r.DryRun, r.Limit = f.filterQuery(a), f.DryRun, f.Limit
 	var err error
-	if r.Query.States, err = states.states(); err != nil {
+	if r.Query.States, err = states.parseStates(); err != nil {
 		return err
 	}
 	if err := rouse.CheckNamespace(r.Query.Namespace); err != nil {
@@ -53,17 +54,17 @@ func (f *manyFlags) bulk(a *app, r client.BulkRequest, states stateFlag, deed, d
 	}
 	ask = ask && !f.Yes && !f.DryRun
 	if ask && !a.canAsk() {
-		return a.confirm(f.question(deed, r, 0))
+		return a.askConfirmation(f.bulkQuestion(deed, r, 0))
 	}
-	return a.remote(func(s *client.Client) error {
+	return a.withClient(func(s *client.Client) error {
 		if ask {
 			dry := r
 			dry.DryRun = true
 			sum, err := s.Bulk(a.ctx, dry, nil)
 			if err != nil {
-				return flagged(err)
+				return useFlagNames(err)
 			}
-			if err := a.confirm(f.question(deed, r, sum.Matched)); err != nil {
+			if err := a.askConfirmation(f.bulkQuestion(deed, r, sum.Matched)); err != nil {
 				return err
 			}
 		}
@@ -71,8 +72,8 @@ func (f *manyFlags) bulk(a *app, r client.BulkRequest, states stateFlag, deed, d
 	})
 }
 
-// question asks the user to confirm the number; 0 is unknown.
-func (f *manyFlags) question(deed string, r client.BulkRequest, n uint64) string {
+// bulkQuestion asks the user to confirm the number; 0 is unknown.
+func (f *manyFlags) bulkQuestion(deed string, r client.BulkRequest, n uint64) string {
 	what, count := "timers", "all "
 	if r.Action == client.BulkRedrive || r.Action == client.BulkPurge {
 		what = "dead letters"
@@ -81,7 +82,7 @@ func (f *manyFlags) question(deed string, r client.BulkRequest, n uint64) string
 		count = fmt.Sprint(n, " ")
 	}
 	text := deed + " " + count + what + " of namespace " + r.Query.Namespace
-	if words := f.words(); words != "" {
+	if words := f.filterWords(); words != "" {
 		text += " with " + words
 	}
 	return text + "?"
@@ -89,27 +90,28 @@ func (f *manyFlags) question(deed string, r client.BulkRequest, n uint64) string
 
 // runBulk runs a bulk request and prints its progress.
 func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkRequest, did string) error {
-	bar := a.progress(did, 0)
+	bar := a.newProgress(did, 0)
 	told := 0
 	sum, err := s.Bulk(ctx, r, func(p client.BulkProgress) error {
-		bar.at(int64(p.Changed), int64(p.Changed))
+		bar.drawBar(int64(p.Changed), int64(p.Changed))
 		if a.cli.JSON {
 			return nil
 		}
 		for _, f := range p.Failures {
 			if told++; told <= maxTold {
-				bar.end()
-				fmt.Fprintf(a.errOut, "%s %s: %s\n", a.styleErr.red("rouse:"), clean(strings.TrimSpace(f.Name+" "+f.FireID)), clean(flagged(f.Err).Error()))
+				bar.clearBar()
+				fmt.Fprintf(a.errOut, "%s %s: %s\n", a.styleErr.red("rouse:"), cleanText(strings.TrimSpace(f.Name+" "+f.FireID)),
+					cleanText(useFlagNames(f.Err).Error()))
 			}
 		}
 		return nil
 	})
-	bar.end()
+	bar.clearBar()
 	if err != nil && sum.Job == "" {
-		return flagged(err)
+		return useFlagNames(err)
 	}
 	if err != nil && goesOn(err) && !a.cli.JSON {
-		a.note("the job %s goes on; see rouse jobs get, and rouse jobs cancel", sum.Job)
+		a.printNote("the job %s goes on; see rouse jobs get, and rouse jobs cancel", sum.Job)
 	}
 	if tellErr := a.tellBulk(&sum, r.DryRun, did, err == nil); tellErr != nil {
 		return tellErr
@@ -126,7 +128,8 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 // goesOn reports whether the job of a request that ended with an error may go on: the connection broke, the
 // server stopped, or the command was interrupted. Other errors are those of jobs that have ended.
 func goesOn(err error) bool {
-	for _, broken := range []error{context.Canceled, context.DeadlineExceeded, rouse.ErrUnavailable, rouse.ErrClosed, io.ErrUnexpectedEOF} {
+	for _, broken := range []error{context.Canceled, context.DeadlineExceeded, rouse.ErrUnavailable, rouse.ErrClosed,
+		io.ErrUnexpectedEOF} {
 		if errors.Is(err, broken) {
 			return true
 		}
@@ -137,36 +140,38 @@ func goesOn(err error) bool {
 // tellBulk prints the result of a bulk request; done is false if it did not end by itself.
 func (a *app) tellBulk(sum *client.BulkProgress, dryRun bool, did string, done bool) error {
 	if a.cli.JSON {
-		shown := api.BulkProgress{Job: sum.Job, Matched: sum.Matched, Changed: sum.Changed, Failed: sum.Failed, Names: sum.Names, Done: done}
+		shown := api.BulkProgress{Job: sum.Job, Matched: sum.Matched, Changed: sum.Changed, Failed: sum.Failed,
+			Names: sum.Names, Done: done}
 		for _, t := range sum.Targets {
 			shown.Targets = append(shown.Targets, api.BulkTarget(t))
 		}
 		for _, f := range sum.Failures {
 			_, p := problemOf(f.Err)
-			shown.Failures = append(shown.Failures, api.BulkFailure{Namespace: f.Namespace, Name: f.Name, FireID: f.FireID, Problem: &p})
+			shown.Failures = append(shown.Failures, api.BulkFailure{Namespace: f.Namespace, Name: f.Name, FireID: f.FireID,
+				Problem: &p})
 		}
 		return a.printJSON(shown)
 	}
 	if dryRun {
 		for _, name := range sum.Names {
-			a.say("%s", name)
+			a.printLine("%s", name)
 		}
 		if more := sum.Matched - uint64(len(sum.Names)); sum.Matched > uint64(len(sum.Names)) {
-			a.note("and %d more", more)
+			a.printNote("and %d more", more)
 		}
-		a.note("%d would be %s; nothing was done", sum.Matched-sum.Failed, did)
+		a.printNote("%d would be %s; nothing was done", sum.Matched-sum.Failed, did)
 		a.noteTargets(sum.Targets)
 		return nil
 	}
 	if sum.Failed > maxTold {
-		a.note("and %d more failures", sum.Failed-maxTold)
+		a.printNote("and %d more failures", sum.Failed-maxTold)
 	}
 	if sum.Failed > 0 {
-		a.say("%s %d, %d failed", did, sum.Changed, sum.Failed)
+		a.printLine("%s %d, %d failed", did, sum.Changed, sum.Failed)
 		a.noteTargets(sum.Targets)
 		return nil
 	}
-	a.say("%s %d", did, sum.Changed)
+	a.printLine("%s %d", did, sum.Changed)
 	a.noteTargets(sum.Targets)
 	return nil
 }

@@ -72,11 +72,11 @@ func toldBy(t *testing.T, s *jobsOfATest, args ...string) string {
 		return f
 	}
 	a := newApp(t.Context(), file("in", `{"days": []}`), file("out", ""), file("err", ""))
-	c, err := parse(a, append(args, "--server", listener.Addr().String()))
+	c, err := parseCommand(a, append(args, "--server", listener.Addr().String()))
 	if err == nil {
 		err = c.Run(a)
 	}
-	a.report(err)
+	a.reportError(err)
 	printed, err := os.ReadFile(filepath.Join(dir, "err"))
 	if err != nil {
 		t.Fatal(err)

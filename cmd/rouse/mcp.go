@@ -69,7 +69,8 @@ var mcpTools = []mcpTool{
 	{name: "stats", command: "stats", flags: "window"},
 	{name: "list_nodes", command: "nodes"},
 	{name: "whoami", command: "whoami"},
-	{name: "list_timers", command: "list", flags: "all-namespaces limit count state text target code order-by reverse" + mcpFilter},
+	{name: "list_timers", command: "list", flags: "all-namespaces limit count state text target code order-by reverse" +
+		mcpFilter},
 	{name: "get_timer", command: "get"},
 	{name: "explain_timer", command: "explain", flags: "at"},
 	{name: "preview_schedule", command: "next", flags: "from count name full" + mcpWhen},
@@ -77,7 +78,8 @@ var mcpTools = []mcpTool{
 	{name: "forecast", command: "forecast", flags: "from to step by state all-namespaces" + mcpFilter},
 	{name: "list_records", command: "fires", note: "Those that were not started in time have the ending missed.",
 		flags: "limit by step oldest prefix label ending cause from until all-namespaces text target code"},
-	{name: "list_dead_letters", command: "dead list", flags: "limit all-namespaces text target code order-by reverse" + mcpFilter},
+	{name: "list_dead_letters", command: "dead list", flags: "limit all-namespaces text target code order-by reverse" +
+		mcpFilter},
 	{name: "get_dead_letter", command: "dead show"},
 
 	{name: "create_timer", command: "create", writes: true, destroys: true, note: "Call it with dry_run first.",
@@ -99,37 +101,43 @@ func (c *mcpCmd) Run(a *app) error {
 	if a.cli.KeyFile == "-" {
 		return rouse.Refuse("key-file", "-", "is stdin, over which the client speaks", "give a file, or set ROUSE_KEY")
 	}
-	s, err := c.server(a)
+	s, err := c.newMCPServer(a)
 	if err != nil {
 		return err
 	}
 	if c.Listen == "" {
 		return s.Run(a.ctx, &mcp.IOTransport{Reader: io.NopCloser(a.in), Writer: unclosed{a.out}, MaxLineLength: mcpBytes})
 	}
-	for setting, value := range map[string]string{"key-file": a.cli.KeyFile, "ROUSE_KEY": os.Getenv("ROUSE_KEY"), "client-cert": a.cli.ClientCert} {
+	for setting, value := range map[string]string{"key-file": a.cli.KeyFile, "ROUSE_KEY": os.Getenv("ROUSE_KEY"),
+		"client-cert": a.cli.ClientCert} {
 		if value != "" {
-			return &rouse.Invalid{Problems: []rouse.Problem{{Field: setting, Wrong: "would give its rights to everyone who reaches the address", Cure: "leave it out: clients send keys of their own"}}}
+			return &rouse.Invalid{Problems: []rouse.Problem{{Field: setting,
+				Wrong: "would give its rights to everyone who reaches the address",
+				Cure:  "leave it out: clients send keys of their own"}}}
 		}
 	}
 	if !listen.OnLoopback(c.Listen) {
-		return rouse.Refuse("listen", c.Listen, "can be reached from other machines", "listen on 127.0.0.1, and let a proxy with TLS pass requests on, with its name in hosts")
+		return rouse.Refuse("listen", c.Listen, "can be reached from other machines",
+			"listen on 127.0.0.1, and let a proxy with TLS pass requests on, with its name in hosts")
 	}
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	return serveOn(a, l, c.AddressFile, "MCP", c.handler(s, l.Addr()))
+	return serveOn(a, l, c.AddressFile, "MCP", c.httpHandler(s, l.Addr()))
 }
 
-// handler serves a server over HTTP, without sessions.
-func (c *mcpCmd) handler(s *mcp.Server, address net.Addr) http.Handler {
+// httpHandler serves a server over HTTP, without sessions.
+func (c *mcpCmd) httpHandler(s *mcp.Server, address net.Addr) http.Handler {
 	return server.Guard(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
-		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mcpBytes, DisableLocalhostProtection: true}), address, c.Hosts) // Guard protects it, and knows hosts
+		// Guard protects it, and knows hosts
+		&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mcpBytes,
+			DisableLocalhostProtection: true}), address, c.Hosts)
 }
 
-// server returns the tools.
-func (c *mcpCmd) server(a *app) (*mcp.Server, error) {
-	s := mcp.NewServer(&mcp.Implementation{Name: "rouse", Version: version()}, &mcp.ServerOptions{
+// newMCPServer returns the tools.
+func (c *mcpCmd) newMCPServer(a *app) (*mcp.Server, error) {
+	s := mcp.NewServer(&mcp.Implementation{Name: "rouse", Version: programVersion()}, &mcp.ServerOptions{
 		Instructions: "rouse stores durable timers and fires them on time. A timer has a schedule, a payload and a target. " +
 			"explain_timer tells why one fired or did not. " + mcpWarning,
 	})
@@ -143,8 +151,9 @@ func (c *mcpCmd) server(a *app) (*mcp.Server, error) {
 			continue
 		}
 		node := commandNode(parser.Model.Node, tool.command)
-		inputs := tool.inputs(node)
-		s.AddTool(&mcp.Tool{Name: tool.name, Description: strings.TrimSpace(node.Help + " " + tool.note), InputSchema: schemaOf(inputs),
+		inputs := tool.toolInputs(node)
+		s.AddTool(&mcp.Tool{Name: tool.name, Description: strings.TrimSpace(node.Help + " " + tool.note),
+			InputSchema: schemaOf(inputs),
 			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: !tool.writes, DestructiveHint: &tool.destroys}},
 			func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				select {
@@ -158,8 +167,9 @@ func (c *mcpCmd) server(a *app) (*mcp.Server, error) {
 					key := strings.TrimPrefix(r.Extra.Header.Get("Authorization"), "Bearer ")
 					inner.key = &key
 				}
-				text, failed := tool.run(inner, a, inputs, r.Params.Arguments)
-				return &mcp.CallToolResult{IsError: failed, Content: []mcp.Content{&mcp.TextContent{Text: mcpWarning}, &mcp.TextContent{Text: escaped(text)}}}, nil
+				text, failed := tool.runTool(inner, a, inputs, r.Params.Arguments)
+				return &mcp.CallToolResult{IsError: failed, Content: []mcp.Content{&mcp.TextContent{Text: mcpWarning},
+					&mcp.TextContent{Text: escapeInvisible(text)}}}, nil
 			})
 	}
 	return s, nil
@@ -186,8 +196,8 @@ func commandNode(n *kong.Node, path string) *kong.Node {
 	return n
 }
 
-// inputs returns the arguments of a tool, and the namespace.
-func (t *mcpTool) inputs(n *kong.Node) []mcpInput {
+// toolInputs returns the arguments of a tool, and the namespace.
+func (t *mcpTool) toolInputs(n *kong.Node) []mcpInput {
 	var list []mcpInput
 	for _, p := range n.Positional {
 		list = append(list, mcpInput{p, p.Name, true, p.Required || p.Name == t.required})
@@ -208,7 +218,7 @@ func (t *mcpTool) inputs(n *kong.Node) []mcpInput {
 func schemaOf(inputs []mcpInput) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, in := range inputs {
-		p := map[string]any{"type": in.kind(), "description": in.value.Help}
+		p := map[string]any{"type": in.jsonType(), "description": in.value.Help}
 		switch p["type"] {
 		case "array":
 			p["items"] = map[string]any{"type": "string"}
@@ -223,8 +233,8 @@ func schemaOf(inputs []mcpInput) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 
-// kind returns the JSON type of an input. Times, durations and other types of their own are strings.
-func (in *mcpInput) kind() string {
+// jsonType returns the JSON type of an input. Times, durations and other types of their own are strings.
+func (in *mcpInput) jsonType() string {
 	t := in.value.Target.Type()
 	if t.PkgPath() != "" {
 		return "string"
@@ -244,22 +254,22 @@ func (in *mcpInput) kind() string {
 	return "string"
 }
 
-// words returns an input as it is written on the command line.
-func (in *mcpInput) words(raw json.RawMessage) ([]string, error) {
+// inputWords returns an input as it is written on the command line.
+func (in *mcpInput) inputWords(raw json.RawMessage) ([]string, error) {
 	refuse := func() ([]string, error) {
-		return nil, rouse.Refuse(in.name, rouse.Shorten(string(raw), 80), "has the wrong type", "give "+in.kind())
+		return nil, rouse.Refuse(in.name, rouse.Shorten(string(raw), 80), "has the wrong type", "give "+in.jsonType())
 	}
 	var texts []string
-	switch in.kind() {
+	switch in.jsonType() {
 	case "boolean", "integer", "number":
 		var v any
 		if err := json.Unmarshal(raw, &v); err != nil {
 			return refuse()
 		}
-		if _, isBool := v.(bool); isBool != (in.kind() == "boolean") {
+		if _, isBool := v.(bool); isBool != (in.jsonType() == "boolean") {
 			return refuse()
 		}
-		if _, isNumber := v.(float64); isNumber == (in.kind() == "boolean") {
+		if _, isNumber := v.(float64); isNumber == (in.jsonType() == "boolean") {
 			return refuse()
 		}
 		texts = []string{string(raw)}
@@ -293,8 +303,8 @@ func (in *mcpInput) words(raw json.RawMessage) ([]string, error) {
 	return texts, nil
 }
 
-// arguments returns the command line of a call.
-func (t *mcpTool) arguments(inputs []mcpInput, body json.RawMessage) ([]string, error) {
+// toolArguments returns the command line of a call.
+func (t *mcpTool) toolArguments(inputs []mcpInput, body json.RawMessage) ([]string, error) {
 	given := map[string]json.RawMessage{}
 	if len(body) > 0 {
 		if err := json.Unmarshal(body, &given); err != nil {
@@ -308,13 +318,13 @@ func (t *mcpTool) arguments(inputs []mcpInput, body json.RawMessage) ([]string, 
 		delete(given, in.name)
 		switch {
 		case !ok && in.required:
-			return nil, rouse.Refuse(in.name, "", "is missing", "give "+in.kind())
+			return nil, rouse.Refuse(in.name, "", "is missing", "give "+in.jsonType())
 		case !ok && in.name == "limit":
 			raw = fmt.Append(nil, mcpList)
 		case !ok:
 			continue
 		}
-		words, err := in.words(raw)
+		words, err := in.inputWords(raw)
 		if err != nil {
 			return nil, err
 		}
@@ -330,17 +340,18 @@ func (t *mcpTool) arguments(inputs []mcpInput, body json.RawMessage) ([]string, 
 	return append(append(args, "--"), positional...), nil
 }
 
-// run runs the command as inner, with the server and the flags of a, and returns what it printed.
-func (t *mcpTool) run(inner, a *app, inputs []mcpInput, body json.RawMessage) (text string, failed bool) {
+// runTool runs the command as inner, with the server and the flags of a, and returns what it printed.
+func (t *mcpTool) runTool(inner, a *app, inputs []mcpInput, body json.RawMessage) (text string, failed bool) {
 	var out, errOut bounded
 	inner.out, inner.errOut = &out, &errOut
-	args, err := t.arguments(inputs, body)
+	args, err := t.toolArguments(inputs, body)
 	var command runner
 	if err == nil {
-		command, err = parse(inner, args)
+		command, err = parseCommand(inner, args)
 	}
 	to := &inner.cli
-	to.Server, to.CA, to.ClientCert, to.ClientKey, to.keyFlags, to.Timeout = a.cli.Server, a.cli.CA, a.cli.ClientCert, a.cli.ClientKey, a.cli.keyFlags, a.cli.Timeout
+	to.Server, to.CA, to.ClientCert, to.ClientKey, to.keyFlags, to.Timeout = a.cli.Server, a.cli.CA, a.cli.ClientCert,
+		a.cli.ClientKey, a.cli.keyFlags, a.cli.Timeout
 	if !inner.given["namespace"] {
 		to.Namespace = a.cli.Namespace
 	}
@@ -352,7 +363,7 @@ func (t *mcpTool) run(inner, a *app, inputs []mcpInput, body json.RawMessage) (t
 	if errors.Is(err, errLargeAnswer) {
 		out.Reset()
 	}
-	code := inner.report(err)
+	code := inner.reportError(err)
 	return out.String() + errOut.String(), code != exitOK && code != exitWarning
 }
 
@@ -368,8 +379,9 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// escaped returns JSON with characters that a reader does not see, but a model does, as escapes of JSON.
-func escaped(text string) string {
+// escapeInvisible returns JSON with characters that a reader does not see, but a model does, as escapes of
+// JSON.
+func escapeInvisible(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {

@@ -101,7 +101,7 @@ func TestModelsReadOnly(t *testing.T) {
 		t.Errorf("what a reader does not see reaches the model: %q", text)
 	}
 	var same string
-	if err := json.Unmarshal([]byte(escaped(`"`+hidden+`"`)), &same); err != nil || same != hidden {
+	if err := json.Unmarshal([]byte(escapeInvisible(`"`+hidden+`"`)), &same); err != nil || same != hidden {
 		t.Errorf("an escape is another text: %q %v", same, err)
 	}
 }
@@ -205,13 +205,13 @@ func TestModelsOverHTTP(t *testing.T) {
 	a := &app{ctx: t.Context()}
 	a.cli.Server, a.cli.Timeout = strings.TrimPrefix(api.URL, "http://"), time.Minute
 	c := &mcpCmd{Hosts: []string{"mcp.example.com"}}
-	s, err := c.server(a)
+	s, err := c.newMCPServer(a)
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := httptest.NewServer(nil)
 	t.Cleanup(served.Close)
-	served.Config.Handler = c.handler(s, served.Listener.Addr())
+	served.Config.Handler = c.httpHandler(s, served.Listener.Addr())
 	var wg sync.WaitGroup
 	for i := range 40 {
 		wg.Go(func() {

@@ -19,17 +19,19 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// check refuses obvious mistakes before anything is opened.
-func (c *migrateStoreCmd) check(a *app) error {
+// checkMigration refuses obvious mistakes before anything is opened.
+func (c *migrateStoreCmd) checkMigration(a *app) error {
 	address, server := isServer(c.From)
 	switch {
 	case server && a.given["server"]:
 		return &usage{text: "--server is not needed: FROM names the server", help: "rouse migrate-store --help"}
 	case server && c.Final:
-		return rouse.Refuse("from", c.From, "is a server that runs, and goes on changing its store", "stop it, and name the store that it had")
+		return rouse.Refuse("from", c.From, "is a server that runs, and goes on changing its store",
+			"stop it, and name the store that it had")
 	case server:
 		if _, _, err := net.SplitHostPort(address); err != nil {
-			return rouse.Refuse("from", c.From, "is no address of a server", "give http://HOST:PORT, such as http://"+defaultServer)
+			return rouse.Refuse("from", c.From, "is no address of a server",
+				"give http://HOST:PORT, such as http://"+defaultServer)
 		}
 	}
 	for _, s := range []struct{ field, url string }{{"from", c.From}, {"to", c.To}} {
@@ -39,14 +41,14 @@ func (c *migrateStoreCmd) check(a *app) error {
 			if s.field == "from" {
 				cure += ", or http://HOST:PORT of its server"
 			}
-			return rouse.Refuse(s.field, redact(s.url), "is no store that can be copied", cure)
+			return rouse.Refuse(s.field, redactPasswords(s.url), "is no store that can be copied", cure)
 		}
 	}
 	if storePlace(c.From) == storePlace(c.To) {
-		return rouse.Refuse("to", redact(c.To), "is the store that is to be copied", "name another one")
+		return rouse.Refuse("to", redactPasswords(c.To), "is the store that is to be copied", "name another one")
 	}
-	if !server && missing(c.From) { // opening would create it
-		return rouse.Refuse("from", redact(c.From), "is not there", "name a store that a server has made")
+	if !server && isStoreMissing(c.From) { // opening would create it
+		return rouse.Refuse("from", redactPasswords(c.From), "is not there", "name a store that a server has made")
 	}
 	return nil
 }
@@ -63,8 +65,8 @@ func storePlace(url string) string {
 	return kind + ":" + path
 }
 
-// missing reports whether the files of a store are missing.
-func missing(url string) bool {
+// isStoreMissing reports whether the files of a store are missing.
+func isStoreMissing(url string) bool {
 	_, path, err := splitStore(url)
 	if err != nil {
 		return false
@@ -77,7 +79,7 @@ func missing(url string) bool {
 func (c *migrateStoreCmd) openFrom(a *app) (s rouse.Store, taken string, end func() error, err error) {
 	address, server := isServer(c.From)
 	if server {
-		return c.snapshot(a, address)
+		return c.openSnapshot(a, address)
 	}
 	if s, err = store.Open(a.ctx, c.From, store.Options{}); err != nil {
 		if strings.Contains(err.Error(), "in use by another rouse") {
@@ -91,11 +93,11 @@ func (c *migrateStoreCmd) openFrom(a *app) (s rouse.Store, taken string, end fun
 // openTo opens the destination. A dry run does not create it.
 func (c *migrateStoreCmd) openTo(a *app) (rouse.Store, error) {
 	switch {
-	case !missing(c.To):
+	case !isStoreMissing(c.To):
 	case c.DryRun:
 		return mem.New(), nil
 	case c.VerifyOnly:
-		return nil, rouse.Refuse("to", redact(c.To), "is not there", "name the store that was copied into")
+		return nil, rouse.Refuse("to", redactPasswords(c.To), "is not there", "name the store that was copied into")
 	}
 	return store.Open(a.ctx, c.To, store.Options{})
 }
@@ -111,7 +113,7 @@ func (c *migrateStoreCmd) checkServed(a *app, from, to rouse.Store) error {
 		return err
 	}
 	if len(names) > 0 {
-		return rouse.Refuse("to", redact(c.To), "is served by "+rouse.Shorten(strings.Join(names, ", "), 128),
+		return rouse.Refuse("to", redactPasswords(c.To), "is served by "+rouse.Shorten(strings.Join(names, ", "), 128),
 			"name a store of its own, such as another database, or stop what serves it; timers go into a service by rouse export and rouse import")
 	}
 	foreign, known, err := node.ForeignSecrets(a.ctx, from, to)
@@ -119,29 +121,34 @@ func (c *migrateStoreCmd) checkServed(a *app, from, to rouse.Store) error {
 		return err
 	}
 	if foreign && known {
-		return rouse.Refuse("to", redact(c.To), "was served by nodes that signed callbacks with other webhook secrets than those of "+redact(c.From),
+		return rouse.Refuse("to", redactPasswords(c.To),
+			"was served by nodes that signed callbacks with other webhook secrets than those of "+redactPasswords(c.From),
 			"name a store that was never served, such as another database")
 	}
 	if foreign {
-		a.note("%s was served before: nodes of it need one of its webhook secrets in their webhook.secret, or no such file", redact(c.To))
+		a.printNote(
+			"%s was served before: nodes of it need one of its webhook secrets in their webhook.secret, or no such file",
+			redactPasswords(c.To))
 	}
 	return nil
 }
 
-// snapshot takes a backup of a server and opens the store in it. end removes it.
-func (c *migrateStoreCmd) snapshot(a *app, address string) (s rouse.Store, kind string, end func() error, err error) {
+// openSnapshot takes a backup of a server and opens the store in it. end removes it.
+func (c *migrateStoreCmd) openSnapshot(a *app,
+	address string) (s rouse.Store, kind string, end func() error, err error) {
 	dir, err := os.MkdirTemp(c.Temp, "rouse-migrate-*")
 	if err != nil {
-		return nil, "", nil, rouse.Refuse("temp", c.Temp, "cannot be written: "+reason(err), "name a directory that is there and has room for the store")
+		return nil, "", nil, rouse.Refuse("temp", c.Temp, "cannot be written: "+bareFileError(err),
+			"name a directory that is there and has room for the store")
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
-	a.note("taking a backup of the server at %s", address)
+	a.printNote("taking a backup of the server at %s", address)
 	a.cli.Server = address
-	m, err := download(a, filepath.Join(dir, "backup.tar"), filepath.Join(dir, "store"))
+	m, err := downloadStore(a, filepath.Join(dir, "backup.tar"), filepath.Join(dir, "store"))
 	if err != nil {
 		return nil, "", nil, err
 	}
@@ -151,20 +158,20 @@ func (c *migrateStoreCmd) snapshot(a *app, address string) (s rouse.Store, kind 
 	return s, m.Store, func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
 }
 
-// download takes a backup of the server into a file, restores a store from it, and removes the file.
-func download(a *app, archive, store string) (m backup.Manifest, err error) {
+// downloadStore takes a backup of the server into a file, restores a store from it, and removes the file.
+func downloadStore(a *app, archive, store string) (m backup.Manifest, err error) {
 	f, err := os.OpenFile(archive, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, f.Close(), os.Remove(archive)) }()
 	take := func(ctx context.Context, w io.Writer) error {
-		return a.remote(func(s *client.Client) error {
+		return a.withClient(func(s *client.Client) error {
 			_, err := s.Backup(ctx, w)
 			return err
 		})
 	}
-	if m, err = tee(a.ctx, take, f); err != nil {
+	if m, err = writeAndVerify(a.ctx, take, f); err != nil {
 		return m, err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {

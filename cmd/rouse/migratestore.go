@@ -57,11 +57,11 @@ type migrated struct {
 
 // Run copies, or compares.
 func (c *migrateStoreCmd) Run(a *app) (err error) {
-	mode, err := c.mode()
+	mode, err := c.migrationMode()
 	if err != nil {
 		return err
 	}
-	if err := c.check(a); err != nil {
+	if err := c.checkMigration(a); err != nil {
 		return err
 	}
 	from, taken, closeFrom, err := c.openFrom(a)
@@ -86,7 +86,9 @@ func (c *migrateStoreCmd) Run(a *app) (err error) {
 		return err
 	}
 	bar := &migrateBar{a: a}
-	o := migrate.Options{From: redact(c.From), To: redact(c.To), Origin: redact(storePlace(c.From)), Final: c.Final, Dry: c.DryRun, Batch: c.Batch, Progress: bar.at,
+	o := migrate.Options{From: redactPasswords(c.From), To: redactPasswords(c.To),
+		Origin: redactPasswords(storePlace(c.From)), Final: c.Final, Dry: c.DryRun, Batch: c.Batch,
+		Progress: bar.showPassProgress,
 		Bucket: func(row *rouse.Row) uint32 {
 			t, err := rouse.DecodeTimer(row)
 			if err != nil || row.State == rouse.StateNote { // nodes place rows that only they can read
@@ -99,15 +101,15 @@ func (c *migrateStoreCmd) Run(a *app) (err error) {
 		do = migrate.Verify
 	}
 	report, err := do(a.ctx, from, to, o)
-	bar.end()
+	bar.clearPassBar()
 	if err != nil {
 		if !c.DryRun && !c.VerifyOnly && !errors.As(err, new(*rouse.Invalid)) {
-			a.note("the copy is not finished; the same command goes on with it")
+			a.printNote("the copy is not finished; the same command goes on with it")
 		}
 		return err
 	}
 	m := migrated{From: o.From, To: o.To, Mode: mode, Backup: taken, Report: report}
-	if err := a.show(m, func() error { c.tell(a, &m); return nil }); err != nil {
+	if err := a.showValue(m, func() error { c.printMigration(a, &m); return nil }); err != nil {
 		return err
 	}
 	if report.Different > 0 || c.Final && !report.Finished {
@@ -116,7 +118,7 @@ func (c *migrateStoreCmd) Run(a *app) (err error) {
 	return nil
 }
 
-func (c *migrateStoreCmd) mode() (string, error) {
+func (c *migrateStoreCmd) migrationMode() (string, error) {
 	mode, given := "copy", 0
 	for _, m := range []struct {
 		name string
@@ -127,7 +129,8 @@ func (c *migrateStoreCmd) mode() (string, error) {
 		}
 	}
 	if given > 1 {
-		return "", &usage{text: "--final, --dry-run and --verify-only do not go together: give one of them", help: "rouse migrate-store --help"}
+		return "", &usage{text: "--final, --dry-run and --verify-only do not go together: give one of them",
+			help: "rouse migrate-store --help"}
 	}
 	if c.Batch < 1 || c.Batch > rouse.MaxBatch {
 		return "", rouse.Refuse("batch", fmt.Sprint(c.Batch), "is out of bounds", fmt.Sprintf("give 1 to %d", rouse.MaxBatch))
@@ -135,64 +138,67 @@ func (c *migrateStoreCmd) mode() (string, error) {
 	return mode, nil
 }
 
-// tell prints the result and what to do next.
-func (c *migrateStoreCmd) tell(a *app, m *migrated) {
-	did := fmt.Sprintf("%s written, %s removed, %s written", counted(m.Total.RowsWritten, "row"), counted(m.Total.RowsRemoved, "row"), counted(m.Total.RecordsWritten, "record"))
-	has := fmt.Sprintf("%s and %s", counted(m.Rows, "row"), counted(m.Records, "record"))
+// printMigration prints the result and what to do next.
+func (c *migrateStoreCmd) printMigration(a *app, m *migrated) {
+	did := fmt.Sprintf("%s written, %s removed, %s written", countWithNoun(m.Total.RowsWritten, "row"),
+		countWithNoun(m.Total.RowsRemoved, "row"), countWithNoun(m.Total.RecordsWritten, "record"))
+	has := fmt.Sprintf("%s and %s", countWithNoun(m.Rows, "row"), countWithNoun(m.Records, "record"))
 	switch {
 	case c.VerifyOnly && m.Different == 0:
-		a.say("%s has all that %s has: %s", m.To, m.From, has)
+		a.printLine("%s has all that %s has: %s", m.To, m.From, has)
 	case c.VerifyOnly:
-		a.say("%s differs from %s: %s", m.To, m.From, counted(m.Different, "difference"))
+		a.printLine("%s differs from %s: %s", m.To, m.From, countWithNoun(m.Different, "difference"))
 	case c.DryRun && m.Same:
-		a.say("%s has all that %s has: %s; nothing would be written", m.To, m.From, has)
+		a.printLine("%s has all that %s has: %s; nothing would be written", m.To, m.From, has)
 	case c.DryRun:
-		a.say("of %s, %s to %s there would be %s", has, m.From, m.To, did)
+		a.printLine("of %s, %s to %s there would be %s", has, m.From, m.To, did)
 	default:
-		a.say("copied %s to %s: %s, in %s", m.From, m.To, did, passes(m.Passes))
+		a.printLine("copied %s to %s: %s, in %s", m.From, m.To, did, countPasses(m.Passes))
 	}
 	for _, d := range m.Differences {
-		a.say("  %s", d)
+		a.printLine("  %s", d)
 	}
 	if more := m.Different - int64(len(m.Differences)); more > 0 {
-		a.say("  … and %d more", more)
+		a.printLine("  … and %d more", more)
 	}
 	if m.Forgot > 0 {
-		a.say("%s also has %s, which %s has deleted since", m.To, counted(m.Forgot, "record"), m.From)
+		a.printLine("%s also has %s, which %s has deleted since", m.To, countWithNoun(m.Forgot, "record"), m.From)
 	}
 	switch {
 	case c.VerifyOnly, c.DryRun:
 	case m.Finished:
-		a.say("verified: both have %s", has)
-		a.say("now start the service on %s, and never again on %s", m.To, m.From)
+		a.printLine("verified: both have %s", has)
+		a.printLine("now start the service on %s, and never again on %s", m.To, m.From)
 	case c.Final:
-		a.note("%s still changes, or the copy is not what it should be: stop every service of it, and run the command again; do not serve %s yet", m.From, m.To)
+		a.printNote(
+			"%s still changes, or the copy is not what it should be: stop every service of it, and run the command again; do not serve %s yet", m.From, m.To)
 	default:
-		c.next(a, m)
+		c.printNextSteps(a, m)
 	}
 }
 
-// next prints how to finish.
-func (c *migrateStoreCmd) next(a *app, m *migrated) {
+// printNextSteps prints how to finish.
+func (c *migrateStoreCmd) printNextSteps(a *app, m *migrated) {
 	from, server := c.From, "the service of "+m.From
 	switch {
 	case m.Backup != "":
 		from = m.Backup + ":…"
-		a.say("that is %s as of the backup; run it again to come closer, or finish:", m.From)
+		a.printLine("that is %s as of the backup; run it again to come closer, or finish:", m.From)
 	case m.Same:
-		a.say("both have the same now; to finish:")
+		a.printLine("both have the same now; to finish:")
 	default:
-		a.say("%s goes on changing (%s by the last pass); to finish:", m.From, counted(m.Last.RowsWritten+m.Last.RowsRemoved+m.Last.RecordsWritten, "change"))
+		a.printLine("%s goes on changing (%s by the last pass); to finish:", m.From,
+			countWithNoun(m.Last.RowsWritten+m.Last.RowsRemoved+m.Last.RecordsWritten, "change"))
 	}
-	a.say("  1. stop %s", server)
-	a.say("  2. run rouse migrate-store %s %s --final", redact(from), m.To)
-	a.say("  3. start the service on %s, and never again on %s", m.To, m.From)
+	a.printLine("  1. stop %s", server)
+	a.printLine("  2. run rouse migrate-store %s %s --final", redactPasswords(from), m.To)
+	a.printLine("  3. start the service on %s, and never again on %s", m.To, m.From)
 	if m.Backup != "" {
-		a.say("where %s is the store that the server was started with", from)
+		a.printLine("where %s is the store that the server was started with", from)
 	}
 }
 
-func passes(n int) string {
+func countPasses(n int) string {
 	if n == 1 {
 		return "1 pass"
 	}
@@ -207,7 +213,7 @@ type migrateBar struct {
 	what string
 }
 
-func (b *migrateBar) at(p migrate.Progress) {
+func (b *migrateBar) showPassProgress(p migrate.Progress) {
 	what := "rows"
 	if p.Records {
 		what = "records"
@@ -216,19 +222,19 @@ func (b *migrateBar) at(p migrate.Progress) {
 		what = fmt.Sprintf("pass %d, %s", p.Pass, what)
 	}
 	if what != b.what {
-		b.end()
-		b.what, b.bar = what, b.a.progress(what, p.Total)
+		b.clearPassBar()
+		b.what, b.bar = what, b.a.newProgress(what, p.Total)
 		b.bar.left = true
 		if !b.a.errTTY && p.Pass > 0 { // for log files
-			b.a.note("%s", what)
+			b.a.printNote("%s", what)
 		}
 	}
-	b.bar.at(p.Done, p.Done)
+	b.bar.drawBar(p.Done, p.Done)
 }
 
-func (b *migrateBar) end() {
+func (b *migrateBar) clearPassBar() {
 	if b.bar != nil {
-		b.bar.end()
+		b.bar.clearBar()
 	}
 }
 

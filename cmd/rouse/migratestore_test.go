@@ -168,7 +168,7 @@ func TestAMigrationIntoAServedStoreIsRefused(t *testing.T) {
 	migrate := func(args ...string) (told string, err error) {
 		var out bytes.Buffer
 		a := &app{ctx: t.Context(), in: strings.NewReader(""), out: &out, errOut: &out}
-		k, err := parse(a, append([]string{"migrate-store"}, args...))
+		k, err := parseCommand(a, append([]string{"migrate-store"}, args...))
 		if err == nil {
 			err = k.Run(a)
 		}
@@ -225,7 +225,7 @@ func TestAMigrationIntoAServedStoreIsRefused(t *testing.T) {
 
 func TestProgressShowsTheRemainingTime(t *testing.T) {
 	p := &progress{what: "pass 1, rows", total: 4000, left: true, began: time.Unix(0, 0)}
-	if got, want := p.line(1000, 1000, time.Unix(30, 0)), "[#######.......................]  25% pass 1, rows 1000, 33/s, 1m30s left"; got != want {
+	if got, want := p.barText(1000, 1000, time.Unix(30, 0)), "[#######.......................]  25% pass 1, rows 1000, 33/s, 1m30s left"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	var out bytes.Buffer
@@ -235,7 +235,7 @@ func TestProgressShowsTheRemainingTime(t *testing.T) {
 		pass    int
 		records bool
 	}{{1, false}, {1, false}, {1, true}, {2, false}} {
-		b.at(migrate.Progress{Pass: at.pass, Records: at.records})
+		b.showPassProgress(migrate.Progress{Pass: at.pass, Records: at.records})
 	}
 	if got, want := out.String(), "pass 1, rows\npass 1, records\npass 2, rows\n"; got != want {
 		t.Errorf("%q, want %q", got, want)

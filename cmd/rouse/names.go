@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// named prefixes an error with the name of the object of the call if the error lacks it.
-func named(what, name string, err error) error {
+// addObjectName prefixes an error with the name of the object of the call if the error lacks it.
+func addObjectName(what, name string, err error) error {
 	if err == nil || name == "" {
 		return err
 	}
@@ -26,7 +26,8 @@ func named(what, name string, err error) error {
 
 // flagNames maps fields of specs and filters to flags with other names.
 var flagNames = strings.NewReplacer(append([]string{"labels", "label", "webhook.headers", "header",
-	"filter.name_prefix", "prefix", "filter.states", "state", "filter.", "", "when.", "", "_ms", "", "due_", "due-", "error_contains", "error-contains", "per_second", "rate",
+	"filter.name_prefix", "prefix", "filter.states", "state", "filter.", "", "when.", "", "_ms", "", "due_", "due-",
+	"error_contains", "error-contains", "per_second", "rate",
 	"with_current_spec", "with-current-spec"},
 	fieldNames...)...)
 
@@ -36,8 +37,8 @@ var proseNames = strings.NewReplacer(fieldNames...)
 var fieldNames = append(memberNames(), "give_up", "retry-give-up", "retry.", "retry-", "webhook.", "",
 	"debounce.quiet", "debounce", "debounce.max_wait", "debounce-max-wait", "throttle.every", "throttle")
 
-// flagged replaces the names of fields in a refusal by those of flags.
-func flagged(err error) error {
+// useFlagNames replaces the names of fields in a refusal by those of flags.
+func useFlagNames(err error) error {
 	inv, ok := errors.AsType[*rouse.Invalid](err)
 	if !ok {
 		return err

@@ -48,7 +48,7 @@ func (namespaceListCmd) Help() string {
 
 // Run lists them.
 func (c *namespaceListCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		head := []string{"NAME", "QUOTAS", "UPDATED"}
 		if c.Counts {
 			for _, state := range rouse.AllStates {
@@ -67,7 +67,7 @@ func (c *namespaceListCmd) Run(a *app) error {
 				if a.cli.JSON {
 					err = a.printJSON(api.NamespaceOf(n))
 				} else {
-					err = t.row(c.cells(n)...)
+					err = t.addTableRow(c.namespaceCells(n)...)
 				}
 				if err != nil {
 					return err
@@ -75,19 +75,19 @@ func (c *namespaceListCmd) Run(a *app) error {
 			}
 			if token = next; token == "" {
 				if !any && !a.cli.JSON {
-					a.note("no namespaces were created")
+					a.printNote("no namespaces were created")
 				}
-				return t.flush()
+				return t.flushTable()
 			}
 		}
 	})
 }
 
-// cells are those of a namespace.
-func (c *namespaceListCmd) cells(n *rouse.Namespace) []string {
+// namespaceCells are those of a namespace.
+func (c *namespaceListCmd) namespaceCells(n *rouse.Namespace) []string {
 	cells := []string{n.Name, quotasText(n.Quotas), "-"}
 	if n.Revision != 0 {
-		cells[2] = stamp(n.Updated)
+		cells[2] = formatRFC3339(n.Updated)
 	}
 	if c.Counts {
 		for _, state := range rouse.AllStates {
@@ -139,15 +139,17 @@ Examples:
 
 // Run writes it.
 func (c *namespacePutCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
-		n, err := s.Namespaces().Put(ctx, c.Name, rouse.Quotas{Timers: c.Timers, DeadLetters: c.DeadLetters, Overlaps: c.Overlaps, Creates: c.CreatesPerSecond,
-			Fires: c.FiresPerSecond, Reads: c.ReadsPerSecond, MinInterval: c.MinInterval, Bytes: int64(c.Bytes), PoolGroups: c.PoolGroups, ScheduleCost: c.ScheduleCost,
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
+		n, err := s.Namespaces().Put(ctx, c.Name, rouse.Quotas{Timers: c.Timers, DeadLetters: c.DeadLetters,
+			Overlaps: c.Overlaps, Creates: c.CreatesPerSecond,
+			Fires: c.FiresPerSecond, Reads: c.ReadsPerSecond, MinInterval: c.MinInterval, Bytes: int64(c.Bytes),
+			PoolGroups: c.PoolGroups, ScheduleCost: c.ScheduleCost,
 			Deliveries: c.Deliveries, MaxTimeout: c.MaxTimeout})
 		if err != nil {
 			return err
 		}
-		return a.show(api.NamespaceOf(&n), func() error {
-			a.say("saved namespace %s: %s", n.Name, quotasText(n.Quotas))
+		return a.showValue(api.NamespaceOf(&n), func() error {
+			a.printLine("saved namespace %s: %s", n.Name, quotasText(n.Quotas))
 			return nil
 		})
 	})
@@ -167,7 +169,7 @@ func (namespaceGetCmd) Help() string {
 
 // Run shows it.
 func (c *namespaceGetCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		n, u, err := s.Namespaces().Get(ctx, c.Name)
 		if err != nil {
 			return err
@@ -176,14 +178,14 @@ func (c *namespaceGetCmd) Run(a *app) error {
 		if !u.Hidden {
 			shown.Usage = api.UsageOf(&u)
 		}
-		return a.show(shown, func() error {
+		return a.showValue(shown, func() error {
 			t := newTable(a, "QUOTA", "USED", "LIMIT")
 			for _, row := range usageRows(n.Quotas, u) {
-				if err := t.row(row[:]...); err != nil {
+				if err := t.addTableRow(row[:]...); err != nil {
 					return err
 				}
 			}
-			return t.flush()
+			return t.flushTable()
 		})
 	})
 }
@@ -220,12 +222,12 @@ func (namespaceDeleteCmd) Help() string {
 
 // Run deletes it.
 func (c *namespaceDeleteCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		if err := s.Namespaces().Delete(ctx, c.Name); err != nil {
-			return named("namespace", c.Name, err)
+			return addObjectName("namespace", c.Name, err)
 		}
-		return a.show(api.NamespaceOf(&rouse.Namespace{Name: c.Name}), func() error {
-			a.say("deleted namespace %s", c.Name)
+		return a.showValue(api.NamespaceOf(&rouse.Namespace{Name: c.Name}), func() error {
+			a.printLine("deleted namespace %s", c.Name)
 			return nil
 		})
 	})

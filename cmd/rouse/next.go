@@ -48,34 +48,35 @@ func (c *nextCmd) Run(a *app) error {
 		return rouse.Refuse("count", strconv.Itoa(c.Count), "is out of bounds", fmt.Sprintf("use 1 to %d", maxNext))
 	}
 	now := time.Now()
-	from := c.From.or(now)
+	from := c.From.momentOrDefault(now)
 	spec, err := c.whenOf(c.Schedule)
 	if err != nil {
 		return err
 	}
-	p, err := c.preview(a, &spec, from)
+	p, err := c.previewTimes(a, &spec, from)
 	if err != nil {
-		return flagged(err)
+		return useFlagNames(err)
 	}
 	if !a.cli.JSON {
-		return c.print(a, p, from, now)
+		return c.printPreview(a, p, from, now)
 	}
 	if c.Full {
 		return a.printJSON(nextJSON(&p))
 	}
 	quoted := make([]string, len(p.Next))
 	for i, n := range p.Next {
-		quoted[i] = `"` + stamp(n.Due) + `"`
+		quoted[i] = `"` + formatRFC3339(n.Due) + `"`
 	}
 	_, err = fmt.Fprintf(a.out, "{\"next\": [%s]}\n", strings.Join(quoted, ", "))
 	return err
 }
 
-func (c *nextCmd) preview(a *app, spec *rouse.Spec, from time.Time) (rouse.Preview, error) {
+func (c *nextCmd) previewTimes(a *app, spec *rouse.Spec, from time.Time) (rouse.Preview, error) {
 	// Due times are whole milliseconds, so those after from come after its current millisecond.
 	after := rouse.Reached(from)
-	if slices.ContainsFunc(slices.Concat(spec.Calendar.Off, spec.Calendar.Only), func(name string) bool { return name != rouse.Weekends }) {
-		return c.ask(a, spec, after)
+	if slices.ContainsFunc(slices.Concat(spec.Calendar.Off, spec.Calendar.Only),
+		func(name string) bool { return name != rouse.Weekends }) {
+		return c.previewOnServer(a, spec, after)
 	}
 	key := rouse.Key{Namespace: a.cli.Namespace, Name: c.Name}
 	s, err := schedule.Compile(spec, rouse.ScheduleInput{Key: key, Anchor: after})
@@ -88,10 +89,11 @@ func (c *nextCmd) preview(a *app, spec *rouse.Spec, from time.Time) (rouse.Previ
 	return timers.PreviewSchedule(a.ctx, key, *spec, s, after, c.Count, math.MaxInt)
 }
 
-// ask asks the server, which has the calendars.
-func (c *nextCmd) ask(a *app, spec *rouse.Spec, after rouse.Instant) (p rouse.Preview, err error) {
-	err = a.call(func(ctx context.Context, s *client.Client) error {
-		told, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.cli.Namespace, Name: c.Name, After: after, Count: c.Count})
+// previewOnServer asks the server, which has the calendars.
+func (c *nextCmd) previewOnServer(a *app, spec *rouse.Spec, after rouse.Instant) (p rouse.Preview, err error) {
+	err = a.callServer(func(ctx context.Context, s *client.Client) error {
+		told, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.cli.Namespace, Name: c.Name, After: after,
+			Count: c.Count})
 		if err != nil {
 			return err
 		}
@@ -118,14 +120,14 @@ func nextJSON(p *rouse.Preview) api.Next {
 	return o
 }
 
-// print shows the schedule in words, and the times in UTC and, if there is one, in the zone.
-func (c *nextCmd) print(a *app, p rouse.Preview, from, now time.Time) error {
+// printPreview shows the schedule in words, and the times in UTC and, if there is one, in the zone.
+func (c *nextCmd) printPreview(a *app, p rouse.Preview, from, now time.Time) error {
 	if len(p.Next) == 0 {
-		a.note("never after %s", from.UTC().Format(time.RFC3339Nano))
+		a.printNote("never after %s", from.UTC().Format(time.RFC3339Nano))
 		return nil
 	}
 	if p.Words != "" {
-		a.say("%s", p.Words)
+		a.printLine("%s", p.Words)
 	}
 	local := ""
 	if p.Location.String() != "UTC" {
@@ -133,7 +135,8 @@ func (c *nextCmd) print(a *app, p rouse.Preview, from, now time.Time) error {
 	}
 	rows := make([]comingRow, len(p.Next))
 	for i, n := range p.Next {
-		rows[i] = comingRow{due: n.Due, at: n.At, local: n.Due.Time().In(p.Location).Format("Mon 2006-01-02 15:04:05 MST"), mark: n.Mark}
+		rows[i] = comingRow{due: n.Due, at: n.At, local: n.Due.Time().In(p.Location).Format("Mon 2006-01-02 15:04:05 MST"),
+			mark: n.Mark}
 	}
 	return a.showComing(local, rows, now)
 }

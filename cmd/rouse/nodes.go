@@ -26,7 +26,7 @@ Examples:
 
 // Run lists them.
 func (nodesCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		list, err := s.Nodes(ctx)
 		if err != nil {
 			return err
@@ -34,16 +34,17 @@ func (nodesCmd) Run(a *app) error {
 		t := newTable(a, "NODE", "ADDRESS", "VERSION", "UP", "LEADER", "BUCKETS", "STRATEGY", "ROLES", "CLAIMS")
 		for _, n := range list {
 			if a.cli.JSON {
-				err = a.printJSON(api.Node{ID: n.ID, Address: n.Address, Version: n.Version, Started: api.TimeOf(n.Started), Self: n.Self, Leader: n.Leader,
+				err = a.printJSON(api.Node{ID: n.ID, Address: n.Address, Version: n.Version, Started: api.TimeOf(n.Started),
+					Self: n.Self, Leader: n.Leader,
 					Buckets: n.Buckets, Strategy: n.Strategy, Roles: n.Roles, Claims: n.Claims})
 			} else {
-				err = t.row(nodeCells(&n, a.now())...)
+				err = t.addTableRow(nodeCells(&n, a.serverTime())...)
 			}
 			if err != nil {
 				return err
 			}
 		}
-		return t.flush()
+		return t.flushTable()
 	})
 }
 
@@ -53,7 +54,7 @@ func nodeCells(n *client.Node, now time.Time) []string {
 		id += "*"
 	}
 	if n.Started != 0 {
-		up = roughly(now.Sub(n.Started.Time()))
+		up = roughDuration(now.Sub(n.Started.Time()))
 	}
 	if n.Leader {
 		leader = "yes"
@@ -65,7 +66,8 @@ func nodeCells(n *client.Node, now time.Time) []string {
 	if len(n.Roles) > 0 {
 		roles = strings.Join(n.Roles, ",")
 	}
-	return []string{id, orDash(n.Address), orDash(n.Version), orDash(up), orDash(leader), fmt.Sprint(n.Buckets), orDash(n.Strategy), roles, claims}
+	return []string{id, orDash(n.Address), orDash(n.Version), orDash(up), orDash(leader), fmt.Sprint(n.Buckets),
+		orDash(n.Strategy), roles, claims}
 }
 
 // orDash replaces an empty text by a dash.

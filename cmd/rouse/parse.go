@@ -15,33 +15,34 @@ import (
 // runner is a command with its arguments.
 type runner interface{ Run(a *app) error }
 
-// parse reads the arguments into a.cli, and returns the selected command.
+// parseCommand reads the arguments into a.cli, and returns the selected command.
 //
 // It replaces Parse, Validate and Run of kong, which look up methods by names that are known at run time
 // only. One such call in a program makes the linker keep all exported methods of all types, which were a
 // third of the binary.
-func parse(a *app, args []string) (runner, error) {
+func parseCommand(a *app, args []string) (runner, error) {
 	parser, err := newParser(a)
 	if err != nil {
 		return nil, err
 	}
 	if len(args) == 0 {
-		return nil, bare(a, parser)
+		return nil, printBareHelp(a, parser)
 	}
 	if err := checkVariables(os.Environ()); err != nil {
 		return nil, err
 	}
-	k, err := kong.Trace(parser, spelt(args))
+	k, err := kong.Trace(parser, normalizeArguments(args))
 	if err != nil {
 		return nil, err
 	}
-	if k.Error == nil && slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag == parser.Model.HelpFlag }) {
+	if k.Error == nil && slices.ContainsFunc(k.Path,
+		func(p *kong.Path) bool { return p.Flag != nil && p.Flag == parser.Model.HelpFlag }) {
 		if err := k.PrintUsage(false); err != nil {
 			return nil, err
 		}
 		return nil, silent{exitOK}
 	}
-	c, err := apply(k)
+	c, err := resolveCommand(k)
 	if err != nil {
 		a.cli.JSON = a.cli.JSON || asksForJSON(args)
 		return nil, usageError(err, k.Selected())
@@ -56,9 +57,9 @@ func parse(a *app, args []string) (runner, error) {
 	return c, nil
 }
 
-// apply sets defaults, values of the environment and those of the arguments, checks them, and returns the
-// selected command.
-func apply(k *kong.Context) (runner, error) {
+// resolveCommand sets defaults, values of the environment and those of the arguments, checks them, and
+// returns the selected command.
+func resolveCommand(k *kong.Context) (runner, error) {
 	if k.Error != nil {
 		return nil, k.Error
 	}
@@ -90,7 +91,7 @@ func apply(k *kong.Context) (runner, error) {
 	}
 	c, ok := n.Target.Addr().Interface().(runner)
 	if !ok {
-		return nil, fmt.Errorf("expected one of %s", subcommands(n))
+		return nil, fmt.Errorf("expected one of %s", subcommandNames(n))
 	}
 	return c, nil
 }
@@ -100,7 +101,7 @@ func apply(k *kong.Context) (runner, error) {
 func checkNode(n *kong.Node) error {
 	for _, v := range n.Values() {
 		if v.Enum != "" && v.Set && !slices.Contains(v.EnumSlice(), fmt.Sprint(v.Target)) {
-			return fmt.Errorf("%s must be one of %s but got %q", v.ShortSummary(), quoted(v.EnumSlice()), v.Target)
+			return fmt.Errorf("%s must be one of %s but got %q", v.ShortSummary(), quoteWords(v.EnumSlice()), v.Target)
 		}
 	}
 	var missing []string
@@ -125,8 +126,8 @@ func checkNode(n *kong.Node) error {
 	return nil
 }
 
-// subcommands returns the first commands of a node, for an error.
-func subcommands(n *kong.Node) string {
+// subcommandNames returns the first commands of a node, for an error.
+func subcommandNames(n *kong.Node) string {
 	var names []string
 	for _, child := range n.Children {
 		if !child.Hidden {
@@ -134,17 +135,17 @@ func subcommands(n *kong.Node) string {
 		}
 	}
 	if len(names) > 5 {
-		return quoted(names[:5]) + ", ..."
+		return quoteWords(names[:5]) + ", ..."
 	}
-	return quoted(names)
+	return quoteWords(names)
 }
 
-func quoted(words []string) string {
+func quoteWords(words []string) string {
 	return `"` + strings.Join(words, `", "`) + `"`
 }
 
-// spelt replaces the common forms "--version" and "help COMMAND" by the forms used here.
-func spelt(args []string) []string {
+// normalizeArguments replaces the common forms "--version" and "help COMMAND" by the forms used here.
+func normalizeArguments(args []string) []string {
 	for i, arg := range args {
 		switch {
 		case arg == "--version":
@@ -158,8 +159,8 @@ func spelt(args []string) []string {
 	return args
 }
 
-// bare prints the help to stderr if there are no arguments.
-func bare(a *app, parser *kong.Kong) error {
+// printBareHelp prints the help to stderr if there are no arguments.
+func printBareHelp(a *app, parser *kong.Kong) error {
 	parser.Stdout = a.errOut
 	k, err := kong.Trace(parser, nil)
 	if err == nil {

@@ -29,25 +29,25 @@ Examples:
 
 // Run pauses.
 func (c *pauseCmd) Run(a *app) error {
-	many, err := c.many(a, "timers", c.Name, len(c.State) > 0)
+	many, err := c.selectsMany(a, "timers", c.Name, len(c.State) > 0)
 	if err != nil {
 		return err
 	}
 	if many {
-		r := client.BulkRequest{Action: client.BulkPause, Reason: c.Reason, Until: c.Until.instant()}
-		return c.bulk(a, r, c.stateFlag, "pause", "paused", true)
+		r := client.BulkRequest{Action: client.BulkPause, Reason: c.Reason, Until: c.Until.toInstant()}
+		return c.applyBulk(a, r, c.stateFlag, "pause", "paused", true)
 	}
-	return a.call(func(ctx context.Context, s *client.Client) error {
-		t, err := s.PauseUntil(ctx, a.cli.Namespace, c.Name, c.Reason, c.Until.instant())
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
+		t, err := s.PauseUntil(ctx, a.cli.Namespace, c.Name, c.Reason, c.Until.toInstant())
 		if err != nil {
-			return named("timer", c.Name, flagged(err))
+			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
-		return a.show(api.TimerOf(&t), func() error {
+		return a.showValue(api.TimerOf(&t), func() error {
 			if t.Until != 0 {
-				a.say("paused %s until %s", t.Key.Name, when(t.Until, a.now()))
+				a.printLine("paused %s until %s", t.Key.Name, formatWithRelative(t.Until, a.serverTime()))
 				return nil
 			}
-			a.say("paused %s", t.Key.Name)
+			a.printLine("paused %s", t.Key.Name)
 			return nil
 		})
 	})
@@ -72,20 +72,20 @@ Examples:
 
 // Run resumes.
 func (c *resumeCmd) Run(a *app) error {
-	many, err := c.many(a, "timers", c.Name, false)
+	many, err := c.selectsMany(a, "timers", c.Name, false)
 	if err != nil {
 		return err
 	}
 	if many {
-		return c.bulk(a, client.BulkRequest{Action: client.BulkResume}, stateFlag{}, "resume", "resumed", true)
+		return c.applyBulk(a, client.BulkRequest{Action: client.BulkResume}, stateFlag{}, "resume", "resumed", true)
 	}
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		t, err := s.Resume(ctx, a.cli.Namespace, c.Name)
 		if err != nil {
-			return named("timer", c.Name, err)
+			return addObjectName("timer", c.Name, err)
 		}
-		return a.show(api.TimerOf(&t), func() error {
-			a.say("resumed %s: due %s", t.Key.Name, when(t.Due, a.now()))
+		return a.showValue(api.TimerOf(&t), func() error {
+			a.printLine("resumed %s: due %s", t.Key.Name, formatWithRelative(t.Due, a.serverTime()))
 			return nil
 		})
 	})

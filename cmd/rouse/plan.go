@@ -30,18 +30,19 @@ type comingFlags struct {
 	AllNamespaces bool `short:"A" help:"Timers of all namespaces."`
 }
 
-// ask calls do with what the flags select.
-func (c *comingFlags) ask(a *app, do func(ctx context.Context, s *client.Client, q rouse.Query, from, to rouse.Instant) error) error {
-	q := c.query(a)
+// callWithSelection calls do with what the flags select.
+func (c *comingFlags) callWithSelection(a *app, do func(ctx context.Context, s *client.Client, q rouse.Query, from,
+	to rouse.Instant) error) error {
+	q := c.filterQuery(a)
 	if c.AllNamespaces {
 		q.Namespace = ""
 	}
 	var err error
-	if q.States, err = c.states(); err != nil {
+	if q.States, err = c.parseStates(); err != nil {
 		return err
 	}
-	return a.call(func(ctx context.Context, s *client.Client) error {
-		from, to := c.From.instant(), c.To.instant()
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
+		from, to := c.From.toInstant(), c.To.toInstant()
 		if !c.To.set {
 			begin := from
 			if begin == 0 {
@@ -78,23 +79,24 @@ func (c *simulateCmd) Run(a *app) error {
 	if c.Limit < 1 || c.Limit > 10_000 {
 		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is out of bounds", "use 1 to 10000")
 	}
-	return c.ask(a, func(ctx context.Context, s *client.Client, q rouse.Query, from, to rouse.Instant) error {
+	return c.callWithSelection(a, func(ctx context.Context, s *client.Client, q rouse.Query, from,
+		to rouse.Instant) error {
 		sim, err := s.Simulate(ctx, q, from, to, c.Limit)
 		if err != nil {
-			return flagged(err)
+			return useFlagNames(err)
 		}
-		return a.show(api.Simulated{Fires: comingsOf(sim.Fires), Timers: sim.Timers, More: sim.More}, func() error {
+		return a.showValue(api.Simulated{Fires: comingsOf(sim.Fires), Timers: sim.Timers, More: sim.More}, func() error {
 			rows := rowsOf(sim.Fires)
 			if c.AllNamespaces {
 				rows = withNamespaces(rows, sim.Fires)
 			}
-			if err := a.showComing("LOCAL", rows, a.now()); err != nil {
+			if err := a.showComing("LOCAL", rows, a.serverTime()); err != nil {
 				return err
 			}
 			if sim.More {
-				a.note("there are more: see --limit")
+				a.printNote("there are more: see --limit")
 			}
-			a.note("%s of %s", some(len(sim.Fires), "fire"), some(sim.Timers, "timer"))
+			a.printNote("%s of %s", countThings(len(sim.Fires), "fire"), countThings(sim.Timers, "timer"))
 			return nil
 		})
 	})
@@ -121,7 +123,8 @@ Examples:
 
 // Run counts.
 func (c *forecastCmd) Run(a *app) error {
-	return c.ask(a, func(ctx context.Context, s *client.Client, q rouse.Query, from, to rouse.Instant) error {
+	return c.callWithSelection(a, func(ctx context.Context, s *client.Client, q rouse.Query, from,
+		to rouse.Instant) error {
 		f, next, err := s.Forecast(ctx, q, c.By, from, to, c.Step, "")
 		for err == nil && next != "" {
 			var more rouse.Forecast
@@ -129,27 +132,27 @@ func (c *forecastCmd) Run(a *app) error {
 			f.Add(&more)
 		}
 		if err != nil {
-			return flagged(err)
+			return useFlagNames(err)
 		}
-		return a.show(api.ForecastOf(&f, ""), func() error {
+		return a.showValue(api.ForecastOf(&f, ""), func() error {
 			header := []string{"FROM", "COUNT"}
 			if c.By != "" {
 				header = append(header, strings.ToUpper(c.By))
 			}
 			t := newTable(a, header...)
 			for _, l := range f.Loads {
-				row := []string{stamp(l.From), strconv.FormatInt(l.Count, 10)}
+				row := []string{formatRFC3339(l.From), strconv.FormatInt(l.Count, 10)}
 				if c.By != "" {
 					row = append(row, cmp.Or(l.Key, "(others)"))
 				}
-				if err := t.row(row...); err != nil {
+				if err := t.addTableRow(row...); err != nil {
 					return err
 				}
 			}
-			if err := t.flush(); err != nil {
+			if err := t.flushTable(); err != nil {
 				return err
 			}
-			a.note("%s of %s", counted(f.Total(), "occurrence"), counted(f.Timers, "timer"))
+			a.printNote("%s of %s", countWithNoun(f.Total(), "occurrence"), countWithNoun(f.Timers, "timer"))
 			return nil
 		})
 	})
@@ -173,19 +176,21 @@ Examples:
 
 // Run explains.
 func (c *explainCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
-		e, err := s.Explain(ctx, a.cli.Namespace, c.Name, c.At.instant())
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
+		e, err := s.Explain(ctx, a.cli.Namespace, c.Name, c.At.toInstant())
 		if err != nil {
-			return named("timer", c.Name, flagged(err))
+			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
-		return a.show(explanationOf(&e), func() error { return a.explainTimer(&e) })
+		return a.showValue(explanationOf(&e), func() error { return a.explainTimer(&e) })
 	})
 }
 
 func explanationOf(e *client.Explanation) api.Explanation {
-	o := api.Explanation{Summary: e.Summary, Words: e.Words, Reasons: []api.Reason{}, Records: []api.Record{}, Next: comingsOf(e.Next)}
+	o := api.Explanation{Summary: e.Summary, Words: e.Words, Reasons: []api.Reason{}, Records: []api.Record{},
+		Next: comingsOf(e.Next)}
 	for _, r := range e.Reasons {
-		o.Reasons = append(o.Reasons, api.Reason{Code: r.Code, Text: r.Text, At: api.TimeOf(r.At), Since: api.TimeOf(r.Since), Until: api.TimeOf(r.Until), Cure: r.Cure})
+		o.Reasons = append(o.Reasons, api.Reason{Code: r.Code, Text: r.Text, At: api.TimeOf(r.At), Since: api.TimeOf(r.Since),
+			Until: api.TimeOf(r.Until), Cure: r.Cure})
 	}
 	for i := range e.Records {
 		o.Records = append(o.Records, api.RecordOf(&e.Records[i]))
@@ -199,24 +204,24 @@ func explanationOf(e *client.Explanation) api.Explanation {
 
 // explainTimer prints an explanation.
 func (a *app) explainTimer(e *client.Explanation) error {
-	now := a.now()
-	a.say("%s", e.Summary)
+	now := a.serverTime()
+	a.printLine("%s", e.Summary)
 	for _, r := range e.Reasons {
 		if r.Text == e.Summary {
 			continue
 		}
 		text := r.Text
 		if r.At != 0 {
-			text += " (" + when(r.At, now) + ")"
+			text += " (" + formatWithRelative(r.At, now) + ")"
 		}
-		fmt.Fprintf(a.out, "  %s %s\n", a.style.bold(clean(r.Code)+":"), clean(text))
+		fmt.Fprintf(a.out, "  %s %s\n", a.style.bold(cleanText(r.Code)+":"), cleanText(text))
 	}
 	if e.Timer != nil {
-		a.say("")
-		facts(a.out, a.style, "state", e.Timer.State().String(), "schedule", e.Timer.Spec.Schedule, "in words", e.Words)
+		a.printLine("")
+		printFacts(a.out, a.style, "state", e.Timer.State().String(), "schedule", e.Timer.Spec.Schedule, "in words", e.Words)
 	}
 	if len(e.Next) > 0 {
-		a.say("")
+		a.printLine("")
 		if err := a.showComing("LOCAL", rowsOf(e.Next), now); err != nil {
 			return err
 		}
@@ -224,13 +229,13 @@ func (a *app) explainTimer(e *client.Explanation) error {
 	if len(e.Records) == 0 {
 		return nil
 	}
-	a.say("")
+	a.printLine("")
 	t := newTable(a, fireColumns...)
-	t.paint[2] = a.style.word
+	t.paint[2] = a.style.paintWord
 	for i := range e.Records {
-		if err := t.row(fireRow(&e.Records[i])...); err != nil {
+		if err := t.addTableRow(fireRow(&e.Records[i])...); err != nil {
 			return err
 		}
 	}
-	return t.flush()
+	return t.flushTable()
 }

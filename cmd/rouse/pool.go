@@ -62,9 +62,9 @@ func (c *poolRunCmd) Run(a *app) error {
 	if err := file.withoutTimers(); err != nil {
 		return err
 	}
-	log := a.logger(&Config{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
+	log := a.newLogger(&Config{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
 	cfg := node.Defaults()
-	cfg.Roles, cfg.Admin, cfg.Hosts, cfg.Version = node.Names{node.RolePools}, file.Listen, file.Hosts, version()
+	cfg.Roles, cfg.Admin, cfg.Hosts, cfg.Version = node.Names{node.RolePools}, file.Listen, file.Hosts, programVersion()
 	cfg.TLSCert, cfg.TLSKey, cfg.TLSClientCA = file.TLSCert, file.TLSKey, file.ClientCA
 	if file.Insecure {
 		cfg.Insecure = listen.Insecure{"all"}
@@ -72,17 +72,17 @@ func (c *poolRunCmd) Run(a *app) error {
 	if err := inFile(cfg.Check()); err != nil {
 		return rouse.Refuse(c.Config, "", err.Error(), "")
 	}
-	cfg.Pools, cfg.Grace = file.nodes(), file.grace()
-	defer a.stopping(cfg.Grace+5*time.Second, log)() // the managers end before the workers are given their time
-	systemd, err := a.supervised(log)
+	cfg.Pools, cfg.Grace = file.poolSetups(), file.gracePeriod()
+	defer a.announceStop(cfg.Grace+5*time.Second, log)() // the managers end before the workers are given their time
+	systemd, err := a.newSupervisor(log)
 	if err != nil {
 		return err
 	}
-	defer systemd.close()
+	defer systemd.endReports()
 	var tellErr error
 	err = node.Run(a.ctx, cfg, log, func(_, address string) {
-		systemd.serving(nil)
-		if tellErr = c.tell(a, address, file); tellErr != nil {
+		systemd.reportServing(nil)
+		if tellErr = c.printPoolAddress(a, address, file); tellErr != nil {
 			log.Error("the address cannot be told", "error", tellErr)
 		}
 	})
@@ -116,8 +116,8 @@ func inFile(err error) error {
 	return out
 }
 
-// tell prints where it listens.
-func (c *poolRunCmd) tell(a *app, address string, file *poolsFile) error {
+// printPoolAddress prints where it listens.
+func (c *poolRunCmd) printPoolAddress(a *app, address string, file *poolsFile) error {
 	if c.AddressFile != "" {
 		if err := writeWhole(c.AddressFile, address+"\n"); err != nil {
 			return err
@@ -130,10 +130,11 @@ func (c *poolRunCmd) tell(a *app, address string, file *poolsFile) error {
 			Pools   int    `json:"pools"`
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
-		}{address, len(file.Pools), os.Getpid(), version()})
+		}{address, len(file.Pools), os.Getpid(), programVersion()})
 	case !a.cli.Quiet:
 		base := baseURL(address, file.TLSCert)
-		a.say("rouse %s manages %d pools; status and metrics on %s/pools and %s/metrics", version(), len(file.Pools), base, base)
+		a.printLine("rouse %s manages %d pools; status and metrics on %s/pools and %s/metrics", programVersion(),
+			len(file.Pools), base, base)
 	}
 	return nil
 }

@@ -207,7 +207,7 @@ func TestCommandsThatAreNotThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = f.Pools[0].newDriver(slog.New(slog.DiscardHandler))
-		if err == nil || !strings.Contains(f.in(0, err).Error(), "pools.yaml:6: pool 1 (core): command") {
+		if err == nil || !strings.Contains(f.placeError(0, err).Error(), "pools.yaml:6: pool 1 (core): command") {
 			t.Errorf("of %s the result is %v", command, err)
 		}
 	}
@@ -231,12 +231,12 @@ func TestDockerSettings(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if strings.Contains(text, "drain_timeout: 1m") && f.Pools[0].drain() != time.Minute {
-			t.Errorf("workers are given %v to end", f.Pools[0].drain())
+		if strings.Contains(text, "drain_timeout: 1m") && f.Pools[0].workerDrainTime() != time.Minute {
+			t.Errorf("workers are given %v to end", f.Pools[0].workerDrainTime())
 		}
 		d, err := f.Pools[0].newDriver(slog.New(slog.DiscardHandler))
 		if err != nil {
-			return f.in(0, err)
+			return f.placeError(0, err)
 		}
 		return d.Close(t.Context())
 	}

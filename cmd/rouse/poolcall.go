@@ -27,8 +27,8 @@ type poolAddress struct {
 // poolPort is the port of managers by default.
 const poolPort = "7414"
 
-// dial returns the address of the manager as a URL, and a client for it, by the rules of --server.
-func (p *poolAddress) dial(a *app) (base string, client *http.Client, err error) {
+// dialManager returns the address of the manager as a URL, and a client for it, by the rules of --server.
+func (p *poolAddress) dialManager(a *app) (base string, client *http.Client, err error) {
 	files := grpclink.Files(a.cli.CA, a.cli.ClientCert, a.cli.ClientKey)
 	address := p.Address
 	if !strings.Contains(address, "://") {
@@ -51,18 +51,19 @@ func (p *poolAddress) dial(a *app) (base string, client *http.Client, err error)
 		}
 	}
 	// A redirect could take the key elsewhere.
-	return strings.TrimSuffix(base, "/"), &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+	return strings.TrimSuffix(base, "/"), &http.Client{Transport: t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
-// call asks the manager; path has escaped parts.
-func (p *poolAddress) call(a *app, method, path string, out any) error {
+// callManager asks the manager; path has escaped parts.
+func (p *poolAddress) callManager(a *app, method, path string, out any) error {
 	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 	defer cancel()
-	base, client, err := p.dial(a)
+	base, client, err := p.dialManager(a)
 	if err != nil {
 		return err
 	}
-	token, err := a.cli.token(a, os.Getenv)
+	token, err := a.cli.readToken(a, os.Getenv)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,8 @@ func (p *poolAddress) call(a *app, method, path string, out any) error {
 		if errors.As(err, &refused) {
 			err = refused.Err
 		}
-		return told{fmt.Sprintf("the manager of pools at %s: %v; is rouse pool running there?", p.Address, err), rouse.ErrUnavailable}
+		return reportedError{fmt.Sprintf("the manager of pools at %s: %v; is rouse pool running there?", p.Address, err),
+			rouse.ErrUnavailable}
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<30))
@@ -97,7 +99,8 @@ func (p *poolAddress) call(a *app, method, path string, out any) error {
 	}
 	var failure struct{ Error, Detail string }
 	if json.Unmarshal(body, &failure) != nil || failure.Error == "" {
-		if failure.Detail == "" || answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed {
+		if failure.Detail == "" || answer.StatusCode == http.StatusNotFound ||
+			answer.StatusCode == http.StatusMethodNotAllowed {
 			return p.noManager(answer)
 		}
 		failure.Error = failure.Detail
@@ -106,25 +109,26 @@ func (p *poolAddress) call(a *app, method, path string, out any) error {
 		http.StatusNotFound: rouse.ErrNotFound, http.StatusServiceUnavailable: rouse.ErrUnavailable,
 		http.StatusGatewayTimeout: context.DeadlineExceeded}[answer.StatusCode]
 	if kind != nil {
-		return told{failure.Error, kind}
+		return reportedError{failure.Error, kind}
 	}
 	return fmt.Errorf("the manager of pools at %s: %s", p.Address, failure.Error)
 }
 
 // noManager is the error of an address at which something else answers.
 func (p *poolAddress) noManager(answer *http.Response) error {
-	return told{fmt.Sprintf("there is no manager of pools at %s, which answers %s: give listen of its pools file, whose port is %s by default, or the admin port of a node that serves pools",
+	return reportedError{fmt.Sprintf(
+		"there is no manager of pools at %s, which answers %s: give listen of its pools file, whose port is %s by default, or the admin port of a node that serves pools",
 		p.Address, answer.Status, poolPort), rousev1.ErrUnimplemented}
 }
 
-// told is an error that another process has put into words, with what kind of error it is.
-type told struct {
+// reportedError is an error that another process has put into words, with what kind of error it is.
+type reportedError struct {
 	text string
 	kind error
 }
 
-func (t told) Error() string { return t.text }
-func (t told) Unwrap() error { return t.kind }
+func (t reportedError) Error() string { return t.text }
+func (t reportedError) Unwrap() error { return t.kind }
 
 // poolStatusCmd shows pools.
 type poolStatusCmd struct {
@@ -144,7 +148,7 @@ func (poolStatusCmd) Help() string {
 func (c *poolStatusCmd) Run(a *app) error {
 	if c.Pool == "" {
 		var list []pool.Summary
-		if err := c.call(a, http.MethodGet, "/pools", &list); err != nil {
+		if err := c.callManager(a, http.MethodGet, "/pools", &list); err != nil {
 			return err
 		}
 		t := newTable(a, "POOL", "STATE", "SINCE", "GROUPS", "WORKERS", "WAITING", "LEADER")
@@ -155,39 +159,41 @@ func (c *poolStatusCmd) Run(a *app) error {
 				}
 				continue
 			}
-			if err := t.row(p.Pool, p.State, momentText(p.Since), strconv.Itoa(p.Groups), strconv.Itoa(p.Workers), strconv.Itoa(p.Waiting), p.Leader); err != nil {
+			if err := t.addTableRow(p.Pool, p.State, momentText(p.Since), strconv.Itoa(p.Groups), strconv.Itoa(p.Workers),
+				strconv.Itoa(p.Waiting), p.Leader); err != nil {
 				return err
 			}
 		}
-		return t.flush()
+		return t.flushTable()
 	}
 	var v pool.View
-	if err := c.call(a, http.MethodGet, "/pools/"+url.PathEscape(c.Pool), &v); err != nil {
+	if err := c.callManager(a, http.MethodGet, "/pools/"+url.PathEscape(c.Pool), &v); err != nil {
 		return err
 	}
-	return a.show(v, func() error {
+	return a.showValue(v, func() error {
 		if !v.Leads {
 			if v.Leader != "" {
-				a.note("this manager does not lead the pool; %s does", v.Leader)
+				a.printNote("this manager does not lead the pool; %s does", v.Leader)
 			} else {
-				a.note("this manager does not lead the pool")
+				a.printNote("this manager does not lead the pool")
 			}
 			return nil
 		}
 		t := newTable(a, poolGroupHead...)
 		for _, g := range v.Groups {
 			group := g.Group()
-			if err := t.row(poolGroupRow(&group)...); err != nil {
+			if err := t.addTableRow(poolGroupRow(&group)...); err != nil {
 				return err
 			}
 		}
 		if len(v.Groups) == 0 {
-			a.note("no groups")
+			a.printNote("no groups")
 		}
-		if err := t.flush(); err != nil || v.Waits == 0 {
+		if err := t.flushTable(); err != nil || v.Waits == 0 {
 			return err
 		}
-		a.note("%d keys wait for room; the first is %q since %s, for %s", v.Waits, v.Waiting[0].Key, momentText(v.Waiting[0].Since), v.Waiting[0].Limit)
+		a.printNote("%d keys wait for room; the first is %q since %s, for %s", v.Waits, v.Waiting[0].Key,
+			momentText(v.Waiting[0].Since), v.Waiting[0].Limit)
 		return nil
 	})
 }
@@ -237,7 +243,8 @@ func (c *poolPoisonListCmd) Run(a *app) error {
 		return rouse.Refuse("limit", strconv.Itoa(c.Limit), "is out of range", "give 1 to 1000")
 	}
 	var list []pool.Poison
-	if err := c.call(a, http.MethodGet, fmt.Sprintf("/pools/%s/poison?limit=%d", url.PathEscape(c.Pool), c.Limit), &list); err != nil {
+	if err := c.callManager(a, http.MethodGet, fmt.Sprintf("/pools/%s/poison?limit=%d", url.PathEscape(c.Pool), c.Limit),
+		&list); err != nil {
 		return err
 	}
 	t := newTable(a, "ID", "KEY", "WHEN", "REASON", "SIZE", "CORRELATION ID")
@@ -248,14 +255,15 @@ func (c *poolPoisonListCmd) Run(a *app) error {
 			}
 			continue
 		}
-		if err := t.row(p.ID, strconv.Quote(p.Key), momentText(p.When), p.Reason, strconv.Itoa(p.Size), p.CorrelationID); err != nil {
+		if err := t.addTableRow(p.ID, strconv.Quote(p.Key), momentText(p.When), p.Reason, strconv.Itoa(p.Size),
+			p.CorrelationID); err != nil {
 			return err
 		}
 	}
 	if len(list) == 0 && !a.cli.JSON {
-		a.note("no poison requests")
+		a.printNote("no poison requests")
 	}
-	return t.flush()
+	return t.flushTable()
 }
 
 type poolPoisonShowCmd struct {
@@ -277,12 +285,13 @@ Examples:
 // Run shows it.
 func (c *poolPoisonShowCmd) Run(a *app) error {
 	var p pool.Poison
-	if err := c.call(a, http.MethodGet, "/pools/"+url.PathEscape(c.Pool)+"/poison/"+url.PathEscape(c.ID), &p); err != nil {
+	if err := c.callManager(a, http.MethodGet, "/pools/"+url.PathEscape(c.Pool)+"/poison/"+url.PathEscape(c.ID),
+		&p); err != nil {
 		return err
 	}
-	return a.show(p, func() error {
+	return a.showValue(p, func() error {
 		a.raw = c.Raw
-		return a.body(p.Body)
+		return a.printBytes(p.Body)
 	})
 }
 
@@ -294,8 +303,8 @@ type poolPoisonChoice struct {
 	All         bool   `help:"All of them."`
 }
 
-// do asks the manager to do something with them.
-func (c *poolPoisonChoice) do(a *app, method, suffix, did string) error {
+// changePoison asks the manager to do something with them.
+func (c *poolPoisonChoice) changePoison(a *app, method, suffix, did string) error {
 	if (c.ID == "") != c.All {
 		return &usage{text: "name the id of one poison request, or give --all", help: a.command + " --help"}
 	}
@@ -304,11 +313,11 @@ func (c *poolPoisonChoice) do(a *app, method, suffix, did string) error {
 		path += "/" + url.PathEscape(c.ID)
 	}
 	var done pool.Changed
-	if err := c.call(a, method, path+suffix, &done); err != nil {
+	if err := c.callManager(a, method, path+suffix, &done); err != nil {
 		return err
 	}
-	return a.show(done, func() error {
-		a.say("%s %d", did, done.Requests)
+	return a.showValue(done, func() error {
+		a.printLine("%s %d", did, done.Requests)
 		return nil
 	})
 }
@@ -329,7 +338,7 @@ Examples:
 
 // Run replays them.
 func (c *poolPoisonReplayCmd) Run(a *app) error {
-	return c.do(a, http.MethodPost, "/replay", "replayed")
+	return c.changePoison(a, http.MethodPost, "/replay", "replayed")
 }
 
 type poolPoisonPurgeCmd struct {
@@ -345,5 +354,5 @@ func (poolPoisonPurgeCmd) Help() string {
 
 // Run deletes them.
 func (c *poolPoisonPurgeCmd) Run(a *app) error {
-	return c.do(a, http.MethodDelete, "", "purged")
+	return c.changePoison(a, http.MethodDelete, "", "purged")
 }

@@ -20,7 +20,7 @@ func TestAnswersOfNoManager(t *testing.T) {
 		a := &app{ctx: t.Context()}
 		a.cli.Timeout = time.Minute
 		var list []pool.Summary
-		err := (&poolAddress{Address: strings.TrimPrefix(other.URL, "http://")}).call(a, http.MethodGet, "/pools", &list)
+		err := (&poolAddress{Address: strings.TrimPrefix(other.URL, "http://")}).callManager(a, http.MethodGet, "/pools", &list)
 		other.Close()
 		if err == nil || !strings.Contains(err.Error(), "there is no manager of pools at") {
 			t.Errorf("%d: %v", code, err)

@@ -34,7 +34,7 @@ type poolsFile struct {
 	Hosts    []string    `yaml:"hosts"`         // as the setting of rouse serve
 	Pools    []poolEntry `yaml:"pools"`
 
-	places *placed
+	places *poolPlaces
 }
 
 type poolEntry struct {
@@ -76,8 +76,8 @@ type windowEntry struct {
 	parsed rouse.Schedule
 }
 
-// parse parses the schedule.
-func (e *windowEntry) parse() error {
+// parseWindow parses the schedule.
+func (e *windowEntry) parseWindow() error {
 	s, err := schedule.Parse(e.Schedule, schedule.Options{Timezone: e.Zone})
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
 		for i := range inv.Problems {
@@ -103,10 +103,11 @@ type driverEntry struct {
 	Noop       *struct{}          `yaml:"noop"`
 }
 
-// count returns how many drivers there are.
-func (e *driverEntry) count() int {
+// countDrivers returns how many drivers there are.
+func (e *driverEntry) countDrivers() int {
 	n := 0
-	for _, there := range []bool{e.Subprocess != nil, e.Docker != nil, e.Systemd != nil, e.Kubernetes != nil, e.Noop != nil} {
+	for _, there := range []bool{e.Subprocess != nil, e.Docker != nil, e.Systemd != nil, e.Kubernetes != nil,
+		e.Noop != nil} {
 		if there {
 			n++
 		}
@@ -126,10 +127,11 @@ const (
 func readPools(name string) (*poolsFile, error) {
 	body, err := os.ReadFile(name)
 	if err != nil {
-		return nil, rouse.Refuse("config", name, "cannot be read: "+reason(err), "name the YAML file that describes the pools")
+		return nil, rouse.Refuse("config", name, "cannot be read: "+bareFileError(err),
+			"name the YAML file that describes the pools")
 	}
 	f := &poolsFile{Listen: defaultPoolListen, places: readPlaces(name, body)}
-	if err := f.places.strict(); err != nil { // before the decoder, whose errors name types of Go and no field
+	if err := f.places.checkPoolValues(); err != nil { // before the decoder, whose errors name types of Go and no field
 		return nil, err
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(body), yaml.Strict())
@@ -152,36 +154,36 @@ func readPools(name string) (*poolsFile, error) {
 	seen := map[string]bool{}
 	for i := range f.Pools {
 		e := &f.Pools[i]
-		err := e.complete()
+		err := e.completePool()
 		if err == nil {
-			err = e.check()
+			err = e.checkPool()
 		}
 		if err == nil && seen[e.Name] {
 			err = rouse.Refuse("name", e.Name, "is the name of two pools", "give each its own")
 		}
 		if err != nil {
-			return nil, f.in(i, err)
+			return nil, f.placeError(i, err)
 		}
 		seen[e.Name] = true
 	}
 	return f, nil
 }
 
-// in adds the file, line and pool to an error.
-func (f *poolsFile) in(i int, err error) error { return f.places.wrong(i, 0, err) }
+// placeError adds the file, line and pool to an error.
+func (f *poolsFile) placeError(i int, err error) error { return f.places.locateProblems(i, 0, err) }
 
-// check refuses what the manager or the transport of the pool would refuse later.
-func (e *poolEntry) check() error {
+// checkPool refuses what the manager or the transport of the pool would refuse later.
+func (e *poolEntry) checkPool() error {
 	log := slog.New(slog.DiscardHandler)
-	m, err := pool.NewManager(e.manager(noop.Driver{}, log, pool.NewRegistry(prometheus.NewRegistry())))
+	m, err := pool.NewManager(e.managerConfig(noop.Driver{}, log, pool.NewRegistry(prometheus.NewRegistry())))
 	if err == nil && e.Transport != storeTransport {
-		_, err = amqp.New(e.transport(), m)
+		_, err = amqp.New(e.transportConfig(), m)
 	}
 	return err
 }
 
-// complete expands variables and sets defaults.
-func (e *poolEntry) complete() error {
+// completePool expands variables and sets defaults.
+func (e *poolEntry) completePool() error {
 	for _, u := range []struct {
 		name  string
 		value *string
@@ -196,14 +198,16 @@ func (e *poolEntry) complete() error {
 	}
 	switch {
 	case e.AMQP == "" && e.Transport != storeTransport:
-		return rouse.Refuse("amqp", "", "is missing", "give the URL of a RabbitMQ, such as amqp://user:password@host:5672/vhost")
+		return rouse.Refuse("amqp", "", "is missing",
+			"give the URL of a RabbitMQ, such as amqp://user:password@host:5672/vhost")
 	case e.QueueType != "" && e.QueueType != "quorum" && e.QueueType != "classic":
 		return rouse.Refuse("queue_type", e.QueueType, "is no type of request queues", "write quorum or classic")
-	case e.Driver.count() != 1:
-		return rouse.Refuse("driver", "", "is not exactly one", "write subprocess: with a command below it, or another one of docs/pools.md")
+	case e.Driver.countDrivers() != 1:
+		return rouse.Refuse("driver", "", "is not exactly one",
+			"write subprocess: with a command below it, or another one of docs/pools.md")
 	}
 	for i := range e.Windows {
-		if err := e.Windows[i].parse(); err != nil {
+		if err := e.Windows[i].parseWindow(); err != nil {
 			return rouse.Under(fmt.Sprintf("windows[%d]", i), err)
 		}
 	}
@@ -237,13 +241,13 @@ func expandSetting(setting, value string) (string, error) {
 	return value, nil
 }
 
-// drain is how long the workers of a pool may take to end.
-func (e *poolEntry) drain() time.Duration {
+// workerDrainTime is how long the workers of a pool may take to end.
+func (e *poolEntry) workerDrainTime() time.Duration {
 	if e.Driver.Subprocess != nil {
 		return e.Driver.Subprocess.Drain
 	}
 	if e.Driver.Docker != nil {
-		return e.Driver.Docker.drain()
+		return e.Driver.Docker.drainTimeout()
 	}
 	return 0
 }
@@ -266,25 +270,29 @@ func (e *poolEntry) newDriver(log *slog.Logger) (driver.Driver, error) {
 	return subprocess.New(c)
 }
 
-// transport returns the settings of RabbitMQ.
-func (e *poolEntry) transport() amqp.Config {
-	return amqp.Config{URL: e.AMQP, Management: e.Management, WorkerURL: e.WorkerAMQP, Classic: e.QueueType == "classic", MessageTTL: e.MessageTTL,
-		DeliveryLimit: e.DeliveryLimit, MaxLength: e.MaxLength, ConsumerTimeout: e.ConsumerTimeout, StallTimeout: e.StallTimeout, PoisonLimit: e.PoisonLimit, Prefetch: e.Prefetch}
+// transportConfig returns the settings of RabbitMQ.
+func (e *poolEntry) transportConfig() amqp.Config {
+	return amqp.Config{URL: e.AMQP, Management: e.Management, WorkerURL: e.WorkerAMQP, Classic: e.QueueType == "classic",
+		MessageTTL:    e.MessageTTL,
+		DeliveryLimit: e.DeliveryLimit, MaxLength: e.MaxLength, ConsumerTimeout: e.ConsumerTimeout,
+		StallTimeout: e.StallTimeout, PoisonLimit: e.PoisonLimit, Prefetch: e.Prefetch}
 }
 
-// manager returns the other settings.
-func (e *poolEntry) manager(d driver.Driver, log *slog.Logger, m *pool.Registry) pool.Config {
-	c := e.managed()
+// managerConfig returns the other settings.
+func (e *poolEntry) managerConfig(d driver.Driver, log *slog.Logger, m *pool.Registry) pool.Config {
+	c := e.poolConfig()
 	c.Driver, c.Log, c.Metrics = d, log, m.Pool(strings.Clone(e.Name))
 	return c
 }
 
-// managed returns the configuration of a pool.
-func (e *poolEntry) managed() pool.Config {
+// poolConfig returns the configuration of a pool.
+func (e *poolEntry) poolConfig() pool.Config {
 	var windows []pool.Window
 	for _, w := range e.Windows {
 		windows = append(windows, pool.Window{Schedule: w.parsed, For: w.For})
 	}
-	return pool.Config{Name: e.Name, Windows: windows, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay}, ExtraLifetime: e.ExtraLifetime, MaxWork: e.MaxWork, Namespaces: e.Namespaces, Workers: e.Workers,
-		Limits: pool.Limits{Groups: e.MaxGroups, NamespaceOwned: e.MaxNamespace, Workers: e.MaxWorkers, Starts: e.MaxStarts}, Pinned: e.Pinned}
+	return pool.Config{Name: e.Name, Windows: windows, Delays: pool.Delays{Unbind: e.UnbindDelay, Stop: e.StopDelay},
+		ExtraLifetime: e.ExtraLifetime, MaxWork: e.MaxWork, Namespaces: e.Namespaces, Workers: e.Workers,
+		Limits: pool.Limits{Groups: e.MaxGroups, NamespaceOwned: e.MaxNamespace, Workers: e.MaxWorkers, Starts: e.MaxStarts},
+		Pinned: e.Pinned}
 }

@@ -15,18 +15,19 @@ type poolGroup struct {
 	Key         string `arg:"" help:"Key of the group; it may be empty."`
 }
 
-// do asks the manager to do something with the group.
-func (c *poolGroup) do(a *app, verb string, query url.Values, did string) error {
+// operateGroup asks the manager to do something with the group.
+func (c *poolGroup) operateGroup(a *app, verb string, query url.Values, did string) error {
 	if query == nil {
 		query = url.Values{}
 	}
 	query.Set("key", c.Key)
 	var done pool.Operated
-	if err := c.call(a, http.MethodPost, "/pools/"+url.PathEscape(c.Pool)+"/"+verb+"?"+query.Encode(), &done); err != nil {
+	if err := c.callManager(a, http.MethodPost, "/pools/"+url.PathEscape(c.Pool)+"/"+verb+"?"+query.Encode(),
+		&done); err != nil {
 		return err
 	}
-	return a.show(done, func() error {
-		a.say("%s %s of pool %s", did, strconv.Quote(done.Key), done.Pool)
+	return a.showValue(done, func() error {
+		a.printLine("%s %s of pool %s", did, strconv.Quote(done.Key), done.Pool)
 		return nil
 	})
 }
@@ -45,7 +46,7 @@ Examples:
 }
 
 // Run stops it.
-func (c *poolStopCmd) Run(a *app) error { return c.do(a, "stop", nil, "stops") }
+func (c *poolStopCmd) Run(a *app) error { return c.operateGroup(a, "stop", nil, "stops") }
 
 type poolRestartCmd struct {
 	poolGroup `embed:""`
@@ -61,7 +62,7 @@ Examples:
 }
 
 // Run replaces its workers.
-func (c *poolRestartCmd) Run(a *app) error { return c.do(a, "restart", nil, "restarts") }
+func (c *poolRestartCmd) Run(a *app) error { return c.operateGroup(a, "restart", nil, "restarts") }
 
 type poolPinCmd struct {
 	poolGroup `embed:""`
@@ -81,7 +82,7 @@ Examples:
 // Run pins or unpins it.
 func (c *poolPinCmd) Run(a *app) error {
 	if c.Off {
-		return c.do(a, "pin", url.Values{"off": {"true"}}, "unpinned")
+		return c.operateGroup(a, "pin", url.Values{"off": {"true"}}, "unpinned")
 	}
-	return c.do(a, "pin", nil, "pinned")
+	return c.operateGroup(a, "pin", nil, "pinned")
 }

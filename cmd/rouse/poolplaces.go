@@ -15,21 +15,21 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver/subprocess"
 )
 
-// placed is a parsed pools file with the lines of its settings.
-type placed struct {
+// poolPlaces is a parsed pools file with the lines of its settings.
+type poolPlaces struct {
 	name  string
 	pools []*ast.MappingNode
 	err   error // of a setting of no pool
 }
 
 // readPlaces finds the lines of settings. Of invalid YAML it finds none: that is refused by the decoder.
-func readPlaces(name string, body []byte) *placed {
-	p := &placed{name: name}
+func readPlaces(name string, body []byte) *poolPlaces {
+	p := &poolPlaces{name: name}
 	file, err := parser.ParseBytes(body, 0)
 	if err != nil || len(file.Docs) == 0 {
 		return p
 	}
-	root, ok := mapping(file.Docs[0].Body)
+	root, ok := asMapping(file.Docs[0].Body)
 	if !ok {
 		return p
 	}
@@ -38,35 +38,37 @@ func readPlaces(name string, body []byte) *placed {
 		setting := v.Key.GetToken().Value
 		for j := range of.NumField() {
 			if f := of.Field(j); f.Tag.Get("yaml") == setting && p.err == nil {
-				p.err = p.strictValue(v.Value, fmt.Sprintf("%s:%d: %s", name, v.Key.GetToken().Position.Line, setting), f.Type, false)
+				p.err = p.strictValue(v.Value, fmt.Sprintf("%s:%d: %s", name, v.Key.GetToken().Position.Line, setting),
+					f.Type, false)
 			}
 		}
 	}
-	list, ok := anchored(member(root, "pools")).(*ast.SequenceNode)
+	list, ok := resolveAnchor(memberValue(root, "pools")).(*ast.SequenceNode)
 	if !ok {
 		return p
 	}
 	for i, v := range list.Values {
-		v = anchored(v)
-		m, ok := mapping(v)
+		v = resolveAnchor(v)
+		m, ok := asMapping(v)
 		p.pools = append(p.pools, m)
-		if !ok && !empty(v) && v.Type() != ast.AliasType && p.err == nil {
-			p.err = rouse.Refuse(fmt.Sprintf("%s:%d: pool %d", name, v.GetToken().Position.Line, i+1), textOfNode(v), "has no settings", "write name: and a driver")
+		if !ok && !isEmptyNode(v) && v.Type() != ast.AliasType && p.err == nil {
+			p.err = rouse.Refuse(fmt.Sprintf("%s:%d: pool %d", name, v.GetToken().Position.Line, i+1), textOfNode(v),
+				"has no settings", "write name: and a driver")
 		}
 	}
 	return p
 }
 
-// anchored returns what an anchor names, or the node.
-func anchored(n ast.Node) ast.Node {
+// resolveAnchor returns what an anchor names, or the node.
+func resolveAnchor(n ast.Node) ast.Node {
 	if a, ok := n.(*ast.AnchorNode); ok {
 		return a.Value
 	}
 	return n
 }
 
-// empty reports whether a setting has no value.
-func empty(n ast.Node) bool {
+// isEmptyNode reports whether a setting has no value.
+func isEmptyNode(n ast.Node) bool {
 	_, null := n.(*ast.NullNode)
 	return null
 }
@@ -79,8 +81,8 @@ func textOfNode(n ast.Node) string {
 	return ""
 }
 
-// mapping returns a node as a mapping. A mapping with a single member has a type of its own.
-func mapping(n ast.Node) (*ast.MappingNode, bool) {
+// asMapping returns a node as a mapping. A mapping with a single member has a type of its own.
+func asMapping(n ast.Node) (*ast.MappingNode, bool) {
 	switch m := n.(type) {
 	case *ast.MappingNode:
 		return m, true
@@ -90,9 +92,9 @@ func mapping(n ast.Node) (*ast.MappingNode, bool) {
 	return nil, false
 }
 
-// member returns the value of a member of a mapping, nil if there is none.
-func member(n ast.Node, name string) ast.Node {
-	m, ok := mapping(n)
+// memberValue returns the value of a member of a mapping, nil if there is none.
+func memberValue(n ast.Node, name string) ast.Node {
+	m, ok := asMapping(n)
 	if !ok || m == nil {
 		return nil
 	}
@@ -104,24 +106,25 @@ func member(n ast.Node, name string) ast.Node {
 	return nil
 }
 
-// line returns the line of a pool's setting, of its driver, or of the pool.
-func (p *placed) line(i int, field string) int {
+// settingLine returns the line of a pool's setting, of its driver, or of the pool.
+func (p *poolPlaces) settingLine(i int, field string) int {
 	if i >= len(p.pools) || p.pools[i] == nil {
 		return 1
 	}
 	var at ast.Node = p.pools[i]
-	if d, ok := mapping(member(at, "driver")); ok && d != nil && len(d.Values) > 0 && member(at, firstOf(field)) == nil {
+	if d, ok := asMapping(memberValue(at, "driver")); ok && d != nil && len(d.Values) > 0 &&
+		memberValue(at, firstOf(field)) == nil {
 		at = d.Values[0].Value
-		if member(at, firstOf(field)) == nil {
+		if memberValue(at, firstOf(field)) == nil {
 			at = p.pools[i] // it is missing
 		}
 	}
 	for part := range strings.SplitSeq(field, ".") {
 		name, index, indexed := strings.Cut(strings.TrimSuffix(part, "]"), "[")
-		next := member(at, name)
-		if list, ok := anchored(next).(*ast.SequenceNode); ok && indexed {
+		next := memberValue(at, name)
+		if list, ok := resolveAnchor(next).(*ast.SequenceNode); ok && indexed {
 			if k, err := strconv.Atoi(index); err == nil && k < len(list.Values) {
-				next = anchored(list.Values[k])
+				next = resolveAnchor(list.Values[k])
 			}
 		}
 		if next == nil {
@@ -129,7 +132,7 @@ func (p *placed) line(i int, field string) int {
 		}
 		at = next
 	}
-	if m, ok := mapping(at); ok && len(m.Values) > 0 {
+	if m, ok := asMapping(at); ok && len(m.Values) > 0 {
 		return m.Values[0].Key.GetToken().Position.Line
 	}
 	return at.GetToken().Position.Line
@@ -140,9 +143,9 @@ func firstOf(field string) string {
 	return first
 }
 
-// strict refuses values of another kind than their settings, and numbers and durations that decoding would
-// change: a fraction instead of a whole number, and a zero, which would mean the default.
-func (p *placed) strict() error {
+// checkPoolValues refuses values of another kind than their settings, and numbers and durations that decoding
+// would change: a fraction instead of a whole number, and a zero, which would mean the default.
+func (p *poolPlaces) checkPoolValues() error {
 	if p.err != nil {
 		return p.err
 	}
@@ -150,7 +153,7 @@ func (p *placed) strict() error {
 		if pool == nil {
 			continue
 		}
-		if err := p.strictly(i, pool, reflect.TypeFor[poolEntry](), true); err != nil {
+		if err := p.checkMapping(i, pool, reflect.TypeFor[poolEntry](), true); err != nil {
 			return err
 		}
 	}
@@ -160,7 +163,7 @@ func (p *placed) strict() error {
 // zeroAllowed are the settings with zero as a valid value.
 var zeroAllowed = map[string]bool{"prewarm": true}
 
-func (p *placed) strictly(i int, m *ast.MappingNode, t reflect.Type, zero bool) error {
+func (p *poolPlaces) checkMapping(i int, m *ast.MappingNode, t reflect.Type, zero bool) error {
 	for _, v := range m.Values {
 		name := v.Key.GetToken().Value
 		for j := range t.NumField() {
@@ -169,20 +172,20 @@ func (p *placed) strictly(i int, m *ast.MappingNode, t reflect.Type, zero bool) 
 				continue
 			}
 			if err := p.strictValue(v.Value, name, f.Type, zero); err != nil {
-				return p.wrong(i, v.Value.GetToken().Position.Line, err)
+				return p.locateProblems(i, v.Value.GetToken().Position.Line, err)
 			}
-			inner := pointed(f.Type)
-			if list, ok := anchored(v.Value).(*ast.SequenceNode); ok && f.Type == reflect.TypeFor[[]windowEntry]() {
+			inner := pointedType(f.Type)
+			if list, ok := resolveAnchor(v.Value).(*ast.SequenceNode); ok && f.Type == reflect.TypeFor[[]windowEntry]() {
 				for _, one := range list.Values {
-					if sub, ok := mapping(anchored(one)); ok {
-						if err := p.strictly(i, sub, reflect.TypeFor[windowEntry](), false); err != nil {
+					if sub, ok := asMapping(resolveAnchor(one)); ok {
+						if err := p.checkMapping(i, sub, reflect.TypeFor[windowEntry](), false); err != nil {
 							return err
 						}
 					}
 				}
 			}
-			if sub, ok := mapping(v.Value); ok && inner.Kind() == reflect.Struct {
-				if err := p.strictly(i, sub, inner, inner == reflect.TypeFor[subprocess.Config]()); err != nil {
+			if sub, ok := asMapping(v.Value); ok && inner.Kind() == reflect.Struct {
+				if err := p.checkMapping(i, sub, inner, inner == reflect.TypeFor[subprocess.Config]()); err != nil {
 					return err
 				}
 			}
@@ -191,22 +194,22 @@ func (p *placed) strictly(i int, m *ast.MappingNode, t reflect.Type, zero bool) 
 	return nil
 }
 
-// pointed returns what a type points to, or the type.
-func pointed(t reflect.Type) reflect.Type {
+// pointedType returns what a type points to, or the type.
+func pointedType(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		return t.Elem()
 	}
 	return t
 }
 
-func (p *placed) strictValue(n ast.Node, name string, t reflect.Type, zero bool) error {
-	n = anchored(n)
+func (p *poolPlaces) strictValue(n ast.Node, name string, t reflect.Type, zero bool) error {
+	n = resolveAnchor(n)
 	text := textOfNode(n)
 	_, list := n.(*ast.SequenceNode)
-	_, settings := mapping(n)
+	_, settings := asMapping(n)
 	aliased := n.Type() == ast.AliasType || n.Type() == ast.TagType // the decoder resolves it
-	switch inner := pointed(t); {
-	case aliased || empty(n):
+	switch inner := pointedType(t); {
+	case aliased || isEmptyNode(n):
 	case inner.Kind() == reflect.Slice && !list:
 		if inner.Elem().Kind() == reflect.Struct {
 			return rouse.Refuse(name, text, "is no list", "begin each of its entries with -")
@@ -224,7 +227,8 @@ func (p *placed) strictValue(n ast.Node, name string, t reflect.Type, zero bool)
 			return rouse.Under(name, err)
 		}
 		if d == 0 && zero && !zeroAllowed[name] {
-			return rouse.Refuse(name, text, "is no duration for it", "leave it out, which means the default, or give at least 1ms")
+			return rouse.Refuse(name, text, "is no duration for it",
+				"leave it out, which means the default, or give at least 1ms")
 		}
 	case t.Kind() == reflect.Int:
 		if _, whole := n.(*ast.IntegerNode); !whole {
@@ -237,8 +241,8 @@ func (p *placed) strictValue(n ast.Node, name string, t reflect.Type, zero bool)
 	return nil
 }
 
-// wrong adds the line and the pool to an error; the line is that of its field if it is 0.
-func (p *placed) wrong(i, line int, err error) error {
+// locateProblems adds the line and the pool to an error; the line is that of its field if it is 0.
+func (p *poolPlaces) locateProblems(i, line int, err error) error {
 	inv, ok := errors.AsType[*rouse.Invalid](err)
 	if !ok {
 		return fmt.Errorf("%s: %w", p.name, err)
@@ -247,18 +251,18 @@ func (p *placed) wrong(i, line int, err error) error {
 	for _, one := range inv.Problems {
 		at := line
 		if at == 0 {
-			at = p.line(i, one.Field)
+			at = p.settingLine(i, one.Field)
 		}
-		one.Field = fmt.Sprintf("%s:%d: pool %d%s: %s", p.name, at, i+1, p.called(i), one.Field)
+		one.Field = fmt.Sprintf("%s:%d: pool %d%s: %s", p.name, at, i+1, p.poolLabel(i), one.Field)
 		there.Problems = append(there.Problems, one)
 	}
 	return &there
 }
 
-// called returns the name of a pool in brackets, if it has one.
-func (p *placed) called(i int) string {
+// poolLabel returns the name of a pool in brackets, if it has one.
+func (p *poolPlaces) poolLabel(i int) string {
 	if i < len(p.pools) && p.pools[i] != nil {
-		if n := member(p.pools[i], "name"); n != nil {
+		if n := memberValue(p.pools[i], "name"); n != nil {
 			return " (" + rouse.Shorten(n.GetToken().Value, 64) + ")"
 		}
 	}

@@ -30,7 +30,7 @@ Examples:
 
 // Run lists them.
 func (c *poolsCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		got, err := s.Status().Pools(ctx, c.Pool, c.Limit)
 		if err != nil {
 			return err
@@ -45,28 +45,29 @@ func (c *poolsCmd) Run(a *app) error {
 			if a.cli.JSON {
 				err = a.printJSON(api.PoolOf(&got.Pools[i]))
 			} else {
-				err = c.rows(t, &got.Pools[i])
+				err = c.addPoolRows(t, &got.Pools[i])
 			}
 			if err != nil {
 				return err
 			}
 		}
 		if got.More && (c.Pool != "" || a.cli.JSON) {
-			a.note("there are more groups: give a higher --limit")
+			a.printNote("there are more groups: give a higher --limit")
 		}
 		if len(got.Pools) == 0 && !a.cli.JSON {
-			a.note("no pools")
+			a.printNote("no pools")
 		}
-		return t.flush()
+		return t.flushTable()
 	})
 }
 
-func (c *poolsCmd) rows(t *table, p *rouse.PoolStatus) error {
+func (c *poolsCmd) addPoolRows(t *table, p *rouse.PoolStatus) error {
 	if c.Pool == "" {
-		return t.row(p.Pool, p.Node, p.State, strconv.Itoa(p.GroupCount), strconv.Itoa(p.Workers), strconv.Itoa(p.Ready), strconv.Itoa(p.Held), strconv.Itoa(p.Waiting), orDash(p.Leader))
+		return t.addTableRow(p.Pool, p.Node, p.State, strconv.Itoa(p.GroupCount), strconv.Itoa(p.Workers),
+			strconv.Itoa(p.Ready), strconv.Itoa(p.Held), strconv.Itoa(p.Waiting), orDash(p.Leader))
 	}
 	for i := range p.Groups {
-		if err := t.row(append([]string{p.Node}, poolGroupRow(&p.Groups[i])...)...); err != nil {
+		if err := t.addTableRow(append([]string{p.Node}, poolGroupRow(&p.Groups[i])...)...); err != nil {
 			return err
 		}
 	}
@@ -89,5 +90,6 @@ func poolGroupRow(g *rouse.PoolGroup) []string {
 	for i := range g.Workers {
 		states[i] = g.Workers[i].State
 	}
-	return []string{fmt.Sprintf("%q", g.Name()), status, g.Queue, strings.Join(states, " "), strconv.Itoa(g.Ready), strconv.Itoa(g.Held), report, rouse.Shorten(g.Trouble(), 80)}
+	return []string{fmt.Sprintf("%q", g.Name()), status, g.Queue, strings.Join(states, " "), strconv.Itoa(g.Ready),
+		strconv.Itoa(g.Held), report, rouse.Shorten(g.Trouble(), 80)}
 }

@@ -27,8 +27,10 @@ func (e *poolEntry) checkTransport() error {
 	for _, given := range []struct {
 		name string
 		is   bool
-	}{{"amqp", e.AMQP != ""}, {"management", e.Management != ""}, {"worker_amqp", e.WorkerAMQP != ""}, {"max_work", e.MaxWork != 0}, {"message_ttl", e.MessageTTL != 0},
-		{"delivery_limit", e.DeliveryLimit != 0}, {"consumer_timeout", e.ConsumerTimeout != 0}, {"max_length", e.MaxLength != 0},
+	}{{"amqp", e.AMQP != ""}, {"management", e.Management != ""}, {"worker_amqp", e.WorkerAMQP != ""},
+		{"max_work", e.MaxWork != 0}, {"message_ttl", e.MessageTTL != 0},
+		{"delivery_limit", e.DeliveryLimit != 0}, {"consumer_timeout", e.ConsumerTimeout != 0},
+		{"max_length", e.MaxLength != 0},
 		{"poison_limit", e.PoisonLimit != 0}, {"queue_type", e.QueueType != ""}, {"prefetch", e.Prefetch != 0}} {
 		if given.is {
 			return rouse.Refuse(given.name, "", "is of pools on RabbitMQ", "leave it out: each request sets such things itself")
@@ -45,16 +47,18 @@ func (f *poolsFile) withoutTimers() error {
 		e := &f.Pools[i]
 		switch {
 		case e.Transport == storeTransport:
-			return f.in(i, rouse.Refuse("transport", e.Transport, "is that of rouse serve", "run rouse serve --pools with the file, or leave transport out"))
+			return f.placeError(i, rouse.Refuse("transport", e.Transport, "is that of rouse serve",
+				"run rouse serve --pools with the file, or leave transport out"))
 		case e.Prewarm != 0:
-			return f.in(i, rouse.Refuse("prewarm", e.Prewarm.String(), "is about timers, which rouse serve has", "run rouse serve --pools with the file, or leave it out"))
+			return f.placeError(i, rouse.Refuse("prewarm", e.Prewarm.String(), "is about timers, which rouse serve has",
+				"run rouse serve --pools with the file, or leave it out"))
 		}
 	}
 	return nil
 }
 
-// pools returns the pools that the setting names.
-func (c *Config) pools() ([]pool.Setup, error) {
+// loadPools returns the pools that the setting names.
+func (c *Config) loadPools() ([]pool.Setup, error) {
 	if c.PoolsFile == "" {
 		return nil, nil
 	}
@@ -62,33 +66,34 @@ func (c *Config) pools() ([]pool.Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return file.nodes(), nil
+	return file.poolSetups(), nil
 }
 
-// nodes returns the pools of the file as those of a node.
-func (f *poolsFile) nodes() []pool.Setup {
+// poolSetups returns the pools of the file as those of a node.
+func (f *poolsFile) poolSetups() []pool.Setup {
 	list := make([]pool.Setup, len(f.Pools))
 	for i := range f.Pools {
 		e := &f.Pools[i]
-		list[i] = pool.Setup{Config: e.managed(), Prewarm: e.Prewarm, Stall: e.StallTimeout, Open: func(log *slog.Logger) (driver.Driver, error) {
-			d, err := e.newDriver(log)
-			if err != nil {
-				return nil, f.in(i, err)
-			}
-			return d, nil
-		}}
+		list[i] = pool.Setup{Config: e.poolConfig(), Prewarm: e.Prewarm, Stall: e.StallTimeout,
+			Open: func(log *slog.Logger) (driver.Driver, error) {
+				d, err := e.newDriver(log)
+				if err != nil {
+					return nil, f.placeError(i, err)
+				}
+				return d, nil
+			}}
 		if e.Transport != storeTransport {
-			list[i].Requests = e.transport().Open
+			list[i].Requests = e.transportConfig().Open
 		}
 	}
 	return list
 }
 
-// grace is how long the workers of all pools may take to end.
-func (f *poolsFile) grace() time.Duration {
+// gracePeriod is how long the workers of all pools may take to end.
+func (f *poolsFile) gracePeriod() time.Duration {
 	longest := time.Duration(0)
 	for i := range f.Pools {
-		longest = max(longest, f.Pools[i].drain())
+		longest = max(longest, f.Pools[i].workerDrainTime())
 	}
 	return longest + 5*time.Second
 }

@@ -19,8 +19,8 @@ type ports struct {
 	errs    []error
 }
 
-// serve answers requests on a port of their own.
-func (p *ports) serve(what, address string, answer http.HandlerFunc, patterns ...string) (addr string, err error) {
+// servePort answers requests on a port of their own.
+func (p *ports) servePort(what, address string, answer http.HandlerFunc, patterns ...string) (addr string, err error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return "", fmt.Errorf("listen for %s: %w", what, err)
@@ -29,7 +29,8 @@ func (p *ports) serve(what, address string, answer http.HandlerFunc, patterns ..
 	for _, pattern := range patterns {
 		mux.HandleFunc(pattern, answer)
 	}
-	s := &http.Server{Handler: server.Guard(mux, l.Addr(), nil), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	s := &http.Server{Handler: server.Guard(mux, l.Addr(), nil), ReadHeaderTimeout: 5 * time.Second,
+		WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	p.servers = append(p.servers, s)
 	p.running.Go(func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -41,8 +42,8 @@ func (p *ports) serve(what, address string, answer http.HandlerFunc, patterns ..
 	return l.Addr().String(), nil
 }
 
-// close closes the ports and returns their errors.
-func (p *ports) close() error {
+// closePorts closes the ports and returns their errors.
+func (p *ports) closePorts() error {
 	for _, s := range p.servers {
 		_ = s.Close() // responses in progress do not matter any more
 	}

@@ -12,31 +12,33 @@ var presets = map[string]map[string]string{
 	// Values for a small demonstration of claims by leases: each poll takes a few timers that come due
 	// before the next but one, and holds them much longer than that. Timers created within that time stay
 	// at the node that created them.
-	"demo-lease": {"strategy": "lease", "poll": "2.5s", "ahead": "5s", "hold": "30s", "claim-batch": "2", "scatter": "false"},
+	"demo-lease": {"strategy": "lease", "poll": "2.5s", "ahead": "5s", "hold": "30s", "claim-batch": "2",
+		"scatter": "false"},
 }
 
 // usePreset applies the preset, if there is one, to settings that are not set otherwise.
-func (c *inForce) usePreset() []rouse.Problem {
+func (c *loadedConfig) usePreset() []rouse.Problem {
 	if c.Preset == "" {
 		return nil
 	}
 	values, ok := presets[c.Preset]
 	if !ok {
-		return []rouse.Problem{{Field: c.named("preset"), Value: rouse.Shorten(c.Preset, 128), Wrong: "is no preset",
-			Cure: meant(c.Preset, slices.Sorted(maps.Keys(presets)))}}
+		return []rouse.Problem{{Field: c.settingWithSource("preset"), Value: rouse.Shorten(c.Preset, 128),
+			Wrong: "is no preset",
+			Cure:  suggestName(c.Preset, slices.Sorted(maps.Keys(presets)))}}
 	}
-	settings := c.settings()
+	settings := c.configSettings()
 	for name, text := range values {
 		if c.source[name] == "default" {
-			_ = find(settings, name).Parse(text) // a test parses them all
+			_ = findSetting(settings, name).Parse(text) // a test parses them all
 			c.source[name] = "preset " + c.Preset
 		}
 	}
 	return nil
 }
 
-// named is a setting with its source, for problems.
-func (c *inForce) named(setting string) string {
+// settingWithSource is a setting with its source, for problems.
+func (c *loadedConfig) settingWithSource(setting string) string {
 	if from := c.source[setting]; from != "default" && from != "flag" && from != "" {
 		return from + ": " + setting
 	}

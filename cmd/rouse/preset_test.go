@@ -9,20 +9,20 @@ import (
 func TestPresetsAreValid(t *testing.T) {
 	for name, values := range presets {
 		var f configFlags
-		settings := f.settings()
+		settings := f.configSettings()
 		for _, s := range settings {
 			if err := s.Parse(s.Default); err != nil {
 				t.Fatal(err)
 			}
 		}
 		f.Preset = name
-		in, err := f.load(map[string]bool{"preset": true})
+		in, err := f.loadConfig(map[string]bool{"preset": true})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		for setting, text := range values {
-			s := find(in.settings(), setting)
+			s := findSetting(in.configSettings(), setting)
 			if s == nil {
 				t.Errorf("%s: %s is no setting", name, setting)
 			} else if got := s.Text(); got != text || in.source[setting] != "preset "+name {
@@ -35,15 +35,15 @@ func TestPresetsAreValid(t *testing.T) {
 // TestTheLeasePreset has the values that it is known for.
 func TestTheLeasePreset(t *testing.T) {
 	f := configFlags{}
-	for _, s := range f.settings() {
+	for _, s := range f.configSettings() {
 		_ = s.Parse(s.Default) // TestDefaultsAreWhatTheirTextsSay
 	}
 	f.Preset, f.Hold = "demo-lease", time.Minute
-	in, err := f.load(map[string]bool{"preset": true, "hold": true})
+	in, err := f.loadConfig(map[string]bool{"preset": true, "hold": true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := in.node()
+	c := in.nodeConfig()
 	if c.Strategy != "lease" || c.Poll != 2500*time.Millisecond || c.Ahead != 5*time.Second || c.ClaimBatch != 2 || c.Scatter {
 		t.Errorf("%+v", c)
 	}

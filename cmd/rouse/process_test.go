@@ -258,7 +258,7 @@ func exitCommand(ts *testscript.TestScript, _ bool, args []string) {
 // variables are those that rouse looks at.
 func variables() []string {
 	list := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG"}
-	for _, s := range new(Config).settings() {
+	for _, s := range new(Config).configSettings() {
 		list = append(list, envName(s.Name))
 	}
 	return list

@@ -21,22 +21,22 @@ type progress struct {
 // progressEvery is the interval of drawing: short enough to move, long enough to cost nothing.
 const progressEvery = 100 * time.Millisecond
 
-func (a *app) progress(what string, total int64) *progress {
+func (a *app) newProgress(what string, total int64) *progress {
 	return &progress{a: a, what: what, total: total, began: time.Now(), drawn: time.Now()}
 }
 
-// at draws the bar for the given progress, of which count is a number of things; done and total may be
+// drawBar draws the bar for the given progress, of which count is a number of things; done and total may be
 // bytes.
-func (p *progress) at(done, count int64) {
+func (p *progress) drawBar(done, count int64) {
 	now := time.Now()
 	if !p.a.errTTY || p.a.cli.Quiet || now.Sub(p.drawn) < progressEvery {
 		return
 	}
 	p.drawn, p.shown = now, true
-	fmt.Fprint(p.a.errOut, "\r\x1b[K"+p.line(done, count, now))
+	fmt.Fprint(p.a.errOut, "\r\x1b[K"+p.barText(done, count, now))
 }
 
-func (p *progress) line(done, count int64, now time.Time) string {
+func (p *progress) barText(done, count int64, now time.Time) string {
 	rate := float64(count) / max(now.Sub(p.began).Seconds(), 0.001)
 	s := fmt.Sprintf("%s %d, %.0f/s", p.what, count, rate)
 	if p.total <= 0 {
@@ -52,8 +52,8 @@ func (p *progress) line(done, count int64, now time.Time) string {
 	return fmt.Sprintf("[%s%s] %3.0f%% %s", strings.Repeat("#", full), strings.Repeat(".", width-full), share*100, s)
 }
 
-// end removes the bar.
-func (p *progress) end() {
+// clearBar removes the bar.
+func (p *progress) clearBar() {
 	if p.shown {
 		fmt.Fprint(p.a.errOut, "\r\x1b[K")
 	}

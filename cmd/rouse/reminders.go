@@ -45,7 +45,7 @@ func (c *remindersCmd) Run(a *app) error {
 	if c.Instances && c.Sidecars {
 		return &usage{text: "--instances and --sidecars are two lists: give one of them"}
 	}
-	d, err := c.describe(a)
+	d, err := c.describeTable(a)
 	if err != nil {
 		return err
 	}
@@ -63,39 +63,41 @@ func (c *remindersCmd) Run(a *app) error {
 			if i.Leader {
 				leader = "yes"
 			}
-			if err := t.row(i.Address, orDash(i.Node), orDash(leader), fmt.Sprintf("%.2f", i.LoadFactor)); err != nil {
+			if err := t.addTableRow(i.Address, orDash(i.Node), orDash(leader), fmt.Sprintf("%.2f", i.LoadFactor)); err != nil {
 				return err
 			}
 		}
-		return t.flush()
+		return t.flushTable()
 	case c.Sidecars:
 		t := newTable(a, "APP", "SIDECAR", "INSTANCES")
 		for _, s := range d.Sidecars {
-			if err := t.row(s.AppId, s.Address, strings.Join(s.Instances, ",")); err != nil {
+			if err := t.addTableRow(s.AppId, s.Address, strings.Join(s.Instances, ",")); err != nil {
 				return err
 			}
 		}
-		return t.flush()
+		return t.flushTable()
 	}
 	t := newTable(a, "BUCKET", "APP", "TOKENS", "GIVEN", "STATE", "SIDECAR", "INSTANCE")
 	for _, b := range d.GetTable().GetInstanceSync() {
 		state := strings.ToLower(strings.TrimPrefix(b.State.String(), "TOKEN_BUCKET_STATE_"))
-		if err := t.row(b.TokenBucketId, b.AppId, fmt.Sprintf("%d-%d", b.RangeFrom, b.RangeTo), fmt.Sprint(b.ConsumedTill), state, orDash(b.SidecarInstance), orDash(b.RemSerInstance)); err != nil {
+		if err := t.addTableRow(b.TokenBucketId, b.AppId, fmt.Sprintf("%d-%d", b.RangeFrom, b.RangeTo),
+			fmt.Sprint(b.ConsumedTill), state, orDash(b.SidecarInstance), orDash(b.RemSerInstance)); err != nil {
 			return err
 		}
 	}
-	return t.flush()
+	return t.flushTable()
 }
 
-// describe tries the servers of --server in turn until one answers.
-func (c *remindersCmd) describe(a *app) (*reminderv1.DescribeTableResponse, error) {
+// describeTable tries the servers of --server in turn until one answers.
+func (c *remindersCmd) describeTable(a *app) (*reminderv1.DescribeTableResponse, error) {
 	a.dialled = a.cli.Server
 	a.dialled = cmp.Or(a.dialled, defaultServer)
 	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 	defer cancel()
 	var errs []error
 	for address := range strings.SplitSeq(a.dialled, ",") {
-		conn, err := grpc.NewClient(strings.TrimPrefix(strings.TrimSpace(address), "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(strings.TrimPrefix(strings.TrimSpace(address), "http://"),
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			return nil, &usage{text: "server: " + err.Error()}
 		}
@@ -105,7 +107,8 @@ func (c *remindersCmd) describe(a *app) (*reminderv1.DescribeTableResponse, erro
 			return d, nil
 		}
 		if status.Code(err) == codes.Unimplemented {
-			return nil, rouse.Refuse("server", address, "does not serve reminders", "start it with --reminders, or give another one")
+			return nil, rouse.Refuse("server", address, "does not serve reminders",
+				"start it with --reminders, or give another one")
 		}
 		errs = append(errs, rousev1.StatusToError(status.Convert(err)))
 	}

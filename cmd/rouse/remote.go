@@ -30,16 +30,17 @@ const (
 	unreachable = time.Second
 )
 
-// remote calls do with a client of the server and closes it.
-func (a *app) remote(do func(c *client.Client) error) error {
+// withClient calls do with a client of the server and closes it.
+func (a *app) withClient(do func(c *client.Client) error) error {
 	a.dialled = a.cli.Server
 	a.dialled = cmp.Or(a.dialled, defaultServer)
-	o, err := a.options()
+	o, err := a.dialOptions()
 	if err != nil {
 		return err
 	}
 	o.Patience = patience
-	o.Dial = []grpc.DialOption{grpc.WithChainUnaryInterceptor(giveUpUnreachable()), grpc.WithChainStreamInterceptor(awaitStart)}
+	o.Dial = []grpc.DialOption{grpc.WithChainUnaryInterceptor(giveUpUnreachable()),
+		grpc.WithChainStreamInterceptor(awaitStart)}
 	c, err := client.Dial(a.dialled, o)
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
 		return inv
@@ -58,10 +59,11 @@ func (a *app) remote(do func(c *client.Client) error) error {
 // giveUpUnreachable returns an interceptor that ends the retries of calls that reach no server.
 func giveUpUnreachable() grpc.UnaryClientInterceptor {
 	var since atomic.Pointer[time.Time] // when the first of several failures in a row began
-	return func(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		began := time.Now()
 		err := call(ctx, method, in, out, conn, opts...)
-		if status.Code(err) != codes.Unavailable || answered(err) {
+		if status.Code(err) != codes.Unavailable || cameFromServer(err) {
 			since.Store(nil)
 			return err
 		}
@@ -76,32 +78,34 @@ func giveUpUnreachable() grpc.UnaryClientInterceptor {
 
 // awaitStart is an interceptor that waits for a server that is starting before it opens a stream: the client
 // retries calls, not streams.
-func awaitStart(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func awaitStart(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer,
+	opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	health := healthv1.NewHealthClient(conn)
 	for end := time.Now().Add(patience); ; {
 		_, err := health.Check(ctx, &healthv1.HealthCheckRequest{})
 		err = rousev1.StatusToError(status.Convert(err))
 		again, ok := errors.AsType[*rouse.RetryAfter](err)
-		if !ok || !errors.Is(err, rousev1.ErrStarting) || time.Now().Add(again.After).After(end) || !backoff.Sleep(ctx, again.After) {
+		if !ok || !errors.Is(err, rousev1.ErrStarting) || time.Now().Add(again.After).After(end) ||
+			!backoff.Sleep(ctx, again.After) {
 			return open(ctx, desc, conn, method, opts...)
 		}
 	}
 }
 
-// options returns by what the client and the server trust each other.
-func (a *app) options() (client.Options, error) {
+// dialOptions returns by what the client and the server trust each other.
+func (a *app) dialOptions() (client.Options, error) {
 	var token string
 	var err error
 	if a.key != nil {
 		token, err = validKey(*a.key)
 	} else {
-		token, err = a.cli.token(a, os.Getenv)
+		token, err = a.cli.readToken(a, os.Getenv)
 	}
 	return client.Options{Token: token, CA: a.cli.CA, Cert: a.cli.ClientCert, Key: a.cli.ClientKey}, err
 }
 
-// now returns the time of the last used server's clock; without one, of this machine's.
-func (a *app) now() time.Time {
+// serverTime returns the time of the last used server's clock; without one, of this machine's.
+func (a *app) serverTime() time.Time {
 	if a.asked == nil {
 		return time.Now()
 	}
@@ -114,7 +118,7 @@ func (a *app) askClock() {
 	if !clocks.asked.Load() {
 		return
 	}
-	_ = a.remote(func(c *client.Client) error {
+	_ = a.withClient(func(c *client.Client) error {
 		ctx, cancel := context.WithTimeout(a.ctx, unreachable)
 		defer cancel()
 		clock, err := c.Clock(ctx)
@@ -125,9 +129,9 @@ func (a *app) askClock() {
 	})
 }
 
-// call is remote for one short call, with the timeout of --timeout.
-func (a *app) call(do func(ctx context.Context, c *client.Client) error) error {
-	return a.remote(func(c *client.Client) error {
+// callServer is remote for one short call, with the timeout of --timeout.
+func (a *app) callServer(do func(ctx context.Context, c *client.Client) error) error {
+	return a.withClient(func(c *client.Client) error {
 		ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 		defer cancel()
 		return do(ctx, c)

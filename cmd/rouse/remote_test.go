@@ -48,7 +48,7 @@ func TestCommandsWaitForAServerThatIsStarting(t *testing.T) {
 	} {
 		left <- struct{}{}
 		left <- struct{}{}
-		if err := a.remote(do); !errors.Is(err, rouse.ErrFull) || len(left) != 0 {
+		if err := a.withClient(do); !errors.Is(err, rouse.ErrFull) || len(left) != 0 {
 			t.Errorf("%s: %v, and %d early calls were not made", name, err, len(left))
 		}
 		for len(left) > 0 {
@@ -69,7 +69,7 @@ func TestAnAnswerIsNotAskedForAServer(t *testing.T) {
 		{rousev1.StatusToError(status.New(codes.Unavailable, "connection refused")), 2},
 		{rousev1.StatusToError(status.New(codes.Unimplemented, "unknown service rouse.v1.Timers")), 2},
 	} {
-		if lines := a.explain(c.err); len(lines) != c.lines {
+		if lines := a.explainError(c.err); len(lines) != c.lines {
 			t.Errorf("%v: %q", c.err, lines)
 		}
 	}

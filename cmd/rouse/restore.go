@@ -44,7 +44,8 @@ func (c *restoreCmd) Run(a *app) error {
 		return err
 	}
 	if err := dropSessionKeys(a.ctx, c.Store); err != nil {
-		return fmt.Errorf("%s is restored, but sessions of the console that were ended since the backup may go on: run rouse session rotate-key when it is served: %w", c.Store, err)
+		return fmt.Errorf(
+			"%s is restored, but sessions of the console that were ended since the backup may go on: run rouse session rotate-key when it is served: %w", c.Store, err)
 	}
 	return a.showArchive("restored to "+c.Store+" from", c.File, m)
 }

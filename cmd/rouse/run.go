@@ -23,18 +23,19 @@ Examples:
 
 // Run asks for the run.
 func (c *runCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		fire, due, err := s.Run(ctx, a.cli.Namespace, c.Name)
 		if err != nil {
-			return named("timer", c.Name, err)
+			return addObjectName("timer", c.Name, err)
 		}
-		return a.show(api.Ran{FireID: fire, Due: api.TimeOf(due)}, func() error {
+		return a.showValue(api.Ran{FireID: fire, Due: api.TimeOf(due)}, func() error {
 			if t, err := s.Get(ctx, a.cli.Namespace, c.Name); err == nil && t.Attempts != 0 && !(t.Manual && t.Runs[0] == due) {
-				a.say("%s fires after the occurrence in progress: fire %s", c.Name, fire)
-				a.note("that of %s has had %d attempts: rouse explain %s", when(t.Due, a.now()), t.Attempts, c.Name)
+				a.printLine("%s fires after the occurrence in progress: fire %s", c.Name, fire)
+				a.printNote("that of %s has had %d attempts: rouse explain %s", formatWithRelative(t.Due, a.serverTime()),
+					t.Attempts, c.Name)
 				return nil
 			}
-			a.say("%s fires now: fire %s", c.Name, fire)
+			a.printLine("%s fires now: fire %s", c.Name, fire)
 			return nil
 		})
 	})

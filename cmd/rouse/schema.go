@@ -27,8 +27,8 @@ type schemaStore struct {
 	Store string `arg:"" optional:"" help:"URL of the PostgreSQL, as in --store of serve; default $$ROUSE_STORE."`
 }
 
-// url returns the URL, and refuses other URLs than those of PostgreSQL.
-func (s *schemaStore) url() (string, error) {
+// schemaStoreURL returns the URL, and refuses other URLs than those of PostgreSQL.
+func (s *schemaStore) schemaStoreURL() (string, error) {
 	url := s.Store
 	if url == "" {
 		url = os.Getenv(envName("store"))
@@ -38,7 +38,7 @@ func (s *schemaStore) url() (string, error) {
 		return "", rouse.Refuse("store", "", "is missing", cure+", here or in ROUSE_STORE")
 	}
 	if scheme, _, ok := strings.Cut(url, "://"); !ok || scheme != "postgres" && scheme != "postgresql" {
-		return "", rouse.Refuse("store", redact(url), "is no PostgreSQL, and only there is a schema", cure)
+		return "", rouse.Refuse("store", redactPasswords(url), "is no PostgreSQL, and only there is a schema", cure)
 	}
 	return url, nil
 }
@@ -46,43 +46,43 @@ func (s *schemaStore) url() (string, error) {
 // schemaOptions open the schema without migrating it.
 var schemaOptions = postgres.Options{Name: "rouse schema", NoMigrate: true, AllowUnsafe: true}
 
-// version returns the store's URL and the version of its schema.
-func (s *schemaStore) version(a *app) (url string, version int, err error) {
-	if url, err = s.url(); err != nil {
+// storedSchemaVersion returns the store's URL and the version of its schema.
+func (s *schemaStore) storedSchemaVersion(a *app) (url string, version int, err error) {
+	if url, err = s.schemaStoreURL(); err != nil {
 		return "", 0, err
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 	defer cancel()
 	version, err = postgres.SchemaVersion(ctx, url, schemaOptions)
-	return url, version, reachable(err)
+	return url, version, markUnavailable(err)
 }
 
-// migrate migrates to a version, which may take arbitrarily long.
-func (s *schemaStore) migrate(a *app, url string, have, to int) error {
+// migrateSchema migrates to a version, which may take arbitrarily long.
+func (s *schemaStore) migrateSchema(a *app, url string, have, to int) error {
 	if have != to {
 		if err := postgres.Migrate(a.ctx, url, schemaOptions, to); err != nil {
-			return reachable(err)
+			return markUnavailable(err)
 		}
 	}
-	return a.show(struct {
+	return a.showValue(struct {
 		Store string `json:"store"`
 		From  int    `json:"from"`
 		To    int    `json:"to"`
-	}{redact(url), have, to}, func() error {
+	}{redactPasswords(url), have, to}, func() error {
 		switch {
 		case have == to:
-			a.say("the schema has version %d already", to)
+			a.printLine("the schema has version %d already", to)
 		case to == 0:
-			a.say("the schema is gone")
+			a.printLine("the schema is gone")
 		default:
-			a.say("the schema had version %d, and has version %d now", have, to)
+			a.printLine("the schema had version %d, and has version %d now", have, to)
 		}
 		return nil
 	})
 }
 
-// reachable marks an error that did not come from the server as unavailability.
-func reachable(err error) error {
+// markUnavailable marks an error that did not come from the server as unavailability.
+func markUnavailable(err error) error {
 	if errors.As(err, new(*pgconn.ConnectError)) && !errors.As(err, new(*pgconn.PgError)) {
 		return fmt.Errorf("%w (%w)", err, rouse.ErrUnavailable)
 	}
@@ -104,7 +104,7 @@ Examples:
 
 // Run shows it.
 func (c *schemaShowCmd) Run(a *app) error {
-	url, have, err := c.version(a)
+	url, have, err := c.storedSchemaVersion(a)
 	if err != nil {
 		return err
 	}
@@ -118,13 +118,13 @@ func (c *schemaShowCmd) Run(a *app) error {
 	case have > latest:
 		state = "newer"
 	}
-	return a.show(struct {
+	return a.showValue(struct {
 		Store   string `json:"store"`
 		Version int    `json:"version"`
 		Latest  int    `json:"latest"`
 		State   string `json:"state"`
-	}{redact(url), have, latest, state}, func() error {
-		a.say("%s: version %d, %s", redact(url), have, map[string]string{"current": "which this rouse needs",
+	}{redactPasswords(url), have, latest, state}, func() error {
+		a.printLine("%s: version %d, %s", redactPasswords(url), have, map[string]string{"current": "which this rouse needs",
 			"missing": fmt.Sprintf("which is none; this rouse needs %d: rouse schema up makes it", latest),
 			"older":   fmt.Sprintf("older than %d, which this rouse needs: rouse schema up brings it there", latest),
 			"newer":   fmt.Sprintf("newer than %d, which this rouse knows", latest)}[state])
@@ -156,18 +156,20 @@ func (c *schemaUpCmd) Run(a *app) error {
 	case !a.given["to"]:
 		to = latest
 	case to < 1 || to > latest:
-		return rouse.Refuse("to", fmt.Sprint(to), "is no version that this rouse knows", fmt.Sprintf("give 1 to %d, or nothing", latest))
+		return rouse.Refuse("to", fmt.Sprint(to), "is no version that this rouse knows",
+			fmt.Sprintf("give 1 to %d, or nothing", latest))
 	}
-	url, have, err := c.version(a)
+	url, have, err := c.storedSchemaVersion(a)
 	switch {
 	case err != nil:
 		return err
 	case have > to && a.given["to"]:
-		return rouse.Refuse("to", fmt.Sprint(to), fmt.Sprintf("is older than the schema, which has version %d", have), "rouse schema down goes back")
+		return rouse.Refuse("to", fmt.Sprint(to), fmt.Sprintf("is older than the schema, which has version %d", have),
+			"rouse schema down goes back")
 	case have > to:
 		to = have // a newer rouse has migrated it
 	}
-	return c.migrate(a, url, have, to)
+	return c.migrateSchema(a, url, have, to)
 }
 
 // schemaDownCmd downgrades the schema.
@@ -193,45 +195,48 @@ func (c *schemaDownCmd) Run(a *app) error {
 	if c.To < 0 {
 		return rouse.Refuse("to", fmt.Sprint(c.To), "is no version", "give 0 or more")
 	}
-	url, have, err := c.version(a)
+	url, have, err := c.storedSchemaVersion(a)
 	switch {
 	case err != nil:
 		return err
 	case c.To > have:
-		return rouse.Refuse("to", fmt.Sprint(c.To), fmt.Sprintf("is newer than the schema, which has version %d", have), "rouse schema up goes there")
+		return rouse.Refuse("to", fmt.Sprint(c.To), fmt.Sprintf("is newer than the schema, which has version %d", have),
+			"rouse schema up goes there")
 	case have > postgres.Latest():
-		return rouse.Refuse("store", redact(url), fmt.Sprintf("has version %d of the schema, and this rouse knows steps up to %d", have, postgres.Latest()),
+		return rouse.Refuse("store", redactPasswords(url),
+			fmt.Sprintf("has version %d of the schema, and this rouse knows steps up to %d", have, postgres.Latest()),
 			"use the rouse that brought it there")
 	case c.To == have:
-		return c.migrate(a, url, have, have)
+		return c.migrateSchema(a, url, have, have)
 	}
-	if err := c.unused(a, url, have); err != nil {
+	if err := c.checkUnused(a, url, have); err != nil {
 		return err
 	}
 	if !c.Yes {
-		question := fmt.Sprintf("Bring the schema of %s from version %d back to %d? What version %d does not know is lost.", redact(url), have, c.To, c.To)
+		question := fmt.Sprintf("Bring the schema of %s from version %d back to %d? What version %d does not know is lost.",
+			redactPasswords(url), have, c.To, c.To)
 		if c.To == 0 {
-			question = fmt.Sprintf("Take away the schema of %s, with all timers and records?", redact(url))
+			question = fmt.Sprintf("Take away the schema of %s, with all timers and records?", redactPasswords(url))
 		}
-		if err := a.confirm(question); err != nil {
+		if err := a.askConfirmation(question); err != nil {
 			return err
 		}
 	}
-	return c.migrate(a, url, have, c.To)
+	return c.migrateSchema(a, url, have, c.To)
 }
 
-// unused refuses a schema that live nodes use. For a schema older than this rouse that cannot be
+// checkUnused refuses a schema that live nodes use. For a schema older than this rouse that cannot be
 // determined.
-func (c *schemaDownCmd) unused(a *app, url string, have int) error {
+func (c *schemaDownCmd) checkUnused(a *app, url string, have int) error {
 	if have < postgres.Latest() {
-		a.note("which nodes live on a schema of version %d this rouse cannot see: see that there are none", have)
+		a.printNote("which nodes live on a schema of version %d this rouse cannot see: see that there are none", have)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 	defer cancel()
 	store, err := postgres.Open(ctx, url, schemaOptions)
 	if err != nil {
-		return reachable(err)
+		return markUnavailable(err)
 	}
 	names, err := node.Living(ctx, store)
 	if err = errors.Join(err, store.Close()); err != nil {

@@ -39,7 +39,7 @@ Examples:
 
 // Run prints the SQL, or runs it.
 func (c *schemaRolesCmd) Run(a *app) error {
-	for _, r := range c.names() {
+	for _, r := range c.roleNames() {
 		if r[1] == "" || len(r[1]) > 63 || strings.ContainsRune(r[1], 0) {
 			return rouse.Refuse(r[0], r[1], "is no name of a role", "give 1 to 63 bytes")
 		}
@@ -49,16 +49,16 @@ func (c *schemaRolesCmd) Run(a *app) error {
 		sql += postgres.CallerRole(schemaName, caller)
 	}
 	if c.Apply {
-		if err := c.apply(a, sql); err != nil {
+		if err := c.applyRoles(a, sql); err != nil {
 			return err
 		}
 	}
-	return a.show(struct {
+	return a.showValue(struct {
 		SQL     string `json:"sql"`
 		Applied bool   `json:"applied"`
 	}{sql, c.Apply}, func() error {
 		if c.Apply {
-			a.say("the roles have their rights")
+			a.printLine("the roles have their rights")
 			return nil
 		}
 		_, err := fmt.Fprint(a.out, sql)
@@ -66,8 +66,8 @@ func (c *schemaRolesCmd) Run(a *app) error {
 	})
 }
 
-// names are the flags, and the roles that they name.
-func (c *schemaRolesCmd) names() (list [][2]string) {
+// roleNames are the flags, and the roles that they name.
+func (c *schemaRolesCmd) roleNames() (list [][2]string) {
 	list = append(list, [2]string{"app", c.App})
 	if c.Reader != "" {
 		list = append(list, [2]string{"reader", c.Reader})
@@ -78,29 +78,31 @@ func (c *schemaRolesCmd) names() (list [][2]string) {
 	return list
 }
 
-// apply runs the SQL as a whole or not at all. For a role other than the owner, parts of it would silently
-// have no effect.
-func (c *schemaRolesCmd) apply(a *app, sql string) (err error) {
-	url, have, err := c.version(a)
+// applyRoles runs the SQL as a whole or not at all. For a role other than the owner, parts of it would
+// silently have no effect.
+func (c *schemaRolesCmd) applyRoles(a *app, sql string) (err error) {
+	url, have, err := c.storedSchemaVersion(a)
 	switch {
 	case err != nil:
 		return err
 	case have == 0:
-		return rouse.Refuse("store", redact(url), "has no schema yet", "rouse schema up makes it")
+		return rouse.Refuse("store", redactPasswords(url), "has no schema yet", "rouse schema up makes it")
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
 	defer cancel()
 	on, err := pgx.Connect(ctx, url)
 	if err != nil {
-		return reachable(err)
+		return markUnavailable(err)
 	}
 	defer func() { err = errors.Join(err, on.Close(context.WithoutCancel(ctx))) }()
 	var me, owner string
-	if err := on.QueryRow(ctx, `SELECT current_user, pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = $1`, schemaName).Scan(&me, &owner); err != nil {
+	if err := on.QueryRow(ctx, `SELECT current_user, pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = $1`,
+		schemaName).Scan(&me, &owner); err != nil {
 		return err
 	}
 	if me != owner {
-		return rouse.Refuse("store", redact(url), fmt.Sprintf("is opened as %s, and the schema belongs to %s", me, owner), "name a URL with that role")
+		return rouse.Refuse("store", redactPasswords(url),
+			fmt.Sprintf("is opened as %s, and the schema belongs to %s", me, owner), "name a URL with that role")
 	}
 	rows, err := on.Query(ctx, `SELECT rolname FROM pg_roles`)
 	if err != nil {
@@ -110,9 +112,10 @@ func (c *schemaRolesCmd) apply(a *app, sql string) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, r := range c.names() {
+	for _, r := range c.roleNames() {
 		if !slices.Contains(there, r[1]) {
-			return rouse.Refuse(r[0], r[1], "is no role of the server", "make it first: CREATE ROLE "+pgx.Identifier{r[1]}.Sanitize()+" LOGIN")
+			return rouse.Refuse(r[0], r[1], "is no role of the server",
+				"make it first: CREATE ROLE "+pgx.Identifier{r[1]}.Sanitize()+" LOGIN")
 		}
 	}
 	_, err = on.PgConn().Exec(ctx, sql).ReadAll() // one transaction

@@ -45,7 +45,7 @@ func (secretListCmd) Help() string {
 
 // Run lists them.
 func (c *secretListCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		list, err := s.Secrets().List(ctx, a.cli.Namespace)
 		if err != nil {
 			return err
@@ -59,19 +59,21 @@ func (c *secretListCmd) Run(a *app) error {
 				}
 				continue
 			}
-			if err := t.row(one.Name, strconv.FormatUint(one.Version, 10), stamp(one.Updated), cmp.Or(strings.Join(one.Hosts, ","), "all"), one.Key, one.Unreadable); err != nil {
+			if err := t.addTableRow(one.Name, strconv.FormatUint(one.Version, 10), formatRFC3339(one.Updated),
+				cmp.Or(strings.Join(one.Hosts, ","), "all"), one.Key, one.Unreadable); err != nil {
 				return err
 			}
 		}
 		if len(list) == 0 && !a.cli.JSON {
-			a.note("no secrets")
+			a.printNote("no secrets")
 		}
-		return t.flush()
+		return t.flushTable()
 	})
 }
 
 func secretForm(namespace string, s *client.Secret) api.Secret {
-	return api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created), Updated: api.TimeOf(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
+	return api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created),
+		Updated: api.TimeOf(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
 }
 
 // secretSetCmd writes a secret.
@@ -100,13 +102,13 @@ func (c *secretSetCmd) Run(a *app) error {
 		return err
 	}
 	text := strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r")
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		one, err := s.Secrets().Put(ctx, a.cli.Namespace, c.Name, text, c.Host...)
 		if err != nil {
-			return named("secret", c.Name, err)
+			return addObjectName("secret", c.Name, err)
 		}
-		return a.show(secretForm(a.cli.Namespace, &one), func() error {
-			a.say("set secret %s, version %d", c.Name, one.Version)
+		return a.showValue(secretForm(a.cli.Namespace, &one), func() error {
+			a.printLine("set secret %s, version %d", c.Name, one.Version)
 			return nil
 		})
 	})
@@ -127,12 +129,12 @@ Examples:
 
 // Run deletes it.
 func (c *secretDeleteCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		if err := s.Secrets().Delete(ctx, a.cli.Namespace, c.Name); err != nil {
-			return named("secret", c.Name, err)
+			return addObjectName("secret", c.Name, err)
 		}
 		if !a.cli.JSON {
-			a.say("deleted secret %s", c.Name)
+			a.printLine("deleted secret %s", c.Name)
 		}
 		return nil
 	})
@@ -185,7 +187,7 @@ func (signingKeysCmd) Help() string {
 
 // Run lists them.
 func (c *signingKeysCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		list, err := s.Secrets().SigningKeys(ctx, a.cli.Namespace)
 		if err != nil {
 			return err
@@ -196,28 +198,29 @@ func (c *signingKeysCmd) Run(a *app) error {
 
 // showSigning prints signing keys without their secrets.
 func (a *app) showSigning(list []client.SigningKey) error {
-	return a.show(signingForm(list), func() error {
+	return a.showValue(signingForm(list), func() error {
 		t := newTable(a, "ID", "CREATED", "UNTIL", "PUBLIC KEY")
 		for _, k := range list {
 			until := "-"
 			if k.Until != 0 {
-				until = stamp(k.Until)
+				until = formatRFC3339(k.Until)
 			}
-			if err := t.row(k.ID, stamp(k.Created), until, k.Public); err != nil {
+			if err := t.addTableRow(k.ID, formatRFC3339(k.Created), until, k.Public); err != nil {
 				return err
 			}
 		}
 		if len(list) == 0 {
-			a.note("no signing keys: this server signs no callbacks")
+			a.printNote("no signing keys: this server signs no callbacks")
 		}
-		return t.flush()
+		return t.flushTable()
 	})
 }
 
 func signingForm(list []client.SigningKey) api.SigningKeys {
 	out := api.SigningKeys{Keys: make([]api.SigningKey, len(list))}
 	for i, k := range list {
-		out.Keys[i] = api.SigningKey{ID: k.ID, Created: api.TimeOf(k.Created), Until: api.TimeOf(k.Until), PublicKey: k.Public, Secret: k.Secret}
+		out.Keys[i] = api.SigningKey{ID: k.ID, Created: api.TimeOf(k.Created), Until: api.TimeOf(k.Until),
+			PublicKey: k.Public, Secret: k.Secret}
 	}
 	return out
 }
@@ -236,12 +239,12 @@ Examples:
 
 // Run prints them.
 func (c *signingRevealCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		list, err := s.Secrets().RevealSigningKeys(ctx, a.cli.Namespace)
 		if err != nil {
 			return err
 		}
-		return a.show(signingForm(list), func() error {
+		return a.showValue(signingForm(list), func() error {
 			for _, k := range list {
 				fmt.Fprintln(a.out, k.Secret)
 			}
@@ -267,7 +270,7 @@ Examples:
 
 // Run makes it.
 func (c *signingRotateCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		list, err := s.Secrets().RotateSigningKeys(ctx, a.cli.Namespace, c.Overlap)
 		if err != nil {
 			return err

@@ -34,34 +34,34 @@ Examples:
 
 // Run serves.
 func (c *serveCmd) Run(a *app) error {
-	in, err := c.load(a.given)
+	in, err := c.loadConfig(a.given)
 	if err != nil {
 		return err
 	}
-	log := a.logger(&in.Config)
+	log := a.newLogger(&in.Config)
 	if in.file != "" {
 		log.Info("configuration read", "file", in.file)
 	}
 	a.warnOfVariables(log)
-	defer a.stopping(in.Grace, log)()
-	systemd, err := a.supervised(log)
+	defer a.announceStop(in.Grace, log)()
+	systemd, err := a.newSupervisor(log)
 	if err != nil {
 		return err
 	}
-	defer systemd.close()
-	cfg := in.node()
+	defer systemd.endReports()
+	cfg := in.nodeConfig()
 	cfg.AcceptLoss, cfg.Force = c.AcceptLoss, c.Force
-	if cfg.Pools, err = in.pools(); err != nil {
+	if cfg.Pools, err = in.loadPools(); err != nil {
 		return err
 	}
-	if cfg.Brokers, err = in.brokers(); err != nil {
+	if cfg.Brokers, err = in.loadBrokers(); err != nil {
 		return err
 	}
 	boundHeap(largeHeap + uint64(in.WindowBytes))
 	var tellErr error
 	err = node.Serve(a.ctx, cfg, log, func(n *node.Node) {
-		systemd.serving(n)
-		if tellErr = c.tell(a, in, n); tellErr != nil {
+		systemd.reportServing(n)
+		if tellErr = c.printServeAddresses(a, in, n); tellErr != nil {
 			log.Error("the addresses cannot be told", "error", tellErr)
 		}
 	})
@@ -74,8 +74,8 @@ func (c *serveCmd) Run(a *app) error {
 	return tellErr
 }
 
-// tell prints where the server listens.
-func (c *serveCmd) tell(a *app, in *inForce, n *node.Node) error {
+// printServeAddresses prints where the server listens.
+func (c *serveCmd) printServeAddresses(a *app, in *loadedConfig, n *node.Node) error {
 	api, admin, sidecars := n.Addr(), n.AdminAddr(), dapr.Of(n).Addr()
 	if c.AddressFile != "" {
 		text := "admin " + admin + "\n"
@@ -101,21 +101,21 @@ func (c *serveCmd) tell(a *app, in *inForce, n *node.Node) error {
 			Store   string `json:"store"`
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
-		}{api, admin, sidecars, in.Data, redact(store), os.Getpid(), version()})
+		}{api, admin, sidecars, in.Data, redactPasswords(store), os.Getpid(), programVersion()})
 	case !a.cli.Quiet:
 		if api != "" {
-			a.say("rouse %s serves on %s (gRPC and HTTP)", version(), api)
+			a.printLine("rouse %s serves on %s (gRPC and HTTP)", programVersion(), api)
 		} else {
-			a.say("rouse %s runs without an API, as %s", version(), in.Roles)
+			a.printLine("rouse %s runs without an API, as %s", programVersion(), in.Roles)
 		}
 		if admin != "" {
 			base := baseURL(admin, in.TLSCert)
-			a.say("metrics and health on %s/metrics and %s/livez", base, base)
+			a.printLine("metrics and health on %s/metrics and %s/livez", base, base)
 		}
 		if sidecars != "" {
-			a.say("Dapr's sidecars are served on %s", sidecars)
+			a.printLine("Dapr's sidecars are served on %s", sidecars)
 		}
-		a.say("data in %s (%s)", in.Data, redact(store))
+		a.printLine("data in %s (%s)", in.Data, redactPasswords(store))
 	}
 	return nil
 }
@@ -145,8 +145,8 @@ func writeWhole(name, text string) error {
 	return os.Rename(f.Name(), name)
 }
 
-// logger returns the logger of the settings, which are valid.
-func (a *app) logger(c *Config) *slog.Logger {
+// newLogger returns the logger of the settings, which are valid.
+func (a *app) newLogger(c *Config) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel))
 	o := &slog.HandlerOptions{Level: level}
@@ -162,9 +162,10 @@ func (a *app) logger(c *Config) *slog.Logger {
 // warnOfVariables warns of variables that look like misspelt settings. It ignores others: a host may have
 // its own variables that begin with ROUSE_.
 func (a *app) warnOfVariables(log *slog.Logger) {
-	known := map[string]bool{"ROUSE_CONFIG": true, "ROUSE_SERVER": true, "ROUSE_NAMESPACE": true, "ROUSE_CA": true, "ROUSE_CLIENT_CERT": true, "ROUSE_CLIENT_KEY": true}
+	known := map[string]bool{"ROUSE_CONFIG": true, "ROUSE_SERVER": true, "ROUSE_NAMESPACE": true, "ROUSE_CA": true,
+		"ROUSE_CLIENT_CERT": true, "ROUSE_CLIENT_KEY": true}
 	var envs []string
-	for _, s := range new(Config).settings() {
+	for _, s := range new(Config).configSettings() {
 		known[envName(s.Name)] = true
 		envs = append(envs, envName(s.Name))
 	}
@@ -174,7 +175,7 @@ func (a *app) warnOfVariables(log *slog.Logger) {
 			continue
 		}
 		for _, env := range envs {
-			if distance(name, env) <= 2 {
+			if editDistance(name, env) <= 2 {
 				log.Warn("a variable is no setting", "variable", name, "meant", env)
 				break
 			}

@@ -39,7 +39,7 @@ func (sessionListCmd) Help() string {
 
 // Run lists them.
 func (c *sessionListCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		t := newTable(a, "PRINCIPAL", "NAME", "SESSIONS", "BEGAN", "EXPIRES")
 		for token, any := "", false; ; {
 			people, next, err := s.Access().Sessions(ctx, c.Prefix, token)
@@ -51,12 +51,14 @@ func (c *sessionListCmd) Run(a *app) error {
 				one := api.Person{Principal: p.Principal, Name: p.Name}
 				var last client.PersonSession
 				for _, last = range p.Sessions {
-					one.Sessions = append(one.Sessions, api.PersonSession{Began: api.TimeOf(last.Began), Expires: api.TimeOf(last.Expires)})
+					one.Sessions = append(one.Sessions, api.PersonSession{Began: api.TimeOf(last.Began),
+						Expires: api.TimeOf(last.Expires)})
 				}
 				if a.cli.JSON {
 					err = a.printJSON(one)
 				} else {
-					err = t.row(p.Principal, p.Name, fmt.Sprint(len(p.Sessions)), stamp(last.Began), stamp(last.Expires))
+					err = t.addTableRow(p.Principal, p.Name, fmt.Sprint(len(p.Sessions)), formatRFC3339(last.Began),
+						formatRFC3339(last.Expires))
 				}
 				if err != nil {
 					return err
@@ -64,9 +66,9 @@ func (c *sessionListCmd) Run(a *app) error {
 			}
 			if token = next; token == "" {
 				if !any && !a.cli.JSON {
-					a.note("no sessions")
+					a.printNote("no sessions")
 				}
-				return t.flush()
+				return t.flushTable()
 			}
 		}
 	})
@@ -88,12 +90,12 @@ Examples:
 
 // Run ends them.
 func (c *sessionEndCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		if err := s.Access().EndSessions(ctx, c.Principal); err != nil {
 			return err
 		}
-		return a.show(api.Person{Principal: c.Principal, Sessions: []api.PersonSession{}}, func() error {
-			a.say("ended the sessions of %s", c.Principal)
+		return a.showValue(api.Person{Principal: c.Principal, Sessions: []api.PersonSession{}}, func() error {
+			a.printLine("ended the sessions of %s", c.Principal)
 			return nil
 		})
 	})
@@ -114,12 +116,12 @@ Examples:
 
 // Run makes it.
 func (c *sessionRotateKeyCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		if err := s.Access().RotateSessionKey(ctx); err != nil {
 			return err
 		}
 		if !a.cli.JSON {
-			a.say("all sessions have ended")
+			a.printLine("all sessions have ended")
 		}
 		return nil
 	})

@@ -77,8 +77,8 @@ func (j *jitterFor) UnmarshalText(text []byte) error {
 // coalesced replaces the schedule while the spec of a coalesced timer, which has none, is validated.
 const coalesced = "@after 0s"
 
-// spec returns the spec of the flags. The server validates its schedule and target.
-func (f *specFlags) spec(in io.Reader, coalesce bool) (rouse.Spec, error) {
+// buildSpec returns the spec of the flags. The server validates its schedule and target.
+func (f *specFlags) buildSpec(in io.Reader, coalesce bool) (rouse.Spec, error) {
 	for i, status := range f.RetryOn { // lists are written with spaces, too
 		f.RetryOn[i] = strings.TrimSpace(status)
 	}
@@ -87,8 +87,8 @@ func (f *specFlags) spec(in io.Reader, coalesce bool) (rouse.Spec, error) {
 	s, err := o.Parse()
 	var faults rouse.Invalid
 	faults.Add(err)
-	faults.Add(f.headers(&s))
-	if err := f.payload(in, &s); err != nil {
+	faults.Add(f.parseHeaders(&s))
+	if err := f.readPayload(in, &s); err != nil {
 		if _, ok := errors.AsType[*rouse.Invalid](err); !ok {
 			return s, err
 		}
@@ -104,7 +104,7 @@ func (f *specFlags) spec(in io.Reader, coalesce bool) (rouse.Spec, error) {
 	return s, faults.Err()
 }
 
-func (f *specFlags) headers(s *rouse.Spec) error {
+func (f *specFlags) parseHeaders(s *rouse.Spec) error {
 	for _, h := range f.Header {
 		name, value, ok := strings.Cut(h, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
@@ -118,8 +118,8 @@ func (f *specFlags) headers(s *rouse.Spec) error {
 	return nil
 }
 
-// payload reads the payload. JSON is recognised by its flag or file name, never guessed from its bytes.
-func (f *specFlags) payload(in io.Reader, s *rouse.Spec) error {
+// readPayload reads the payload. JSON is recognised by its flag or file name, never guessed from its bytes.
+func (f *specFlags) readPayload(in io.Reader, s *rouse.Spec) error {
 	switch {
 	case f.Payload != nil:
 		s.Payload = []byte(*f.Payload)
@@ -127,7 +127,8 @@ func (f *specFlags) payload(in io.Reader, s *rouse.Spec) error {
 			return nil
 		}
 		if !json.Valid(s.Payload) {
-			return rouse.Refuse("payload", *f.Payload, "is no JSON", `quote a text as '"text"', or say what it is with --content-type text/plain`)
+			return rouse.Refuse("payload", *f.Payload, "is no JSON",
+				`quote a text as '"text"', or say what it is with --content-type text/plain`)
 		}
 		s.ContentType = "application/json"
 	case f.PayloadFile != "":
@@ -151,7 +152,7 @@ func readUpTo(in io.Reader, field, name string, limit int64) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, rouse.Refuse(field, name, "cannot be read: "+reason(err), "name a file that can")
+			return nil, rouse.Refuse(field, name, "cannot be read: "+bareFileError(err), "name a file that can")
 		}
 		defer f.Close()
 		in = f
@@ -161,7 +162,8 @@ func readUpTo(in io.Reader, field, name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if int64(len(body)) > limit {
-		return nil, rouse.Refuse(field, name, fmt.Sprintf("has more than %d bytes", limit), "give less; keep what is larger elsewhere")
+		return nil, rouse.Refuse(field, name, fmt.Sprintf("has more than %d bytes", limit),
+			"give less; keep what is larger elsewhere")
 	}
 	return body, nil
 }

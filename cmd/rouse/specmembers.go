@@ -30,7 +30,7 @@ func specMembers(of reflect.Type) (list []specMember) {
 			}
 			continue
 		}
-		flag := cmp.Or(f.Tag.Get("name"), kebab(f.Name))
+		flag := cmp.Or(f.Tag.Get("name"), kebabCase(f.Name))
 		label, format, _ := strings.Cut(f.Tag.Get("show"), ",")
 		list = append(list, specMember{flag: flag, member: cmp.Or(f.Tag.Get("member"), strings.ReplaceAll(flag, "-", "_")),
 			label: cmp.Or(label, strings.ReplaceAll(flag, "-", " ")), format: cmp.Or(format, "%s"), index: f.Index})
@@ -38,8 +38,8 @@ func specMembers(of reflect.Type) (list []specMember) {
 	return list
 }
 
-// kebab returns the name of a flag as the parser makes it of a field's.
-func kebab(field string) string {
+// kebabCase returns the name of a flag as the parser makes it of a field's.
+func kebabCase(field string) string {
 	var b strings.Builder
 	for i, r := range field {
 		if r >= 'A' && r <= 'Z' && i > 0 {
@@ -59,22 +59,22 @@ func setMembers(flags, form any) {
 		if m.member == "-" || v.IsZero() {
 			continue
 		}
-		to := memberOf(reflect.ValueOf(form).Elem(), m.member, true)
+		to := memberAtPath(reflect.ValueOf(form).Elem(), m.member, true)
 		if at, ok := v.Interface().(moment); ok {
-			v = reflect.ValueOf(at.instant())
+			v = reflect.ValueOf(at.toInstant())
 		}
 		to.Set(v.Convert(to.Type()))
 	}
 }
 
-// memberOf returns the member of a form with a path such as "retry.attempts". Objects on the way that are not
-// there are made, or, without make, the member is the zero Value.
-func memberOf(form reflect.Value, path string, make bool) reflect.Value {
+// memberAtPath returns the member of a form with a path such as "retry.attempts". Objects on the way that are
+// not there are made, or, without make, the member is the zero Value.
+func memberAtPath(form reflect.Value, path string, make bool) reflect.Value {
 	name, rest, deeper := strings.Cut(path, ".")
 	for f, v := range form.Fields() {
 		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous {
-			if found := memberOf(v, path, make); found.IsValid() {
+			if found := memberAtPath(v, path, make); found.IsValid() {
 				return found
 			}
 		}
@@ -90,7 +90,7 @@ func memberOf(form reflect.Value, path string, make bool) reflect.Value {
 			}
 			v.Set(reflect.New(v.Type().Elem()))
 		}
-		return memberOf(v.Elem(), rest, make)
+		return memberAtPath(v.Elem(), rest, make)
 	}
 	return reflect.Value{}
 }
@@ -103,7 +103,7 @@ func shownMembers(flags reflect.Type, form any, own map[string]string) (pairs []
 			continue
 		}
 		text, ok := own[m.flag]
-		if v := memberOf(reflect.ValueOf(form).Elem(), m.member, false); !ok && v.IsValid() {
+		if v := memberAtPath(reflect.ValueOf(form).Elem(), m.member, false); !ok && v.IsValid() {
 			text = shownMember(v)
 		}
 		if text != "" {
@@ -120,7 +120,7 @@ func shownMember(v reflect.Value) string {
 	}
 	switch v := v.Interface().(type) {
 	case api.Time:
-		return stamp(v.Instant())
+		return formatRFC3339(v.Instant())
 	case api.Duration:
 		return setting.Short(time.Duration(v))
 	case api.Keep:

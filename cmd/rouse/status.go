@@ -31,41 +31,44 @@ Examples:
 
 // Run lists them.
 func (c *targetsCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		got, err := s.Status().Targets(ctx, client.TargetQuery{Namespace: c.Of, Name: c.Target, Limit: c.Limit})
 		if err != nil {
 			return err
 		}
 		a.notAnswered(got.Nodes)
-		t := newTable(a, "NAMESPACE", "TARGET", "NODE", "CIRCUIT", "QUEUED", "IN FLIGHT", "LIMIT", "FIRES", "OK", "FAILED", "LAG P50", "P99")
+		t := newTable(a, "NAMESPACE", "TARGET", "NODE", "CIRCUIT", "QUEUED", "IN FLIGHT", "LIMIT", "FIRES", "OK", "FAILED",
+			"LAG P50", "P99")
 		for i := range got.Targets {
 			if a.cli.JSON {
 				err = a.printJSON(api.TargetOf(&got.Targets[i]))
 			} else {
-				err = c.rows(a, t, &got.Targets[i])
+				err = c.addTargetRows(a, t, &got.Targets[i])
 			}
 			if err != nil {
 				return err
 			}
 		}
 		if got.More {
-			a.note("there are more targets: give --of, a target or a higher --limit")
+			a.printNote("there are more targets: give --of, a target or a higher --limit")
 		}
-		return t.flush()
+		return t.flushTable()
 	})
 }
 
-func (c *targetsCmd) rows(a *app, t *table, of *rouse.TargetStatus) error {
+func (c *targetsCmd) addTargetRows(a *app, t *table, of *rouse.TargetStatus) error {
 	circuit := of.Circuit
 	if of.Since != 0 {
-		circuit += " " + roughly(a.now().Sub(of.Since.Time()))
+		circuit += " " + roughDuration(a.serverTime().Sub(of.Since.Time()))
 	}
-	if err := t.row(of.Namespace, of.Name, orDash(of.Node), circuit, fmt.Sprint(of.Queued), fmt.Sprint(of.InFlight), fmt.Sprint(of.Limit), fmt.Sprint(of.Sent),
-		fmt.Sprint(of.Succeeded), fmt.Sprint(of.Failed), lagText(&of.Lags, 0.5), lagText(&of.Lags, 0.99)); err != nil || !c.Nodes {
+	if err := t.addTableRow(of.Namespace, of.Name, orDash(of.Node), circuit, fmt.Sprint(of.Queued),
+		fmt.Sprint(of.InFlight), fmt.Sprint(of.Limit), fmt.Sprint(of.Sent),
+		fmt.Sprint(of.Succeeded), fmt.Sprint(of.Failed), lagText(&of.Lags, 0.5), lagText(&of.Lags, 0.99)); err != nil ||
+		!c.Nodes {
 		return err
 	}
 	for i := range of.Nodes {
-		if err := c.rows(a, t, &of.Nodes[i]); err != nil {
+		if err := c.addTargetRows(a, t, &of.Nodes[i]); err != nil {
 			return err
 		}
 	}
@@ -85,7 +88,7 @@ func lagText(l *rouse.Lags, part float64) string {
 func (a *app) notAnswered(nodes []client.StatusNode) {
 	for _, n := range nodes {
 		if n.Error != "" {
-			a.note("node %s is missing: %s", orDash(n.ID), n.Error)
+			a.printNote("node %s is missing: %s", orDash(n.ID), n.Error)
 		}
 	}
 }
@@ -106,7 +109,7 @@ Examples:
 
 // Run shows it.
 func (c *statsCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		got, err := s.Status().Stats(ctx, c.Window)
 		if err != nil {
 			return err
@@ -122,14 +125,15 @@ func (c *statsCmd) Run(a *app) error {
 				if p.Pending >= 0 {
 					pending = fmt.Sprint(p.Pending)
 				}
-				err = t.row(stamp(p.At), fmt.Sprint(p.Fires), fmt.Sprint(p.Succeeded), fmt.Sprint(p.Failed), fmt.Sprint(p.Creates), pending,
+				err = t.addTableRow(formatRFC3339(p.At), fmt.Sprint(p.Fires), fmt.Sprint(p.Succeeded), fmt.Sprint(p.Failed),
+					fmt.Sprint(p.Creates), pending,
 					lagText(&p.Lags, 0.5), lagText(&p.Lags, 0.99))
 			}
 			if err != nil {
 				return err
 			}
 		}
-		return t.flush()
+		return t.flushTable()
 	})
 }
 
@@ -151,7 +155,7 @@ Examples:
 
 // Run lists them.
 func (c *bucketsCmd) Run(a *app) error {
-	return a.call(func(ctx context.Context, s *client.Client) error {
+	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		ask := s.Status().Buckets
 		if c.Timer != "" {
 			ask = func(ctx context.Context) ([]rouse.BucketStatus, error) {
@@ -170,17 +174,18 @@ func (c *bucketsCmd) Run(a *app) error {
 			} else {
 				ends := "-"
 				if b.Until != 0 {
-					ends = stamp(b.Until)
+					ends = formatRFC3339(b.Until)
 				}
-				err = t.row(fmt.Sprint(b.Bucket), orDash(b.Node), fmt.Sprint(b.Epoch), ends, fmt.Sprintf("%.1f", b.PerSecond))
+				err = t.addTableRow(fmt.Sprint(b.Bucket), orDash(b.Node), fmt.Sprint(b.Epoch), ends,
+					fmt.Sprintf("%.1f", b.PerSecond))
 			}
 			if err != nil {
 				return err
 			}
 		}
 		if len(list) == 0 && !a.cli.JSON {
-			a.note("the nodes do not share buckets: each timer is claimed by itself")
+			a.printNote("the nodes do not share buckets: each timer is claimed by itself")
 		}
-		return t.flush()
+		return t.flushTable()
 	})
 }

@@ -24,9 +24,9 @@ type supervisor struct {
 	reports  sync.WaitGroup
 }
 
-// supervised connects to the socket, and reports the end of the program's context. The caller calls close
+// newSupervisor connects to the socket, and reports the end of the program's context. The caller calls close
 // when the server has stopped.
-func (a *app) supervised(log *slog.Logger) (s *supervisor, err error) {
+func (a *app) newSupervisor(log *slog.Logger) (s *supervisor, err error) {
 	s = &supervisor{log: log, stop: func() {}}
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {
@@ -45,24 +45,24 @@ func (a *app) supervised(log *slog.Logger) (s *supervisor, err error) {
 	told := make(chan struct{})
 	cancel := context.AfterFunc(a.ctx, func() {
 		defer close(told)
-		s.report("STOPPING=1\nSTATUS=stopping: what is on its way may end")
+		s.sendState("STOPPING=1\nSTATUS=stopping: what is on its way may end")
 	})
 	s.stop = func() {
 		if !cancel() { // a server that stops quickly may end before the report is written
 			<-told
 		}
 	}
-	s.report("STATUS=starting, or waiting for the store")
+	s.sendState("STATUS=starting, or waiting for the store")
 	return s, nil
 }
 
-// serving reports that the server serves and then, twice in each interval of the watchdog, that it is alive.
-// A server that is not alive is one that only a restart helps, as for /livez.
-func (s *supervisor) serving(n *node.Node) {
+// reportServing reports that the server serves and then, twice in each interval of the watchdog, that it is
+// alive. A server that is not alive is one that only a restart helps, as for /livez.
+func (s *supervisor) reportServing(n *node.Node) {
 	if s.conn == nil {
 		return
 	}
-	s.report("READY=1\nSTATUS=serving")
+	s.sendState("READY=1\nSTATUS=serving")
 	if s.watchdog <= 0 {
 		return
 	}
@@ -73,13 +73,13 @@ func (s *supervisor) serving(n *node.Node) {
 	ctx, cancel := context.WithCancel(context.Background()) // the watchdog also watches a server that stops
 	stop := s.stop
 	s.stop = func() { stop(); cancel() }
-	s.reports.Go(func() { s.watch(ctx, alive) })
+	s.reports.Go(func() { s.reportAlive(ctx, alive) })
 }
 
-func (s *supervisor) watch(ctx context.Context, alive func() error) {
+func (s *supervisor) reportAlive(ctx context.Context, alive func() error) {
 	for {
 		if err := alive(); err == nil {
-			s.report("WATCHDOG=1")
+			s.sendState("WATCHDOG=1")
 		} else {
 			s.log.Error("the watchdog of systemd gets no report: it will restart the service", "error", err)
 		}
@@ -89,14 +89,14 @@ func (s *supervisor) watch(ctx context.Context, alive func() error) {
 	}
 }
 
-func (s *supervisor) report(state string) {
+func (s *supervisor) sendState(state string) {
 	if _, err := s.conn.Write([]byte(state)); err != nil {
 		s.log.Warn("systemd cannot be told of the service's state", "error", err)
 	}
 }
 
-// close ends the reports.
-func (s *supervisor) close() {
+// endReports ends the reports.
+func (s *supervisor) endReports() {
 	s.stop()
 	s.reports.Wait()
 	if s.conn != nil {

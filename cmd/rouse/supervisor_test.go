@@ -81,7 +81,7 @@ func TestTheWatchdogHasToBeAlive(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var dead atomic.Bool
 		s.reports.Go(func() {
-			s.watch(ctx, func() error {
+			s.reportAlive(ctx, func() error {
 				if dead.Load() {
 					return errors.New("the loop hangs")
 				}
@@ -100,7 +100,7 @@ func TestTheWatchdogHasToBeAlive(t *testing.T) {
 			t.Errorf("%d reports of a server that hangs", len(reports)-5)
 		}
 		cancel()
-		s.close()
+		s.endReports()
 		_ = systemd.Close()
 	})
 }

@@ -23,22 +23,23 @@ type table struct {
 const tableBlock = 500
 
 func newTable(a *app, header ...string) *table {
-	return &table{out: a.out, style: a.style, header: header, widths: make([]int, len(header)), paint: map[int]func(string) string{}}
+	return &table{out: a.out, style: a.style, header: header, widths: make([]int, len(header)),
+		paint: map[int]func(string) string{}}
 }
 
-// row adds a row; it is printed with its block.
-func (t *table) row(cells ...string) error {
+// addTableRow adds a row; it is printed with its block.
+func (t *table) addTableRow(cells ...string) error {
 	for i := range cells {
-		cells[i] = clean(cells[i])
+		cells[i] = cleanText(cells[i])
 	}
 	if t.rows = append(t.rows, cells); len(t.rows) < tableBlock {
 		return nil
 	}
-	return t.flush()
+	return t.flushTable()
 }
 
-// flush prints the buffered rows.
-func (t *table) flush() error {
+// flushTable prints the buffered rows.
+func (t *table) flushTable() error {
 	if len(t.rows) == 0 {
 		return nil
 	}
@@ -46,10 +47,10 @@ func (t *table) flush() error {
 	if t.begun = true; first {
 		t.rows = append([][]string{t.header}, t.rows...)
 	}
-	return t.print(first)
+	return t.printTableRows(first)
 }
 
-func (t *table) print(header bool) error {
+func (t *table) printTableRows(header bool) error {
 	for _, cells := range t.rows {
 		for i, c := range cells {
 			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(c))
@@ -77,8 +78,8 @@ func (t *table) print(header bool) error {
 	return err
 }
 
-// facts prints names and values in two columns; empty values are left out.
-func facts(w io.Writer, s style, pairs ...string) {
+// printFacts prints names and values in two columns; empty values are left out.
+func printFacts(w io.Writer, s style, pairs ...string) {
 	width := 0
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -87,9 +88,9 @@ func facts(w io.Writer, s style, pairs ...string) {
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			value := clean(pairs[i+1])
+			value := cleanText(pairs[i+1])
 			if pairs[i] == "state" || pairs[i] == "ending" {
-				value = s.word(value)
+				value = s.paintWord(value)
 			}
 			fmt.Fprintf(w, "%s%s  %s\n", s.faint(pairs[i]), strings.Repeat(" ", width-len(pairs[i])), value)
 		}

@@ -13,21 +13,21 @@ import (
 // style colours text for a terminal, if that is on.
 type style struct{ on func() bool }
 
-func (s style) paint(code, text string) string {
+func (s style) paintText(code, text string) string {
 	if s.on == nil || !s.on() || text == "" {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-func (s style) red(text string) string    { return s.paint("31", text) }
-func (s style) green(text string) string  { return s.paint("32", text) }
-func (s style) yellow(text string) string { return s.paint("33", text) }
-func (s style) faint(text string) string  { return s.paint("2", text) }
-func (s style) bold(text string) string   { return s.paint("1", text) }
+func (s style) red(text string) string    { return s.paintText("31", text) }
+func (s style) green(text string) string  { return s.paintText("32", text) }
+func (s style) yellow(text string) string { return s.paintText("33", text) }
+func (s style) faint(text string) string  { return s.paintText("2", text) }
+func (s style) bold(text string) string   { return s.paintText("1", text) }
 
-// word colours the name of a state or outcome by its meaning.
-func (s style) word(word string) string {
+// paintWord colours the name of a state or outcome by its meaning.
+func (s style) paintWord(word string) string {
 	switch word {
 	case "fired", "done", "verified", "ok":
 		return s.green(word)
@@ -39,9 +39,9 @@ func (s style) word(word string) string {
 	return word
 }
 
-// clean makes a text from elsewhere safe for a terminal: control characters, which could move its cursor or
-// worse, and invisible ones become escapes.
-func clean(s string) string {
+// cleanText makes a text from elsewhere safe for a terminal: control characters, which could move its cursor
+// or worse, and invisible ones become escapes.
+func cleanText(s string) string {
 	if strings.IndexFunc(s, isUnsafe) < 0 {
 		return s
 	}
@@ -57,19 +57,20 @@ func clean(s string) string {
 }
 
 func isUnsafe(r rune) bool {
-	return r >= 0x7f && (r == unicode.ReplacementChar || unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point,
-		unicode.Noncharacter_Code_Point, unicode.Zl, unicode.Zp)) || unicode.IsControl(r)
+	return r >= 0x7f && (r == unicode.ReplacementChar ||
+		unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point,
+			unicode.Noncharacter_Code_Point, unicode.Zl, unicode.Zp)) || unicode.IsControl(r)
 }
 
-// cleaned cleans the texts among the arguments of a format.
-func cleaned(args []any) []any {
+// cleanArguments cleans the texts among the arguments of a format.
+func cleanArguments(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {
 		switch v := arg.(type) {
 		case string:
-			out[i] = clean(v)
+			out[i] = cleanText(v)
 		case error:
-			out[i] = clean(v.Error())
+			out[i] = cleanText(v.Error())
 		default:
 			out[i] = arg
 		}
@@ -77,8 +78,8 @@ func cleaned(args []any) []any {
 	return out
 }
 
-// roughly returns a duration in one unit, rounded down.
-func roughly(d time.Duration) string {
+// roughDuration returns a duration in one unit, rounded down.
+func roughDuration(d time.Duration) string {
 	if d < 0 {
 		d = -d
 	}
@@ -88,17 +89,17 @@ func roughly(d time.Duration) string {
 	case d < time.Minute:
 		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
 	case d < time.Hour:
-		return unit(d, time.Minute, "m", time.Second, "s", 10)
+		return formatTwoUnits(d, time.Minute, "m", time.Second, "s", 10)
 	case d < 48*time.Hour:
-		return unit(d, time.Hour, "h", time.Minute, "m", 10)
+		return formatTwoUnits(d, time.Hour, "h", time.Minute, "m", 10)
 	case d < 2*365*24*time.Hour:
 		return strconv.FormatInt(int64(d/(24*time.Hour)), 10) + "d"
 	}
 	return strconv.FormatInt(int64(d/(365*24*time.Hour)), 10) + "y"
 }
 
-// unit formats a big unit, followed by the small one if there are few of the big.
-func unit(d, big time.Duration, bigName string, small time.Duration, smallName string, few int64) string {
+// formatTwoUnits formats a big unit, followed by the small one if there are few of the big.
+func formatTwoUnits(d, big time.Duration, bigName string, small time.Duration, smallName string, few int64) string {
 	n, rest := int64(d/big), int64(d%big/small)
 	s := strconv.FormatInt(n, 10) + bigName
 	if n < few && rest > 0 {
@@ -107,24 +108,24 @@ func unit(d, big time.Duration, bigName string, small time.Duration, smallName s
 	return s
 }
 
-// some counts things: "1 day", "2 days".
-func some[N int | int64 | uint64](n N, thing string) string {
+// countThings counts things: "1 day", "2 days".
+func countThings[N int | int64 | uint64](n N, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
 	return fmt.Sprint(n, " ", thing)
 }
 
-// relative describes a time relative to now: "in 5m", "3h ago".
-func relative(t rouse.Instant, now time.Time) string {
+// relativeTime describes a time relative to now: "in 5m", "3h ago".
+func relativeTime(t rouse.Instant, now time.Time) string {
 	if t == 0 || t == rouse.Never {
 		return ""
 	}
 	d := t.Time().Sub(now)
 	if d >= 0 {
-		return "in " + roughly(d)
+		return "in " + roughDuration(d)
 	}
-	return roughly(d) + " ago"
+	return roughDuration(d) + " ago"
 }
 
 // dueIn describes when the next occurrence of a timer is due, or that it is skipped unless a pause ends
@@ -132,11 +133,11 @@ func relative(t rouse.Instant, now time.Time) string {
 func dueIn(t *rouse.Timer, now time.Time) string {
 	switch {
 	case !t.Paused || t.Until != 0 && t.Due >= t.Until:
-		return relative(t.Due, now)
+		return relativeTime(t.Due, now)
 	case t.Until == 0:
 		return "paused"
 	}
-	return "paused for " + roughly(t.Until.Time().Sub(now))
+	return "paused for " + roughDuration(t.Until.Time().Sub(now))
 }
 
 // whenDue is when for the next occurrence of a timer.
@@ -144,19 +145,19 @@ func whenDue(t *rouse.Timer, now time.Time) string {
 	if t.Due == 0 || t.Due == rouse.Never {
 		return "never"
 	}
-	return fmt.Sprintf("%s (%s)", stamp(t.Due), dueIn(t, now))
+	return fmt.Sprintf("%s (%s)", formatRFC3339(t.Due), dueIn(t, now))
 }
 
-// when formats a time both ways: "2027-01-31T09:00:00Z (in 5m)".
-func when(t rouse.Instant, now time.Time) string {
+// formatWithRelative formats a time both ways: "2027-01-31T09:00:00Z (in 5m)".
+func formatWithRelative(t rouse.Instant, now time.Time) string {
 	if t == 0 || t == rouse.Never {
 		return "never"
 	}
-	return fmt.Sprintf("%s (%s)", stamp(t), relative(t, now))
+	return fmt.Sprintf("%s (%s)", formatRFC3339(t), relativeTime(t, now))
 }
 
-// stamp prints a time as RFC 3339 in UTC, with a fraction only if it has one.
-func stamp(t rouse.Instant) string {
+// formatRFC3339 prints a time as RFC 3339 in UTC, with a fraction only if it has one.
+func formatRFC3339(t rouse.Instant) string {
 	if t == 0 || t == rouse.Never {
 		return "-"
 	}

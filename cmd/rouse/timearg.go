@@ -34,10 +34,12 @@ func (m *moment) UnmarshalText(text []byte) error {
 	}
 	at, err := rouse.ParseInstant(s)
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
-		return rouse.Refuse("time", s, inv.Problems[0].Wrong, inv.Problems[0].Cure+", or a span from now such as 36h, 2d or -36h")
+		return rouse.Refuse("time", s, inv.Problems[0].Wrong,
+			inv.Problems[0].Cure+", or a span from now such as 36h, 2d or -36h")
 	}
 	m.at = at.Time()
-	if exact, err := time.Parse(time.RFC3339Nano, strings.Replace(s, ",", ".", 1)); err == nil { // before it was rounded up
+	// before it was rounded up
+	if exact, err := time.Parse(time.RFC3339Nano, strings.Replace(s, ",", ".", 1)); err == nil {
 		m.at = exact
 	}
 	return nil
@@ -58,8 +60,8 @@ func fromNow(s string) (time.Duration, bool) {
 	return sign * d, err == nil
 }
 
-// or returns the moment, or a default if none was given.
-func (m moment) or(other time.Time) time.Time {
+// momentOrDefault returns the moment, or a default if none was given.
+func (m moment) momentOrDefault(other time.Time) time.Time {
 	switch {
 	case m.relative:
 		return m.at.Add(time.Duration(clocks.ahead.Load()))
@@ -69,10 +71,10 @@ func (m moment) or(other time.Time) time.Time {
 	return other
 }
 
-// instant returns the moment, 0 if none was given.
-func (m moment) instant() rouse.Instant {
+// toInstant returns the moment, 0 if none was given.
+func (m moment) toInstant() rouse.Instant {
 	if !m.set {
 		return 0
 	}
-	return rouse.At(m.or(time.Time{}))
+	return rouse.At(m.momentOrDefault(time.Time{}))
 }

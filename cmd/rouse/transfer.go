@@ -62,7 +62,7 @@ type exportLine struct {
 // one that begins with a first line, but has no last line with the correct counts. name is the file's name.
 func readExport(in io.Reader, name string, do func(exportLine) error) error {
 	r := bufio.NewReaderSize(in, maxExportLine)
-	f := frame{name: name}
+	f := exportFrame{name: name}
 	done := int64(0)
 	for number := 1; ; number++ {
 		line, read, err := readLine(r)
@@ -71,7 +71,7 @@ func readExport(in io.Reader, name string, do func(exportLine) error) error {
 		}
 		done += read
 		if len(line) > 0 {
-			inner, kind, frameErr := f.take(number, line)
+			inner, kind, frameErr := f.handleLine(number, line)
 			if frameErr != nil {
 				return frameErr
 			}
@@ -82,46 +82,49 @@ func readExport(in io.Reader, name string, do func(exportLine) error) error {
 			}
 		}
 		if err != nil {
-			return f.end()
+			return f.checkComplete()
 		}
 	}
 }
 
-// frame checks the order of the lines of a file.
-type frame struct {
+// exportFrame checks the order of the lines of a file.
+type exportFrame struct {
 	name              string
 	any, begun, ended bool
 	calendars, timers int64
 }
 
-// take handles a line; inner is true for a calendar or a timer.
-func (f *frame) take(number int, line []byte) (inner bool, kind string, err error) {
+// handleLine handles a line; inner is true for a calendar or a timer.
+func (f *exportFrame) handleLine(number int, line []byte) (inner bool, kind string, err error) {
 	kind = exportKind(line)
 	first := !f.any
 	f.any = true
 	at := "line " + strconv.Itoa(number)
 	switch {
 	case f.ended:
-		return false, kind, f.refuse(at+" comes after the last one", "give one export at a time")
+		return false, kind, f.refuseFile(at+" comes after the last one", "give one export at a time")
 	case kind == exportFormat && first:
 		var head exportHead
 		if err := api.Decode(line, &head); err != nil {
 			return false, kind, rouse.Under(at, err)
 		}
 		if head.Version != exportVersion {
-			return false, kind, f.refuse("has version "+strconv.Itoa(head.Version)+" of the format, and this program reads 1", "use a newer one")
+			return false, kind,
+				f.refuseFile("has version "+strconv.Itoa(head.Version)+" of the format, and this program reads 1",
+					"use a newer one")
 		}
 		f.begun = true
 		return false, kind, nil
 	case kind == exportFormat:
-		return false, kind, f.refuse(at+" is a first line again", "give one export at a time")
+		return false, kind, f.refuseFile(at+" is a first line again", "give one export at a time")
 	case kind == "end":
 		var end exportEnd
 		if err := api.Decode(line, &end); err != nil {
 			return false, kind, rouse.Under(at, err)
 		}
 		if f.ended = true; end.Calendars != f.calendars || end.Timers != f.timers {
-			return false, kind, f.refuse(fmt.Sprintf("has %d calendars and %d timers, and its last line counts %d and %d", f.calendars, f.timers, end.Calendars, end.Timers),
+			return false, kind, f.refuseFile(fmt.Sprintf("has %d calendars and %d timers, and its last line counts %d and %d",
+				f.calendars, f.timers, end.Calendars, end.Timers),
 				"lines are lost: export again")
 		}
 		return false, kind, nil
@@ -133,15 +136,17 @@ func (f *frame) take(number int, line []byte) (inner bool, kind string, err erro
 	return true, kind, nil
 }
 
-// end refuses an incomplete file.
-func (f *frame) end() error {
+// checkComplete refuses an incomplete file.
+func (f *exportFrame) checkComplete() error {
 	if f.begun && !f.ended {
-		return f.refuse("is cut: its last line is missing", "export again")
+		return f.refuseFile("is cut: its last line is missing", "export again")
 	}
 	return nil
 }
 
-func (f *frame) refuse(wrong, cure string) error { return rouse.Refuse("file", f.name, wrong, cure) }
+func (f *exportFrame) refuseFile(wrong, cure string) error {
+	return rouse.Refuse("file", f.name, wrong, cure)
+}
 
 // exportKind returns the member that marks lines other than timers.
 func exportKind(line []byte) string {
@@ -165,8 +170,8 @@ func isTimer(line []byte) bool {
 	return json.Unmarshal(line, &o) == nil && (o.State != "" || o.Revision != 0 || o.Export != "")
 }
 
-// timer parses the line of a timer.
-func (l *exportLine) timer() (rouse.Timer, error) {
+// parseTimer parses the line of a timer.
+func (l *exportLine) parseTimer() (rouse.Timer, error) {
 	if len(l.body) >= maxExportLine {
 		return rouse.Timer{}, tooLong(maxExportLine)
 	}

@@ -37,19 +37,19 @@ func TestRelativeTimes(t *testing.T) {
 		0: "in 0ms", 250 * time.Millisecond: "in 250ms", 59 * time.Second: "in 59s", 90 * time.Second: "in 1m30s", 45 * time.Minute: "in 45m",
 		-2 * time.Hour: "2h ago", 47*time.Hour + 59*time.Minute: "in 47h", 49 * time.Hour: "in 2d", -800 * 24 * time.Hour: "2y ago",
 	} {
-		if got := relative(rouse.At(now.Add(d)), now); got != want {
+		if got := relativeTime(rouse.At(now.Add(d)), now); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}
 	for _, i := range []rouse.Instant{0, rouse.Never} {
-		if got := relative(i, now); got != "" {
+		if got := relativeTime(i, now); got != "" {
 			t.Errorf("%v is %q", i, got)
 		}
 	}
 }
 
 func TestWhatComesFromElsewhereCannotMoveTheCursor(t *testing.T) {
-	got := clean("a\x1b[2Jb\rc\u202ed\u0000é\n")
+	got := cleanText("a\x1b[2Jb\rc\u202ed\u0000é\n")
 	for _, r := range got {
 		if isUnsafe(r) {
 			t.Errorf("%q still has %U", got, r)
@@ -58,7 +58,7 @@ func TestWhatComesFromElsewhereCannotMoveTheCursor(t *testing.T) {
 	if !strings.Contains(got, `\x1b[2J`) || !strings.Contains(got, "é") {
 		t.Errorf("%q lost text", got)
 	}
-	if plain := "schlicht 漢字 ok"; clean(plain) != plain {
+	if plain := "schlicht 漢字 ok"; cleanText(plain) != plain {
 		t.Errorf("%q changed", plain)
 	}
 }
@@ -81,7 +81,7 @@ func TestPasswordsAreRedacted(t *testing.T) {
 		"redis+sentinel://h1,h2/m?sentinel_password=hush":      "redis+sentinel://h1,h2/m?sentinel_password=xxxxx",
 		"http://u:hush@proxy:3128":                             "http://u:xxxxx@proxy:3128",
 	} {
-		if got := redact(in); got != want {
+		if got := redactPasswords(in); got != want {
 			t.Errorf("%q is shown as %q, want %q", in, got, want)
 		}
 	}
@@ -91,7 +91,7 @@ func TestWhatWasMeant(t *testing.T) {
 	offered := []string{"listen", "log-level", "history-max"}
 	for word, want := range map[string]string{"lsiten": "did you mean listen?", "log_level": "did you mean log-level?", "history": "did you mean history-max?",
 		"zzzzzzzz": "there are listen, log-level, history-max"} {
-		if got := meant(word, offered); got != want {
+		if got := suggestName(word, offered); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}
@@ -99,7 +99,7 @@ func TestWhatWasMeant(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"same", "same", 0}, {"ab", "ba", 2}} {
-		if got := distance(c.a, c.b); got != c.want {
+		if got := editDistance(c.a, c.b); got != c.want {
 			t.Errorf("distance of %q and %q is %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
@@ -114,11 +114,11 @@ func TestTables(t *testing.T) {
 		if i == 3 {
 			name = "wíde\x1b"
 		}
-		if err := table.row(name, "y"); err != nil {
+		if err := table.addTableRow(name, "y"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := table.flush(); err != nil {
+	if err := table.flushTable(); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
@@ -134,11 +134,11 @@ func TestTables(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	p := &progress{what: "timers", total: 200, began: time.Unix(0, 0)}
-	if got, want := p.line(50, 1000, time.Unix(2, 0)), "[#######.......................]  25% timers 1000, 500/s"; got != want {
+	if got, want := p.barText(50, 1000, time.Unix(2, 0)), "[#######.......................]  25% timers 1000, 500/s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	p.total = 0
-	if got, want := p.line(50, 1000, time.Unix(2, 0)), "timers 1000, 500/s"; got != want {
+	if got, want := p.barText(50, 1000, time.Unix(2, 0)), "timers 1000, 500/s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -174,7 +174,7 @@ func TestEveryMemberOfASpecHasAFlag(t *testing.T) {
 			continue
 		}
 		named[m.member] = true
-		to, from := memberOf(reflect.ValueOf(&api.Spec{}).Elem(), m.member, true), flags.FieldByIndex(m.index).Type
+		to, from := memberAtPath(reflect.ValueOf(&api.Spec{}).Elem(), m.member, true), flags.FieldByIndex(m.index).Type
 		if !to.IsValid() {
 			t.Errorf("--%s sets %s, which is no member of a spec", m.flag, m.member)
 		} else if from != reflect.TypeFor[moment]() && !from.ConvertibleTo(to.Type()) {

@@ -16,8 +16,9 @@ var notOurs = regexp.MustCompile(`^ROUSE_(([A-Z0-9_]+_)?SERVICE_(HOST|PORT.*)|PO
 // checkVariables refuses a misspelt variable of rouse, which would be ignored otherwise. Other variables
 // that begin with ROUSE_ are allowed.
 func checkVariables(environ []string) error {
-	known := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG", "ROUSE_CA", "ROUSE_CLIENT_CERT", "ROUSE_CLIENT_KEY", "ROUSE_KEY", "ROUSE_KEY_FILE"}
-	for _, s := range new(Config).settings() {
+	known := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG", "ROUSE_CA", "ROUSE_CLIENT_CERT",
+		"ROUSE_CLIENT_KEY", "ROUSE_KEY", "ROUSE_KEY_FILE"}
+	for _, s := range new(Config).configSettings() {
 		known = append(known, envName(s.Name))
 	}
 	var problems []rouse.Problem
@@ -27,8 +28,9 @@ func checkVariables(environ []string) error {
 			continue
 		}
 		for _, meant := range known {
-			if slip(strings.TrimPrefix(name, "ROUSE_"), strings.TrimPrefix(meant, "ROUSE_")) {
-				problems = append(problems, rouse.Problem{Field: name, Wrong: "is no variable of rouse", Cure: fmt.Sprintf("write %s, or unset it", meant)})
+			if differByTypo(strings.TrimPrefix(name, "ROUSE_"), strings.TrimPrefix(meant, "ROUSE_")) {
+				problems = append(problems, rouse.Problem{Field: name, Wrong: "is no variable of rouse",
+					Cure: fmt.Sprintf("write %s, or unset it", meant)})
 				break
 			}
 		}
@@ -39,10 +41,10 @@ func checkVariables(environ []string) error {
 	return nil
 }
 
-// slip reports whether two names differ by a typo: one letter in short names, two in longer ones.
-func slip(a, b string) bool {
+// differByTypo reports whether two names differ by a typo: one letter in short names, two in longer ones.
+func differByTypo(a, b string) bool {
 	if len(b) <= 5 {
-		return distance(a, b) <= 1
+		return editDistance(a, b) <= 1
 	}
-	return distance(a, b) <= 2
+	return editDistance(a, b) <= 2
 }

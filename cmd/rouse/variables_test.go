@@ -35,7 +35,7 @@ func TestArgumentsAsOtherProgramsHaveThem(t *testing.T) {
 		"--version": "version", "--json --version": "--json version", "help": "--help", "help dead list": "dead list --help",
 		"get help": "get help", "create a --version": "create a --version", "-- --version": "-- --version",
 	} {
-		if got := spelt(strings.Fields(given)); !slices.Equal(got, strings.Fields(want)) {
+		if got := normalizeArguments(strings.Fields(given)); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%s is %q", given, got)
 		}
 	}
@@ -49,7 +49,7 @@ func TestBodiesOnATerminal(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		a.out = &out
-		if err := a.body([]byte(body)); err != nil || out.String() != want {
+		if err := a.printBytes([]byte(body)); err != nil || out.String() != want {
 			t.Errorf("%q, %v; want %q", out.String(), err, want)
 		}
 	}

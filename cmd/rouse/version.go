@@ -10,8 +10,8 @@ import (
 // release is set by the linker in released binaries: -ldflags "-X main.release=v1.2.3".
 var release string
 
-// version returns the release, or what the build knows about its source.
-func version() string {
+// programVersion returns the release, or what the build knows about its source.
+func programVersion() string {
 	if release != "" {
 		return release
 	}
@@ -38,9 +38,9 @@ func (versionCmd) Help() string {
 
 // Run prints the version, of the program and of Go.
 func (versionCmd) Run(a *app) error {
-	v := api.Version{Version: version(), API: "v1", Go: runtime.Version()}
-	return a.show(v, func() error {
-		a.say("rouse %s (API %s, %s, %s/%s)", v.Version, v.API, v.Go, runtime.GOOS, runtime.GOARCH)
+	v := api.Version{Version: programVersion(), API: "v1", Go: runtime.Version()}
+	return a.showValue(v, func() error {
+		a.printLine("rouse %s (API %s, %s, %s/%s)", v.Version, v.API, v.Go, runtime.GOOS, runtime.GOARCH)
 		return nil
 	})
 }

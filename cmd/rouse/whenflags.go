@@ -33,5 +33,5 @@ func (f *whenFlags) whenOf(schedule string) (rouse.Spec, error) {
 	s.Target = "stream:" // every spec needs a target; this one is not used
 	faults.Add(s.Check())
 	s.Target = ""
-	return s, flagged(faults.Err())
+	return s, useFlagNames(faults.Err())
 }

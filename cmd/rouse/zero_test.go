@@ -16,24 +16,24 @@ func TestWhatZeroMeans(t *testing.T) {
 	_, table, _ := strings.Cut(string(page), "| 0 of | means |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	count := 0
-	for i := range (&Config{}).settings() {
+	for i := range (&Config{}).configSettings() {
 		var c Config
-		for _, s := range c.settings() {
+		for _, s := range c.configSettings() {
 			if err := s.Parse(s.Default); s.Default != "" && err != nil {
 				t.Fatal(s.Name, err)
 			}
 		}
 		c.DaprListen, c.Reminders = "127.0.0.1:0", true // their settings are looked at then
-		s := c.settings()[i]
+		s := c.configSettings()[i]
 		if k := s.Kind(); k != "a whole number" && k != "a number" && !strings.HasPrefix(k, "a duration") && !strings.HasPrefix(k, "a size") {
 			continue
 		}
 		count++
-		before := len(c.validate())
+		before := len(c.validateSettings())
 		if err := s.Parse("0"); err != nil {
 			t.Fatal(s.Name, err)
 		}
-		taken, documented := len(c.validate()) <= before, strings.Contains(table, "`"+s.Name+"`")
+		taken, documented := len(c.validateSettings()) <= before, strings.Contains(table, "`"+s.Name+"`")
 		if taken != documented {
 			t.Errorf("%s: 0 is taken: %v, and in the table: %v", s.Name, taken, documented)
 		}

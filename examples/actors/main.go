@@ -56,7 +56,8 @@ func run(ctx context.Context, rouse, listen string) error {
 	h := &host{carts: map[string][]string{}, ready: make(chan struct{})}
 	// The address tells the hosts apart, and as it is where others reach this one, who looks for a cart knows
 	// where to go.
-	h.reminders, err = reminder.Open(rouse, reminder.Options{App: "shop", Address: l.Addr().String(), ActorTypes: []string{"Cart"}, Handle: h.remind})
+	h.reminders, err = reminder.Open(rouse, reminder.Options{App: "shop", Address: l.Addr().String(),
+		ActorTypes: []string{"Cart"}, Handle: h.handleReminder})
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func run(ctx context.Context, rouse, listen string) error {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /carts/{id}", h.add)
+	mux.HandleFunc("POST /carts/{id}", h.addItem)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
@@ -80,8 +81,8 @@ func run(ctx context.Context, rouse, listen string) error {
 // abandoned is after how long a cart is reminded.
 const abandoned = "3s"
 
-// add puts a thing into a cart, here if it is here, or else where it is.
-func (h *host) add(w http.ResponseWriter, r *http.Request) {
+// addItem puts a thing into a cart, here if it is here, or else where it is.
+func (h *host) addItem(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
 	defer cancel()
 	cart := reminder.Actor{Type: "Cart", ID: r.PathValue("id")}
@@ -102,7 +103,8 @@ func (h *host) add(w http.ResponseWriter, r *http.Request) {
 	things := len(h.carts[cart.ID])
 	h.mu.Unlock()
 	if things == 1 {
-		if _, err := h.reminders.Create(ctx, reminder.Reminder{Name: "abandoned", InitialDelay: abandoned, Actor: cart}); err != nil {
+		if _, err := h.reminders.Create(ctx, reminder.Reminder{Name: "abandoned", InitialDelay: abandoned,
+			Actor: cart}); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
@@ -110,8 +112,8 @@ func (h *host) add(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "cart %s on %s: %d things\n", cart.ID, at.Address, things)
 }
 
-// remind is called when a reminder of one of the carts here is due.
-func (h *host) remind(ctx context.Context, e reminder.Execution) error {
+// handleReminder is called when a reminder of one of the carts here is due.
+func (h *host) handleReminder(ctx context.Context, e reminder.Execution) error {
 	<-h.ready
 	cart := e.Reminder.Actor
 	at, err := h.reminders.Locate(ctx, cart)

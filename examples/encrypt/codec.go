@@ -44,7 +44,7 @@ func NewCodec(newest byte, keys map[byte][]byte) (*Codec, error) {
 func (c *Codec) Seal(namespace, name string, payload []byte) []byte {
 	nonce := make([]byte, 12)
 	_, _ = rand.Read(nonce) // never fails
-	return c.keys[c.newest].Seal(append([]byte{c.newest}, nonce...), nonce, payload, timer(namespace, name))
+	return c.keys[c.newest].Seal(append([]byte{c.newest}, nonce...), nonce, payload, authenticatedData(namespace, name))
 }
 
 // Open decrypts the payload of a fire.
@@ -52,8 +52,8 @@ func (c *Codec) Open(namespace, name string, sealed []byte) ([]byte, error) {
 	if len(sealed) < 13 || c.keys[sealed[0]] == nil {
 		return nil, errors.New("the payload is not sealed with one of the keys")
 	}
-	return c.keys[sealed[0]].Open(nil, sealed[1:13], sealed[13:], timer(namespace, name))
+	return c.keys[sealed[0]].Open(nil, sealed[1:13], sealed[13:], authenticatedData(namespace, name))
 }
 
-// timer is what is authenticated. Neither part has a zero byte.
-func timer(namespace, name string) []byte { return []byte(namespace + "\x00" + name) }
+// authenticatedData is what is authenticated. Neither part has a zero byte.
+func authenticatedData(namespace, name string) []byte { return []byte(namespace + "\x00" + name) }

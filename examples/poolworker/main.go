@@ -48,8 +48,10 @@ func run(ctx context.Context) error {
 	if err := ch.Confirm(false); err != nil {
 		return err
 	}
-	w := &worker{ch: ch, key: os.Getenv("WORKER_KEY"), reports: cmp.Or(os.Getenv("WORKER_ACTIVITY_KEY"), os.Getenv("WORKER_KEY")), activity: os.Getenv("WORKER_ACTIVITY_EXCHANGE")}
-	if err := w.report(ctx, "started"); err != nil {
+	w := &worker{ch: ch, key: os.Getenv("WORKER_KEY"),
+		reports:  cmp.Or(os.Getenv("WORKER_ACTIVITY_KEY"), os.Getenv("WORKER_KEY")),
+		activity: os.Getenv("WORKER_ACTIVITY_EXCHANGE")}
+	if err := w.reportActivity(ctx, "started"); err != nil {
 		return err
 	}
 	requests, err := ch.Consume(os.Getenv("WORKER_REQUESTS_QUEUE"), "worker", false, false, false, false, nil)
@@ -62,7 +64,7 @@ func run(ctx context.Context) error {
 			if !ok {
 				return errors.New("the queue or the connection is gone")
 			}
-			if err := w.serve(context.Background(), &d); err != nil { // what has begun is finished, also when ctx ends
+			if err := w.answerRequest(context.Background(), &d); err != nil { // what has begun is finished, also when ctx ends
 				return err
 			}
 		case <-ctx.Done():
@@ -84,15 +86,16 @@ type worker struct {
 	key, reports, activity string
 }
 
-// report tells rouse that this worker is in use.
-func (w *worker) report(ctx context.Context, event string) error {
-	return w.ch.PublishWithContext(ctx, w.activity, w.reports, false, false, amqp.Publishing{Headers: amqp.Table{"x-event": event}})
+// reportActivity tells rouse that this worker is in use.
+func (w *worker) reportActivity(ctx context.Context, event string) error {
+	return w.ch.PublishWithContext(ctx, w.activity, w.reports, false, false,
+		amqp.Publishing{Headers: amqp.Table{"x-event": event}})
 }
 
-// serve answers a request. It is acknowledged when the broker has the answer; if this worker dies before,
-// another one gets it.
-func (w *worker) serve(ctx context.Context, d *amqp.Delivery) error {
-	if err := w.report(ctx, "request-received"); err != nil {
+// answerRequest answers a request. It is acknowledged when the broker has the answer; if this worker dies
+// before, another one gets it.
+func (w *worker) answerRequest(ctx context.Context, d *amqp.Delivery) error {
+	if err := w.reportActivity(ctx, "request-received"); err != nil {
 		return err
 	}
 	if d.ReplyTo != "" {

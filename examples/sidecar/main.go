@@ -24,7 +24,8 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *server, reminder.Options{App: *app, Address: *address}, reminder.Reminder{Name: *name, InitialDelay: *delay, Schedule: *schedule}); err != nil {
+	if err := run(ctx, *server, reminder.Options{App: *app, Address: *address},
+		reminder.Reminder{Name: *name, InitialDelay: *delay, Schedule: *schedule}); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -58,7 +58,7 @@ func (c *Control) Bound(ctx context.Context, p *Principal) (context.Context, con
 		stops = append(stops, context.AfterFunc(p.valid, ended))
 	}
 	for i := range p.Grants {
-		if life := c.life(p.Grants[i].Role); life != nil {
+		if life := c.roleLifetime(p.Grants[i].Role); life != nil {
 			stops = append(stops, context.AfterFunc(life, ended))
 		}
 	}
@@ -78,7 +78,8 @@ func Ended(ctx context.Context) error {
 	return nil
 }
 
-var errEnded error = &Refusal{Reason: ReasonRevoked, Err: rouse.ErrUnauthenticated, Text: "the credential has been revoked or has expired; connect again with a valid one"}
+var errEnded error = &Refusal{Reason: ReasonRevoked, Err: rouse.ErrUnauthenticated,
+	Text: "the credential has been revoked or has expired; connect again with a valid one"}
 
 // System is what parts that act for rouse itself carry: the engine, services that have authenticated their
 // callers in their own way, and programs that call their own node.
@@ -116,7 +117,8 @@ const (
 )
 
 // Reasons are all of them.
-var Reasons = []Reason{ReasonNoCredentials, ReasonMalformed, ReasonUnknown, ReasonExpired, ReasonRevoked, ReasonVerb, ReasonScope, ReasonUnmapped}
+var Reasons = []Reason{ReasonNoCredentials, ReasonMalformed, ReasonUnknown, ReasonExpired, ReasonRevoked, ReasonVerb,
+	ReasonScope, ReasonUnmapped}
 
 // Refusal is the error of a call that was refused: rouse.ErrUnauthenticated or rouse.ErrForbidden.
 type Refusal struct {

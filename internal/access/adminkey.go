@@ -32,9 +32,9 @@ type adminEntry struct {
 	principal *Principal
 }
 
-// has reports whether a hash is that of the key's secret.
-func (e adminEntry) has(hash []byte) bool {
-	found, _ := valid(e.secret, hash, time.Time{})
+// matchesHash reports whether a hash is that of the key's secret.
+func (e adminEntry) matchesHash(hash []byte) bool {
+	found, _ := findValidSecret(e.secret, hash, time.Time{})
 	return found != nil
 }
 
@@ -50,7 +50,7 @@ func GenerateKey() string {
 // OpenAdminKeys reads a file: one key, or two, one in a line.
 func OpenAdminKeys(path string, log *slog.Logger) (*AdminKeys, error) {
 	a := &AdminKeys{path: path, log: log}
-	return a, a.read()
+	return a, a.readKeyFile()
 }
 
 // Run reads the file again when it has changed, until ctx ends.
@@ -65,7 +65,7 @@ func (a *AdminKeys) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := ""
-		if err := a.read(); err != nil {
+		if err := a.readKeyFile(); err != nil {
 			if now = err.Error(); now != bad {
 				a.log.Error("the file of admin keys cannot be used; those that were read last stay in force", "err", err)
 			}
@@ -74,7 +74,7 @@ func (a *AdminKeys) Run(ctx context.Context) {
 	}
 }
 
-func (a *AdminKeys) read() error {
+func (a *AdminKeys) readKeyFile() error {
 	info, err := os.Stat(a.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -92,7 +92,8 @@ func (a *AdminKeys) read() error {
 	}
 	lines := strings.Fields(string(body))
 	if len(lines) == 0 || len(lines) > maxAdminKeys {
-		return rouse.Refuse("admin-key-file", a.path, fmt.Sprintf("has %d keys", len(lines)), "write one key into it, or two, one in a line")
+		return rouse.Refuse("admin-key-file", a.path, fmt.Sprintf("has %d keys", len(lines)),
+			"write one key into it, or two, one in a line")
 	}
 	next := &adminKeys{text: string(body), entries: map[string]adminEntry{}}
 	for _, line := range lines {
@@ -100,11 +101,12 @@ func (a *AdminKeys) read() error {
 		if !ok {
 			return rouse.Refuse("admin-key-file", a.path, "has a line that is no key", "make one with rouse key generate")
 		}
-		e := adminEntry{secret: []Secret{{Hash: hashOf(secret)}}}
-		if old != nil && old.entries[id].has(e.secret[0].Hash) {
+		e := adminEntry{secret: []Secret{{Hash: hashSecret(secret)}}}
+		if old != nil && old.entries[id].matchesHash(e.secret[0].Hash) {
 			e = old.entries[id]
 		} else {
-			e.principal = Revocable(Principal{ID: "key:" + id, Name: "admin key file", Source: "key", Grants: []Grant{{Role: "admin", Scope: Everything()}}})
+			e.principal = Revocable(Principal{ID: "key:" + id, Name: "admin key file", Source: "key",
+				Grants: []Grant{{Role: "admin", Scope: Everything()}}})
 		}
 		next.entries[id] = e
 	}
@@ -123,7 +125,7 @@ func (a *AdminKeys) read() error {
 // it, of which Keys refuses those that it does not know.
 func (a *AdminKeys) Authenticate(_ context.Context, c *Credentials) (*Principal, error) {
 	id, secret, ok := splitKey(c.Bearer)
-	if e := a.keys.Load().entries[id]; ok && e.has(hashOf(secret)) {
+	if e := a.keys.Load().entries[id]; ok && e.matchesHash(hashSecret(secret)) {
 		return e.principal, nil
 	}
 	return nil, nil

@@ -20,7 +20,9 @@ func (c *Control) RequireApp(ctx context.Context, v Verb, namespace, app string)
 	if app == "*" {
 		what = "for all apps"
 	}
-	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden, fmt.Sprintf("%s may not do this (%s) %s; name an app of its scope, or use a credential whose scope has it", p.text(), v, what)})
+	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
+		fmt.Sprintf("%s may not do this (%s) %s; name an app of its scope, or use a credential whose scope has it",
+			p.describePrincipal(), v, what)})
 }
 
 // AllowsApp is RequireApp without the error. It counts no refusal.
@@ -32,6 +34,6 @@ func (c *Control) AllowsApp(ctx context.Context, v Verb, namespace, app string) 
 	if p != nil && p.acts != nil {
 		p = p.acts
 	}
-	ok, _ := c.granted(p, v, func(s *Scope) bool { return s.hasApp(namespace, app) })
+	ok, _ := c.isGranted(p, v, func(s *Scope) bool { return s.hasApp(namespace, app) })
 	return ok
 }

@@ -36,7 +36,7 @@ func TestAGrantOfAppsGivesNothingElse(t *testing.T) {
 	} {
 		callers := []*Principal{at.p}
 		if at.p != nil {
-			callers = append(callers, at.p.acting())
+			callers = append(callers, at.p.withSystemRights())
 		}
 		for _, p := range callers {
 			ctx := With(t.Context(), p)
@@ -58,7 +58,7 @@ func TestAGrantOfAppsGivesNothingElse(t *testing.T) {
 		t.Errorf("an admin that is limited to an app reads %v", spans)
 	}
 	wide, narrow := Scope{Namespaces: []string{"*"}}, Scope{Namespaces: []string{"*"}, Apps: []string{"a", "b"}}
-	if !wide.covers(&narrow) || narrow.covers(&wide) || !narrow.covers(&Scope{Namespaces: []string{"a"}, Apps: []string{"b"}}) || narrow.covers(&Scope{Namespaces: []string{"a"}, Apps: []string{"b*"}}) {
+	if !wide.coversScope(&narrow) || narrow.coversScope(&wide) || !narrow.coversScope(&Scope{Namespaces: []string{"a"}, Apps: []string{"b"}}) || narrow.coversScope(&Scope{Namespaces: []string{"a"}, Apps: []string{"b*"}}) {
 		t.Error("a scope of some apps is as wide as one of all")
 	}
 	for _, apps := range [][]string{{""}, {"a*b"}, make([]string, MaxPatterns+1)} {

@@ -24,7 +24,8 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, c *Credentials) (*Principal, error)
 }
 
-var errNoCredentials = Unauthenticated(ReasonNoCredentials, "no credentials were sent; send a key, as \"authorization: Bearer rk_…\"")
+var errNoCredentials = Unauthenticated(ReasonNoCredentials,
+	"no credentials were sent; send a key, as \"authorization: Bearer rk_…\"")
 
 // Chain asks authenticators, one after another, until one knows the form of the credentials.
 type Chain []Authenticator
@@ -37,7 +38,8 @@ func (chain Chain) Authenticate(ctx context.Context, c *Credentials) (*Principal
 		case err != nil:
 			return nil, err
 		case p != nil && !p.Expires.IsZero() && !time.Now().Before(p.Expires):
-			return nil, Unauthenticated(ReasonExpired, "the credential expired at %s; use a valid one", p.Expires.UTC().Format(time.RFC3339))
+			return nil, Unauthenticated(ReasonExpired, "the credential expired at %s; use a valid one",
+				p.Expires.UTC().Format(time.RFC3339))
 		case p != nil:
 			return p, nil
 		}
@@ -45,5 +47,6 @@ func (chain Chain) Authenticate(ctx context.Context, c *Credentials) (*Principal
 	if c.Bearer == "" {
 		return nil, errNoCredentials
 	}
-	return nil, Unauthenticated(ReasonMalformed, "the credentials have no form that this server takes; send a key, as \"authorization: Bearer rk_…\"")
+	return nil, Unauthenticated(ReasonMalformed,
+		"the credentials have no form that this server takes; send a key, as \"authorization: Bearer rk_…\"")
 }

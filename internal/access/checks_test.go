@@ -236,7 +236,7 @@ func TestNotesThatCannotBeRead(t *testing.T) {
 	if l == nil {
 		t.Fatal("no session")
 	}
-	spoil("people/" + l.person())
+	spoil("people/" + l.personNote())
 	if err := shared.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestLoginsThatDoNotBegin(t *testing.T) {
 			t.Errorf("%.20q is a session", text)
 		}
 	}
-	if s := NewSessions(NewShared(mem.New(), slog.New(slog.DiscardHandler)), nil, nil); s.open(cookie, time.Now(), forLogin) != nil {
+	if s := NewSessions(NewShared(mem.New(), slog.New(slog.DiscardHandler)), nil, nil); s.openSealed(cookie, time.Now(), forLogin) != nil {
 		t.Error("a store without sessions opens one")
 	}
 }

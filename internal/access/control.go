@@ -47,8 +47,8 @@ func (c *Control) setRoles(custom []Role) {
 	}
 }
 
-// life returns what ends when a role changes; nil if it never does.
-func (c *Control) life(role string) context.Context {
+// roleLifetime returns what ends when a role changes; nil if it never does.
+func (c *Control) roleLifetime(role string) context.Context {
 	if c == nil || isBuiltIn(role) {
 		return nil
 	}
@@ -65,13 +65,13 @@ func (c *Control) life(role string) context.Context {
 }
 
 // Roles returns all roles.
-func (c *Control) Roles() []Role { return c.roles.Load().roles() }
+func (c *Control) Roles() []Role { return c.roles.Load().sortedRoles() }
 
 // VerbsOf returns the verbs that a grant gives, in their order.
 func (c *Control) VerbsOf(g *Grant) (verbs []Verb) {
 	book := *c.roles.Load()
 	for _, v := range slices.Sorted(maps.Keys(book[g.Role])) {
-		if book.gives(g, v) {
+		if book.grantsVerb(g, v) {
 			verbs = append(verbs, v)
 		}
 	}
@@ -88,20 +88,20 @@ func (c *Control) HasRole(name string) bool {
 
 // Admit refuses a principal that has a verb nowhere. Doors call it before they read a request.
 func (c *Control) Admit(ctx context.Context, v Verb) error {
-	return c.decide(ctx, v, "", func(*Scope) bool { return true })
+	return c.requireGranted(ctx, v, "", func(*Scope) bool { return true })
 }
 
 // RequireIn refuses a principal that has a verb nowhere in a namespace. Operations that do not know the
 // target and the labels yet call it before Require.
 func (c *Control) RequireIn(ctx context.Context, v Verb, namespace string) error {
-	return c.decide(ctx, v, namespace, func(s *Scope) bool { return s.in(namespace) })
+	return c.requireGranted(ctx, v, namespace, func(s *Scope) bool { return s.touchesNamespace(namespace) })
 }
 
 // Require refuses a principal that does not have the verb for a timer with the target and the labels in the
 // namespace. Without a target it is about the whole namespace; without a namespace about the whole store.
 func (c *Control) Require(ctx context.Context, v Verb, namespace, target string, labels map[string]string) error {
-	return c.decide(ctx, v, namespace, func(s *Scope) bool {
-		return s.holds(namespace, target, labels)
+	return c.requireGranted(ctx, v, namespace, func(s *Scope) bool {
+		return s.includesTimer(namespace, target, labels)
 	})
 }
 
@@ -110,7 +110,7 @@ func (c *Control) Allows(ctx context.Context, v Verb, namespace, target string, 
 	if c == nil {
 		return true
 	}
-	ok, _ := c.granted(From(ctx), v, func(s *Scope) bool { return s.holds(namespace, target, labels) })
+	ok, _ := c.isGranted(From(ctx), v, func(s *Scope) bool { return s.includesTimer(namespace, target, labels) })
 	return ok
 }
 
@@ -119,7 +119,7 @@ func (c *Control) AllowsIn(ctx context.Context, v Verb, namespace string) bool {
 	if c == nil {
 		return true
 	}
-	ok, _ := c.granted(From(ctx), v, func(s *Scope) bool { return s.in(namespace) })
+	ok, _ := c.isGranted(From(ctx), v, func(s *Scope) bool { return s.touchesNamespace(namespace) })
 	return ok
 }
 
@@ -129,13 +129,13 @@ func (c *Control) Restricted(ctx context.Context, v Verb, namespace string) bool
 	if c == nil {
 		return false
 	}
-	ok, _ := c.granted(From(ctx), v, func(s *Scope) bool { return s.in(namespace) && s.all() })
+	ok, _ := c.isGranted(From(ctx), v, func(s *Scope) bool { return s.touchesNamespace(namespace) && s.hasAllTimers() })
 	return !ok
 }
 
-// granted reports whether a grant has the verb and a scope that fits; some is set if a grant has the verb at
-// all.
-func (c *Control) granted(p *Principal, v Verb, fits func(*Scope) bool) (ok, some bool) {
+// isGranted reports whether a grant has the verb and a scope that fits; some is set if a grant has the verb
+// at all.
+func (c *Control) isGranted(p *Principal, v Verb, fits func(*Scope) bool) (ok, some bool) {
 	if p == nil {
 		return false, false
 	}
@@ -144,7 +144,7 @@ func (c *Control) granted(p *Principal, v Verb, fits func(*Scope) bool) (ok, som
 	}
 	book := *c.roles.Load()
 	for i := range p.Grants {
-		if g := &p.Grants[i]; book.gives(g, v) {
+		if g := &p.Grants[i]; book.grantsVerb(g, v) {
 			if some = true; fits(&g.Scope) {
 				return true, true
 			}
@@ -153,11 +153,11 @@ func (c *Control) granted(p *Principal, v Verb, fits func(*Scope) bool) (ok, som
 	return false, some
 }
 
-// covers reports whether the principal has a verb, and every verb of a grant, everywhere in the grant's
+// coversGrant reports whether the principal has a verb, and every verb of a grant, everywhere in the grant's
 // scope.
-func (c *Control) covers(p *Principal, v Verb, g *Grant) bool {
+func (c *Control) coversGrant(p *Principal, v Verb, g *Grant) bool {
 	has := func(v Verb) bool {
-		ok, _ := c.granted(p, v, func(s *Scope) bool { return s.covers(&g.Scope) })
+		ok, _ := c.isGranted(p, v, func(s *Scope) bool { return s.coversScope(&g.Scope) })
 		return ok
 	}
 	if !has(v) {
@@ -174,7 +174,7 @@ func (c *Control) covers(p *Principal, v Verb, g *Grant) bool {
 // coversAll reports whether the principal has a verb wherever grants are, and everything that they give: a
 // principal gives no more than it has.
 func (c *Control) coversAll(ctx context.Context, v Verb, grants []Grant) bool {
-	return c == nil || !slices.ContainsFunc(grants, func(g Grant) bool { return !c.covers(From(ctx), v, &g) })
+	return c == nil || !slices.ContainsFunc(grants, func(g Grant) bool { return !c.coversGrant(From(ctx), v, &g) })
 }
 
 // requireAll is coversAll with an error.
@@ -183,10 +183,11 @@ func (c *Control) requireAll(ctx context.Context, v Verb, grants []Grant) error 
 		return err
 	}
 	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
-		fmt.Sprintf("%s may do this (%s) with keys only that can do no more than itself; use a credential with all of their roles and scopes", From(ctx).text(), v)})
+		fmt.Sprintf(
+			"%s may do this (%s) with keys only that can do no more than itself; use a credential with all of their roles and scopes", From(ctx).describePrincipal(), v)})
 }
 
-func (c *Control) decide(ctx context.Context, v Verb, namespace string, fits func(*Scope) bool) error {
+func (c *Control) requireGranted(ctx context.Context, v Verb, namespace string, fits func(*Scope) bool) error {
 	if c == nil || v == Open {
 		return nil
 	}
@@ -197,21 +198,25 @@ func (c *Control) decide(ctx context.Context, v Verb, namespace string, fits fun
 	if v == Known {
 		return nil
 	}
-	ok, some := c.granted(p, v, fits)
+	ok, some := c.isGranted(p, v, fits)
 	switch {
 	case ok:
 		return nil
 	case !some:
-		return c.Refuse(&Refusal{ReasonVerb, rouse.ErrForbidden, fmt.Sprintf("%s has no role with the verb %s; use a credential that has one", p.text(), v)})
+		return c.Refuse(&Refusal{ReasonVerb, rouse.ErrForbidden,
+			fmt.Sprintf("%s has no role with the verb %s; use a credential that has one", p.describePrincipal(), v)})
 	case namespace == "":
-		return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden, fmt.Sprintf("%s has the verb %s for some namespaces, targets or labels only, and this needs it for all", p.text(), v)})
+		return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
+			fmt.Sprintf("%s has the verb %s for some namespaces, targets or labels only, and this needs it for all",
+				p.describePrincipal(), v)})
 	}
 	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
-		fmt.Sprintf("%s may not do this (%s) in the namespace %q, or not with this target or these labels; use a credential whose scope has it", p.text(), v, namespace)})
+		fmt.Sprintf(
+			"%s may not do this (%s) in the namespace %q, or not with this target or these labels; use a credential whose scope has it", p.describePrincipal(), v, namespace)})
 }
 
-// text names the principal in errors.
-func (p *Principal) text() string {
+// describePrincipal names the principal in errors.
+func (p *Principal) describePrincipal() string {
 	if p.Name == "" {
 		return "the principal " + p.ID
 	}

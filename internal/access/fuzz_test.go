@@ -43,7 +43,7 @@ func FuzzScope(f *testing.F) {
 	f.Add("a*", "stream:*", "b", "stream:")
 	f.Fuzz(func(t *testing.T, namespaces, targets, namespace, target string) {
 		s := Scope{Namespaces: []string{namespaces}, Targets: []string{targets}}
-		if s.Check() != nil || !s.holds(namespace, target, nil) {
+		if s.Check() != nil || !s.includesTimer(namespace, target, nil) {
 			return
 		}
 		for pattern, text := range map[string]string{namespaces: namespace, targets: target} {
@@ -51,7 +51,7 @@ func FuzzScope(f *testing.F) {
 				t.Errorf("%q holds %q", pattern, text)
 			}
 		}
-		if one := (Scope{Namespaces: []string{namespace}, Targets: []string{target}}); !strings.Contains(namespace+target, "*") && !s.covers(&one) {
+		if one := (Scope{Namespaces: []string{namespace}, Targets: []string{target}}); !strings.Contains(namespace+target, "*") && !s.coversScope(&one) {
 			t.Errorf("%v holds %q %q, and does not cover it", s, namespace, target)
 		}
 	})

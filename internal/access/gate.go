@@ -35,7 +35,8 @@ func (g *Gate) Enter(ctx context.Context, method string, c *Credentials) (contex
 	}
 	v, ok := VerbOf(method)
 	if !ok {
-		return ctx, g.Refuse(&Refusal{ReasonUnmapped, rouse.ErrForbidden, fmt.Sprintf("no verb allows %s: it is missing in the table of access control, which is a bug of rouse", method)})
+		return ctx, g.Refuse(&Refusal{ReasonUnmapped, rouse.ErrForbidden,
+			fmt.Sprintf("no verb allows %s: it is missing in the table of access control, which is a bug of rouse", method)})
 	}
 	if v == Open {
 		return ctx, nil
@@ -50,13 +51,13 @@ func (g *Gate) Enter(ctx context.Context, method string, c *Credentials) (contex
 		return ctx, g.Admit(ctx, v)
 	case acting[v]:
 		err = g.Require(ctx, v, "", "", nil)
-		return With(ctx, p.acting()), err
+		return With(ctx, p.withSystemRights()), err
 	}
 	return ctx, g.Require(ctx, v, "", "", nil)
 }
 
-// acting returns a principal that may do everything in the name of p.
-func (p *Principal) acting() *Principal {
+// withSystemRights returns a principal that may do everything in the name of p.
+func (p *Principal) withSystemRights() *Principal {
 	of := *p
 	of.system, of.acts = true, p
 	return &of
@@ -72,7 +73,8 @@ func Bearer(values []string) (string, error) {
 		return "", Unauthenticated(ReasonMalformed, "the authorization header was sent %d times; send it once", len(values))
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
-	if token = strings.Trim(token, " "); !strings.EqualFold(scheme, "bearer") || token == "" || strings.ContainsAny(token, " ,\t") {
+	if token = strings.Trim(token, " "); !strings.EqualFold(scheme, "bearer") || token == "" ||
+		strings.ContainsAny(token, " ,\t") {
 		return "", Unauthenticated(ReasonMalformed, "the authorization header has no bearer token; send \"Bearer rk_…\"")
 	}
 	return token, nil

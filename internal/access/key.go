@@ -46,13 +46,14 @@ type stored struct {
 	Asked   Tag       `json:"asked,omitempty"` // of the request that gave it its newest secret
 }
 
-// check refuses a key that cannot be created.
-func (k *Key) check(now time.Time, hasRole func(string) bool) error {
+// checkKey refuses a key that cannot be created.
+func (k *Key) checkKey(now time.Time, hasRole func(string) bool) error {
 	if k.Name == "" {
 		return rouse.Refuse("name", "", "is missing", "say what the key is for, such as ci")
 	}
 	if err := rouse.CheckText("name", k.Name, maxKeyName); err != nil || strings.ContainsAny(k.Name, "\r\n\t") {
-		return rouse.Refuse("name", k.Name, "is not printable text", fmt.Sprintf("use at most %d bytes in one line", maxKeyName))
+		return rouse.Refuse("name", k.Name, "is not printable text",
+			fmt.Sprintf("use at most %d bytes in one line", maxKeyName))
 	}
 	if !k.Expires.IsZero() && !now.Before(k.Expires) {
 		return rouse.Refuse("expires", k.Expires.UTC().Format(time.RFC3339), "has passed", "give a later time, or none")

@@ -41,18 +41,20 @@ type entry struct {
 // NewKeys adds the keys to what is shared.
 func NewKeys(shared *Shared, control *Control, log *slog.Logger) *Keys {
 	k := &Keys{shared: shared, control: control, log: log, entries: map[string]*entry{}}
-	k.kind = shared.Kind("keys", k.take)
+	k.kind = shared.Kind("keys", k.applyKeyNote)
 	return k
 }
 
-// take puts a note in place of the entry, and ends the streams of the old one if it allowed something else.
-func (k *Keys) take(n note.Note) {
+// applyKeyNote puts a note in place of the entry, and ends the streams of the old one if it allowed something
+// else.
+func (k *Keys) applyKeyNote(n note.Note) {
 	e := &entry{id: n.Name, revision: n.Revision}
 	if err := n.Read(&e.stored); err != nil {
 		k.log.Error("a key cannot be read, and is refused", "key", n.Name, "err", err)
 		n.Revision = 0
 	}
-	e.principal = Revocable(Principal{ID: "key:" + n.Name, Name: e.Name, Source: "key", Grants: e.Grants, Expires: e.Expires, tenant: e.Tenant})
+	e.principal = Revocable(Principal{ID: "key:" + n.Name, Name: e.Name, Source: "key", Grants: e.Grants,
+		Expires: e.Expires, tenant: e.Tenant})
 	k.mu.Lock()
 	old := k.entries[n.Name]
 	if old != nil {
@@ -70,7 +72,7 @@ func (k *Keys) take(n note.Note) {
 	}
 }
 
-func (k *Keys) entry(id string) *entry {
+func (k *Keys) findEntry(id string) *entry {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.entries[id]
@@ -95,13 +97,13 @@ func (k *Keys) Authenticate(_ context.Context, c *Credentials) (*Principal, erro
 	if !ok {
 		return nil, Unauthenticated(ReasonMalformed, "the key is not complete: it has %d characters, from rk_ on", keyLength)
 	}
-	e := k.entry(id)
+	e := k.findEntry(id)
 	secrets := nothing
 	if e != nil {
 		secrets = e.Secrets
 	}
 	now := time.Now()
-	found, expired := valid(secrets, hashOf(secret), now)
+	found, expired := findValidSecret(secrets, hashSecret(secret), now)
 	switch {
 	case expired:
 		return nil, Unauthenticated(ReasonExpired, "the key %s has expired; use a new one", id)
@@ -119,7 +121,7 @@ func (k *Keys) Authenticate(_ context.Context, c *Credentials) (*Principal, erro
 // text.
 func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 	now := time.Now().UTC().Truncate(time.Second)
-	if err := key.check(now, k.control.HasRole); err != nil {
+	if err := key.checkKey(now, k.control.HasRole); err != nil {
 		return Key{}, "", err
 	}
 	if err := k.control.requireAll(ctx, KeysCreate, key.Grants); err != nil {
@@ -138,7 +140,8 @@ func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 		return Key{}, "", madeBefore(id)
 	}
 	text, hash := newSecret(id)
-	s := stored{Name: key.Name, Grants: key.Grants, Created: now, Expires: key.Expires.UTC(), Secrets: []Secret{{Hash: hash, Created: now}}}
+	s := stored{Name: key.Name, Grants: key.Grants, Created: now, Expires: key.Expires.UTC(),
+		Secrets: []Secret{{Hash: hash, Created: now}}}
 	if p := From(ctx); p != nil {
 		s.Creator = p.ID
 	}
@@ -151,13 +154,14 @@ func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 	case err != nil:
 		return Key{}, "", err
 	}
-	return s.key(id), text, nil
+	return s.describeKey(id), text, nil
 }
 
 // madeBefore refuses to make a key again.
 func madeBefore(id string) error {
-	return fmt.Errorf("the key %s was made by the first request with this Idempotency-Key, and its text was in that answer only: "+
-		"revoke it, and make another one with another Idempotency-Key: %w", id, rouse.ErrConflict)
+	return fmt.Errorf(
+		"the key %s was made by the first request with this Idempotency-Key, and its text was in that answer only: "+
+			"revoke it, and make another one with another Idempotency-Key: %w", id, rouse.ErrConflict)
 }
 
 // checkRoom refuses a key of a tenant that has its share of all keys. Keys that another node makes count
@@ -165,18 +169,20 @@ func madeBefore(id string) error {
 func (k *Keys) checkRoom(tenant string) error {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	all, held := len(k.entries), k.count(tenant)
+	all, held := len(k.entries), k.countOfTenant(tenant)
 	switch {
 	case all >= MaxKeys:
 		return rouse.Refuse("keys", fmt.Sprint(all), "are as many as there can be", "revoke those that are not used")
 	case held >= throttle.Share(held+MaxKeys-all, MaxKeys, throttle.Reserve, 1):
-		return rouse.Refuse("keys", fmt.Sprint(held), fmt.Sprintf("are as many as those with rights in %s can have while %d are left for others", cmp.Or(rouse.Shorten(tenant, 128), "no namespace"), MaxKeys-all), "revoke those that are not used")
+		return rouse.Refuse("keys", fmt.Sprint(held),
+			fmt.Sprintf("are as many as those with rights in %s can have while %d are left for others",
+				cmp.Or(rouse.Shorten(tenant, 128), "no namespace"), MaxKeys-all), "revoke those that are not used")
 	}
 	return nil
 }
 
-// count returns how many keys a tenant has; with k.mu.
-func (k *Keys) count(tenant string) (n int) {
+// countOfTenant returns how many keys a tenant has; with k.mu.
+func (k *Keys) countOfTenant(tenant string) (n int) {
 	for _, e := range k.entries {
 		if e.principal.Tenant() == tenant {
 			n++
@@ -191,19 +197,21 @@ func (k *Keys) Rotate(ctx context.Context, id string, overlap time.Duration) (Ke
 	if overlap < 0 || overlap > MaxOverlap {
 		return Key{}, "", rouse.Refuse("overlap", overlap.String(), "is out of bounds", "use 0s to "+MaxOverlap.String())
 	}
-	s, revision, err := k.get(ctx, KeysRotate, id)
+	s, revision, err := k.getForChange(ctx, KeysRotate, id)
 	if err != nil {
 		return Key{}, "", err
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	tag, asked := TagOf(ctx, "")
 	if WasCarriedOut(ctx) || asked && s.Asked == tag && len(s.Secrets) > 0 && now.Sub(s.Secrets[0].Created) < RepeatAge {
-		return Key{}, "", fmt.Errorf("the key %s was rotated by the first request with this Idempotency-Key, and its text was in that answer only: rotate it with another Idempotency-Key: %w", id, rouse.ErrConflict)
+		return Key{}, "",
+			fmt.Errorf(
+				"the key %s was rotated by the first request with this Idempotency-Key, and its text was in that answer only: rotate it with another Idempotency-Key: %w", id, rouse.ErrConflict)
 	}
 	s.Asked = tag
 	text, hash := newSecret(id)
 	secrets := []Secret{{Hash: hash, Created: now}}
-	if old := s.live(now); len(old) > 0 && overlap > 0 {
+	if old := s.liveSecrets(now); len(old) > 0 && overlap > 0 {
 		last := old[0]
 		if until := now.Add(overlap); last.Expires.IsZero() || last.Expires.After(until) {
 			last.Expires = until
@@ -214,12 +222,12 @@ func (k *Keys) Rotate(ctx context.Context, id string, overlap time.Duration) (Ke
 	if err := k.kind.Write(ctx, Change{id, s, revision}); err != nil {
 		return Key{}, "", fmt.Errorf("the key %s: %w", id, err)
 	}
-	return s.key(id), text, nil
+	return s.describeKey(id), text, nil
 }
 
 // Revoke deletes a key. It ends on this node at once, on the others within 5 s.
 func (k *Keys) Revoke(ctx context.Context, id string) error {
-	_, revision, err := k.get(ctx, KeysRevoke, id)
+	_, revision, err := k.getForChange(ctx, KeysRevoke, id)
 	if err != nil {
 		return err
 	}
@@ -230,8 +238,9 @@ func (k *Keys) Revoke(ctx context.Context, id string) error {
 	return rouse.Unavailable(err)
 }
 
-// get reads a key from the store for a change. A principal changes keys that it could have created only.
-func (k *Keys) get(ctx context.Context, v Verb, id string) (s stored, revision uint64, err error) {
+// getForChange reads a key from the store for a change. A principal changes keys that it could have created
+// only.
+func (k *Keys) getForChange(ctx context.Context, v Verb, id string) (s stored, revision uint64, err error) {
 	if len(id) != idLength || strings.Trim(id, idDigits) != "" {
 		return s, 0, rouse.Refuse("id", id, "is no id of a key", fmt.Sprintf("give the %d characters after rk_", idLength))
 	}
@@ -261,14 +270,15 @@ func (k *Keys) List(ctx context.Context, prefix, after string, limit int) (keys 
 	if err != nil {
 		return nil, "", rouse.Unavailable(err)
 	}
-	for _, e := range k.sorted() {
-		if e.id <= after || !strings.HasPrefix(e.id, prefix) && !strings.HasPrefix(e.Name, prefix) || !k.control.coversAll(ctx, KeysList, e.Grants) {
+	for _, e := range k.sortedEntries() {
+		if e.id <= after || !strings.HasPrefix(e.id, prefix) && !strings.HasPrefix(e.Name, prefix) ||
+			!k.control.coversAll(ctx, KeysList, e.Grants) {
 			continue
 		}
 		if len(keys) == limit {
 			return keys, keys[limit-1].ID, nil
 		}
-		key := e.key(e.id)
+		key := e.describeKey(e.id)
 		if at := max(e.used.Load(), used[e.id]); at != 0 {
 			key.Used = time.Unix(at, 0).UTC()
 		}
@@ -277,7 +287,7 @@ func (k *Keys) List(ctx context.Context, prefix, after string, limit int) (keys 
 	return keys, "", nil
 }
 
-func (k *Keys) sorted() []*entry {
+func (k *Keys) sortedEntries() []*entry {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	list := make([]*entry, 0, len(k.entries))
@@ -288,11 +298,13 @@ func (k *Keys) sorted() []*entry {
 	return list
 }
 
-// live returns the secrets that are valid at a time, newest first.
-func (s *stored) live(now time.Time) []Secret {
-	return slices.DeleteFunc(slices.Clone(s.Secrets), func(s Secret) bool { return !s.Expires.IsZero() && !now.Before(s.Expires) })
+// liveSecrets returns the secrets that are valid at a time, newest first.
+func (s *stored) liveSecrets(now time.Time) []Secret {
+	return slices.DeleteFunc(slices.Clone(s.Secrets),
+		func(s Secret) bool { return !s.Expires.IsZero() && !now.Before(s.Expires) })
 }
 
-func (s *stored) key(id string) Key {
-	return Key{ID: id, Name: s.Name, Grants: s.Grants, Created: s.Created, Creator: s.Creator, Expires: s.Expires, Secrets: s.live(time.Now())}
+func (s *stored) describeKey(id string) Key {
+	return Key{ID: id, Name: s.Name, Grants: s.Grants, Created: s.Created, Creator: s.Creator, Expires: s.Expires,
+		Secrets: s.liveSecrets(time.Now())}
 }

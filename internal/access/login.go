@@ -70,20 +70,22 @@ type Login struct {
 	Expires time.Time      `json:"expires"`
 }
 
-// provider returns the provider of an issuer.
-func (g *Gate) provider(issuer string) (Provider, error) {
+// findProvider returns the provider of an issuer.
+func (g *Gate) findProvider(issuer string) (Provider, error) {
 	for _, p := range g.Providers {
 		if of, _, _ := p.Place(); of == issuer {
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("the issuer %q is none at which people sign in here; open the console and use a button that it shows: %w", rouse.Shorten(issuer, 128), rouse.ErrNotFound)
+	return nil,
+		fmt.Errorf("the issuer %q is none at which people sign in here; open the console and use a button that it shows: %w",
+			rouse.Shorten(issuer, 128), rouse.ErrNotFound)
 }
 
 // BeginLogin begins a login at an issuer, on a host of the API. It returns the URL at the issuer, and the
 // text of the cookie that the browser has to come back with.
 func (g *Gate) BeginLogin(ctx context.Context, issuer, back, host string) (at, cookie string, err error) {
-	p, err := g.provider(issuer)
+	p, err := g.findProvider(issuer)
 	if err != nil {
 		return "", "", err
 	}
@@ -92,9 +94,11 @@ func (g *Gate) BeginLogin(ctx context.Context, issuer, back, host string) (at, c
 	}
 	_, _, console := p.Place()
 	if u, _ := url.Parse(console); !strings.EqualFold(u.Host, host) { // it was checked with the rules
-		return "", "", rouse.Refuse("host", host, "is not the one that the issuer sends people back to", "open the console at "+console)
+		return "", "", rouse.Refuse("host", host, "is not the one that the issuer sends people back to",
+			"open the console at "+console)
 	}
-	a := &Attempt{Issuer: issuer, State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text(), Return: cmp.Or(back, "/")}
+	a := &Attempt{Issuer: issuer, State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text(),
+		Return: cmp.Or(back, "/")}
 	if at, err = p.Begin(ctx, a); err != nil {
 		return "", "", err
 	}
@@ -109,24 +113,30 @@ func checkReturn(text string) error {
 	}
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxReturn || text[0] != '/' || strings.HasPrefix(text, "//") ||
-		strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) || u.Path == "/v1" || strings.HasPrefix(u.Path, "/v1/") {
-		return rouse.Refuse("return", rouse.Shorten(text, 128), "is no path of the console", "give one such as /timers?ns=shop, or leave it out")
+		strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) || u.Path == "/v1" ||
+		strings.HasPrefix(u.Path, "/v1/") {
+		return rouse.Refuse("return", rouse.Shorten(text, 128), "is no path of the console",
+			"give one such as /timers?ns=shop, or leave it out")
 	}
 	return nil
 }
 
 // FinishLogin finishes the login of a cookie by the answer of its issuer. It returns who signed in, the text
 // of the new session, and the path to show. An attempt can be finished once.
-func (g *Gate) FinishLogin(ctx context.Context, cookie string, answer *Answer) (p *Principal, session, back string, err error) {
+func (g *Gate) FinishLogin(ctx context.Context, cookie string,
+	answer *Answer) (p *Principal, session, back string, err error) {
 	now := time.Now()
 	a := g.Sessions.openAttempt(cookie, now)
 	switch {
 	case a == nil:
-		return nil, "", "", Unauthenticated(ReasonUnknown, "this browser has no login under way, or it took more than %d minutes; sign in again, and allow cookies", int(LoginTime.Minutes()))
+		return nil, "", "", Unauthenticated(ReasonUnknown,
+			"this browser has no login under way, or it took more than %d minutes; sign in again, and allow cookies",
+			int(LoginTime.Minutes()))
 	case a.State != answer.State:
-		return nil, "", "", Unauthenticated(ReasonUnknown, "the answer of the issuer is for another login; sign in again, in one tab")
+		return nil, "", "", Unauthenticated(ReasonUnknown,
+			"the answer of the issuer is for another login; sign in again, in one tab")
 	}
-	from, err := g.provider(a.Issuer)
+	from, err := g.findProvider(a.Issuer)
 	if err != nil {
 		return nil, "", "", err
 	}
@@ -141,16 +151,16 @@ func (g *Gate) FinishLogin(ctx context.Context, cookie string, answer *Answer) (
 	if p, err = g.Authenticators.Authenticate(ctx, &Credentials{Login: l}); err != nil {
 		return nil, "", "", err
 	}
-	if err := g.Sessions.use(ctx, l, p, a.State, now); err != nil {
+	if err := g.Sessions.recordLogin(ctx, l, p, a.State, now); err != nil {
 		return p, "", "", err
 	}
-	session, err = g.Sessions.beginLogin(l)
+	session, err = g.Sessions.sealLogin(l)
 	return p, session, a.Return, err
 }
 
 // SignOut returns the URL at which the issuer of a login ends its own session; empty if it has none.
 func (g *Gate) SignOut(l *Login) string {
-	if p, err := g.provider(l.Issuer); err == nil {
+	if p, err := g.findProvider(l.Issuer); err == nil {
 		return p.SignOut()
 	}
 	return ""

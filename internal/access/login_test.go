@@ -140,7 +140,7 @@ func TestAdminsEndSessions(t *testing.T) {
 	stream, leave := one.Sessions.Bound(t.Context(), shown(alice[0]))
 	defer leave()
 	ahead := &Login{Session: "ahead", Issuer: "issuer", Subject: "alice", Began: time.Now().Add(time.Minute), Expires: time.Now().Add(time.Hour)}
-	if err := one.Sessions.use(t.Context(), ahead, &Principal{ID: "alice"}, "x", time.Now()); err != nil {
+	if err := one.Sessions.recordLogin(t.Context(), ahead, &Principal{ID: "alice"}, "x", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := otherShared.Load(t.Context()); err != nil {
@@ -180,7 +180,7 @@ func TestAdminsEndSessions(t *testing.T) {
 	if err := shared.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if shown(alice[0]) != nil || shown(alice[1]) != nil || Ended(stream) == nil || !one.Sessions.known[ahead.person()].ended(ahead) {
+	if shown(alice[0]) != nil || shown(alice[1]) != nil || Ended(stream) == nil || !one.Sessions.known[ahead.personNote()].isLoginEnded(ahead) {
 		t.Errorf("the sessions go on: %v, %v, %v", shown(alice[0]), shown(alice[1]), stream.Err())
 	}
 	if shown(bob) == nil {
@@ -245,7 +245,7 @@ func TestWhatIsKeptOfLogins(t *testing.T) {
 		if _, err := login("carol"); err != nil {
 			t.Fatal(err)
 		}
-		if n := g.Sessions.count(""); n != 1 {
+		if n := g.Sessions.countSameKind(""); n != 1 {
 			t.Errorf("%d people are kept", n)
 		}
 		g.Sessions.mu.Lock()

@@ -30,7 +30,7 @@ const (
 // NodeSource is the Principal.Source of the other nodes of a store.
 const NodeSource = "node"
 
-func (t *NodeTokens) secret() []byte {
+func (t *NodeTokens) sharedSecret() []byte {
 	if p := t.shared.Load(); p != nil {
 		return *p
 	}
@@ -39,7 +39,7 @@ func (t *NodeTokens) secret() []byte {
 
 // For returns a token for another node; empty without a secret.
 func (t *NodeTokens) For(node string, now time.Time) string {
-	secret := t.secret()
+	secret := t.sharedSecret()
 	if len(secret) == 0 {
 		return ""
 	}
@@ -61,7 +61,7 @@ func (t *NodeTokens) Authenticate(_ context.Context, c *Credentials) (*Principal
 	}
 	at, sum, _ := strings.Cut(rest, "_")
 	given, err := hex.DecodeString(sum)
-	secret := t.secret()
+	secret := t.sharedSecret()
 	seconds, _ := strconv.ParseInt(at, 10, 64) // what is none was not signed
 	switch {
 	case err != nil:
@@ -69,7 +69,9 @@ func (t *NodeTokens) Authenticate(_ context.Context, c *Credentials) (*Principal
 	case len(secret) == 0 || !hmac.Equal(given, sumNode(secret, t.Node, at)):
 		return nil, Unauthenticated(ReasonUnknown, "the token of a node is of another store, or for another node")
 	case time.Since(time.Unix(seconds, 0)).Abs() > nodeTokenFor:
-		return nil, Unauthenticated(ReasonExpired, "the token of a node is more than %v old; compare the clocks of the nodes", nodeTokenFor)
+		return nil, Unauthenticated(ReasonExpired, "the token of a node is more than %v old; compare the clocks of the nodes",
+			nodeTokenFor)
 	}
-	return &Principal{ID: "node", Name: "another node", Source: NodeSource, Grants: []Grant{{Role: "reader", Scope: Everything()}}}, nil
+	return &Principal{ID: "node", Name: "another node", Source: NodeSource,
+		Grants: []Grant{{Role: "reader", Scope: Everything()}}}, nil
 }

@@ -55,16 +55,17 @@ type mark struct {
 	Until time.Time `json:"until"`
 }
 
-// ended reports whether the session of a login was ended.
-func (p *person) ended(l *Login) bool {
-	return p != nil && (!l.Began.After(p.Before) || slices.ContainsFunc(p.Ended, func(m mark) bool { return m.ID == l.Session }))
+// isLoginEnded reports whether the session of a login was ended.
+func (p *person) isLoginEnded(l *Login) bool {
+	return p != nil && (!l.Began.After(p.Before) || slices.ContainsFunc(p.Ended,
+		func(m mark) bool { return m.ID == l.Session }))
 }
 
-// prune removes what has ended by itself.
-func (p *person) prune(now time.Time) {
+// pruneEnded removes what has ended by itself.
+func (p *person) pruneEnded(now time.Time) {
 	over := func(m mark) bool { return !now.Before(m.Until) }
 	p.Used, p.Ended = slices.DeleteFunc(p.Used, over), slices.DeleteFunc(p.Ended, over)
-	p.Open = p.open(now)
+	p.Open = p.openSessions(now)
 }
 
 // personOf returns the name of the note of a person.
@@ -73,8 +74,8 @@ func personOf(issuer, subject string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// person returns the name of the note about a login, or about the key or token that began a session.
-func (l *Login) person() string {
+// personNote returns the name of the note about a login, or about the key or token that began a session.
+func (l *Login) personNote() string {
 	if l.Issuer == "" {
 		return keyNote + l.Subject
 	}
@@ -106,7 +107,7 @@ func (s *Sessions) takePerson(n note.Note) {
 	}
 	s.known[n.Name] = p
 	for r := range s.requests[n.Name] {
-		if p.ended(r.login) {
+		if p.isLoginEnded(r.login) {
 			r.end(errEnded)
 		}
 	}
@@ -115,13 +116,13 @@ func (s *Sessions) takePerson(n note.Note) {
 // Bound returns a context that ends with ctx, or when a session is ended.
 func (s *Sessions) Bound(ctx context.Context, l *Login) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
-	name, r := l.person(), &request{l, end}
+	name, r := l.personNote(), &request{l, end}
 	s.mu.Lock()
 	if s.requests[name] == nil {
 		s.requests[name] = map[*request]struct{}{}
 	}
 	s.requests[name][r] = struct{}{}
-	if s.known[name].ended(l) {
+	if s.known[name].isLoginEnded(l) {
 		end(errEnded)
 	}
 	s.mu.Unlock()
@@ -135,24 +136,25 @@ func (s *Sessions) Bound(ctx context.Context, l *Login) (context.Context, contex
 	}
 }
 
-// open returns the sessions that go on at a time.
-func (p *person) open(now time.Time) []opened {
+// openSessions returns the sessions that go on at a time.
+func (p *person) openSessions(now time.Time) []opened {
 	return slices.DeleteFunc(slices.Clone(p.Open), func(o opened) bool {
-		return !now.Before(o.Until) || p.ended(&Login{Session: o.ID, Began: o.Began})
+		return !now.Before(o.Until) || p.isLoginEnded(&Login{Session: o.ID, Began: o.Began})
 	})
 }
 
-// use notes that an attempt was finished by a person, whose session begins. An attempt that was finished
-// before is refused, by whatever node.
-func (s *Sessions) use(ctx context.Context, l *Login, by *Principal, state string, now time.Time) error {
+// recordLogin notes that an attempt was finished by a person, whose session begins. An attempt that was
+// finished before is refused, by whatever node.
+func (s *Sessions) recordLogin(ctx context.Context, l *Login, by *Principal, state string, now time.Time) error {
 	sum := sha256.Sum256([]byte(state))
 	id := hex.EncodeToString(sum[:8])
-	return s.edit(ctx, l.person(), now, func(p *person) error {
+	return s.editPerson(ctx, l.personNote(), now, func(p *person) error {
 		switch {
 		case slices.ContainsFunc(p.Used, func(m mark) bool { return m.ID == id }):
 			return Unauthenticated(ReasonUnknown, "this login was finished before; sign in again")
 		case len(p.Used) >= MaxLogins:
-			return &rouse.RetryAfter{Err: fmt.Errorf("%d logins of the same person within %s: %w", MaxLogins, LoginTime, rouse.ErrOverloaded), After: time.Minute}
+			return &rouse.RetryAfter{Err: fmt.Errorf("%d logins of the same person within %s: %w", MaxLogins, LoginTime,
+				rouse.ErrOverloaded), After: time.Minute}
 		}
 		p.Used = append(p.Used, mark{id, now.Add(LoginTime)})
 		p.Principal, p.Name = by.ID, rouse.Shorten(by.Name, maxKeyName)
@@ -165,7 +167,7 @@ func (s *Sessions) use(ctx context.Context, l *Login, by *Principal, state strin
 // End ends a session: on this node at once, on the others within 5 s.
 func (s *Sessions) End(ctx context.Context, l *Login) error {
 	now := time.Now()
-	return s.edit(ctx, l.person(), now, func(p *person) error {
+	return s.editPerson(ctx, l.personNote(), now, func(p *person) error {
 		if len(p.Ended) >= maxEnded {
 			p.Before, p.Ended = now, nil
 			return nil
@@ -187,15 +189,17 @@ type PersonSession struct{ Began, Expires time.Time }
 
 // People returns the people with sessions whose principals' ids or names begin with prefix, in the order of
 // the ids, after an id and at most limit. next is where the next page begins, "" at the end.
-func (s *Sessions) People(ctx context.Context, prefix, after string, limit int) (people []Person, next string, err error) {
+func (s *Sessions) People(ctx context.Context, prefix, after string,
+	limit int) (people []Person, next string, err error) {
 	if err := s.control.Require(ctx, SessionsList, "", "", nil); err != nil {
 		return nil, "", err
 	}
 	now := time.Now()
 	s.mu.RLock()
 	for _, p := range s.known {
-		open := slices.DeleteFunc(p.open(now), func(o opened) bool { return o.Began.Before(s.since) })
-		if p.Principal <= after || len(open) == 0 || !strings.HasPrefix(p.Principal, prefix) && !strings.HasPrefix(p.Name, prefix) {
+		open := slices.DeleteFunc(p.openSessions(now), func(o opened) bool { return o.Began.Before(s.since) })
+		if p.Principal <= after || len(open) == 0 || !strings.HasPrefix(p.Principal, prefix) &&
+			!strings.HasPrefix(p.Name, prefix) {
 			continue
 		}
 		one := Person{Principal: p.Principal, Name: p.Name}
@@ -218,12 +222,12 @@ func (s *Sessions) EndAll(ctx context.Context, principal string) error {
 	if err := s.control.Require(ctx, SessionsEnd, "", "", nil); err != nil {
 		return err
 	}
-	name := s.nameOf(principal)
+	name := s.noteNameOf(principal)
 	if name == "" {
 		return fmt.Errorf("the sessions of %q: %w", rouse.Shorten(principal, 128), rouse.ErrNotFound)
 	}
 	now := time.Now()
-	err := s.edit(context.WithoutCancel(ctx), name, now, func(p *person) error { // it may end its own session
+	err := s.editPerson(context.WithoutCancel(ctx), name, now, func(p *person) error { // it may end its own session
 		p.Before = now
 		for _, o := range p.Open { // also those of nodes whose clocks are ahead
 			if o.Began.After(p.Before) {
@@ -239,8 +243,8 @@ func (s *Sessions) EndAll(ctx context.Context, principal string) error {
 	return err
 }
 
-// nameOf returns the name of the note of a principal; empty if there is none.
-func (s *Sessions) nameOf(principal string) string {
+// noteNameOf returns the name of the note of a principal; empty if there is none.
+func (s *Sessions) noteNameOf(principal string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for name, p := range s.known {
@@ -251,8 +255,8 @@ func (s *Sessions) nameOf(principal string) string {
 	return ""
 }
 
-// edit changes the note of a person.
-func (s *Sessions) edit(ctx context.Context, name string, now time.Time, change func(p *person) error) error {
+// editPerson changes the note of a person.
+func (s *Sessions) editPerson(ctx context.Context, name string, now time.Time, change func(p *person) error) error {
 	for try := 0; ; try++ {
 		notes, err := s.people.Get(ctx, name)
 		if err != nil {
@@ -264,17 +268,18 @@ func (s *Sessions) edit(ctx context.Context, name string, now time.Time, change 
 			if err := notes[0].Read(p); err != nil {
 				return err
 			}
-		} else if s.count(name) >= MaxPeople {
-			return &rouse.RetryAfter{Err: fmt.Errorf("%d people have signed in, or keys out, within %s, which is the limit: %w", MaxPeople, SessionTime, rouse.ErrOverloaded), After: time.Minute}
+		} else if s.countSameKind(name) >= MaxPeople {
+			return &rouse.RetryAfter{Err: fmt.Errorf("%d people have signed in, or keys out, within %s, which is the limit: %w",
+				MaxPeople, SessionTime, rouse.ErrOverloaded), After: time.Minute}
 		}
-		p.prune(now)
+		p.pruneEnded(now)
 		if err := change(p); err != nil {
 			return err
 		}
 		p.Until = now.Add(SessionTime + time.Minute) // no session of now lasts longer
 		err = s.people.Write(ctx, Change{name, p, revision})
 		if err == nil {
-			s.clean(now)
+			s.deleteExpired(now)
 		}
 		if err == nil || !errors.Is(err, rouse.ErrConflict) || try == 3 {
 			return err
@@ -282,9 +287,9 @@ func (s *Sessions) edit(ctx context.Context, name string, now time.Time, change 
 	}
 }
 
-// count returns how many notes there are of the kind of one: about people, or about keys and tokens. So
-// neither keeps out the other.
-func (s *Sessions) count(name string) (n int) {
+// countSameKind returns how many notes there are of the kind of one: about people, or about keys and tokens.
+// So neither keeps out the other.
+func (s *Sessions) countSameKind(name string) (n int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for other := range s.known {
@@ -295,9 +300,9 @@ func (s *Sessions) count(name string) (n int) {
 	return n
 }
 
-// clean deletes notes of people who have no session any more. Another node may do the same: errors do not
-// matter.
-func (s *Sessions) clean(now time.Time) {
+// deleteExpired deletes notes of people who have no session any more. Another node may do the same: errors do
+// not matter.
+func (s *Sessions) deleteExpired(now time.Time) {
 	var old []Change
 	s.mu.RLock()
 	for name, p := range s.known {

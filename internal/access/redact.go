@@ -28,7 +28,8 @@ func (c *Control) Redact(ctx context.Context, t *rouse.Timer) {
 
 // RedactRecords does so with the records of timers with a target and labels; with an empty target those of a
 // namespace.
-func (c *Control) RedactRecords(ctx context.Context, namespace, target string, labels map[string]string, records []rouse.Record) {
+func (c *Control) RedactRecords(ctx context.Context, namespace, target string, labels map[string]string,
+	records []rouse.Record) {
 	if c == nil || c.Allows(ctx, Reveal, namespace, target, labels) {
 		audit.Revealed(ctx)
 		return

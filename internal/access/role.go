@@ -18,8 +18,10 @@ type Role struct {
 
 var (
 	readerVerbs = []Verb{TimersRead, CalendarsRead, NamespacesRead, NodesRead, ClockRead}
-	writerVerbs = append([]Verb{Reveal, TimersCreate, TimersDelete, TimersPause, TimersRun, TimersSkip, TimersReschedule, CallsCall}, readerVerbs...)
-	operVerbs   = append([]Verb{TimersDelete, TimersPause, TimersRun, TimersSkip, TimersReschedule, TimersBackfill, TimersBulk, DeadRedrive,
+	writerVerbs = append([]Verb{Reveal, TimersCreate, TimersDelete, TimersPause, TimersRun, TimersSkip, TimersReschedule,
+		CallsCall}, readerVerbs...)
+	operVerbs = append([]Verb{TimersDelete, TimersPause, TimersRun, TimersSkip, TimersReschedule, TimersBackfill,
+		TimersBulk, DeadRedrive,
 		DeadPurge, CalendarsWrite, MetricsRead, StatusRead, PoolsRead, PoolsOperate}, readerVerbs...)
 )
 
@@ -46,7 +48,8 @@ const MaxRoles = 200
 // Check refuses a role that cannot be stored.
 func (r *Role) Check() error {
 	if err := rouse.CheckNamespace(r.Name); err != nil {
-		return rouse.Refuse("role", r.Name, "is no name of a role", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
+		return rouse.Refuse("role", r.Name, "is no name of a role",
+			"use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
 	}
 	if isBuiltIn(r.Name) {
 		return rouse.Refuse("role", r.Name, "is a role of rouse's own", "use another name")
@@ -89,13 +92,13 @@ func newRolebook(custom []Role) rolebook {
 	return book
 }
 
-// gives reports whether a grant has a verb somewhere.
-func (b rolebook) gives(g *Grant, v Verb) bool {
+// grantsVerb reports whether a grant has a verb somewhere.
+func (b rolebook) grantsVerb(g *Grant, v Verb) bool {
 	return b[g.Role][v] && (len(g.Scope.Apps) == 0 || byApp[v])
 }
 
-// roles returns the book's roles in the order of their names.
-func (b rolebook) roles() []Role {
+// sortedRoles returns the book's roles in the order of their names.
+func (b rolebook) sortedRoles() []Role {
 	var out []Role
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		out = append(out, Role{name, slices.Sorted(maps.Keys(b[name]))})

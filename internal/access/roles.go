@@ -25,12 +25,12 @@ type Roles struct {
 // NewRoles adds the custom roles to what is shared.
 func NewRoles(shared *Shared, control *Control, keys *Keys, log *slog.Logger) *Roles {
 	r := &Roles{keys: keys, control: control, log: log, custom: map[string]Role{}}
-	r.kind = shared.Kind("roles", r.take)
+	r.kind = shared.Kind("roles", r.applyRoleNote)
 	return r
 }
 
-// take puts a note in place of a role.
-func (r *Roles) take(n note.Note) {
+// applyRoleNote puts a note in place of a role.
+func (r *Roles) applyRoleNote(n note.Note) {
 	var verbs []Verb
 	if err := n.Read(&verbs); err != nil {
 		r.log.Error("a role cannot be read, and allows nothing", "role", n.Name, "err", err)
@@ -77,7 +77,7 @@ func (r *Roles) Delete(ctx context.Context, name string) error {
 	if err := (&Role{Name: name, Verbs: Verbs[:1]}).Check(); err != nil {
 		return err
 	}
-	if id := r.keys.having(name); id != "" {
+	if id := r.keys.keyWithRole(name); id != "" {
 		return fmt.Errorf("the role %q is the role of the key %s: %w; revoke it first", name, id, rouse.ErrConflict)
 	}
 	notes, err := r.kind.Get(ctx, name)
@@ -98,9 +98,9 @@ func (r *Roles) List(ctx context.Context) ([]Role, error) {
 	return r.control.Roles(), nil
 }
 
-// having returns a key that has a role, "" if there is none.
-func (k *Keys) having(role string) string {
-	for _, e := range k.sorted() {
+// keyWithRole returns a key that has a role, "" if there is none.
+func (k *Keys) keyWithRole(role string) string {
+	for _, e := range k.sortedEntries() {
 		for i := range e.Grants {
 			if e.Grants[i].Role == role {
 				return e.id

@@ -22,7 +22,8 @@ type Scope struct {
 	Namespaces []string          `json:"namespaces"`        // at least one
 	Targets    []string          `json:"targets,omitempty"` // empty: all
 	Labels     map[string]string `json:"labels,omitempty"`  // that a timer must have; empty: none
-	Apps       []string          `json:"apps,omitempty"`    // as which sidecars may act; empty: all. With some, a grant gives nothing but that
+	// as which sidecars may act; empty: all. With some, a grant gives nothing but that
+	Apps []string `json:"apps,omitempty"`
 }
 
 // Bounds of grants.
@@ -46,7 +47,8 @@ func (s *Scope) Check() error {
 		patterns []string
 	}{{"namespaces", s.Namespaces}, {"targets", s.Targets}, {"apps", s.Apps}} {
 		if len(list.patterns) > MaxPatterns {
-			return rouse.Refuse("scope."+list.name, strconv.Itoa(len(list.patterns)), "are too many", fmt.Sprintf("give at most %d", MaxPatterns))
+			return rouse.Refuse("scope."+list.name, strconv.Itoa(len(list.patterns)), "are too many",
+				fmt.Sprintf("give at most %d", MaxPatterns))
 		}
 	}
 	for i, p := range s.Namespaces {
@@ -55,7 +57,8 @@ func (s *Scope) Check() error {
 			continue
 		}
 		if err := rouse.CheckNamespace(fixed); err != nil {
-			return rouse.Refuse(fmt.Sprintf("scope.namespaces[%d]", i), p, "matches no namespace", `give a namespace, the beginning of some with "*" after it, or "*"`)
+			return rouse.Refuse(fmt.Sprintf("scope.namespaces[%d]", i), p, "matches no namespace",
+				`give a namespace, the beginning of some with "*" after it, or "*"`)
 		}
 	}
 	for i, p := range s.Targets {
@@ -81,15 +84,17 @@ func checkTarget(field, pattern string) error {
 	case prefix && fixed == "":
 		return nil
 	case len(pattern) > maxPattern || !ok || scheme == "" || strings.Contains(fixed, "*"):
-		return rouse.Refuse(field, pattern, "matches no target", `give a target, or the beginning of some with "*" after it, such as stream:mail or https://hooks.example.com/*`)
+		return rouse.Refuse(field, pattern, "matches no target",
+			`give a target, or the beginning of some with "*" after it, such as stream:mail or https://hooks.example.com/*`)
 	case prefix && strings.HasPrefix(rest, "//") && !strings.Contains(rest[2:], "/"):
-		return rouse.Refuse(field, pattern, "ends within the host, so that it matches other hosts, too", `write "/*" after the host`)
+		return rouse.Refuse(field, pattern, "ends within the host, so that it matches other hosts, too",
+			`write "/*" after the host`)
 	}
 	return nil
 }
 
-// matches reports whether one of the patterns matches.
-func matches(patterns []string, s string) bool {
+// matchesAnyPattern reports whether one of the patterns matches.
+func matchesAnyPattern(patterns []string, s string) bool {
 	for _, p := range patterns {
 		if fixed, prefix := strings.CutSuffix(p, "*"); prefix && strings.HasPrefix(s, fixed) || p == s {
 			return true
@@ -98,18 +103,20 @@ func matches(patterns []string, s string) bool {
 	return false
 }
 
-// all reports whether the scope has all targets and labels of its namespaces.
-func (s *Scope) all() bool {
+// hasAllTimers reports whether the scope has all targets and labels of its namespaces.
+func (s *Scope) hasAllTimers() bool {
 	return (len(s.Targets) == 0 || slices.Contains(s.Targets, "*")) && len(s.Labels) == 0
 }
 
-// in reports whether some of a namespace is in the scope.
-func (s *Scope) in(namespace string) bool { return matches(s.Namespaces, namespace) }
+// touchesNamespace reports whether some of a namespace is in the scope.
+func (s *Scope) touchesNamespace(namespace string) bool {
+	return matchesAnyPattern(s.Namespaces, namespace)
+}
 
-// holds reports whether a timer with the target and the labels is in the scope. An empty namespace or target
-// is matched by "*" only.
-func (s *Scope) holds(namespace, target string, labels map[string]string) bool {
-	if !s.in(namespace) || len(s.Targets) > 0 && !matches(s.Targets, target) {
+// includesTimer reports whether a timer with the target and the labels is in the scope. An empty namespace or
+// target is matched by "*" only.
+func (s *Scope) includesTimer(namespace, target string, labels map[string]string) bool {
+	if !s.touchesNamespace(namespace) || len(s.Targets) > 0 && !matchesAnyPattern(s.Targets, target) {
 		return false
 	}
 	for k, v := range s.Labels {
@@ -123,11 +130,11 @@ func (s *Scope) holds(namespace, target string, labels map[string]string) bool {
 // hasApp reports whether sidecars may act as an app in a namespace; "*" is every app. What they do is not
 // limited by targets or labels, so a scope that is has none.
 func (s *Scope) hasApp(namespace, app string) bool {
-	return s.holds(namespace, "", nil) && (len(s.Apps) == 0 || matches(s.Apps, app))
+	return s.includesTimer(namespace, "", nil) && (len(s.Apps) == 0 || matchesAnyPattern(s.Apps, app))
 }
 
-// covers reports whether everything in the scope other is in this one.
-func (s *Scope) covers(other *Scope) bool {
+// coversScope reports whether everything in the scope other is in this one.
+func (s *Scope) coversScope(other *Scope) bool {
 	within := func(wide, narrow []string) bool {
 		return !slices.ContainsFunc(narrow, func(p string) bool {
 			return !slices.ContainsFunc(wide, func(w string) bool {

@@ -34,10 +34,10 @@ func newSecret(id string) (text string, hash []byte) {
 	var b [32]byte
 	_, _ = rand.Read(b[:])
 	secret := base64.RawURLEncoding.EncodeToString(b[:])
-	return keyPrefix + id + "_" + secret, hashOf(secret)
+	return keyPrefix + id + "_" + secret, hashSecret(secret)
 }
 
-func hashOf(secret string) []byte {
+func hashSecret(secret string) []byte {
 	h := sha256.Sum256([]byte(secret))
 	return h[:]
 }
@@ -61,8 +61,9 @@ type Secret struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// valid returns the secret that a hash is of, unless it has expired. All are compared, in constant time each.
-func valid(secrets []Secret, hash []byte, now time.Time) (found *Secret, expired bool) {
+// findValidSecret returns the secret that a hash is of, unless it has expired. All are compared, in constant
+// time each.
+func findValidSecret(secrets []Secret, hash []byte, now time.Time) (found *Secret, expired bool) {
 	for i := range secrets {
 		if s := &secrets[i]; subtle.ConstantTimeCompare(s.Hash, hash) == 1 {
 			found = s

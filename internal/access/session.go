@@ -95,12 +95,13 @@ func (s *Shared) DropOldKey(ctx context.Context) error {
 	if err != nil || old[0].Revision == 0 {
 		return rouse.Unavailable(err)
 	}
-	_, err = s.notes.Put(ctx, note.Delete(oldSessionKey, rouse.AnyRevision), note.Set("version/sessions", struct{}{}, rouse.AnyRevision))
+	_, err = s.notes.Put(ctx, note.Delete(oldSessionKey, rouse.AnyRevision),
+		note.Set("version/sessions", struct{}{}, rouse.AnyRevision))
 	return rouse.Unavailable(err)
 }
 
-// current returns what seals sessions; nil if there is no key.
-func (s *Sessions) current() cipher.AEAD {
+// sessionCipher returns what seals sessions; nil if there is no key.
+func (s *Sessions) sessionCipher() cipher.AEAD {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.seal
@@ -108,8 +109,10 @@ func (s *Sessions) current() cipher.AEAD {
 
 // sealedSession is what the text of a session has.
 type sealedSession struct {
-	Login        // of a session that a key or a token began: without issuer and claims, its subject is a hash of the principal
-	Key   string `json:"key,omitempty"` // the key or the token; empty: a login began the session
+	// of a session that a key or a token began: without issuer and claims, its subject is a hash of the
+	// principal
+	Login
+	Key string `json:"key,omitempty"` // the key or the token; empty: a login began the session
 }
 
 // Begin returns the text of a session of a key or a token, which lasts until a time.
@@ -117,23 +120,25 @@ func (s *Sessions) Begin(credential string, by *Principal, until time.Time) (str
 	if len(credential) > MaxSessionCredential {
 		return "", rouse.Refuse("key", "", "is longer than what a browser keeps", "use an API key")
 	}
-	text, err := json.Marshal(&sealedSession{Login{Session: rand.Text(), Subject: personOf("", by.ID), Began: time.Now(), Expires: until}, credential})
+	text, err := json.Marshal(&sealedSession{Login{Session: rand.Text(), Subject: personOf("", by.ID), Began: time.Now(),
+		Expires: until}, credential})
 	if err != nil {
 		return "", err
 	}
-	return s.close(text, until, forSession)
+	return s.sealText(text, until, forSession)
 }
 
-// beginLogin returns the text of a session of a person who has signed in.
-func (s *Sessions) beginLogin(l *Login) (string, error) {
+// sealLogin returns the text of a session of a person who has signed in.
+func (s *Sessions) sealLogin(l *Login) (string, error) {
 	text, err := json.Marshal(&sealedSession{Login: *l})
 	if err != nil {
 		return "", err
 	}
 	if len(text) > MaxSessionCredential {
-		return "", rouse.Refuse("claims", "", fmt.Sprintf("take %d bytes, more than a browser keeps", len(text)), "make the rules of this issuer match fewer values")
+		return "", rouse.Refuse("claims", "", fmt.Sprintf("take %d bytes, more than a browser keeps", len(text)),
+			"make the rules of this issuer match fewer values")
 	}
-	return s.close(text, l.Expires, forSession)
+	return s.sealText(text, l.Expires, forSession)
 }
 
 // What a sealed text is for. One for a login is worth nothing as a session.
@@ -141,44 +146,46 @@ var forSession, forLogin, forPage = []byte(nil), []byte("login"), []byte("page")
 
 // Hide returns a text for a caller that is not to read it, and to bring it back.
 func (s *Sessions) Hide(text string) (string, error) {
-	return s.close([]byte(text), time.Now().Add(SessionTime), forPage)
+	return s.sealText([]byte(text), time.Now().Add(SessionTime), forPage)
 }
 
 // Hidden returns what was hidden; empty if it was not, or long ago.
-func (s *Sessions) Hidden(text string) string { return string(s.open(text, time.Now(), forPage)) }
+func (s *Sessions) Hidden(text string) string { return string(s.openSealed(text, time.Now(), forPage)) }
 
 func (s *Sessions) sealAttempt(a *Attempt, until time.Time) (string, error) {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return "", err
 	}
-	return s.close(text, until, forLogin)
+	return s.sealText(text, until, forLogin)
 }
 
 func (s *Sessions) openAttempt(text string, now time.Time) *Attempt {
 	a := &Attempt{}
-	if plain := s.open(text, now, forLogin); plain == nil || json.Unmarshal(plain, a) != nil {
+	if plain := s.openSealed(text, now, forLogin); plain == nil || json.Unmarshal(plain, a) != nil {
 		return nil
 	}
 	return a
 }
 
-// close seals a text until a time.
-func (s *Sessions) close(text []byte, until time.Time, use []byte) (string, error) {
-	seal := s.current()
+// sealText seals a text until a time.
+func (s *Sessions) sealText(text []byte, until time.Time, use []byte) (string, error) {
+	seal := s.sessionCipher()
 	if seal == nil {
-		return "", rouse.Unavailable(errors.New("this node cannot make the key of sessions: give it the secret-keys of the other nodes, or renew it with rouse session rotate-key"))
+		return "",
+			rouse.Unavailable(errors.New(
+				"this node cannot make the key of sessions: give it the secret-keys of the other nodes, or renew it with rouse session rotate-key"))
 	}
 	plain := binary.BigEndian.AppendUint64(nil, uint64(until.Unix()))
 	return base64.RawURLEncoding.EncodeToString(seal.Seal(nil, nil, append(plain, text...), use)), nil
 }
 
-// open returns what was sealed for a use; nil if the text is none of it, or its time is over.
-func (s *Sessions) open(text string, now time.Time, use []byte) []byte {
+// openSealed returns what was sealed for a use; nil if the text is none of it, or its time is over.
+func (s *Sessions) openSealed(text string, now time.Time, use []byte) []byte {
 	if s == nil || len(text) > 2*MaxSessionCredential {
 		return nil
 	}
-	seal := s.current()
+	seal := s.sessionCipher()
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
 	if seal == nil || err != nil {
 		return nil
@@ -193,12 +200,12 @@ func (s *Sessions) open(text string, now time.Time, use []byte) []byte {
 // Show puts the credential of a session in its place; nothing, if the text is none, or the session is over.
 func (s *Sessions) Show(text string, now time.Time, c *Credentials) {
 	l := &sealedSession{}
-	if plain := s.open(text, now, forSession); plain == nil || json.Unmarshal(plain, l) != nil {
+	if plain := s.openSealed(text, now, forSession); plain == nil || json.Unmarshal(plain, l) != nil {
 		return
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.known[l.person()].ended(&l.Login) {
+	if s.known[l.personNote()].isLoginEnded(&l.Login) {
 		return
 	}
 	c.Session, c.Bearer = &l.Login, l.Key

@@ -165,7 +165,7 @@ func TestSigningOutEndsTheSessionOfAKey(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if p := one.Sessions.known[session.person()]; len(p.Ended) != 0 || one.Sessions.credential(ended, time.Now()) != "" || one.Sessions.credential(goesOn, time.Now()) != "" {
+		if p := one.Sessions.known[session.personNote()]; len(p.Ended) != 0 || one.Sessions.credential(ended, time.Now()) != "" || one.Sessions.credential(goesOn, time.Now()) != "" {
 			t.Errorf("beyond the limit not all sessions have ended: %+v", p)
 		}
 		if _, cookie := begin(t, one); cookie == "" {
@@ -190,8 +190,8 @@ func TestSigningOutEndsTheSessionOfAKey(t *testing.T) {
 			delete(one.Sessions.known, keyNote+strconv.Itoa(i))
 		}
 		one.Sessions.mu.Unlock()
-		if err := one.Sessions.End(t.Context(), session); err != nil || one.Sessions.count(keyNote) != 1 {
-			t.Errorf("%d notes are kept of sessions that are over: %v", one.Sessions.count(keyNote), err)
+		if err := one.Sessions.End(t.Context(), session); err != nil || one.Sessions.countSameKind(keyNote) != 1 {
+			t.Errorf("%d notes are kept of sessions that are over: %v", one.Sessions.countSameKind(keyNote), err)
 		}
 	})
 }

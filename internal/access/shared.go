@@ -41,7 +41,8 @@ type Shared struct {
 
 // NewShared returns what is shared through a store. Its kinds are added before Load.
 func NewShared(store note.Store, log *slog.Logger) *Shared {
-	return &Shared{notes: note.Notes{Store: store, Namespace: Reserved, Prefix: "\x01", Buckets: 1, Patience: patience}, log: log}
+	return &Shared{notes: note.Notes{Store: store, Namespace: Reserved, Prefix: "\x01", Buckets: 1, Patience: patience},
+		log: log}
 }
 
 // Kind is the notes of one kind, such as the keys.
@@ -66,7 +67,7 @@ func (s *Shared) Kind(name string, take func(n note.Note)) *Kind {
 }
 
 // Load reads everything.
-func (s *Shared) Load(ctx context.Context) error { return s.refresh(ctx, true) }
+func (s *Shared) Load(ctx context.Context) error { return s.refreshKinds(ctx, true) }
 
 // Run refreshes until ctx ends. While the store is away, what was read last stays in force.
 func (s *Shared) Run(ctx context.Context) {
@@ -78,7 +79,7 @@ func (s *Shared) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		err := s.refresh(ctx, false)
+		err := s.refreshKinds(ctx, false)
 		if ctx.Err() != nil {
 			return
 		}
@@ -89,32 +90,32 @@ func (s *Shared) Run(ctx context.Context) {
 	}
 }
 
-// refresh reads the kinds that have changed.
-func (s *Shared) refresh(ctx context.Context, all bool) error {
+// refreshKinds reads the kinds that have changed.
+func (s *Shared) refreshKinds(ctx context.Context, all bool) error {
 	if len(s.kinds) == 0 {
 		return nil
 	}
 	names := make([]string, len(s.kinds))
 	for i, k := range s.kinds {
-		names[i] = k.version()
+		names[i] = k.versionName()
 	}
 	versions, err := s.notes.Get(ctx, names...)
 	if err != nil {
 		return err
 	}
 	for i, k := range s.kinds {
-		if err := k.refresh(ctx, versions[i].Revision, all); err != nil {
+		if err := k.refreshNotes(ctx, versions[i].Revision, all); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *Kind) version() string { return "version/" + k.name }
+func (k *Kind) versionName() string { return "version/" + k.name }
 
-// refresh reads all notes, if their version is not the one that was seen. The version was read before: a
+// refreshNotes reads all notes, if their version is not the one that was seen. The version was read before: a
 // change after it is found next time.
-func (k *Kind) refresh(ctx context.Context, version uint64, all bool) error {
+func (k *Kind) refreshNotes(ctx context.Context, version uint64, all bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !all && version == k.seen && time.Since(k.loaded) < reloadEvery {
@@ -125,7 +126,7 @@ func (k *Kind) refresh(ctx context.Context, version uint64, all bool) error {
 	err := k.shared.notes.List(ctx, prefix, func(n note.Note) error {
 		n.Name = strings.TrimPrefix(n.Name, prefix)
 		there[n.Name] = true
-		k.changed(n)
+		k.applyIfChanged(n)
 		return nil
 	})
 	if err != nil {
@@ -133,15 +134,15 @@ func (k *Kind) refresh(ctx context.Context, version uint64, all bool) error {
 	}
 	for name := range k.known {
 		if !there[name] {
-			k.changed(note.Note{Name: name})
+			k.applyIfChanged(note.Note{Name: name})
 		}
 	}
 	k.seen, k.loaded = version, time.Now()
 	return nil
 }
 
-// changed takes a note, unless it was taken before; with k.mu.
-func (k *Kind) changed(n note.Note) {
+// applyIfChanged takes a note, unless it was taken before; with k.mu.
+func (k *Kind) applyIfChanged(n note.Note) {
 	if k.known[n.Name] == n.Revision {
 		return
 	}
@@ -191,7 +192,8 @@ func (k *Kind) Write(ctx context.Context, changes ...Change) error {
 		}
 		writes = append(writes, note.Set(k.name+"/"+c.Name, value, c.If))
 	}
-	writes = append(writes, note.Set(k.version(), struct{}{}, rouse.AnyRevision)) // last: who sees the new version sees the changes
+	// last: who sees the new version sees the changes
+	writes = append(writes, note.Set(k.versionName(), struct{}{}, rouse.AnyRevision))
 	results, err := k.shared.notes.Put(ctx, writes...)
 	if err != nil {
 		return rouse.Unavailable(err)
@@ -207,7 +209,7 @@ func (k *Kind) Write(ctx context.Context, changes ...Change) error {
 		}
 	}
 	for _, n := range notes {
-		k.changed(n)
+		k.applyIfChanged(n)
 	}
 	for i := range changes {
 		if !results[i].Applied {

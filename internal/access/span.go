@@ -33,7 +33,7 @@ func (c *Control) Spans(ctx context.Context, v Verb) ([]Span, error) {
 	var list []Span
 	book := *c.roles.Load()
 	for i := range p.Grants {
-		if !book.gives(&p.Grants[i], v) {
+		if !book.grantsVerb(&p.Grants[i], v) {
 			continue
 		}
 		for _, pattern := range p.Grants[i].Scope.Namespaces {
@@ -70,5 +70,6 @@ func (s Span) Whole() bool { return s.Prefix && s.Fixed == "" }
 // Uncountable is the refusal of what cannot be told of a part of the timers without reading all of them.
 func (c *Control) Uncountable(ctx context.Context, v Verb, what string) error {
 	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
-		fmt.Sprintf("%s has the verb %s for a part of them only, and %s needs all; name a namespace of which you have all targets and labels", From(ctx).text(), v, what)})
+		fmt.Sprintf(
+			"%s has the verb %s for a part of them only, and %s needs all; name a namespace of which you have all targets and labels", From(ctx).describePrincipal(), v, what)})
 }

@@ -34,7 +34,8 @@ func tenantOf(grants []Grant) string {
 // tenantOfKey returns the tenant of a key with grants that a principal makes: that of the principal, unless
 // it has rights in all namespaces, and so makes keys for others.
 func tenantOfKey(maker *Principal, grants []Grant) string {
-	if maker == nil || maker.system || slices.ContainsFunc(maker.Grants, func(g Grant) bool { return slices.Contains(g.Scope.Namespaces, "*") }) {
+	if maker == nil || maker.system || slices.ContainsFunc(maker.Grants,
+		func(g Grant) bool { return slices.Contains(g.Scope.Namespaces, "*") }) {
 		return tenantOf(grants)
 	}
 	return maker.Tenant()

@@ -36,7 +36,7 @@ func TestOneTenantLeavesKeys(t *testing.T) {
 	globex := admin(root, "globex")
 	fill := From(below)
 	m.Keys.mu.Lock()
-	for i := m.Keys.count(fill.Tenant()); i < MaxKeys; i++ {
+	for i := m.Keys.countOfTenant(fill.Tenant()); i < MaxKeys; i++ {
 		if i >= throttle.Share(i+MaxKeys-len(m.Keys.entries), MaxKeys, throttle.Reserve, 1) {
 			break
 		}
@@ -69,14 +69,14 @@ func TestOneTenantLeavesKeys(t *testing.T) {
 		t.Errorf("a new tenant: %v", err)
 	}
 	for i := range 10 { // as those of others have become more
-		m.Keys.take(note.Note{Name: fmt.Sprint(9000 + i)})
+		m.Keys.applyKeyNote(note.Note{Name: fmt.Sprint(9000 + i)})
 	}
 	if err := create(acme, "acme-1"); err != nil {
 		t.Errorf("after some were revoked: %v", err)
 	}
 	// Another node finds the same when it reads them.
-	if other := join(t, store); other.Keys.count("acme-*") != 4 || other.Keys.count("acme-1") != 0 {
-		t.Errorf("read again, there are %d keys of the tenant, want 4", other.Keys.count("acme-*"))
+	if other := join(t, store); other.Keys.countOfTenant("acme-*") != 4 || other.Keys.countOfTenant("acme-1") != 0 {
+		t.Errorf("read again, there are %d keys of the tenant, want 4", other.Keys.countOfTenant("acme-*"))
 	}
 }
 

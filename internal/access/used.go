@@ -43,7 +43,7 @@ func (k *Keys) storeUsed(ctx context.Context) error {
 		writes = nil
 		return err
 	}
-	for _, e := range k.sorted() {
+	for _, e := range k.sortedEntries() {
 		at := e.used.Load()
 		if at <= e.noted.Load() {
 			continue

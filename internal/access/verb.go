@@ -10,8 +10,9 @@ const (
 	Open  Verb = "open"  // needs no credentials
 	Known Verb = "known" // needs any valid credentials
 
-	TimersRead       Verb = "timers.read" // get, list, count, records, outcomes, explain, simulate, forecast, preview; jobs
-	Reveal           Verb = "reveal"      // payloads, headers and answers of what is read
+	// get, list, count, records, outcomes, explain, simulate, forecast, preview; jobs
+	TimersRead       Verb = "timers.read"
+	Reveal           Verb = "reveal" // payloads, headers and answers of what is read
 	TimersCreate     Verb = "timers.create"
 	TimersImport     Verb = "timers.import"
 	TimersDelete     Verb = "timers.delete"
@@ -67,10 +68,14 @@ const (
 )
 
 // Verbs are those that a role can have.
-var Verbs = []Verb{TimersRead, Reveal, TimersCreate, TimersImport, TimersDelete, TimersPause, TimersRun, TimersSkip, TimersReschedule,
-	TimersBackfill, TimersBulk, DeadRedrive, DeadPurge, CalendarsRead, CalendarsWrite, FiresSubscribe, FiresReport, CallsCall, NamespacesRead, NamespacesWrite, RemindersUse,
-	NodesCall, DaprUse, NodesRead, ClockRead, ClockAdvance, BackupRead, AuditRead, MetricsRead, StatusRead, ProfilesRead, PoolsRead, PoolsOperate,
-	KeysCreate, KeysList, KeysRotate, KeysRevoke, SessionsList, SessionsEnd, SessionsRotate, RolesRead, RolesWrite, SecretsRead, SecretsPut, SigningShow, SigningTurn}
+var Verbs = []Verb{TimersRead, Reveal, TimersCreate, TimersImport, TimersDelete, TimersPause, TimersRun, TimersSkip,
+	TimersReschedule,
+	TimersBackfill, TimersBulk, DeadRedrive, DeadPurge, CalendarsRead, CalendarsWrite, FiresSubscribe, FiresReport,
+	CallsCall, NamespacesRead, NamespacesWrite, RemindersUse,
+	NodesCall, DaprUse, NodesRead, ClockRead, ClockAdvance, BackupRead, AuditRead, MetricsRead, StatusRead, ProfilesRead,
+	PoolsRead, PoolsOperate,
+	KeysCreate, KeysList, KeysRotate, KeysRevoke, SessionsList, SessionsEnd, SessionsRotate, RolesRead, RolesWrite,
+	SecretsRead, SecretsPut, SigningShow, SigningTurn}
 
 // methods is the one table of what a call needs: by the full name of the gRPC method, or, for what HTTP alone
 // offers, by method and path, those of the admin port with "admin" in front. What is not here is refused. The
@@ -142,7 +147,8 @@ func init() { maps.Copy(methods, declared) }
 
 // whole are verbs of what belongs to no namespace: they need a scope of all namespaces, targets and labels.
 var whole = map[Verb]bool{RemindersUse: true, NodesCall: true, MetricsRead: true, StatusRead: true, ProfilesRead: true,
-	PoolsRead: true, PoolsOperate: true, NodesRead: true, ClockAdvance: true, BackupRead: true, SessionsList: true, SessionsEnd: true, SessionsRotate: true}
+	PoolsRead: true, PoolsOperate: true, NodesRead: true, ClockAdvance: true, BackupRead: true, SessionsList: true,
+	SessionsEnd: true, SessionsRotate: true}
 
 // byApp are verbs of services that know their callers by apps. A grant that is limited to apps has no others:
 // what else its role allows knows no apps, so that the limit would not hold there.

@@ -50,8 +50,8 @@ func (d *disk) Write(ctx context.Context, events []audit.Written) (int, error) {
 
 func now() rouse.Instant { return rouse.Reached(time.Now()) }
 
-// change makes one audited call, whose operation sets done.
-func change(l *audit.Log, done *bool) error {
+// rowChange makes one audited call, whose operation sets done.
+func rowChange(l *audit.Log, done *bool) error {
 	ctx, call, err := l.Begin(context.Background(), "timers.delete", "Timers/Delete", audit.Caller{ID: "key:a"}, nil)
 	if err == nil {
 		*done = true
@@ -70,12 +70,12 @@ func TestNothingIsChangedWithoutItsEvent(t *testing.T) {
 		}
 		l := audit.Open(audit.Options{To: []audit.Destination{d}, Now: now, MayTake: share})
 		var done bool
-		if err := change(l, &done); err != nil || len(d.lines) != 1 {
+		if err := rowChange(l, &done); err != nil || len(d.lines) != 1 {
 			t.Fatalf("%v, %d lines", err, len(d.lines))
 		}
 		d.full.Store(true)
 		began := time.Now()
-		if err := change(l, &done); !errors.Is(err, rouse.ErrUnavailable) || time.Since(began) > 6*time.Second {
+		if err := rowChange(l, &done); !errors.Is(err, rouse.ErrUnavailable) || time.Since(began) > 6*time.Second {
 			t.Errorf("the answer while the disk is full is %v after %v", err, time.Since(began))
 		}
 		changed := 2
@@ -103,7 +103,7 @@ func TestNothingIsChangedWithoutItsEvent(t *testing.T) {
 		}
 		d.full.Store(false)
 		time.Sleep(time.Second)
-		if err := change(l, &done); err != nil {
+		if err := rowChange(l, &done); err != nil {
 			t.Errorf("with space again: %v", err)
 		}
 		if failing := l.Counts().Failing; len(failing) > 0 {
@@ -127,7 +127,7 @@ func TestDroppedEventsAreCounted(t *testing.T) {
 		began := time.Now()
 		for range audit.MaxQueue + 50 {
 			var done bool
-			if err := change(l, &done); err != nil || !done {
+			if err := rowChange(l, &done); err != nil || !done {
 				t.Fatal(err)
 			}
 		}
@@ -137,7 +137,7 @@ func TestDroppedEventsAreCounted(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		d.full.Store(false)
 		var done bool
-		if err := change(l, &done); err != nil {
+		if err := rowChange(l, &done); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Close(); err != nil {

@@ -47,8 +47,8 @@ type contextKey struct{}
 // logs is how many logs are open in the process: without one, contexts need not be searched.
 var logs atomic.Int32
 
-// from returns the call of a context; nil if it has none.
-func from(ctx context.Context) *Call {
+// callFrom returns the call of a context; nil if it has none.
+func callFrom(ctx context.Context) *Call {
 	if logs.Load() == 0 {
 		return nil
 	}
@@ -58,13 +58,16 @@ func from(ctx context.Context) *Call {
 
 // Begin begins a call, whose End has to be called. err is why its door refused the call: then there is only
 // its event. The error is err, or that no event can be taken now: the call must do nothing then.
-func (l *Log) Begin(ctx context.Context, verb, method string, caller Caller, err error) (context.Context, *Call, error) {
+func (l *Log) Begin(ctx context.Context, verb, method string, caller Caller,
+	err error) (context.Context, *Call, error) {
 	if l == nil {
 		return ctx, nil, err
 	}
-	c := &Call{log: l, began: time.Now(), holder: cmp.Or(caller.Tenant, caller.ID, caller.Remote), event: Event{Node: l.opts.Node(), Door: caller.Door, Remote: caller.Remote, Request: caller.Request, Principal: short(caller.ID),
-		Name: short(caller.Name), Source: caller.Source, Verb: verb, Method: method}}
-	if full := l.reserve(c); !c.place {
+	c := &Call{log: l, began: time.Now(), holder: cmp.Or(caller.Tenant, caller.ID, caller.Remote),
+		event: Event{Node: l.opts.Node(), Door: caller.Door, Remote: caller.Remote, Request: caller.Request,
+			Principal: shortenName(caller.ID),
+			Name:      shortenName(caller.Name), Source: caller.Source, Verb: verb, Method: method}}
+	if full := l.reservePlace(c); !c.place {
 		return ctx, nil, cmp.Or(err, full)
 	}
 	return context.WithValue(ctx, contextKey{}, c), c, err
@@ -90,7 +93,7 @@ func (c *Call) By(id, name, source string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.event.Principal, c.event.Name, c.event.Source = short(id), short(name), source
+	c.event.Principal, c.event.Name, c.event.Source = shortenName(id), shortenName(name), source
 }
 
 // About notes what a request asks for. It counts unless the operation touches something.
@@ -104,11 +107,11 @@ func (c *Call) About(namespace string, names ...string) {
 		return
 	}
 	if namespace != "" {
-		c.event.Namespace = short(namespace)
+		c.event.Namespace = shortenName(namespace)
 	}
 	for _, name := range names {
 		if name != "" && len(c.event.Names) < MaxNames {
-			c.event.Names = append(c.event.Names, short(name))
+			c.event.Names = append(c.event.Names, shortenName(name))
 		}
 	}
 }
@@ -117,7 +120,7 @@ func (c *Call) About(namespace string, names ...string) {
 // does not exist, rouse.AnyRevision that the revision is not known. An empty namespace is that of the
 // request.
 func Touched(ctx context.Context, namespace, name string, before, after uint64) {
-	c := from(ctx)
+	c := callFrom(ctx)
 	if c == nil {
 		return
 	}
@@ -126,9 +129,9 @@ func Touched(ctx context.Context, namespace, name string, before, after uint64) 
 	e := &c.event
 	first := e.Changed == 0
 	e.Changed++
-	switch namespace = short(namespace); {
+	switch namespace = shortenName(namespace); {
 	case first:
-		e.Names, e.Before, e.After = nil, state(before), state(after)
+		e.Names, e.Before, e.After = nil, revisionText(before), revisionText(after)
 		e.Namespace = cmp.Or(namespace, e.Namespace)
 	default:
 		e.Before, e.After = "", ""
@@ -137,15 +140,15 @@ func Touched(ctx context.Context, namespace, name string, before, after uint64) 
 		}
 	}
 	if len(e.Names) < MaxNames {
-		e.Names = append(e.Names, short(name))
+		e.Names = append(e.Names, shortenName(name))
 	}
-	add(&c.sum, namespace, name)
+	addToDigest(&c.sum, namespace, name)
 }
 
 // Repeated notes that the call of the context, or a part of it, was carried out before, by a request with the
 // same Idempotency-Key.
 func Repeated(ctx context.Context) {
-	if c := from(ctx); c != nil {
+	if c := callFrom(ctx); c != nil {
 		c.mu.Lock()
 		c.event.Reason = Again
 		c.mu.Unlock()
@@ -155,7 +158,7 @@ func Repeated(ctx context.Context) {
 // Failed notes that a part of the call of the context failed, such as one timer of a batch. An empty
 // namespace is that of the request. If nothing is changed, the event has the names of what failed.
 func Failed(ctx context.Context, namespace, name string, err error) {
-	c := from(ctx)
+	c := callFrom(ctx)
 	if c == nil {
 		return
 	}
@@ -168,21 +171,21 @@ func Failed(ctx context.Context, namespace, name string, err error) {
 	if e.Changed > 0 {
 		return
 	}
-	if namespace = short(namespace); e.Namespace != "" && namespace != "" && e.Namespace != namespace {
+	if namespace = shortenName(namespace); e.Namespace != "" && namespace != "" && e.Namespace != namespace {
 		namespace = Several
 	}
 	e.Namespace = cmp.Or(namespace, e.Namespace)
-	if name = short(name); name != "" && len(e.Names) < MaxNames && !slices.Contains(e.Names, name) {
+	if name = shortenName(name); name != "" && len(e.Names) < MaxNames && !slices.Contains(e.Names, name) {
 		e.Names = append(e.Names, name)
 	}
 }
 
 // Opened ends the call of the context, if it has one: what it opened goes on.
-func Opened(ctx context.Context) error { return from(ctx).End(ctx, nil, nil) }
+func Opened(ctx context.Context) error { return callFrom(ctx).End(ctx, nil, nil) }
 
 // Revealed notes that the call of the context shows contents.
 func Revealed(ctx context.Context) {
-	if c := from(ctx); c != nil {
+	if c := callFrom(ctx); c != nil {
 		c.mu.Lock()
 		c.quiet = false
 		c.mu.Unlock()
@@ -192,7 +195,7 @@ func Revealed(ctx context.Context) {
 // Checks notes that the call of the context changes nothing: it was asked to check or to count only. It has
 // an event if access control refuses it.
 func Checks(ctx context.Context) {
-	if c := from(ctx); c != nil {
+	if c := callFrom(ctx); c != nil {
 		c.mu.Lock()
 		c.checks = true
 		c.mu.Unlock()
@@ -201,7 +204,7 @@ func Checks(ctx context.Context) {
 
 // Part begins a part of the call of the context that has an event of its own, such as a message of a stream.
 func Part(ctx context.Context) (context.Context, *Call, error) {
-	c := from(ctx)
+	c := callFrom(ctx)
 	if c == nil {
 		return ctx, nil, nil
 	}
@@ -211,7 +214,7 @@ func Part(ctx context.Context) (context.Context, *Call, error) {
 	c.mu.Unlock()
 	e.Names, e.Changed, e.Failed, e.Before, e.After = nil, 0, 0, "", ""
 	p := &Call{log: c.log, began: time.Now(), holder: c.holder, event: e}
-	if err := c.log.reserve(p); err != nil || !p.place {
+	if err := c.log.reservePlace(p); err != nil || !p.place {
 		return ctx, nil, err
 	}
 	return context.WithValue(ctx, contextKey{}, p), p, nil
@@ -234,7 +237,7 @@ func (c *Call) End(ctx context.Context, err error, codes func(error) (code, reas
 	sum := c.sum
 	c.mu.Unlock()
 	if silent {
-		c.log.release(c.holder)
+		c.log.releasePlaces(c.holder)
 		return err
 	}
 	e.Outcome = OK
@@ -242,19 +245,19 @@ func (c *Call) End(ctx context.Context, err error, codes func(error) (code, reas
 		e.Outcome, e.Reason = codes(because)
 	}
 	if checks && e.Reason == "" {
-		c.log.release(c.holder)
+		c.log.releasePlaces(c.holder)
 		return err
 	}
-	if e.Outcome == stranger && !c.log.strangers.allows(time.Now()) {
-		c.log.release(c.holder)
-		c.log.dropped(1, dropFlood)
+	if e.Outcome == stranger && !c.log.strangers.allowsStranger(time.Now()) {
+		c.log.releasePlaces(c.holder)
+		c.log.countDropped(1, dropFlood)
 		return err
 	}
 	if e.Changed > 1 {
 		e.Hash = hex.EncodeToString(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, sum[0]), sum[1]))
 	}
 	e.Duration = time.Since(c.began)
-	if late := c.log.put(ctx, &e, c.holder, err == nil); late != nil {
+	if late := c.log.queueEvent(ctx, &e, c.holder, err == nil); late != nil {
 		return late
 	}
 	return err
@@ -265,19 +268,19 @@ func (c *Call) End(ctx context.Context, err error, codes func(error) (code, reas
 func Hash(namespace string, names ...string) string {
 	var sum [2]uint64
 	for _, name := range names {
-		add(&sum, namespace, name)
+		addToDigest(&sum, namespace, name)
 	}
 	return hex.EncodeToString(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, sum[0]), sum[1]))
 }
 
-func add(sum *[2]uint64, namespace, name string) {
+func addToDigest(sum *[2]uint64, namespace, name string) {
 	var buffer [256]byte
 	h := sha256.Sum256(append(append(append(buffer[:0], namespace...), 0), name...))
 	sum[0] += binary.BigEndian.Uint64(h[:8])
 	sum[1] += binary.BigEndian.Uint64(h[8:16])
 }
 
-func state(revision uint64) string {
+func revisionText(revision uint64) string {
 	switch revision {
 	case rouse.NoRow:
 		return None
@@ -287,5 +290,5 @@ func state(revision uint64) string {
 	return strconv.FormatUint(revision, 10)
 }
 
-// short bounds a text that a caller chose.
-func short(s string) string { return rouse.Shorten(s, maxName) }
+// shortenName bounds a text that a caller chose.
+func shortenName(s string) string { return rouse.Shorten(s, maxName) }

@@ -26,7 +26,7 @@ type counts struct {
 	Counts
 }
 
-func (c *counts) events(ok bool) {
+func (c *counts) countEvent(ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ok {
@@ -36,7 +36,7 @@ func (c *counts) events(ok bool) {
 	}
 }
 
-func (c *counts) failure(destination string, err error) {
+func (c *counts) addFailure(destination string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.Failures == nil {
@@ -49,13 +49,13 @@ func (c *counts) failure(destination string, err error) {
 	c.Failing[destination] = err.Error()
 }
 
-func (c *counts) success(destination string) {
+func (c *counts) clearFailure(destination string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.Failing, destination)
 }
 
-func (l *Log) dropped(n int, reason string) {
+func (l *Log) countDropped(n int, reason string) {
 	l.counts.mu.Lock()
 	defer l.counts.mu.Unlock()
 	if l.counts.Dropped == nil {

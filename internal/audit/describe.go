@@ -55,7 +55,8 @@ func (d *description) readAll(m protoreflect.Message) {
 		}
 	}
 	for _, field := range within {
-		if f := m.Descriptor().Fields().ByName(field); f != nil && f.Message() != nil && !f.IsList() && !f.IsMap() && m.Has(f) {
+		if f := m.Descriptor().Fields().ByName(field); f != nil && f.Message() != nil && !f.IsList() &&
+			!f.IsMap() && m.Has(f) {
 			d.readAll(m.Get(f).Message())
 		}
 	}

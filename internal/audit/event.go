@@ -22,27 +22,28 @@ import (
 
 // Event is what one call did.
 type Event struct {
-	ID        string        `json:"id"`
-	Time      time.Time     `json:"time"` // when the call ended, by the store's clock
-	Node      string        `json:"node,omitempty"`
-	Door      string        `json:"door"`                 // grpc, http, admin or dapr; job: of a part of a job
-	Remote    string        `json:"remote,omitempty"`     // address of the caller
-	Request   string        `json:"request_id,omitempty"` // that the caller sent
-	Principal string        `json:"principal,omitempty"`  // such as key:ID; empty: none was authenticated
-	Name      string        `json:"principal_name,omitempty"`
-	Source    string        `json:"principal_source,omitempty"` // key, certificate or token
-	Verb      string        `json:"verb"`
-	Method    string        `json:"method"` // such as rouse.v1.Timers/Delete
-	Namespace string        `json:"namespace,omitempty"`
-	Names     []string      `json:"names,omitempty"` // the first of what was changed, or what was asked for
-	Changed   uint64        `json:"changed,omitempty"`
-	Failed    uint64        `json:"failed,omitempty"` // of a batch
-	Hash      string        `json:"hash,omitempty"`   // of all that was changed, if that is more than one: see Hash
-	Before    string        `json:"before,omitempty"` // revision of what was changed; "none": it did not exist; empty: not known
-	After     string        `json:"after,omitempty"`  // "none": it exists no more
-	Outcome   string        `json:"outcome"`          // "ok", or the code of the error
-	Reason    string        `json:"reason,omitempty"` // of a refusal; or Again
-	Duration  time.Duration `json:"duration_ns"`
+	ID        string    `json:"id"`
+	Time      time.Time `json:"time"` // when the call ended, by the store's clock
+	Node      string    `json:"node,omitempty"`
+	Door      string    `json:"door"`                 // grpc, http, admin or dapr; job: of a part of a job
+	Remote    string    `json:"remote,omitempty"`     // address of the caller
+	Request   string    `json:"request_id,omitempty"` // that the caller sent
+	Principal string    `json:"principal,omitempty"`  // such as key:ID; empty: none was authenticated
+	Name      string    `json:"principal_name,omitempty"`
+	Source    string    `json:"principal_source,omitempty"` // key, certificate or token
+	Verb      string    `json:"verb"`
+	Method    string    `json:"method"` // such as rouse.v1.Timers/Delete
+	Namespace string    `json:"namespace,omitempty"`
+	Names     []string  `json:"names,omitempty"` // the first of what was changed, or what was asked for
+	Changed   uint64    `json:"changed,omitempty"`
+	Failed    uint64    `json:"failed,omitempty"` // of a batch
+	Hash      string    `json:"hash,omitempty"`   // of all that was changed, if that is more than one: see Hash
+	// revision of what was changed; "none": it did not exist; empty: not known
+	Before   string        `json:"before,omitempty"`
+	After    string        `json:"after,omitempty"`  // "none": it exists no more
+	Outcome  string        `json:"outcome"`          // "ok", or the code of the error
+	Reason   string        `json:"reason,omitempty"` // of a refusal; or Again
+	Duration time.Duration `json:"duration_ns"`
 }
 
 // OK is the outcome of a call that was not refused and did not fail.

@@ -30,13 +30,13 @@ type File struct {
 // OpenFile opens the file, and creates it if it does not exist.
 func OpenFile(o FileOptions) (*File, error) {
 	f := &File{opts: o}
-	return f, f.open()
+	return f, f.openFile()
 }
 
 // Name implements Destination.
 func (f *File) Name() string { return "file" }
 
-func (f *File) open() error {
+func (f *File) openFile() error {
 	file, err := os.OpenFile(f.opts.Path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the audit log: %w", err)
@@ -55,13 +55,13 @@ func (f *File) open() error {
 	f.file, f.size = file, info.Size()
 	last := []byte{'\n'}
 	if _, err := file.ReadAt(last, f.size-1); err == nil && last[0] != '\n' { // the process was killed while it wrote
-		return f.append([]byte{'\n'})
+		return f.appendLines([]byte{'\n'})
 	}
 	return nil
 }
 
-// current makes f.file the file at the path, with room for n bytes.
-func (f *File) current(n int) error {
+// ensureCurrent makes f.file the file at the path, with room for n bytes.
+func (f *File) ensureCurrent(n int) error {
 	if f.file != nil {
 		at, err := os.Stat(f.opts.Path)
 		is, err2 := f.file.Stat()
@@ -78,16 +78,16 @@ func (f *File) current(n int) error {
 			return err
 		}
 		if full && os.SameFile(at, is) {
-			if err := f.rotate(); err != nil {
+			if err := f.rotateFiles(); err != nil {
 				return err
 			}
 		}
 	}
-	return f.open()
+	return f.openFile()
 }
 
-// rotate renames the files.
-func (f *File) rotate() error {
+// rotateFiles renames the files.
+func (f *File) rotateFiles() error {
 	for i := f.opts.Files - 1; i > 0; i-- {
 		from := f.opts.Path
 		if i > 1 {
@@ -112,10 +112,10 @@ func (f *File) Write(_ context.Context, events []Written) (n int, err error) {
 			lines = append(lines, events[to].Line...)
 			to++
 		}
-		if err := f.current(len(lines)); err != nil {
+		if err := f.ensureCurrent(len(lines)); err != nil {
 			return n, err
 		}
-		if err := f.append(lines); err != nil {
+		if err := f.appendLines(lines); err != nil {
 			return n, err
 		}
 		n = to
@@ -123,7 +123,7 @@ func (f *File) Write(_ context.Context, events []Written) (n int, err error) {
 	return n, nil
 }
 
-func (f *File) append(lines []byte) error {
+func (f *File) appendLines(lines []byte) error {
 	_, err := f.file.Write(lines)
 	if err == nil {
 		err = f.file.Sync()

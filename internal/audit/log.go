@@ -94,24 +94,28 @@ func Open(o Options) *Log {
 	}
 	var id [6]byte
 	_, _ = rand.Read(id[:]) // it never fails
-	l := &Log{opts: o, run: hex.EncodeToString(id[:]), wake: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}), next: newBatch(), held: map[string]int{}}
+	l := &Log{opts: o, run: hex.EncodeToString(id[:]), wake: make(chan struct{}, 1), ending: make(chan struct{}),
+		ended: make(chan struct{}), next: newBatch(), held: map[string]int{}}
 	logs.Add(1)
-	go l.write()
+	go l.writeBatches()
 	return l
 }
 
 // errFull refuses calls while events cannot be written.
 func errFull() error {
-	return &rouse.RetryAfter{After: time.Second, Err: fmt.Errorf("the audit log cannot be written, and nothing is changed without its event: %w", rouse.ErrUnavailable)}
+	return &rouse.RetryAfter{After: time.Second,
+		Err: fmt.Errorf("the audit log cannot be written, and nothing is changed without its event: %w",
+			rouse.ErrUnavailable)}
 }
 
 // errLate is the error of a call whose event is not written yet.
-var errLate = fmt.Errorf("the call has ended, but its audit event is not written yet: look before you repeat it: %w", rouse.ErrUnavailable)
+var errLate = fmt.Errorf("the call has ended, but its audit event is not written yet: look before you repeat it: %w",
+	rouse.ErrUnavailable)
 
-// reserve takes a place in the queue, of which its holder has a share: one client with many calls in progress
-// leaves places to others. Without a free one it returns an error, or with Options.Drop counts the event as
-// dropped.
-func (l *Log) reserve(c *Call) error {
+// reservePlace takes a place in the queue, of which its holder has a share: one client with many calls in
+// progress leaves places to others. Without a free one it returns an error, or with Options.Drop counts the
+// event as dropped.
+func (l *Log) reservePlace(c *Call) error {
 	l.mu.Lock()
 	if free := MaxQueue - l.used; free > 0 && (l.opts.MayTake == nil || l.opts.MayTake(l.held[c.holder], free)) {
 		l.held[c.holder]++
@@ -122,15 +126,15 @@ func (l *Log) reserve(c *Call) error {
 	if c.place {
 		return nil
 	}
-	l.dropped(1, dropFull)
+	l.countDropped(1, dropFull)
 	if l.opts.Drop {
 		return nil
 	}
 	return errFull()
 }
 
-// release gives back the places of holders.
-func (l *Log) release(holders ...string) {
+// releasePlaces gives back the places of holders.
+func (l *Log) releasePlaces(holders ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.used -= len(holders)
@@ -141,9 +145,9 @@ func (l *Log) release(holders ...string) {
 	}
 }
 
-// put queues an event whose place is reserved. With wait it returns when the event is written, unless events
-// may be dropped.
-func (l *Log) put(ctx context.Context, e *Event, holder string, wait bool) error {
+// queueEvent queues an event whose place is reserved. With wait it returns when the event is written, unless
+// events may be dropped.
+func (l *Log) queueEvent(ctx context.Context, e *Event, holder string, wait bool) error {
 	now := l.opts.Now()
 	e.Time = now.Time()
 	e.ID = l.run + "-" + strconv.FormatUint(l.seq.Add(1), 36)
@@ -152,7 +156,7 @@ func (l *Log) put(ctx context.Context, e *Event, holder string, wait bool) error
 	b := l.next
 	b.events, b.holders = append(b.events, Written{e.ID, now, line}), append(b.holders, holder)
 	l.mu.Unlock()
-	l.counts.events(e.Outcome == OK)
+	l.counts.countEvent(e.Outcome == OK)
 	select {
 	case l.wake <- struct{}{}:
 	default: // the writer has not looked yet
@@ -172,22 +176,22 @@ func (l *Log) put(ctx context.Context, e *Event, holder string, wait bool) error
 	}
 }
 
-// write writes batches until Close, and what is left then.
-func (l *Log) write() {
+// writeBatches writes batches until Close, and what is left then.
+func (l *Log) writeBatches() {
 	defer close(l.ended)
 	for {
 		select {
 		case <-l.wake:
-			l.flush()
+			l.flushQueue()
 		case <-l.ending:
-			l.flush()
+			l.flushQueue()
 			return
 		}
 	}
 }
 
-// flush writes everything that is queued.
-func (l *Log) flush() {
+// flushQueue writes everything that is queued.
+func (l *Log) flushQueue() {
 	for {
 		l.mu.Lock()
 		b := l.next
@@ -202,7 +206,7 @@ func (l *Log) flush() {
 			l.writeTo(to, b.events)
 		}
 		close(b.done)
-		l.release(b.holders...)
+		l.releasePlaces(b.holders...)
 	}
 }
 
@@ -215,35 +219,36 @@ func (l *Log) writeTo(to Destination, events []Written) {
 		cancel()
 		events = events[n:]
 		if err == nil {
-			l.counts.success(to.Name())
+			l.counts.clearFailure(to.Name())
 			if failures > 0 {
 				l.opts.Log.Info("the audit log is written again", "to", to.Name())
 			}
 			return
 		}
-		l.counts.failure(to.Name(), err)
+		l.counts.addFailure(to.Name(), err)
 		if failures == 0 {
-			l.opts.Log.Error("the audit log cannot be written", "to", to.Name(), "events", len(events), "calls", map[bool]string{true: "go on", false: "are refused when the queue is full"}[l.opts.Drop], "err", err)
+			l.opts.Log.Error("the audit log cannot be written", "to", to.Name(), "events", len(events), "calls",
+				map[bool]string{true: "go on", false: "are refused when the queue is full"}[l.opts.Drop], "err", err)
 		}
 		select {
 		case <-l.ending:
 		default:
 			if !l.opts.Drop {
-				l.pause()
+				l.waitToRetry()
 				continue
 			}
 		}
 		if failures == 0 { // once more
-			l.pause()
+			l.waitToRetry()
 			continue
 		}
-		l.dropped(len(events), dropFailed)
+		l.countDropped(len(events), dropFailed)
 		l.opts.Log.Error("audit events are lost", "to", to.Name(), "events", len(events), "err", err)
 		return
 	}
 }
 
-func (l *Log) pause() {
+func (l *Log) waitToRetry() {
 	select {
 	case <-time.After(retryAfter):
 	case <-l.ending:
@@ -272,7 +277,7 @@ type window struct {
 	n      int
 }
 
-func (w *window) allows(now time.Time) bool {
+func (w *window) allowsStranger(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := now.Unix(); s != w.second {

@@ -51,7 +51,7 @@ func (r *Rows) Write(ctx context.Context, events []Written) (n int, err error) {
 		to := n
 		for to < len(events) && len(changes) < writeRows {
 			size := rowOf(events[to:])
-			changes = append(changes, change(events[to:to+size]))
+			changes = append(changes, rowChange(events[to:to+size]))
 			to += size
 		}
 		if _, err := r.Store.Apply(ctx, changes); err != nil {
@@ -65,32 +65,36 @@ func (r *Rows) Write(ctx context.Context, events []Written) (n int, err error) {
 // rowOf returns how many of the events go into one row.
 func rowOf(events []Written) (n int) {
 	size := 0
-	for n < min(len(events), rowEvents) && (n == 0 || size+len(events[n].Line) <= rowBytes && events[n].Time.Sub(events[0].Time) <= rowSpan) {
+	for n < min(len(events), rowEvents) && (n == 0 || size+len(events[n].Line) <= rowBytes &&
+		events[n].Time.Sub(events[0].Time) <= rowSpan) {
 		size += len(events[n].Line)
 		n++
 	}
 	return n
 }
 
-func change(events []Written) rouse.Change {
+func rowChange(events []Written) rouse.Change {
 	var lines []byte
 	for i := range events {
 		lines = append(lines, events[i].Line...)
 	}
-	key := rowKey(newest(events[len(events)-1].Time) + "/" + events[0].ID)
+	key := rowKey(timePrefix(events[len(events)-1].Time) + "/" + events[0].ID)
 	return rouse.Change{Key: key, If: rouse.AnyRevision,
-		To: &rouse.Row{Key: key, Bucket: rouse.BucketOf(key, 1), Visible: rouse.Never, Due: rouse.Never, State: rouse.StateNote, Body: lines}}
+		To: &rouse.Row{Key: key, Bucket: rouse.BucketOf(key, 1), Visible: rouse.Never, Due: rouse.Never,
+			State: rouse.StateNote, Body: lines}}
 }
 
 func rowKey(name string) rouse.Key {
 	return rouse.Key{Namespace: rouse.ReservedNamespace, Name: prefix + name}
 }
 
-// newest returns the beginning of the names of rows of a time: later ones are smaller.
-func newest(at rouse.Instant) string { return fmt.Sprintf("%016x", uint64(math.MaxInt64-int64(at))) }
+// timePrefix returns the beginning of the names of rows of a time: later ones are smaller.
+func timePrefix(at rouse.Instant) string {
+	return fmt.Sprintf("%016x", uint64(math.MaxInt64-int64(at)))
+}
 
-// timeOf returns the time of a row.
-func timeOf(name string) rouse.Instant {
+// rowTime returns the time of a row.
+func rowTime(name string) rouse.Instant {
 	digits, _, _ := strings.Cut(name, "/")
 	n, _ := strconv.ParseUint(digits, 16, 64)
 	return rouse.Instant(math.MaxInt64 - int64(n))
@@ -102,22 +106,23 @@ type row struct {
 	events []Event // oldest first
 }
 
-func readRow(r *rouse.Row) (row, error) {
+func decodeRow(r *rouse.Row) (row, error) {
 	out := row{name: strings.TrimPrefix(r.Key.Name, prefix)}
 	for line := range bytes.Lines(r.Body) {
 		e, err := Read(line)
 		if err != nil {
-			return out, fmt.Errorf("the audit events of %v cannot be read: %w: %w", timeOf(out.name), rouse.ErrCorrupt, err)
+			return out, fmt.Errorf("the audit events of %v cannot be read: %w: %w", rowTime(out.name), rouse.ErrCorrupt, err)
 		}
 		out.events = append(out.events, e)
 	}
 	return out, nil
 }
 
-// list returns up to limit rows with names after one and before another, in the order of names: the newest
-// first. more is set if there are others.
-func (r *Rows) list(ctx context.Context, after, before string, limit int) (rows []row, more bool, err error) {
-	q := rouse.Query{Namespace: rouse.ReservedNamespace, Prefix: prefix, States: []rouse.State{rouse.StateNote}, After: rowKey(after), Limit: limit + 1}
+// listEventRows returns up to limit rows with names after one and before another, in the order of names: the
+// newest first. more is set if there are others.
+func (r *Rows) listEventRows(ctx context.Context, after, before string, limit int) (rows []row, more bool, err error) {
+	q := rouse.Query{Namespace: rouse.ReservedNamespace, Prefix: prefix, States: []rouse.State{rouse.StateNote},
+		After: rowKey(after), Limit: limit + 1}
 	for {
 		page, err := r.Store.List(ctx, q)
 		if err != nil {
@@ -130,7 +135,7 @@ func (r *Rows) list(ctx context.Context, after, before string, limit int) (rows 
 			case len(rows) == limit:
 				return rows, true, nil
 			}
-			row, err := readRow(&page.Rows[i])
+			row, err := decodeRow(&page.Rows[i])
 			if err != nil {
 				return nil, false, err
 			}
@@ -148,7 +153,8 @@ const last = "~"
 
 // Trim deletes the rows whose events are all from before a time.
 func (r *Rows) Trim(ctx context.Context, before rouse.Instant) (n int, err error) {
-	q := rouse.Query{Namespace: rouse.ReservedNamespace, Prefix: prefix, States: []rouse.State{rouse.StateNote}, After: rowKey(newest(before - 1)), Limit: trimRows}
+	q := rouse.Query{Namespace: rouse.ReservedNamespace, Prefix: prefix, States: []rouse.State{rouse.StateNote},
+		After: rowKey(timePrefix(before - 1)), Limit: trimRows}
 	for {
 		page, err := r.Store.List(ctx, q)
 		if err != nil {

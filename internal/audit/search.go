@@ -50,7 +50,8 @@ const MaxSearched = 20_000
 // Check refuses what is no query.
 func (q *Query) Check() error {
 	var bad rouse.Invalid
-	for _, f := range []struct{ field, value string }{{"principal", q.Principal}, {"verb", q.Verb}, {"namespace", q.Namespace}, {"name", q.Name}, {"outcome", q.Outcome}} {
+	for _, f := range []struct{ field, value string }{{"principal", q.Principal}, {"verb", q.Verb},
+		{"namespace", q.Namespace}, {"name", q.Name}, {"outcome", q.Outcome}} {
 		bad.Add(rouse.CheckText(f.field, f.value, maxName))
 	}
 	bad.Add(rouse.CheckInstant("from", q.From))
@@ -64,14 +65,14 @@ func (q *Query) Check() error {
 	return bad.Err()
 }
 
-func (q *Query) wants(e *Event) bool {
+func (q *Query) matchesEvent(e *Event) bool {
 	at := e.Instant()
 	switch {
 	case q.From != 0 && at < q.From, q.Until != 0 && at >= q.Until,
-		q.Principal != "" && !matches(q.Principal, e.Principal) && !matches(q.Principal, e.Name),
-		q.Verb != "" && !matches(q.Verb, e.Verb),
-		q.Namespace != "" && !matches(q.Namespace, e.Namespace),
-		q.Name != "" && !slices.ContainsFunc(e.Names, func(n string) bool { return matches(q.Name, n) }),
+		q.Principal != "" && !matchesPattern(q.Principal, e.Principal) && !matchesPattern(q.Principal, e.Name),
+		q.Verb != "" && !matchesPattern(q.Verb, e.Verb),
+		q.Namespace != "" && !matchesPattern(q.Namespace, e.Namespace),
+		q.Name != "" && !slices.ContainsFunc(e.Names, func(n string) bool { return matchesPattern(q.Name, n) }),
 		q.Outcome == Refused && e.Outcome == OK,
 		q.Outcome != "" && q.Outcome != Refused && q.Outcome != e.Outcome:
 		return false
@@ -79,7 +80,7 @@ func (q *Query) wants(e *Event) bool {
 	return q.Allowed == nil || q.Allowed(e.Namespace)
 }
 
-func matches(pattern, text string) bool {
+func matchesPattern(pattern, text string) bool {
 	fixed, open := strings.CutSuffix(pattern, "*")
 	return open && strings.HasPrefix(text, fixed) || pattern == text
 }
@@ -88,12 +89,12 @@ func matches(pattern, text string) bool {
 // a second may be in any order.
 func (r *Rows) Search(ctx context.Context, q Query, now rouse.Instant) (Page, error) {
 	s := search{rows: r, q: &q, left: MaxSearched}
-	err := s.resume(ctx)
+	err := s.resumeRow(ctx)
 	if err == nil && !s.over {
 		if q.Oldest {
-			err = s.upwards(ctx, now)
+			err = s.scanOldestFirst(ctx, now)
 		} else {
-			err = s.downwards(ctx)
+			err = s.scanNewestFirst(ctx)
 		}
 	}
 	if !s.over {
@@ -112,8 +113,8 @@ type search struct {
 	at   Cursor
 }
 
-// resume looks at the rest of the row in which the page before ended.
-func (s *search) resume(ctx context.Context) error {
+// resumeRow looks at the rest of the row in which the page before ended.
+func (s *search) resumeRow(ctx context.Context) error {
 	s.at = s.q.After
 	if s.at.Row == "" {
 		return nil
@@ -125,21 +126,21 @@ func (s *search) resume(ctx context.Context) error {
 	if rows[0].Revision == 0 { // it is older than the retention
 		return nil
 	}
-	row, err := readRow(&rows[0])
+	row, err := decodeRow(&rows[0])
 	if err != nil {
 		return err
 	}
 	from := min(s.at.Event, len(row.events)-1)
 	if s.q.Oldest {
-		s.take(&row, from+1)
+		s.scanEvents(&row, from+1)
 	} else {
-		s.take(&row, from-1)
+		s.scanEvents(&row, from-1)
 	}
 	return nil
 }
 
-// take looks at the events of a row from one on, in the order of the query.
-func (s *search) take(row *row, from int) {
+// scanEvents looks at the events of a row from one on, in the order of the query.
+func (s *search) scanEvents(row *row, from int) {
 	step := -1
 	if s.q.Oldest {
 		step = 1
@@ -155,28 +156,28 @@ func (s *search) take(row *row, from int) {
 		s.page.Searched++
 		s.page.Reached = e.Instant()
 		s.at = Cursor{row.name, i}
-		if s.q.wants(e) {
+		if s.q.matchesEvent(e) {
 			s.page.Events = append(s.page.Events, *e)
 		}
 	}
 }
 
-// downwards goes from the newest row to the oldest.
-func (s *search) downwards(ctx context.Context) error {
+// scanNewestFirst goes from the newest row to the oldest.
+func (s *search) scanNewestFirst(ctx context.Context) error {
 	after, before := s.at.Row, last
 	if after == "" && s.q.Until != 0 {
-		after = newest(s.q.Until.Add(rowSpan))
+		after = timePrefix(s.q.Until.Add(rowSpan))
 	}
 	if s.q.From != 0 {
-		before = newest(s.q.From - 1)
+		before = timePrefix(s.q.From - 1)
 	}
 	for {
-		rows, more, err := s.rows.list(ctx, after, before, readRows)
+		rows, more, err := s.rows.listEventRows(ctx, after, before, readRows)
 		if err != nil {
 			return err
 		}
 		for i := range rows {
-			if s.take(&rows[i], len(rows[i].events)-1); s.over {
+			if s.scanEvents(&rows[i], len(rows[i].events)-1); s.over {
 				return nil
 			}
 			after = rows[i].name
@@ -187,16 +188,16 @@ func (s *search) downwards(ctx context.Context) error {
 	}
 }
 
-// upwards goes from the oldest row to the newest. Stores list in one direction only, so it lists windows of
-// time, each so short that its rows are few, and so long that there are some.
-func (s *search) upwards(ctx context.Context, now rouse.Instant) error {
+// scanOldestFirst goes from the oldest row to the newest. Stores list in one direction only, so it lists
+// windows of time, each so short that its rows are few, and so long that there are some.
+func (s *search) scanOldestFirst(ctx context.Context, now rouse.Instant) error {
 	before, from := last, s.q.From
 	if s.at.Row != "" {
-		before, from = s.at.Row, timeOf(s.at.Row)
+		before, from = s.at.Row, rowTime(s.at.Row)
 	} else if from != 0 {
-		before = newest(from - 1)
+		before = timePrefix(from - 1)
 	} else {
-		oldest, err := s.oldest(ctx, now)
+		oldest, err := s.findOldest(ctx, now)
 		if err != nil || oldest == 0 {
 			return err
 		}
@@ -207,7 +208,7 @@ func (s *search) upwards(ctx context.Context, now rouse.Instant) error {
 		until = min(until, s.q.Until.Add(rowSpan))
 	}
 	for width := time.Minute; from <= until; {
-		rows, more, err := s.rows.list(ctx, newest(from.Add(width)), before, readRows)
+		rows, more, err := s.rows.listEventRows(ctx, timePrefix(from.Add(width)), before, readRows)
 		if err != nil {
 			return err
 		}
@@ -216,16 +217,16 @@ func (s *search) upwards(ctx context.Context, now rouse.Instant) error {
 			continue
 		}
 		if more {
-			if rows, _, err = s.rows.list(ctx, newest(from.Add(width)), before, MaxQueue); err != nil {
+			if rows, _, err = s.rows.listEventRows(ctx, timePrefix(from.Add(width)), before, MaxQueue); err != nil {
 				return err
 			}
 		}
 		for i := range slices.Backward(rows) {
-			if s.take(&rows[i], 0); s.over {
+			if s.scanEvents(&rows[i], 0); s.over {
 				return nil
 			}
 		}
-		before, from = newest(from.Add(width)), from.Add(width)
+		before, from = timePrefix(from.Add(width)), from.Add(width)
 		if len(rows) < readRows/4 {
 			width *= 2
 		}
@@ -233,18 +234,18 @@ func (s *search) upwards(ctx context.Context, now rouse.Instant) error {
 	return nil
 }
 
-// oldest returns a time at or before the oldest row, 0 if there is none.
-func (s *search) oldest(ctx context.Context, now rouse.Instant) (rouse.Instant, error) {
+// findOldest returns a time at or before the oldest row, 0 if there is none.
+func (s *search) findOldest(ctx context.Context, now rouse.Instant) (rouse.Instant, error) {
 	found := rouse.Instant(0)
 	for back := time.Hour; back < 100*365*24*time.Hour; back *= 2 {
-		rows, _, err := s.rows.list(ctx, newest(now.Add(-back)), last, 1)
+		rows, _, err := s.rows.listEventRows(ctx, timePrefix(now.Add(-back)), last, 1)
 		if err != nil {
 			return 0, err
 		}
 		if len(rows) == 0 { // all are younger
 			return now.Add(-back), nil
 		}
-		found = timeOf(rows[0].name)
+		found = rowTime(rows[0].name)
 	}
 	return found, nil
 }

@@ -49,7 +49,7 @@ func (b *Backoff) Pause(ctx context.Context) bool { return Sleep(ctx, b.Next()) 
 
 // Next returns the next wait, for loops that wait by themselves, and doubles the one after it.
 func (b *Backoff) Next() time.Duration {
-	d := jitter(b.next)
+	d := jitterDelay(b.next)
 	b.next = min(2*b.next, b.longest)
 	return d
 }
@@ -67,11 +67,11 @@ func After(failures int, first, longest time.Duration) time.Duration {
 	for ; failures > 1 && d < longest; failures-- {
 		d = min(2*d, longest)
 	}
-	return jitter(d)
+	return jitterDelay(d)
 }
 
-// jitter returns between half of d and d.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+// jitterDelay returns between half of d and d.
+func jitterDelay(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
 // Sleep waits for d. It returns false, at once, if ctx ends.
 func Sleep(ctx context.Context, d time.Duration) bool { return SleepOr(ctx, d, nil) }

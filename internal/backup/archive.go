@@ -28,13 +28,14 @@ func VerifyRows(ctx context.Context, r io.Reader, in string) (m Manifest, err er
 		return m, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	return unpack(ctx, r, temp, func(*Manifest) error { return nil })
+	return unpackArchive(ctx, r, temp, func(*Manifest) error { return nil })
 }
 
 // Verify reads a whole archive and checks that every part of it is what was written. The error is an
 // *rouse.Invalid if the archive is at fault.
 func Verify(ctx context.Context, r io.Reader) (Manifest, error) {
-	return read(ctx, r, func(*Manifest) error { return nil }, func(File) (io.WriteCloser, error) { return nowhere{}, nil })
+	return readArchive(ctx, r, func(*Manifest) error { return nil },
+		func(File) (io.WriteCloser, error) { return nowhere{}, nil })
 }
 
 type nowhere struct{}
@@ -42,9 +43,10 @@ type nowhere struct{}
 func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func (nowhere) Close() error                { return nil }
 
-// read reads an archive: it passes the manifest to accept before any file, and place returns the writer for a
-// file. It refuses everything that differs from the manifest.
-func read(ctx context.Context, r io.Reader, accept func(*Manifest) error, place func(File) (io.WriteCloser, error)) (m Manifest, err error) {
+// readArchive reads an archive: it passes the manifest to accept before any file, and place returns the
+// writer for a file. It refuses everything that differs from the manifest.
+func readArchive(ctx context.Context, r io.Reader, accept func(*Manifest) error,
+	place func(File) (io.WriteCloser, error)) (m Manifest, err error) {
 	src := &source{ctx: ctx, r: r}
 	defer func() {
 		if src.err != nil { // the archive is not at fault
@@ -52,7 +54,7 @@ func read(ctx context.Context, r io.Reader, accept func(*Manifest) error, place 
 		}
 	}()
 	a := archive{tar.NewReader(src), src}
-	text, err := a.text(manifestName, maxManifest)
+	text, err := a.readSmallEntry(manifestName, maxManifest)
 	if err != nil {
 		return m, err
 	}
@@ -67,18 +69,18 @@ func read(ctx context.Context, r io.Reader, accept func(*Manifest) error, place 
 		if err != nil {
 			return Manifest{}, err
 		}
-		if err := errors.Join(a.file(f, to), to.Close()); err != nil {
+		if err := errors.Join(a.copyFile(f, to), to.Close()); err != nil {
 			return Manifest{}, err
 		}
 	}
-	end, err := a.text(sealName, int64(len(seal(nil))))
+	end, err := a.readSmallEntry(sealName, int64(len(manifestSeal(nil))))
 	if err != nil {
 		return Manifest{}, err
 	}
-	if string(end) != seal(text) {
-		return Manifest{}, damaged(manifestName, "is not what was written: its SHA-256 differs")
+	if string(end) != manifestSeal(text) {
+		return Manifest{}, damagedError(manifestName, "is not what was written: its SHA-256 differs")
 	}
-	return m, a.end(int64(len(end)))
+	return m, a.checkEnd(int64(len(end)))
 }
 
 // archive reads the entries of a tar file one by one.
@@ -87,80 +89,80 @@ type archive struct {
 	src *source
 }
 
-// next advances to the next entry, which must be a plain file with this name.
-func (a *archive) next(name string) (size int64, err error) {
+// nextEntry advances to the next entry, which must be a plain file with this name.
+func (a *archive) nextEntry(name string) (size int64, err error) {
 	h, err := a.t.Next()
 	switch {
 	case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-		return 0, damaged(name, "is missing: the archive was cut off")
+		return 0, damagedError(name, "is missing: the archive was cut off")
 	case err != nil:
-		return 0, damaged(name, "cannot be read: "+err.Error())
+		return 0, damagedError(name, "cannot be read: "+err.Error())
 	case h.Name != name:
-		return 0, damaged(h.Name, "is where "+strconv.Quote(name)+" should be")
+		return 0, damagedError(h.Name, "is where "+strconv.Quote(name)+" should be")
 	case h.Typeflag != tar.TypeReg || h.Linkname != "":
-		return 0, damaged(name, "is no plain file")
+		return 0, damagedError(name, "is no plain file")
 	}
 	for k := range h.PAXRecords {
 		if k != "size" { // of a file whose size does not fit an older header
-			return 0, damaged(name, "has an attribute "+strconv.Quote(k))
+			return 0, damagedError(name, "has an attribute "+strconv.Quote(k))
 		}
 	}
 	return h.Size, nil
 }
 
-// text reads a small entry.
-func (a *archive) text(name string, most int64) ([]byte, error) {
-	size, err := a.next(name)
+// readSmallEntry reads a small entry.
+func (a *archive) readSmallEntry(name string, most int64) ([]byte, error) {
+	size, err := a.nextEntry(name)
 	if err != nil {
 		return nil, err
 	}
 	if size > most {
-		return nil, damaged(name, fmt.Sprintf("has %d bytes, at most %d are expected", size, most))
+		return nil, damagedError(name, fmt.Sprintf("has %d bytes, at most %d are expected", size, most))
 	}
 	b, err := io.ReadAll(a.t)
-	return b, a.cut(name, err)
+	return b, a.cutOffError(name, err)
 }
 
-// file copies an entry that the manifest lists.
-func (a *archive) file(f File, to io.Writer) error {
-	size, err := a.next(filePrefix + f.Name)
+// copyFile copies an entry that the manifest lists.
+func (a *archive) copyFile(f File, to io.Writer) error {
+	size, err := a.nextEntry(filePrefix + f.Name)
 	if err != nil {
 		return err
 	}
 	if size != f.Size {
-		return damaged(f.Name, fmt.Sprintf("has %d bytes, the manifest has %d", size, f.Size))
+		return damagedError(f.Name, fmt.Sprintf("has %d bytes, the manifest has %d", size, f.Size))
 	}
 	h := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(to, h), a.t); err != nil {
-		return a.cut(f.Name, err)
+		return a.cutOffError(f.Name, err)
 	}
 	if hex.EncodeToString(h.Sum(nil)) != f.SHA256 {
-		return damaged(f.Name, "is not what was written: its SHA-256 differs")
+		return damagedError(f.Name, "is not what was written: its SHA-256 differs")
 	}
 	return nil
 }
 
-func (a *archive) cut(name string, err error) error {
+func (a *archive) cutOffError(name string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return damaged(name, "is cut off")
+		return damagedError(name, "is cut off")
 	}
 	return err
 }
 
-// end checks that only the end follows: two blocks of zeros behind the last entry, of the given size, and its
-// padding.
-func (a *archive) end(size int64) error {
+// checkEnd checks that only the end follows: two blocks of zeros behind the last entry, of the given size,
+// and its padding.
+func (a *archive) checkEnd(size int64) error {
 	before := a.src.n
 	h, err := a.t.Next()
 	switch {
 	case err == nil:
-		return damaged(h.Name, "is one entry too many")
+		return damagedError(h.Name, "is one entry too many")
 	case err != io.EOF || a.src.n-before != (blockSize-size%blockSize)%blockSize+2*blockSize:
-		return damaged("", "is cut off at its end")
+		return damagedError("", "is cut off at its end")
 	}
 	n, err := io.CopyN(io.Discard, a.src, 1)
 	if n > 0 {
-		return damaged("", "goes on behind its end")
+		return damagedError("", "goes on behind its end")
 	}
 	if err == io.EOF {
 		return nil

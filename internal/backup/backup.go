@@ -45,7 +45,7 @@ type Info struct {
 // store removes a copy left by a process that was killed. After an error, the content of w is not an archive.
 // A store in memory is refused.
 func Write(ctx context.Context, store rouse.Store, w io.Writer, info Info) (err error) {
-	k, prefix, err := kindOf(store)
+	k, prefix, err := kindOfStore(store)
 	if err != nil {
 		return err
 	}
@@ -63,13 +63,13 @@ func Write(ctx context.Context, store rouse.Store, w io.Writer, info Info) (err 
 		return copyFault(ctx, store, err)
 	}
 	m := Manifest{Format: format, Rouse: info.Version, Store: k.name, Taken: taken.Time()}
-	if m.Rows, m.Records, err = k.tally(ctx, dir); err != nil {
+	if m.Rows, m.Records, err = k.countContents(ctx, dir); err != nil {
 		return copyFault(ctx, store, err)
 	}
-	if m.Files, err = describe(ctx, dir); err != nil {
+	if m.Files, err = describeFiles(ctx, dir); err != nil {
 		return err
 	}
-	return stream(ctx, w, dir, &m)
+	return writeArchive(ctx, w, dir, &m)
 }
 
 // copyFault returns the error for a copy that failed. If the copy is damaged, the store is examined: only
@@ -97,8 +97,8 @@ func (d *damagedCopy) Error() string {
 
 func (d *damagedCopy) Unwrap() error { return rouse.ErrCorrupt }
 
-// describe lists the files of a checkpoint, except locks.
-func describe(ctx context.Context, dir string) (files []File, err error) {
+// describeFiles lists the files of a checkpoint, except locks.
+func describeFiles(ctx context.Context, dir string) (files []File, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func describe(ctx context.Context, dir string) (files []File, err error) {
 			return nil, fmt.Errorf("%s: is no file, and no part of a store", filepath.Join(dir, e.Name()))
 		}
 		f := File{Name: e.Name()}
-		if f.Size, f.SHA256, err = sum(ctx, filepath.Join(dir, f.Name)); err != nil {
+		if f.Size, f.SHA256, err = hashFile(ctx, filepath.Join(dir, f.Name)); err != nil {
 			return nil, err
 		}
 		files = append(files, f)
@@ -120,7 +120,7 @@ func describe(ctx context.Context, dir string) (files []File, err error) {
 	return files, nil
 }
 
-func sum(ctx context.Context, name string) (size int64, hash string, err error) {
+func hashFile(ctx context.Context, name string) (size int64, hash string, err error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return 0, "", err
@@ -133,8 +133,8 @@ func sum(ctx context.Context, name string) (size int64, hash string, err error) 
 	return size, hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// stream writes the archive.
-func stream(ctx context.Context, w io.Writer, dir string, m *Manifest) error {
+// writeArchive writes the archive.
+func writeArchive(ctx context.Context, w io.Writer, dir string, m *Manifest) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
@@ -144,40 +144,41 @@ func stream(ctx context.Context, w io.Writer, dir string, m *Manifest) error {
 		return fmt.Errorf("the store has %d files, an archive takes %d", len(m.Files), maxFiles)
 	}
 	t := tar.NewWriter(w)
-	if err := entry(t, manifestName, int64(len(text)), m.Taken, strings.NewReader(string(text))); err != nil {
+	if err := writeEntry(t, manifestName, int64(len(text)), m.Taken, strings.NewReader(string(text))); err != nil {
 		return err
 	}
 	for _, f := range m.Files {
-		if err := add(ctx, t, dir, f, m.Taken); err != nil {
+		if err := addFile(ctx, t, dir, f, m.Taken); err != nil {
 			return err
 		}
 	}
-	end := seal(text)
-	if err := entry(t, sealName, int64(len(end)), m.Taken, strings.NewReader(end)); err != nil {
+	end := manifestSeal(text)
+	if err := writeEntry(t, sealName, int64(len(end)), m.Taken, strings.NewReader(end)); err != nil {
 		return err
 	}
 	return t.Close()
 }
 
-func add(ctx context.Context, t *tar.Writer, dir string, f File, at time.Time) error {
+func addFile(ctx context.Context, t *tar.Writer, dir string, f File, at time.Time) error {
 	in, err := os.Open(filepath.Join(dir, f.Name))
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	return entry(t, filePrefix+f.Name, f.Size, at, &source{ctx: ctx, r: in})
+	return writeEntry(t, filePrefix+f.Name, f.Size, at, &source{ctx: ctx, r: in})
 }
 
-func entry(t *tar.Writer, name string, size int64, at time.Time, r io.Reader) error {
-	err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, ModTime: at.Truncate(time.Second)})
+func writeEntry(t *tar.Writer, name string, size int64, at time.Time, r io.Reader) error {
+	err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600,
+		ModTime: at.Truncate(time.Second)})
 	if err == nil {
 		_, err = io.Copy(t, r)
 	}
 	return err
 }
 
-// seal returns the last entry of an archive.
-func seal(manifest []byte) string {
+// manifestSeal returns the last entry of an archive.
+func manifestSeal(manifest []byte) string {
 	h := sha256.Sum256(manifest)
 	return hex.EncodeToString(h[:]) + "\n"
 }

@@ -441,7 +441,7 @@ func remake(t *testing.T, pieces []piece, change func(m *Manifest)) []piece {
 func reseal(pieces []piece, manifest []byte) []piece {
 	out := slices.Clone(pieces)
 	out[0].data = manifest
-	out[len(out)-1].data = []byte(seal(manifest))
+	out[len(out)-1].data = []byte(manifestSeal(manifest))
 	return out
 }
 

@@ -87,17 +87,17 @@ func archiveOf(t *testing.T, kind, path string, m Manifest) []byte {
 	t.Helper()
 	if k, _ := kindNamed(kind); k.Checkpoint != "" {
 		dir := t.TempDir()
-		if err := os.Link(path, k.path(dir)); err != nil {
+		if err := os.Link(path, k.storePath(dir)); err != nil {
 			t.Fatal(err)
 		}
 		path = dir
 	}
 	var err error
-	if m.Files, err = describe(t.Context(), path); err != nil {
+	if m.Files, err = describeFiles(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
 	var archive bytes.Buffer
-	if err := stream(t.Context(), &archive, path, &m); err != nil {
+	if err := writeArchive(t.Context(), &archive, path, &m); err != nil {
 		t.Fatal(err)
 	}
 	return archive.Bytes()
@@ -222,7 +222,7 @@ func TestADamagedCopyIsNoDamageOfTheStore(t *testing.T) {
 			if err := os.WriteFile(name, b[:len(b)/3], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, _, fault := k.tally(t.Context(), dir)
+			_, _, fault := k.countContents(t.Context(), dir)
 			if fault == nil {
 				continue
 			}

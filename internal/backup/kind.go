@@ -25,23 +25,24 @@ func kindNamed(name string) (kind, bool) {
 	return kind{name, f}, f != nil
 }
 
-// kindOf returns the kind of a store, and how the names of directories for its copies begin.
-func kindOf(s rouse.Store) (k kind, prefix string, err error) {
+// kindOfStore returns the kind of a store, and how the names of directories for its copies begin.
+func kindOfStore(s rouse.Store) (k kind, prefix string, err error) {
 	for _, name := range store.WithFiles() {
 		k, _ := kindNamed(name)
 		if prefix, ok := k.Prefix(s); ok {
 			return k, prefix + "rouse-backup-", nil
 		}
 	}
-	return kind{}, "", rouse.Refuse("store", fmt.Sprintf("%T", s), "cannot be backed up: it keeps nothing on a disk", "serve with a pebble: or an sqlite: store")
+	return kind{}, "", rouse.Refuse("store", fmt.Sprintf("%T", s), "cannot be backed up: it keeps nothing on a disk",
+		"serve with a pebble: or an sqlite: store")
 }
 
-// path returns the path of the store in a directory with a checkpoint's files.
-func (k *kind) path(dir string) string { return filepath.Join(dir, k.Checkpoint) }
+// storePath returns the path of the store in a directory with a checkpoint's files.
+func (k *kind) storePath(dir string) string { return filepath.Join(dir, k.Checkpoint) }
 
-// tally counts the rows and records of a checkpoint in a directory.
-func (k *kind) tally(ctx context.Context, dir string) (rows map[string]int64, records int64, err error) {
-	byState, records, err := k.Count(ctx, k.path(dir))
+// countContents counts the rows and records of a checkpoint in a directory.
+func (k *kind) countContents(ctx context.Context, dir string) (rows map[string]int64, records int64, err error) {
+	byState, records, err := k.Count(ctx, k.storePath(dir))
 	if err != nil {
 		return nil, 0, err
 	}

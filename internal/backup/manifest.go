@@ -61,36 +61,37 @@ func readManifest(text []byte) (m Manifest, err error) {
 		Format int `json:"format"`
 	}
 	if err := json.Unmarshal(text, &version); err != nil {
-		return m, damaged(manifestName, "is no JSON object: "+err.Error())
+		return m, damagedError(manifestName, "is no JSON object: "+err.Error())
 	}
 	if version.Format > format {
-		return m, rouse.Refuse("archive", manifestName, fmt.Sprintf("has format %d, this rouse reads formats up to %d", version.Format, format),
+		return m, rouse.Refuse("archive", manifestName, fmt.Sprintf("has format %d, this rouse reads formats up to %d",
+			version.Format, format),
 			"use the newer rouse that wrote it")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
-		return m, damaged(manifestName, "is unreadable: "+err.Error())
+		return m, damagedError(manifestName, "is unreadable: "+err.Error())
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return m, damaged(manifestName, "goes on behind its end")
+		return m, damagedError(manifestName, "goes on behind its end")
 	}
 	k, known := kindNamed(m.Store)
 	switch {
 	case m.Format != format:
-		return m, damaged(manifestName, "has format "+strconv.Itoa(m.Format)+", which there is not")
+		return m, damagedError(manifestName, "has format "+strconv.Itoa(m.Format)+", which there is not")
 	case !known:
-		return m, damaged(manifestName, "is of a store "+strconv.Quote(m.Store)+", which this rouse does not know")
+		return m, damagedError(manifestName, "is of a store "+strconv.Quote(m.Store)+", which this rouse does not know")
 	case len(m.Files) == 0 || len(m.Files) > maxFiles:
-		return m, damaged(manifestName, fmt.Sprintf("has %d files", len(m.Files)))
+		return m, damagedError(manifestName, fmt.Sprintf("has %d files", len(m.Files)))
 	case k.Checkpoint != "" && (len(m.Files) != 1 || m.Files[0].Name != k.Checkpoint):
-		return m, damaged(manifestName, "has other files than "+k.Checkpoint)
+		return m, damagedError(manifestName, "has other files than "+k.Checkpoint)
 	case m.Records < 0:
-		return m, damaged(manifestName, "has a negative number of records")
+		return m, damagedError(manifestName, "has a negative number of records")
 	}
 	for state, n := range m.Rows {
 		if n <= 0 || !slices.ContainsFunc(states, func(s rouse.State) bool { return s.String() == state }) {
-			return m, damaged(manifestName, fmt.Sprintf("has %d rows in state %q", n, state))
+			return m, damagedError(manifestName, fmt.Sprintf("has %d rows in state %q", n, state))
 		}
 	}
 	return m, m.checkFiles()
@@ -102,13 +103,13 @@ func (m *Manifest) checkFiles() error {
 		hash, err := hex.DecodeString(f.SHA256)
 		switch {
 		case !fileName.MatchString(f.Name):
-			return damaged(f.Name, "is no name of a file of a store")
+			return damagedError(f.Name, "is no name of a file of a store")
 		case f.Name <= last:
-			return damaged(f.Name, "is there twice, or out of order")
+			return damagedError(f.Name, "is there twice, or out of order")
 		case f.Size < 0 || f.Size > maxBytes || total+f.Size > maxBytes:
-			return damaged(f.Name, fmt.Sprintf("has an absurd size, %d bytes", f.Size))
+			return damagedError(f.Name, fmt.Sprintf("has an absurd size, %d bytes", f.Size))
 		case err != nil || len(hash) != 32 || strings.ToLower(f.SHA256) != f.SHA256:
-			return damaged(f.Name, "has no SHA-256")
+			return damagedError(f.Name, "has no SHA-256")
 		}
 		last, total = f.Name, total+f.Size
 	}
@@ -118,8 +119,8 @@ func (m *Manifest) checkFiles() error {
 // states contains the states of rows.
 var states = rouse.EveryState
 
-// differs describes how a store's counts differ from the manifest's; "" if they do not.
-func (m *Manifest) differs(rows map[string]int64, records int64) string {
+// describeDifference describes how a store's counts differ from the manifest's; "" if they do not.
+func (m *Manifest) describeDifference(rows map[string]int64, records int64) string {
 	switch {
 	case !maps.Equal(rows, m.Rows):
 		return fmt.Sprintf("has rows %v, the manifest has %v", rows, m.Rows)
@@ -129,7 +130,7 @@ func (m *Manifest) differs(rows map[string]int64, records int64) string {
 	return ""
 }
 
-// damaged returns the error that a part of an archive is wrong.
-func damaged(part, wrong string) error {
+// damagedError returns the error that a part of an archive is wrong.
+func damagedError(part, wrong string) error {
 	return rouse.Refuse("archive", part, wrong, "the archive is no backup, or damaged: use another one")
 }

@@ -19,17 +19,17 @@ import (
 // fencing tokens, continue above those that the store has given since the archive was taken. Receivers have
 // seen them, and discard lower ones.
 func Restore(ctx context.Context, r io.Reader, storeKind, path string) (Manifest, error) {
-	return restore(ctx, r, storeKind, path, (*kind).raise)
+	return restoreArchive(ctx, r, storeKind, path, (*kind).raiseRevisions)
 }
 
 // Unpack makes a store of an archive: of a Pebble store a directory, of an SQLite store a file, which must
 // not exist. The store is written under a temporary name, synced, opened and counted, and moved to its path
 // last, so it is always complete there.
 func Unpack(ctx context.Context, r io.Reader, storeKind, path string) (Manifest, error) {
-	return restore(ctx, r, storeKind, path, func(*kind, context.Context, string, time.Time) error { return nil })
+	return restoreArchive(ctx, r, storeKind, path, func(*kind, context.Context, string, time.Time) error { return nil })
 }
 
-func restore(ctx context.Context, r io.Reader, storeKind, path string,
+func restoreArchive(ctx context.Context, r io.Reader, storeKind, path string,
 	raise func(k *kind, ctx context.Context, dir string, taken time.Time) error) (m Manifest, err error) {
 	k, known := kindNamed(storeKind)
 	if !known {
@@ -56,32 +56,33 @@ func restore(ctx context.Context, r io.Reader, storeKind, path string,
 	}
 	accept := func(m *Manifest) error {
 		if m.Store != k.name {
-			return rouse.Refuse("store", k.name+":"+path, "is of another kind than the archive, which is of a "+m.Store+" store", "restore it to "+m.Store+":…")
+			return rouse.Refuse("store", k.name+":"+path, "is of another kind than the archive, which is of a "+m.Store+" store",
+				"restore it to "+m.Store+":…")
 		}
 		return nil
 	}
-	if m, err = unpack(ctx, r, dir, accept); err != nil {
+	if m, err = unpackArchive(ctx, r, dir, accept); err != nil {
 		return Manifest{}, err
 	}
 	if err := raise(&k, ctx, dir, m.Taken); err != nil {
 		return Manifest{}, fmt.Errorf("raise the revisions of the restored store: %w", err)
 	}
-	if err := syncDir(dir); err != nil {
+	if err := syncDirectory(dir); err != nil {
 		return Manifest{}, err
 	}
-	if err := k.move(dir, path); err != nil {
+	if err := k.moveStore(dir, path); err != nil {
 		return Manifest{}, err
 	}
-	return m, syncDir(parent)
+	return m, syncDirectory(parent)
 }
 
 // gap is how far the revisions of a restored store are raised, in addition to one for each microsecond since
 // the archive was taken, which is far more than a store gives. It is for clocks that are wrong.
 const gap = 1 << 32
 
-// raise raises the revisions of a store.
-func (k *kind) raise(ctx context.Context, dir string, taken time.Time) (err error) {
-	s, err := store.Open(ctx, k.name+":"+k.path(dir), store.Options{})
+// raiseRevisions raises the revisions of a store.
+func (k *kind) raiseRevisions(ctx context.Context, dir string, taken time.Time) (err error) {
+	s, err := store.Open(ctx, k.name+":"+k.storePath(dir), store.Options{})
 	if err != nil {
 		return err
 	}
@@ -98,22 +99,25 @@ func (k *kind) raise(ctx context.Context, dir string, taken time.Time) (err erro
 	return s.(rouse.Raiser).Raise(ctx, results[0].Revision+gap+uint64(since))
 }
 
-// unpack writes the store of an archive into an empty directory, syncs it, and reads all of it.
-func unpack(ctx context.Context, r io.Reader, dir string, accept func(*Manifest) error) (Manifest, error) {
-	m, err := read(ctx, r, accept, func(f File) (io.WriteCloser, error) { return create(filepath.Join(dir, f.Name)) })
+// unpackArchive writes the store of an archive into an empty directory, syncs it, and reads all of it.
+func unpackArchive(ctx context.Context, r io.Reader, dir string, accept func(*Manifest) error) (Manifest, error) {
+	m, err := readArchive(ctx, r, accept, func(f File) (io.WriteCloser,
+		error) {
+		return createSynced(filepath.Join(dir, f.Name))
+	})
 	if err != nil {
 		return Manifest{}, err
 	}
-	if err := syncDir(dir); err != nil {
+	if err := syncDirectory(dir); err != nil {
 		return Manifest{}, err
 	}
 	k, _ := kindNamed(m.Store) // manifest.check has checked it
-	rows, records, err := k.tally(ctx, dir)
+	rows, records, err := k.countContents(ctx, dir)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("the store in the archive: %w", err)
 	}
-	if wrong := m.differs(rows, records); wrong != "" {
-		return Manifest{}, damaged(manifestName, "is of another store: the one here "+wrong)
+	if wrong := m.describeDifference(rows, records); wrong != "" {
+		return Manifest{}, damagedError(manifestName, "is of another store: the one here "+wrong)
 	}
 	return m, nil
 }
@@ -123,7 +127,8 @@ func (k *kind) checkFree(path string) error {
 	for _, end := range k.Absent {
 		switch _, err := os.Lstat(path + end); {
 		case err == nil:
-			return rouse.Refuse("store", path+end, "is there already", "name a place where nothing is, or move away what is there")
+			return rouse.Refuse("store", path+end, "is there already",
+				"name a place where nothing is, or move away what is there")
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
@@ -131,18 +136,18 @@ func (k *kind) checkFree(path string) error {
 	return nil
 }
 
-// move moves a store to its path, if that is still free. A link is refused if something exists there; a
+// moveStore moves a store to its path, if that is still free. A link is refused if something exists there; a
 // directory never replaces one that is not empty.
-func (k *kind) move(dir, path string) error {
+func (k *kind) moveStore(dir, path string) error {
 	if err := k.checkFree(path); err != nil {
 		return err
 	}
 	if k.Checkpoint == "" {
 		return os.Rename(dir, path)
 	}
-	err := os.Link(k.path(dir), path)
+	err := os.Link(k.storePath(dir), path)
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, errors.ErrUnsupported) { // the file system has no links
-		err = os.Rename(k.path(dir), path)
+		err = os.Rename(k.storePath(dir), path)
 	}
 	return err
 }
@@ -150,7 +155,7 @@ func (k *kind) move(dir, path string) error {
 // synced is a file that is synced when it is closed.
 type synced struct{ *os.File }
 
-func create(name string) (io.WriteCloser, error) {
+func createSynced(name string) (io.WriteCloser, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
@@ -160,7 +165,7 @@ func create(name string) (io.WriteCloser, error) {
 
 func (f synced) Close() error { return errors.Join(f.Sync(), f.File.Close()) }
 
-func syncDir(dir string) error {
+func syncDirectory(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -91,7 +91,7 @@ func TestAContextThatEndsJustAfterAcceptance(t *testing.T) {
 		r.Writer.mu.Lock() // the Do wakes, and finds out only after it was accepted
 		end()
 		r.opts.Queue = 2
-		r.advance()
+		r.admitCalls()
 		r.Writer.mu.Unlock()
 		synctest.Wait()
 		p.blocked(t, r)

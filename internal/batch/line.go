@@ -4,7 +4,7 @@ package batch
 // ends can be removed from anywhere.
 type line[T, R any] struct{ first, last *call[T, R] }
 
-func (l *line[T, R]) push(c *call[T, R]) {
+func (l *line[T, R]) appendCall(c *call[T, R]) {
 	c.waiting, c.prev = true, l.last
 	if l.last == nil {
 		l.first = c
@@ -14,7 +14,7 @@ func (l *line[T, R]) push(c *call[T, R]) {
 	l.last = c
 }
 
-func (l *line[T, R]) remove(c *call[T, R]) {
+func (l *line[T, R]) removeCall(c *call[T, R]) {
 	if c.prev == nil {
 		l.first = c.next
 	} else {
@@ -28,8 +28,8 @@ func (l *line[T, R]) remove(c *call[T, R]) {
 	c.waiting, c.next, c.prev = false, nil, nil
 }
 
-// cut measures the next chunk of a call: as much of the rest as one flush may have.
-func (w *Writer[T, R]) cut(c *call[T, R]) {
+// measureChunk measures the next chunk of a call: as much of the rest as one flush may have.
+func (w *Writer[T, R]) measureChunk(c *call[T, R]) {
 	c.n, c.bytes = min(len(c.rest), w.opts.MaxItems), 0
 	if w.opts.MaxBytes <= 0 {
 		return
@@ -44,8 +44,9 @@ func (w *Writer[T, R]) cut(c *call[T, R]) {
 	}
 }
 
-// accept moves chunks of a call to the queue while there is room. It reports whether that was all of it.
-func (w *Writer[T, R]) accept(c *call[T, R]) bool {
+// acceptChunks moves chunks of a call to the queue while there is room. It reports whether that was all of
+// it.
+func (w *Writer[T, R]) acceptChunks(c *call[T, R]) bool {
 	for w.running && w.queued+c.n <= w.opts.Queue {
 		w.queue = append(w.queue, chunk[T, R]{c, c.rest[:c.n], c.bytes})
 		w.queued += c.n
@@ -59,22 +60,22 @@ func (w *Writer[T, R]) accept(c *call[T, R]) bool {
 		if c.rest = c.rest[c.n:]; len(c.rest) == 0 {
 			return true
 		}
-		w.cut(c)
+		w.measureChunk(c)
 	}
 	return false
 }
 
-// advance admits the calls at the head of the line.
-func (w *Writer[T, R]) advance() {
-	for c := w.line.first; c != nil && w.accept(c); c = w.line.first {
-		w.line.remove(c)
+// admitCalls admits the calls at the head of the line.
+func (w *Writer[T, R]) admitCalls() {
+	for c := w.line.first; c != nil && w.acceptChunks(c); c = w.line.first {
+		w.line.removeCall(c)
 	}
 }
 
-// leave takes a call out of the line for the given reason. It reports whether the call has no accepted items
-// to wait for.
-func (w *Writer[T, R]) leave(c *call[T, R], why error) bool {
-	w.line.remove(c)
+// withdrawCall takes a call out of the line for the given reason. It reports whether the call has no accepted
+// items to wait for.
+func (w *Writer[T, R]) withdrawCall(c *call[T, R], why error) bool {
+	w.line.removeCall(c)
 	c.rest, c.err = nil, why
 	return c.open == 0
 }

@@ -21,16 +21,16 @@ type batch[T, R any] struct {
 func (w *Writer[T, R]) Run(ctx context.Context) {
 	w.mu.Lock()
 	w.running = true
-	w.advance()
+	w.admitCalls()
 	w.mu.Unlock()
 	patience := time.NewTimer(forever)
 	defer patience.Stop()
 	for {
 		if ctx.Err() != nil {
-			w.close()
+			w.closeWriter()
 		}
 		w.mu.Lock()
-		wait := w.wait()
+		wait := w.flushDelay()
 		w.idle = wait != 0 && !w.closed
 		ended := w.closed && w.queued == 0
 		w.mu.Unlock()
@@ -38,8 +38,8 @@ func (w *Writer[T, R]) Run(ctx context.Context) {
 		case ended:
 			return
 		case wait == 0:
-			if w.take() {
-				w.write(context.WithoutCancel(ctx))
+			if w.takeBatch() {
+				w.flushBatch(context.WithoutCancel(ctx))
 			}
 			continue
 		}
@@ -59,8 +59,8 @@ func (w *Writer[T, R]) Run(ctx context.Context) {
 // forever is the wait of an empty queue.
 const forever time.Duration = math.MaxInt64
 
-// wait returns how long the queue may wait for more: 0 if it is to be flushed now.
-func (w *Writer[T, R]) wait() time.Duration {
+// flushDelay returns how long the queue may wait for more: 0 if it is to be flushed now.
+func (w *Writer[T, R]) flushDelay() time.Duration {
 	switch {
 	case w.queued == 0:
 		return forever
@@ -70,23 +70,23 @@ func (w *Writer[T, R]) wait() time.Duration {
 	return max(0, time.Until(w.by))
 }
 
-// close stops accepting, and rejects the calls in line.
-func (w *Writer[T, R]) close() {
+// closeWriter stops accepting, and rejects the calls in line.
+func (w *Writer[T, R]) closeWriter() {
 	b := &w.batch
 	w.mu.Lock()
 	w.closed, w.idle = true, false
 	for c := w.line.first; c != nil; c = w.line.first {
-		if w.leave(c, rouse.ErrClosed) {
+		if w.withdrawCall(c, rouse.ErrClosed) {
 			b.finished = append(b.finished, c)
 		}
 	}
 	w.mu.Unlock()
-	w.tell()
+	w.wakeCallers()
 }
 
-// take makes up the next batch from the front of the queue. A call goes in whole or waits for the next flush,
-// unless it was cut into chunks, which then go one by one. It is false if there is nothing to flush.
-func (w *Writer[T, R]) take() bool {
+// takeBatch makes up the next batch from the front of the queue. A call goes in whole or waits for the next
+// flush, unless it was cut into chunks, which then go one by one. It is false if there is nothing to flush.
+func (w *Writer[T, R]) takeBatch() bool {
 	b := &w.batch
 	count, bytes := 0, 0
 	w.mu.Lock()
@@ -95,7 +95,7 @@ func (w *Writer[T, R]) take() bool {
 		n := len(next.items)
 		if c := next.call; c.failed {
 			w.queued -= n
-			w.finish(c)
+			w.finishChunk(c)
 		} else {
 			if count > 0 && (count+n > w.opts.MaxItems || w.opts.MaxBytes > 0 && bytes+next.bytes > w.opts.MaxBytes) {
 				break
@@ -116,17 +116,17 @@ func (w *Writer[T, R]) take() bool {
 		clear(w.queue[rest:])
 		w.queue, w.head = w.queue[:rest], 0
 	}
-	w.advance()
+	w.admitCalls()
 	w.mu.Unlock()
-	w.tell()
+	w.wakeCallers()
 	for i := range b.chunks {
 		b.items = append(b.items, b.chunks[i].items...)
 	}
 	return len(b.chunks) > 0
 }
 
-// write flushes the batch and hands the results out.
-func (w *Writer[T, R]) write(ctx context.Context) {
+// flushBatch flushes the batch and hands the results out.
+func (w *Writer[T, R]) flushBatch(ctx context.Context) {
 	b := &w.batch
 	results, err := w.flush(ctx, b.items)
 	if err == nil && len(results) != len(b.items) {
@@ -142,7 +142,7 @@ func (w *Writer[T, R]) write(ctx context.Context) {
 		switch {
 		case err != nil:
 			if c.waiting {
-				w.line.remove(c)
+				w.line.removeCall(c)
 			}
 			c.rest, c.err, c.failed = nil, err, true
 		case c.results == nil:
@@ -151,24 +151,24 @@ func (w *Writer[T, R]) write(ctx context.Context) {
 			c.results = append(c.results, results[from:to]...)
 		}
 		from = to
-		w.finish(c)
+		w.finishChunk(c)
 	}
 	w.mu.Unlock()
 	clear(b.chunks)
 	clear(b.items)
 	b.chunks, b.items = b.chunks[:0], b.items[:0]
-	w.tell()
+	w.wakeCallers()
 }
 
-// finish notes that a chunk of a call has ended.
-func (w *Writer[T, R]) finish(c *call[T, R]) {
+// finishChunk notes that a chunk of a call has ended.
+func (w *Writer[T, R]) finishChunk(c *call[T, R]) {
 	if c.open--; c.open == 0 && len(c.rest) == 0 {
 		w.batch.finished = append(w.batch.finished, c)
 	}
 }
 
-// tell wakes the callers of calls that have ended; from then on the callers own them.
-func (w *Writer[T, R]) tell() {
+// wakeCallers wakes the callers of calls that have ended; from then on the callers own them.
+func (w *Writer[T, R]) wakeCallers() {
 	b := &w.batch
 	for i, c := range b.finished {
 		b.finished[i] = nil

@@ -80,7 +80,8 @@ type chunk[T, R any] struct {
 // flush is not interrupted when Run's context ends, so it bounds its own time. If after is not nil, it is
 // called by the flushing goroutine after each flush without error, before a Do returns whose items were in
 // it. size may be nil if MaxBytes is 0.
-func New[T, R any](opts Options, size func(T) int, flush func(ctx context.Context, items []T) ([]R, error), after func(items []T, results []R)) *Writer[T, R] {
+func New[T, R any](opts Options, size func(T) int, flush func(ctx context.Context, items []T) ([]R, error),
+	after func(items []T, results []R)) *Writer[T, R] {
 	opts.MaxItems = cmp.Or(max(opts.MaxItems, 0), 4096)
 	opts.Queue = cmp.Or(max(opts.Queue, 0), 4*opts.MaxItems)
 	opts.Queue = max(opts.Queue, opts.MaxItems)
@@ -113,49 +114,49 @@ func (w *Writer[T, R]) DoBy(ctx context.Context, items []T, by time.Time) ([]R, 
 	}
 	c := w.calls.Get().(*call[T, R])
 	c.rest, c.by = items, by
-	w.cut(c)
+	w.measureChunk(c)
 
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
-		w.release(c)
+		w.releaseCall(c)
 		return nil, rouse.ErrClosed
 	}
-	all := w.line.first == nil && w.accept(c)
+	all := w.line.first == nil && w.acceptChunks(c)
 	if !all {
-		w.line.push(c)
+		w.line.appendCall(c)
 	}
-	w.rouse()
+	w.wakeIfIdle()
 	w.mu.Unlock()
 
 	if !all {
 		select {
 		case <-c.done:
-			return w.ended(c)
+			return w.callOutcome(c)
 		case <-ctx.Done():
 			w.mu.Lock()
-			if c.waiting && w.leave(c, ctx.Err()) {
+			if c.waiting && w.withdrawCall(c, ctx.Err()) {
 				w.mu.Unlock()
-				return w.ended(c)
+				return w.callOutcome(c)
 			}
 			w.mu.Unlock()
 		}
 	}
 	<-c.done
-	return w.ended(c)
+	return w.callOutcome(c)
 }
 
 // Hurry flushes what waits for company. From then on nothing waits.
 func (w *Writer[T, R]) Hurry() {
 	w.mu.Lock()
 	w.hurried = true
-	w.rouse()
+	w.wakeIfIdle()
 	w.mu.Unlock()
 }
 
-// rouse wakes Run if it is idle and there is something in the queue: to flush it, or to know until when to
-// wait.
-func (w *Writer[T, R]) rouse() {
+// wakeIfIdle wakes Run if it is idle and there is something in the queue: to flush it, or to know until when
+// to wait.
+func (w *Writer[T, R]) wakeIfIdle() {
 	if !w.idle || w.queued == 0 {
 		return
 	}
@@ -166,14 +167,14 @@ func (w *Writer[T, R]) rouse() {
 	}
 }
 
-// ended returns the outcome of a call that the writer no longer refers to.
-func (w *Writer[T, R]) ended(c *call[T, R]) ([]R, error) {
+// callOutcome returns the outcome of a call that the writer no longer refers to.
+func (w *Writer[T, R]) callOutcome(c *call[T, R]) ([]R, error) {
 	results, err := c.results, c.err
-	w.release(c)
+	w.releaseCall(c)
 	return results, err
 }
 
-func (w *Writer[T, R]) release(c *call[T, R]) {
+func (w *Writer[T, R]) releaseCall(c *call[T, R]) {
 	*c = call[T, R]{done: c.done}
 	w.calls.Put(c)
 }

@@ -54,7 +54,7 @@ func Read(files fs.FS) ([]Chapter, error) {
 			if err != nil {
 				return nil, err
 			}
-			p, err := readPage(name, source)
+			p, err := parsePage(name, source)
 			if err != nil {
 				return nil, err
 			}
@@ -83,12 +83,12 @@ func New(files fs.FS) (*Book, error) {
 	var found [][4]string
 	for i, p := range all {
 		b.files[p.Name+".md"] = p.source
-		b.files[p.Name+".html"] = frame(list, p, p.article(neighbours(all, i)))
+		b.files[p.Name+".html"] = framePage(list, p, p.renderArticle(adjacentPages(all, i)))
 		for _, s := range p.sections {
-			found = append(found, [4]string{p.Name + ".html" + hash(s.anchor), p.Title, s.heading, s.text})
+			found = append(found, [4]string{p.Name + ".html" + anchorFragment(s.anchor), p.Title, s.heading, s.text})
 		}
 	}
-	b.files["index.html"] = frame(list, nil, contents(list))
+	b.files["index.html"] = framePage(list, nil, contentsPage(list))
 	index, err := json.Marshal(found)
 	if err != nil {
 		return nil, err
@@ -141,9 +141,9 @@ func (b *Book) Write(dir string) error {
 	return nil
 }
 
-// frame puts an article into a page with the table of contents and the search. The page is nil for the first
-// page of the book.
-func frame(list []Chapter, p *Page, article string) []byte {
+// framePage puts an article into a page with the table of contents and the search. The page is nil for the
+// first page of the book.
+func framePage(list []Chapter, p *Page, article string) []byte {
 	title, source := "rouse", ""
 	if p != nil {
 		title, source = p.Title+" – rouse", fmt.Sprintf(`<link rel="alternate" type="text/markdown" href="%s.md">`, p.Name)
@@ -183,8 +183,8 @@ func frame(list []Chapter, p *Page, article string) []byte {
 	return []byte(b.String())
 }
 
-// contents is the first page of the book.
-func contents(list []Chapter) string {
+// contentsPage is the first page of the book.
+func contentsPage(list []Chapter) string {
 	var b strings.Builder
 	b.WriteString(`<article>
 <h1>rouse: durable timers that wake your code</h1>
@@ -194,15 +194,16 @@ Begin with <a href="start.html">the first five minutes</a>, or <a href="concepts
 	for _, c := range list {
 		fmt.Fprintf(&b, "<h2>%s</h2>\n<dl class=\"pages\">\n", html.EscapeString(c.Title))
 		for _, p := range c.Pages {
-			fmt.Fprintf(&b, `<dt><a href="%s.html">%s</a></dt><dd>%s</dd>`+"\n", p.Name, html.EscapeString(p.Title), html.EscapeString(p.About))
+			fmt.Fprintf(&b, `<dt><a href="%s.html">%s</a></dt><dd>%s</dd>`+"\n", p.Name, html.EscapeString(p.Title),
+				html.EscapeString(p.About))
 		}
 		b.WriteString("</dl>\n")
 	}
 	return b.String() + "</article>\n"
 }
 
-// article is a page with what is on it, and what comes before and after it.
-func (p *Page) article(before, after *Page) string {
+// renderArticle is a page with what is on it, and what comes before and after it.
+func (p *Page) renderArticle(before, after *Page) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<article>\n<h1>%s</h1>\n%s", html.EscapeString(p.Title), p.body)
 	b.WriteString("<footer>")
@@ -224,7 +225,7 @@ func (p *Page) article(before, after *Page) string {
 	return b.String() + "</ul></aside>\n"
 }
 
-func neighbours(all []*Page, i int) (before, after *Page) {
+func adjacentPages(all []*Page, i int) (before, after *Page) {
 	if i > 0 {
 		before = all[i-1]
 	}
@@ -234,7 +235,7 @@ func neighbours(all []*Page, i int) (before, after *Page) {
 	return before, after
 }
 
-func hash(anchor string) string {
+func anchorFragment(anchor string) string {
 	if anchor == "" {
 		return ""
 	}

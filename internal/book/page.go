@@ -43,15 +43,16 @@ var converter = goldmark.New(
 	goldmark.WithRendererOptions(markdown.WithUnsafe()), // the pages are part of the program
 )
 
-// readPage converts a page. Its first heading is its title.
-func readPage(name string, source []byte) (*Page, error) {
-	doc := converter.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext(parser.WithIDs(anchors{}))))
+// parsePage converts a page. Its first heading is its title.
+func parsePage(name string, source []byte) (*Page, error) {
+	doc := converter.Parser().Parse(text.NewReader(source),
+		parser.WithContext(parser.NewContext(parser.WithIDs(anchors{}))))
 	p := &Page{Name: name, source: source, sections: []section{{}}}
 	title, is := doc.FirstChild().(*ast.Heading)
 	if !is || title.Level != 1 {
 		return p, fmt.Errorf("page %s does not begin with its title", name)
 	}
-	p.Title = plain(title, source)
+	p.Title = plainText(title, source)
 	doc.RemoveChild(doc, title)
 	level := title.Level
 	for block := doc.FirstChild(); block != nil; block = block.NextSibling() {
@@ -63,16 +64,16 @@ func readPage(name string, source []byte) (*Page, error) {
 				return p, fmt.Errorf("page %s: heading %s skips a level", name, anchor)
 			}
 			level = h.Level
-			p.sections = append(p.sections, section{anchor: string(anchor), heading: plain(h, source), level: h.Level})
+			p.sections = append(p.sections, section{anchor: string(anchor), heading: plainText(h, source), level: h.Level})
 			continue
 		}
-		words := plain(block, source)
+		words := plainText(block, source)
 		if p.About == "" && block.Kind() == ast.KindParagraph {
 			p.About = firstSentence(words)
 		}
 		last.text = strings.TrimSpace(last.text + " " + words)
 	}
-	if err := redirect(doc); err != nil {
+	if err := rewriteLinks(doc); err != nil {
 		return p, err
 	}
 	var out bytes.Buffer
@@ -84,7 +85,8 @@ func readPage(name string, source []byte) (*Page, error) {
 }
 
 // accessible lets the keyboard scroll what is wider than the screen, and leaves out headings without text.
-var accessible = strings.NewReplacer("<table>", `<div class="table" tabindex="0"><table>`, "</table>", "</table></div>", "<th></th>", "<td></td>", "<pre>", `<pre tabindex="0">`)
+var accessible = strings.NewReplacer("<table>", `<div class="table" tabindex="0"><table>`, "</table>", "</table></div>",
+	"<th></th>", "<td></td>", "<pre>", `<pre tabindex="0">`)
 
 // anchors gives headings the names that links to them have on the pages.
 type anchors struct{}
@@ -99,18 +101,18 @@ func (anchors) Generate(heading []byte, _ ast.NodeKind) []byte {
 // Put implements parser.IDs.
 func (anchors) Put([]byte) {}
 
-// redirect changes the links between pages to those of the book, and links to other files to those of the
+// rewriteLinks changes the links between pages to those of the book, and links to other files to those of the
 // repository.
-func redirect(doc ast.Node) error {
+func rewriteLinks(doc ast.Node) error {
 	return ast.Walk(doc, func(n ast.Node, enter bool) (ast.WalkStatus, error) {
 		if l, is := n.(*ast.Link); is && enter {
-			l.Destination = []byte(destination(string(l.Destination)))
+			l.Destination = []byte(linkDestination(string(l.Destination)))
 		}
 		return ast.WalkContinue, nil
 	})
 }
 
-func destination(link string) string {
+func linkDestination(link string) string {
 	name, anchor, _ := strings.Cut(link, "#")
 	if anchor != "" {
 		anchor = "#" + anchor
@@ -127,8 +129,8 @@ func destination(link string) string {
 	}
 }
 
-// plain returns the text of a node, without its form.
-func plain(n ast.Node, source []byte) string {
+// plainText returns the text of a node, without its form.
+func plainText(n ast.Node, source []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, enter bool) (ast.WalkStatus, error) { // the function returns no error
 		switch {

@@ -22,7 +22,7 @@ func Since(t time.Time) time.Duration { return Now().Sub(t) }
 func Until(t time.Time) time.Duration { return t.Sub(Now()) }
 
 // Suspended returns for how long the machine was suspended while this process existed. It never decreases.
-func Suspended() time.Duration { return measured.suspended() + time.Duration(emulated.Load()) }
+func Suspended() time.Duration { return measured.suspendedTime() + time.Duration(emulated.Load()) }
 
 // Suspend emulates a suspension of the machine that has just ended, for tests, until the function that it
 // returns is called.
@@ -65,7 +65,7 @@ func newMeter(read func() (time.Duration, bool)) *meter {
 	return m
 }
 
-func (m *meter) suspended() time.Duration {
+func (m *meter) suspendedTime() time.Duration {
 	now := time.Since(start)
 	if last := time.Duration(m.looked.Load()); last != 0 && (now-last).Abs() < lookEvery {
 		return time.Duration(m.total.Load())

@@ -42,13 +42,13 @@ func TestTheDifferenceOfTwoClocksIsASuspension(t *testing.T) {
 		} {
 			asleep = c.asleep
 			time.Sleep(lookEvery)
-			if got := m.suspended(); got != c.want {
+			if got := m.suspendedTime(); got != c.want {
 				t.Errorf("%v asleep: suspended for %v, want %v", c.asleep, got, c.want)
 			}
 		}
 		known = false
 		time.Sleep(lookEvery)
-		if got := m.suspended(); got != 0 {
+		if got := m.suspendedTime(); got != 0 {
 			t.Errorf("suspended for %v without the clocks", got)
 		}
 	})

@@ -30,9 +30,10 @@ func NewAuthority(name string, lasts time.Duration) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(lasts), IsCA: true,
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: time.Now().Add(lasts), IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
-	cert, err := sign(c, c, key.Public(), key)
+	cert, err := signCertificate(c, c, key.Public(), key)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,8 @@ func (a *Authority) Issue(r Request) (cert, key []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c := &x509.Certificate{Subject: pkix.Name{CommonName: r.Name}, NotBefore: time.Now().Add(-time.Minute), NotAfter: r.NotAfter,
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: r.Name}, NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: r.NotAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if c.NotAfter.Before(c.NotBefore) {
 		c.NotBefore = c.NotAfter.Add(-time.Minute)
@@ -76,7 +78,7 @@ func (a *Authority) Issue(r Request) (cert, key []byte, err error) {
 			c.DNSNames = append(c.DNSNames, name)
 		}
 	}
-	signed, err := sign(c, a.cert, private.Public(), a.key)
+	signed, err := signCertificate(c, a.cert, private.Public(), a.key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,11 +86,11 @@ func (a *Authority) Issue(r Request) (cert, key []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return encode("CERTIFICATE", signed.Raw), encode("PRIVATE KEY", der), nil
+	return encodePEM("CERTIFICATE", signed.Raw), encodePEM("PRIVATE KEY", der), nil
 }
 
 // PEM returns the certificate of the authority.
-func (a *Authority) PEM() []byte { return encode("CERTIFICATE", a.cert.Raw) }
+func (a *Authority) PEM() []byte { return encodePEM("CERTIFICATE", a.cert.Raw) }
 
 // Write writes a certificate as NAME.crt and its key as NAME.key into a directory. Existing files are
 // replaced.
@@ -104,7 +106,7 @@ func (a *Authority) Write(dir, name string, r Request) (cert, key string, err er
 	return cert, key, os.WriteFile(cert, certText, 0o644)
 }
 
-func sign(c, by *x509.Certificate, public crypto.PublicKey, key crypto.Signer) (*x509.Certificate, error) {
+func signCertificate(c, by *x509.Certificate, public crypto.PublicKey, key crypto.Signer) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 126))
 	if err != nil {
 		return nil, err
@@ -117,6 +119,6 @@ func sign(c, by *x509.Certificate, public crypto.PublicKey, key crypto.Signer) (
 	return x509.ParseCertificate(der)
 }
 
-func encode(kind string, der []byte) []byte {
+func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }

@@ -39,7 +39,7 @@ func (f Files) Check() error {
 	if f.Cert == "" && f.Key == "" && f.CA == "" {
 		return nil
 	}
-	_, err := f.read()
+	_, err := f.readFiles()
 	return err
 }
 
@@ -49,7 +49,7 @@ type material struct {
 	cas  *x509.CertPool   // nil: there are none
 }
 
-func (f *Files) names() (list []string) {
+func (f *Files) fileNames() (list []string) {
 	for _, name := range []string{f.Cert, f.Key, f.CA} {
 		if name != "" {
 			list = append(list, name)
@@ -58,8 +58,8 @@ func (f *Files) names() (list []string) {
 	return list
 }
 
-// read reads the files.
-func (f *Files) read() (*material, error) {
+// readFiles reads the files.
+func (f *Files) readFiles() (*material, error) {
 	if (f.Cert == "") != (f.Key == "") {
 		have, missing := f.CertName, f.KeyName
 		if f.Cert == "" {
@@ -74,23 +74,26 @@ func (f *Files) read() (*material, error) {
 		}
 		text, err := os.ReadFile(file.name)
 		if err != nil {
-			return nil, rouse.Refuse(file.setting, file.name, "cannot be read: "+reason(err), "name a PEM file that this process can read")
+			return nil, rouse.Refuse(file.setting, file.name, "cannot be read: "+fileErrorCause(err),
+				"name a PEM file that this process can read")
 		}
 		texts = append(texts, text)
 	}
-	return f.parse(texts)
+	return f.parseFiles(texts)
 }
 
-// parse reads the contents of names.
-func (f *Files) parse(texts [][]byte) (*material, error) {
+// parseFiles reads the contents of names.
+func (f *Files) parseFiles(texts [][]byte) (*material, error) {
 	m := &material{}
 	if f.Cert != "" {
 		if _, err := ParseChain(texts[0]); err != nil {
-			return nil, rouse.Refuse(f.CertName, f.Cert, "has no certificate: "+err.Error(), "name a PEM file that begins with the certificate")
+			return nil, rouse.Refuse(f.CertName, f.Cert, "has no certificate: "+err.Error(),
+				"name a PEM file that begins with the certificate")
 		}
 		pair, err := tls.X509KeyPair(texts[0], texts[1])
 		if err != nil {
-			return nil, rouse.Refuse(f.KeyName, f.Key, "is not the key of the certificate in "+f.Cert+": "+err.Error(), "name the private key, in PEM and without a password, of "+f.CertName)
+			return nil, rouse.Refuse(f.KeyName, f.Key, "is not the key of the certificate in "+f.Cert+": "+err.Error(),
+				"name the private key, in PEM and without a password, of "+f.CertName)
 		}
 		m.cert, texts = &pair, texts[2:]
 	}
@@ -106,7 +109,7 @@ func (f *Files) parse(texts [][]byte) (*material, error) {
 // Client returns the TLS configuration of one connection of a client. Callers call it for each connection, so
 // that the files can be replaced.
 func (f Files) Client() (*tls.Config, error) {
-	m, err := f.read()
+	m, err := f.readFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -162,12 +165,13 @@ func Verify(cas *x509.CertPool, chain []*x509.Certificate) error {
 	for _, c := range chain[1:] {
 		between.AddCert(c)
 	}
-	_, err := chain[0].Verify(x509.VerifyOptions{Roots: cas, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err := chain[0].Verify(x509.VerifyOptions{Roots: cas, Intermediates: between,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	return err
 }
 
-// expired returns an error if a certificate is not valid at a time.
-func expired(c *x509.Certificate, now time.Time) error {
+// checkValidity returns an error if a certificate is not valid at a time.
+func checkValidity(c *x509.Certificate, now time.Time) error {
 	switch {
 	case now.After(c.NotAfter):
 		return fmt.Errorf("the certificate has expired at %s", c.NotAfter.UTC().Format(time.RFC3339))
@@ -177,8 +181,8 @@ func expired(c *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// reason returns the cause of a file error without the path, which the caller names.
-func reason(err error) string {
+// fileErrorCause returns the cause of a file error without the path, which the caller names.
+func fileErrorCause(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()
 	}

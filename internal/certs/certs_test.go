@@ -245,7 +245,7 @@ func forged(t testing.TB, by *tls.Certificate, edit func(*x509.Certificate)) *tl
 	if by != nil {
 		parent, signer, chain = by.Leaf, by.PrivateKey.(crypto.Signer), by.Certificate
 	}
-	signed, err := sign(c, parent, key.Public(), signer)
+	signed, err := signCertificate(c, parent, key.Public(), signer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func (a *Authority) pair() *tls.Certificate {
 
 func leafOf(t testing.TB, f Files) *tls.Certificate {
 	t.Helper()
-	m, err := f.read()
+	m, err := f.readFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,11 +299,11 @@ func TestAuthoritiesAreReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		old := server.now.Load().material
-		server.set(&m)
+		server.setMaterial(&m)
 		if at, serverErr, clientErr := shake(t, listener, client); serverErr == nil && clientErr == nil {
 			t.Errorf("a client of the old authority is served; its session was resumed: %v", at.ConnectionState().DidResume)
 		}
-		server.set(old)
+		server.setMaterial(old)
 	}
 }
 
@@ -496,9 +496,9 @@ func TestChainsThatAreRefused(t *testing.T) {
 		err  error
 		want string
 	}{
-		"none":                      {node.peer(nil, nil), "no certificate"},
-		"of the future":             {node.peer([]*x509.Certificate{&future}, nil), "is not valid before"},
-		"without authorities":       {alone.peer([]*x509.Certificate{other.now.Load().cert.Leaf}, nil), "is not set"},
+		"none":                      {node.checkPeer(nil, nil), "no certificate"},
+		"of the future":             {node.checkPeer([]*x509.Certificate{&future}, nil), "is not valid before"},
+		"without authorities":       {alone.checkPeer([]*x509.Certificate{other.now.Load().cert.Leaf}, nil), "is not set"},
 		"none, by authorities":      {Verify(node.now.Load().cas, nil), "no certificate"},
 		"a PEM block of no DER":     {second(ParseChain([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))), "x509"},
 		"a server without a file":   {second(NewServer(Files{CA: files.CA, CertName: "tls-cert"}, nil)), "is missing"},
@@ -508,10 +508,10 @@ func TestChainsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, c.err, c.want)
 		}
 	}
-	if err := node.peer([]*x509.Certificate{other.now.Load().cert.Leaf}, nil); err != nil {
+	if err := node.checkPeer([]*x509.Certificate{other.now.Load().cert.Leaf}, nil); err != nil {
 		t.Errorf("a peer: %v", err)
 	}
-	if err := alone.peer([]*x509.Certificate{own}, nil); err != nil {
+	if err := alone.checkPeer([]*x509.Certificate{own}, nil); err != nil {
 		t.Errorf("one with the same key: %v", err)
 	}
 }
@@ -544,7 +544,7 @@ func FuzzFiles(f *testing.F) {
 	f.Add(append(bytes.Clone(key), cert...), append(bytes.Clone(cert), key...), append(a.PEM(), a.PEM()...))
 	files := Files{Cert: "c", Key: "k", CA: "a", CertName: "tls-cert", KeyName: "tls-key", CAName: "tls-client-ca"}
 	f.Fuzz(func(t *testing.T, cert, key, ca []byte) {
-		m, err := files.parse([][]byte{cert, key, ca})
+		m, err := files.parseFiles([][]byte{cert, key, ca})
 		if err == nil && (m.cert.Leaf == nil || m.cas == nil) {
 			t.Error("accepted, and nothing was read")
 		}

@@ -30,11 +30,11 @@ func Match(pattern, name string) bool {
 		return found && label != "" && !strings.ContainsAny(name, "*@/:") && strings.EqualFold(parent, rest)
 	}
 	prefix, ok := strings.CutSuffix(pattern, "*")
-	return ok && len(name) > len(prefix) && strings.HasPrefix(name, prefix) && !dotted(name)
+	return ok && len(name) > len(prefix) && strings.HasPrefix(name, prefix) && !hasDotSegments(name)
 }
 
-// dotted reports whether a URI has segments that lead out of a path, which peers may remove.
-func dotted(uri string) bool {
+// hasDotSegments reports whether a URI has segments that lead out of a path, which peers may remove.
+func hasDotSegments(uri string) bool {
 	for segment := range strings.SplitSeq(uri, "/") {
 		if segment == "." || segment == ".." || strings.HasPrefix(segment, "%2e") || strings.HasPrefix(segment, "%2E") {
 			return true

@@ -30,29 +30,30 @@ type serving struct {
 // certificate, which has to lead to one of them. A certificate that has expired is accepted here, so that
 // timers fire while clients are refused, and reported in the log.
 func NewServer(f Files, log *slog.Logger) (*Server, error) {
-	m, err := f.read()
+	m, err := f.readFiles()
 	if err != nil {
 		return nil, err
 	}
 	if m.cert == nil {
 		return nil, rouse.Refuse(f.CertName, "", "is missing", "name the certificate and the key of this server")
 	}
-	s := &Server{files: f, watch: Watch{Names: f.names(), What: "TLS certificates", Log: log}}
+	s := &Server{files: f, watch: Watch{Names: f.fileNames(), What: "TLS certificates", Log: log}}
 	if _, err := s.watch.Read(); err != nil {
 		return nil, err
 	}
-	s.set(m)
-	if err := expired(m.cert.Leaf, time.Now()); err != nil && log != nil {
+	s.setMaterial(m)
+	if err := checkValidity(m.cert.Leaf, time.Now()); err != nil && log != nil {
 		log.Error("clients refuse this server", "setting", f.CertName, "file", f.Cert, "error", err)
 	}
 	return s, nil
 }
 
-func (s *Server) set(m *material) {
+func (s *Server) setMaterial(m *material) {
 	c := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
-		CipherSuites: suites,                     // of TLS 1.2; those of 1.3 are all good
-		NextProtos:   []string{"http/1.1", "h2"}, // in this order: clients that speak both, as browsers and curl, want JSON; gRPC speaks h2 only
+		CipherSuites: suites, // of TLS 1.2; those of 1.3 are all good
+		// in this order: clients that speak both, as browsers and curl, want JSON; gRPC speaks h2 only
+		NextProtos:   []string{"http/1.1", "h2"},
 		Certificates: []tls.Certificate{*m.cert},
 	}
 	if m.cas != nil {
@@ -74,21 +75,24 @@ var suites = []uint16{
 
 // Config returns the configuration of a listener, which uses the current files in each handshake.
 func (s *Server) Config() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.now.Load().config, nil }}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config,
+		error) {
+		return s.now.Load().config, nil
+	}}
 }
 
 // Run reads the files again when they change, until ctx ends. Files that cannot be used, or whose certificate
 // has expired, change nothing.
 func (s *Server) Run(ctx context.Context) {
 	s.watch.Run(ctx, func(texts [][]byte) error {
-		m, err := s.files.parse(texts)
+		m, err := s.files.parseFiles(texts)
 		if err != nil {
 			return err
 		}
-		if err := expired(m.cert.Leaf, time.Now()); err != nil {
+		if err := checkValidity(m.cert.Leaf, time.Now()); err != nil {
 			return rouse.Refuse(s.files.CertName, s.files.Cert, "is not used: "+err.Error(), "")
 		}
-		s.set(m)
+		s.setMaterial(m)
 		return nil
 	})
 }
@@ -105,22 +109,25 @@ func (s *Server) Stale() bool { return s.watch.Stale() }
 // certificate. Names may begin with "*." for one label. Host names are not compared: nodes know each other by
 // addresses.
 func (s *Server) Mutual(names []string) (server, client *tls.Config) {
-	check := func(state tls.ConnectionState) error { return s.peer(state.PeerCertificates, names) }
+	check := func(state tls.ConnectionState) error { return s.checkPeer(state.PeerCertificates, names) }
 	own := func() (*tls.Certificate, error) { return s.now.Load().cert, nil }
-	server = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientAuth: tls.RequireAnyClientCert, VerifyConnection: check, SessionTicketsDisabled: true,
+	server = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientAuth: tls.RequireAnyClientCert,
+		VerifyConnection: check, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own() }}
-	client = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, InsecureSkipVerify: true, VerifyConnection: check, // which replaces the check of the host name
+	// which replaces the check of the host name
+	client = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, InsecureSkipVerify: true,
+		VerifyConnection:     check,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own() }}
 	return server, client
 }
 
-// peer returns why a chain is not that of a peer, or nil.
-func (s *Server) peer(chain []*x509.Certificate, names []string) error {
+// checkPeer returns why a chain is not that of a peer, or nil.
+func (s *Server) checkPeer(chain []*x509.Certificate, names []string) error {
 	if len(chain) == 0 {
 		return errors.New("the peer has no certificate")
 	}
 	now, leaf := s.now.Load(), chain[0]
-	if err := expired(leaf, time.Now()); err != nil {
+	if err := checkValidity(leaf, time.Now()); err != nil {
 		return err
 	}
 	if key, ok := leaf.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); ok && key.Equal(now.cert.Leaf.PublicKey) {

@@ -26,7 +26,7 @@ type Watch struct {
 
 // Read reads the files for the first time.
 func (w *Watch) Read() ([][]byte, error) {
-	texts, err := w.all()
+	texts, err := w.readAllFiles()
 	w.texts = texts
 	return texts, err
 }
@@ -48,7 +48,7 @@ func (w *Watch) Run(ctx context.Context, use func(texts [][]byte) error) {
 			return
 		case <-tick.C:
 		}
-		changed, err := w.look(use)
+		changed, err := w.useIfChanged(use)
 		w.stale.Store(err != nil)
 		switch {
 		case err != nil && err.Error() != logged:
@@ -62,9 +62,9 @@ func (w *Watch) Run(ctx context.Context, use func(texts [][]byte) error) {
 	}
 }
 
-func (w *Watch) look(use func(texts [][]byte) error) (changed bool, err error) {
-	texts, err := w.all()
-	if err != nil || same(texts, w.texts) {
+func (w *Watch) useIfChanged(use func(texts [][]byte) error) (changed bool, err error) {
+	texts, err := w.readAllFiles()
+	if err != nil || equalTexts(texts, w.texts) {
 		return false, err
 	}
 	if err := use(texts); err != nil {
@@ -77,8 +77,8 @@ func (w *Watch) look(use func(texts [][]byte) error) (changed bool, err error) {
 // Stale reports whether the files cannot be used at present, so that their previous contents are in use.
 func (w *Watch) Stale() bool { return w.stale.Load() }
 
-// all reads the files one after another.
-func (w *Watch) all() (texts [][]byte, err error) {
+// readAllFiles reads the files one after another.
+func (w *Watch) readAllFiles() (texts [][]byte, err error) {
 	for _, name := range w.Names {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -89,7 +89,7 @@ func (w *Watch) all() (texts [][]byte, err error) {
 	return texts, nil
 }
 
-func same(a, b [][]byte) bool {
+func equalTexts(a, b [][]byte) bool {
 	for i := range a {
 		if !bytes.Equal(a[i], b[i]) {
 			return false

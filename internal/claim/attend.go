@@ -32,9 +32,9 @@ type suspect struct {
 	since  time.Time
 }
 
-// attend keeps a connection by which the store knows that this process runs, and detects members without
+// attendStore keeps a connection by which the store knows that this process runs, and detects members without
 // one.
-func (m *Member) attend(ctx context.Context) {
+func (m *Member) attendStore(ctx context.Context) {
 	failed := false
 	for b := backoff.New(attendAgain, attendMost); b.Wait(ctx); {
 		a, err := m.o.Presence.Attend(ctx, m.owner)
@@ -47,15 +47,15 @@ func (m *Member) attend(ctx context.Context) {
 		}
 		b.Reset()
 		failed = false
-		m.attached(a)
+		m.setAttendance(a)
 		m.probeLoop(ctx, a)
-		m.attached(nil)
+		m.setAttendance(nil)
 		a.Close()
 	}
 }
 
-// attached sets the connection and triggers a renewal, which announces it to the other nodes.
-func (m *Member) attached(a rouse.Attendance) {
+// setAttendance sets the connection and triggers a renewal, which announces it to the other nodes.
+func (m *Member) setAttendance(a rouse.Attendance) {
 	m.mu.Lock()
 	m.present = a
 	m.mu.Unlock()
@@ -63,9 +63,9 @@ func (m *Member) attached(a rouse.Attendance) {
 	notify.Send(m.wake)
 }
 
-// connected returns the connection and the id of the server's run; nothing if the connection is closed. mu
-// is held.
-func (m *Member) connected() (a rouse.Attendance, run string) {
+// currentAttendance returns the connection and the id of the server's run; nothing if the connection is
+// closed. mu is held.
+func (m *Member) currentAttendance() (a rouse.Attendance, run string) {
 	if m.present == nil {
 		return nil, ""
 	}
@@ -77,18 +77,18 @@ func (m *Member) connected() (a rouse.Attendance, run string) {
 	}
 }
 
-// sure reports that no other node can have declared this one dead since its last renewal: the connection
-// that the renewal announced, if any, is still open. mu is held.
-func (m *Member) sure() bool {
-	a, _ := m.connected()
+// isSurelyAliveLocked reports that no other node can have declared this one dead since its last renewal: the
+// connection that the renewal announced, if any, is still open. mu is held.
+func (m *Member) isSurelyAliveLocked() bool {
+	a, _ := m.currentAttendance()
 	return m.told == nil || m.told == a
 }
 
-// surely is sure with locking, for a Share.
-func (m *Member) surely() bool {
+// isSurelyAlive is sure with locking, for a Share.
+func (m *Member) isSurelyAlive() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.sure()
+	return m.isSurelyAliveLocked()
 }
 
 // probeLoop detects dead members while the connection is open, and passes on announcements of other
@@ -103,33 +103,33 @@ func (m *Member) probeLoop(ctx context.Context, a rouse.Attendance) {
 		case <-a.Done():
 			return
 		case <-a.Heard():
-			m.news()
+			m.triggerRefresh()
 		case <-next.C:
-			m.probe(ctx, a)
+			m.probeOthers(ctx, a)
 		}
 	}
 }
 
-// news triggers a look at the leases and a new claim, because another node came, left, or released
+// triggerRefresh triggers a look at the leases and a new claim, because another node came, left, or released
 // something.
-func (m *Member) news() {
+func (m *Member) triggerRefresh() {
 	m.lookSoon.Store(true)
 	notify.Send(m.wake)
 	notify.Send(m.changed)
 }
 
-// announce tells the other members to look at the leases now. They also do so periodically.
-func (m *Member) announce(ctx context.Context) {
+// announceChange tells the other members to look at the leases now. They also do so periodically.
+func (m *Member) announceChange(ctx context.Context) {
 	if m.o.Presence == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
+	ctx, cancel := context.WithTimeout(ctx, m.o.callTimeout())
 	defer cancel()
 	_ = m.o.Presence.Announce(ctx)
 }
 
-// seen updates the known processes from a look at the leases.
-func (m *Member) seen(v *view) {
+// updateOthers updates the known processes from a look at the leases.
+func (m *Member) updateOthers(v *view) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for owner, s := range m.others {
@@ -139,7 +139,7 @@ func (m *Member) seen(v *view) {
 		}
 	}
 	for _, n := range v.nodes {
-		if loopback(n.Address) && (m.host == "" || n.Host != m.host) {
+		if isLoopback(n.Address) && (m.host == "" || n.Host != m.host) {
 			n.Address = ""
 		}
 		switch s := m.others[n.Owner]; {
@@ -150,12 +150,12 @@ func (m *Member) seen(v *view) {
 			s.node, s.live = n, true
 		}
 	}
-	m.compare(v)
+	m.comparePace(v)
 }
 
-// probe asks the store which processes are disconnected, and ends the leases of those that are certainly
-// dead.
-func (m *Member) probe(ctx context.Context, a rouse.Attendance) {
+// probeOthers asks the store which processes are disconnected, and ends the leases of those that are
+// certainly dead.
+func (m *Member) probeOthers(ctx context.Context, a rouse.Attendance) {
 	m.mu.Lock()
 	var owners []string
 	for owner, s := range m.others {
@@ -167,18 +167,18 @@ func (m *Member) probe(ctx context.Context, a rouse.Attendance) {
 		}
 	}
 	m.mu.Unlock()
-	asking, cancel := context.WithTimeout(ctx, m.o.patience())
+	asking, cancel := context.WithTimeout(ctx, m.o.callTimeout())
 	began := time.Now()
 	absent, err := a.Absent(asking, owners)
 	if len(owners) > 0 {
-		m.pace.add(began)
+		m.pace.addCall(began)
 	}
 	cancel()
 	if err != nil {
 		return
 	}
 	var dead []suspect
-	slow := m.o.Fires && m.pace.typical() >= slowCall
+	slow := m.o.Fires && m.pace.typicalDuration() >= slowCall
 	m.mu.Lock()
 	if slow && m.standing == quick {
 		m.lookSoon.Store(true) // at how fast the others are
@@ -202,15 +202,15 @@ func (m *Member) probe(ctx context.Context, a rouse.Attendance) {
 	for _, s := range dead {
 		// A lease that another node ended, or that expired, is enough proof, even if a new process has the
 		// address.
-		if s.node.Address == "" || !s.live || m.refused(ctx, s.node) {
-			m.bury(ctx, s.node)
+		if s.node.Address == "" || !s.live || m.refusesConnection(ctx, s.node) {
+			m.endDeadLeases(ctx, s.node)
 		}
 	}
 }
 
-// refused reports whether nothing listens at a node's address on a reachable host. If the address and the
-// name are those of this process, the previous process is gone.
-func (m *Member) refused(ctx context.Context, n Node) bool {
+// refusesConnection reports whether nothing listens at a node's address on a reachable host. If the address
+// and the name are those of this process, the previous process is gone.
+func (m *Member) refusesConnection(ctx context.Context, n Node) bool {
 	if n.ID == m.o.Node && n.Address == m.o.Address {
 		return true
 	}
@@ -219,15 +219,15 @@ func (m *Member) refused(ctx context.Context, n Node) bool {
 	return m.o.Refuses(ctx, n.Address)
 }
 
-// loopback reports whether an address refers to the local machine.
-func loopback(address string) bool {
+// isLoopback reports whether an address refers to the local machine.
+func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// refuses dials the address.
-func refuses(ctx context.Context, address string) bool {
+// dialRefused dials the address.
+func dialRefused(ctx context.Context, address string) bool {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err == nil {
 		_ = c.Close()
@@ -236,9 +236,10 @@ func refuses(ctx context.Context, address string) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// bury ends the leases of a dead node, so that the other nodes see them as free immediately and take them
-// with a greater epoch, as after an expiry. It is idempotent, so several nodes may do it at the same time.
-func (m *Member) bury(ctx context.Context, n Node) {
+// endDeadLeases ends the leases of a dead node, so that the other nodes see them as free immediately and take
+// them with a greater epoch, as after an expiry. It is idempotent, so several nodes may do it at the same
+// time.
+func (m *Member) endDeadLeases(ctx context.Context, n Node) {
 	if !m.stillAttends(ctx, n) {
 		return
 	}
@@ -246,7 +247,7 @@ func (m *Member) bury(ctx context.Context, n Node) {
 	for b := range m.buckets {
 		names = append(names, bucketName(b))
 	}
-	ending, cancel := context.WithTimeout(ctx, m.o.patience())
+	ending, cancel := context.WithTimeout(ctx, m.o.callTimeout())
 	err := m.locks.Unlock(ending, n.Owner, names)
 	cancel()
 	if err != nil {
@@ -255,8 +256,8 @@ func (m *Member) bury(ctx context.Context, n Node) {
 	m.mu.Lock()
 	delete(m.others, n.Owner)
 	m.mu.Unlock()
-	m.announce(ctx)
-	m.news()
+	m.announceChange(ctx)
+	m.triggerRefresh()
 	if n.ID == m.o.Node {
 		m.renewSoon.Store(true)
 	}
@@ -268,7 +269,7 @@ func (m *Member) bury(ctx context.Context, n Node) {
 // stillAttends reports whether a node's lease still names the connection that is missing. A node that lost
 // its connection removes it with its next renewal, immediately, and then relies on its leases alone.
 func (m *Member) stillAttends(ctx context.Context, n Node) bool {
-	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
+	ctx, cancel := context.WithTimeout(ctx, m.o.callTimeout())
 	defer cancel()
 	list, now, err := m.locks.Leases(ctx, nodePrefix+n.ID)
 	if err != nil {

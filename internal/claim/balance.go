@@ -23,9 +23,9 @@ func (b Balance) withDefaults() Balance {
 	return b
 }
 
-// balance adapts the layout to the loads that the nodes report, one step at a time. The leader calls it. With
-// two leaders, only one write succeeds; without a leader, the shares do not change.
-func (s *Share) balance(ctx context.Context, v *view) {
+// balanceLayout adapts the layout to the loads that the nodes report, one step at a time. The leader calls
+// it. With two leaders, only one write succeeds; without a leader, the shares do not change.
+func (s *Share) balanceLayout(ctx context.Context, v *view) {
 	k := &s.loop
 	if time.Since(k.ruled) < s.o.Balance.Every {
 		return
@@ -37,16 +37,16 @@ func (s *Share) balance(ctx context.Context, v *view) {
 			load[b] += fires
 		}
 	}
-	to, better := v.layout.fit(load, v.sharing(), s.o.Balance.Hot)
-	if !better || !to.equal(k.planned) {
+	to, better := v.layout.fitLoads(load, v.countSharing(), s.o.Balance.Hot)
+	if !better || !to.equalLayout(k.planned) {
 		k.planned = to
 		return
 	}
 	k.planned = Layout{}
-	ctx, cancel := context.WithTimeout(ctx, s.o.patience())
+	ctx, cancel := context.WithTimeout(ctx, s.o.callTimeout())
 	defer cancel()
 	_, _ = EditLayout(ctx, s.locks, s.o.Buckets, func(is Layout) (Layout, error) { // an error is retried next time
-		if !is.equal(v.layout) {
+		if !is.equalLayout(v.layout) {
 			return is, errChanged
 		}
 		return to, nil
@@ -55,11 +55,11 @@ func (s *Share) balance(ctx context.Context, v *view) {
 
 var errChanged = errors.New("the layout has changed in the meantime")
 
-// fit returns a layout that is one step closer to the loads, and whether one exists. A hot share is split: it
-// has more than twice the mean, and more fires per second than hot. The widest share is split while there are
-// fewer than two for each node. Two neighbours are merged if together they have less than half the mean and a
-// tenth of hot, and if more shares remain than the initial number and four for each node.
-func (l Layout) fit(load map[uint32]float64, nodes int, hot float64) (Layout, bool) {
+// fitLoads returns a layout that is one step closer to the loads, and whether one exists. A hot share is
+// split: it has more than twice the mean, and more fires per second than hot. The widest share is split while
+// there are fewer than two for each node. Two neighbours are merged if together they have less than half the
+// mean and a tenth of hot, and if more shares remain than the initial number and four for each node.
+func (l Layout) fitLoads(load map[uint32]float64, nodes int, hot float64) (Layout, bool) {
 	shares := make([]float64, len(l.Starts))
 	sum := 0.0
 	for b, fires := range load {
@@ -71,25 +71,25 @@ func (l Layout) fit(load map[uint32]float64, nodes int, hot float64) (Layout, bo
 	mean := sum / float64(len(shares))
 	hottest, widest := -1, 0
 	for i, fires := range shares {
-		if fires > hot && fires > 2*mean && l.width(i) > 1 && (hottest < 0 || fires > shares[hottest]) {
+		if fires > hot && fires > 2*mean && l.shareWidth(i) > 1 && (hottest < 0 || fires > shares[hottest]) {
 			hottest = i
 		}
-		if l.width(i) > l.width(widest) {
+		if l.shareWidth(i) > l.shareWidth(widest) {
 			widest = i
 		}
 	}
 	switch {
 	case hottest >= 0:
-		to, err := l.Split(l.middle(hottest, load))
+		to, err := l.Split(l.splitPoint(hottest, load))
 		return to, err == nil
-	case len(shares) < 2*nodes && l.width(widest) > 1:
-		to, err := l.Split(l.middle(widest, load))
+	case len(shares) < 2*nodes && l.shareWidth(widest) > 1:
+		to, err := l.Split(l.splitPoint(widest, load))
 		return to, err == nil
 	case len(shares) > max(len(NewLayout(l.Buckets).Starts), 4*nodes):
 		least := min(mean/2, hot/10)
 		idlest := 0
 		load := func(i int) float64 { return shares[i-1] + shares[i] }
-		width := func(i int) uint32 { return l.width(i-1) + l.width(i) }
+		width := func(i int) uint32 { return l.shareWidth(i-1) + l.shareWidth(i) }
 		for i := 1; i < len(shares); i++ {
 			if load(i) > 0 && load(i) >= least {
 				continue
@@ -107,13 +107,13 @@ func (l Layout) fit(load map[uint32]float64, nodes int, hot float64) (Layout, bo
 	return l, false
 }
 
-func (l Layout) width(share int) uint32 {
+func (l Layout) shareWidth(share int) uint32 {
 	from, end := l.Range(share)
 	return end - from
 }
 
-// middle returns the bucket that divides a share's load most evenly, or its width, if there is no load.
-func (l Layout) middle(share int, load map[uint32]float64) uint32 {
+// splitPoint returns the bucket that divides a share's load most evenly, or its width, if there is no load.
+func (l Layout) splitPoint(share int, load map[uint32]float64) uint32 {
 	from, end := l.Range(share)
 	whole := 0.0
 	for b := from; b < end; b++ {

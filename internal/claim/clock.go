@@ -32,13 +32,13 @@ type clock struct {
 // remeasure is how long a measured offset to the store's clock is used.
 const remeasure = time.Minute
 
-// now is a lower bound of the store's clock: the latest time to which the clock may be advanced.
-func (c *clock) now(at time.Time) rouse.Instant {
+// lowerBound is a lower bound of the store's clock: the latest time to which the clock may be advanced.
+func (c *clock) lowerBound(at time.Time) rouse.Instant {
 	return rouse.Reached(c.storeNow.Time().Add(at.Sub(c.measured) - c.lag))
 }
 
-// next is when to try to advance the clock: once per tick, with jitter, so that the winner varies.
-func (c *clock) next(now time.Time) time.Time {
+// nextTry is when to try to advance the clock: once per tick, with jitter, so that the winner varies.
+func (c *clock) nextTry(now time.Time) time.Time {
 	if c.tried.IsZero() {
 		return now
 	}
@@ -46,7 +46,7 @@ func (c *clock) next(now time.Time) time.Time {
 	if !c.known {
 		return c.tried.Add(c.every/2 + chance)
 	}
-	at := now.Add(c.value.Add(c.every).Sub(c.now(now)))
+	at := now.Add(c.value.Add(c.every).Sub(c.lowerBound(now)))
 	if last := c.seen.Add(c.every); last.Before(at) { // the store's clock went back: ticks continue
 		at = last
 	}
@@ -56,35 +56,35 @@ func (c *clock) next(now time.Time) time.Time {
 	return at.Add(chance)
 }
 
-// advance moves the clock to the store's current time if it is due, over any number of ticks. It reports
+// advanceIfDue moves the clock to the store's current time if it is due, over any number of ticks. It reports
 // whether this node made the advance, and the clock's value. In the steady state it costs one query.
-func (c *clock) advance(ctx context.Context) (won bool, to rouse.Instant, err error) {
+func (c *clock) advanceIfDue(ctx context.Context) (won bool, to rouse.Instant, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	c.tried = boottime.Now()
 	if !c.known || boottime.Since(c.measured) >= remeasure {
-		if won, err := c.read(ctx); won || err != nil {
+		if won, err := c.readClockLease(ctx); won || err != nil {
 			return won, c.value, err
 		}
-		if c.epoch > 0 && c.value.Add(c.every) > c.now(boottime.Now()) && boottime.Since(c.seen) < c.every {
+		if c.epoch > 0 && c.value.Add(c.every) > c.lowerBound(boottime.Now()) && boottime.Since(c.seen) < c.every {
 			return false, c.value, nil
 		}
 	}
-	to = max(c.now(boottime.Now()), c.value) // it never goes back, whatever the store's clock does
+	to = max(c.lowerBound(boottime.Now()), c.value) // it never goes back, whatever the store's clock does
 	got, err := c.locks.Lock(ctx, c.owner, forEver, []rouse.Want{{Name: c.name, Data: []byte(to.String()), If: c.epoch}})
 	if err != nil {
 		c.known, c.maybe = false, c.epoch+1
 		return false, 0, err
 	}
 	won = got[0].Owner == c.owner && got[0].Epoch > c.epoch && (c.epoch == 0 || got[0].Epoch == c.epoch+1)
-	c.note(got[0])
+	c.noteLease(got[0])
 	return won, c.value, nil
 }
 
-// read reads the clock and the store's time. It reports whether an advance of this node succeeded without
-// an answer.
-func (c *clock) read(ctx context.Context) (won bool, err error) {
-	lease, now, err := one(ctx, c.locks, c.name)
+// readClockLease reads the clock and the store's time. It reports whether an advance of this node succeeded
+// without an answer.
+func (c *clock) readClockLease(ctx context.Context) (won bool, err error) {
+	lease, now, err := readOneLease(ctx, c.locks, c.name)
 	if err != nil {
 		c.known = false
 		return false, err
@@ -92,11 +92,11 @@ func (c *clock) read(ctx context.Context) (won bool, err error) {
 	c.measured, c.storeNow = boottime.Now(), now
 	won = c.maybe > 0 && lease.Owner == c.owner && lease.Epoch == c.maybe
 	c.known, c.maybe = true, 0
-	c.note(lease)
+	c.noteLease(lease)
 	return won, nil
 }
 
-func (c *clock) note(l rouse.Lease) {
+func (c *clock) noteLease(l rouse.Lease) {
 	if l.Epoch != c.epoch || c.seen.IsZero() {
 		c.seen = boottime.Now()
 	}

@@ -33,11 +33,12 @@ type Node struct {
 	Data    []byte             // information about itself, JSON
 	Load    map[uint32]float64 // fires a second of its buckets
 	Buckets []uint32           // that it owns, ascending; none if nodes do not share buckets
-	Aside   bool               // it takes no buckets: its role excludes them, it yields to faster nodes, or nodes use another strategy
-	Attends string             // the run of the store's server to which it keeps a connection; "": none
-	Address string             // where it listens; "": unknown
-	Host    string             // its machine's name
-	Takes   time.Duration      // duration of its store calls; 0 if unknown, or if it takes no timers
+	// it takes no buckets: its role excludes them, it yields to faster nodes, or nodes use another strategy
+	Aside   bool
+	Attends string        // the run of the store's server to which it keeps a connection; "": none
+	Address string        // where it listens; "": unknown
+	Host    string        // its machine's name
+	Takes   time.Duration // duration of its store calls; 0 if unknown, or if it takes no timers
 }
 
 // nodeData is the data of a node's lease.
@@ -59,7 +60,7 @@ type nodeData struct {
 
 // Nodes returns the live nodes of a store, ordered by name. It queries the store each time.
 func Nodes(ctx context.Context, locks rouse.Locks) ([]Node, error) {
-	v, err := look(ctx, locks, 1)
+	v, err := readView(ctx, locks, 1)
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes: %w", err)
 	}
@@ -82,8 +83,8 @@ type view struct {
 	lasts map[string]time.Duration // by owner: how long its leases last without a renewal, if it is known
 }
 
-// sharing returns the number of nodes that share the buckets.
-func (v *view) sharing() (n int) {
+// countSharing returns the number of nodes that share the buckets.
+func (v *view) countSharing() (n int) {
 	for i := range v.nodes {
 		if !v.nodes[i].Aside {
 			n++
@@ -92,8 +93,8 @@ func (v *view) sharing() (n int) {
 	return n
 }
 
-// look reads all leases in one query.
-func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) {
+// readView reads all leases in one query.
+func readView(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) {
 	asked := boottime.Now()
 	list, now, err := locks.Leases(ctx, "")
 	if err != nil {
@@ -128,7 +129,8 @@ func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) 
 			var s nodeData
 			_ = json.Unmarshal(l.Data, &s) // the data of another version may be unreadable, but the node is alive
 			v.nodes = append(v.nodes, Node{
-				ID: l.Name[len(nodePrefix):], Owner: l.Owner, Epoch: l.Epoch, Until: l.Until, Data: s.Data, Load: s.Load, Aside: s.Aside,
+				ID: l.Name[len(nodePrefix):], Owner: l.Owner, Epoch: l.Epoch, Until: l.Until, Data: s.Data, Load: s.Load,
+				Aside:   s.Aside,
 				Attends: s.Attends, Address: s.Address, Host: s.Host, Takes: time.Duration(s.Takes) * time.Millisecond,
 			})
 			v.live = append(v.live, l)
@@ -156,7 +158,7 @@ func look(ctx context.Context, locks rouse.Locks, buckets uint32) (view, error) 
 // Buckets returns the buckets of a store with their owners, in their order; those that no live node has are
 // without one. It queries the store each time.
 func Buckets(ctx context.Context, locks rouse.Locks, n uint32) ([]rouse.BucketStatus, error) {
-	v, err := look(ctx, locks, n)
+	v, err := readView(ctx, locks, n)
 	if err != nil {
 		return nil, fmt.Errorf("list the buckets: %w", err)
 	}

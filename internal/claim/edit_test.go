@@ -9,7 +9,7 @@ import (
 
 // ReadLayout returns the layout of a store with the given number of buckets.
 func ReadLayout(ctx context.Context, locks rouse.Locks, buckets uint32) (Layout, error) {
-	l, _, err := one(ctx, locks, layoutName)
+	l, _, err := readOneLease(ctx, locks, layoutName)
 	if err != nil {
 		return Layout{}, fmt.Errorf("read the layout of shares: %w", err)
 	}

@@ -51,7 +51,8 @@ func RegisterElection(name string, e Election) { elections[name] = e }
 func ElectionBy(name string) (Election, error) {
 	e, linked := elections[name]
 	if !linked {
-		return e, fmt.Errorf("this program does not link the election by %s: import _ %q", name, "github.com/rousehq/rouse/node/all")
+		return e, fmt.Errorf("this program does not link the election by %s: import _ %q", name,
+			"github.com/rousehq/rouse/node/all")
 	}
 	return e, nil
 }

@@ -27,13 +27,13 @@ func (j *Joined) Run(ctx context.Context) {
 	if r, ok := j.Strategy.(interface{ Run(context.Context) }); ok {
 		parts.Go(func() { r.Run(ctx) })
 	}
-	parts.Go(func() { j.pass(ctx) })
+	parts.Go(func() { j.forwardChanges(ctx) })
 	j.member.Run(ctx)
 	parts.Wait()
 }
 
-// pass forwards signals that there may be something to claim.
-func (j *Joined) pass(ctx context.Context) {
+// forwardChanges forwards signals that there may be something to claim.
+func (j *Joined) forwardChanges(ctx context.Context) {
 	t, _ := j.Strategy.(*Tick)
 	for {
 		select {
@@ -41,7 +41,7 @@ func (j *Joined) pass(ctx context.Context) {
 			return
 		case <-j.member.changed:
 			if t != nil {
-				t.look()
+				t.triggerClaim()
 			}
 			notify.Send(j.changed)
 		}
@@ -53,8 +53,8 @@ func (j *Joined) Changed() <-chan struct{} { return j.changed }
 
 // Grant calls the strategy. A node that yields to faster ones is granted nothing.
 func (j *Joined) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
-	if j.member.yields() {
-		return rouse.Grant{}, done, ctx.Err()
+	if j.member.isYielding() {
+		return rouse.Grant{}, doNothing, ctx.Err()
 	}
 	return j.Strategy.Grant(ctx)
 }

@@ -69,18 +69,19 @@ func (l Layout) Split(at uint32) (Layout, error) {
 func (l Layout) Merge(at uint32) (Layout, error) {
 	i, found := slices.BinarySearch(l.Starts, at)
 	if !found || i == 0 {
-		return l, fmt.Errorf("no share begins at bucket %d that could be merged with the one before; they begin at %v", at, l.Starts)
+		return l, fmt.Errorf("no share begins at bucket %d that could be merged with the one before; they begin at %v",
+			at, l.Starts)
 	}
 	l.Starts = slices.Delete(slices.Clone(l.Starts), i, i+1)
 	return l, nil
 }
 
-// equal reports whether two layouts are the same.
-func (l Layout) equal(o Layout) bool {
+// equalLayout reports whether two layouts are the same.
+func (l Layout) equalLayout(o Layout) bool {
 	return l.Buckets == o.Buckets && slices.Equal(l.Starts, o.Starts)
 }
 
-func (l Layout) valid() bool {
+func (l Layout) isValid() bool {
 	n := len(l.Starts)
 	if n == 0 || l.Starts[0] != 0 || l.Starts[n-1] >= l.Buckets {
 		return false
@@ -96,7 +97,7 @@ func (l Layout) valid() bool {
 // layoutOf returns the layout in a lease: the initial one if the lease has none for this number of buckets.
 func layoutOf(lease rouse.Lease, buckets uint32) Layout {
 	var l Layout
-	if err := json.Unmarshal(lease.Data, &l); err != nil || !l.valid() || l.Buckets != max(1, buckets) {
+	if err := json.Unmarshal(lease.Data, &l); err != nil || !l.isValid() || l.Buckets != max(1, buckets) {
 		return NewLayout(buckets)
 	}
 	return l
@@ -109,10 +110,11 @@ const forEver = 50 * 365 * 24 * time.Hour
 // EditLayout changes the layout of a store and returns the new one. edit gets the current layout; it is
 // called again if another edit was faster, and its error ends the edit. Nodes follow within a third of
 // their leases' TTL and hand over the buckets that move. The caller does not have to be a node.
-func EditLayout(ctx context.Context, locks rouse.Locks, buckets uint32, edit func(Layout) (Layout, error)) (Layout, error) {
+func EditLayout(ctx context.Context, locks rouse.Locks, buckets uint32,
+	edit func(Layout) (Layout, error)) (Layout, error) {
 	owner := "layout#" + rand.Text() // unique for each edit, even in one process
 	for range 20 {
-		was, _, err := one(ctx, locks, layoutName)
+		was, _, err := readOneLease(ctx, locks, layoutName)
 		if err != nil {
 			return Layout{}, fmt.Errorf("read the layout of shares: %w", err)
 		}
@@ -121,7 +123,7 @@ func EditLayout(ctx context.Context, locks rouse.Locks, buckets uint32, edit fun
 		if err != nil {
 			return is, err
 		}
-		if !to.valid() || to.Buckets != is.Buckets {
+		if !to.isValid() || to.Buckets != is.Buckets {
 			return is, fmt.Errorf("%+v is no layout of %d buckets", to, is.Buckets)
 		}
 		data, err := json.Marshal(to)
@@ -139,8 +141,8 @@ func EditLayout(ctx context.Context, locks rouse.Locks, buckets uint32, edit fun
 	return Layout{}, errors.New("write the layout of shares: others changed it each time; try again")
 }
 
-// one reads one lease; its epoch is 0 if it was never taken.
-func one(ctx context.Context, locks rouse.Locks, name string) (rouse.Lease, rouse.Instant, error) {
+// readOneLease reads one lease; its epoch is 0 if it was never taken.
+func readOneLease(ctx context.Context, locks rouse.Locks, name string) (rouse.Lease, rouse.Instant, error) {
 	list, now, err := locks.Leases(ctx, name)
 	if err != nil {
 		return rouse.Lease{}, 0, err

@@ -21,7 +21,7 @@ func TestLayoutsAreOfEqualShares(t *testing.T) {
 	} {
 		l := NewLayout(c.buckets)
 		from, end := l.Range(0)
-		if !l.valid() || uint32(len(l.Starts)) != c.shares || from != 0 || end != c.width {
+		if !l.isValid() || uint32(len(l.Starts)) != c.shares || from != 0 || end != c.width {
 			t.Errorf("%d buckets: %+v", c.buckets, l)
 		}
 		if _, end := l.Range(len(l.Starts) - 1); end != c.buckets {
@@ -41,7 +41,7 @@ func TestLayoutSplitsAndMerges(t *testing.T) {
 			t.Errorf("bucket %d is in share %d, want %d", b, l.Of(b), share)
 		}
 	}
-	if l, err = l.Merge(6); err != nil || !l.equal(first) {
+	if l, err = l.Merge(6); err != nil || !l.equalLayout(first) {
 		t.Errorf("%+v: %v", l, err)
 	}
 	if l, err = l.Merge(60); err != nil || len(l.Starts) != 15 {
@@ -62,7 +62,7 @@ func TestLayoutSplitsAndMerges(t *testing.T) {
 func TestLayoutIsTheFirstOneUntilAValidOneIsWritten(t *testing.T) {
 	for _, data := range []string{"", "{", `{"buckets":64}`, `{"buckets":64,"starts":[1,2]}`, `{"buckets":64,"starts":[0,9,9]}`,
 		`{"buckets":64,"starts":[0,64]}`, `{"buckets":32,"starts":[0,9]}`} {
-		if l := layoutOf(rouse.Lease{Data: []byte(data)}, 64); !l.equal(NewLayout(64)) {
+		if l := layoutOf(rouse.Lease{Data: []byte(data)}, 64); !l.equalLayout(NewLayout(64)) {
 			t.Errorf("%q is read as %+v", data, l)
 		}
 	}
@@ -135,7 +135,7 @@ func TestShareFollowsTheLayout(t *testing.T) {
 		if now := f.owners(); fmt.Sprint(now) != fmt.Sprint(before) {
 			t.Errorf("merged again, owners are %v, they were %v", now, before)
 		}
-		if l, err := f.nodes["a"].Layout(t.Context()); err != nil || !l.equal(NewLayout(64)) {
+		if l, err := f.nodes["a"].Layout(t.Context()); err != nil || !l.equalLayout(NewLayout(64)) {
 			t.Errorf("the layout is %+v: %v", l, err)
 		}
 	})
@@ -147,21 +147,21 @@ func TestFitSplitsWhatIsHot(t *testing.T) {
 	for b := range uint32(64) {
 		load[b] = 50
 	}
-	if to, better := l.fit(load, 3, 100); better {
+	if to, better := l.fitLoads(load, 3, 100); better {
 		t.Errorf("even loads: %+v", to)
 	}
 	load[9] = 2000
 	for step, at := range []uint32{10, 9} { // until the hot bucket is a share of its own
-		to, better := l.fit(load, 3, 100)
+		to, better := l.fitLoads(load, 3, 100)
 		if !better || len(to.Starts) != len(l.Starts)+1 || !slices.Contains(to.Starts, at) {
 			t.Fatalf("step %d: %+v", step, to)
 		}
 		l = to
 	}
-	if to, better := l.fit(load, 3, 100); better {
+	if to, better := l.fitLoads(load, 3, 100); better {
 		t.Errorf("a share of one bucket: %+v", to)
 	}
-	if to, better := NewLayout(64).fit(map[uint32]float64{9: 90}, 3, 100); better {
+	if to, better := NewLayout(64).fitLoads(map[uint32]float64{9: 90}, 3, 100); better {
 		t.Errorf("hot in relation only: %+v", to)
 	}
 }
@@ -173,13 +173,13 @@ func TestFitMergesWhatIsIdle(t *testing.T) {
 	}
 	load := map[uint32]float64{20: 40, 21: 80, 40: 70}
 	for range 3 {
-		to, better := l.fit(load, 2, 200)
+		to, better := l.fitLoads(load, 2, 200)
 		if !better || len(to.Starts) != len(l.Starts)-1 {
 			t.Fatalf("%+v", to)
 		}
 		l = to
 	}
-	if to, better := l.fit(load, 2, 200); better || !l.equal(NewLayout(64)) {
+	if to, better := l.fitLoads(load, 2, 200); better || !l.equalLayout(NewLayout(64)) {
 		t.Errorf("%+v became %+v: not the narrow ones were merged, or not enough left", l, to)
 	}
 }
@@ -188,7 +188,7 @@ func TestFitMakesAShareForEachNode(t *testing.T) {
 	l := NewLayout(64)
 	steps := 0
 	for better := true; better; steps++ {
-		l, better = l.fit(nil, 20, 100)
+		l, better = l.fitLoads(nil, 20, 100)
 	}
 	if len(l.Starts) != 40 || steps != 25 {
 		t.Errorf("%d shares after %d steps", len(l.Starts), steps)
@@ -201,10 +201,10 @@ func TestFitSettles(t *testing.T) {
 		l := NewLayout(64)
 		load := map[uint32]float64{}
 		for b := range uint32(64) {
-			load[b] = float64(weight("load", b+seed*64)%1000) * float64(weight("hot", b+seed*64)%7) / 5
+			load[b] = float64(pairWeight("load", b+seed*64)%1000) * float64(pairWeight("hot", b+seed*64)%7) / 5
 		}
 		for steps := 0; ; steps++ {
-			to, better := l.fit(load, int(seed%10)+1, 100)
+			to, better := l.fitLoads(load, int(seed%10)+1, 100)
 			if !better {
 				break
 			}

@@ -70,21 +70,22 @@ func (o MemberOptions) withDefaults() MemberOptions {
 		o.Renew = o.TTL / 3
 	}
 	if o.Refuses == nil {
-		o.Refuses = refuses
+		o.Refuses = dialRefused
 	}
 	return o
 }
 
-// patience is the timeout of one store call: two renewals fit between the due time of a renewal and the
+// callTimeout is the timeout of one store call: two renewals fit between the due time of a renewal and the
 // expiry.
-func (o *MemberOptions) patience() time.Duration { return o.TTL / 4 }
+func (o *MemberOptions) callTimeout() time.Duration { return o.TTL / 4 }
 
-// again is the retry interval, and how often a node looks for a bucket that another node has to release.
-func (o *MemberOptions) again() time.Duration { return o.TTL / 20 }
+// retryInterval is the retry interval, and how often a node looks for a bucket that another node has to
+// release.
+func (o *MemberOptions) retryInterval() time.Duration { return o.TTL / 20 }
 
-// trust is how long a lease is used, counted from its request. The rest allows for clocks that differ in
-// speed.
-func (o *MemberOptions) trust() time.Duration { return o.TTL - o.TTL/10 }
+// trustDuration is how long a lease is used, counted from its request. The rest allows for clocks that differ
+// in speed.
+func (o *MemberOptions) trustDuration() time.Duration { return o.TTL - o.TTL/10 }
 
 // Member keeps the lease of a running node and takes part in the election of the leader. The leader does the
 // bookkeeping that only one node needs to do, so a cluster without a leader is harmless. Member is for nodes
@@ -98,12 +99,12 @@ type Member struct {
 	host   string // the machine's name
 	shares bool   // it belongs to a Share
 
-	buckets   uint32        // of the store, if nodes share them
-	sightings sightings     // used by Run only
-	wake      chan struct{} // ends the pause of Run
-	changed   chan struct{} // another node came, left, or released something
-	renewSoon atomic.Bool   // renew the leases in the next round
-	lookSoon  atomic.Bool   // look at the leases in the next round
+	buckets   uint32         // of the store, if nodes share them
+	sightings observedLeases // used by Run only
+	wake      chan struct{}  // ends the pause of Run
+	changed   chan struct{}  // another node came, left, or released something
+	renewSoon atomic.Bool    // renew the leases in the next round
+	lookSoon  atomic.Bool    // look at the leases in the next round
 
 	pace pace
 
@@ -138,51 +139,51 @@ func (m *Member) Owner() string { return m.owner }
 
 // Run keeps the node's lease until ctx ends, and then releases it.
 func (m *Member) Run(ctx context.Context) {
-	defer m.join(ctx)()
+	defer m.startAttending(ctx)()
 	var renew, look time.Time
 	for ctx.Err() == nil {
 		if m.renewSoon.Swap(false) || !boottime.Now().Before(renew) {
 			wait := m.o.Renew
-			if _, _, err := m.renew(ctx, nil, nil); err != nil {
-				wait = m.o.again()
+			if _, _, err := m.renewLeases(ctx, nil, nil); err != nil {
+				wait = m.o.retryInterval()
 			}
 			renew = boottime.Now().Add(wait)
 			m.lookSoon.Store(true)
 		}
 		if (m.lookSoon.Swap(false) || !boottime.Now().Before(look)) && ctx.Err() == nil {
-			look = m.look(ctx)
+			look = m.refreshNodes(ctx)
 		}
 		backoff.SleepOr(ctx, min(boottime.Until(renew), boottime.Until(look)), m.wake)
 	}
-	m.leave(ctx, nil)
+	m.releaseLeases(ctx, nil)
 }
 
-// join starts the goroutines next to Run and returns a function that stops them.
-func (m *Member) join(ctx context.Context) (end func()) {
+// startAttending starts the goroutines next to Run and returns a function that stops them.
+func (m *Member) startAttending(ctx context.Context) (end func()) {
 	if m.o.Presence == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var attending sync.WaitGroup
-	attending.Go(func() { m.attend(ctx) })
+	attending.Go(func() { m.attendStore(ctx) })
 	return func() {
 		cancel()
 		attending.Wait()
 	}
 }
 
-// look updates the known nodes, and returns when to look again at the latest.
-func (m *Member) look(ctx context.Context) time.Time {
-	v, err := m.view(ctx, 1)
+// refreshNodes updates the known nodes, and returns when to look again at the latest.
+func (m *Member) refreshNodes(ctx context.Context) time.Time {
+	v, err := m.viewLeases(ctx, 1)
 	if err != nil {
 		return boottime.Now().Add(m.o.Renew)
 	}
-	m.seen(&v)
-	return m.sightings.nextLook(v.heard.Add(m.o.Renew), v.heard.Add(m.o.again()))
+	m.updateOthers(&v)
+	return m.sightings.nextLook(v.heard.Add(m.o.Renew), v.heard.Add(m.o.retryInterval()))
 }
 
-// view reads all leases. Those that have ended by this node's clock alone are ended in the store first.
-func (m *Member) view(ctx context.Context, buckets uint32) (view, error) {
+// viewLeases reads all leases. Those that have ended by this node's clock alone are ended in the store first.
+func (m *Member) viewLeases(ctx context.Context, buckets uint32) (view, error) {
 	v, err := m.readLeases(ctx, buckets)
 	if err == nil {
 		m.dropGone(ctx, &v)
@@ -195,36 +196,37 @@ func (m *Member) view(ctx context.Context, buckets uint32) (view, error) {
 
 // readLeases reads all leases.
 func (m *Member) readLeases(ctx context.Context, buckets uint32) (view, error) {
-	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
+	ctx, cancel := context.WithTimeout(ctx, m.o.callTimeout())
 	defer cancel()
-	defer m.pace.add(time.Now())
-	return look(ctx, m.locks, buckets)
+	defer m.pace.addCall(time.Now())
+	return readView(ctx, m.locks, buckets)
 }
 
 // Changed is signalled when another node came, left, or released something.
 func (m *Member) Changed() <-chan struct{} { return m.changed }
 
-// leave releases the node's leases and more after the context ended. If the store cannot be reached, they
-// expire.
-func (m *Member) leave(ctx context.Context, more []string) {
+// releaseLeases releases the node's leases and more after the context ended. If the store cannot be reached,
+// they expire.
+func (m *Member) releaseLeases(ctx context.Context, more []string) {
 	m.mu.Lock()
 	m.renewed, m.leading, m.err, m.going = time.Time{}, time.Time{}, errors.New("the node has left"), true
 	m.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.o.patience())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.o.callTimeout())
 	defer cancel()
 	if m.o.Presence != nil { // a process that ends after this does not count as dead
-		_, _ = m.locks.Lock(ctx, m.owner, m.o.TTL, []rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.leaseData(nil, "", quick)}})
+		_, _ = m.locks.Lock(ctx, m.owner, m.o.TTL,
+			[]rouse.Want{{Name: nodePrefix + m.o.Node, Data: m.leaseData(nil, "", quick)}})
 	}
 	_ = m.locks.Unlock(ctx, m.owner, append(more, leaderName, nodePrefix+m.o.Node))
-	m.announce(ctx)
+	m.announceChange(ctx)
 }
 
-// lives reports whether the node's lease is valid: it had it at the last renewal, and it has not expired
-// since.
-func (m *Member) lives() bool {
+// hasValidLease reports whether the node's lease is valid: it had it at the last renewal, and it has not
+// expired since.
+func (m *Member) hasValidLease() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.renewed.IsZero() && boottime.Since(m.renewed) < m.o.trust()
+	return !m.renewed.IsZero() && boottime.Since(m.renewed) < m.o.trustDuration()
 }
 
 // Leader reports whether this node leads. There may be no leader for a while, and briefly two if a process
@@ -235,7 +237,7 @@ func (m *Member) Leader() bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.leading.IsZero() && boottime.Since(m.leading) < m.o.trust()
+	return !m.leading.IsZero() && boottime.Since(m.leading) < m.o.trustDuration()
 }
 
 // Healthy returns why the node may lose its leases, or nil. It fails before they expire, once they were not

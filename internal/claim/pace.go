@@ -31,20 +31,21 @@ type paced struct {
 	took  time.Duration
 }
 
-// add records a call that has just ended.
-func (p *pace) add(began time.Time) {
+// addCall records a call that has just ended.
+func (p *pace) addCall(began time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	old := 0
-	for old < len(p.calls) && len(p.calls)-old >= paceCalls && (now.Sub(p.calls[old].ended) > paceSpan || len(p.calls)-old >= paceMost) {
+	for old < len(p.calls) && len(p.calls)-old >= paceCalls &&
+		(now.Sub(p.calls[old].ended) > paceSpan || len(p.calls)-old >= paceMost) {
 		old++
 	}
 	p.calls = append(slices.Delete(p.calls, 0, old), paced{now, now.Sub(began)})
 }
 
-// typical returns the current duration of a call; 0 if unknown.
-func (p *pace) typical() time.Duration {
+// typicalDuration returns the current duration of a call; 0 if unknown.
+func (p *pace) typicalDuration() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.calls) < paceCalls {
@@ -54,11 +55,11 @@ func (p *pace) typical() time.Duration {
 	for _, c := range p.calls {
 		took = append(took, c.took)
 	}
-	return max(1, median(took))
+	return max(1, lowerMedian(took))
 }
 
-// median returns the lower median; 0 for no values.
-func median(d []time.Duration) time.Duration {
+// lowerMedian returns the lower median; 0 for no values.
+func lowerMedian(d []time.Duration) time.Duration {
 	if len(d) == 0 {
 		return 0
 	}
@@ -75,14 +76,14 @@ const (
 	yielded          // only its calls are slow: it takes no timers
 )
 
-// compare decides from the leases whether this node is slow. The next renewal, which it triggers, announces
-// a change. mu is held.
-func (m *Member) compare(v *view) {
+// comparePace decides from the leases whether this node is slow. The next renewal, which it triggers,
+// announces a change. mu is held.
+func (m *Member) comparePace(v *view) {
 	own := slices.IndexFunc(v.nodes, func(n Node) bool { return n.Owner == m.owner })
 	if !m.o.Fires || own < 0 {
 		return
 	}
-	mine := m.pace.typical()
+	mine := m.pace.typicalDuration()
 	if told := &v.nodes[own]; m.standing == asking && m.asked == rouse.Never && told.Takes >= slowCall {
 		m.asked = told.Until
 	}
@@ -103,22 +104,22 @@ func (m *Member) compare(v *view) {
 	}
 	switch was := m.standing; {
 	case was == yielded:
-		if time.Since(m.yieldedAt) >= m.o.TTL && mine*2 < max(slowCall, slowFactor*median(peers)) || len(peers) == 0 {
-			m.stand(quick, mine, median(peers))
+		if time.Since(m.yieldedAt) >= m.o.TTL && mine*2 < max(slowCall, slowFactor*lowerMedian(peers)) || len(peers) == 0 {
+			m.changeStanding(quick, mine, lowerMedian(peers))
 		}
 	case mine < slowCall:
 		m.standing = quick
 	case was == quick:
 		m.standing, m.asked = asking, rouse.Never
 		m.renewSoon.Store(true)
-	case len(fresh) > 0 && mine >= slowFactor*median(fresh):
+	case len(fresh) > 0 && mine >= slowFactor*lowerMedian(fresh):
 		m.yieldedAt = time.Now()
-		m.stand(yielded, mine, median(fresh))
+		m.changeStanding(yielded, mine, lowerMedian(fresh))
 	}
 }
 
-// stand changes between yielding and not, and announces it.
-func (m *Member) stand(s standing, mine, peers time.Duration) {
+// changeStanding changes between yielding and not, and announces it.
+func (m *Member) changeStanding(s standing, mine, peers time.Duration) {
 	m.standing = s
 	m.renewSoon.Store(true)
 	notify.Send(m.changed)
@@ -127,8 +128,8 @@ func (m *Member) stand(s standing, mine, peers time.Duration) {
 	}
 }
 
-// yields reports whether this node leaves its timers to faster ones.
-func (m *Member) yields() bool {
+// isYielding reports whether this node leaves its timers to faster ones.
+func (m *Member) isYielding() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.standing == yielded

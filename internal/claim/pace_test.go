@@ -87,22 +87,22 @@ func TestPaceIsTheMedianOfLate(t *testing.T) {
 		call := func(d time.Duration) {
 			began := time.Now()
 			time.Sleep(d)
-			p.add(began)
+			p.addCall(began)
 		}
 		for range 2 {
 			call(time.Second)
 		}
-		if got := p.typical(); got != 0 {
+		if got := p.typicalDuration(); got != 0 {
 			t.Errorf("%v of two calls", got)
 		}
 		call(time.Second)
-		if got := p.typical(); got != time.Second {
+		if got := p.typicalDuration(); got != time.Second {
 			t.Errorf("%v, not a second", got)
 		}
 		for range 4 {
 			call(time.Millisecond)
 		}
-		if got := p.typical(); got != time.Millisecond {
+		if got := p.typicalDuration(); got != time.Millisecond {
 			t.Errorf("%v, not a millisecond", got)
 		}
 		for range 1000 {
@@ -114,7 +114,7 @@ func TestPaceIsTheMedianOfLate(t *testing.T) {
 		time.Sleep(time.Minute)
 		call(time.Second)
 		call(time.Second)
-		if got := p.typical(); got != time.Second || len(p.calls) != paceCalls {
+		if got := p.typicalDuration(); got != time.Second || len(p.calls) != paceCalls {
 			t.Errorf("%v of %d calls", got, len(p.calls))
 		}
 	})

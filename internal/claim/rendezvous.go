@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// assign returns the node of each share: an index into nodes for each share, which is identified by its
+// assignShares returns the node of each share: an index into nodes for each share, which is identified by its
 // first bucket. It is rendezvous hashing with a capacity: each pair of a node and a share has a weight,
 // pairs are matched by descending weight, and the numbers of shares differ by at most one. Every caller
 // with the same nodes and shares, in any order, gets the same result; when a node comes or goes, few shares
 // move in addition to its own.
-func assign(nodes []string, shares []uint32) []int {
+func assignShares(nodes []string, shares []uint32) []int {
 	type pair struct {
 		weight      uint64
 		node, share int
@@ -23,7 +23,7 @@ func assign(nodes []string, shares []uint32) []int {
 	pairs := make([]pair, 0, len(nodes)*len(shares))
 	for n := range nodes {
 		for s := range shares {
-			pairs = append(pairs, pair{weight(nodes[n], shares[s]), n, s})
+			pairs = append(pairs, pair{pairWeight(nodes[n], shares[s]), n, s})
 		}
 	}
 	slices.SortFunc(pairs, func(a, b pair) int {
@@ -49,8 +49,8 @@ func assign(nodes []string, shares []uint32) []int {
 	return out
 }
 
-// weight is a hash of a node and a share that all nodes compute alike.
-func weight(node string, share uint32) uint64 {
+// pairWeight is a hash of a node and a share that all nodes compute alike.
+func pairWeight(node string, share uint32) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(node))
 	h.Write([]byte{0, byte(share >> 24), byte(share >> 16), byte(share >> 8), byte(share)})

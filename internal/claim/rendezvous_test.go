@@ -20,7 +20,7 @@ func TestSharesAreSpreadEvenlyAndAlike(t *testing.T) {
 		nodes := fleetOf(rapid.IntRange(1, 40).Draw(t, "nodes"), rapid.StringMatching(`[a-z0-9.-]{1,20}`).Draw(t, "name"))
 		shares := rapid.SliceOfNDistinct(rapid.Uint32Range(0, 1023), 1, 100, rapid.ID).Draw(t, "shares")
 		slices.Sort(shares)
-		of := assign(nodes, shares)
+		of := assignShares(nodes, shares)
 		has := map[int]int{}
 		for _, n := range of {
 			has[n]++
@@ -31,7 +31,7 @@ func TestSharesAreSpreadEvenlyAndAlike(t *testing.T) {
 			}
 		}
 		order := rapid.Permutation(nodes).Draw(t, "order")
-		for s, n := range assign(order, shares) {
+		for s, n := range assignShares(order, shares) {
 			if order[n] != nodes[of[s]] {
 				t.Fatalf("share %d is %s's or %s's, by the order of the nodes", shares[s], nodes[of[s]], order[n])
 			}
@@ -47,7 +47,7 @@ func TestFewSharesMove(t *testing.T) {
 	for round := range 100 {
 		for n := 1; n <= 9; n++ {
 			nodes := fleetOf(n+1, fmt.Sprint("host", round))
-			before, after := assign(nodes[:n], shares), assign(nodes, shares)
+			before, after := assignShares(nodes[:n], shares), assignShares(nodes, shares)
 			m := 0
 			for s := range shares {
 				if before[s] != after[s] {
@@ -66,7 +66,7 @@ func TestFewSharesMove(t *testing.T) {
 	if moved > least*6/5 {
 		t.Errorf("%d shares moved in all, %d at the least", moved, least)
 	}
-	if got := assign(nil, shares); len(got) != len(shares) {
+	if got := assignShares(nil, shares); len(got) != len(shares) {
 		t.Errorf("without nodes: %v", got)
 	}
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/rousehq/rouse/internal/boottime"
 )
 
-// renew takes or renews the node's leases and more in one query. It returns the latter, and the time of the
-// request, from which they count.
-func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rouse.Want) (
+// renewLeases takes or renews the node's leases and more in one query. It returns the latter, and the time of
+// the request, from which they count.
+func (m *Member) renewLeases(ctx context.Context, load map[uint32]float64, more []rouse.Want) (
 	leases []rouse.Lease, asked time.Time, err error) {
 	m.mu.Lock()
-	present, attests := m.connected()
+	present, attests := m.currentAttendance()
 	stands := m.standing
 	tell := m.renewed.IsZero() || present != m.told || stands != m.toldStand || m.answers
 	m.mu.Unlock()
@@ -26,9 +26,9 @@ func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rous
 	own := len(wants)
 	wants = append(wants, more...)
 	asked = boottime.Now()
-	leases, err = m.lock(ctx, wants)
+	leases, err = m.lockLeases(ctx, wants)
 	if err == nil && tell {
-		defer m.announce(ctx)
+		defer m.announceChange(ctx)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,13 +48,13 @@ func (m *Member) renew(ctx context.Context, load map[uint32]float64, more []rous
 	return leases[own:], asked, nil
 }
 
-// lock requests leases and returns one for each.
-func (m *Member) lock(ctx context.Context, wants []rouse.Want) ([]rouse.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
+// lockLeases requests leases and returns one for each.
+func (m *Member) lockLeases(ctx context.Context, wants []rouse.Want) ([]rouse.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.o.callTimeout())
 	defer cancel()
 	began := time.Now()
 	leases, err := m.locks.Lock(ctx, m.owner, m.o.TTL, wants)
-	m.pace.add(began)
+	m.pace.addCall(began)
 	if err == nil && len(leases) != len(wants) {
 		err = fmt.Errorf("the store answered with %d leases for %d", len(leases), len(wants))
 	}
@@ -67,7 +67,7 @@ func (m *Member) leaseData(load map[uint32]float64, attests string, stands stand
 		Left: m.going, Lasts: m.o.TTL.Milliseconds(),
 	}
 	if m.o.Fires && stands != yielded {
-		s.Takes = (m.pace.typical() + time.Millisecond - 1).Milliseconds()
+		s.Takes = (m.pace.typicalDuration() + time.Millisecond - 1).Milliseconds()
 	}
 	if m.o.Data != nil {
 		if data := m.o.Data(); json.Valid(data) {

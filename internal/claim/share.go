@@ -90,10 +90,10 @@ func (s *Share) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clean(boottime.Now())
-	g := rouse.Grant{Buckets: s.granted(boottime.Now())}
+	s.expireHandovers(boottime.Now())
+	g := rouse.Grant{Buckets: s.grantedBuckets(boottime.Now())}
 	if len(g.Buckets) > 0 {
-		g.Until = s.until()
+		g.Until = s.grantEnd()
 	}
 	for b, h := range s.out {
 		h.granted = false
@@ -106,12 +106,12 @@ func (s *Share) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	return g, func(bool) {}, nil
 }
 
-func (s *Share) until() time.Time { return s.renewed.Add(s.o.trust()) }
+func (s *Share) grantEnd() time.Time { return s.renewed.Add(s.o.trustDuration()) }
 
-// granted returns the buckets to grant, ascending: this node has their leases, keeps them, and the engine
-// does not still use them from an earlier tenure.
-func (s *Share) granted(now time.Time) []uint32 {
-	if s.renewed.IsZero() || !now.Before(s.until()) || !s.member.surely() {
+// grantedBuckets returns the buckets to grant, ascending: this node has their leases, keeps them, and the
+// engine does not still use them from an earlier tenure.
+func (s *Share) grantedBuckets(now time.Time) []uint32 {
+	if s.renewed.IsZero() || !now.Before(s.grantEnd()) || !s.member.isSurelyAlive() {
 		return nil
 	}
 	var out []uint32
@@ -124,8 +124,9 @@ func (s *Share) granted(now time.Time) []uint32 {
 	return out
 }
 
-// clean marks buckets that the engine uses but should not, and drops those whose handover timed out.
-func (s *Share) clean(now time.Time) {
+// expireHandovers marks buckets that the engine uses but should not, and drops those whose handover timed
+// out.
+func (s *Share) expireHandovers(now time.Time) {
 	for b, h := range s.out {
 		t, owned := s.owned[b]
 		switch {
@@ -141,11 +142,11 @@ func (s *Share) clean(now time.Time) {
 	}
 }
 
-// tell signals Changed if a Grant would differ from the one at the last signal. mu is held.
-func (s *Share) tell(renewed bool) {
+// signalChanged signals Changed if a Grant would differ from the one at the last signal. mu is held.
+func (s *Share) signalChanged(renewed bool) {
 	now := boottime.Now()
-	s.clean(now)
-	g := s.granted(now)
+	s.expireHandovers(now)
+	g := s.grantedBuckets(now)
 	if !renewed && slices.Equal(g, s.told) {
 		return
 	}
@@ -166,7 +167,7 @@ func (s *Share) Left(buckets []uint32) {
 			delete(s.out, b)
 		}
 	}
-	s.tell(false)
+	s.signalChanged(false)
 	notify.Send(s.member.wake)
 }
 

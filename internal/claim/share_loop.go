@@ -29,42 +29,42 @@ type loopState struct {
 // Run keeps this node's leases, and takes and releases buckets as nodes come and go, until ctx ends. Then
 // it releases all of them: the caller has to stop firing before it cancels ctx.
 func (s *Share) Run(ctx context.Context) {
-	defer s.member.join(ctx)()
+	defer s.member.startAttending(ctx)()
 	for ctx.Err() == nil {
-		next := s.round(ctx)
+		next := s.runShareRound(ctx)
 		backoff.SleepOr(ctx, boottime.Until(next), s.member.wake)
 	}
 	s.mu.Lock()
 	s.renewed, s.owned = time.Time{}, map[uint32]tenure{}
-	s.tell(false)
+	s.signalChanged(false)
 	s.mu.Unlock()
 	names := make([]string, s.o.Buckets) // all of them, as unanswered requests may have succeeded
 	for b := range names {
 		names[b] = bucketName(uint32(b))
 	}
-	s.member.leave(ctx, names)
+	s.member.releaseLeases(ctx, names)
 }
 
-// round does what is due, and returns the time of the next round.
-func (s *Share) round(ctx context.Context) time.Time {
+// runShareRound does what is due, and returns the time of the next round.
+func (s *Share) runShareRound(ctx context.Context) time.Time {
 	k := &s.loop
 	s.mu.Lock()
-	s.tell(false) // the connection that announces this node may have closed
+	s.signalChanged(false) // the connection that announces this node may have closed
 	s.mu.Unlock()
 	if s.member.renewSoon.Swap(false) || !boottime.Now().Before(k.renew) {
-		k.renew = s.renew(ctx)
+		k.renew = s.renewBuckets(ctx)
 	}
 	if now := boottime.Now(); (s.member.lookSoon.Swap(false) || !now.Before(k.look)) && ctx.Err() == nil {
-		k.look = s.look(ctx)
+		k.look = s.refreshBuckets(ctx)
 	}
-	s.release(ctx)
+	s.releaseBuckets(ctx)
 	next := k.renew
 	if k.look.Before(next) {
 		next = k.look
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if end := s.until(); !s.renewed.IsZero() && boottime.Now().Before(end) && end.Before(next) {
+	if end := s.grantEnd(); !s.renewed.IsZero() && boottime.Now().Before(end) && end.Before(next) {
 		next = end // to signal the end
 	}
 	for _, h := range s.out { // a handover may time out
@@ -75,8 +75,9 @@ func (s *Share) round(ctx context.Context) time.Time {
 	return next
 }
 
-// renew renews the leases of the node and of its buckets in one query, and returns when to do it again.
-func (s *Share) renew(ctx context.Context) time.Time {
+// renewBuckets renews the leases of the node and of its buckets in one query, and returns when to do it
+// again.
+func (s *Share) renewBuckets(ctx context.Context) time.Time {
 	s.mu.Lock()
 	var buckets []uint32
 	for b := range s.owned {
@@ -88,13 +89,13 @@ func (s *Share) renew(ctx context.Context) time.Time {
 	if s.o.Load != nil {
 		load = s.o.Load()
 	}
-	leases, asked, err := s.member.renew(ctx, load, wantsOf(buckets))
+	leases, asked, err := s.member.renewLeases(ctx, load, wantsOf(buckets))
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer func() { s.tell(err == nil) }()
+	defer func() { s.signalChanged(err == nil) }()
 	if err != nil {
-		return boottime.Now().Add(s.o.again())
+		return boottime.Now().Add(s.o.retryInterval())
 	}
 	s.renewed = asked
 	for i, b := range buckets {
@@ -118,39 +119,39 @@ func wantsOf(buckets []uint32) []rouse.Want {
 	return wants
 }
 
-// look reads all leases, marks buckets that belong to other nodes for release, and takes the free ones that
-// belong to this node. It returns when to look again: when the next unrenewed lease ends, or soon while
-// another node has to release something.
-func (s *Share) look(ctx context.Context) time.Time {
-	v, err := s.member.view(ctx, s.o.Buckets)
+// refreshBuckets reads all leases, marks buckets that belong to other nodes for release, and takes the free
+// ones that belong to this node. It returns when to look again: when the next unrenewed lease ends, or soon
+// while another node has to release something.
+func (s *Share) refreshBuckets(ctx context.Context) time.Time {
+	v, err := s.member.viewLeases(ctx, s.o.Buckets)
 	if err != nil {
-		return boottime.Now().Add(s.o.again())
+		return boottime.Now().Add(s.o.retryInterval())
 	}
-	s.member.seen(&v)
+	s.member.updateOthers(&v)
 	next := v.heard.Add(s.o.TTL / 3)
-	take, waits := s.plan(&v)
-	if len(take) > 0 && !s.take(ctx, take) {
+	take, waits := s.planBuckets(&v)
+	if len(take) > 0 && !s.takeBuckets(ctx, take) {
 		waits = true
 	}
-	if soon := v.heard.Add(s.o.again()); waits && soon.Before(next) {
+	if soon := v.heard.Add(s.o.retryInterval()); waits && soon.Before(next) {
 		next = soon
 	}
-	next = s.member.sightings.nextLook(next, v.heard.Add(s.o.again()))
+	next = s.member.sightings.nextLook(next, v.heard.Add(s.o.retryInterval()))
 	if v.ends != rouse.Never {
 		if end := v.heard.Add(v.ends.Sub(v.now) + time.Millisecond); end.Before(next) {
 			next = end
 		}
 	}
 	if s.o.Load != nil && s.Leader() {
-		s.balance(ctx, &v)
+		s.balanceLayout(ctx, &v)
 	}
 	return next
 }
 
-// plan compares the buckets of this node with its assignment. It returns the buckets to take, and whether
-// other nodes still own some that are assigned to this node.
-func (s *Share) plan(v *view) (take []uint32, waits bool) {
-	mine := s.should(v)
+// planBuckets compares the buckets of this node with its assignment. It returns the buckets to take, and
+// whether other nodes still own some that are assigned to this node.
+func (s *Share) planBuckets(v *view) (take []uint32, waits bool) {
+	mine := s.assignedBuckets(v)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for b := range s.o.Buckets {
@@ -171,25 +172,25 @@ func (s *Share) plan(v *view) (take []uint32, waits bool) {
 			s.owned[b] = tenure{epoch: lease.Epoch, gives: boottime.Now()}
 		}
 	}
-	s.tell(false)
+	s.signalChanged(false)
 	return take, waits
 }
 
-// should returns the buckets assigned to this node: none without a valid node lease.
-func (s *Share) should(v *view) []bool {
+// assignedBuckets returns the buckets assigned to this node: none without a valid node lease.
+func (s *Share) assignedBuckets(v *view) []bool {
 	k := &s.loop
 	var names []string
 	for _, n := range v.nodes {
-		if !n.Aside && (n.ID != s.Node() || n.Owner == s.Owner() && s.member.lives() && !s.member.yields()) {
+		if !n.Aside && (n.ID != s.Node() || n.Owner == s.Owner() && s.member.hasValidLease() && !s.member.isYielding()) {
 			names = append(names, n.ID)
 		}
 	}
-	if k.mine != nil && slices.Equal(names, k.nodes) && v.layout.equal(k.layout) {
+	if k.mine != nil && slices.Equal(names, k.nodes) && v.layout.equalLayout(k.layout) {
 		return k.mine
 	}
 	k.nodes, k.layout, k.mine = names, v.layout, make([]bool, s.o.Buckets)
 	me := slices.Index(names, s.Node())
-	for share, node := range assign(names, v.layout.Starts) {
+	for share, node := range assignShares(names, v.layout.Starts) {
 		from, end := v.layout.Range(share)
 		for b := from; b < end && node == me; b++ {
 			k.mine[b] = true
@@ -198,9 +199,9 @@ func (s *Share) should(v *view) []bool {
 	return k.mine
 }
 
-// take requests leases and reports whether it got all of them.
-func (s *Share) take(ctx context.Context, buckets []uint32) bool {
-	leases, err := s.member.lock(ctx, wantsOf(buckets))
+// takeBuckets requests leases and reports whether it got all of them.
+func (s *Share) takeBuckets(ctx context.Context, buckets []uint32) bool {
+	leases, err := s.member.lockLeases(ctx, wantsOf(buckets))
 	if err != nil {
 		return false
 	}
@@ -214,16 +215,17 @@ func (s *Share) take(ctx context.Context, buckets []uint32) bool {
 		}
 		s.owned[b] = tenure{epoch: leases[i].Epoch}
 	}
-	s.tell(false)
+	s.signalChanged(false)
 	return all
 }
 
-// release ends the leases of buckets that are assigned to other nodes and have nothing in progress. The
-// node stops using a bucket once it requested the release, whatever the answer. If the lease still exists,
-// the next look finds it, but it is not used until it has expired or the pending release has taken effect.
-func (s *Share) release(ctx context.Context) {
+// releaseBuckets ends the leases of buckets that are assigned to other nodes and have nothing in progress.
+// The node stops using a bucket once it requested the release, whatever the answer. If the lease still
+// exists, the next look finds it, but it is not used until it has expired or the pending release has taken
+// effect.
+func (s *Share) releaseBuckets(ctx context.Context) {
 	s.mu.Lock()
-	s.tell(false)
+	s.signalChanged(false)
 	var names []string
 	ends := map[uint32]uint64{}
 	for b, t := range s.owned {
@@ -238,11 +240,11 @@ func (s *Share) release(ctx context.Context) {
 		return
 	}
 	slices.Sort(names)
-	ctx, cancel := context.WithTimeout(ctx, s.o.patience())
+	ctx, cancel := context.WithTimeout(ctx, s.o.callTimeout())
 	defer cancel()
 	if err := s.locks.Unlock(ctx, s.Owner(), names); err != nil {
 		maps.Copy(s.loop.unsure, ends)
 		return
 	}
-	s.member.announce(ctx)
+	s.member.announceChange(ctx)
 }

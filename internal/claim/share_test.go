@@ -202,7 +202,7 @@ func TestShareLeavesAGapWhereAnotherMayHaveHadTheBucket(t *testing.T) {
 			t.Fatalf("granted %+v", g)
 		}
 		time.Sleep(20 * time.Second)
-		s.round(t.Context())
+		s.runShareRound(t.Context())
 		if g, _, _ = s.Grant(t.Context()); len(g.Buckets) != 0 {
 			t.Fatalf("it is granted %v, as if nothing had been", g.Buckets)
 		}
@@ -215,7 +215,7 @@ func TestShareLeavesAGapWhereAnotherMayHaveHadTheBucket(t *testing.T) {
 		}
 		s.Left([]uint32{0, 2}) // it cannot have left what it is granted
 		time.Sleep(20 * time.Second)
-		s.round(t.Context())
+		s.runShareRound(t.Context())
 		if g, _, _ = s.Grant(t.Context()); len(g.Buckets) != 0 {
 			t.Fatalf("it is granted %v, although it reported that it left its buckets", g.Buckets)
 		}
@@ -226,7 +226,7 @@ func TestShareLeavesAGapWhereAnotherMayHaveHadTheBucket(t *testing.T) {
 func (f *fleet) alone(t *testing.T) (*Share, *wire) {
 	w := &wire{Locks: f.store}
 	s := NewShare(w, ShareOptions{MemberOptions: MemberOptions{Node: "a"}})
-	s.round(t.Context())
+	s.runShareRound(t.Context())
 	return s, w
 }
 
@@ -248,16 +248,16 @@ func TestShareDoesNotRelyOnALeaseWhoseEndIsOnItsWay(t *testing.T) {
 		s, w := f.alone(t)
 		s.Grant(t.Context())
 		f.neighbour(t, true)
-		s.look(t.Context())
+		s.refreshBuckets(t.Context())
 		g, _, _ := s.Grant(t.Context())
 		s.Left(allOf(64))
 		w.fault.Store(late)
-		s.release(t.Context())
+		s.releaseBuckets(t.Context())
 		w.fault.Store(fine)
 		f.neighbour(t, false)
 		for range 20 {
 			s.loop.look = time.Time{}
-			s.round(t.Context())
+			s.runShareRound(t.Context())
 			g, _, _ = s.Grant(t.Context())
 			for _, l := range must(f.store.Leases(t.Context(), bucketPrefix)) {
 				var b uint32
@@ -280,13 +280,13 @@ func TestShareGivesBackWhatItGotWithoutKnowing(t *testing.T) {
 	inFleet(t, func(t *testing.T, f *fleet) {
 		w := &wire{Locks: f.store}
 		s := NewShare(w, ShareOptions{MemberOptions: MemberOptions{Node: "a"}})
-		s.renew(t.Context())
+		s.renewBuckets(t.Context())
 		w.fault.Store(lost)
-		s.take(t.Context(), allOf(64))
+		s.takeBuckets(t.Context(), allOf(64))
 		w.fault.Store(fine)
 		f.neighbour(t, true)
 		s.loop.look = time.Time{}
-		s.round(t.Context())
+		s.runShareRound(t.Context())
 		live := 0
 		for _, l := range must(f.store.Leases(t.Context(), bucketPrefix)) {
 			if l.Until.Time().After(time.Now()) {
@@ -372,7 +372,7 @@ func TestShareTellsOfChanges(t *testing.T) {
 				return false
 			}
 		}
-		s.round(t.Context())
+		s.runShareRound(t.Context())
 		if !changed() {
 			t.Error("not told of the first buckets")
 		}
@@ -380,16 +380,16 @@ func TestShareTellsOfChanges(t *testing.T) {
 			t.Error("signalled although the grant was the same")
 		}
 		time.Sleep(s.o.TTL / 6)
-		if s.round(t.Context()); changed() {
+		if s.runShareRound(t.Context()); changed() {
 			t.Error("told of a look that changed nothing")
 		}
 		time.Sleep(s.o.TTL/6 + time.Millisecond)
-		if s.round(t.Context()); !changed() {
+		if s.runShareRound(t.Context()); !changed() {
 			t.Error("not told of a renewal")
 		}
 		s.Grant(t.Context())
 		time.Sleep(s.o.TTL)
-		s.release(t.Context())
+		s.releaseBuckets(t.Context())
 		if !changed() {
 			t.Error("not told that the grant has ended")
 		}

@@ -15,8 +15,8 @@ import (
 // not renewed for as long as it lasts has ended, whatever the store's clock shows, and is ended in the store.
 // The owner, if it lives, has not relied on it for a tenth of that time.
 
-// sighting is a lease as a look found it.
-type sighting struct {
+// observedLease is a lease as a look found it.
+type observedLease struct {
 	owner string
 	epoch uint64
 	until rouse.Instant
@@ -24,9 +24,9 @@ type sighting struct {
 	lasts time.Duration // without a renewal
 }
 
-// sightings are the leases of other owners, by name. It is used by one goroutine.
-type sightings struct {
-	seen  map[string]sighting
+// observedLeases are the leases of other owners, by name. It is used by one goroutine.
+type observedLeases struct {
+	seen  map[string]observedLease
 	heard time.Time     // when the answer of the last look arrived
 	now   rouse.Instant // the store's clock in it
 }
@@ -35,15 +35,15 @@ type sightings struct {
 const longestLease = 10 * time.Minute
 
 // noteLeases updates the sightings from a look, and returns the leases that have ended.
-func (s *sightings) noteLeases(v *view, self string) (ended []rouse.Lease) {
+func (s *observedLeases) noteLeases(v *view, self string) (ended []rouse.Lease) {
 	was := s.seen
-	s.seen = make(map[string]sighting, len(v.live))
+	s.seen = make(map[string]observedLease, len(v.live))
 	for _, l := range v.live {
 		if l.Owner == self {
 			continue
 		}
 		old, known := was[l.Name]
-		is := sighting{owner: l.Owner, epoch: l.Epoch, until: l.Until, lasts: v.lasts[l.Owner]}
+		is := observedLease{owner: l.Owner, epoch: l.Epoch, until: l.Until, lasts: v.lasts[l.Owner]}
 		same := known && old.owner == is.owner && old.epoch == is.epoch
 		if is.lasts <= 0 && same {
 			is.lasts = old.lasts
@@ -65,7 +65,7 @@ func (s *sightings) noteLeases(v *view, self string) (ended []rouse.Lease) {
 
 // writtenAt returns when a lease was written that the last look did not find as it is: between the two looks;
 // as its end tells, if the store's clock was not moved between them.
-func (s *sightings) writtenAt(v *view, is *sighting) time.Time {
+func (s *observedLeases) writtenAt(v *view, is *observedLease) time.Time {
 	passed := v.heard.Sub(s.heard)
 	if s.heard.IsZero() || (v.now.Sub(s.now)-passed).Abs() > is.lasts/20 {
 		return v.heard
@@ -76,7 +76,7 @@ func (s *sightings) writtenAt(v *view, is *sighting) time.Time {
 
 // nextLook returns when to look again: at the given time, or sooner if a lease ends before it unless its
 // owner renews it, but not at once.
-func (s *sightings) nextLook(at, soonest time.Time) time.Time {
+func (s *observedLeases) nextLook(at, soonest time.Time) time.Time {
 	for _, l := range s.seen {
 		if end := l.since.Add(l.lasts); end.Before(at) {
 			at = end
@@ -97,16 +97,19 @@ func (m *Member) endOutlived(ctx context.Context, v *view) (some bool) {
 	if !ok || len(ended) == 0 {
 		return false
 	}
-	ending, cancel := context.WithTimeout(ctx, m.o.patience())
+	ending, cancel := context.WithTimeout(ctx, m.o.callTimeout())
 	defer cancel()
 	if locks.EndLeases(ending, ended) != nil {
 		return false // the next look tries again
 	}
-	if slices.ContainsFunc(ended, func(l rouse.Lease) bool { return l.Name == nodePrefix+m.o.Node || l.Name == leaderName }) {
+	if slices.ContainsFunc(ended, func(l rouse.Lease) bool {
+		return l.Name == nodePrefix+m.o.Node ||
+			l.Name == leaderName
+	}) {
 		m.renewSoon.Store(true)
 		notify.Send(m.wake)
 	}
-	m.announce(ctx)
+	m.announceChange(ctx)
 	return true
 }
 
@@ -126,7 +129,7 @@ func (m *Member) dropGone(ctx context.Context, v *view) {
 	if !ok || len(v.gone) == 0 || !m.Leader() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.o.patience())
+	ctx, cancel := context.WithTimeout(ctx, m.o.callTimeout())
 	defer cancel()
 	_ = locks.DropLeases(ctx, v.gone) // those that are left are deleted by the next look
 }

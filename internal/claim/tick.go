@@ -79,8 +79,9 @@ func NewTick(locks rouse.Locks, timers rouse.Timers, o TickOptions) *Tick {
 	return &Tick{
 		o: o, timers: timers, grant: rouse.Grant{Buckets: allOf(o.Buckets), Hold: o.Hold},
 		turn: make(chan struct{}, 1), more: make(chan struct{}, 1),
-		clock:   clock{locks: locks, name: "clock/now", owner: owner, every: o.Every, timeout: o.Timeout},
-		delayed: clock{locks: locks, name: "clock/delayed", owner: owner, every: o.DelayedEvery, lag: o.Delay, timeout: o.Timeout},
+		clock: clock{locks: locks, name: "clock/now", owner: owner, every: o.Every, timeout: o.Timeout},
+		delayed: clock{locks: locks, name: "clock/delayed", owner: owner, every: o.DelayedEvery, lag: o.Delay,
+			timeout: o.Timeout},
 	}
 }
 
@@ -95,36 +96,36 @@ func (t *Tick) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-ctx.Done():
-		return rouse.Grant{}, done, ctx.Err()
+		return rouse.Grant{}, doNothing, ctx.Err()
 	}
 	for {
-		next := time.NewTimer(boottime.Until(t.clock.next(boottime.Now())))
+		next := time.NewTimer(boottime.Until(t.clock.nextTry(boottime.Now())))
 		select {
 		case <-ctx.Done():
 			next.Stop()
-			return rouse.Grant{}, done, ctx.Err()
+			return rouse.Grant{}, doNothing, ctx.Err()
 		case <-t.more:
 			next.Stop()
-			return t.grant, t.done, nil
+			return t.grant, t.endClaim, nil
 		case <-next.C:
 		}
-		won, _, err := t.clock.advance(ctx)
+		won, _, err := t.clock.advanceIfDue(ctx)
 		if err != nil && ctx.Err() != nil && boottime.Since(t.clock.tried) < cutShort {
-			return rouse.Grant{}, done, ctx.Err()
+			return rouse.Grant{}, doNothing, ctx.Err()
 		}
 		if err != nil {
-			return rouse.Grant{}, done, fmt.Errorf("advance the clock of ticks: %w", rouse.Unavailable(err))
+			return rouse.Grant{}, doNothing, fmt.Errorf("advance the clock of ticks: %w", rouse.Unavailable(err))
 		}
 		if won {
-			return t.grant, t.done, nil
+			return t.grant, t.endClaim, nil
 		}
 	}
 }
 
-func done(bool) {}
+func doNothing(bool) {}
 
-// done ends the claim of a tick. If it left rows, the next claim does not wait.
-func (t *Tick) done(more bool) {
+// endClaim ends the claim of a tick. If it left rows, the next claim does not wait.
+func (t *Tick) endClaim(more bool) {
 	if more {
 		notify.Send(t.more)
 	}
@@ -133,23 +134,23 @@ func (t *Tick) done(more bool) {
 // Run advances the delayed clock until ctx ends, and counts missed rows.
 func (t *Tick) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		backoff.Sleep(ctx, boottime.Until(t.delayed.next(boottime.Now())))
+		backoff.Sleep(ctx, boottime.Until(t.delayed.nextTry(boottime.Now())))
 		if ctx.Err() != nil {
 			return
 		}
-		if won, to, err := t.delayed.advance(ctx); err == nil && won {
-			t.missed(ctx, to)
+		if won, to, err := t.delayed.advanceIfDue(ctx); err == nil && won {
+			t.countMissed(ctx, to)
 		}
 	}
 }
 
-// missed counts the rows that became visible before a time long ago and that no node claims, also after a few
-// ticks: the first tick after an outage is about to claim what came due in it.
-func (t *Tick) missed(ctx context.Context, before rouse.Instant) {
-	found, err := t.unclaimed(ctx, before)
+// countMissed counts the rows that became visible before a time long ago and that no node claims, also after
+// a few ticks: the first tick after an outage is about to claim what came due in it.
+func (t *Tick) countMissed(ctx context.Context, before rouse.Instant) {
+	found, err := t.findUnclaimed(ctx, before)
 	if err == nil && len(found) > 0 && backoff.Sleep(ctx, min(confirmTicks*t.o.Every, t.o.DelayedEvery/2)) {
 		var still map[rouse.Key]uint64
-		still, err = t.unclaimed(ctx, before)
+		still, err = t.findUnclaimed(ctx, before)
 		maps.DeleteFunc(found, func(key rouse.Key, revision uint64) bool { return still[key] != revision })
 	}
 	if err != nil || ctx.Err() != nil {
@@ -157,13 +158,13 @@ func (t *Tick) missed(ctx context.Context, before rouse.Instant) {
 	}
 	t.o.Missed(len(found))
 	if len(found) > 0 {
-		t.look()
+		t.triggerClaim()
 	}
 }
 
-// unclaimed returns the revisions of the oldest rows that became visible before a time. A claim begins with
-// the oldest rows.
-func (t *Tick) unclaimed(ctx context.Context, before rouse.Instant) (map[rouse.Key]uint64, error) {
+// findUnclaimed returns the revisions of the oldest rows that became visible before a time. A claim begins
+// with the oldest rows.
+func (t *Tick) findUnclaimed(ctx context.Context, before rouse.Instant) (map[rouse.Key]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.o.Timeout)
 	defer cancel()
 	b, err := t.timers.Claim(ctx, rouse.Window{Buckets: t.grant.Buckets, Limit: missedLimit, Bytes: missedBytes})
@@ -177,8 +178,8 @@ func (t *Tick) unclaimed(ctx context.Context, before rouse.Instant) (map[rouse.K
 	return found, nil
 }
 
-// look causes a claim without an advance of the clock.
-func (t *Tick) look() { notify.Send(t.more) }
+// triggerClaim causes a claim without an advance of the clock.
+func (t *Tick) triggerClaim() { notify.Send(t.more) }
 
 // Changed is never signalled: a grant is for one tick.
 func (t *Tick) Changed() <-chan struct{} { return nil }

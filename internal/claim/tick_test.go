@@ -168,7 +168,7 @@ func TestTickGoesOnWithoutTheDeadAndAfterAnOutage(t *testing.T) {
 		if wins := g.wins(10 * time.Second); sum(wins) < 8 || sum(wins) > 12 {
 			t.Errorf("in 10 s after an outage of an hour: %v", wins)
 		}
-		l, _, err := one(t.Context(), g.store, "clock/now")
+		l, _, err := readOneLease(t.Context(), g.store, "clock/now")
 		if at, _ := rouse.ParseInstant(string(l.Data)); err != nil || time.Since(at.Time()) > 2*time.Second {
 			t.Errorf("the clock is at %s: %v", l.Data, err)
 		}
@@ -207,7 +207,7 @@ func TestTickGoesOnWhenTheStoresClockJumps(t *testing.T) {
 			if wins := g.wins(100 * time.Second); sum(wins) < 85 || sum(wins) > 105 {
 				t.Errorf("the store's clock is %v off: %v ticks", skew, wins)
 			}
-			l, _, err := one(t.Context(), g.store, "clock/now")
+			l, _, err := readOneLease(t.Context(), g.store, "clock/now")
 			at, _ := rouse.ParseInstant(string(l.Data))
 			if err != nil || at < last {
 				t.Errorf("the clock went from %v to %v: %v", last, at, err)

@@ -47,7 +47,8 @@ var files = sync.OnceValue(func() map[string]*file {
 		_, _ = w.Write(plain)
 		_ = w.Close()
 		sum := sha256.Sum256(plain)
-		all[strings.TrimPrefix(name, "dist")] = &file{plain, zipped.Bytes(), mime.TypeByExtension(path.Ext(name)), fmt.Sprintf("%q", base64.RawURLEncoding.EncodeToString(sum[:12]))}
+		all[strings.TrimPrefix(name, "dist")] = &file{plain, zipped.Bytes(), mime.TypeByExtension(path.Ext(name)),
+			fmt.Sprintf("%q", base64.RawURLEncoding.EncodeToString(sum[:12]))}
 		return nil
 	})
 	if err != nil {

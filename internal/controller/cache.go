@@ -39,11 +39,12 @@ func (c *cache) Listed(objects []*object, _ string) {
 	c.objects = make(map[key]*object, len(objects))
 	c.overflow = len(objects) > maxObjects
 	if c.overflow {
-		slices.SortFunc(objects, func(a, b *object) int { return strings.Compare(a.Metadata.UID, b.Metadata.UID) }) // always the same
+		// always the same
+		slices.SortFunc(objects, func(a, b *object) int { return strings.Compare(a.Metadata.UID, b.Metadata.UID) })
 		objects = objects[:maxObjects]
 	}
 	for _, o := range objects {
-		c.objects[c.key(o)] = o
+		c.objects[c.objectKey(o)] = o
 	}
 	c.synced = true
 	now := c.objects
@@ -54,7 +55,7 @@ func (c *cache) Listed(objects []*object, _ string) {
 		}
 	}
 	for k, o := range now {
-		if needs(before[k], o) {
+		if needsAttention(before[k], o) {
 			c.moved(k, false)
 		}
 	}
@@ -63,7 +64,7 @@ func (c *cache) Listed(objects []*object, _ string) {
 
 // Took implements kubelink.Follower.
 func (c *cache) Took(event string, o *object) {
-	k := c.key(o)
+	k := c.objectKey(o)
 	c.mu.Lock()
 	before := c.objects[k]
 	gone := event == "DELETED"
@@ -73,26 +74,27 @@ func (c *cache) Took(event string, o *object) {
 	case before == nil && len(c.objects) >= maxObjects:
 		c.overflow = true
 		c.mu.Unlock()
-		c.told(c.kind, c.full())
+		c.told(c.kind, c.fullError())
 		return
 	default:
 		c.objects[k] = o
 	}
 	c.mu.Unlock()
-	if gone || needs(before, o) {
+	if gone || needsAttention(before, o) {
 		c.moved(k, gone)
 	}
 }
 
-// needs reports whether an object needs attention because it changed. Its status, which the controller
-// itself writes, does not count.
-func needs(before, now *object) bool {
+// needsAttention reports whether an object needs attention because it changed. Its status, which the
+// controller itself writes, does not count.
+func needsAttention(before, now *object) bool {
 	b := &object{}
 	if before != nil {
 		b = before
 	}
 	n := &now.Metadata
-	return b.Metadata.UID != n.UID || b.Metadata.Generation != n.Generation || n.DeletionTimestamp != nil || !now.finalized()
+	return b.Metadata.UID != n.UID || b.Metadata.Generation != n.Generation || n.DeletionTimestamp != nil ||
+		!now.hasFinalizer()
 }
 
 // Watching implements kubelink.Follower.
@@ -102,14 +104,15 @@ func (c *cache) Watching() {
 	full := c.overflow
 	c.mu.Unlock()
 	if full {
-		c.told(c.kind, c.full())
+		c.told(c.kind, c.fullError())
 		return
 	}
 	c.told(c.kind, nil)
 }
 
-func (c *cache) full() error {
-	return fmt.Errorf("there are more than %d, and the others are left alone: use several controllers, each with --watch and an owner of its own", maxObjects)
+func (c *cache) fullError() error {
+	return fmt.Errorf(
+		"there are more than %d, and the others are left alone: use several controllers, each with --watch and an owner of its own", maxObjects)
 }
 
 // Failed implements kubelink.Follower.
@@ -123,8 +126,8 @@ func (c *cache) Failed(err error) {
 	c.told(c.kind, err)
 }
 
-// ready returns why the cache has not all objects, nil if it has.
-func (c *cache) ready() error {
+// checkSynced returns why the cache has not all objects, nil if it has.
+func (c *cache) checkSynced() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -136,17 +139,17 @@ func (c *cache) ready() error {
 	return nil
 }
 
-func (c *cache) key(o *object) key { return key{c.kind, o.Metadata.Namespace, o.Metadata.Name} }
+func (c *cache) objectKey(o *object) key { return key{c.kind, o.Metadata.Namespace, o.Metadata.Name} }
 
-// get returns an object, nil if there is none. It is not modified.
-func (c *cache) get(k key) *object {
+// getObject returns an object, nil if there is none. It is not modified.
+func (c *cache) getObject(k key) *object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.objects[k]
 }
 
-// keys returns what there is, in order.
-func (c *cache) keys() []key {
+// sortedKeys returns what there is, in order.
+func (c *cache) sortedKeys() []key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := make([]key, 0, len(c.objects))

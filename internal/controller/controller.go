@@ -70,7 +70,8 @@ func New(o Options) (*Controller, error) {
 	}
 	if o.Prefix != "" {
 		if rouse.CheckNamespace(o.Prefix+"x") != nil {
-			return nil, rouse.Refuse("prefix", o.Prefix, "is no beginning of a namespace", "use a-z, 0-9, '-', '_', '.', with a letter or digit first")
+			return nil, rouse.Refuse("prefix", o.Prefix, "is no beginning of a namespace",
+				"use a-z, 0-9, '-', '_', '.', with a letter or digit first")
 		}
 	}
 	for _, n := range o.Namespaces {
@@ -88,10 +89,11 @@ func New(o Options) (*Controller, error) {
 	}
 	for _, k := range kinds {
 		for _, namespace := range namespaces {
-			c.caches = append(c.caches, &cache{kind: k.name, at: o.Link.Collection(Group+"/"+Version, namespace, k.plural), moved: c.moved, told: c.told})
+			c.caches = append(c.caches, &cache{kind: k.name, at: o.Link.Collection(Group+"/"+Version, namespace, k.plural),
+				moved: c.enqueueChanged, told: c.logErrorOnce})
 		}
 	}
-	c.register(o.Registry)
+	c.registerMetrics(o.Registry)
 	return c, nil
 }
 
@@ -103,7 +105,7 @@ func (c *Controller) Run(ctx context.Context) {
 		running.Go(func() { kubelink.Follow(ctx, c.o.Link, one.at, "", one) })
 	}
 	for range workers {
-		running.Go(func() { c.work(ctx) })
+		running.Go(func() { c.runWorker(ctx) })
 	}
 	for led := false; backoff.Sleep(ctx, time.Second); {
 		leads := c.o.Leads() && c.Ready() == nil
@@ -111,7 +113,7 @@ func (c *Controller) Run(ctx context.Context) {
 			c.o.Log.Info("this controller leads")
 		}
 		if led = leads; leads {
-			c.resync(ctx)
+			c.resyncObjects(ctx)
 		}
 	}
 }
@@ -119,33 +121,33 @@ func (c *Controller) Run(ctx context.Context) {
 // Ready returns why this controller does not know all objects, nil if it does.
 func (c *Controller) Ready() error {
 	for _, one := range c.caches {
-		if err := one.ready(); err != nil {
+		if err := one.checkSynced(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// moved has an object worked, or drops it from the queue.
-func (c *Controller) moved(k key, gone bool) {
+// enqueueChanged has an object worked, or drops it from the queue.
+func (c *Controller) enqueueChanged(k key, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if gone {
-		c.queue.drop(k)
+		c.queue.dropKey(k)
 		return
 	}
-	c.queue.add(k, time.Now())
-	c.woken()
+	c.queue.enqueueAt(k, time.Now())
+	c.wakeWorkers()
 }
 
-// woken wakes the workers. The caller holds the lock.
-func (c *Controller) woken() {
+// wakeWorkers wakes the workers. The caller holds the lock.
+func (c *Controller) wakeWorkers() {
 	close(c.wake)
 	c.wake = make(chan struct{})
 }
 
-// told logs an error once, until it is another one or none.
-func (c *Controller) told(what string, err error) {
+// logErrorOnce logs an error once, until it is another one or none.
+func (c *Controller) logErrorOnce(what string, err error) {
 	c.mu.Lock()
 	text := ""
 	if err != nil {
@@ -163,39 +165,39 @@ func (c *Controller) told(what string, err error) {
 	}
 }
 
-// resync has every object looked at, one after the other, and returns after the time between two rounds or
-// when this is no longer the leader.
-func (c *Controller) resync(ctx context.Context) {
+// resyncObjects has every object looked at, one after the other, and returns after the time between two
+// rounds or when this is no longer the leader.
+func (c *Controller) resyncObjects(ctx context.Context) {
 	next := time.Now().Add(c.o.Resync)
 	var keys []key
 	for _, one := range c.caches {
-		keys = append(keys, one.keys()...)
+		keys = append(keys, one.sortedKeys()...)
 	}
 	for _, k := range keys {
 		if !c.o.Leads() || !backoff.Sleep(ctx, pace) {
 			return
 		}
 		c.mu.Lock()
-		c.queue.add(k, time.Now())
-		c.woken()
+		c.queue.enqueueAt(k, time.Now())
+		c.wakeWorkers()
 		c.mu.Unlock()
 	}
 	if c.o.Prune && time.Since(c.pruned) > pruneEvery {
-		c.prune(ctx)
+		c.pruneTimers(ctx)
 	}
 	for c.o.Leads() && time.Now().Before(next) && backoff.Sleep(ctx, min(time.Second, time.Until(next))) {
 	}
 }
 
-// work works objects while this is the leader.
-func (c *Controller) work(ctx context.Context) {
+// runWorker works objects while this is the leader.
+func (c *Controller) runWorker(ctx context.Context) {
 	for ctx.Err() == nil {
 		if !c.o.Leads() {
 			backoff.Sleep(ctx, time.Second)
 			continue
 		}
 		c.mu.Lock()
-		k, ok, wait := c.queue.take(time.Now())
+		k, ok, wait := c.queue.dequeueDue(time.Now())
 		wake := c.wake
 		c.mu.Unlock()
 		if !ok {
@@ -205,7 +207,7 @@ func (c *Controller) work(ctx context.Context) {
 			backoff.SleepOr(ctx, wait, wake)
 			continue
 		}
-		err := c.reconcile(ctx, k)
+		err := c.reconcileObject(ctx, k)
 		if ctx.Err() != nil {
 			return
 		}
@@ -213,16 +215,16 @@ func (c *Controller) work(ctx context.Context) {
 			c.o.Log.Debug("an object is tried again", "kind", k.kind, "namespace", k.namespace, "name", k.name, "error", err)
 		}
 		c.mu.Lock()
-		c.queue.done(k, err != nil, time.Now())
+		c.queue.finishWork(k, err != nil, time.Now())
 		c.mu.Unlock()
 	}
 }
 
-// get returns an object, nil if there is none.
-func (c *Controller) get(k key) *object {
+// findObject returns an object, nil if there is none.
+func (c *Controller) findObject(k key) *object {
 	for _, one := range c.caches {
 		if one.kind == k.kind {
-			if o := one.get(k); o != nil {
+			if o := one.getObject(k); o != nil {
 				return o
 			}
 		}
@@ -230,9 +232,9 @@ func (c *Controller) get(k key) *object {
 	return nil
 }
 
-// prune deletes the timers of the owner that no object declares: their finalizer was removed by hand, or they
-// were declared in a namespace that is no longer watched.
-func (c *Controller) prune(ctx context.Context) {
+// pruneTimers deletes the timers of the owner that no object declares: their finalizer was removed by hand,
+// or they were declared in a namespace that is no longer watched.
+func (c *Controller) pruneTimers(ctx context.Context) {
 	var extra []rouse.Key
 	q := rouse.Query{Labels: map[string]string{declare.OwnerLabel: c.o.Owner}}
 	for t, err := range c.o.Client.List(ctx, q) {
@@ -241,16 +243,16 @@ func (c *Controller) prune(ctx context.Context) {
 			c.o.Log.Warn("listing the timers failed, nothing is pruned now", "error", err)
 			return
 		}
-		if c.extra(t.Key) {
+		if c.isUndeclared(t.Key) {
 			extra = append(extra, t.Key)
 		}
 	}
 	c.pruned = time.Now()
 	for _, k := range extra {
-		if !c.o.Leads() || c.Ready() != nil || !c.extra(k) {
+		if !c.o.Leads() || c.Ready() != nil || !c.isUndeclared(k) {
 			continue
 		}
-		err := c.set(k.Namespace).Remove(ctx, &declare.Object{Name: k.Name})
+		err := c.ownedTimers(k.Namespace).Remove(ctx, &declare.Object{Name: k.Name})
 		what := declare.Pruned
 		if err != nil {
 			what = declare.Failed
@@ -260,13 +262,13 @@ func (c *Controller) prune(ctx context.Context) {
 	}
 }
 
-// extra reports whether no object declares a timer of the owner.
-func (c *Controller) extra(k rouse.Key) bool {
+// isUndeclared reports whether no object declares a timer of the owner.
+func (c *Controller) isUndeclared(k rouse.Key) bool {
 	namespace, ours := strings.CutPrefix(k.Namespace, c.o.Prefix)
-	return ours && c.get(key{"timer", namespace, k.Name}) == nil
+	return ours && c.findObject(key{"timer", namespace, k.Name}) == nil
 }
 
-// set returns the timers of the owner in a namespace of rouse.
-func (c *Controller) set(namespace string) *declare.Set {
+// ownedTimers returns the timers of the owner in a namespace of rouse.
+func (c *Controller) ownedTimers(namespace string) *declare.Set {
 	return &declare.Set{Client: c.o.Client, Namespace: namespace, Owner: c.o.Owner, Timeout: c.o.Timeout}
 }

@@ -82,8 +82,8 @@ const (
 // maxMessage bounds the message of a condition, in bytes. Kubernetes has 32 KiB.
 const maxMessage = 2048
 
-// conditions returns what the status of an object tells: whether rouse has what it declares, and why not.
-func conditions(was []condition, generation int64, reason, message string, now time.Time) []condition {
+// newConditions returns what the status of an object tells: whether rouse has what it declares, and why not.
+func newConditions(was []condition, generation int64, reason, message string, now time.Time) []condition {
 	is := func(yes bool) string {
 		if yes {
 			return "True"
@@ -92,7 +92,8 @@ func conditions(was []condition, generation int64, reason, message string, now t
 	}
 	good := reason == reasonApplied || reason == reasonEnded
 	list := []condition{
-		{Type: ready, Status: is(good), Reason: reason, Message: rouse.Shorten(message, maxMessage), ObservedGeneration: generation},
+		{Type: ready, Status: is(good), Reason: reason, Message: rouse.Shorten(message, maxMessage),
+			ObservedGeneration: generation},
 		{Type: invalid, Status: is(reason == reasonInvalid), Reason: reason, ObservedGeneration: generation},
 	}
 	for i := range list {
@@ -105,11 +106,11 @@ func conditions(was []condition, generation int64, reason, message string, now t
 	return list
 }
 
-// same reports whether two states are equal.
-func (s *status) same(other *status) bool { return reflect.DeepEqual(s, other) }
+// equalsStatus reports whether two states are equal.
+func (s *status) equalsStatus(other *status) bool { return reflect.DeepEqual(s, other) }
 
-// reason is that of the condition Ready for a generation, "" if there is none.
-func (s *status) reason(generation int64) string {
+// readyReason is that of the condition Ready for a generation, "" if there is none.
+func (s *status) readyReason(generation int64) string {
 	for _, c := range s.Conditions {
 		if c.Type == ready && c.ObservedGeneration == generation {
 			return c.Reason
@@ -118,5 +119,5 @@ func (s *status) reason(generation int64) string {
 	return ""
 }
 
-// finalized reports whether an object has the finalizer.
-func (o *object) finalized() bool { return slices.Contains(o.Metadata.Finalizers, finalizer) }
+// hasFinalizer reports whether an object has the finalizer.
+func (o *object) hasFinalizer() bool { return slices.Contains(o.Metadata.Finalizers, finalizer) }

@@ -22,18 +22,18 @@ func TestConditions(t *testing.T) {
 	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 	for reason, want := range map[string]string{reasonApplied: "True False", reasonEnded: "True False", reasonInvalid: "False True",
 		reasonConflict: "False False", reasonForbidden: "False False", reasonUnavailable: "False False"} {
-		list := conditions(nil, 7, reason, strings.Repeat("x", 2*maxMessage), now)
+		list := newConditions(nil, 7, reason, strings.Repeat("x", 2*maxMessage), now)
 		if got := list[0].Status + " " + list[1].Status; len(list) != 2 || got != want || list[0].ObservedGeneration != 7 || len(list[0].Message) > maxMessage {
 			t.Errorf("%s gives %s: %.200v", reason, got, list)
 		}
 		s := status{Conditions: list}
-		if s.reason(7) != reason || s.reason(8) != "" {
-			t.Errorf("%s is read as %q, and for another spec %q", reason, s.reason(7), s.reason(8))
+		if s.readyReason(7) != reason || s.readyReason(8) != "" {
+			t.Errorf("%s is read as %q, and for another spec %q", reason, s.readyReason(7), s.readyReason(8))
 		}
 	}
-	first := conditions(nil, 1, reasonApplied, "", now)
-	second := conditions(first, 2, reasonInvalid, "", now.Add(time.Hour))
-	third := conditions(second, 3, reasonInvalid, "", now.Add(2*time.Hour))
+	first := newConditions(nil, 1, reasonApplied, "", now)
+	second := newConditions(first, 2, reasonInvalid, "", now.Add(time.Hour))
+	third := newConditions(second, 3, reasonInvalid, "", now.Add(2*time.Hour))
 	if first[0].LastTransitionTime != "2027-01-01T00:00:00Z" || second[0].LastTransitionTime != "2027-01-01T01:00:00Z" || third[0].LastTransitionTime != second[0].LastTransitionTime {
 		t.Errorf("the times are %v, %v, %v", first[0], second[0], third[0])
 	}
@@ -42,17 +42,17 @@ func TestConditions(t *testing.T) {
 // TestStatusReplacesWhatIsGone: members without a value are null in a patch, and a status is read as it was
 // written.
 func TestStatusReplacesWhatIsGone(t *testing.T) {
-	in := status{ObservedGeneration: 3, Conditions: conditions(nil, 3, reasonApplied, "", time.Now())}
+	in := status{ObservedGeneration: 3, Conditions: newConditions(nil, 3, reasonApplied, "", time.Now())}
 	text, err := json.Marshal(in)
 	if err != nil || !strings.Contains(string(text), `"nextFire":null,"lastFire":null`) {
 		t.Errorf("%v %s", err, text)
 	}
 	var out status
-	if err := json.Unmarshal(text, &out); err != nil || !in.same(&out) {
+	if err := json.Unmarshal(text, &out); err != nil || !in.equalsStatus(&out) {
 		t.Errorf("%v %+v", err, out)
 	}
 	due := "2027-01-01T00:00:00.000Z"
-	if out.NextFire = &due; in.same(&out) {
+	if out.NextFire = &due; in.equalsStatus(&out) {
 		t.Error("a difference is not seen")
 	}
 }
@@ -76,7 +76,7 @@ func TestTold(t *testing.T) {
 		{declare.Outcome{Err: rouse.ErrUnauthenticated}, reasonForbidden, ""},
 		{declare.Outcome{Err: errors.New("no route")}, reasonUnavailable, "no route"},
 	} {
-		if reason, message := told(&c.out); reason != c.reason || !strings.Contains(message, c.message) {
+		if reason, message := outcomeReason(&c.out); reason != c.reason || !strings.Contains(message, c.message) {
 			t.Errorf("%+v gives %s: %s", c.out, reason, message)
 		}
 	}
@@ -90,7 +90,7 @@ func TestDeclared(t *testing.T) {
 	now := rouse.At(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
 	parse := func(k key, spec, namespace string) (*declare.Object, error) {
 		o := &object{Spec: json.RawMessage(spec)}
-		return declared(k, o, namespace, now)
+		return parseDeclared(k, o, namespace, now)
 	}
 	d, err := parse(named("nightly"), `{"schedule":"@every 1h","target":"stream:x","payload":{"html":"<b>&","n":9007199254740993}}`, "n")
 	if err != nil || d.Name != "nightly" || d.Calendar || string(d.Spec.Payload) != `{"html":"<b>&","n":9007199254740993}` {
@@ -134,12 +134,12 @@ func TestCache(t *testing.T) {
 		}
 		moved = nil
 	}
-	if c.ready() == nil {
+	if c.checkSynced() == nil {
 		t.Error("it is ready before it was listed")
 	}
 	c.Listed([]*object{made("a", 1, finalizer), made("b", 1)}, "5")
 	want("a false", "b false")
-	if c.ready() != nil || c.get(named("a")) != nil || c.get(key{"timer", "", "a"}) == nil {
+	if c.checkSynced() != nil || c.getObject(named("a")) != nil || c.getObject(key{"timer", "", "a"}) == nil {
 		t.Error("it has not what was listed")
 	}
 	c.Took("MODIFIED", made("a", 1, finalizer)) // its status
@@ -162,11 +162,11 @@ func TestCache(t *testing.T) {
 	want("b true")
 
 	c.Failed(&kubelink.StatusError{Code: 404, Message: "page not found"})
-	if err := c.ready(); err == nil || !strings.Contains(err.Error(), "rouse controller crds") {
+	if err := c.checkSynced(); err == nil || !strings.Contains(err.Error(), "rouse controller crds") {
 		t.Errorf("without definitions: %v", err)
 	}
 	c.Watching()
-	if c.ready() != nil || failed[len(failed)-1] != nil {
+	if c.checkSynced() != nil || failed[len(failed)-1] != nil {
 		t.Error("it stays failed")
 	}
 
@@ -178,8 +178,8 @@ func TestCache(t *testing.T) {
 	c.moved = func(key, bool) {}
 	c.Listed(many, "10")
 	c.Took("ADDED", made("one more", 1))
-	if len(c.keys()) != maxObjects || failed[len(failed)-1] == nil || c.ready() != nil {
-		t.Errorf("it has %d objects, %v", len(c.keys()), failed)
+	if len(c.sortedKeys()) != maxObjects || failed[len(failed)-1] == nil || c.checkSynced() != nil {
+		t.Errorf("it has %d objects, %v", len(c.sortedKeys()), failed)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestTheObjectsOfThePage(t *testing.T) {
 	for i := range objects {
 		o := &objects[i]
 		kind := strings.ToLower(o.Kind)
-		d, err := declared(key{kind, o.Metadata.Namespace, o.Metadata.Name}, &o.object, o.Metadata.Namespace, rouse.At(time.Now()))
+		d, err := parseDeclared(key{kind, o.Metadata.Namespace, o.Metadata.Name}, &o.object, o.Metadata.Namespace, rouse.At(time.Now()))
 		if err != nil || d.Kind() != kind || len(objects) != 2 {
 			t.Errorf("%s %s: %v", o.Kind, o.Metadata.Name, err)
 		}

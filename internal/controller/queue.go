@@ -37,8 +37,8 @@ type item struct {
 
 func newQueue() *queue { return &queue{items: map[key]*item{}} }
 
-// add has an object worked at a time, or earlier if that was asked for before.
-func (q *queue) add(k key, at time.Time) {
+// enqueueAt has an object worked at a time, or earlier if that was asked for before.
+func (q *queue) enqueueAt(k key, at time.Time) {
 	i := q.items[k]
 	switch {
 	case i == nil:
@@ -53,9 +53,9 @@ func (q *queue) add(k key, at time.Time) {
 	}
 }
 
-// take returns an object to work, or how long there is none; that is negative if nothing waits. The caller
-// calls done for it.
-func (q *queue) take(now time.Time) (k key, ok bool, wait time.Duration) {
+// dequeueDue returns an object to work, or how long there is none; that is negative if nothing waits. The
+// caller calls done for it.
+func (q *queue) dequeueDue(now time.Time) (k key, ok bool, wait time.Duration) {
 	if len(q.due) == 0 {
 		return k, false, -1
 	}
@@ -68,8 +68,8 @@ func (q *queue) take(now time.Time) (k key, ok bool, wait time.Duration) {
 	return i.key, true, 0
 }
 
-// done ends the work on an object, which waits for another try if it failed.
-func (q *queue) done(k key, failed bool, now time.Time) {
+// finishWork ends the work on an object, which waits for another try if it failed.
+func (q *queue) finishWork(k key, failed bool, now time.Time) {
 	i := q.items[k]
 	if i == nil || i.index >= 0 {
 		return // it was dropped, and perhaps added again
@@ -91,8 +91,8 @@ func (q *queue) done(k key, failed bool, now time.Time) {
 	heap.Push(&q.due, i)
 }
 
-// drop removes an object that no longer exists.
-func (q *queue) drop(k key) {
+// dropKey removes an object that no longer exists.
+func (q *queue) dropKey(k key) {
 	if i := q.items[k]; i != nil && i.index >= 0 {
 		heap.Remove(&q.due, i.index)
 	}

@@ -15,24 +15,24 @@ func TestQueue(t *testing.T) {
 	q, now := newQueue(), time.Unix(0, 0)
 	take := func(want string, wantWait time.Duration) {
 		t.Helper()
-		k, ok, wait := q.take(now)
+		k, ok, wait := q.dequeueDue(now)
 		if k.name != want || ok != (want != "") || wait != wantWait {
 			t.Fatalf("took %q, %v, after %v", k.name, ok, wait)
 		}
 	}
 	take("", -1)
-	q.add(named("b"), now.Add(time.Minute))
-	q.add(named("a"), now.Add(time.Hour))
-	q.add(named("a"), now.Add(time.Second))
-	q.add(named("a"), now.Add(time.Hour)) // later than asked for before: no effect
+	q.enqueueAt(named("b"), now.Add(time.Minute))
+	q.enqueueAt(named("a"), now.Add(time.Hour))
+	q.enqueueAt(named("a"), now.Add(time.Second))
+	q.enqueueAt(named("a"), now.Add(time.Hour)) // later than asked for before: no effect
 	take("", time.Second)
 	now = now.Add(time.Second)
 	take("a", 0)
-	q.add(named("a"), now) // while it is worked
+	q.enqueueAt(named("a"), now) // while it is worked
 	take("", 59*time.Second)
-	q.done(named("a"), false, now)
+	q.finishWork(named("a"), false, now)
 	take("a", 0)
-	q.done(named("a"), false, now)
+	q.finishWork(named("a"), false, now)
 	take("", 59*time.Second)
 
 	// failures wait longer and longer, up to a bound, and a success starts again
@@ -40,32 +40,32 @@ func TestQueue(t *testing.T) {
 	last := time.Duration(0)
 	for i := range 12 {
 		take("b", 0)
-		q.done(named("b"), true, now)
-		_, _, wait := q.take(now)
+		q.finishWork(named("b"), true, now)
+		_, _, wait := q.dequeueDue(now)
 		if wait < last/2 || wait > lastRetry || i == 0 && wait > firstRetry || i == 11 && wait < lastRetry/2 {
 			t.Errorf("try %d after %v, and then %v", i, last, wait)
 		}
 		last, now = wait, now.Add(wait)
 	}
 	take("b", 0)
-	q.done(named("b"), false, now)
+	q.finishWork(named("b"), false, now)
 	take("", -1)
-	q.add(named("b"), now)
+	q.enqueueAt(named("b"), now)
 	take("b", 0)
-	q.done(named("b"), true, now)
-	if _, _, wait := q.take(now); wait > firstRetry {
+	q.finishWork(named("b"), true, now)
+	if _, _, wait := q.dequeueDue(now); wait > firstRetry {
 		t.Errorf("after a success it waits for %v", wait)
 	}
 
 	// what is gone is not worked, whether it waits or is worked
-	q.drop(named("b"))
+	q.dropKey(named("b"))
 	take("", -1)
-	q.add(named("c"), now)
+	q.enqueueAt(named("c"), now)
 	take("c", 0)
-	q.drop(named("c"))
-	q.done(named("c"), true, now)
-	q.add(named("c"), now)
-	q.done(named("c"), true, now) // of the one before
+	q.dropKey(named("c"))
+	q.finishWork(named("c"), true, now)
+	q.enqueueAt(named("c"), now)
+	q.finishWork(named("c"), true, now) // of the one before
 	if q.len() != 1 || len(q.items) != 1 {
 		t.Errorf("%d wait, of %d", q.len(), len(q.items))
 	}
@@ -79,9 +79,9 @@ func TestQueueIsBounded(t *testing.T) {
 		k := named(fmt.Sprint(r.IntN(10)))
 		switch r.IntN(5) {
 		case 0:
-			q.add(k, now.Add(rand.N(time.Minute)))
+			q.enqueueAt(k, now.Add(rand.N(time.Minute)))
 		case 1:
-			if k, ok, _ := q.take(now); ok {
+			if k, ok, _ := q.dequeueDue(now); ok {
 				if working[k] {
 					t.Fatalf("%v is worked twice", k)
 				}
@@ -89,12 +89,12 @@ func TestQueueIsBounded(t *testing.T) {
 			}
 		case 2:
 			if working[k] {
-				q.done(k, r.IntN(2) == 0, now)
+				q.finishWork(k, r.IntN(2) == 0, now)
 				delete(working, k)
 			}
 		case 3:
 			if !working[k] {
-				q.drop(k)
+				q.dropKey(k)
 			}
 		case 4:
 			now = now.Add(time.Second)

@@ -64,7 +64,7 @@ func TestWithAKubernetes(t *testing.T) {
 		second := c.start("test-", &other)
 		other.Store(false)
 		c.put("timers", "shop", "handover", timerSpec(`"@every 1h"`))
-		c.until("the second one knows it", func() bool { return second.get(key{"timer", "shop", "handover"}) != nil })
+		c.until("the second one knows it", func() bool { return second.findObject(key{"timer", "shop", "handover"}) != nil })
 		if _, err := c.rouse.Client.Get(t.Context(), "test-shop", "handover"); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("without a leader it was made: %v", err)
 		}
@@ -177,7 +177,7 @@ func (c *cluster) is(plural, namespace, name, reason, message string) *object {
 	for {
 		o, _ = c.get(plural, namespace, name)
 		for _, one := range o.Status.Conditions {
-			if one.Type == ready && o.Status.reason(o.Metadata.Generation) == reason && strings.Contains(one.Message, message) {
+			if one.Type == ready && o.Status.readyReason(o.Metadata.Generation) == reason && strings.Contains(one.Message, message) {
 				return o
 			}
 		}
@@ -254,7 +254,7 @@ func (c *cluster) life() {
 	if o.Status.NextFire == nil || *o.Status.NextFire != made.Due.String() || *o.Status.Namespace != "test-shop" || *o.Status.State != "scheduled" || o.Status.LastFire != nil {
 		c.t.Errorf("the status is %+v", o.Status)
 	}
-	if !o.finalized() || len(o.Status.Conditions) != 2 || o.Status.Conditions[0].Status != "True" || o.Status.Conditions[1].Status != "False" {
+	if !o.hasFinalizer() || len(o.Status.Conditions) != 2 || o.Status.Conditions[0].Status != "True" || o.Status.Conditions[1].Status != "False" {
 		c.t.Errorf("the object is %+v", o)
 	}
 	c.put("timers", "shop", "nightly", `{"schedule": "@every 1h", "target": "func:job"}`)

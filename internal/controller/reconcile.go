@@ -17,56 +17,58 @@ import (
 	"github.com/rousehq/rouse/internal/kubelink"
 )
 
-// reconcile makes what an object declares, and writes its status. An error means that it is tried again.
-func (c *Controller) reconcile(ctx context.Context, k key) error {
-	o := c.get(k)
+// reconcileObject makes what an object declares, and writes its status. An error means that it is tried
+// again.
+func (c *Controller) reconcileObject(ctx context.Context, k key) error {
+	o := c.findObject(k)
 	if o == nil {
 		return nil
 	}
 	if o.Metadata.DeletionTimestamp != nil {
-		return c.remove(ctx, k, o)
+		return c.removeDeclared(ctx, k, o)
 	}
-	if !o.finalized() {
+	if !o.hasFinalizer() {
 		var err error
-		if o, err = c.finalize(ctx, k, o, append(slices.Clone(o.Metadata.Finalizers), finalizer)); err != nil {
+		if o, err = c.setFinalizers(ctx, k, o, append(slices.Clone(o.Metadata.Finalizers), finalizer)); err != nil {
 			return err
 		}
 	}
 	namespace := c.o.Prefix + k.namespace
-	d, err := declared(k, o, namespace, rouse.Reached(c.o.Client.Now()))
+	d, err := parseDeclared(k, o, namespace, rouse.Reached(c.o.Client.Now()))
 	var out declare.Outcome
 	switch {
 	case err != nil:
 		out = declare.Outcome{What: declare.Failed, Err: err}
 	case d.Calendar:
-		out = c.set(namespace).Calendar(ctx, d)
+		out = c.ownedTimers(namespace).Calendar(ctx, d)
 	default:
-		out = c.set(namespace).Timer(ctx, d)
+		out = c.ownedTimers(namespace).Timer(ctx, d)
 	}
-	c.observe(k, &out)
+	c.observeOutcome(k, &out)
 	if out.Err == nil && d.Calendar && out.What != declare.Unchanged {
 		c.retryIn(k.namespace)
 	}
-	next, err := c.next(ctx, o, namespace, &out)
+	next, err := c.nextStatus(ctx, o, namespace, &out)
 	if err == nil {
-		err = c.write(ctx, k, o, next)
+		err = c.writeStatus(ctx, k, o, next)
 	}
-	if reason, _ := told(&out); reason == reasonUnavailable {
+	if reason, _ := outcomeReason(&out); reason == reasonUnavailable {
 		err = errors.Join(out.Err, err)
 	}
 	return err
 }
 
-// observe counts and logs an outcome that changed something or failed.
-func (c *Controller) observe(k key, out *declare.Outcome) {
+// observeOutcome counts and logs an outcome that changed something or failed.
+func (c *Controller) observeOutcome(k key, out *declare.Outcome) {
 	c.metrics.outcomes.WithLabelValues(k.kind, out.What).Inc()
-	if reason, _ := told(out); reason == reasonUnavailable {
+	if reason, _ := outcomeReason(out); reason == reasonUnavailable {
 		c.metrics.failures.WithLabelValues("rouse").Inc()
 	}
 	switch out.What {
 	case declare.Unchanged, declare.Passed:
 	case declare.Failed:
-		c.o.Log.Debug("an object could not be made", "kind", k.kind, "namespace", k.namespace, "name", k.name, "error", out.Err)
+		c.o.Log.Debug("an object could not be made", "kind", k.kind, "namespace", k.namespace, "name", k.name,
+			"error", out.Err)
 	default:
 		fields := make([]string, len(out.Changes))
 		for i, change := range out.Changes {
@@ -80,19 +82,21 @@ func (c *Controller) observe(k key, out *declare.Outcome) {
 // has changed.
 func (c *Controller) retryIn(namespace string) {
 	for _, one := range c.caches {
-		for _, k := range one.keys() {
-			if o := one.get(k); k.namespace == namespace && o != nil && o.Status.reason(o.Metadata.Generation) == reasonInvalid {
-				c.moved(k, false)
+		for _, k := range one.sortedKeys() {
+			if o := one.getObject(k); k.namespace == namespace && o != nil &&
+				o.Status.readyReason(o.Metadata.Generation) == reasonInvalid {
+				c.enqueueChanged(k, false)
 			}
 		}
 	}
 }
 
-// declared returns what an object declares: its spec is that of the API without the name.
-func declared(k key, o *object, namespace string, now rouse.Instant) (*declare.Object, error) {
+// parseDeclared returns what an object declares: its spec is that of the API without the name.
+func parseDeclared(k key, o *object, namespace string, now rouse.Instant) (*declare.Object, error) {
 	d := &declare.Object{Name: k.name, Calendar: k.kind == "calendar"}
 	if rouse.CheckNamespace(namespace) != nil {
-		return d, rouse.Refuse("metadata.namespace", k.namespace, "is too long for a namespace of rouse with the prefix", "use another namespace, or a shorter --prefix")
+		return d, rouse.Refuse("metadata.namespace", k.namespace, "is too long for a namespace of rouse with the prefix",
+			"use another namespace, or a shorter --prefix")
 	}
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(o.Spec, &members); err != nil || members == nil {
@@ -124,8 +128,8 @@ func inObject(bad *rouse.Invalid) error {
 	return named
 }
 
-// told returns the reason and the message for an outcome.
-func told(out *declare.Outcome) (reason, message string) {
+// outcomeReason returns the reason and the message for an outcome.
+func outcomeReason(out *declare.Outcome) (reason, message string) {
 	var bad *rouse.Invalid
 	switch err := out.Err; {
 	case err == nil && out.What == declare.Passed:
@@ -144,16 +148,17 @@ func told(out *declare.Outcome) (reason, message string) {
 	return reason, out.Err.Error()
 }
 
-// next returns the status of an object after an outcome.
-func (c *Controller) next(ctx context.Context, o *object, namespace string, out *declare.Outcome) (*status, error) {
-	reason, message := told(out)
+// nextStatus returns the status of an object after an outcome.
+func (c *Controller) nextStatus(ctx context.Context, o *object, namespace string,
+	out *declare.Outcome) (*status, error) {
+	reason, message := outcomeReason(out)
 	was, generation := &o.Status, o.Metadata.Generation
 	next := *was
 	next.ObservedGeneration, next.Namespace = generation, &namespace
-	if reason == reasonUnavailable && was.reason(generation) != "" {
+	if reason == reasonUnavailable && was.readyReason(generation) != "" {
 		return &next, nil // a server that is away for a moment changes no status of thousands
 	}
-	next.Conditions = conditions(was.Conditions, generation, reason, message, time.Now())
+	next.Conditions = newConditions(was.Conditions, generation, reason, message, time.Now())
 	switch t := out.Timer; {
 	case t != nil:
 		next.NextFire, next.State = textOf(t.Due), textOf(t.State())
@@ -171,7 +176,7 @@ func (c *Controller) next(ctx context.Context, o *object, namespace string, out 
 		return &next, nil
 	}
 	var err error
-	if next.LastFire, err = c.last(ctx, namespace, o.Metadata.Name); err != nil {
+	if next.LastFire, err = c.readLastFire(ctx, namespace, o.Metadata.Name); err != nil {
 		return nil, err
 	}
 	return &next, nil
@@ -183,8 +188,8 @@ func textOf(v fmt.Stringer) *string {
 	return &text
 }
 
-// last returns how the last occurrence of a timer ended, nil if there is no record of any.
-func (c *Controller) last(ctx context.Context, namespace, name string) (*lastFire, error) {
+// readLastFire returns how the last occurrence of a timer ended, nil if there is no record of any.
+func (c *Controller) readLastFire(ctx context.Context, namespace, name string) (*lastFire, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
 	list, err := c.o.Client.Outcomes(ctx, namespace, []string{name}, 1)
@@ -199,55 +204,58 @@ func (c *Controller) last(ctx context.Context, namespace, name string) (*lastFir
 	return l, nil
 }
 
-// remove deletes what an object that is deleted has declared, and then lets it go.
-func (c *Controller) remove(ctx context.Context, k key, o *object) error {
-	if !o.finalized() {
+// removeDeclared deletes what an object that is deleted has declared, and then lets it go.
+func (c *Controller) removeDeclared(ctx context.Context, k key, o *object) error {
+	if !o.hasFinalizer() {
 		return nil // it waits for the finalizer of another program
 	}
 	namespace := c.o.Prefix + k.namespace
-	d, err := declared(k, o, namespace, rouse.Reached(c.o.Client.Now()))
+	d, err := parseDeclared(k, o, namespace, rouse.Reached(c.o.Client.Now()))
 	if err == nil || !d.Calendar && rouse.CheckNamespace(namespace) == nil { // the timer may be of an earlier spec
-		err = c.set(namespace).Remove(ctx, d)
+		err = c.ownedTimers(namespace).Remove(ctx, d)
 	} else {
 		err = nil // there is none
 	}
 	if err != nil {
 		out := declare.Outcome{What: declare.Failed, Err: err}
-		c.observe(k, &out)
-		next, nextErr := c.next(ctx, o, namespace, &out)
+		c.observeOutcome(k, &out)
+		next, nextErr := c.nextStatus(ctx, o, namespace, &out)
 		if nextErr == nil {
-			nextErr = c.write(ctx, k, o, next)
+			nextErr = c.writeStatus(ctx, k, o, next)
 		}
 		return errors.Join(err, nextErr)
 	}
 	c.metrics.outcomes.WithLabelValues(k.kind, declare.Pruned).Inc()
 	c.o.Log.Info("deleted with its object", "kind", k.kind, "namespace", k.namespace, "name", k.name)
-	_, err = c.finalize(ctx, k, o, slices.DeleteFunc(slices.Clone(o.Metadata.Finalizers), func(f string) bool { return f == finalizer }))
+	_, err = c.setFinalizers(ctx, k, o, slices.DeleteFunc(slices.Clone(o.Metadata.Finalizers),
+		func(f string) bool { return f == finalizer }))
 	if kubelink.IsStatus(err, http.StatusNotFound) {
 		return nil
 	}
 	return err
 }
 
-// finalize sets the finalizers of an object, unless it has changed.
-func (c *Controller) finalize(ctx context.Context, k key, o *object, finalizers []string) (*object, error) {
-	return c.patch(ctx, k, "", map[string]any{"metadata": map[string]any{"finalizers": finalizers, "resourceVersion": o.Metadata.ResourceVersion}})
+// setFinalizers sets the finalizers of an object, unless it has changed.
+func (c *Controller) setFinalizers(ctx context.Context, k key, o *object, finalizers []string) (*object, error) {
+	return c.patchObject(ctx, k, "", map[string]any{"metadata": map[string]any{"finalizers": finalizers,
+		"resourceVersion": o.Metadata.ResourceVersion}})
 }
 
-// write writes the status of an object, if it differs.
-func (c *Controller) write(ctx context.Context, k key, o *object, next *status) error {
-	if next.same(&o.Status) {
+// writeStatus writes the status of an object, if it differs.
+func (c *Controller) writeStatus(ctx context.Context, k key, o *object, next *status) error {
+	if next.equalsStatus(&o.Status) {
 		return nil
 	}
-	_, err := c.patch(ctx, k, "/status", map[string]any{"status": next, "metadata": map[string]any{"uid": o.Metadata.UID}})
+	_, err := c.patchObject(ctx, k, "/status", map[string]any{"status": next,
+		"metadata": map[string]any{"uid": o.Metadata.UID}})
 	if kubelink.IsStatus(err, http.StatusNotFound) {
 		return nil // it is gone
 	}
 	return err
 }
 
-// patch changes an object by a merge patch, and returns it.
-func (c *Controller) patch(ctx context.Context, k key, subresource string, body any) (*object, error) {
+// patchObject changes an object by a merge patch, and returns it.
+func (c *Controller) patchObject(ctx context.Context, k key, subresource string, body any) (*object, error) {
 	ctx, cancel := context.WithTimeout(ctx, kubelink.CallTimeout)
 	defer cancel()
 	plural := kinds[slices.IndexFunc(kinds, func(one kind) bool { return one.name == k.kind })].plural

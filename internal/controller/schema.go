@@ -20,34 +20,37 @@ func Definitions() ([]byte, error) {
 		return nil, err
 	}
 	s := schemas(description.Components.Schemas)
-	timer, err := s.structural(s.spec())
+	timer, err := s.structuralSchema(s.timerSpecSchema())
 	if err != nil {
 		return nil, err
 	}
-	calendar, err := s.structural(s["PutCalendar"])
+	calendar, err := s.structuralSchema(s["PutCalendar"])
 	if err != nil {
 		return nil, err
 	}
 	out := []byte("# Made from the API by: rouse controller crds\n")
 	for i, d := range []members{
-		definition("Timer", "A timer of rouse: its spec has the members of the API's create call.", timer, members{
-			{Key: "state", Value: text("What the timer does: scheduled, retrying, accepted, paused or ended.")},
-			{Key: "nextFire", Value: instant("When it is due next.")},
+		kindDefinition("Timer", "A timer of rouse: its spec has the members of the API's create call.", timer, members{
+			{Key: "state", Value: textSchema("What the timer does: scheduled, retrying, accepted, paused or ended.")},
+			{Key: "nextFire", Value: instantSchema("When it is due next.")},
 			{Key: "lastFire", Value: members{
 				{Key: "description", Value: "How its last occurrence ended."},
 				{Key: "type", Value: "object"},
 				{Key: "properties", Value: members{
-					{Key: "due", Value: instant("When it was due.")},
-					{Key: "ended", Value: instant("When it ended.")},
-					{Key: "ending", Value: text("fired, dead, skipped or missed.")},
-					{Key: "cause", Value: text("Why it ended so.")},
+					{Key: "due", Value: instantSchema("When it was due.")},
+					{Key: "ended", Value: instantSchema("When it ended.")},
+					{Key: "ending", Value: textSchema("fired, dead, skipped or missed.")},
+					{Key: "cause", Value: textSchema("Why it ended so.")},
 				}},
 			}},
-			{Key: "ended", Value: members{{Key: "description", Value: "How many of its occurrences have ended."}, {Key: "type", Value: "integer"}, {Key: "format", Value: "int64"}}},
+			{Key: "ended", Value: members{{Key: "description", Value: "How many of its occurrences have ended."},
+				{Key: "type", Value: "integer"}, {Key: "format", Value: "int64"}}},
 		}, []any{
-			column("Schedule", "string", ".spec.schedule"), column("Next", "string", ".status.nextFire"), column("Last", "string", ".status.lastFire.ending"),
+			printerColumn("Schedule", "string", ".spec.schedule"), printerColumn("Next", "string", ".status.nextFire"),
+			printerColumn("Last", "string", ".status.lastFire.ending"),
 		}),
-		definition("Calendar", "A calendar of rouse: days on which timers do not fire, or fire only.", calendar, nil, nil),
+		kindDefinition("Calendar", "A calendar of rouse: days on which timers do not fire, or fire only.",
+			calendar, nil, nil),
 	} {
 		body, err := yaml.MarshalWithOptions(d, yaml.IndentSequence(true))
 		if err != nil {
@@ -64,7 +67,7 @@ func Definitions() ([]byte, error) {
 // members are those of an object, in their order.
 type members = yaml.MapSlice
 
-func memberOf(o members, key string) any {
+func findMember(o members, key string) any {
 	for _, m := range o {
 		if m.Key == key {
 			return m.Value
@@ -73,29 +76,31 @@ func memberOf(o members, key string) any {
 	return nil
 }
 
-func text(description string) members {
+func textSchema(description string) members {
 	return members{{Key: "description", Value: description}, {Key: "type", Value: "string"}}
 }
 
-func instant(description string) members {
-	return append(text(description), yaml.MapItem{Key: "format", Value: "date-time"})
+func instantSchema(description string) members {
+	return append(textSchema(description), yaml.MapItem{Key: "format", Value: "date-time"})
 }
 
-func column(name, kind, path string) members {
+func printerColumn(name, kind, path string) members {
 	return members{{Key: "name", Value: name}, {Key: "type", Value: kind}, {Key: "jsonPath", Value: path}}
 }
 
-// definition returns the definition of a kind.
-func definition(kind, description string, spec, statusMembers members, columns []any) members {
+// kindDefinition returns the definition of a kind.
+func kindDefinition(kind, description string, spec, statusMembers members, columns []any) members {
 	const conditionOf = `.status.conditions[?(@.type=="Ready")]`
 	singular := strings.ToLower(kind)
-	columns = append(columns, column("Ready", "string", conditionOf+".status"), column("Reason", "string", conditionOf+".reason"), column("Age", "date", ".metadata.creationTimestamp"))
+	columns = append(columns, printerColumn("Ready", "string", conditionOf+".status"),
+		printerColumn("Reason", "string", conditionOf+".reason"), printerColumn("Age", "date", ".metadata.creationTimestamp"))
 	statusMembers = append(members{
 		{Key: "observedGeneration", Value: members{{Key: "type", Value: "integer"}, {Key: "format", Value: "int64"}}},
-		{Key: "namespace", Value: text("The namespace of rouse.")},
+		{Key: "namespace", Value: textSchema("The namespace of rouse.")},
 	}, statusMembers...)
 	statusMembers = append(statusMembers, yaml.MapItem{Key: "conditions", Value: members{
-		{Key: "description", Value: "Ready: rouse has what is declared. Invalid: it never will, because of what the message of Ready tells."},
+		{Key: "description",
+			Value: "Ready: rouse has what is declared. Invalid: it never will, because of what the message of Ready tells."},
 		{Key: "type", Value: "array"},
 		{Key: "x-kubernetes-list-type", Value: "map"},
 		{Key: "x-kubernetes-list-map-keys", Value: []any{"type"}},
@@ -104,7 +109,8 @@ func definition(kind, description string, spec, statusMembers members, columns [
 			{Key: "required", Value: []any{"type", "status"}},
 			{Key: "properties", Value: members{
 				{Key: "type", Value: members{{Key: "type", Value: "string"}}},
-				{Key: "status", Value: members{{Key: "type", Value: "string"}, {Key: "enum", Value: []any{"True", "False", "Unknown"}}}},
+				{Key: "status", Value: members{{Key: "type", Value: "string"},
+					{Key: "enum", Value: []any{"True", "False", "Unknown"}}}},
 				{Key: "reason", Value: members{{Key: "type", Value: "string"}}},
 				{Key: "message", Value: members{{Key: "type", Value: "string"}}},
 				{Key: "observedGeneration", Value: members{{Key: "type", Value: "integer"}, {Key: "format", Value: "int64"}}},
@@ -119,7 +125,8 @@ func definition(kind, description string, spec, statusMembers members, columns [
 		{Key: "spec", Value: members{
 			{Key: "group", Value: Group},
 			{Key: "scope", Value: "Namespaced"},
-			{Key: "names", Value: members{{Key: "kind", Value: kind}, {Key: "listKind", Value: kind + "List"}, {Key: "plural", Value: singular + "s"}, {Key: "singular", Value: singular}}},
+			{Key: "names", Value: members{{Key: "kind", Value: kind}, {Key: "listKind", Value: kind + "List"},
+				{Key: "plural", Value: singular + "s"}, {Key: "singular", Value: singular}}},
 			{Key: "versions", Value: []any{members{
 				{Key: "name", Value: Version},
 				{Key: "served", Value: true},
@@ -146,8 +153,9 @@ func definition(kind, description string, spec, statusMembers members, columns [
 // schemas are those of the API, by name.
 type schemas map[string]members
 
-// spec returns the schema of what a client defines about a timer: that of one in a batch, without the name.
-func (s schemas) spec() (out members) {
+// timerSpecSchema returns the schema of what a client defines about a timer: that of one in a batch, without
+// the name.
+func (s schemas) timerSpecSchema() (out members) {
 	for _, m := range s["BatchTimer"] {
 		if m.Key == "properties" {
 			m.Value = slices.DeleteFunc(slices.Clone(m.Value.(members)), func(p yaml.MapItem) bool { return p.Key == "name" })
@@ -160,9 +168,9 @@ func (s schemas) spec() (out members) {
 	return out
 }
 
-// structural returns a schema as Kubernetes wants it: without references and compositions, with a type
+// structuralSchema returns a schema as Kubernetes wants it: without references and compositions, with a type
 // everywhere. Defaults are left out, so that what is left out stays so.
-func (s schemas) structural(in members) (out members, err error) {
+func (s schemas) structuralSchema(in members) (out members, err error) {
 	properties, required := members{}, []any{}
 	for _, m := range in {
 		switch key := m.Key.(string); key {
@@ -172,7 +180,7 @@ func (s schemas) structural(in members) (out members, err error) {
 			if !known {
 				return nil, fmt.Errorf("the schema %q is not there", ref)
 			}
-			if base, err = s.structural(base); err != nil {
+			if base, err = s.structuralSchema(base); err != nil {
 				return nil, err
 			}
 			for _, b := range base {
@@ -182,7 +190,7 @@ func (s schemas) structural(in members) (out members, err error) {
 				case "required":
 					required = append(required, b.Value.([]any)...)
 				case "description":
-					if memberOf(in, "description") == nil {
+					if findMember(in, "description") == nil {
 						out = append(out, b)
 					}
 				default:
@@ -191,7 +199,7 @@ func (s schemas) structural(in members) (out members, err error) {
 			}
 		case "properties":
 			for _, p := range m.Value.(members) {
-				schema, err := s.structural(p.Value.(members))
+				schema, err := s.structuralSchema(p.Value.(members))
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", p.Key, err)
 				}
@@ -204,20 +212,21 @@ func (s schemas) structural(in members) (out members, err error) {
 			if !isSchema {
 				continue // false: Kubernetes prunes what a schema does not have, or refuses it if it is asked to
 			}
-			if schema, err = s.structural(schema); err != nil {
+			if schema, err = s.structuralSchema(schema); err != nil {
 				return nil, fmt.Errorf("%s: %w", key, err)
 			}
 			out = append(out, yaml.MapItem{Key: key, Value: schema})
 		case "contentEncoding": // base64
 			out = append(out, yaml.MapItem{Key: "format", Value: "byte"})
 		case "examples":
-		case "description", "type", "format", "enum", "minimum", "maximum", "maxLength", "minLength", "maxItems", "maxProperties", "pattern":
+		case "description", "type", "format", "enum", "minimum", "maximum", "maxLength", "minLength", "maxItems",
+			"maxProperties", "pattern":
 			out = append(out, m)
 		default:
 			return nil, fmt.Errorf("the keyword %q has no translation for Kubernetes", key)
 		}
 	}
-	if len(properties) > 0 && memberOf(out, "type") == nil {
+	if len(properties) > 0 && findMember(out, "type") == nil {
 		out = append(out, yaml.MapItem{Key: "type", Value: "object"})
 	}
 	if len(required) > 0 {
@@ -226,7 +235,7 @@ func (s schemas) structural(in members) (out members, err error) {
 	if len(properties) > 0 {
 		out = append(out, yaml.MapItem{Key: "properties", Value: properties})
 	}
-	if memberOf(out, "type") == nil { // any JSON
+	if findMember(out, "type") == nil { // any JSON
 		out = append(out, yaml.MapItem{Key: "x-kubernetes-preserve-unknown-fields", Value: true})
 	}
 	return out, nil

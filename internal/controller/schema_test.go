@@ -98,7 +98,7 @@ func TestKeywordsAreTranslated(t *testing.T) {
 		if err := yaml.UnmarshalWithOptions([]byte(in), &o, yaml.UseOrderedMap()); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := (schemas{}).structural(o); err == nil {
+		if out, err := (schemas{}).structuralSchema(o); err == nil {
 			t.Errorf("%s gives %v", in, out)
 		}
 	}

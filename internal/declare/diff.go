@@ -46,10 +46,10 @@ func fieldsOf(form any) (map[string]string, error) {
 		return nil, err
 	}
 	fields := map[string]string{}
-	return fields, flatten("", body, fields)
+	return fields, flattenMembers("", body, fields)
 }
 
-func flatten(at string, value jsontext.Value, to map[string]string) error {
+func flattenMembers(at string, value jsontext.Value, to map[string]string) error {
 	switch {
 	case at != "payload" && value.Kind() == jsontext.KindBeginObject:
 		var members map[string]jsontext.Value
@@ -57,7 +57,7 @@ func flatten(at string, value jsontext.Value, to map[string]string) error {
 			return err
 		}
 		for name, v := range members {
-			if err := flatten(strings.TrimPrefix(at+"."+name, "."), v, to); err != nil {
+			if err := flattenMembers(strings.TrimPrefix(at+"."+name, "."), v, to); err != nil {
 				return err
 			}
 		}
@@ -112,11 +112,12 @@ type Change struct {
 // maxFieldText bounds the text of a member in a difference.
 const maxFieldText = 120
 
-// differences returns the members that differ, by name.
-func differences(have, want map[string]string) (changes []Change) {
+// diffFields returns the members that differ, by name.
+func diffFields(have, want map[string]string) (changes []Change) {
 	for field := range maps.Keys(have) {
 		if have[field] != want[field] {
-			changes = append(changes, Change{field, rouse.Shorten(have[field], maxFieldText), rouse.Shorten(want[field], maxFieldText)})
+			changes = append(changes, Change{field, rouse.Shorten(have[field], maxFieldText),
+				rouse.Shorten(want[field], maxFieldText)})
 		}
 	}
 	for field, text := range want {

@@ -67,13 +67,13 @@ func (o *Object) Check(namespace string, now rouse.Instant) error {
 			return rouse.Refuse("labels."+label, "", "is set by what applies the timer", "leave it out")
 		}
 	}
-	return o.lasting(namespace, now)
+	return o.refuseRelativeEnd(namespace, now)
 }
 
-// lasting refuses schedules that end counted from their creation, if the timer is then deleted: the next
-// apply would create it again.
-func (o *Object) lasting(namespace string, now rouse.Instant) error {
-	if _, err := o.times(namespace, now); err != nil {
+// refuseRelativeEnd refuses schedules that end counted from their creation, if the timer is then deleted: the
+// next apply would create it again.
+func (o *Object) refuseRelativeEnd(namespace string, now rouse.Instant) error {
+	if _, err := o.compileSchedule(namespace, now); err != nil {
 		return err
 	}
 	const cure = `set keep to "forever", so that what has ended is not created again`
@@ -81,11 +81,14 @@ func (o *Object) lasting(namespace string, now rouse.Instant) error {
 	case o.Spec.Keep < 0:
 		return nil
 	case strings.HasPrefix(o.Spec.Schedule, "@after "):
-		return rouse.Refuse("schedule", o.Spec.Schedule, "is counted from the creation of the timer, which is deleted when it has fired", "give an instant, or "+cure)
+		return rouse.Refuse("schedule", o.Spec.Schedule,
+			"is counted from the creation of the timer, which is deleted when it has fired", "give an instant, or "+cure)
 	case o.Spec.TTL != 0:
-		return rouse.Refuse("ttl", o.Spec.TTL.String(), "is counted from the creation of the timer, which is deleted after it", "give end, or "+cure)
+		return rouse.Refuse("ttl", o.Spec.TTL.String(),
+			"is counted from the creation of the timer, which is deleted after it", "give end, or "+cure)
 	case o.Spec.MaxOccurrences != 0:
-		return rouse.Refuse("max_occurrences", strconv.FormatUint(o.Spec.MaxOccurrences, 10), "is counted from the creation of the timer, which is deleted after them", cure)
+		return rouse.Refuse("max_occurrences", strconv.FormatUint(o.Spec.MaxOccurrences, 10),
+			"is counted from the creation of the timer, which is deleted after them", cure)
 	}
 	return nil
 }
@@ -96,7 +99,8 @@ func (o *Object) parseCalendar(value []byte, namespace string) error {
 		return err
 	}
 	if form.Namespace != "" && form.Namespace != namespace {
-		return rouse.Refuse("namespace", form.Namespace, "is not the one that it is applied to, "+namespace, "leave it out, or give --namespace")
+		return rouse.Refuse("namespace", form.Namespace, "is not the one that it is applied to, "+namespace,
+			"leave it out, or give --namespace")
 	}
 	form.Namespace = namespace
 	if err := rouse.CheckCalendarName("name", form.Name); err != nil {
@@ -110,14 +114,16 @@ func (o *Object) parseCalendar(value []byte, namespace string) error {
 	return err
 }
 
-// times returns the schedule of a timer. Its calendars have no days: they may be on the server only.
-func (o *Object) times(namespace string, now rouse.Instant) (rouse.Schedule, error) {
-	in := rouse.ScheduleInput{Key: rouse.Key{Namespace: namespace, Name: o.Name}, Anchor: now, Calendar: func(string) ([]rouse.Date, bool) { return nil, true }}
+// compileSchedule returns the schedule of a timer. Its calendars have no days: they may be on the server
+// only.
+func (o *Object) compileSchedule(namespace string, now rouse.Instant) (rouse.Schedule, error) {
+	in := rouse.ScheduleInput{Key: rouse.Key{Namespace: namespace, Name: o.Name}, Anchor: now,
+		Calendar: func(string) ([]rouse.Date, bool) { return nil, true }}
 	return schedule.Compile(&o.Spec, in)
 }
 
 // HasPassed reports whether no time of the schedule is left: the timer would fire immediately, or not at all.
 func (o *Object) HasPassed(namespace string, now rouse.Instant) bool {
-	s, err := o.times(namespace, now)
+	s, err := o.compileSchedule(namespace, now)
 	return err == nil && o.Spec.HasPassed(s, now)
 }

@@ -46,7 +46,7 @@ type Outcome struct {
 	Timer   *rouse.Timer // as it is now, if it was read or written
 }
 
-func failed(err error) Outcome { return Outcome{What: Failed, Err: err} }
+func outcomeFailed(err error) Outcome { return Outcome{What: Failed, Err: err} }
 
 // Set is the timers of an owner in a namespace. Once it was read, several of its methods can be called at a
 // time, each for another object.
@@ -69,7 +69,8 @@ type known struct {
 // CheckOwner refuses what is no name of a set.
 func CheckOwner(owner string) error {
 	if rouse.CheckNamespace(owner) != nil {
-		return rouse.Refuse("owner", owner, "is no name of a set", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
+		return rouse.Refuse("owner", owner, "is no name of a set",
+			"use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
 	}
 	return nil
 }
@@ -93,8 +94,8 @@ func (s *Set) Read(ctx context.Context, each func(t *rouse.Timer)) error {
 	return nil
 }
 
-// call makes one call with the timeout.
-func (s *Set) call(ctx context.Context, do func(ctx context.Context) error) error {
+// callWithinTimeout makes one call with the timeout.
+func (s *Set) callWithinTimeout(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	return do(ctx)
@@ -113,54 +114,58 @@ func (s *Set) Has(o *Object) (bool, error) {
 // Timer makes a timer as it is declared.
 func (s *Set) Timer(ctx context.Context, o *Object) Outcome {
 	if same, err := s.Has(o); err != nil || same {
-		return Outcome{What: Unchanged}.or(err)
+		return Outcome{What: Unchanged}.orFailed(err)
 	}
 	want, err := ownedBy(s.Owner, &o.Spec)
 	if err != nil {
-		return failed(err)
+		return outcomeFailed(err)
 	}
-	have, err := s.get(ctx, o.Name)
+	have, err := s.fetchTimer(ctx, o.Name)
 	if errors.Is(err, rouse.ErrNotFound) {
-		return s.create(ctx, o, want)
+		return s.createDeclared(ctx, o, want)
 	}
 	if err != nil {
-		return failed(err)
+		return outcomeFailed(err)
 	}
 	if samePayload(&have.Spec, &want) {
 		spec := o.Spec
 		spec.Payload = have.Spec.Payload
 		if want, err = ownedBy(s.Owner, &spec); err != nil {
-			return failed(err)
+			return outcomeFailed(err)
 		}
 	}
-	return s.change(ctx, o, &have, want)
+	return s.replaceChanged(ctx, o, &have, want)
 }
 
-func (o Outcome) or(err error) Outcome {
+func (o Outcome) orFailed(err error) Outcome {
 	if err != nil {
-		return failed(err)
+		return outcomeFailed(err)
 	}
 	return o
 }
 
-func (s *Set) get(ctx context.Context, name string) (t rouse.Timer, err error) {
-	err = s.call(ctx, func(ctx context.Context) error { t, err = s.Client.Get(ctx, s.Namespace, name); return err })
+func (s *Set) fetchTimer(ctx context.Context, name string) (t rouse.Timer, err error) {
+	err = s.callWithinTimeout(ctx, func(ctx context.Context) error {
+		t,
+			err = s.Client.Get(ctx, s.Namespace, name)
+		return err
+	})
 	return t, err
 }
 
-// now is the server's time.
-func (s *Set) now() rouse.Instant { return rouse.Reached(s.Client.Now()) }
+// serverNow is the server's time.
+func (s *Set) serverNow() rouse.Instant { return rouse.Reached(s.Client.Now()) }
 
-// create creates a timer that did not exist when it was read.
-func (s *Set) create(ctx context.Context, o *Object, want rouse.Spec) Outcome {
-	if !o.Late && o.HasPassed(s.Namespace, s.now()) {
+// createDeclared creates a timer that did not exist when it was read.
+func (s *Set) createDeclared(ctx context.Context, o *Object, want rouse.Spec) Outcome {
+	if !o.Late && o.HasPassed(s.Namespace, s.serverNow()) {
 		return Outcome{What: Passed}
 	}
 	if s.DryRun {
-		return Outcome{What: Created}.or(s.mayCreate(ctx, o))
+		return Outcome{What: Created}.orFailed(s.mayCreate(ctx, o))
 	}
 	var made rouse.Timer
-	err := s.call(ctx, func(ctx context.Context) (err error) {
+	err := s.callWithinTimeout(ctx, func(ctx context.Context) (err error) {
 		if o.Paused != "" {
 			made, err = s.createPaused(ctx, o, want)
 			return err
@@ -169,9 +174,10 @@ func (s *Set) create(ctx context.Context, o *Object, want rouse.Spec) Outcome {
 		return err
 	})
 	if errors.Is(err, rouse.ErrExists) {
-		return failed(fmt.Errorf("was created by another client in the meantime, and is left alone; apply again: %w", err))
+		return outcomeFailed(fmt.Errorf("was created by another client in the meantime, and is left alone; apply again: %w",
+			err))
 	}
-	return Outcome{What: Created, Timer: &made}.or(err)
+	return Outcome{What: Created, Timer: &made}.orFailed(err)
 }
 
 // mayCreate finds out, for a dry run, whether the key may create a timer paused: an import, of nothing, needs
@@ -180,7 +186,7 @@ func (s *Set) mayCreate(ctx context.Context, o *Object) error {
 	if o.Paused == "" {
 		return nil
 	}
-	return s.call(ctx, func(ctx context.Context) error {
+	return s.callWithinTimeout(ctx, func(ctx context.Context) error {
 		_, err := s.Client.Import(ctx, client.CreateOnly, nil, nil)
 		return err
 	})
@@ -188,8 +194,8 @@ func (s *Set) mayCreate(ctx context.Context, o *Object) error {
 
 // createPaused creates a timer and its pause in one write, so that it does not fire between two.
 func (s *Set) createPaused(ctx context.Context, o *Object, want rouse.Spec) (t rouse.Timer, err error) {
-	now := s.now()
-	times, err := o.times(s.Namespace, now)
+	now := s.serverNow()
+	times, err := o.compileSchedule(s.Namespace, now)
 	if err != nil {
 		return t, err
 	}
@@ -207,34 +213,36 @@ func (s *Set) createPaused(ctx context.Context, o *Object, want rouse.Spec) (t r
 	return t, err
 }
 
-// change replaces a timer, if it differs. Its revision is that of its spec until a client changes it, or
-// until it fires: then the change is tried again.
-func (s *Set) change(ctx context.Context, o *Object, have *rouse.Timer, want rouse.Spec) Outcome {
+// replaceChanged replaces a timer, if it differs. Its revision is that of its spec until a client changes it,
+// or until it fires: then the change is tried again.
+func (s *Set) replaceChanged(ctx context.Context, o *Object, have *rouse.Timer, want rouse.Spec) Outcome {
 	old, err := fieldsOf(api.SpecOf(&have.Spec))
 	if err != nil {
-		return failed(err)
+		return outcomeFailed(err)
 	}
 	wanted, err := fieldsOf(api.SpecOf(&want))
 	if err != nil {
-		return failed(err)
+		return outcomeFailed(err)
 	}
 	sum, err := sumOf(&have.Spec)
 	if err != nil {
-		return failed(err)
+		return outcomeFailed(err)
 	}
 	owner, was := have.Spec.Labels[OwnerLabel], have.Spec.Labels[AppliedLabel]
-	changes, what := differences(old, wanted), Changed
+	changes, what := diffFields(old, wanted), Changed
 	if owner == s.Owner && was != "" && was != sum {
 		what = Drifted
 	}
 	switch {
 	case owner != "" && owner != s.Owner:
-		return failed(fmt.Errorf("belongs to the set %q: remove it from this set or from that, or delete it first: %w", owner, rouse.ErrConflict))
+		return outcomeFailed(fmt.Errorf("belongs to the set %q: remove it from this set or from that, or delete it first: %w",
+			owner, rouse.ErrConflict))
 	case have.Redacted:
-		return failed(fmt.Errorf("cannot be compared, because your key may not see its payload: %w", rouse.ErrForbidden))
+		return outcomeFailed(fmt.Errorf("cannot be compared, because your key may not see its payload: %w",
+			rouse.ErrForbidden))
 	case len(changes) == 0:
 		return Outcome{What: Unchanged, Timer: have}
-	case o.HasPassed(s.Namespace, s.now()):
+	case o.HasPassed(s.Namespace, s.serverNow()):
 		return Outcome{What: Passed, Timer: have}
 	case s.DryRun:
 		return Outcome{What: what, Changes: changes}
@@ -244,20 +252,22 @@ func (s *Set) change(ctx context.Context, o *Object, have *rouse.Timer, want rou
 		made, err = s.Client.Replace(ctx, s.Namespace, o.Name, want, revision)
 		return err
 	})
-	return Outcome{What: what, Changes: changes, Timer: &made.Timer}.or(err)
+	return Outcome{What: what, Changes: changes, Timer: &made.Timer}.orFailed(err)
 }
 
 // ifUnchanged writes to a timer if its spec is as it was read. A revision that is new because the timer has
 // fired, or was paused, is taken; any other change is another client's.
-func (s *Set) ifUnchanged(ctx context.Context, have *rouse.Timer, write func(ctx context.Context, revision client.Condition) error) error {
+func (s *Set) ifUnchanged(ctx context.Context, have *rouse.Timer,
+	write func(ctx context.Context, revision client.Condition) error) error {
 	revision := have.Revision
 	for attempt := 1; ; attempt++ {
-		err := s.call(ctx, func(ctx context.Context) error { return write(ctx, client.IfRevision(revision)) })
+		err := s.callWithinTimeout(ctx, func(ctx context.Context) error { return write(ctx, client.IfRevision(revision)) })
 		if !errors.Is(err, rouse.ErrConflict) {
 			return err
 		}
-		now, getErr := s.get(ctx, have.Key.Name)
-		if getErr != nil || now.Generation != have.Generation || !reflect.DeepEqual(now.Spec, have.Spec) || attempt == attempts {
+		now, getErr := s.fetchTimer(ctx, have.Key.Name)
+		if getErr != nil || now.Generation != have.Generation || !reflect.DeepEqual(now.Spec, have.Spec) ||
+			attempt == attempts {
 			return fmt.Errorf("was changed by another client in the meantime, and is left alone; apply again: %w", err)
 		}
 		revision = now.Revision
@@ -266,37 +276,41 @@ func (s *Set) ifUnchanged(ctx context.Context, have *rouse.Timer, write func(ctx
 
 // Calendar makes a calendar as it is declared.
 func (s *Set) Calendar(ctx context.Context, o *Object) Outcome {
-	have, err := s.calendar(ctx, o.Name)
+	have, err := s.fetchCalendar(ctx, o.Name)
 	what := Changed
 	if errors.Is(err, rouse.ErrNotFound) {
 		what, err = Created, nil
 	}
 	if err != nil {
-		return failed(err)
+		return outcomeFailed(err)
 	}
 	var changes []Change
 	if what == Changed {
-		if changes = differences(dayFields(have.Days), dayFields(o.Days)); len(changes) == 0 {
+		if changes = diffFields(dayFields(have.Days), dayFields(o.Days)); len(changes) == 0 {
 			return Outcome{What: Unchanged}
 		}
 	}
 	if !s.DryRun {
-		err = s.call(ctx, func(ctx context.Context) error {
+		err = s.callWithinTimeout(ctx, func(ctx context.Context) error {
 			_, err := s.Client.PutCalendar(ctx, s.Namespace, o.Name, o.Days)
 			return err
 		})
 	}
-	return Outcome{What: what, Changes: changes}.or(err)
+	return Outcome{What: what, Changes: changes}.orFailed(err)
 }
 
-func (s *Set) calendar(ctx context.Context, name string) (c rouse.Calendar, err error) {
-	err = s.call(ctx, func(ctx context.Context) error { c, err = s.Client.Calendar(ctx, s.Namespace, name); return err })
+func (s *Set) fetchCalendar(ctx context.Context, name string) (c rouse.Calendar, err error) {
+	err = s.callWithinTimeout(ctx, func(ctx context.Context) error {
+		c,
+			err = s.Client.Calendar(ctx, s.Namespace, name)
+		return err
+	})
 	return c, err
 }
 
 // Prune deletes a timer that is no longer declared, if it is as it was when the set was read.
 func (s *Set) Prune(ctx context.Context, name string) error {
-	have, err := s.get(ctx, name)
+	have, err := s.fetchTimer(ctx, name)
 	if errors.Is(err, rouse.ErrNotFound) {
 		return nil
 	}
@@ -308,9 +322,10 @@ func (s *Set) Prune(ctx context.Context, name string) error {
 		return err
 	}
 	if k := s.known[name]; have.Revision != k.revision && sum+have.Spec.Labels[AppliedLabel] != k.sum {
-		return fmt.Errorf("was changed by another client in the meantime, and is left alone; apply again: %w", rouse.ErrConflict)
+		return fmt.Errorf("was changed by another client in the meantime, and is left alone; apply again: %w",
+			rouse.ErrConflict)
 	}
-	return s.delete(ctx, &have)
+	return s.deleteUnchanged(ctx, &have)
 }
 
 // Remove deletes what is no longer declared: a timer of the owner, or a calendar that has the days that were
@@ -319,7 +334,7 @@ func (s *Set) Remove(ctx context.Context, o *Object) error {
 	if o.Calendar {
 		return s.removeCalendar(ctx, o)
 	}
-	have, err := s.get(ctx, o.Name)
+	have, err := s.fetchTimer(ctx, o.Name)
 	switch {
 	case errors.Is(err, rouse.ErrNotFound):
 		return nil
@@ -328,27 +343,30 @@ func (s *Set) Remove(ctx context.Context, o *Object) error {
 	case have.Spec.Labels[OwnerLabel] != s.Owner:
 		return nil
 	}
-	return s.delete(ctx, &have)
+	return s.deleteUnchanged(ctx, &have)
 }
 
 func (s *Set) removeCalendar(ctx context.Context, o *Object) error {
-	have, err := s.calendar(ctx, o.Name)
+	have, err := s.fetchCalendar(ctx, o.Name)
 	switch {
 	case errors.Is(err, rouse.ErrNotFound):
 		return nil
 	case err != nil:
 		return err
-	case len(differences(dayFields(have.Days), dayFields(o.Days))) > 0:
+	case len(diffFields(dayFields(have.Days), dayFields(o.Days))) > 0:
 		return nil
 	}
-	err = s.call(ctx, func(ctx context.Context) error { return s.Client.DeleteCalendar(ctx, s.Namespace, o.Name) })
+	err = s.callWithinTimeout(ctx, func(ctx context.Context) error {
+		return s.Client.DeleteCalendar(ctx,
+			s.Namespace, o.Name)
+	})
 	if errors.Is(err, rouse.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-func (s *Set) delete(ctx context.Context, have *rouse.Timer) error {
+func (s *Set) deleteUnchanged(ctx context.Context, have *rouse.Timer) error {
 	err := s.ifUnchanged(ctx, have, func(ctx context.Context, revision client.Condition) error {
 		_, err := s.Client.Delete(ctx, s.Namespace, have.Key.Name, revision)
 		return err

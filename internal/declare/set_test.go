@@ -23,7 +23,7 @@ func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 		return owned
 	}
 	get := func(name string) rouse.Timer {
-		timer, err := p.get(ctx, name)
+		timer, err := p.fetchTimer(ctx, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 	if _, err := s.Client.Reschedule(t.Context(), "", "changed", rouse.Spec{Schedule: "@every 2h"}); err != nil {
 		t.Fatal(err)
 	}
-	if o := p.change(ctx, wanted("changed"), &read, spec("@every 3h")); o.What != Failed || !errors.Is(o.Err, rouse.ErrConflict) {
+	if o := p.replaceChanged(ctx, wanted("changed"), &read, spec("@every 3h")); o.What != Failed || !errors.Is(o.Err, rouse.ErrConflict) {
 		t.Errorf("what another client changed: %+v", o)
 	}
 	if now := get("changed"); now.Spec.Schedule != "@every 2h" {
@@ -52,7 +52,7 @@ func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 	if _, err := s.Client.Pause(t.Context(), "", "paused", "an incident"); err != nil {
 		t.Fatal(err)
 	}
-	if o := p.change(ctx, wanted("paused"), &read, spec("@every 3h")); o.What != Changed || !get("paused").Paused {
+	if o := p.replaceChanged(ctx, wanted("paused"), &read, spec("@every 3h")); o.What != Changed || !get("paused").Paused {
 		t.Errorf("what another client paused: %+v", o)
 	}
 
@@ -65,13 +65,13 @@ func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 	if get("moved").Revision == read.Revision {
 		t.Fatal("the revision is the same: the test shows nothing")
 	}
-	if o := p.change(ctx, wanted("moved"), &read, spec("@every 3h")); o.What != Changed || get("moved").Spec.Schedule != "@every 3h" {
+	if o := p.replaceChanged(ctx, wanted("moved"), &read, spec("@every 3h")); o.What != Changed || get("moved").Spec.Schedule != "@every 3h" {
 		t.Errorf("what has moved on: %+v", o)
 	}
 
 	// another client has created it
 	s.Create("created", rouse.Spec{Schedule: "@every 1h", Target: "stream:x"})
-	if o := p.create(ctx, wanted("created"), spec("@every 3h")); o.What != Failed || !errors.Is(o.Err, rouse.ErrExists) {
+	if o := p.createDeclared(ctx, wanted("created"), spec("@every 3h")); o.What != Failed || !errors.Is(o.Err, rouse.ErrExists) {
 		t.Errorf("what another client created: %+v", o)
 	}
 
@@ -95,7 +95,7 @@ func TestApplyLeavesAloneWhatIsChangedInTheMeantime(t *testing.T) {
 		if err := p.Prune(ctx, name); (err != nil) != there {
 			t.Errorf("prune %s: %v", name, err)
 		}
-		if _, err := p.get(ctx, name); errors.Is(err, rouse.ErrNotFound) == there {
+		if _, err := p.fetchTimer(ctx, name); errors.Is(err, rouse.ErrNotFound) == there {
 			t.Errorf("after the prune of %s: %v", name, err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestDeclaredSchedulesThatAreOver(t *testing.T) {
 		{rouse.Spec{Schedule: "rrule:DTSTART=20260101T000000;FREQ=DAILY;COUNT=3"}, true},
 	} {
 		d := Object{Name: "t", Spec: c.spec}
-		if _, err := d.times("default", now); err != nil {
+		if _, err := d.compileSchedule("default", now); err != nil {
 			t.Fatal(err)
 		}
 		if got := d.HasPassed("default", now); got != c.want {
@@ -157,7 +157,7 @@ func TestPayloadsOfOneValue(t *testing.T) {
 		{text, "@every 2h", `{"a":2,"b":1}`, Changed, `{"a":2,"b":1}`},
 	} {
 		o := apply(c.contentType, c.schedule, c.payload)
-		now, err := p.get(t.Context(), "t")
+		now, err := p.fetchTimer(t.Context(), "t")
 		if o.What != c.what || err != nil || string(now.Spec.Payload) != c.stored {
 			t.Errorf("%s: %+v, %s, %v", c.payload, o, now.Spec.Payload, err)
 		}
@@ -194,7 +194,7 @@ func TestCreatesPausedAndLate(t *testing.T) {
 	if o := p.Timer(ctx, passed); o.What != Passed || o.Err != nil || len(o.Changes) > 0 {
 		t.Errorf("nothing is changed, but told is %+v", o)
 	}
-	if now, err := p.get(ctx, "paused"); err != nil || !now.Paused || now.Reason != "suspended there" || now.Spec.Labels[OwnerLabel] != "shop" {
+	if now, err := p.fetchTimer(ctx, "paused"); err != nil || !now.Paused || now.Reason != "suspended there" || now.Spec.Labels[OwnerLabel] != "shop" {
 		t.Errorf("%+v %v", now, err)
 	}
 	if _, err := s.Client.Resume(ctx, "", "paused"); err != nil {
@@ -206,7 +206,7 @@ func TestCreatesPausedAndLate(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if now, err := p.get(ctx, "paused"); err != nil || now.Paused {
+	if now, err := p.fetchTimer(ctx, "paused"); err != nil || now.Paused {
 		t.Errorf("a later apply has paused it again: %+v %v", now, err)
 	}
 }

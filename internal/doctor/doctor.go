@@ -58,32 +58,32 @@ type check struct {
 
 // checks are all checks. docs/operations.md has what each looks at.
 var checks = []check{
-	{"audit", "audit.md#when-events-cannot-be-written", false, (*Doctor).audit},
-	{"buckets", "operations.md#coming-and-going", true, (*Doctor).buckets},
-	{"canary", "runbooks.md#rousecanarylate", true, (*Doctor).canary},
-	{"certificates", "runbooks.md#rousecertificateexpires", false, (*Doctor).certificates},
-	{"circuits", "runbooks.md#rouseattemptsfail", false, (*Doctor).circuits},
-	{"clock", "operations.md#several-nodes", false, (*Doctor).clock},
+	{"audit", "audit.md#when-events-cannot-be-written", false, (*Doctor).checkAuditLog},
+	{"buckets", "operations.md#coming-and-going", true, (*Doctor).checkBuckets},
+	{"canary", "runbooks.md#rousecanarylate", true, (*Doctor).checkCanary},
+	{"certificates", "runbooks.md#rousecertificateexpires", false, (*Doctor).checkCertificates},
+	{"circuits", "runbooks.md#rouseattemptsfail", false, (*Doctor).checkOpenCircuits},
+	{"clock", "operations.md#several-nodes", false, (*Doctor).checkClockOffset},
 	{"dead-letters", "runbooks.md#rouseoccurrencesdead", true, (*Doctor).deadLetters},
-	{"egress", "security.md#hardening", false, (*Doctor).egress},
-	{"expectations", "runbooks.md#rousetimersoverdue", true, (*Doctor).expectations},
+	{"egress", "security.md#hardening", false, (*Doctor).checkEgress},
+	{"expectations", "runbooks.md#rousetimersoverdue", true, (*Doctor).checkExpectations},
 	{"file-descriptors", "runbooks.md#rousefilesnearlimit", false, (*Doctor).fileDescriptors},
 	{"file-permissions", "secrets.md#what-is-kept-from-other-users-of-the-machine", false, (*Doctor).filePermissions},
-	{"health", "operations.md#health", false, (*Doctor).health},
-	{"jobs", "policies.md#many-timers-at-once", true, (*Doctor).jobs},
-	{"keys", "access.md#rotation-and-revocation", true, (*Doctor).keys},
-	{"lag", "runbooks.md#rousefireslate", false, (*Doctor).lag},
-	{"listeners", "security.md#hardening", false, (*Doctor).listeners},
-	{"nodes", "runbooks.md#rousedown", true, (*Doctor).nodes},
-	{"overdue", "runbooks.md#rouseinvariantviolated", false, (*Doctor).overdue},
-	{"paused", "runbooks.md#rousetimerspaused", true, (*Doctor).paused},
-	{"quotas", "runbooks.md#rousequotarefused", true, (*Doctor).quotas},
+	{"health", "operations.md#health", false, (*Doctor).checkNodeProgress},
+	{"jobs", "policies.md#many-timers-at-once", true, (*Doctor).checkJobs},
+	{"keys", "access.md#rotation-and-revocation", true, (*Doctor).checkAPIKeys},
+	{"lag", "runbooks.md#rousefireslate", false, (*Doctor).checkFireLag},
+	{"listeners", "security.md#hardening", false, (*Doctor).checkListeners},
+	{"nodes", "runbooks.md#rousedown", true, (*Doctor).checkLeases},
+	{"overdue", "runbooks.md#rouseinvariantviolated", false, (*Doctor).checkOverdueTimers},
+	{"paused", "runbooks.md#rousetimerspaused", true, (*Doctor).checkPaused},
+	{"quotas", "runbooks.md#rousequotarefused", true, (*Doctor).checkQuotas},
 	{"sealing-keys", "runbooks.md#rousesecretsunreadable", false, (*Doctor).sealingKeys},
-	{"store", "runbooks.md#rousestoreunavailable", false, (*Doctor).store},
-	{rouse.CheckStoreSettings, "stores.md#what-survives-what", true, (*Doctor).diagnose},
+	{"store", "runbooks.md#rousestoreunavailable", false, (*Doctor).checkStoreLatency},
+	{rouse.CheckStoreSettings, "stores.md#what-survives-what", true, (*Doctor).checkCluster},
 	{rouse.CheckStoreSpace, "operations.md#disk", true, nil}, // made with the one before
 	{"time-zones", "schedules.md#when-the-rules-of-a-time-zone-change", false, (*Doctor).timeZones},
-	{"versions", "runbooks.md#rouseversionsdiffer", true, (*Doctor).versions},
+	{"versions", "runbooks.md#rouseversionsdiffer", true, (*Doctor).checkVersions},
 }
 
 // Doctor checks a node.
@@ -160,32 +160,32 @@ func (d *Doctor) Examine(ctx context.Context, local bool) (list []rouse.Finding)
 // report collects the findings of one check.
 type report struct{ list []rouse.Finding }
 
-func (r *report) ok(format string, args ...any) {
+func (r *report) reportOK(format string, args ...any) {
 	r.list = append(r.list, rouse.Finding{Severity: rouse.SeverityOK, Seen: fmt.Sprintf(format, args...)})
 }
 
-func (r *report) found(severity, cure, format string, args ...any) {
+func (r *report) reportFinding(severity, cure, format string, args ...any) {
 	r.list = append(r.list, rouse.Finding{Severity: severity, Cure: cure, Seen: fmt.Sprintf(format, args...)})
 }
 
-func (r *report) warn(cure, format string, args ...any) {
-	r.found(rouse.SeverityWarning, cure, format, args...)
+func (r *report) reportWarning(cure, format string, args ...any) {
+	r.reportFinding(rouse.SeverityWarning, cure, format, args...)
 }
 
-func (r *report) critical(cure, format string, args ...any) {
-	r.found(rouse.SeverityCritical, cure, format, args...)
+func (r *report) reportCritical(cure, format string, args ...any) {
+	r.reportFinding(rouse.SeverityCritical, cure, format, args...)
 }
 
-// failed notes that the check could not be made, and reports whether that is so.
-func (r *report) failed(err error) bool {
+// reportUnchecked notes that the check could not be made, and reports whether that is so.
+func (r *report) reportUnchecked(err error) bool {
 	if err != nil {
-		r.found(rouse.SeverityUnknown, "see the check store; then try again", "it could not be checked: %v", err)
+		r.reportFinding(rouse.SeverityUnknown, "see the check store; then try again", "it could not be checked: %v", err)
 	}
 	return err != nil
 }
 
-// names lists the first of some names.
-func names(list []string) string {
+// joinFirst lists the first of some names.
+func joinFirst(list []string) string {
 	if n := len(list) - maxNames; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:maxNames], ", "), n)
 	}

@@ -20,24 +20,25 @@ import (
 
 // The checks of a node.
 
-func (d *Doctor) health(_ context.Context, r *report) {
+func (d *Doctor) checkNodeProgress(_ context.Context, r *report) {
 	if err := d.Node.Healthy(); err != nil {
-		r.critical("see when /readyz fails", "the node does not fire: %v", strings.ReplaceAll(err.Error(), "\n", "; "))
+		r.reportCritical("see when /readyz fails", "the node does not fire: %v", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
 	if err := d.Timers.Degraded(); err != nil {
-		r.critical("look at this server and the network to it", "%v", strings.ReplaceAll(err.Error(), "\n", "; "))
+		r.reportCritical("look at this server and the network to it", "%v", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
-	r.ok("the node makes progress")
+	r.reportOK("the node makes progress")
 }
 
-func (d *Doctor) store(ctx context.Context, r *report) {
+func (d *Doctor) checkStoreLatency(ctx context.Context, r *report) {
 	took := time.Duration(1<<63 - 1)
 	for range 3 { // the quickest counts: one may wait for a connection
 		began := time.Now()
 		if _, err := d.Store.Now(ctx); err != nil {
-			r.critical("look at the server of the store and the network to it; timers wait until it is back", "the store does not answer: %v", err)
+			r.reportCritical("look at the server of the store and the network to it; timers wait until it is back",
+				"the store does not answer: %v", err)
 			return
 		}
 		took = min(took, time.Since(began))
@@ -45,25 +46,26 @@ func (d *Doctor) store(ctx context.Context, r *report) {
 	const cure = "look at the load of the store and the distance to it: each batch of fires waits so long at least"
 	switch text := max(took, 10*time.Microsecond).Round(10 * time.Microsecond); {
 	case took > deadStore:
-		r.critical(cure, "the store answers within %v", text)
+		r.reportCritical(cure, "the store answers within %v", text)
 	case took > slowStore:
-		r.warn(cure, "the store answers within %v", text)
+		r.reportWarning(cure, "the store answers within %v", text)
 	default:
-		r.ok("the store answers within %v", text)
+		r.reportOK("the store answers within %v", text)
 	}
 }
 
-func (d *Doctor) clock(ctx context.Context, r *report) {
+func (d *Doctor) checkClockOffset(ctx context.Context, r *report) {
 	if from := d.Timers.Clock.Back(); from != 0 {
-		r.warn("set the timers right: rouse clock repair", "the store's clock showed %v and was set back: timers that fired before wait for times after that", from)
+		r.reportWarning("set the timers right: rouse clock repair",
+			"the store's clock showed %v and was set back: timers that fired before wait for times after that", from)
 	}
 	if d.ClockSet {
-		r.ok("the clock of the store is moved by hand")
+		r.reportOK("the clock of the store is moved by hand")
 		return
 	}
 	before := rouse.Reached(time.Now())
 	at, err := d.Store.Now(ctx)
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	after := rouse.Reached(time.Now())
@@ -71,28 +73,30 @@ func (d *Doctor) clock(ctx context.Context, r *report) {
 	const cure = "synchronize the clocks by NTP: timers follow the store's clock, tokens and certificates that of the node"
 	switch {
 	case off > clockFarOff:
-		r.critical(cure, "the clock of the node is %v away from that of the store", off)
+		r.reportCritical(cure, "the clock of the node is %v away from that of the store", off)
 	case off > clockOff:
-		r.warn(cure, "the clock of the node is %v away from that of the store", off)
+		r.reportWarning(cure, "the clock of the node is %v away from that of the store", off)
 	default:
-		r.ok("the clock of the node is at most %v away from that of the store", off+after.Sub(before))
+		r.reportOK("the clock of the node is at most %v away from that of the store", off+after.Sub(before))
 	}
 }
 
-func (d *Doctor) overdue(_ context.Context, r *report) {
+func (d *Doctor) checkOverdueTimers(_ context.Context, r *report) {
 	v := d.Timers.Violations()
 	if n := v.Unclaimed + v.Stuck + v.HeldOver; n > 0 {
-		r.critical("see rouse explain of an overdue timer, and the log; then start the node again", "overdue timers make no progress: %d unclaimed, %d stuck, %d held over", v.Unclaimed, v.Stuck, v.HeldOver)
+		r.reportCritical("see rouse explain of an overdue timer, and the log; then start the node again",
+			"overdue timers make no progress: %d unclaimed, %d stuck, %d held over", v.Unclaimed, v.Stuck, v.HeldOver)
 	}
 	if v.Homeless > 0 {
-		r.critical("start a node whose claims name them, or are empty", "%d overdue timers are in namespaces that no live node claims", v.Homeless)
+		r.reportCritical("start a node whose claims name them, or are empty",
+			"%d overdue timers are in namespaces that no live node claims", v.Homeless)
 	}
 	if len(r.list) == 0 {
-		r.ok("every overdue timer makes progress, after %d looks", v.Looks)
+		r.reportOK("every overdue timer makes progress, after %d looks", v.Looks)
 	}
 }
 
-func (d *Doctor) lag(_ context.Context, r *report) {
+func (d *Doctor) checkFireLag(_ context.Context, r *report) {
 	var lags rouse.Lags
 	fires := uint64(0)
 	for _, p := range d.Node.Stats(lagWindow) {
@@ -100,21 +104,22 @@ func (d *Doctor) lag(_ context.Context, r *report) {
 		fires += p.Fires
 	}
 	p99 := lags.Quantile(0.99)
-	text := fmt.Sprintf("99 of 100 of %d fires of the last %d minutes began at most %v after they were due", fires, int(lagWindow.Minutes()), p99)
+	text := fmt.Sprintf("99 of 100 of %d fires of the last %d minutes began at most %v after they were due", fires,
+		int(lagWindow.Minutes()), p99)
 	const cure = "see rouse targets for slow targets and limits, and the check store"
 	switch {
 	case p99 > veryLateP99:
-		r.critical(cure, "%s", text)
+		r.reportCritical(cure, "%s", text)
 	case p99 > lateP99:
-		r.warn(cure, "%s", text)
+		r.reportWarning(cure, "%s", text)
 	case fires == 0:
-		r.ok("nothing fired in the last %d minutes", int(lagWindow.Minutes()))
+		r.reportOK("nothing fired in the last %d minutes", int(lagWindow.Minutes()))
 	default:
-		r.ok("%s", text)
+		r.reportOK("%s", text)
 	}
 }
 
-func (d *Doctor) circuits(_ context.Context, r *report) {
+func (d *Doctor) checkOpenCircuits(_ context.Context, r *report) {
 	list, _ := d.Node.Targets()
 	var open []string
 	for i := range list {
@@ -123,43 +128,46 @@ func (d *Doctor) circuits(_ context.Context, r *report) {
 		}
 	}
 	if slices.Sort(open); len(open) > 0 {
-		r.warn("look at these hosts and addresses; their fires wait, and one is tried from time to time", "circuits are open: %s", names(open))
+		r.reportWarning("look at these hosts and addresses; their fires wait, and one is tried from time to time",
+			"circuits are open: %s", joinFirst(open))
 		return
 	}
-	r.ok("no circuit is open")
+	r.reportOK("no circuit is open")
 }
 
-func (d *Doctor) certificates(_ context.Context, r *report) {
+func (d *Doctor) checkCertificates(_ context.Context, r *report) {
 	c := d.Certs
 	if c == nil {
-		r.ok("there are none: TLS is off")
+		r.reportOK("there are none: TLS is off")
 		return
 	}
 	if c.Stale() {
-		r.warn("correct the files; the log has the reason", "the files of the certificate have changed, and cannot be used")
+		r.reportWarning("correct the files; the log has the reason",
+			"the files of the certificate have changed, and cannot be used")
 	}
 	left := time.Until(c.NotAfter())
 	text := fmt.Sprintf("the certificate expires at %s", c.NotAfter().UTC().Format(time.RFC3339))
 	switch {
 	case left < expiresNow:
-		r.critical("renew it now: clients and nodes refuse an expired one", "%s", text)
+		r.reportCritical("renew it now: clients and nodes refuse an expired one", "%s", text)
 	case left < expiresSoon:
-		r.warn("renew it; new files are read within seconds", "%s", text)
+		r.reportWarning("renew it; new files are read within seconds", "%s", text)
 	default:
-		r.ok("%s", text)
+		r.reportOK("%s", text)
 	}
 }
 
 func (d *Doctor) sealingKeys(_ context.Context, r *report) {
 	st := d.Secrets.Stats()
 	if st.Unreadable > 0 {
-		r.critical("give this node the sealing keys of the others: see secret-keys", "this node cannot open %d secrets and signing keys: fires that need them wait", st.Unreadable)
+		r.reportCritical("give this node the sealing keys of the others: see secret-keys",
+			"this node cannot open %d secrets and signing keys: fires that need them wait", st.Unreadable)
 		return
 	}
-	r.ok("this node can open all %d secrets and the signing keys", st.Secrets)
+	r.reportOK("this node can open all %d secrets and the signing keys", st.Secrets)
 }
 
-func (d *Doctor) listeners(_ context.Context, r *report) {
+func (d *Doctor) checkListeners(_ context.Context, r *report) {
 	for _, l := range []struct{ name, address string }{{"api", d.API}, {"admin", d.Admin}} {
 		var missing []string
 		if !d.Rule.TLS {
@@ -169,43 +177,46 @@ func (d *Doctor) listeners(_ context.Context, r *report) {
 			missing = append(missing, "access control")
 		}
 		if l.address != "" && !listen.OnLoopback(l.address) && len(missing) > 0 {
-			r.warn(insecureCure, "other machines can reach the listener %s at %s, which has no %s", l.name, l.address, strings.Join(missing, " and no "))
+			r.reportWarning(insecureCure, "other machines can reach the listener %s at %s, which has no %s", l.name, l.address,
+				strings.Join(missing, " and no "))
 		}
 	}
 	if len(r.list) == 0 {
-		r.ok("other machines reach only what has TLS and access control")
+		r.reportOK("other machines reach only what has TLS and access control")
 	}
 }
 
-func (d *Doctor) egress(_ context.Context, r *report) {
+func (d *Doctor) checkEgress(_ context.Context, r *report) {
 	switch {
 	case !d.AllowPrivate:
-		r.ok("callbacks do not reach loopback and private addresses, unless egress allows them")
+		r.reportOK("callbacks do not reach loopback and private addresses, unless egress allows them")
 	case d.API == "" || listen.OnLoopback(d.API):
-		r.ok("callbacks may reach loopback and private addresses; only this machine reaches the API")
+		r.reportOK("callbacks may reach loopback and private addresses; only this machine reaches the API")
 	default:
-		r.warn("leave allow-private-targets out, and allow single targets by egress", "callbacks may reach loopback and private addresses: a client that creates timers can send requests into this network")
+		r.reportWarning("leave allow-private-targets out, and allow single targets by egress",
+			"callbacks may reach loopback and private addresses: a client that creates timers can send requests into this network")
 	}
 }
 
-func (d *Doctor) audit(_ context.Context, r *report) {
+func (d *Doctor) checkAuditLog(_ context.Context, r *report) {
 	if d.Audit == nil {
-		r.ok("there is no audit log")
+		r.reportOK("there is no audit log")
 		return
 	}
 	c := d.Audit.Counts()
 	for to, why := range c.Failing {
-		r.critical("repair the destination; with audit-full refuse, calls are refused once the queue is full", "the audit log cannot be written to %s: %s", to, why)
+		r.reportCritical("repair the destination; with audit-full refuse, calls are refused once the queue is full",
+			"the audit log cannot be written to %s: %s", to, why)
 	}
 	if len(r.list) == 0 {
-		r.ok("every destination takes events; %d wait", c.Queued)
+		r.reportOK("every destination takes events; %d wait", c.Queued)
 	}
 }
 
 // filePermissions looks at files that have secrets.
 func (d *Doctor) filePermissions(_ context.Context, r *report) {
 	if runtime.GOOS == "windows" {
-		r.ok("not looked at on this system")
+		r.reportOK("not looked at on this system")
 		return
 	}
 	var open []string
@@ -219,17 +230,18 @@ func (d *Doctor) filePermissions(_ context.Context, r *report) {
 		}
 	}
 	if len(open) > 0 {
-		r.warn("take the rights away: chmod 700 of directories, 600 of files; and replace what may have been read", "other users of the machine can use %s", names(open))
+		r.reportWarning("take the rights away: chmod 700 of directories, 600 of files; and replace what may have been read",
+			"other users of the machine can use %s", joinFirst(open))
 		return
 	}
-	r.ok("files with secrets are closed to other users of the machine")
+	r.reportOK("files with secrets are closed to other users of the machine")
 }
 
 func (d *Doctor) fileDescriptors(_ context.Context, r *report) {
 	own := prometheus.NewRegistry()
 	own.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	families, err := own.Gather()
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	var open, most float64
@@ -245,13 +257,14 @@ func (d *Doctor) fileDescriptors(_ context.Context, r *report) {
 	const cure = "raise LimitNOFILE of the service, or lower max-connections and max-deliveries"
 	switch {
 	case most == 0:
-		r.ok("not known on this system")
+		r.reportOK("not known on this system")
 	case open > filesNear*most:
-		r.critical(cure, "%.0f of %.0f file descriptors are in use", open, most)
+		r.reportCritical(cure, "%.0f of %.0f file descriptors are in use", open, most)
 	case most < need:
-		r.warn(cure, "the process may have %.0f file descriptors, and the settings allow %.0f connections and deliveries", most, need)
+		r.reportWarning(cure,
+			"the process may have %.0f file descriptors, and the settings allow %.0f connections and deliveries", most, need)
 	default:
-		r.ok("%.0f of %.0f file descriptors are in use", open, most)
+		r.reportOK("%.0f of %.0f file descriptors are in use", open, most)
 	}
 }
 
@@ -262,13 +275,16 @@ func (d *Doctor) timeZones(_ context.Context, r *report) { reportZones(d.Timers.
 func reportZones(z timers.ZoneStatus, r *report) {
 	switch {
 	case len(z.Behind) > 0:
-		r.warn("update the time zone database of this machine (the package tzdata), or remove it: rouse has its own; within an hour, or with a restart, the timers are set right",
-			"this machine has older rules than the store for %s: what this node advances is due by the older ones", names(z.Behind))
+		r.reportWarning(
+			"update the time zone database of this machine (the package tzdata), or remove it: rouse has its own; within an hour, or with a restart, the timers are set right",
+			"this machine has older rules than the store for %s: what this node advances is due by the older ones",
+			joinFirst(z.Behind))
 	case z.Known == 0:
-		r.ok("the rules of time zones are compared soon after the start")
+		r.reportOK("the rules of time zones are compared soon after the start")
 	case z.Changed == 0:
-		r.ok("due times are by the rules that this machine has for %d time zones", z.Known)
+		r.reportOK("due times are by the rules that this machine has for %d time zones", z.Known)
 	default:
-		r.ok("due times are by the rules that this machine has for %d time zones; they changed last at %v, of %s", z.Known, z.Changed, names(z.Zones))
+		r.reportOK("due times are by the rules that this machine has for %d time zones; they changed last at %v, of %s",
+			z.Known, z.Changed, joinFirst(z.Zones))
 	}
 }

@@ -14,25 +14,25 @@ import (
 
 // The checks of the store and of all nodes together.
 
-func (d *Doctor) diagnose(ctx context.Context, r *report) {
+func (d *Doctor) checkCluster(ctx context.Context, r *report) {
 	s, ok := d.Store.(rouse.Diagnosed)
 	if !ok {
-		r.ok("the store does not tell")
+		r.reportOK("the store does not tell")
 		return
 	}
 	list, err := s.Diagnose(ctx)
-	if !r.failed(err) {
+	if !r.reportUnchecked(err) {
 		r.list = list
 	}
 }
 
-func (d *Doctor) nodes(ctx context.Context, r *report) {
+func (d *Doctor) checkLeases(ctx context.Context, r *report) {
 	list, err := d.Node.Members(ctx)
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	if list == nil {
-		r.ok("one node has the store to itself")
+		r.reportOK("one node has the store to itself")
 		return
 	}
 	var ids, leaders []string
@@ -42,15 +42,15 @@ func (d *Doctor) nodes(ctx context.Context, r *report) {
 		}
 	}
 	if len(leaders) == 0 {
-		r.warn("see RouseNoLeader: timers fire, but nothing is counted and trimmed", "no node leads")
+		r.reportWarning("see RouseNoLeader: timers fire, but nothing is counted and trimmed", "no node leads")
 		return
 	}
-	r.ok("%d nodes have a lease: %s; %s leads", len(ids), names(ids), leaders[0])
+	r.reportOK("%d nodes have a lease: %s; %s leads", len(ids), joinFirst(ids), leaders[0])
 }
 
-func (d *Doctor) versions(ctx context.Context, r *report) {
+func (d *Doctor) checkVersions(ctx context.Context, r *report) {
 	list, err := d.Node.Members(ctx)
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	versions, strategies := map[string][]string{}, map[string][]string{}
@@ -62,24 +62,25 @@ func (d *Doctor) versions(ctx context.Context, r *report) {
 	for _, of := range []struct {
 		what, cure string
 		nodes      map[string][]string
-	}{{"versions", "finish the rolling deploy", versions}, {"strategies", "give all nodes the same strategy", strategies}} {
+	}{{"versions", "finish the rolling deploy", versions},
+		{"strategies", "give all nodes the same strategy", strategies}} {
 		if len(of.nodes) > 1 {
 			var each []string
 			for value, ids := range of.nodes {
-				each = append(each, fmt.Sprintf("%s on %s", value, names(ids)))
+				each = append(each, fmt.Sprintf("%s on %s", value, joinFirst(ids)))
 			}
 			slices.Sort(each)
-			r.warn(of.cure, "nodes have different %s: %s", of.what, strings.Join(each, "; "))
+			r.reportWarning(of.cure, "nodes have different %s: %s", of.what, strings.Join(each, "; "))
 		}
 	}
 	if len(r.list) == 0 {
-		r.ok("every node has the version %s and the strategy %s", d.Version, d.Strategy)
+		r.reportOK("every node has the version %s and the strategy %s", d.Version, d.Strategy)
 	}
 }
 
-func (d *Doctor) buckets(ctx context.Context, r *report) {
+func (d *Doctor) checkBuckets(ctx context.Context, r *report) {
 	list, err := d.Node.Buckets(ctx)
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	free := 0
@@ -90,38 +91,40 @@ func (d *Doctor) buckets(ctx context.Context, r *report) {
 	}
 	switch {
 	case free > 0:
-		r.critical("start a node with the role scheduler; after a start or a death this lasts for a lease at most", "no node has %d of %d buckets: their timers wait", free, len(list))
+		r.reportCritical("start a node with the role scheduler; after a start or a death this lasts for a lease at most",
+			"no node has %d of %d buckets: their timers wait", free, len(list))
 	case len(list) == 0:
-		r.ok("the nodes do not share buckets")
+		r.reportOK("the nodes do not share buckets")
 	default:
-		r.ok("each of %d buckets has a node", len(list))
+		r.reportOK("each of %d buckets has a node", len(list))
 	}
 }
 
-func (d *Doctor) canary(ctx context.Context, r *report) {
+func (d *Doctor) checkCanary(ctx context.Context, r *report) {
 	if d.Canary == 0 {
-		r.ok("there is none")
+		r.reportOK("there is none")
 		return
 	}
 	age, late, err := d.Node.CanaryAge(ctx)
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	if late {
-		r.critical("see rouse explain canary --namespace rouse-canary", "the canary has not fired for %v", age.Round(time.Second))
+		r.reportCritical("see rouse explain canary --namespace rouse-canary", "the canary has not fired for %v",
+			age.Round(time.Second))
 		return
 	}
-	r.ok("the canary fired %v ago", age.Round(time.Second))
+	r.reportOK("the canary fired %v ago", age.Round(time.Second))
 }
 
 func (d *Doctor) deadLetters(ctx context.Context, r *report) {
 	kept, err := d.Store.Count(ctx, rouse.Query{States: []rouse.State{rouse.StateDead}})
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	page, err := d.Timers.Records(ctx, rouse.RecordQuery{Endings: []rouse.Ending{rouse.EndDead}, Limit: deadRead,
 		From: rouse.RecordCursor{Ended: d.Timers.Now().Add(-deadWindow)}})
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	if n := len(page.Records); n > 0 {
@@ -130,25 +133,26 @@ func (d *Doctor) deadLetters(ctx context.Context, r *report) {
 			more = "at least "
 		}
 		last := &page.Records[0]
-		r.warn("see rouse fires --ending dead; repair the target, then redrive with rouse dead redrive, or with --with-current-spec what was replaced", "%s%d fires ran out of attempts in the last hour, the last one of %s %s (%s); %d dead letters are kept", more, n, last.Namespace, last.Name, last.Cause, kept)
+		r.reportWarning(
+			"see rouse fires --ending dead; repair the target, then redrive with rouse dead redrive, or with --with-current-spec what was replaced", "%s%d fires ran out of attempts in the last hour, the last one of %s %s (%s); %d dead letters are kept", more, n, last.Namespace, last.Name, last.Cause, kept)
 		return
 	}
-	r.ok("no fire ran out of attempts in the last hour; %d dead letters are kept", kept)
+	r.reportOK("no fire ran out of attempts in the last hour; %d dead letters are kept", kept)
 }
 
-// expectations finds timers that have not succeeded in time.
-func (d *Doctor) expectations(ctx context.Context, r *report) {
+// checkExpectations finds timers that have not succeeded in time.
+func (d *Doctor) checkExpectations(ctx context.Context, r *report) {
 	overdue := rouse.Query{States: []rouse.State{rouse.StateOverdue}, Limit: maxNames}
 	n, err := d.Store.Count(ctx, overdue)
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	if n == 0 {
-		r.ok("no timer is overdue by its expect")
+		r.reportOK("no timer is overdue by its expect")
 		return
 	}
 	page, err := d.Store.List(ctx, overdue)
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	var list []string
@@ -159,17 +163,19 @@ func (d *Doctor) expectations(ctx context.Context, r *report) {
 	if rest := n - int64(len(list)); rest > 0 {
 		more = fmt.Sprintf(" and %d more", rest)
 	}
-	r.warn("see why with rouse explain, and all with rouse list --state overdue; the next success of a timer ends it", "%d timers have not succeeded in time: %s%s", n, strings.Join(list, ", "), more)
+	r.reportWarning(
+		"see why with rouse explain, and all with rouse list --state overdue; the next success of a timer ends it",
+		"%d timers have not succeeded in time: %s%s", n, strings.Join(list, ", "), more)
 }
 
-// jobs finds jobs that make no progress.
-func (d *Doctor) jobs(ctx context.Context, r *report) {
+// checkJobs finds jobs that make no progress.
+func (d *Doctor) checkJobs(ctx context.Context, r *report) {
 	list, err := d.Timers.Jobs(ctx, rouse.Everywhere)
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	now, err := d.Store.Now(ctx)
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	running := 0
@@ -179,26 +185,27 @@ func (d *Doctor) jobs(ctx context.Context, r *report) {
 			continue
 		}
 		if running++; now.Sub(j.Updated) > jobStill {
-			r.warn("see it with rouse jobs get, and the log for why its pages fail; a bulk change ends with rouse jobs cancel",
+			r.reportWarning(
+				"see it with rouse jobs get, and the log for why its pages fail; a bulk change ends with rouse jobs cancel",
 				"the job %s of namespace %s has made no progress since %v", j.ID, j.Namespace, j.Updated)
 		}
 	}
 	if len(r.list) == 0 {
-		r.ok("%d jobs are running, and make progress", running)
+		r.reportOK("%d jobs are running, and make progress", running)
 	}
 }
 
-func (d *Doctor) paused(ctx context.Context, r *report) {
+func (d *Doctor) checkPaused(ctx context.Context, r *report) {
 	paused, err := d.Store.Count(ctx, rouse.Query{States: []rouse.State{rouse.StatePaused}})
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	if paused == 0 {
-		r.ok("no timer is paused")
+		r.reportOK("no timer is paused")
 		return
 	}
 	list, err := d.Quotas.List(ctx, rouse.NamespaceQuery{Limit: namespacesRead, All: true})
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	var whole []string
@@ -221,17 +228,20 @@ func (d *Doctor) paused(ctx context.Context, r *report) {
 		}
 	}
 	switch {
-	case r.failed(cmp.Or(err, failed)):
+	case r.reportUnchecked(cmp.Or(err, failed)):
 	case len(themselves) > 0:
-		r.warn("see why with rouse explain; cure that, replace or reschedule them, and resume them with rouse resume", "timers paused themselves: %s", names(themselves))
+		r.reportWarning(
+			"see why with rouse explain; cure that, replace or reschedule them, and resume them with rouse resume",
+			"timers paused themselves: %s", joinFirst(themselves))
 	case len(whole) > 0:
-		r.warn("resume them with rouse resume, unless that is intended", "every timer is paused in %s", names(whole))
+		r.reportWarning("resume them with rouse resume, unless that is intended", "every timer is paused in %s",
+			joinFirst(whole))
 	default:
-		r.ok("%d timers are paused, and no namespace as a whole", paused)
+		r.reportOK("%d timers are paused, and no namespace as a whole", paused)
 	}
 }
 
-func (d *Doctor) quotas(_ context.Context, r *report) {
+func (d *Doctor) checkQuotas(_ context.Context, r *report) {
 	set := 0
 	var near []string
 	d.Quotas.Each(func(namespace string, quotas []rouse.Quota) {
@@ -246,19 +256,20 @@ func (d *Doctor) quotas(_ context.Context, r *report) {
 		}
 	})
 	if len(near) > 0 {
-		r.warn("raise them with rouse namespace put, or talk to the tenant: beyond a quota requests are refused", "quotas are nearly used up: %s", names(near))
+		r.reportWarning("raise them with rouse namespace put, or talk to the tenant: beyond a quota requests are refused",
+			"quotas are nearly used up: %s", joinFirst(near))
 		return
 	}
-	r.ok("none of %d quotas is nearly used up", set)
+	r.reportOK("none of %d quotas is nearly used up", set)
 }
 
-func (d *Doctor) keys(ctx context.Context, r *report) {
+func (d *Doctor) checkAPIKeys(ctx context.Context, r *report) {
 	if d.Access == nil {
-		r.ok("there are none: access control is off")
+		r.reportOK("there are none: access control is off")
 		return
 	}
 	list, _, err := d.Access.Keys.List(ctx, "", "", keysRead)
-	if r.failed(err) {
+	if r.reportUnchecked(err) {
 		return
 	}
 	soon := 0
@@ -268,8 +279,10 @@ func (d *Doctor) keys(ctx context.Context, r *report) {
 		}
 	}
 	if soon > 0 { // their names are for those who may list keys
-		r.warn("see rouse key list; make new ones with rouse key create, and give them to the programs that use these", "%d of %d API keys expire within %d days", soon, len(list), int(expiresSoon.Hours())/24)
+		r.reportWarning(
+			"see rouse key list; make new ones with rouse key create, and give them to the programs that use these",
+			"%d of %d API keys expire within %d days", soon, len(list), int(expiresSoon.Hours())/24)
 		return
 	}
-	r.ok("none of %d API keys expires within %d days", len(list), int(expiresSoon.Hours())/24)
+	r.reportOK("none of %d API keys expires within %d days", len(list), int(expiresSoon.Hours())/24)
 }

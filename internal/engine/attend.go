@@ -33,8 +33,8 @@ func newAttention(v *env, outcomes *outcomes, most int) *attention {
 	return &attention{env: v, outcomes: outcomes, most: most, signal: make(chan struct{}, 1)}
 }
 
-// add queues an entry that is in no lane and not on the wheel. The mutex of the memory is held.
-func (x *attention) add(en *entry) {
+// queueAttention queues an entry that is in no lane and not on the wheel. The mutex of the memory is held.
+func (x *attention) queueAttention(en *entry) {
 	en.state, en.lane, en.sent = settling, nil, 0
 	x.mu.Lock()
 	x.list, x.rows = append(x.list, en), append(x.rows, en.row)
@@ -42,9 +42,9 @@ func (x *attention) add(en *entry) {
 	notify.Send(x.signal)
 }
 
-// take returns some of the queue, first of another namespace than the last time: no namespace waits for all
-// that another one has queued.
-func (x *attention) take() (list []*entry, rows []rouse.Row) {
+// takeBatch returns some of the queue, first of another namespace than the last time: no namespace waits for
+// all that another one has queued.
+func (x *attention) takeBatch() (list []*entry, rows []rouse.Row) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if i := slices.IndexFunc(x.rows, func(r rouse.Row) bool { return r.Key.Namespace != x.last }); i > 0 {
@@ -64,41 +64,42 @@ func (x *attention) take() (list []*entry, rows []rouse.Row) {
 	return list, rows
 }
 
-func (x *attention) loop(ctx context.Context) {
+func (x *attention) attendLoop(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-x.signal:
 		}
-		for list, rows := x.take(); len(list) > 0 && ctx.Err() == nil; list, rows = x.take() {
-			x.decide(ctx, list, rows)
+		for list, rows := x.takeBatch(); len(list) > 0 && ctx.Err() == nil; list, rows = x.takeBatch() {
+			x.decideRows(ctx, list, rows)
 		}
 	}
 }
 
-// decide settles rows as Options.Attend has it. Those that it cannot decide now are looked at again after a
-// pause.
-func (x *attention) decide(ctx context.Context, list []*entry, rows []rouse.Row) {
+// decideRows settles rows as Options.Attend has it. Those that it cannot decide now are looked at again after
+// a pause.
+func (x *attention) decideRows(ctx context.Context, list []*entry, rows []rouse.Row) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	steps, err := x.opts.Attend(ctx, rows)
 	if err != nil {
 		if !errors.Is(err, context.Canceled) { // the engine is stopping
-			x.opts.Events.failed("attend", err)
+			x.opts.Events.emitFailed("attend", err)
 		}
 		time.AfterFunc(postponed, func() {
-			x.settle(list, rows, func(int) rouse.Step { return rouse.Step{Keep: true} })
+			x.queueSteps(list, rows, func(int) rouse.Step { return rouse.Step{Keep: true} })
 		})
 		return
 	}
-	x.settle(list, rows, func(i int) rouse.Step { return steps[i] })
+	x.queueSteps(list, rows, func(i int) rouse.Step { return steps[i] })
 }
 
-// settle writes the steps of rows, unless the rows have changed: then they are looked at again.
-func (x *attention) settle(list []*entry, rows []rouse.Row, of func(i int) rouse.Step) {
+// queueSteps writes the steps of rows, unless the rows have changed: then they are looked at again.
+func (x *attention) queueSteps(list []*entry, rows []rouse.Row, of func(i int) rouse.Step) {
 	for i, en := range list {
 		next := of(i)
-		x.outcomes.add(reported{en: en, of: rows[i].Revision, step: func(*rouse.Timer, rouse.Instant, rouse.Schedule) rouse.Step { return next }})
+		x.outcomes.addOutcome(reported{en: en, of: rows[i].Revision,
+			step: func(*rouse.Timer, rouse.Instant, rouse.Schedule) rouse.Step { return next }})
 	}
 }

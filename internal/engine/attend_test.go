@@ -10,7 +10,7 @@ import (
 func TestJobsOfNamespacesTakeTurns(t *testing.T) {
 	x := &attention{most: 1, signal: make(chan struct{}, 1)}
 	add := func(namespace string) {
-		x.add(&entry{row: rouse.Row{Key: rouse.Key{Namespace: namespace}}})
+		x.queueAttention(&entry{row: rouse.Row{Key: rouse.Key{Namespace: namespace}}})
 	}
 	for range 100 {
 		add("a")
@@ -19,7 +19,7 @@ func TestJobsOfNamespacesTakeTurns(t *testing.T) {
 	add("c")
 	got := ""
 	for range 12 {
-		list, rows := x.take()
+		list, rows := x.takeBatch()
 		if len(list) != 1 || list[0].row.Key != rows[0].Key {
 			t.Fatalf("%d entries, %v", len(list), rows)
 		}
@@ -32,7 +32,7 @@ func TestJobsOfNamespacesTakeTurns(t *testing.T) {
 	if x.most = 500; len(x.list) != 102 {
 		t.Errorf("%d are queued", len(x.list))
 	}
-	if list, _ := x.take(); len(list) != 102 {
+	if list, _ := x.takeBatch(); len(list) != 102 {
 		t.Errorf("%d of all", len(list))
 	}
 }

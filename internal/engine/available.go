@@ -17,8 +17,8 @@ func Available(s rouse.Store) rouse.Store { return available{s} }
 
 type available struct{ rouse.Store }
 
-// within returns a context with storeTimeout unless ctx already has a deadline.
-func within(ctx context.Context) (context.Context, context.CancelFunc) {
+// withStoreTimeout returns a context with storeTimeout unless ctx already has a deadline.
+func withStoreTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, bounded := ctx.Deadline(); bounded {
 		return ctx, func() {}
 	}
@@ -31,14 +31,14 @@ func (s available) Now(ctx context.Context) (rouse.Instant, error) {
 }
 
 func (s available) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
-	ctx, cancel := within(ctx)
+	ctx, cancel := withStoreTimeout(ctx)
 	defer cancel()
 	rows, err := s.Store.Get(ctx, keys)
 	return rows, rouse.Unavailable(err)
 }
 
 func (s available) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
-	ctx, cancel := within(ctx)
+	ctx, cancel := withStoreTimeout(ctx)
 	defer cancel()
 	page, err := s.Store.List(ctx, q)
 	return page, rouse.Unavailable(err)
@@ -61,14 +61,14 @@ func (s available) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.R
 }
 
 func (s available) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
-	ctx, cancel := within(ctx)
+	ctx, cancel := withStoreTimeout(ctx)
 	defer cancel()
 	page, err := s.Store.Records(ctx, q)
 	return page, rouse.Unavailable(err)
 }
 
 func (s available) RecordNamespaces(ctx context.Context) ([]string, error) {
-	ctx, cancel := within(ctx)
+	ctx, cancel := withStoreTimeout(ctx)
 	defer cancel()
 	names, err := s.Store.RecordNamespaces(ctx)
 	return names, rouse.Unavailable(err)

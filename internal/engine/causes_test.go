@@ -53,8 +53,8 @@ func (m *flakyStore) Apply(ctx context.Context, changes []rouse.Change) ([]rouse
 	return m.Store.Apply(ctx, changes)
 }
 
-// unreadable fails to decode every draft.
-func unreadable([]byte) (s rouse.Spec, err error) {
+// unreadableTimer fails to decode every draft.
+func unreadableTimer([]byte) (s rouse.Spec, err error) {
 	return s, rouse.Refuse("shedule", "", "is unknown", "leave it out")
 }
 
@@ -270,14 +270,14 @@ var producers = map[rouse.Cause]func(t *testing.T) *harness{
 	},
 	rouse.CauseInvalid: func(t *testing.T) *harness {
 		store := mem.New()
-		h := begin(t, store, always(0, done), timers.Options{Spec: unreadable})
+		h := begin(t, store, always(0, done), timers.Options{Spec: unreadableTimer})
 		time.Sleep(time.Second)
 		row := rouse.DraftRow(key("a"), 0, []byte(`{"shedule": "@hourly"}`), rouse.Reached(time.Now()))
 		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: row.Key, To: &row}}); err != nil {
 			t.Fatal(err)
 		}
 		h.stop() // a node with a store of its own reads the writes of others only when it starts
-		return begin(t, store, always(0, done), timers.Options{Spec: unreadable})
+		return begin(t, store, always(0, done), timers.Options{Spec: unreadableTimer})
 	},
 	rouse.CauseOverlapLimit: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(time.Hour, done), timers.Options{Engine: engine.Options{MaxOverlap: 2}})

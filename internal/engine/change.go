@@ -8,9 +8,9 @@ import (
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
-// settled returns the timer of an entry to settle. If it is not decoded, it is appended to decoded, which has
-// room. It returns nil for a draft, whose decoding compiles a schedule and takes too long here.
-func (s *settler) settled(en *entry, decoded *[]rouse.Timer) *rouse.Timer {
+// timerToSettle returns the timer of an entry to settle. If it is not decoded, it is appended to decoded,
+// which has room. It returns nil for a draft, whose decoding compiles a schedule and takes too long here.
+func (s *settler) timerToSettle(en *entry, decoded *[]rouse.Timer) *rouse.Timer {
 	if en.timer != nil {
 		return en.timer
 	}
@@ -19,7 +19,7 @@ func (s *settler) settled(en *entry, decoded *[]rouse.Timer) *rouse.Timer {
 	}
 	t, err := s.opts.Read(&en.row)
 	if err != nil {
-		return unreadable(&en.row)
+		return unreadableTimer(&en.row)
 	}
 	*decoded = append(*decoded, t)
 	return &(*decoded)[len(*decoded)-1]
@@ -29,25 +29,25 @@ func (s *settler) settled(en *entry, decoded *[]rouse.Timer) *rouse.Timer {
 func (s *settler) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant,
 	m *schedulecache.Meter) (c rouse.Change, err error) {
 	if t != nil {
-		c, err = s.change(r, t, orphan, logged, now, m)
+		c, err = s.buildChange(r, t, orphan, logged, now, m)
 		if err == nil && !m.Out || err != nil && !errors.Is(err, errLater) {
 			return c, err
 		}
 	}
-	if s.evaluations.add(*r) {
+	if s.evaluations.queueEvaluation(*r) {
 		return c, errLater
 	}
 	if t == nil { // the engine is stopping: delivered fires are still settled
-		t = unreadable(&r.en.row)
+		t = unreadableTimer(&r.en.row)
 	}
 	*m = schedulecache.Meter{}
-	return s.change(r, t, orphan, logged, now, m)
+	return s.buildChange(r, t, orphan, logged, now, m)
 }
 
-// change returns the conditional write for an outcome. logged means that its occurrence was recorded while it
-// was out. If the meter has a limit and the schedule is not cached, or the store has to be read, it returns
-// errLater.
-func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant,
+// buildChange returns the conditional write for an outcome. logged means that its occurrence was recorded
+// while it was out. If the meter has a limit and the schedule is not cached, or the store has to be read, it
+// returns errLater.
+func (s *settler) buildChange(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant,
 	m *schedulecache.Meter) (rouse.Change, error) {
 	if orphan { // its timer was deleted or replaced: only the record of the fire remains to be written
 		var log []rouse.Record
@@ -55,7 +55,7 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, r.en.cut, "deleted or replaced during the attempt")}
 		}
 		r.doubt = r.doubt || s.others != nil // a delete through another node may have recorded it
-		log, err := s.unrecorded(r, t, log, m)
+		log, err := s.unrecordedLog(r, t, log, m)
 		return rouse.Change{Key: t.Key, If: rouse.AnyRevision, Keep: true, Log: log}, err
 	}
 	if !r.fire && t.Revision != r.of { // the row has changed since it was evaluated: it will be evaluated again
@@ -92,13 +92,13 @@ func (s *settler) change(r *reported, t *rouse.Timer, orphan, logged bool, now r
 		return rouse.Change{}, errLater
 	}
 	if to := step.To; to != nil && to.Paused && to.PauseCause != t.PauseCause {
-		s.opts.Events.paused(to)
+		s.opts.Events.emitPaused(to)
 	}
 	if step.Keep && logged {
 		step.Log = nil
 	} else if step.Keep || r.unsure {
 		r.doubt = r.doubt || r.unsure || s.others != nil // another node may have advanced the timer
-		if step.Log, err = s.unrecorded(r, t, step.Log, m); err != nil {
+		if step.Log, err = s.unrecordedLog(r, t, step.Log, m); err != nil {
 			return rouse.Change{}, err
 		}
 	}
@@ -114,15 +114,16 @@ func (s *settler) heldUp(r *reported, now rouse.Instant) (c rouse.Cause, from ro
 	case r.away != 0:
 		return rouse.CauseStoreUnavailable, r.away
 	case r.since != 0 && now.Sub(r.since) >= noticeable: // it waited behind a commit
-		c, _ = s.hindrances.between(r.since, now)
+		c, _ = s.hindrances.causeBetween(r.since, now)
 	}
 	return c, r.since
 }
 
-// unrecorded returns the record of an occurrence that the timer has passed, or nil if an earlier write whose
-// response was lost has already recorded it. That takes a read of the store, which is too expensive if the
-// meter has a limit: thousands of fires of one namespace may need one each.
-func (s *settler) unrecorded(r *reported, t *rouse.Timer, log []rouse.Record, m *schedulecache.Meter) ([]rouse.Record, error) {
+// unrecordedLog returns the record of an occurrence that the timer has passed, or nil if an earlier write
+// whose response was lost has already recorded it. That takes a read of the store, which is too expensive if
+// the meter has a limit: thousands of fires of one namespace may need one each.
+func (s *settler) unrecordedLog(r *reported, t *rouse.Timer, log []rouse.Record,
+	m *schedulecache.Meter) ([]rouse.Record, error) {
 	if !r.doubt || len(log) == 0 {
 		return log, nil
 	}
@@ -136,7 +137,8 @@ func (s *settler) unrecorded(r *reported, t *rouse.Timer, log []rouse.Record, m 
 		return nil, err
 	}
 	for i := range page.Records {
-		if have := &page.Records[i]; have.Generation == log[0].Generation && have.Due == log[0].Due && have.Manual == log[0].Manual &&
+		if have := &page.Records[i]; have.Generation == log[0].Generation && have.Due == log[0].Due &&
+			have.Manual == log[0].Manual &&
 			!(t.Asked && have.Ended < t.Updated) { // else it is of the life of the occurrence before a client asked for another
 			return nil, nil
 		}
@@ -144,7 +146,7 @@ func (s *settler) unrecorded(r *reported, t *rouse.Timer, log []rouse.Record, m 
 	return log, nil
 }
 
-// unreadable is the timer of a row that cannot be decoded.
-func unreadable(row *rouse.Row) *rouse.Timer {
+// unreadableTimer is the timer of a row that cannot be decoded.
+func unreadableTimer(row *rouse.Row) *rouse.Timer {
 	return &rouse.Timer{Key: row.Key, Generation: row.Generation, Revision: row.Revision}
 }

@@ -46,34 +46,35 @@ const (
 	slowLook   = 20 * time.Millisecond
 )
 
-// look reads the store's clock. A forced read replaces the previous bounds, because the clock may have been
-// moved.
-func (c *clock) look(ctx context.Context, store rouse.Timers, force bool) error {
+// readStoreClock reads the store's clock. A forced read replaces the previous bounds, because the clock may
+// have been moved.
+func (c *clock) readStoreClock(ctx context.Context, store rouse.Timers, force bool) error {
 	sent := boottime.Now()
 	now, err := store.Now(ctx)
 	if err != nil {
 		return err
 	}
-	c.note(now, sent, boottime.Now(), force)
+	c.updateBounds(now, sent, boottime.Now(), force)
 	return nil
 }
 
-// start reads the clock for the first time.
-func (c *clock) start(ctx context.Context) error {
+// startClock reads the clock for the first time.
+func (c *clock) startClock(ctx context.Context) error {
 	for try := 1; ; try++ {
 		sent := time.Now()
-		if err := c.look(ctx, c.store, false); err != nil || try == firstLooks || time.Since(sent) <= slowLook {
+		if err := c.readStoreClock(ctx, c.store, false); err != nil || try == firstLooks || time.Since(sent) <= slowLook {
 			return err
 		}
 	}
 }
 
-// note updates the bounds with the store's time from a response.
-func (c *clock) note(store rouse.Instant, sent, heard time.Time, force bool) {
+// updateBounds updates the bounds with the store's time from a response.
+func (c *clock) updateBounds(store rouse.Instant, sent, heard time.Time, force bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := time.Duration(store) * time.Millisecond
-	new := bounds{at: heard, least: at, limit: at + time.Millisecond + heard.Sub(sent)} // the store truncates its clock to milliseconds
+	// the store truncates its clock to milliseconds
+	new := bounds{at: heard, least: at, limit: at + time.Millisecond + heard.Sub(sent)}
 	if old := c.at.Load(); old != nil && !force {
 		since := heard.Sub(old.at)
 		drift := since.Abs() * clockDrift / 1_000_000
@@ -87,8 +88,8 @@ func (c *clock) note(store rouse.Instant, sent, heard time.Time, force bool) {
 	c.at.Store(&new)
 }
 
-// looked records the estimate after the clock was read by itself.
-func (c *clock) looked(now rouse.Instant) {
+// recordEstimate records the estimate after the clock was read by itself.
+func (c *clock) recordEstimate(now rouse.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = now
@@ -101,12 +102,12 @@ func (c *clock) lastLook() rouse.Instant {
 	return c.last
 }
 
-// age returns the time since the last answer that contained the store's clock.
-func (c *clock) age() time.Duration { return boottime.Since(c.at.Load().at) }
+// answerAge returns the time since the last answer that contained the store's clock.
+func (c *clock) answerAge() time.Duration { return boottime.Since(c.at.Load().at) }
 
-// earliest returns the earliest time that the store's clock may show now. What is due by then is certainly
+// earliestNow returns the earliest time that the store's clock may show now. What is due by then is certainly
 // due.
-func (c *clock) earliest() rouse.Instant {
+func (c *clock) earliestNow() rouse.Instant {
 	b := c.at.Load()
 	if b == nil {
 		return 0
@@ -120,11 +121,12 @@ func (c *clock) earliest() rouse.Instant {
 	return rouse.Instant((b.least + boottime.Since(b.at)) / time.Millisecond)
 }
 
-// latest returns the latest time that the store's clock may show now. What starts now starts at or before it.
-func (c *clock) latest() rouse.Instant {
+// latestNow returns the latest time that the store's clock may show now. What starts now starts at or before
+// it.
+func (c *clock) latestNow() rouse.Instant {
 	b := c.at.Load()
 	if b == nil || c.direct {
-		return c.earliest()
+		return c.earliestNow()
 	}
 	return rouse.Instant((b.limit + boottime.Since(b.at) + time.Millisecond - 1) / time.Millisecond)
 }
@@ -133,7 +135,7 @@ func (c *clock) latest() rouse.Instant {
 func (e *Engine) clockLoop(ctx context.Context) {
 	for backoff.Sleep(ctx, syncEvery) {
 		if err := e.lookAtClock(ctx, false); err != nil && !errors.Is(err, context.Canceled) {
-			e.opts.Events.failed("clock", err)
+			e.opts.Events.emitFailed("clock", err)
 		}
 	}
 }
@@ -143,22 +145,22 @@ func (e *Engine) lookAtClock(ctx context.Context, force bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	// On a shared store, claims already return the clock, so it is read separately only if none did recently.
-	if force || e.others == nil || e.clock.age() > sharedLook {
-		if err := e.clock.look(ctx, e.store, force); err != nil {
+	if force || e.others == nil || e.clock.answerAge() > sharedLook {
+		if err := e.clock.readStoreClock(ctx, e.store, force); err != nil {
 			return err
 		}
 	}
 	e.memory.Lock()
 	now := e.Now()
 	if before.Sub(now) > 10*time.Millisecond {
-		e.memory.window.rewind(now)
-		e.memory.unqueue(now)
+		e.memory.window.rewindWheel(now)
+		e.memory.unqueueEarly(now)
 		if e.others != nil { // rows that others write from now on lie beyond the new horizon and would be missed
-			e.memory.window.spill(rouse.Position{Visible: now.Add(e.opts.Ahead)})
+			e.memory.window.markSpilled(rouse.Position{Visible: now.Add(e.opts.Ahead)})
 		}
 	}
 	e.memory.Unlock()
-	e.clock.looked(now)
+	e.clock.recordEstimate(now)
 	notify.Send(e.memory.wake)
 	return nil
 }
@@ -182,6 +184,6 @@ func (e *Engine) ClockJumped(ctx context.Context) error {
 	if err := e.Ready(ctx); err != nil {
 		return err
 	}
-	e.hindrances.add(rouse.CauseClockMoved, e.clock.lastLook(), e.Now())
+	e.hindrances.addHindrance(rouse.CauseClockMoved, e.clock.lastLook(), e.Now())
 	return e.ClockMoved(ctx)
 }

@@ -20,15 +20,15 @@ func TestSlowAnswersTellTheClockTogether(t *testing.T) {
 			time.Sleep(there)
 			store := rouse.Instant(truth().UnixMilli())
 			time.Sleep(back)
-			c.note(store, sent, time.Now(), false)
+			c.updateBounds(store, sent, time.Now(), false)
 		}
 		holds := func(within time.Duration) {
 			t.Helper()
 			now := rouse.Instant(truth().UnixMilli())
-			if c.earliest() > now || c.latest() < now {
-				t.Errorf("the clock shows %v, it is taken for %v to %v", now, c.earliest(), c.latest())
+			if c.earliestNow() > now || c.latestNow() < now {
+				t.Errorf("the clock shows %v, it is taken for %v to %v", now, c.earliestNow(), c.latestNow())
 			}
-			if width := c.latest().Sub(c.earliest()); width > within {
+			if width := c.latestNow().Sub(c.earliestNow()); width > within {
 				t.Errorf("it is known to %v only", width)
 			}
 		}

@@ -40,20 +40,21 @@ const (
 )
 
 func newCommits(m *memory, h *health) *commits {
-	c := &commits{env: m.env, memory: m, buckets: m.buckets, holds: m.holds, health: h, hub: &hub{}, growth: newGrowth(m.opts.RecordsPerTimer)}
+	c := &commits{env: m.env, memory: m, buckets: m.buckets, holds: m.holds, health: h, hub: &hub{},
+		growth: newGrowth(m.opts.RecordsPerTimer)}
 	n, most := 1, c.opts.MaxCommit
 	if c.opts.Shared {
 		n, most = sharedWriters, min(most, sharedCommit)
 	}
 	for range n {
 		c.list = append(c.list, batch.New(batch.Options{MaxItems: most, MaxBytes: 8 << 20, Queue: c.opts.Queue},
-			(*Write).size, c.flush, c.committed))
+			(*Write).writeSize, c.applyBatch, c.absorbCommit))
 	}
 	return c
 }
 
-// run commits until ctx ends.
-func (c *commits) run(ctx context.Context) {
+// runWriters commits until ctx ends.
+func (c *commits) runWriters(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, one := range c.list {
 		all.Go(func() { one.Run(ctx) })
@@ -61,8 +62,8 @@ func (c *commits) run(ctx context.Context) {
 	all.Wait()
 }
 
-// do commits changes and returns the result of each. An error means that all outcomes are unknown.
-func (c *commits) do(ctx context.Context, items []*Write) ([]Written, error) {
+// commitWrites commits changes and returns the result of each. An error means that all outcomes are unknown.
+func (c *commits) commitWrites(ctx context.Context, items []*Write) ([]Written, error) {
 	return c.doBy(ctx, items, time.Time{})
 }
 
@@ -74,7 +75,7 @@ func (c *commits) doBy(ctx context.Context, items []*Write, by time.Time) ([]Wri
 	parts := make([][]*Write, len(c.list))
 	at := make([][]int, len(c.list))
 	for i, it := range items {
-		p := c.of(it.Change.Key)
+		p := c.writerIndex(it.Change.Key)
 		parts[p], at[p] = append(parts[p], it), append(at[p], i)
 	}
 	out := make([]Written, len(items))
@@ -100,24 +101,24 @@ func (c *commits) doBy(ctx context.Context, items []*Write, by time.Time) ([]Wri
 	return out, errors.Join(errs...)
 }
 
-// hurry commits what waits for others. From then on nothing waits.
-func (c *commits) hurry() {
+// commitWaiting commits what waits for others. From then on nothing waits.
+func (c *commits) commitWaiting() {
 	for _, one := range c.list {
 		one.Hurry()
 	}
 }
 
-// of returns the index of the writer for a key's changes.
-func (c *commits) of(k rouse.Key) int {
+// writerIndex returns the index of the writer for a key's changes.
+func (c *commits) writerIndex(k rouse.Key) int {
 	h := fnv.New32a()
 	h.Write([]byte(k.Namespace))
 	h.Write([]byte(k.Name))
 	return int(h.Sum32() % uint32(len(c.list)))
 }
 
-// one makes one write.
-func (c *commits) one(ctx context.Context, w *Write) (Written, error) {
-	out, err := c.do(ctx, []*Write{w})
+// commitOne makes one write.
+func (c *commits) commitOne(ctx context.Context, w *Write) (Written, error) {
+	out, err := c.commitWrites(ctx, []*Write{w})
 	if err != nil {
 		return Written{}, err
 	}
@@ -128,45 +129,45 @@ func (c *commits) one(ctx context.Context, w *Write) (Written, error) {
 // Settles are retried.
 const flushTimeout = storeTimeout
 
-// flush applies a batch. A full store refuses only the writes that add rows; the rest of the batch is
+// applyBatch applies a batch. A full store refuses only the writes that add rows; the rest of the batch is
 // applied.
-func (c *commits) flush(ctx context.Context, items []*Write) ([]Written, error) {
+func (c *commits) applyBatch(ctx context.Context, items []*Write) ([]Written, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
-	defer c.health.commits.begin()()
+	defer c.health.commits.beginFlight()()
 	changes := c.changes.Take(len(items))
 	for i, w := range items {
 		changes[i] = w.Change
 	}
 	if c.others != nil {
 		c.memory.Lock()
-		room := c.memory.window.room().half() // the other commit may be under way
+		room := c.memory.window.roomLeft().halfSpace() // the other commit may be under way
 		c.memory.Unlock()
-		h, asked, now := c.buckets.current(), boottime.Now(), c.Now()
+		h, asked, now := c.buckets.currentGrant(), boottime.Now(), c.Now()
 		for i, w := range items {
 			w.asked, w.began = asked, now
-			changes[i] = c.holds.holdWrites(w, h, asked, !w.fits(room))
+			changes[i] = c.holds.holdWrites(w, h, asked, !w.fitsRoom(room))
 			w.useRoom(&room)
 		}
 	}
 	began := time.Now()
 	failpoint("before-commit")
 	results, err := c.store.Apply(ctx, changes)
-	c.opts.Events.committed(len(changes), time.Since(began), err)
+	c.opts.Events.emitCommitted(len(changes), time.Since(began), err)
 	if !errors.Is(err, rouse.ErrFull) {
-		c.health.commit(err)
+		c.health.recordCommit(err)
 	}
 	if err == nil { // after an error, the store may still be reading them
 		c.changes.Give(changes)
 	}
 	if !errors.Is(err, rouse.ErrFull) {
-		return c.outcome(items, results, err)
+		return c.collectResults(items, results, err)
 	}
 	out := make([]Written, len(items))
 	var rest []rouse.Change
 	var at []int
 	for i := range changes {
-		if grows(items[i]) {
+		if mayAddRow(items[i]) {
 			out[i].Err = err
 			continue
 		}
@@ -176,12 +177,12 @@ func (c *commits) flush(ctx context.Context, items []*Write) ([]Written, error) 
 		return out, nil
 	}
 	results, err = c.store.Apply(ctx, rest)
-	c.health.commit(err) // writes that add no rows must succeed even in a full store
+	c.health.recordCommit(err) // writes that add no rows must succeed even in a full store
 	kept := make([]*Write, len(at))
 	for i, n := range at {
 		kept[i] = items[n]
 	}
-	written, err := c.outcome(kept, results, err)
+	written, err := c.collectResults(kept, results, err)
 	if err != nil {
 		return nil, err
 	}
@@ -191,12 +192,12 @@ func (c *commits) flush(ctx context.Context, items []*Write) ([]Written, error) 
 	return out, nil
 }
 
-// outcome returns the result of each write of one Apply. If only part of the store answered, the writes to
-// the other parts have their own error.
-func (c *commits) outcome(items []*Write, results []rouse.Result, err error) ([]Written, error) {
+// collectResults returns the result of each write of one Apply. If only part of the store answered, the
+// writes to the other parts have their own error.
+func (c *commits) collectResults(items []*Write, results []rouse.Result, err error) ([]Written, error) {
 	var partial *rouse.Partial
 	if err != nil && !errors.As(err, &partial) {
-		return nil, c.doubt(items, err)
+		return nil, c.handleFailedCommit(items, err)
 	}
 	out := make([]Written, len(items))
 	for i, r := range results {
@@ -207,7 +208,7 @@ func (c *commits) outcome(items []*Write, results []rouse.Result, err error) ([]
 		for i, n := range partial.Unknown {
 			unknown[i] = items[n]
 		}
-		err = c.doubt(unknown, err)
+		err = c.handleFailedCommit(unknown, err)
 		for _, n := range partial.Unknown {
 			out[n] = Written{Err: err}
 		}
@@ -215,62 +216,62 @@ func (c *commits) outcome(items []*Write, results []rouse.Result, err error) ([]
 	return out, nil
 }
 
-// doubt handles a failed commit, of which any part may have been written. Rows in memory may be stale, and
-// the store may have rows that memory does not; so the affected rows leave the window and are read from the
-// store again.
-func (c *commits) doubt(items []*Write, err error) error {
+// handleFailedCommit handles a failed commit, of which any part may have been written. Rows in memory may be
+// stale, and the store may have rows that memory does not; so the affected rows leave the window and are read
+// from the store again.
+func (c *commits) handleFailedCommit(items []*Write, err error) error {
 	c.memory.Lock()
 	defer c.memory.Unlock()
 	w := &c.memory.window
 	if w.reading != 0 { // that read's snapshot may be from before or after the commit: repeat it
-		w.spill(before(w.cursor))
+		w.markSpilled(positionBefore(w.cursor))
 	}
 	for _, it := range items {
 		if w.reading != 0 {
 			w.touched[it.Change.Key] = struct{}{}
 		}
 		if it.Change.To != nil {
-			w.spill(rouse.Position{Visible: it.Change.To.Visible})
+			w.markSpilled(rouse.Position{Visible: it.Change.To.Visible})
 		}
 		for i := range it.Change.Also {
-			w.spill(rouse.Position{Visible: it.Change.Also[i].Visible})
+			w.markSpilled(rouse.Position{Visible: it.Change.Also[i].Visible})
 		}
-		if en := w.entries.get(it.Change.Key); en != nil && !en.busy() { // settling updates a busy one
-			w.spill(en.row.Position())
-			w.drop(en)
+		if en := w.entries.entryByKey(it.Change.Key); en != nil && !en.isBusy() { // settling updates a busy one
+			w.markSpilled(en.row.Position())
+			w.dropEntry(en)
 		}
 	}
 	notify.Send(c.memory.room)
 	return rouse.Unavailable(err)
 }
 
-// committed updates the window after a commit. The committing goroutine calls it in commit order, before any
-// caller gets its result.
-func (c *commits) committed(items []*Write, results []Written) {
+// absorbCommit updates the window after a commit. The committing goroutine calls it in commit order, before
+// any caller gets its result.
+func (c *commits) absorbCommit(items []*Write, results []Written) {
 	failpoint("after-commit")
 	records := c.records.Take(0)
 	now := c.Now()
 	c.memory.Lock()
 	read := uint64(0)
-	for _, w := range items { // as in settler.steps
+	for _, w := range items { // as in settler.buildWrites
 		if w.settles != nil {
 			w.hash = w.settles.hash
 		} else {
-			w.hash = c.memory.window.entries.hash(&w.Change.Key)
+			w.hash = c.memory.window.entries.hashKey(&w.Change.Key)
 		}
-		read ^= c.memory.window.entries.peek(w.hash)
+		read ^= c.memory.window.entries.prefetchSlot(w.hash)
 	}
 	runtime.KeepAlive(read)
 	for i, w := range items {
 		w.result = &results[i]
 		if r := results[i]; r.Applied {
-			c.memory.absorb(w, r.Result, now)
+			c.memory.absorbWrite(w, r.Result, now)
 			records = append(records, w.Change.Log...)
 		}
 	}
-	c.memory.dispatch()
-	wakeReader := c.memory.window.spilled != never && !c.memory.window.filled()
-	wakeFiring := c.memory.late()
+	c.memory.dispatchDeliveries()
+	wakeReader := c.memory.window.spilled != never && !c.memory.window.isFullForReads()
+	wakeFiring := c.memory.mustWakeFiring()
 	c.memory.Unlock()
 	if wakeFiring {
 		notify.Send(c.memory.wake)
@@ -280,8 +281,8 @@ func (c *commits) committed(items []*Write, results []Written) {
 	}
 	if len(records) > 0 {
 		c.growth.noteRecords(records)
-		c.opts.Events.recorded(records)
-		c.hub.publish(records)
+		c.opts.Events.emitRecorded(records)
+		c.hub.publishRecords(records)
 	}
 	c.records.Give(records)
 }

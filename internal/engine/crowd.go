@@ -43,8 +43,8 @@ type Crowds struct {
 	Dropped  uint64 // dead letters deleted because their timer or namespace had too many
 }
 
-// counts returns these counts since the start.
-func (c *crowds) counts() Crowds {
+// limitCounts returns these counts since the start.
+func (c *crowds) limitCounts() Crowds {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.total
@@ -64,9 +64,9 @@ const (
 	spaceAge = time.Second
 )
 
-// joined adds one row to a timer's count and returns the count; known is false if its rows have not been
-// counted.
-func joined(m *map[rouse.Key]int, key rouse.Key) (n int, known bool) {
+// incrementCount adds one row to a timer's count and returns the count; known is false if its rows have not
+// been counted.
+func incrementCount(m *map[rouse.Key]int, key rouse.Key) (n int, known bool) {
 	n, known = (*m)[key]
 	if known {
 		(*m)[key] = n + 1
@@ -74,21 +74,21 @@ func joined(m *map[rouse.Key]int, key rouse.Key) (n int, known bool) {
 	return n + 1, known
 }
 
-func counted(m *map[rouse.Key]int, key rouse.Key, n int) {
+func cacheCount(m *map[rouse.Key]int, key rouse.Key, n int) {
 	if *m == nil || len(*m) >= maxCrowds {
 		*m = map[rouse.Key]int{}
 	}
 	(*m)[key] = n
 }
 
-// detach starts the due occurrence next to those in progress, or skips it if there are too many. If that
-// needs a count and the meter has a limit, it is left to a later evaluation.
-func (c *crowds) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
+// detachOrSkip starts the due occurrence next to those in progress, or skips it if there are too many. If
+// that needs a count and the meter has a limit, it is left to a later evaluation.
+func (c *crowds) detachOrSkip(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
 	if t.Attempts != 0 || len(t.Runs) > 0 || t.Paused || t.Due > now || s == nil {
 		return rouse.Step{Keep: true}
 	}
 	for _, bound := range c.overlapBounds(t.Key) {
-		if c.room(bound) {
+		if c.hasRoom(bound) {
 			continue
 		}
 		m, metered := s.(*schedulecache.Meter)
@@ -96,7 +96,7 @@ func (c *crowds) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rou
 			m.Out = true
 			return rouse.Step{Keep: true}
 		}
-		n, looks := c.recount(bound)
+		n, looks := c.recountFiring(bound)
 		if metered {
 			m.Steps += looks // a namespace pays for what it lets others wait for
 		}
@@ -104,7 +104,7 @@ func (c *crowds) detach(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rou
 			c.mu.Lock()
 			c.total.Overlaps++
 			c.mu.Unlock()
-			c.opts.Events.limited(bound.name, t.Key)
+			c.opts.Events.emitLimited(bound.name, t.Key)
 			return t.SkipOverLimit(bound.most, now, now.Add(crowdedLook), s)
 		}
 	}
@@ -131,30 +131,30 @@ func (c *crowds) overlapBounds(key rouse.Key) (list []bound) {
 	if c.opts.MaxOverlap >= 0 {
 		list = append(list, bound{key, c.opts.MaxOverlap, "max-overlap"})
 	}
-	if most := c.quota(key.Namespace).Overlaps; most > 0 {
+	if most := c.namespaceQuotas(key.Namespace).Overlaps; most > 0 {
 		list = append(list, bound{rouse.Key{Namespace: key.Namespace}, int(most), rouse.QuotaOverlaps})
 	}
 	return list
 }
 
-// quota returns the quotas of a namespace.
-func (c *crowds) quota(namespace string) rouse.Quotas {
+// namespaceQuotas returns the quotas of a namespace.
+func (c *crowds) namespaceQuotas(namespace string) rouse.Quotas {
 	if c.opts.Quotas == nil {
 		return rouse.Quotas{}
 	}
 	return c.opts.Quotas(namespace)
 }
 
-// nodes returns how many nodes start occurrences in a namespace.
-func (c *crowds) nodes() int {
+// nodeCount returns how many nodes start occurrences in a namespace.
+func (c *crowds) nodeCount() int {
 	if c.others == nil || c.opts.Nodes == nil {
 		return 1
 	}
 	return max(1, c.opts.Nodes())
 }
 
-// room reports whether there is room for another occurrence by the last count.
-func (c *crowds) room(b bound) bool {
+// hasRoom reports whether there is room for another occurrence by the last count.
+func (c *crowds) hasRoom(b bound) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, known := c.live[b.key]
@@ -165,17 +165,17 @@ func (c *crowds) room(b bound) bool {
 	return known && a != nil && n+len(a.begun) < min(a.most, b.most) && (c.others == nil || time.Now().Before(a.until))
 }
 
-// recount counts the occurrences in progress; those of one timer without what clients asked for. Of what is
-// left in a namespace, this node may take half of its part before it counts again, and at least one. looks is
-// how many rows it read.
-func (c *crowds) recount(b bound) (n, looks int) {
-	n = c.count(b.key, rouse.StateFiring)
+// recountFiring counts the occurrences in progress; those of one timer without what clients asked for. Of
+// what is left in a namespace, this node may take half of its part before it counts again, and at least one.
+// looks is how many rows it read.
+func (c *crowds) recountFiring(b bound) (n, looks int) {
+	n = c.countRowsInState(b.key, rouse.StateFiring)
 	if b.key.Name != "" && n >= b.most {
 		n, looks = c.countUnasked(b)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	counted(&c.live, b.key, n)
+	cacheCount(&c.live, b.key, n)
 	if b.key.Name != "" {
 		return n, looks
 	}
@@ -190,7 +190,7 @@ func (c *crowds) recount(b bound) (n, looks int) {
 	maps.DeleteFunc(a.begun, func(_ rouse.Key, since time.Time) bool { return now.Sub(since) > spaceAge })
 	n += len(a.begun)
 	a.until, a.most = now.Add(spaceAge), b.most
-	if nodes := c.nodes(); nodes > 1 {
+	if nodes := c.nodeCount(); nodes > 1 {
 		a.most = n + max(1, (b.most-n)/(2*nodes))
 	}
 	return n, looks
@@ -201,11 +201,12 @@ func (c *crowds) recount(b bound) (n, looks int) {
 func (c *crowds) countUnasked(b bound) (n, looks int) {
 	ctx, cancel := context.WithTimeout(context.Background(), countWait)
 	defer cancel()
-	q := rouse.Query{Namespace: b.key.Namespace, Name: b.key.Name, States: []rouse.State{rouse.StateFiring}, Limit: countPage}
+	q := rouse.Query{Namespace: b.key.Namespace, Name: b.key.Name, States: []rouse.State{rouse.StateFiring},
+		Limit: countPage}
 	for {
 		page, err := c.store.List(ctx, q)
 		if err != nil {
-			c.opts.Events.failed("count", err)
+			c.opts.Events.emitFailed("count", err)
 			return 0, looks
 		}
 		looks += len(page.Rows)
@@ -221,9 +222,9 @@ func (c *crowds) countUnasked(b bound) (n, looks int) {
 	}
 }
 
-// note counts the rows that were written next to timers. It runs after the write, because a step may be
-// computed several times before it is written.
-func (c *crowds) note(items []*Write) {
+// countWritten counts the rows that were written next to timers. It runs after the write, because a step may
+// be computed several times before it is written.
+func (c *crowds) countWritten(items []*Write) {
 	for _, w := range items {
 		if w.result == nil || !w.result.Applied {
 			continue
@@ -243,8 +244,8 @@ func (c *crowds) noteRow(row *rouse.Row) {
 	switch row.State {
 	case rouse.StateFiring:
 		c.mu.Lock()
-		joined(&c.live, key)
-		joined(&c.live, rouse.Key{Namespace: key.Namespace})
+		incrementCount(&c.live, key)
+		incrementCount(&c.live, rouse.Key{Namespace: key.Namespace})
 		if a := c.space[key.Namespace]; a != nil {
 			delete(a.begun, row.Key)
 		}
@@ -255,14 +256,14 @@ func (c *crowds) noteRow(row *rouse.Row) {
 	}
 }
 
-// count counts the rows in a state next to a timer. It returns 0 if the store does not answer: the store then
-// accepts no new rows either.
-func (c *crowds) count(key rouse.Key, st rouse.State) int {
+// countRowsInState counts the rows in a state next to a timer. It returns 0 if the store does not answer: the
+// store then accepts no new rows either.
+func (c *crowds) countRowsInState(key rouse.Key, st rouse.State) int {
 	ctx, cancel := context.WithTimeout(context.Background(), countWait)
 	defer cancel()
 	n, err := c.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{st}})
 	if err != nil {
-		c.opts.Events.failed("count", err)
+		c.opts.Events.emitFailed("count", err)
 		return 0
 	}
 	return int(n)
@@ -271,7 +272,7 @@ func (c *crowds) count(key rouse.Key, st rouse.State) int {
 // maxDead returns how many dead letters a timer or a namespace keeps; 0 is unlimited.
 func (c *crowds) maxDead(key rouse.Key) (most int, name string) {
 	if key.Name == "" {
-		return int(c.quota(key.Namespace).DeadLetters), rouse.QuotaDeadLetters
+		return int(c.namespaceQuotas(key.Namespace).DeadLetters), rouse.QuotaDeadLetters
 	}
 	return max(c.opts.DeadPerTimer, 0), "dead-per-timer"
 }
@@ -283,9 +284,9 @@ func (c *crowds) noteDead(key rouse.Key) {
 		return
 	}
 	c.mu.Lock()
-	n, known := joined(&c.dead, key)
+	n, known := incrementCount(&c.dead, key)
 	c.mu.Unlock()
-	if slack := most / 10 / c.nodes(); known && n <= most+slack { // all nodes together exceed it by a tenth
+	if slack := most / 10 / c.nodeCount(); known && n <= most+slack { // all nodes together exceed it by a tenth
 		return
 	}
 	select {
@@ -338,7 +339,7 @@ func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *commits) error 
 	if most == 0 {
 		return nil
 	}
-	n := c.count(key, rouse.StateDead)
+	n := c.countRowsInState(key, rouse.StateDead)
 	if n > most {
 		old, seen, err := c.oldestDead(ctx, key, n-most, most)
 		if err != nil {
@@ -350,7 +351,7 @@ func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *commits) error 
 			for i := range part {
 				items[i] = &Write{Change: rouse.Change{Key: part[i].key, If: part[i].revision}} // else it was redriven
 			}
-			out, err := w.do(ctx, items)
+			out, err := w.commitWrites(ctx, items)
 			if err != nil {
 				return err
 			}
@@ -364,11 +365,11 @@ func (c *crowds) trimDead(ctx context.Context, key rouse.Key, w *commits) error 
 			c.mu.Lock()
 			c.total.Dropped += uint64(dropped)
 			c.mu.Unlock()
-			c.opts.Events.limited(name, key)
+			c.opts.Events.emitLimited(name, key)
 		}
 	}
 	c.mu.Lock()
-	counted(&c.dead, key, n)
+	cacheCount(&c.dead, key, n)
 	c.mu.Unlock()
 	return nil
 }

@@ -16,8 +16,8 @@ type delivery struct {
 	held  bool          // some of it is held until a time that may come
 }
 
-// dispatch starts as many deliveries as the limits allow.
-func (m *memory) dispatch() {
+// dispatchDeliveries starts as many deliveries as the limits allow.
+func (m *memory) dispatchDeliveries() {
 	for {
 		d, ok := m.nextDelivery()
 		if !ok {
@@ -32,17 +32,17 @@ func (m *memory) nextDelivery() (d delivery, ok bool) {
 	if m.stopping.Load() || m.send == nil {
 		return d, false
 	}
-	d.lane, d.taken = m.lanes.next(nil)
+	d.lane, d.taken = m.lanes.nextBatch(nil)
 	if d.lane == nil {
 		return d, false
 	}
 	d.at, d.spend = m.Now(), d.lane.spend
-	d.taken = m.readable(d.lane, d.taken)
+	d.taken = m.decodeTaken(d.lane, d.taken)
 	for _, en := range d.taken {
-		m.taken(d.lane, en, d.at)
+		m.noteTaken(d.lane, en, d.at)
 	}
-	d.taken = m.unexpired(d.lane, d.taken, d.at)
-	d.taken = m.unfrozen(d.lane, d.taken)
+	d.taken = m.expireTaken(d.lane, d.taken, d.at)
+	d.taken = m.returnFrozen(d.lane, d.taken)
 	d.fires = make([]rouse.Fire, len(d.taken))
 	for i, en := range d.taken {
 		d.fires[i] = en.timer.Fire(en.occ)
@@ -52,15 +52,15 @@ func (m *memory) nextDelivery() (d delivery, ok bool) {
 	return d, true
 }
 
-// readable decodes the timers of entries that waited without them. A row that could be decoded when it came
-// due can be decoded now.
-func (m *memory) readable(ln *lane, taken []*entry) []*entry {
+// decodeTaken decodes the timers of entries that waited without them. A row that could be decoded when it
+// came due can be decoded now.
+func (m *memory) decodeTaken(ln *lane, taken []*entry) []*entry {
 	live := taken[:0]
 	for _, en := range taken {
-		if _, err := m.decoded(en); err != nil {
-			m.window.drop(en)
-			m.opts.Events.failed("decode", err)
-			m.lanes.reported(ln, 1, en.load, time.Now())
+		if _, err := m.decodedTimer(en); err != nil {
+			m.window.dropEntry(en)
+			m.opts.Events.emitFailed("decode", err)
+			m.lanes.endFires(ln, 1, en.load, time.Now())
 			continue
 		}
 		live = append(live, en)
@@ -68,8 +68,8 @@ func (m *memory) readable(ln *lane, taken []*entry) []*entry {
 	return live
 }
 
-// unexpired removes entries whose deadline passed while they waited in the lane.
-func (m *memory) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry {
+// expireTaken removes entries whose deadline passed while they waited in the lane.
+func (m *memory) expireTaken(ln *lane, taken []*entry, now rouse.Instant) []*entry {
 	var gone, bytes int
 	live := taken[:0]
 	for _, en := range taken {
@@ -80,42 +80,42 @@ func (m *memory) unexpired(ln *lane, taken []*entry, now rouse.Instant) []*entry
 		gone++
 		bytes += en.load
 		en.lane = nil
-		m.expire(en, en.timer)
+		m.expireEntry(en, en.timer)
 	}
 	if gone > 0 {
-		m.lanes.reported(ln, gone, bytes, time.Now())
+		m.lanes.endFires(ln, gone, bytes, time.Now())
 	}
 	return live
 }
 
 // tooLate reports whether the deadline of an entry passed after it was taken from its lane.
 func (m *memory) tooLate(en *entry, now rouse.Instant) bool {
-	t, err := m.decoded(en)
+	t, err := m.decodedTimer(en)
 	return err == nil && !en.orphan && t.Spec.Deadline != 0 && t.Expired(en.occ, now)
 }
 
-// withdraw returns an entry that was not sent to the wheel of a node that stops, which gives it back from
-// there.
-func (m *memory) withdraw(en *entry) {
+// returnToWheel returns an entry that was not sent to the wheel of a node that stops, which gives it back
+// from there.
+func (m *memory) returnToWheel(en *entry) {
 	en.lane, en.passed = nil, false
 	if en.row.Visible == rouse.Never {
-		m.window.drop(en)
+		m.window.dropEntry(en)
 		return
 	}
-	m.window.place(en)
+	m.window.placeOnWheel(en)
 }
 
-// unfrozen moves entries that a running edit has frozen back to the wheel.
-func (m *memory) unfrozen(ln *lane, taken []*entry) []*entry {
-	live, frozen := m.freezer.split(taken)
+// returnFrozen moves entries that a running edit has frozen back to the wheel.
+func (m *memory) returnFrozen(ln *lane, taken []*entry) []*entry {
+	live, frozen := m.freezer.splitFrozen(taken)
 	bytes := 0
 	for _, en := range frozen {
 		en.lane = nil
 		bytes += en.load
-		m.window.place(en)
+		m.window.placeOnWheel(en)
 	}
 	if len(frozen) > 0 {
-		m.lanes.reported(ln, len(frozen), bytes, time.Now())
+		m.lanes.endFires(ln, len(frozen), bytes, time.Now())
 	}
 	return live
 }
@@ -123,18 +123,18 @@ func (m *memory) unfrozen(ln *lane, taken []*entry) []*entry {
 // mostShed bounds the rows that are put off at a time.
 const mostShed = 4096
 
-// shed makes room in a full window: the lanes that are furthest behind defer what they cannot send soon. The
-// rows are written with later visible times, spread over the time that their lane needs.
-func (m *memory) shed() {
+// shedBacklogs makes room in a full window: the lanes that are furthest behind defer what they cannot send
+// soon. The rows are written with later visible times, spread over the time that their lane needs.
+func (m *memory) shedBacklogs() {
 	left := mostShed
-	for _, b := range m.lanes.backlogs(time.Now(), space{m.window.maxRows, m.window.maxBytes}) {
+	for _, b := range m.lanes.findBacklogs(time.Now(), space{m.window.maxRows, m.window.maxBytes}) {
 		taken := b.lane.popTail(min(b.excess, left))
 		least := min(max(b.drain, 2*time.Second), 30*time.Second)
 		for i, en := range taken {
 			after := least + least*time.Duration(i)/time.Duration(len(taken))
-			m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after}})
+			m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after}})
 		}
-		m.opts.Events.shed(len(taken))
+		m.opts.Events.emitShed(len(taken))
 		if left -= len(taken); left == 0 {
 			break
 		}

@@ -10,40 +10,40 @@ import (
 // step advances a timer when no attempt has ended.
 type step func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step
 
-// enqueue moves a due entry that is neither on the wheel nor in a lane to its next place.
-func (m *memory) enqueue(en *entry, now rouse.Instant) {
+// enqueueDue moves a due entry that is neither on the wheel nor in a lane to its next place.
+func (m *memory) enqueueDue(en *entry, now rouse.Instant) {
 	if en.draft {
-		m.decide(en, reported{step: finish})
+		m.queueDecision(en, reported{step: finishDraft})
 		return
 	}
 	switch {
 	case rouse.IsJob(en.row.Key):
-		m.jobs.add(en)
+		m.jobs.queueAttention(en)
 		return
 	case en.row.Key.Fire == rouse.ExpectFire:
-		m.expectations.add(en)
+		m.expectations.queueAttention(en)
 		return
 	case en.row.State == rouse.StateNote && en.row.Due != rouse.Never: // rouse.CutLater
-		m.decide(en, reported{step: rouse.CutStep, unsure: true})
+		m.queueDecision(en, reported{step: rouse.CutStep, unsure: true})
 		return
 	case en.row.State == rouse.StateNote: // it was kept next to its timer until now
-		m.decide(en, reported{step: remove})
+		m.queueDecision(en, reported{step: removeRow})
 		return
 	}
-	t, err := m.look(en)
+	t, err := m.peekTimer(en)
 	if err != nil {
 		// The row cannot be decoded, so it stays in the store unchanged for an operator to inspect.
-		m.window.drop(en)
-		m.opts.Events.failed("decode", err)
+		m.window.dropEntry(en)
+		m.opts.Events.emitFailed("decode", err)
 		return
 	}
-	if look := m.attend(en, t, now); look.step != nil {
-		m.decide(en, look)
+	if look := m.stepWithoutFire(en, t, now); look.step != nil {
+		m.queueDecision(en, look)
 		return
 	}
 	occ, ok := t.Current()
 	if !ok {
-		m.window.drop(en)
+		m.window.dropEntry(en)
 		return
 	}
 	en.occ = occ
@@ -51,36 +51,40 @@ func (m *memory) enqueue(en *entry, now rouse.Instant) {
 		occ.Attempt = t.Attempts
 		en.occ, en.token = occ, t.Token
 		accepted := *t
-		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"}, accepted: &accepted})
+		m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Detail: "accepted, but no report came in time"},
+			accepted: &accepted})
 		return
 	}
-	if most := t.Spec.Retry.Effective().Attempts; t.Attempts > 0 && (t.Attempts >= most || t.Lost >= rouse.MaxLost) { // the attempt was counted before it was sent, and no result arrived
+	// the attempt was counted before it was sent, and no result arrived
+	if most := t.Spec.Retry.Effective().Attempts; t.Attempts > 0 && (t.Attempts >= most || t.Lost >= rouse.MaxLost) {
 		en.occ.Attempt = t.Attempts
 		detail := "the process ended, or stalled, during the attempt"
-		if len(t.Failures) == min(int(t.Attempts), rouse.MaxFailures) { // its result is known, and the policy has fewer attempts since
+		// its result is known, and the policy has fewer attempts since
+		if len(t.Failures) == min(int(t.Attempts), rouse.MaxFailures) {
 			detail = t.LastError
 		}
-		m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Lost: true, Detail: detail}})
+		m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Failed, Lost: true, Detail: detail}})
 		return
 	}
 	if t.Expired(occ, now) {
-		m.expire(en, t)
+		m.expireEntry(en, t)
 		return
 	}
 	lane := m.sink.Lane(en.row.Key.Namespace, &t.Spec)
 	if m.opts.Limit != nil {
 		lane = m.opts.Limit(en.row.Key.Namespace, &t.Spec, lane)
 	}
-	m.lanes.enqueue(en, t.Spec.Priority, lane, t.Attempts == 0 && !occ.Manual && now.Sub(t.SentAt(occ.Due)) > rouse.CatchUpAfter)
+	m.lanes.enqueueFire(en, t.Spec.Priority, lane, t.Attempts == 0 && !occ.Manual &&
+		now.Sub(t.SentAt(occ.Due)) > rouse.CatchUpAfter)
 	if ln := en.lane; ln.queued > ln.limit-ln.out && m.lanes.queued > decodedMost { // it will wait
-		m.slim(en)
+		m.dropDecoded(en)
 	} else if en.timer == nil {
-		m.keep(en)
+		m.keepDecoded(en)
 	}
 }
 
-// attend returns what a due row needs other than a fire; a result without a step means nothing.
-func (m *memory) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look reported) {
+// stepWithoutFire returns what a due row needs other than a fire; a result without a step means nothing.
+func (m *memory) stepWithoutFire(en *entry, t *rouse.Timer, now rouse.Instant) (look reported) {
 	switch {
 	case t.Key.Fire != "" && !t.Live, t.Over(): // a dead letter or an ended timer whose retention is over
 		return reported{step: m.removeExpired}
@@ -104,30 +108,31 @@ func (m *memory) attend(en *entry, t *rouse.Timer, now rouse.Instant) (look repo
 	if asked := en.asked; asked {
 		en.asked = false
 	} else if t.CanMisfire(now.Sub(t.SentAt(t.Due))) {
-		if s, ok := m.opts.Schedules.Known(t); !ok || misfired(t, now, s) {
-			return reported{step: misfire, asks: true} // misfire evaluates again where it may wait for the store
+		if s, ok := m.opts.Schedules.Known(t); !ok || mayMisfire(t, now, s) {
+			return reported{step: applyMisfire, asks: true} // misfire evaluates again where it may wait for the store
 		}
 	}
 	if t.Spec.Overlap == rouse.OverlapAllow && t.Key.Fire == "" && t.Spec.Recurring() {
-		look.step = m.crowds.detach
+		look.step = m.crowds.detachOrSkip
 	}
 	return look
 }
 
-// expire ends an entry that is in no queue and whose deadline has passed. t is its timer.
-func (m *memory) expire(en *entry, t *rouse.Timer) {
+// expireEntry ends an entry that is in no queue and whose deadline has passed. t is its timer.
+func (m *memory) expireEntry(en *entry, t *rouse.Timer) {
 	if t.Attempts == 0 && t.Began == 0 {
-		m.decide(en, reported{step: misfire})
+		m.queueDecision(en, reported{step: applyMisfire})
 		return
 	}
-	m.decide(en, reported{o: rouse.Outcome{Verdict: rouse.Expired}}) // the misfire policy applies only to occurrences that have not started
+	// the misfire policy applies only to occurrences that have not started
+	m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Expired}})
 }
 
-// decide queues the result of evaluating a row whose entry is in no queue and not out.
-func (m *memory) decide(en *entry, r reported) {
+// queueDecision queues the result of evaluating a row whose entry is in no queue and not out.
+func (m *memory) queueDecision(en *entry, r reported) {
 	en.state, en.lane, en.sent = settling, nil, 0
 	r.en, r.of = en, en.row.Revision
-	m.outcomes.add(r)
+	m.outcomes.addOutcome(r)
 }
 
 // decodedMost is how many entries keep their timers while they wait to be sent. With more,
@@ -135,8 +140,8 @@ func (m *memory) decide(en *entry, r reported) {
 // be waiting.
 const decodedMost = 4096
 
-// decoded returns the entry's decoded timer, which it keeps.
-func (m *memory) decoded(en *entry) (*rouse.Timer, error) {
+// decodedTimer returns the entry's decoded timer, which it keeps.
+func (m *memory) decodedTimer(en *entry) (*rouse.Timer, error) {
 	if en.timer == nil {
 		t, err := m.opts.Read(&en.row)
 		if err != nil {
@@ -147,8 +152,8 @@ func (m *memory) decoded(en *entry) (*rouse.Timer, error) {
 	return en.timer, nil
 }
 
-// look returns the entry's decoded timer, which is valid until the next call.
-func (m *memory) look(en *entry) (*rouse.Timer, error) {
+// peekTimer returns the entry's decoded timer, which is valid until the next call.
+func (m *memory) peekTimer(en *entry) (*rouse.Timer, error) {
 	if en.timer != nil {
 		return en.timer, nil
 	}
@@ -163,41 +168,41 @@ func (m *memory) look(en *entry) (*rouse.Timer, error) {
 	return &m.looked, nil
 }
 
-// keep lets an entry keep the timer that look has just returned for it.
-func (m *memory) keep(en *entry) {
+// keepDecoded lets an entry keep the timer that look has just returned for it.
+func (m *memory) keepDecoded(en *entry) {
 	t := m.looked
 	en.timer = &t
 }
 
-// slim frees the memory of an entry's decoded timer, which is decoded again when it is needed.
-func (m *memory) slim(en *entry) {
+// dropDecoded frees the memory of an entry's decoded timer, which is decoded again when it is needed.
+func (m *memory) dropDecoded(en *entry) {
 	if !en.noted {
 		en.timer = nil
 	}
 }
 
-// misfire applies the misfire policy and the deadline.
-func misfire(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
+// applyMisfire applies the misfire policy and the deadline.
+func applyMisfire(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step {
 	if !t.Misfired(now, s) {
 		return rouse.Step{Keep: true}
 	}
 	return t.CatchUp(now, s)
 }
 
-// misfired reports whether the misfire policy gives up the next occurrence of a timer, or whether finding out
-// is too expensive for the firing loop.
-func misfired(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) bool {
+// mayMisfire reports whether the misfire policy gives up the next occurrence of a timer, or whether finding
+// out is too expensive for the firing loop.
+func mayMisfire(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) bool {
 	m := &schedulecache.Meter{Limit: quickSteps}
 	return t.Misfired(now, m.On(s)) || m.Out
 }
 
-// remove removes a row.
-func remove(*rouse.Timer, rouse.Instant, rouse.Schedule) rouse.Step { return rouse.Step{} }
+// removeRow removes a row.
+func removeRow(*rouse.Timer, rouse.Instant, rouse.Schedule) rouse.Step { return rouse.Step{} }
 
-// finish writes the timer that was made from a draft. The timer is sent only after that, because its schedule
-// may lie in the future. If the draft was invalid, that is recorded as the end of the occurrence that it
-// asked for.
-func finish(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rouse.Step {
+// finishDraft writes the timer that was made from a draft. The timer is sent only after that, because its
+// schedule may lie in the future. If the draft was invalid, that is recorded as the end of the occurrence
+// that it asked for.
+func finishDraft(t *rouse.Timer, now rouse.Instant, _ rouse.Schedule) rouse.Step {
 	to := *t
 	step := rouse.Step{To: &to}
 	if t.IsDraft() {

@@ -26,25 +26,25 @@ func (e *Engine) Ready(ctx context.Context) error {
 
 // Latest returns the latest time that the store's clock may show; operations that start now use it as their
 // time.
-func (e *Engine) Latest() rouse.Instant { return e.clock.latest() }
+func (e *Engine) Latest() rouse.Instant { return e.clock.latestNow() }
 
 // Write commits changes in one group commit and returns their results. An error means that all outcomes are
 // unknown. The window contains the changes when Write returns.
 func (e *Engine) Write(ctx context.Context, items []*Write) ([]Written, error) {
-	return e.commits.do(ctx, items)
+	return e.commits.commitWrites(ctx, items)
 }
 
 // WriteOne makes one write.
 func (e *Engine) WriteOne(ctx context.Context, w *Write) (Written, error) {
-	return e.commits.one(ctx, w)
+	return e.commits.commitOne(ctx, w)
 }
 
 // Freeze prevents attempts of timers from starting until release is called. An edit that gives up an
 // occurrence because no attempt of it is out must be committed before one starts.
 func (e *Engine) Freeze(keys ...rouse.Key) (release func()) {
-	e.memory.freezer.add(keys)
+	e.memory.freezer.freezeKeys(keys)
 	return func() {
-		e.memory.freezer.release(keys)
+		e.memory.freezer.unfreezeKeys(keys)
 		notify.Send(e.memory.wake)
 	}
 }
@@ -53,8 +53,8 @@ func (e *Engine) Freeze(keys ...rouse.Key) (release func()) {
 func (e *Engine) Underway(t *rouse.Timer) bool {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	en := e.memory.window.entries.get(t.Key)
-	return en != nil && en.busy() && !en.occ.Manual && en.occ.Due == t.Due || e.holds.dueMayBeOut(t)
+	en := e.memory.window.entries.entryByKey(t.Key)
+	return en != nil && en.isBusy() && !en.occ.Manual && en.occ.Due == t.Due || e.holds.dueMayBeOut(t)
 }
 
 // Sending returns the occurrence of a row's generation of which an attempt is out or about to be, and whether
@@ -63,7 +63,8 @@ func (e *Engine) Underway(t *rouse.Timer) bool {
 func (e *Engine) Sending(t *rouse.Timer) (occ rouse.Occurrence, ok, sure bool) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	if en := e.memory.window.entries.get(t.Key); en != nil && en.state == sending && en.row.Generation == t.Generation {
+	if en := e.memory.window.entries.entryByKey(t.Key); en != nil && en.state == sending &&
+		en.row.Generation == t.Generation {
 		return en.occ, true, en.row.Revision >= t.Revision
 	}
 	return occ, false, true
@@ -74,14 +75,14 @@ func (e *Engine) Sending(t *rouse.Timer) (occ rouse.Occurrence, ok, sure bool) {
 func (e *Engine) Busy(t *rouse.Timer) bool {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	en := e.memory.window.entries.get(t.Key)
-	return en != nil && en.busy() && en.row.Generation == t.Generation
+	en := e.memory.window.entries.entryByKey(t.Key)
+	return en != nil && en.isBusy() && en.row.Generation == t.Generation
 }
 
 // Leaving returns which timers are in buckets that this node lost while attempts were out, and which it
 // continues under holds; nil if there are none. A sink with long attempts should give back those that it can.
 func (e *Engine) Leaving() func(rouse.Key) bool {
-	leaving := e.buckets.unfinished()
+	leaving := e.buckets.unfinishedBuckets()
 	if len(leaving) == 0 {
 		return nil
 	}
@@ -106,13 +107,13 @@ type Progress struct {
 func (e *Engine) Progress(key rouse.Key) (p Progress) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	en := e.memory.window.entries.get(key)
+	en := e.memory.window.entries.entryByKey(key)
 	if en == nil {
 		return p
 	}
 	p.Sending, p.Queued, p.Sent, p.Attempt = en.state == sending, en.state == queued, en.sent, en.occ.Attempt
 	if en.lane != nil {
-		p.Waiting, p.Limit, p.Rates = en.lane.queued, en.lane.limit, en.lane.rates(en.kind)
+		p.Waiting, p.Limit, p.Rates = en.lane.queued, en.lane.limit, en.lane.describeRates(en.kind)
 	}
 	return p
 }
@@ -121,5 +122,5 @@ func (e *Engine) Progress(key rouse.Key) (p Progress) {
 func (e *Engine) FireDemand(namespace string) int {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	return e.memory.lanes.demand(namespace)
+	return e.memory.lanes.takeDemand(namespace)
 }

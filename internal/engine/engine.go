@@ -66,14 +66,16 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	e.inheritance = &inheritance{env: v, buckets: e.buckets, holds: e.holds, commits: e.commits, memory: e.memory}
 	e.reader = &reader{env: v, buckets: e.buckets, holds: e.holds, memory: e.memory, rescans: rescans,
 		handover: e.handover, inheritance: e.inheritance, health: e.health}
-	e.sender = &sender{env: v, sink: sink, memory: e.memory, holds: e.holds, commits: e.commits, outcomes: outcomes, health: e.health,
-		spare: make(chan delivery, spareSenders)}
+	e.sender = &sender{env: v, sink: sink, memory: e.memory, holds: e.holds, commits: e.commits, outcomes: outcomes,
+		health: e.health,
+		spare:  make(chan delivery, spareSenders)}
 	if v.others != nil {
 		e.sender.rechecks = newRechecks(e.memory, rescans)
 	}
 	e.renewals = &renewals{env: v, memory: e.memory, commits: e.commits}
 	e.retention = newRetention(v, crowds, e.commits)
-	e.settler = &settler{env: v, memory: e.memory, commits: e.commits, outcomes: outcomes, evaluations: evaluations, crowds: crowds,
+	e.settler = &settler{env: v, memory: e.memory, commits: e.commits, outcomes: outcomes, evaluations: evaluations,
+		crowds:    crowds,
 		retention: e.retention, handover: e.handover, health: e.health}
 	e.inspection = &inspection{env: v, buckets: e.buckets, memory: e.memory, rescans: rescans}
 	return e
@@ -83,7 +85,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 // waits up to Grace for running deliveries, settles them, and returns nil. It returns an error only if it
 // could not start: a store that becomes unavailable later is retried indefinitely. Run may be called once.
 func (e *Engine) Run(ctx context.Context) error {
-	if err := e.clock.start(ctx); err != nil {
+	if err := e.clock.startClock(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -105,61 +107,61 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer endSettling()
 	defer endEvaluating()
 	defer endDeliveries()
-	e.memory.send = func(d delivery) { e.sender.start(deliver, d) }
+	e.memory.send = func(d delivery) { e.sender.startDelivery(deliver, d) }
 	close(e.began)
 
 	var front, evaluators, settlers, committers, strategies sync.WaitGroup
 	if e.runner != nil {
 		strategies.Go(func() { e.runner.Run(strategy) })
 	}
-	committers.Go(func() { e.commits.run(commit) })
-	settlers.Go(func() { e.settler.loop(settle) })
+	committers.Go(func() { e.commits.runWriters(commit) })
+	settlers.Go(func() { e.settler.settlingLoop(settle) })
 	evaluators.Go(func() { e.settler.evaluateLoop(evaluate) })
 	if e.others != nil {
 		committers.Go(func() { e.sender.rechecks.batch.Run(commit) })
-		settlers.Go(func() { e.renewals.loop(settle) })
+		settlers.Go(func() { e.renewals.renewLoop(settle) })
 	}
 	if e.others != nil && e.hints != nil {
 		front.Go(func() { e.reader.hintLoop(ctx, e.hints) })
 	}
 	front.Go(func() { e.clockLoop(ctx) })
-	front.Go(func() { e.reader.loop(ctx) })
+	front.Go(func() { e.reader.readLoop(ctx) })
 	front.Go(func() { e.sender.fireLoop(ctx) })
 	front.Go(func() { e.retention.recordsLoop(ctx) })
 	front.Go(func() { e.retention.timersLoop(ctx) })
-	front.Go(func() { e.memory.expectations.loop(ctx) })
-	front.Go(func() { e.memory.jobs.loop(ctx) })
-	front.Go(func() { e.inspection.loop(ctx) })
+	front.Go(func() { e.memory.expectations.attendLoop(ctx) })
+	front.Go(func() { e.memory.jobs.attendLoop(ctx) })
+	front.Go(func() { e.inspection.inspectLoop(ctx) })
 
 	<-ctx.Done()
 	e.stopping.Store(true)
 	front.Wait()
-	e.handover.yield(commit)
+	e.handover.yieldAll(commit)
 	endStrategy()
 	strategies.Wait()
 	settlers.Go(func() { e.handover.releaseLoop(settle) })
-	e.drain(endDeliveries)
+	e.drainDeliveries(endDeliveries)
 	endEvaluating()
 	evaluators.Wait()
 	endSettling()
 	settlers.Wait()
-	e.handover.release(commit)
+	e.handover.releaseUnsent(commit)
 	endCommits()
 	committers.Wait()
-	e.commits.hub.close()
+	e.commits.hub.closeFollowers()
 	return nil
 }
 
-// drain waits until no delivery is out; after Grace it cancels those that still run. A canceled sink reports
-// its results immediately, so drain waits only for it to return.
-func (e *Engine) drain(end func()) {
+// drainDeliveries waits until no delivery is out; after Grace it cancels those that still run. A canceled
+// sink reports its results immediately, so drain waits only for it to return.
+func (e *Engine) drainDeliveries(end func()) {
 	grace := time.AfterFunc(e.opts.Grace, func() {
 		e.memory.Lock()
-		e.memory.lanes.abandon()
+		e.memory.lanes.abandonWait()
 		e.memory.Unlock()
 	})
 	defer grace.Stop()
-	e.memory.lanes.wait(&e.memory.Mutex)
+	e.memory.lanes.waitUntilQuiet(&e.memory.Mutex)
 	end()
 	e.sender.running.Wait()
 }

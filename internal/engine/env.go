@@ -31,12 +31,12 @@ func newEnv(store rouse.Store, strategy rouse.Strategy, o Options) *env {
 		v.others = store.(rouse.Shared)
 	}
 	v.clock.direct, v.clock.store = o.Direct, v.store
-	v.clock.jumped = func(from, to rouse.Instant) { v.hindrances.add(rouse.CauseClockMoved, from, to) }
+	v.clock.jumped = func(from, to rouse.Instant) { v.hindrances.addHindrance(rouse.CauseClockMoved, from, to) }
 	return v
 }
 
 // Now returns the earliest estimate of the store's clock; 0 before Run has started.
-func (v *env) Now() rouse.Instant { return v.clock.earliest() }
+func (v *env) Now() rouse.Instant { return v.clock.earliestNow() }
 
 // Unclaimed reports whether no live node claims a namespace, so that its timers wait.
 func (v *env) Unclaimed(namespace string) bool {
@@ -46,13 +46,13 @@ func (v *env) Unclaimed(namespace string) bool {
 // WarnUnclaimed reports a namespace in which a timer is created although no live node claims it.
 func (v *env) WarnUnclaimed(namespace string) {
 	if v.opts.Claims != nil && !v.opts.Claims.All() && v.Unclaimed(namespace) {
-		v.opts.Events.unclaimed(namespace, 0)
+		v.opts.Events.emitUnclaimed(namespace, 0)
 	}
 }
 
-// heard updates the estimate of the store's clock from a response.
-func (v *env) heard(asked time.Time, now rouse.Instant) {
+// updateClock updates the estimate of the store's clock from a response.
+func (v *env) updateClock(asked time.Time, now rouse.Instant) {
 	if v.others != nil {
-		v.clock.note(now, asked, boottime.Now(), false)
+		v.clock.updateBounds(now, asked, boottime.Now(), false)
 	}
 }

@@ -50,8 +50,8 @@ type Evaluations struct {
 	Waiting int    // queued
 }
 
-// add queues an outcome. It returns false if the engine has stopped.
-func (ev *evaluations) add(r reported) bool {
+// queueEvaluation queues an outcome. It returns false if the engine has stopped.
+func (ev *evaluations) queueEvaluation(r reported) bool {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	if ev.closed {
@@ -71,8 +71,8 @@ func (ev *evaluations) add(r reported) bool {
 	return true
 }
 
-// next takes the first outcome of the namespace that has caused the lowest cost.
-func (ev *evaluations) next() (r reported, sh *evaluationShare) {
+// nextEvaluation takes the first outcome of the namespace that has caused the lowest cost.
+func (ev *evaluations) nextEvaluation() (r reported, sh *evaluationShare) {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	for _, other := range ev.shares {
@@ -91,8 +91,8 @@ func (ev *evaluations) next() (r reported, sh *evaluationShare) {
 	return r, sh
 }
 
-// done charges a namespace for an evaluation.
-func (ev *evaluations) done(sh *evaluationShare, steps int) {
+// chargeEvaluation charges a namespace for an evaluation.
+func (ev *evaluations) chargeEvaluation(sh *evaluationShare, steps int) {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	sh.cost += steps + evaluationSteps
@@ -101,23 +101,23 @@ func (ev *evaluations) done(sh *evaluationShare, steps int) {
 	ev.began = time.Time{}
 }
 
-// close makes add return false, if the queue is empty.
-func (ev *evaluations) close() bool {
+// closeIfEmpty makes add return false, if the queue is empty.
+func (ev *evaluations) closeIfEmpty() bool {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	ev.closed = ev.total.Waiting == 0
 	return ev.closed
 }
 
-// since returns the start of the running evaluation; zero if there is none.
-func (ev *evaluations) since() time.Time {
+// runningSince returns the start of the running evaluation; zero if there is none.
+func (ev *evaluations) runningSince() time.Time {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	return ev.began
 }
 
-// counts returns the counts since the start.
-func (ev *evaluations) counts() Evaluations {
+// evaluationCounts returns the counts since the start.
+func (ev *evaluations) evaluationCounts() Evaluations {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	return ev.total
@@ -126,31 +126,32 @@ func (ev *evaluations) counts() Evaluations {
 // evaluateLoop evaluates until ctx ends, and then drains the queue so that everything can be settled.
 func (s *settler) evaluateLoop(ctx context.Context) {
 	for {
-		for r, sh := s.evaluations.next(); sh != nil; r, sh = s.evaluations.next() {
-			s.evaluations.done(sh, s.evaluate(r))
+		for r, sh := s.evaluations.nextEvaluation(); sh != nil; r, sh = s.evaluations.nextEvaluation() {
+			s.evaluations.chargeEvaluation(sh, s.evaluateOutcome(r))
 		}
 		select {
 		case <-s.evaluations.signal:
 		case <-ctx.Done():
-			if s.evaluations.close() {
+			if s.evaluations.closeIfEmpty() {
 				return
 			}
 		}
 	}
 }
 
-// evaluate turns an outcome into a write, passes it to the settle loop, and returns the number of steps it
-// took.
-func (s *settler) evaluate(r reported) int {
+// evaluateOutcome turns an outcome into a write, passes it to the settle loop, and returns the number of
+// steps it took.
+func (s *settler) evaluateOutcome(r reported) int {
 	s.memory.Lock()
 	row, t := r.en.row, r.en.timer
 	orphan, logged := r.en.orphan, r.en.logged
 	s.memory.Unlock()
-	if t == nil && isDraft(&row) && s.opts.TakeUp != nil { // it compiles a schedule and may read the store: not under the mutex
+	// it compiles a schedule and may read the store: not under the mutex
+	if t == nil && isDraft(&row) && s.opts.TakeUp != nil {
 		made, err := s.opts.TakeUp(&row)
 		if err != nil {
-			s.opts.Events.failed("settle", err)
-			s.later([]reported{r})
+			s.opts.Events.emitFailed("settle", err)
+			s.settleLater([]reported{r})
 			return 0
 		}
 		t = &made
@@ -159,17 +160,17 @@ func (s *settler) evaluate(r reported) int {
 		if read, err := s.opts.Read(&row); err == nil {
 			t = &read
 		} else {
-			t = unreadable(&row)
+			t = unreadableTimer(&row)
 		}
 	}
 	m := &schedulecache.Meter{}
-	c, err := s.change(&r, t, orphan, logged, s.clock.latest(), m)
+	c, err := s.buildChange(&r, t, orphan, logged, s.clock.latestNow(), m)
 	if err != nil {
-		s.opts.Events.failed("settle", err)
-		s.later([]reported{r})
+		s.opts.Events.emitFailed("settle", err)
+		s.settleLater([]reported{r})
 		return m.Steps
 	}
 	r.ready, r.of = &c, row.Revision
-	s.outcomes.add(r)
+	s.outcomes.addOutcome(r)
 	return m.Steps
 }

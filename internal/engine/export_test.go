@@ -20,14 +20,14 @@ const (
 func (e *Engine) DropRow(key rouse.Key) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	e.memory.window.drop(e.memory.window.entries.get(key))
+	e.memory.window.dropEntry(e.memory.window.entries.entryByKey(key))
 }
 
 // WheelRows returns the number of rows that wait in memory, and of those that are on the wheel.
 func (e *Engine) WheelRows() (waits, placed int) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	for en := range e.memory.window.entries.all() {
+	for en := range e.memory.window.entries.allEntries() {
 		if en.state == waiting {
 			waits++
 		}
@@ -63,7 +63,7 @@ func (e *Engine) InProgress(key rouse.Key) int {
 func (e *Engine) Decoded() (n int) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
-	for en := range e.memory.window.entries.all() {
+	for en := range e.memory.window.entries.allEntries() {
 		if en.timer != nil {
 			n++
 		}
@@ -93,8 +93,8 @@ func Suspended(now rouse.Instant, answered bool) rouse.Cause {
 	h := &hindrances{}
 	h.noteLoop(now)
 	h.loops = h.loops.Add(-time.Minute)
-	h.answered(answered, now, now.Add(time.Minute))
+	h.recordAnswer(answered, now, now.Add(time.Minute))
 	h.noteLoop(now.Add(time.Minute))
-	c, _ := h.between(now, now.Add(time.Minute))
+	c, _ := h.causeBetween(now, now.Add(time.Minute))
 	return c
 }

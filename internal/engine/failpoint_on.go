@@ -20,7 +20,7 @@ func failpoint(name string) {
 	}
 }
 
-var armed = arm(os.Getenv("ROUSE_FAILPOINT"))
+var armed = armFailpoint(os.Getenv("ROUSE_FAILPOINT"))
 
 // armedPoint is the step at which to die, and the number of passes left until then.
 type armedPoint struct {
@@ -28,7 +28,7 @@ type armedPoint struct {
 	left atomic.Int64
 }
 
-func arm(text string) *armedPoint {
+func armFailpoint(text string) *armedPoint {
 	name, times, _ := strings.Cut(text, ":")
 	a := &armedPoint{name: name}
 	n, err := strconv.ParseInt(times, 10, 64)

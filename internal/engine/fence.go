@@ -29,10 +29,11 @@ func (e *Engine) Contested(t *rouse.Timer, stored rouse.Instant, in Holder) bool
 		return false
 	}
 	due := t.SentAt(occ.Due)
-	if h := e.buckets.current(); stored <= due && (h.span != 0 || h.owns(t.Bucket) && !h.lapsed(boottime.Now())) {
+	if h := e.buckets.currentGrant(); stored <= due &&
+		(h.span != 0 || h.ownsBucket(t.Bucket) && !h.hasLapsed(boottime.Now())) {
 		return false // no node holds it: the node that takes it either writes a hold or is this one
 	}
-	return due <= e.clock.latest().Add(fenceAhead)
+	return due <= e.clock.latestNow().Add(fenceAhead)
 }
 
 // Fence takes over a contested timer and returns its new revision; 0 if the timer has to be read and checked
@@ -41,7 +42,7 @@ func (e *Engine) Fence(ctx context.Context, t *rouse.Timer, stored rouse.Instant
 	occ, _ := t.Current()
 	row := t.Row()
 	w := &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, fence: t.SentAt(occ.Due)}
-	r, err := e.commits.one(ctx, w)
+	r, err := e.commits.commitOne(ctx, w)
 	if err != nil || !r.Applied {
 		return 0, err
 	}
@@ -50,12 +51,12 @@ func (e *Engine) Fence(ctx context.Context, t *rouse.Timer, stored rouse.Instant
 	}
 	back := row
 	back.Visible = max(stored, w.fence) + 1 // the end of the other node's hold, as an edit leaves it
-	_, err = e.commits.one(ctx, &Write{Change: rouse.Change{Key: row.Key, If: r.Revision, To: &back}, Plain: true})
+	_, err = e.commits.commitOne(ctx, &Write{Change: rouse.Change{Key: row.Key, If: r.Revision, To: &back}, Plain: true})
 	return 0, err
 }
 
 // tooLate reports whether a fence was committed only after its occurrence may have come due.
 func (w *Write) tooLate(c *clock) bool {
-	w.late = w.fence != 0 && w.fence <= c.latest()
+	w.late = w.fence != 0 && w.fence <= c.latestNow()
 	return w.late
 }

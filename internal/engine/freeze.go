@@ -14,7 +14,7 @@ type freezer struct {
 	frozen map[rouse.Key]int
 }
 
-func (f *freezer) add(keys []rouse.Key) {
+func (f *freezer) freezeKeys(keys []rouse.Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.frozen == nil {
@@ -25,7 +25,7 @@ func (f *freezer) add(keys []rouse.Key) {
 	}
 }
 
-func (f *freezer) release(keys []rouse.Key) {
+func (f *freezer) unfreezeKeys(keys []rouse.Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, key := range keys {
@@ -35,8 +35,8 @@ func (f *freezer) release(keys []rouse.Key) {
 	}
 }
 
-// split divides entries into those that may be sent, in place, and those that are frozen.
-func (f *freezer) split(taken []*entry) (live, frozen []*entry) {
+// splitFrozen divides entries into those that may be sent, in place, and those that are frozen.
+func (f *freezer) splitFrozen(taken []*entry) (live, frozen []*entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.frozen) == 0 {

@@ -26,27 +26,27 @@ func newHandover(c *commits, store rouse.Store) *handover {
 	return h
 }
 
-// granted stores a new grant. Rows of lost buckets leave memory, except those whose attempts are out. It
+// applyGrant stores a new grant. Rows of lost buckets leave memory, except those whose attempts are out. It
 // returns the buckets that were not owned before.
-func (h *handover) granted(g rouse.Grant) (gained []uint32) {
+func (h *handover) applyGrant(g rouse.Grant) (gained []uint32) {
 	h.memory.Lock()
 	defer h.memory.Unlock()
-	gained, lost := h.buckets.change(g, h.Now())
+	gained, lost := h.buckets.storeGrant(g, h.Now())
 	if lost {
-		for en := range h.memory.window.entries.all() {
-			if en.held.IsZero() && !en.busy() && !h.buckets.owns(en.row.Bucket) {
-				h.memory.window.drop(en)
+		for en := range h.memory.window.entries.allEntries() {
+			if en.held.IsZero() && !en.isBusy() && !h.buckets.ownsBucket(en.row.Bucket) {
+				h.memory.window.dropEntry(en)
 			}
 		}
 	}
 	return gained
 }
 
-// left tells the strategy which of the lost buckets have nothing in progress except under holds of this node.
-// An attempt that takes longer than leavingLook is put under such a hold: it stays here, and the rest of its
-// bucket need not wait for it. It reports whether some buckets still wait.
-func (h *handover) left(ctx context.Context) (waiting bool) {
-	losses := h.buckets.losses()
+// reportLeftBuckets tells the strategy which of the lost buckets have nothing in progress except under holds
+// of this node. An attempt that takes longer than leavingLook is put under such a hold: it stays here, and
+// the rest of its bucket need not wait for it. It reports whether some buckets still wait.
+func (h *handover) reportLeftBuckets(ctx context.Context) (waiting bool) {
+	losses := h.buckets.lostBuckets()
 	if h.runner == nil || len(losses) == 0 {
 		return false
 	}
@@ -54,9 +54,9 @@ func (h *handover) left(ctx context.Context) (waiting bool) {
 	busy := map[uint32]bool{}
 	var out []*entry
 	h.memory.Lock()
-	for en := range h.memory.window.entries.all() {
+	for en := range h.memory.window.entries.allEntries() {
 		since, leaving := losses[en.row.Bucket]
-		if !leaving || !en.busy() || !en.held.IsZero() {
+		if !leaving || !en.isBusy() || !en.held.IsZero() {
 			continue
 		}
 		busy[en.row.Bucket] = true
@@ -64,38 +64,38 @@ func (h *handover) left(ctx context.Context) (waiting bool) {
 			out = append(out, en)
 		}
 	}
-	items := h.keeps(out)
+	items := h.buildHolds(out)
 	h.memory.Unlock()
-	if over := h.buckets.left(busy); len(over) > 0 {
+	if over := h.buckets.takeLeftBuckets(busy); len(over) > 0 {
 		h.runner.Left(over)
 	}
-	h.keep(ctx, items)
+	h.writeHolds(ctx, items)
 	return len(busy) > 0
 }
 
-// keeps returns the writes that put attempts under holds. Entries that are settling are not out and will be
-// done shortly. The mutex is held.
-func (h *handover) keeps(list []*entry) (items []*Write) {
+// buildHolds returns the writes that put attempts under holds. Entries that are settling are not out and will
+// be done shortly. The mutex is held.
+func (h *handover) buildHolds(list []*entry) (items []*Write) {
 	for _, en := range list {
 		if en.state == sending && !en.orphan {
 			row := en.row
 			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Renews: true})
-			h.buckets.keep(row.Bucket)
+			h.buckets.markKept(row.Bucket)
 		}
 	}
 	return items
 }
 
-// keep makes these writes. A refused write means that the attempt was settled or the timer changed; the next
-// iteration finds out which.
-func (h *handover) keep(ctx context.Context, items []*Write) {
+// writeHolds makes these writes. A refused write means that the attempt was settled or the timer changed; the
+// next iteration finds out which.
+func (h *handover) writeHolds(ctx context.Context, items []*Write) {
 	if len(items) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.opts.Hold)
 	defer cancel()
-	if _, err := h.commits.do(ctx, items); err != nil && ctx.Err() == nil {
-		h.opts.Events.failed("hold", err)
+	if _, err := h.commits.commitWrites(ctx, items); err != nil && ctx.Err() == nil {
+		h.opts.Events.emitFailed("hold", err)
 	}
 }
 
@@ -108,42 +108,42 @@ const (
 	yieldMost = 5 * time.Second
 )
 
-// yield gives everything that this node has to the other nodes, except attempts that are out, which it keeps
-// under holds. So the others start at once, however long the last attempts of a stopping node take. After it,
-// this node sends nothing.
-func (h *handover) yield(ctx context.Context) {
+// yieldAll gives everything that this node has to the other nodes, except attempts that are out, which it
+// keeps under holds. So the others start at once, however long the last attempts of a stopping node take.
+// After it, this node sends nothing.
+func (h *handover) yieldAll(ctx context.Context) {
 	if h.others == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, yieldMost)
 	defer cancel()
-	h.release(ctx)
+	h.releaseUnsent(ctx)
 	for began := time.Now(); ctx.Err() == nil; {
 		h.memory.Lock()
 		var out []*entry
-		for en := range h.memory.window.entries.all() {
-			if en.busy() && en.held.IsZero() {
+		for en := range h.memory.window.entries.allEntries() {
+			if en.isBusy() && en.held.IsZero() {
 				out = append(out, en)
 			}
 		}
 		var items []*Write
 		if time.Since(began) >= yieldQuick {
-			items = h.keeps(out)
+			items = h.buildHolds(out)
 		}
 		h.memory.Unlock()
 		if len(out) == 0 {
 			break
 		}
-		h.keep(ctx, items)
+		h.writeHolds(ctx, items)
 		backoff.Sleep(ctx, yieldQuick/10)
 	}
-	h.granted(rouse.Grant{})
+	h.applyGrant(rouse.Grant{})
 	h.yielded.Store(true)
 }
 
-// announce makes the other nodes look at once for what this node gave back, if it has yielded; otherwise they
-// would find it up to one Poll later.
-func (h *handover) announce(ctx context.Context) {
+// announceYield makes the other nodes look at once for what this node gave back, if it has yielded; otherwise
+// they would find it up to one Poll later.
+func (h *handover) announceYield(ctx context.Context) {
 	if h.presence == nil || !h.yielded.Load() {
 		return
 	}
@@ -155,16 +155,16 @@ func (h *handover) announce(ctx context.Context) {
 // releaseLoop gives back rows that were held but not sent, until ctx ends.
 func (h *handover) releaseLoop(ctx context.Context) {
 	for h.others != nil && backoff.Sleep(ctx, leavingLook) {
-		h.release(ctx)
+		h.releaseUnsent(ctx)
 	}
 }
 
-// release gives back the holds of rows that were not sent, so that another node can fire them at once.
-func (h *handover) release(ctx context.Context) {
+// releaseUnsent gives back the holds of rows that were not sent, so that another node can fire them at once.
+func (h *handover) releaseUnsent(ctx context.Context) {
 	h.memory.Lock()
 	var items []*Write
-	for en := range h.memory.window.entries.all() {
-		if !en.held.IsZero() && !en.busy() {
+	for en := range h.memory.window.entries.allEntries() {
+		if !en.held.IsZero() && !en.isBusy() {
 			row := en.row
 			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Plain: true})
 		}
@@ -173,7 +173,7 @@ func (h *handover) release(ctx context.Context) {
 	if len(items) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, h.opts.Grace)
 		defer cancel()
-		_, _ = h.commits.do(ctx, items) // a hold that is not given back expires
-		h.announce(ctx)
+		_, _ = h.commits.commitWrites(ctx, items) // a hold that is not given back expires
+		h.announceYield(ctx)
 	}
 }

@@ -28,15 +28,15 @@ func (m *mark) setOnce() {
 	}
 }
 
-// unset makes it none.
-func (m *mark) unset() {
+// setNone makes it none.
+func (m *mark) setNone() {
 	if m.at.Load() != nil {
 		m.at.Store(nil)
 	}
 }
 
-// since returns the time; zero if it is none.
-func (m *mark) since() time.Time {
+// markedAt returns the time; zero if it is none.
+func (m *mark) markedAt() time.Time {
 	if at := m.at.Load(); at != nil {
 		return *at
 	}
@@ -71,8 +71,8 @@ type flights struct {
 	began map[*time.Time]struct{}
 }
 
-// begin records the start of a call; the returned function ends it.
-func (f *flights) begin() (end func()) {
+// beginFlight records the start of a call; the returned function ends it.
+func (f *flights) beginFlight() (end func()) {
 	at := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,8 +87,8 @@ func (f *flights) begin() (end func()) {
 	}
 }
 
-// oldest returns the start of the longest running call; zero if there is none.
-func (f *flights) oldest() (oldest time.Time) {
+// oldestStart returns the start of the longest running call; zero if there is none.
+func (f *flights) oldestStart() (oldest time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for at := range f.began {
@@ -99,12 +99,12 @@ func (f *flights) oldest() (oldest time.Time) {
 	return oldest
 }
 
-// commit records the result of a commit.
-func (h *health) commit(err error) {
+// recordCommit records the result of a commit.
+func (h *health) recordCommit(err error) {
 	var partial *rouse.Partial // claims report which part does not answer
 	switch {
 	case err == nil || errors.As(err, &partial):
-		h.failing.unset()
+		h.failing.setNone()
 	default:
 		h.failing.setOnce()
 	}
@@ -124,9 +124,9 @@ func (e *Engine) Degraded() (err error) {
 }
 
 // Healthy returns why the engine makes no progress, or nil. It checks the loops that fire, not the process.
-func (e *Engine) Healthy() error { return e.health.check() }
+func (e *Engine) Healthy() error { return e.health.checkProgress() }
 
-func (h *health) check() error {
+func (h *health) checkProgress() error {
 	now := time.Now()
 	late := func(what string, at time.Time, limit time.Duration) error {
 		if at.IsZero() {
@@ -137,21 +137,24 @@ func (h *health) check() error {
 		}
 		return nil
 	}
-	err := errors.Join(late("the firing loop", h.fire.since(), 5*time.Second), late("the reading loop", h.read.since(), 45*time.Second))
-	if at := h.settle.since(); !at.IsZero() {
+	err := errors.Join(late("the firing loop", h.fire.markedAt(), 5*time.Second),
+		late("the reading loop", h.read.markedAt(), 45*time.Second))
+	if at := h.settle.markedAt(); !at.IsZero() {
 		err = errors.Join(err, late("the settling loop", at, 15*time.Second))
 	}
-	if at := h.evaluations.since(); !at.IsZero() {
+	if at := h.evaluations.runningSince(); !at.IsZero() {
 		err = errors.Join(err, late("the evaluation of a schedule", at, 15*time.Second))
 	}
-	if at := h.failing.since(); !at.IsZero() {
+	if at := h.failing.markedAt(); !at.IsZero() {
 		err = errors.Join(err, late("the store", at, 5*time.Second))
 	}
-	if at := h.commits.oldest(); !at.IsZero() {
+	if at := h.commits.oldestStart(); !at.IsZero() {
 		err = errors.Join(err, late("the commit", at, 10*time.Second))
 	}
-	if at := h.full.since(); !at.IsZero() && now.Sub(at) > fullFor {
-		err = errors.Join(err, fmt.Errorf("fires wait, all %[2]d deliveries are in progress, and none has ended for %[1]v: see rouse targets, and raise max-deliveries or lower the timeouts of timers", now.Sub(at).Round(time.Second), h.opts.MaxDeliveries))
+	if at := h.full.markedAt(); !at.IsZero() && now.Sub(at) > fullFor {
+		err = errors.Join(err,
+			fmt.Errorf(
+				"fires wait, all %[2]d deliveries are in progress, and none has ended for %[1]v: see rouse targets, and raise max-deliveries or lower the timeouts of timers", now.Sub(at).Round(time.Second), h.opts.MaxDeliveries))
 	}
 	if h.runner != nil {
 		err = errors.Join(err, h.runner.Healthy())
@@ -169,7 +172,7 @@ const stuckAfter = 30 * time.Second
 // Alive returns why only a restart of the process can help, or nil. An unavailable store is no reason: a
 // restart does not bring it back.
 func (e *Engine) Alive() error {
-	if at := e.health.fire.since(); !at.IsZero() {
+	if at := e.health.fire.markedAt(); !at.IsZero() {
 		if d := time.Since(at); d > stuckAfter {
 			return fmt.Errorf("the firing loop has made no progress for %v", d.Round(time.Millisecond))
 		}

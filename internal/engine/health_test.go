@@ -10,21 +10,21 @@ import (
 // health compares has a reading of the clock that is never set.
 func TestMarksAreOfTheMonotonicClock(t *testing.T) {
 	var m mark
-	if at := m.since(); !at.IsZero() {
+	if at := m.markedAt(); !at.IsZero() {
 		t.Errorf("at first it is %v", at)
 	}
 	m.setOnce()
-	first := m.since()
+	first := m.markedAt()
 	if !strings.Contains(first.String(), " m=+") {
 		t.Errorf("%v is of the wall clock", first)
 	}
-	if m.setOnce(); m.since() != first {
+	if m.setOnce(); m.markedAt() != first {
 		t.Error("it was set twice")
 	}
-	if m.setNow(); m.since().Before(first) || !strings.Contains(m.since().String(), " m=+") {
-		t.Errorf("from %v to %v", first, m.since())
+	if m.setNow(); m.markedAt().Before(first) || !strings.Contains(m.markedAt().String(), " m=+") {
+		t.Errorf("from %v to %v", first, m.markedAt())
 	}
-	if m.unset(); m.since() != (time.Time{}) {
+	if m.setNone(); m.markedAt() != (time.Time{}) {
 		t.Error("it is not unset")
 	}
 }

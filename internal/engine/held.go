@@ -43,9 +43,9 @@ func NewGrain(taken []int) int {
 // grainOf returns the grain of the node whose hold may end at a time.
 func grainOf(at rouse.Instant) int { return int(at%holdGrain)/(maxEdits+1) + 1 }
 
-// reach is how far ahead of now this node holds the rows that it writes: twice as far as others read ahead,
-// because a commit takes time.
-func (h *holds) reach(g *grant) time.Duration {
+// holdReach is how far ahead of now this node holds the rows that it writes: twice as far as others read
+// ahead, because a commit takes time.
+func (h *holds) holdReach(g *grant) time.Duration {
 	if g.span != 0 {
 		return h.claimAhead(g.span)
 	}
@@ -55,19 +55,20 @@ func (h *holds) reach(g *grant) time.Duration {
 // claimAhead is how far ahead of their time claims with this hold take rows.
 func (h *holds) claimAhead(span time.Duration) time.Duration { return min(h.opts.Ahead, span/4) }
 
-// trusted is how long this node relies on a hold. For a claim of another node, which takes rows ahead of
+// trustedSpan is how long this node relies on a hold. For a claim of another node, which takes rows ahead of
 // their time, a held row is visible at the end of the hold; so the hold counts as ended that much earlier,
 // because the claim's write makes the settle fail. A margin covers the time between the last clock read and
 // the send. An owner that reads ahead writes nothing, so a hold in its bucket lasts to its end.
-func (h *holds) trusted(g *grant, span time.Duration) time.Duration {
+func (h *holds) trustedSpan(g *grant, span time.Duration) time.Duration {
 	if g.span != 0 {
 		return span - h.claimAhead(g.span) - span/holdMargin
 	}
 	return span - span/holdMargin
 }
 
-// enough is how much of a hold must be left when an attempt starts, so that renewLoop can renew it in time.
-func (h *holds) enough() time.Duration { return h.opts.Hold * 3 / 10 }
+// minimumHold is how much of a hold must be left when an attempt starts, so that renewLoop can renew it in
+// time.
+func (h *holds) minimumHold() time.Duration { return h.opts.Hold * 3 / 10 }
 
 // holdWrites returns the change as it is written to the store, with its rows held where this node should hold
 // them, and records the ends of the holds by the monotonic clock.
@@ -108,35 +109,37 @@ func (h *holds) holdWrites(w *Write, g *grant, asked time.Time, full bool) rouse
 // because the owner has time to find it. So a recurring timer does not stay with the node that took the call,
 // and its load is where its bucket is.
 func (h *holds) leavesToOwner(w *Write, g *grant) bool {
-	return w.settles != nil && !w.Renews && g.span == 0 && w.Change.To.Visible >= h.clock.latest().Add(h.opts.Poll*9/10)
+	return w.settles != nil && !w.Renews && g.span == 0 && w.Change.To.Visible >= h.clock.latestNow().Add(h.opts.Poll*9/10)
 }
 
 // holdRow returns the row with its hold, and the end of the hold.
 func (h *holds) holdRow(row *rouse.Row, forced bool, g *grant, asked time.Time) (*rouse.Row, time.Time, bool) {
-	if row.Visible == rouse.Never || !forced && (g.owns(row.Bucket) && !g.lapsed(asked) || h.stopping.Load() || len(g.buckets) == 0) { // without buckets, other nodes fire what this node writes
+	// without buckets, other nodes fire what this node writes
+	if row.Visible == rouse.Never || !forced && (g.ownsBucket(row.Bucket) && !g.hasLapsed(asked) || h.stopping.Load() ||
+		len(g.buckets) == 0) {
 		return nil, time.Time{}, false
 	}
 	if !forced && len(h.opts.Namespaces) > 0 && !slices.Contains(h.opts.Namespaces, row.Key.Namespace) {
 		return nil, time.Time{}, false
 	}
-	if !forced && !g.has(row.Bucket) && h.routed(row) {
+	if !forced && !g.hasBucket(row.Bucket) && h.isRouted(row) {
 		return nil, time.Time{}, false // all timers of its route are fired by one node, which is not this one
 	}
 	span := g.span
 	if span == 0 {
 		span = h.opts.Hold
 	}
-	now := h.clock.latest()
-	if !forced && row.Visible > now.Add(h.reach(g)) {
+	now := h.clock.latestNow()
+	if !forced && row.Visible > now.Add(h.holdReach(g)) {
 		return nil, time.Time{}, false
 	}
 	held := *row
 	held.Visible = h.ownEnd(max(row.Visible, now).Add(span))
-	return &held, asked.Add(held.Visible.Sub(now) - span + h.trusted(g, span)), true
+	return &held, asked.Add(held.Visible.Sub(now) - span + h.trustedSpan(g, span)), true
 }
 
-// routed reports whether a row is a timer whose target has a route.
-func (h *holds) routed(row *rouse.Row) bool {
+// isRouted reports whether a row is a timer whose target has a route.
+func (h *holds) isRouted(row *rouse.Row) bool {
 	if h.opts.Route == nil || row.State == rouse.StateNote {
 		return false
 	}
@@ -162,21 +165,22 @@ func (h *holds) ownEnd(at rouse.Instant) rouse.Instant {
 	return (at-h.grain+holdGrain-1)/holdGrain*holdGrain + h.grain
 }
 
-// lost reports whether this node must no longer send an entry: too little of its hold is left, or its
+// isLost reports whether this node must no longer send an entry: too little of its hold is left, or its
 // ownership may have ended. The mutex is held.
-func (h *holds) lost(en *entry, now time.Time) bool {
-	if held := !en.held.IsZero(); held && en.held.Sub(now) >= h.enough() || !held && h.others == nil {
+func (h *holds) isLost(en *entry, now time.Time) bool {
+	if held := !en.held.IsZero(); held && en.held.Sub(now) >= h.minimumHold() || !held && h.others == nil {
 		return false
 	}
-	g := h.buckets.current()
-	return !g.owns(en.row.Bucket) || g.lapsed(now)
+	g := h.buckets.currentGrant()
+	return !g.ownsBucket(en.row.Bucket) || g.hasLapsed(now)
 }
 
 // heldOn returns the end of this node's hold on a row that another node has changed, and sets the row's
 // Visible to its real value: an edit leaves the hold of an occurrence that may be out (Fit). It returns zero
 // if the hold is over.
 func (h *holds) heldOn(was *entry, row *rouse.Row) (held time.Time) {
-	if was.held.IsZero() || row.Visible <= was.hidden || row.Visible > was.hidden+maxEdits || row.Generation != was.row.Generation {
+	if was.held.IsZero() || row.Visible <= was.hidden || row.Visible > was.hidden+maxEdits ||
+		row.Generation != was.row.Generation {
 		return held
 	}
 	t, err := h.opts.Read(row)
@@ -197,12 +201,12 @@ func (h *holds) heldOn(was *entry, row *rouse.Row) (held time.Time) {
 	return was.held
 }
 
-// number returns this node's grain in the form of Options.Grain.
-func (h *holds) number() int { return int(h.grain)/(maxEdits+1) + 1 }
+// ownGrain returns this node's grain in the form of Options.Grain.
+func (h *holds) ownGrain() int { return int(h.grain)/(maxEdits+1) + 1 }
 
-// uncover sets a row's Visible to the time without its hold. It returns false if the row is not held or that
-// time is unknown.
-func (h *holds) uncover(row *rouse.Row, span time.Duration) bool {
+// uncoverRow sets a row's Visible to the time without its hold. It returns false if the row is not held or
+// that time is unknown.
+func (h *holds) uncoverRow(row *rouse.Row, span time.Duration) bool {
 	if row.Key.Fire != "" && row.State == rouse.StateDead {
 		return false
 	}
@@ -224,16 +228,16 @@ func (h *holds) uncover(row *rouse.Row, span time.Duration) bool {
 	case occ.Manual:
 		is = occ.Due
 	}
-	if row.Visible < is.Add(span-h.ahead()) || row.Visible > most {
+	if row.Visible < is.Add(span-h.grantAhead()) || row.Visible > most {
 		return false
 	}
 	row.Visible = is
 	return true
 }
 
-// ahead is how long before its time a row may be claimed: its hold ends that much earlier.
-func (h *holds) ahead() time.Duration {
-	if span := h.buckets.current().span; span != 0 {
+// grantAhead is how long before its time a row may be claimed: its hold ends that much earlier.
+func (h *holds) grantAhead() time.Duration {
+	if span := h.buckets.currentGrant().span; span != 0 {
 		return h.claimAhead(span)
 	}
 	return 0

@@ -66,7 +66,7 @@ func TestHoldsAreToldFromOtherTimes(t *testing.T) {
 			Spec: rouse.Spec{Schedule: "@every 1m", Target: "test:a", Retry: rouse.Retry{Interval: time.Second, Jitter: -1}}}
 		c.edit(&tm)
 		row := tm.Row()
-		if ok := e.holds.uncover(&row, span); ok != (c.want != 0) || ok && row.Visible != c.want {
+		if ok := e.holds.uncoverRow(&row, span); ok != (c.want != 0) || ok && row.Visible != c.want {
 			t.Errorf("%s: %t, visible %v after it was due", name, ok, row.Visible-now)
 		}
 	}

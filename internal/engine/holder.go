@@ -17,13 +17,14 @@ type Holder struct {
 // its real value where that is known: in the store it may be the end of a hold.
 func (e *Engine) HolderOf(t *rouse.Timer) (h Holder) {
 	e.memory.Lock()
-	if en := e.memory.window.entries.get(t.Key); en != nil && en.row.Revision == t.Revision {
+	if en := e.memory.window.entries.entryByKey(t.Key); en != nil && en.row.Revision == t.Revision {
 		t.Visible, h.Known = en.row.Visible, !en.held.IsZero()
-		h.Mine = !e.holds.lost(en, boottime.Now()) && (h.Known || en.row.Visible <= e.Now())
+		h.Mine = !e.holds.isLost(en, boottime.Now()) && (h.Known || en.row.Visible <= e.Now())
 	}
 	// An older version that is out here is this node's. One whose revision is just being checked is not: the
 	// check may fail.
-	if en := e.memory.window.entries.get(t.Key); en != nil && en.busy() && en.row.Generation == t.Generation && (en.passed || en.row.Revision == t.Revision) {
+	if en := e.memory.window.entries.entryByKey(t.Key); en != nil && en.isBusy() && en.row.Generation == t.Generation &&
+		(en.passed || en.row.Revision == t.Revision) {
 		h.Mine, h.Out = true, !en.held.IsZero()
 	}
 	e.memory.Unlock()
@@ -36,7 +37,7 @@ func (e *Engine) HolderOf(t *rouse.Timer) (h Holder) {
 	case e.holds.mayBeOut(t):
 		h.Until = e.holds.outUntil(t)
 		if !t.Paused || len(t.Runs) > 0 {
-			longest := e.clock.latest().Add(e.opts.Hold) + holdGrain // a later time is a deferral, not a hold
+			longest := e.clock.latestNow().Add(e.opts.Hold) + holdGrain // a later time is a deferral, not a hold
 			h.Until = max(h.Until, min(t.Visible+1, longest))
 		}
 	case t.Paused && t.Until != 0:

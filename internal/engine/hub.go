@@ -25,7 +25,7 @@ type follower struct {
 
 const followerQueue = 4096
 
-func (h *hub) publish(records []rouse.Record) {
+func (h *hub) publishRecords(records []rouse.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for f := range h.followers {
@@ -36,7 +36,7 @@ func (h *hub) publish(records []rouse.Record) {
 	}
 }
 
-func (h *hub) close() {
+func (h *hub) closeFollowers() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
@@ -49,16 +49,18 @@ func (h *hub) close() {
 // Follow calls f with records as occurrences end, until ctx or the engine ends or f returns an error. dropped
 // is the number of records that were lost before this call because f was too slow. It calls begin, unless
 // that is nil, when no record is missed any more; an error of it ends all.
-func (e *Engine) Follow(ctx context.Context, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
-	return e.commits.hub.follow(ctx, begin, f)
+func (e *Engine) Follow(ctx context.Context, begin func() error,
+	f func(records []rouse.Record, dropped uint64) error) error {
+	return e.commits.hub.serveFollower(ctx, begin, f)
 }
 
-func (h *hub) follow(ctx context.Context, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
+func (h *hub) serveFollower(ctx context.Context, begin func() error,
+	f func(records []rouse.Record, dropped uint64) error) error {
 	fl := &follower{signal: make(chan struct{}, 1)}
-	if !h.join(fl) {
+	if !h.addFollower(fl) {
 		return rouse.ErrClosed
 	}
-	defer h.leave(fl)
+	defer h.removeFollower(fl)
 	if begin != nil {
 		if err := begin(); err != nil {
 			return err
@@ -85,8 +87,8 @@ func (h *hub) follow(ctx context.Context, begin func() error, f func(records []r
 	}
 }
 
-// join adds a follower. It returns false if the engine has ended.
-func (h *hub) join(fl *follower) bool {
+// addFollower adds a follower. It returns false if the engine has ended.
+func (h *hub) addFollower(fl *follower) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -99,7 +101,7 @@ func (h *hub) join(fl *follower) bool {
 	return true
 }
 
-func (h *hub) leave(fl *follower) {
+func (h *hub) removeFollower(fl *follower) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.followers, fl)

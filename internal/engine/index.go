@@ -27,8 +27,8 @@ func newIndex() index { return index{seed: maphash.MakeSeed()} }
 
 func (x *index) len() int { return x.n }
 
-// hash returns the hash of a key. Its seed is secret, so keys that collide cannot be made on purpose.
-func (x *index) hash(k *rouse.Key) uint64 {
+// hashKey returns the hash of a key. Its seed is secret, so keys that collide cannot be made on purpose.
+func (x *index) hashKey(k *rouse.Key) uint64 {
 	h := maphash.String(x.seed, k.Name)
 	if k.Fire != "" {
 		h = h<<1 ^ maphash.String(x.seed, k.Fire)
@@ -36,19 +36,19 @@ func (x *index) hash(k *rouse.Key) uint64 {
 	return h<<1 ^ maphash.String(x.seed, k.Namespace)
 }
 
-// peek reads where the search for a hash begins. The value means nothing.
-func (x *index) peek(hash uint64) uint64 {
+// prefetchSlot reads where the search for a hash begins. The value means nothing.
+func (x *index) prefetchSlot(hash uint64) uint64 {
 	if len(x.slots) == 0 {
 		return 0
 	}
 	return x.slots[hash&uint64(len(x.slots)-1)].hash
 }
 
-// get returns the entry of a key, or nil.
-func (x *index) get(k rouse.Key) *entry { return x.find(&k, x.hash(&k)) }
+// entryByKey returns the entry of a key, or nil.
+func (x *index) entryByKey(k rouse.Key) *entry { return x.findHashed(&k, x.hashKey(&k)) }
 
-// find is get with the hash of the key.
-func (x *index) find(k *rouse.Key, hash uint64) *entry {
+// findHashed is get with the hash of the key.
+func (x *index) findHashed(k *rouse.Key, hash uint64) *entry {
 	if x.n == 0 {
 		return nil
 	}
@@ -63,22 +63,22 @@ func (x *index) find(k *rouse.Key, hash uint64) *entry {
 	}
 }
 
-// add adds an entry whose key has none. The entry has the hash of the key.
-func (x *index) add(en *entry) {
+// addEntry adds an entry whose key has none. The entry has the hash of the key.
+func (x *index) addEntry(en *entry) {
 	if 4*(x.n+1) > 3*len(x.slots) {
 		old := x.slots
 		x.slots = make([]slot, max(leastSlots, 2*len(old)))
 		for i := range old {
 			if old[i].entry != nil {
-				x.put(old[i])
+				x.putSlot(old[i])
 			}
 		}
 	}
-	x.put(slot{en.hash, en})
+	x.putSlot(slot{en.hash, en})
 	x.n++
 }
 
-func (x *index) put(s slot) {
+func (x *index) putSlot(s slot) {
 	mask := uint64(len(x.slots) - 1)
 	i := s.hash
 	for x.slots[i&mask].entry != nil {
@@ -87,8 +87,8 @@ func (x *index) put(s slot) {
 	x.slots[i&mask] = s
 }
 
-// remove removes an entry.
-func (x *index) remove(en *entry) {
+// removeEntry removes an entry.
+func (x *index) removeEntry(en *entry) {
 	mask := uint64(len(x.slots) - 1)
 	free := en.hash
 	for x.slots[free&mask].entry != en {
@@ -109,8 +109,8 @@ func (x *index) remove(en *entry) {
 	}
 }
 
-// all returns the entries, in no order. The one that was returned last may be removed.
-func (x *index) all() iter.Seq[*entry] {
+// allEntries returns the entries, in no order. The one that was returned last may be removed.
+func (x *index) allEntries() iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
 		for i := 0; i < len(x.slots); {
 			en := x.slots[i].entry

@@ -44,11 +44,11 @@ func (e *Engine) Inherit(ctx context.Context, grain int, among func(bucket uint3
 	if err := e.Ready(ctx); err != nil {
 		return err
 	}
-	return e.inheritance.died(ctx, grain, among)
+	return e.inheritance.endDeadHolds(ctx, grain, among)
 }
 
-func (h *inheritance) died(ctx context.Context, grain int, among func(bucket uint32) bool) error {
-	if grain == h.holds.number() {
+func (h *inheritance) endDeadHolds(ctx context.Context, grain int, among func(bucket uint32) bool) error {
+	if grain == h.holds.ownGrain() {
 		all := make([]uint32, h.opts.Buckets)
 		for b := range all {
 			all[b] = uint32(b)
@@ -60,7 +60,7 @@ func (h *inheritance) died(ctx context.Context, grain int, among func(bucket uin
 	h.dead = slices.DeleteFunc(h.dead, func(d deadNode) bool { return !now.Before(d.until) })
 	h.dead = append(h.dead, deadNode{grain, now.Add(h.opts.Hold)})
 	h.mu.Unlock()
-	g := h.buckets.current()
+	g := h.buckets.currentGrant()
 	var buckets []uint32
 	for _, b := range g.buckets {
 		if g.span == 0 || among(b) {
@@ -70,8 +70,8 @@ func (h *inheritance) died(ctx context.Context, grain int, among func(bucket uin
 	return h.uncoverAll(ctx, grain, buckets)
 }
 
-// gained ends the holds of recently dead nodes in buckets that this node has just gained.
-func (h *inheritance) gained(ctx context.Context, gained []uint32) error {
+// endGainedHolds ends the holds of recently dead nodes in buckets that this node has just gained.
+func (h *inheritance) endGainedHolds(ctx context.Context, gained []uint32) error {
 	h.mu.Lock()
 	dead := slices.Clone(h.dead)
 	h.mu.Unlock()
@@ -87,7 +87,7 @@ func (h *inheritance) gained(ctx context.Context, gained []uint32) error {
 
 // uncoverAll ends the holds of a grain in some buckets.
 func (h *inheritance) uncoverAll(ctx context.Context, grain int, buckets []uint32) error {
-	g := h.buckets.current()
+	g := h.buckets.currentGrant()
 	if len(buckets) == 0 {
 		return nil
 	}
@@ -98,18 +98,19 @@ func (h *inheritance) uncoverAll(ctx context.Context, grain int, buckets []uint3
 	after := rouse.Position{Visible: h.Now()}
 	for {
 		batch, err := h.store.Claim(ctx, rouse.Window{Buckets: buckets, After: after,
-			Ahead: h.holds.reach(g) + span + holdGrain*2, Limit: pageRows, Bytes: pageBytes})
+			Ahead: h.holds.holdReach(g) + span + holdGrain*2, Limit: pageRows, Bytes: pageBytes})
 		if err != nil {
 			return err
 		}
 		var items []*Write
 		for i := range batch.Rows {
-			if row := &batch.Rows[i]; grainOf(row.Visible) == grain && !h.memory.holding(row.Key) && h.holds.uncover(row, span) {
+			if row := &batch.Rows[i]; grainOf(row.Visible) == grain && !h.memory.holdsRow(row.Key) &&
+				h.holds.uncoverRow(row, span) {
 				items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: row}, how: fromDead})
 			}
 		}
 		if len(items) > 0 {
-			if _, err := h.commits.do(ctx, items); err != nil {
+			if _, err := h.commits.commitWrites(ctx, items); err != nil {
 				return err
 			}
 		}

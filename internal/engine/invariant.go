@@ -19,7 +19,9 @@ type Violations struct {
 	Stuck     int    // rows long overdue that still wait in memory
 	HeldOver  int    // rows in memory whose hold expired long ago but that were not given up
 	Total     uint64 // of all kinds, over all checks
-	Homeless  int    // overdue rows in namespaces that no live node claims, at most a thousand; not this node's fault and not in Total
+	// overdue rows in namespaces that no live node claims, at most a thousand; not this node's fault and not
+	// in Total
+	Homeless int
 }
 
 // inspection checks the invariants: a due row is in memory and makes progress, or memory is full.
@@ -36,14 +38,14 @@ type inspection struct {
 // overdue is how late a row must be to be checked: a row that is less late may be on its way.
 const overdue = 30 * time.Second
 
-// loop makes the checks.
-func (in *inspection) loop(ctx context.Context) {
+// inspectLoop makes the checks.
+func (in *inspection) inspectLoop(ctx context.Context) {
 	if in.opts.Look < 0 {
 		return
 	}
 	for backoff.Sleep(ctx, in.opts.Look) {
-		if err := in.inspect(ctx); err != nil && !errors.Is(err, context.Canceled) {
-			in.opts.Events.failed("inspect", err)
+		if err := in.checkInvariants(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			in.opts.Events.emitFailed("inspect", err)
 		}
 	}
 }
@@ -55,18 +57,18 @@ type suspect struct {
 	what     func(*Violations) *int
 }
 
-// inspect finds the oldest long overdue rows, waits, and counts those that have not changed.
-func (in *inspection) inspect(ctx context.Context) error {
+// checkInvariants finds the oldest long overdue rows, waits, and counts those that have not changed.
+func (in *inspection) checkInvariants(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	grant := in.buckets.current()
+	grant := in.buckets.currentGrant()
 	var found []suspect
 	if len(grant.buckets) > 0 && grant.span == 0 {
 		batch, err := in.store.Claim(ctx, rouse.Window{Buckets: grant.buckets, Ahead: -overdue, Limit: 1000})
 		if err != nil {
 			return err
 		}
-		found = in.suspects(batch.Rows)
+		found = in.findSuspects(batch.Rows)
 	}
 	found = append(found, in.heldOver()...)
 	if len(found) > 0 && !backoff.Sleep(ctx, 5*time.Second) {
@@ -85,7 +87,7 @@ func (in *inspection) inspect(ctx context.Context) error {
 	}
 	var v Violations
 	var worst rouse.Key
-	if v.Homeless, err = in.homeless(ctx); err != nil {
+	if v.Homeless, err = in.countHomeless(ctx); err != nil {
 		return err
 	}
 	for i, s := range found {
@@ -99,17 +101,19 @@ func (in *inspection) inspect(ctx context.Context) error {
 	in.last = v
 	in.mu.Unlock()
 	if v.Unclaimed > 0 {
-		in.rescans.all()
+		in.rescans.requestFullRescan()
 	}
 	if n := v.Unclaimed + v.Stuck + v.HeldOver; n > 0 {
-		in.opts.Events.failed("invariants", fmt.Errorf("%d rows are overdue and do not move (%d unclaimed, %d stuck, %d held over), such as %s/%s: please report this",
-			n, v.Unclaimed, v.Stuck, v.HeldOver, worst.Namespace, worst.Name))
+		in.opts.Events.emitFailed("invariants",
+			fmt.Errorf(
+				"%d rows are overdue and do not move (%d unclaimed, %d stuck, %d held over), such as %s/%s: please report this",
+				n, v.Unclaimed, v.Stuck, v.HeldOver, worst.Namespace, worst.Name))
 	}
 	return nil
 }
 
-// homeless counts overdue rows in namespaces that no live node claims.
-func (in *inspection) homeless(ctx context.Context) (n int, err error) {
+// countHomeless counts overdue rows in namespaces that no live node claims.
+func (in *inspection) countHomeless(ctx context.Context) (n int, err error) {
 	if in.opts.Claims == nil || in.opts.Claims.All() {
 		return 0, nil
 	}
@@ -129,29 +133,30 @@ func (in *inspection) homeless(ctx context.Context) (n int, err error) {
 		}
 	}
 	for ns, overdue := range of {
-		in.opts.Events.unclaimed(ns, overdue)
+		in.opts.Events.emitUnclaimed(ns, overdue)
 	}
 	return n, nil
 }
 
-// suspects returns the overdue rows that are not where they should be.
-func (in *inspection) suspects(rows []rouse.Row) (found []suspect) {
+// findSuspects returns the overdue rows that are not where they should be.
+func (in *inspection) findSuspects(rows []rouse.Row) (found []suspect) {
 	in.memory.Lock()
 	defer in.memory.Unlock()
 	for i := range rows {
 		row := &rows[i]
-		if what := in.violation(row.Key, row.Visible); what != nil {
+		if what := in.brokenInvariant(row.Key, row.Visible); what != nil {
 			found = append(found, suspect{row.Key, row.Revision, what})
 		}
 	}
 	return found
 }
 
-// violation returns the invariant that an overdue row breaks, or nil. The mutex is held.
-func (in *inspection) violation(key rouse.Key, visible rouse.Instant) func(*Violations) *int {
-	en := in.memory.window.entries.get(key)
+// brokenInvariant returns the invariant that an overdue row breaks, or nil. The mutex is held.
+func (in *inspection) brokenInvariant(key rouse.Key, visible rouse.Instant) func(*Violations) *int {
+	en := in.memory.window.entries.entryByKey(key)
 	switch {
-	case en == nil && !in.memory.window.filled() && in.memory.window.spilled == never && in.memory.window.cursor.Visible > visible:
+	case en == nil && !in.memory.window.isFullForReads() && in.memory.window.spilled == never &&
+		in.memory.window.cursor.Visible > visible:
 		return func(v *Violations) *int { return &v.Unclaimed }
 	case en != nil && (en.state == waiting || en.state == nowhere):
 		return func(v *Violations) *int { return &v.Stuck }
@@ -163,8 +168,8 @@ func (in *inspection) heldOver() (found []suspect) {
 	now := boottime.Now()
 	in.memory.Lock()
 	defer in.memory.Unlock()
-	for en := range in.memory.window.entries.all() {
-		if !en.held.IsZero() && now.Sub(en.held) > overdue && !en.busy() && len(found) < 1000 {
+	for en := range in.memory.window.entries.allEntries() {
+		if !en.held.IsZero() && now.Sub(en.held) > overdue && !en.isBusy() && len(found) < 1000 {
 			found = append(found, suspect{en.row.Key, en.row.Revision, func(v *Violations) *int { return &v.HeldOver }})
 		}
 	}
@@ -174,12 +179,12 @@ func (in *inspection) heldOver() (found []suspect) {
 func (in *inspection) stillSuspect(s *suspect) bool {
 	in.memory.Lock()
 	defer in.memory.Unlock()
-	en := in.memory.window.entries.get(s.key)
+	en := in.memory.window.entries.entryByKey(s.key)
 	return en == nil || en.state == waiting || en.state == nowhere || en.state == queued && !en.held.IsZero()
 }
 
-// result returns the result of the last check.
-func (in *inspection) result() Violations {
+// lastViolations returns the result of the last check.
+func (in *inspection) lastViolations() Violations {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.last

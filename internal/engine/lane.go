@@ -109,10 +109,10 @@ const (
 	keptPart = 8
 )
 
-// enqueue appends a due entry to its queue. behind means that it is long overdue, and so catches up.
-func (l *lanes) enqueue(en *entry, priority rouse.Priority, want rouse.Lane, behind bool) {
+// enqueueFire appends a due entry to its queue. behind means that it is long overdue, and so catches up.
+func (l *lanes) enqueueFire(en *entry, priority rouse.Priority, want rouse.Lane, behind bool) {
 	now := time.Now()
-	ln := l.lane(laneKey{en.row.Key.Namespace, want.Name}, now)
+	ln := l.ensureLane(laneKey{en.row.Key.Namespace, want.Name}, now)
 	ln.limit, ln.batch, ln.spend = max(1, want.Limit), max(1, want.Batch), ln.spend || want.Spend
 	ln.all.Set(want.Rate, want.Burst, now)
 	ln.catchUp.Set(want.CatchUp, 0, now)
@@ -139,15 +139,15 @@ func (l *lanes) enqueue(en *entry, priority rouse.Priority, want rouse.Lane, beh
 	en.load = Weight(&en.row)
 	ln.bytes += en.load
 	l.queued++
-	l.ready(ln)
+	l.addToRing(ln)
 }
 
-// lane returns a lane, which it makes if it is not there.
-func (l *lanes) lane(key laneKey, now time.Time) *lane {
+// ensureLane returns a lane, which it makes if it is not there.
+func (l *lanes) ensureLane(key laneKey, now time.Time) *lane {
 	if ln := l.byName[key]; ln != nil {
 		return ln
 	}
-	l.sweep(now)
+	l.sweepIdleLanes(now)
 	sh := l.namespaces[key.namespace]
 	if sh == nil {
 		sh = &share{name: key.namespace}
@@ -162,27 +162,28 @@ func (l *lanes) lane(key laneKey, now time.Time) *lane {
 	return ln
 }
 
-// leave removes an entry from the counts of its queue; its slot stays and is skipped.
-func (ln *lane) leave(en *entry) {
+// uncountEntry removes an entry from the counts of its queue; its slot stays and is skipped.
+func (ln *lane) uncountEntry(en *entry) {
 	ln.queues[en.kind].queued--
 	ln.queued--
 	ln.bytes -= en.load
 	ln.of.queued--
 }
 
-// places returns how many deliveries a namespace may have now: its share of all, and no more than its quota.
-func (l *lanes) places(sh *share) int {
+// deliveryPlaces returns how many deliveries a namespace may have now: its share of all, and no more than its
+// quota.
+func (l *lanes) deliveryPlaces(sh *share) int {
 	n := throttle.Share(sh.running+l.max-l.running, l.max, l.reserve, l.weightOf(sh.name))
-	if q := l.quotas(sh).Deliveries; q > 0 {
+	if q := l.nodeQuotas(sh).Deliveries; q > 0 {
 		n = min(n, int(q))
 	}
 	return n
 }
 
-// space returns how much memory further fires of a namespace may take while they are out: its share of what
-// all may take. Without it, few fires with large payloads to receivers that hang would fill memory, and
+// freeSpace returns how much memory further fires of a namespace may take while they are out: its share of
+// what all may take. Without it, few fires with large payloads to receivers that hang would fill memory, and
 // nothing more would be read for the others. One fire may be out whatever its size.
-func (l *lanes) space(sh *share) space {
+func (l *lanes) freeSpace(sh *share) space {
 	weight := l.weightOf(sh.name)
 	most := func(own, used, room int) int {
 		return throttle.Share(own+room-used, room, throttle.Reserve, weight) - own
@@ -200,8 +201,8 @@ func (ln *lane) hasPlace(most int) bool {
 	return ln.running < throttle.Share(ln.running+most-ln.share.running, most, throttle.Reserve, 1)
 }
 
-// ready puts a lane with queued fires into its ring.
-func (l *lanes) ready(ln *lane) {
+// addToRing puts a lane with queued fires into its ring.
+func (l *lanes) addToRing(ln *lane) {
 	if ln.inRing || ln.queued == 0 || ln.out >= ln.limit {
 		return
 	}
@@ -213,20 +214,20 @@ func (l *lanes) ready(ln *lane) {
 	}
 }
 
-// next takes the next delivery in turn: up to a batch of entries of one lane. It returns nil if no lane may
-// send.
-func (l *lanes) next(take []*entry) (*lane, []*entry) {
+// nextBatch takes the next delivery in turn: up to a batch of entries of one lane. It returns nil if no lane
+// may send.
+func (l *lanes) nextBatch(take []*entry) (*lane, []*entry) {
 	for turns := len(l.ring); turns > 0 && l.running < l.max; turns-- {
 		sh := l.ring[0]
-		most := l.allows(sh)
+		most := l.allowedFires(sh)
 		if most == 0 {
 			l.ring = l.ring[1:]
 			l.limited[sh] = struct{}{}
 			continue
 		}
-		places := l.places(sh)
-		free := l.space(sh)
-		if sh.running >= places || free.used() { // it keeps its turns for when a delivery of it, or of another, ends
+		places := l.deliveryPlaces(sh)
+		free := l.freeSpace(sh)
+		if sh.running >= places || free.isUsedUp() { // it keeps its turns for when a delivery of it, or of another, ends
 			l.ring = append(l.ring[1:], sh)
 			continue
 		}
@@ -236,18 +237,18 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 			sh.ring = sh.ring[1:]
 			ln.inRing = false
 			if ln.queued > 0 && ln.out < ln.limit && ln.hasPlace(places) {
-				if take = ln.pop(take, min(ln.batch, ln.limit-ln.out, most, free.rows), free.bytes); len(take) > 0 {
+				if take = ln.popEntries(take, min(ln.batch, ln.limit-ln.out, most, free.rows), free.bytes); len(take) > 0 {
 					got = ln
 					sh.rate.Take(len(take))
 					sh.sent += len(take)
-					l.begin(ln, take)
+					l.beginDelivery(ln, take)
 				} else if ln.queued > 0 { // its rate limits allow no more now
 					l.waiting[ln], ln.slowed = struct{}{}, true
 					continue
 				}
-				l.ready(ln)
+				l.addToRing(ln)
 			} else if ln.queued > 0 && ln.out < ln.limit {
-				l.ready(ln) // it waits for its share of the deliveries
+				l.addToRing(ln) // it waits for its share of the deliveries
 			}
 			l.dropIdle(ln, time.Now())
 		}
@@ -271,10 +272,10 @@ func (l *lanes) next(take []*entry) (*lane, []*entry) {
 	return nil, nil
 }
 
-// blocked returns how many namespaces have fires that wait for a place of a delivery, or for memory.
-func (l *lanes) blocked() (n int) {
+// countBlocked returns how many namespaces have fires that wait for a place of a delivery, or for memory.
+func (l *lanes) countBlocked() (n int) {
 	for _, sh := range l.ring {
-		if sh.running >= l.places(sh) || l.space(sh).used() {
+		if sh.running >= l.deliveryPlaces(sh) || l.freeSpace(sh).isUsedUp() {
 			n++
 		}
 	}
@@ -288,17 +289,17 @@ func (l *lanes) weightOf(namespace string) int {
 	return max(1, l.weight(namespace))
 }
 
-// quotas returns the quotas of a namespace on this node.
-func (l *lanes) quotas(sh *share) (q rouse.Quotas) {
+// nodeQuotas returns the quotas of a namespace on this node.
+func (l *lanes) nodeQuotas(sh *share) (q rouse.Quotas) {
 	if l.quota != nil {
 		q = l.quota(sh.name)
 	}
 	return q
 }
 
-// allows returns how many fires the rate of a namespace's quota allows now.
-func (l *lanes) allows(sh *share) int {
-	rate := l.quotas(sh).Fires
+// allowedFires returns how many fires the rate of a namespace's quota allows now.
+func (l *lanes) allowedFires(sh *share) int {
+	rate := l.nodeQuotas(sh).Fires
 	if rate == 0 && sh.rate.Rate() == 0 {
 		return math.MaxInt
 	}
@@ -307,8 +308,8 @@ func (l *lanes) allows(sh *share) int {
 	return sh.rate.Allows(math.MaxInt, now)
 }
 
-// demand returns how many fires of a namespace were sent since the last call, and wait.
-func (l *lanes) demand(namespace string) (n int) {
+// takeDemand returns how many fires of a namespace were sent since the last call, and wait.
+func (l *lanes) takeDemand(namespace string) (n int) {
 	sh := l.namespaces[namespace]
 	if sh == nil {
 		return 0
@@ -322,11 +323,11 @@ func (l *lanes) demand(namespace string) (n int) {
 	return n
 }
 
-// refill lets lanes and namespaces send again whose rate limits allow it now, and returns the time until the
-// next one may.
-func (l *lanes) refill(now time.Time) (wait time.Duration, any bool) {
+// resumeLimited lets lanes and namespaces send again whose rate limits allow it now, and returns the time
+// until the next one may.
+func (l *lanes) resumeLimited(now time.Time) (wait time.Duration, any bool) {
 	for sh := range l.limited {
-		if l.allows(sh) > 0 {
+		if l.allowedFires(sh) > 0 {
 			delete(l.limited, sh)
 			l.ring = append(l.ring, sh)
 		} else if d := sh.rate.Wait(1); !any || d < wait {
@@ -337,7 +338,7 @@ func (l *lanes) refill(now time.Time) (wait time.Duration, any bool) {
 		d := ln.sendableIn(now)
 		if d <= 0 || ln.queued == 0 {
 			delete(l.waiting, ln)
-			l.ready(ln)
+			l.addToRing(ln)
 			l.dropIdle(ln, now)
 			continue
 		}
@@ -359,29 +360,32 @@ func (ln *lane) sendableIn(now time.Time) time.Duration {
 	return wait
 }
 
-// rates describes the rate limits of a kind of fires, as the end of a sentence.
-func (ln *lane) rates(kind uint8) (text string) {
+// describeRates describes the rate limits of a kind of fires, as the end of a sentence.
+func (ln *lane) describeRates(kind uint8) (text string) {
 	if r := ln.share.rate.Rate(); r != 0 {
 		text = fmt.Sprintf(", and %g of the namespace may go on this node in a second (quota %s)", r, rouse.QuotaFires)
 	}
-	if sh := ln.share; sh.running >= ln.of.places(sh) {
-		text += fmt.Sprintf(", and the namespace has %d deliveries in progress on this node, as many as it may have now (delivery-reserve, quota %s)", sh.running, rouse.QuotaDeliveries)
+	if sh := ln.share; sh.running >= ln.of.deliveryPlaces(sh) {
+		text += fmt.Sprintf(
+			", and the namespace has %d deliveries in progress on this node, as many as it may have now (delivery-reserve, quota %s)", sh.running, rouse.QuotaDeliveries)
 	}
-	if sh := ln.share; ln.of.space(sh).used() {
-		text += fmt.Sprintf(", and the namespace has %d fires with %d bytes in progress on this node, as much memory as it may have now (window, window-bytes)", sh.out.rows, sh.out.bytes)
+	if sh := ln.share; ln.of.freeSpace(sh).isUsedUp() {
+		text += fmt.Sprintf(
+			", and the namespace has %d fires with %d bytes in progress on this node, as much memory as it may have now (window, window-bytes)", sh.out.rows, sh.out.bytes)
 	}
 	if ln.all.Rate() != 0 {
 		text += fmt.Sprintf(", and %g may go in a second (limits)", ln.all.Rate())
 	}
 	if kind == late && ln.catchUp.Rate() != 0 {
-		text += fmt.Sprintf("; as it is more than %v late, it goes at the rate of catching up, %g a second (catch-up-rate)", rouse.CatchUpAfter, ln.catchUp.Rate())
+		text += fmt.Sprintf("; as it is more than %v late, it goes at the rate of catching up, %g a second (catch-up-rate)",
+			rouse.CatchUpAfter, ln.catchUp.Rate())
 	}
 	return text
 }
 
-// pop takes up to n queued entries, and no more once they have so many bytes: high ones before normal ones
-// before low ones, each up to its share of the round.
-func (ln *lane) pop(take []*entry, n, bytes int) []*entry {
+// popEntries takes up to n queued entries, and no more once they have so many bytes: high ones before normal
+// ones before low ones, each up to its share of the round.
+func (ln *lane) popEntries(take []*entry, n, bytes int) []*entry {
 	now := time.Time{}
 	if ln.all.Rate() != 0 || ln.catchUp.Rate() != 0 {
 		now = time.Now()
@@ -433,7 +437,7 @@ func (ln *lane) popQueue(q *queue, take []*entry, n int, bytes *int) []*entry {
 		if en.state == queued && en.lane == ln {
 			take = append(take, en)
 			en.state = sending
-			ln.leave(en)
+			ln.uncountEntry(en)
 			*bytes -= en.load
 			n--
 		}
@@ -462,50 +466,50 @@ func (ln *lane) popTail(n int) (take []*entry) {
 			if en.state == queued && en.lane == ln {
 				take = append(take, en)
 				en.state = sending
-				ln.leave(en)
+				ln.uncountEntry(en)
 			}
 		}
 	}
 	return take
 }
 
-// begin records that a call of Deliver begins, with these fires.
-func (l *lanes) begin(ln *lane, taken []*entry) {
+// beginDelivery records that a call of Deliver begins, with these fires.
+func (l *lanes) beginDelivery(ln *lane, taken []*entry) {
 	ln.running++
 	ln.share.running++
 	l.running++
 	ln.out += len(taken)
 	l.out += len(taken)
 	for _, en := range taken {
-		l.count(ln, space{1, en.load})
+		l.addOutSpace(ln, space{1, en.load})
 	}
 }
 
-// count adds to the memory of the fires that are out.
-func (l *lanes) count(ln *lane, s space) {
+// addOutSpace adds to the memory of the fires that are out.
+func (l *lanes) addOutSpace(ln *lane, s space) {
 	for _, of := range [...]*space{&l.used, &ln.share.out} {
 		of.rows, of.bytes = of.rows+s.rows, of.bytes+s.bytes
 	}
 }
 
-// returned records that a call of Deliver has returned.
-func (l *lanes) returned(ln *lane) {
+// endDelivery records that a call of Deliver has returned.
+func (l *lanes) endDelivery(ln *lane) {
 	ln.running--
 	ln.share.running--
 	l.running--
-	l.full.unset()
-	l.ready(ln)
+	l.full.setNone()
+	l.addToRing(ln)
 	l.dropIdle(ln, time.Now())
 	l.wakeQuiet()
 }
 
-// reported records that n fires of a lane, with so many bytes of memory, have outcomes.
-func (l *lanes) reported(ln *lane, n, bytes int, now time.Time) {
+// endFires records that n fires of a lane, with so many bytes of memory, have outcomes.
+func (l *lanes) endFires(ln *lane, n, bytes int, now time.Time) {
 	ln.out -= n
 	l.out -= n
-	l.count(ln, space{-n, -bytes})
+	l.addOutSpace(ln, space{-n, -bytes})
 	ln.speed.Add(n, now)
-	l.ready(ln)
+	l.addToRing(ln)
 	l.dropIdle(ln, now)
 	l.wakeQuiet()
 }
@@ -540,8 +544,8 @@ func (l *lanes) dropIdle(ln *lane, now time.Time) {
 	delete(l.byName, ln.key)
 }
 
-// sweep removes some of the lanes that had to stay when they became idle.
-func (l *lanes) sweep(now time.Time) {
+// sweepIdleLanes removes some of the lanes that had to stay when they became idle.
+func (l *lanes) sweepIdleLanes(now time.Time) {
 	if len(l.byName) <= keptLanes {
 		return
 	}
@@ -568,10 +572,10 @@ type backlog struct {
 	drain  time.Duration // that the lane needs for its queue
 }
 
-// backlogs returns the lanes that cannot send within patience what they have queued, of all rows that memory
-// has room for; those that are furthest behind come first. Each may keep some entries, however slow it is,
-// but all together no more than a part of memory: many lanes that hang are no better than one.
-func (l *lanes) backlogs(now time.Time, room space) (list []backlog) {
+// findBacklogs returns the lanes that cannot send within patience what they have queued, of all rows that
+// memory has room for; those that are furthest behind come first. Each may keep some entries, however slow it
+// is, but all together no more than a part of memory: many lanes that hang are no better than one.
+func (l *lanes) findBacklogs(now time.Time, room space) (list []backlog) {
 	lanes := len(l.byName)
 	for _, ln := range l.byName {
 		if ln.queued == 0 || now.Sub(ln.busy) < trial {
@@ -587,9 +591,9 @@ func (l *lanes) backlogs(now time.Time, room space) (list []backlog) {
 	return list
 }
 
-// wait blocks until no fire is out and no delivery runs, or until abandon. mu is the mutex of the memory; it
-// is not held.
-func (l *lanes) wait(mu *sync.Mutex) {
+// waitUntilQuiet blocks until no fire is out and no delivery runs, or until abandon. mu is the mutex of the
+// memory; it is not held.
+func (l *lanes) waitUntilQuiet(mu *sync.Mutex) {
 	mu.Lock()
 	defer mu.Unlock()
 	l.quiet = sync.NewCond(mu)
@@ -598,8 +602,8 @@ func (l *lanes) wait(mu *sync.Mutex) {
 	}
 }
 
-// abandon ends wait, even if fires are out.
-func (l *lanes) abandon() {
+// abandonWait ends wait, even if fires are out.
+func (l *lanes) abandonWait() {
 	l.abandoned = true
 	if l.quiet != nil {
 		l.quiet.Broadcast()

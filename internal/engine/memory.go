@@ -43,19 +43,19 @@ func newMemory(v *env, sink rouse.Sink, buckets *ownership, holds *holds, crowds
 	return m
 }
 
-// late reports whether the firing loop has to be woken, because an entry of the wheel or a rate limit may not
-// wait until it looks by itself.
-func (m *memory) late() bool {
+// mustWakeFiring reports whether the firing loop has to be woken, because an entry of the wheel or a rate
+// limit may not wait until it looks by itself.
+func (m *memory) mustWakeFiring() bool {
 	next, ok := m.window.wheel.Next()
 	return ok && next < m.looks || len(m.lanes.waiting) > 0 || len(m.lanes.limited) > 0
 }
 
-// absorb updates the window with one applied change.
-func (m *memory) absorb(w *Write, r rouse.Result, now rouse.Instant) {
+// absorbWrite updates the window with one applied change.
+func (m *memory) absorbWrite(w *Write, r rouse.Result, now rouse.Instant) {
 	c, revision := &w.Change, r.Revision
 	en, known := m.absorbRow(w, revision, now)
 	if !known {
-		en = m.window.entries.find(&c.Key, w.hash)
+		en = m.window.entries.findHashed(&c.Key, w.hash)
 	}
 	if en != nil {
 		if !w.held.IsZero() {
@@ -67,15 +67,15 @@ func (m *memory) absorb(w *Write, r rouse.Result, now rouse.Instant) {
 	}
 	for i := range c.Also {
 		row := &c.Also[i]
-		stamp(row, r.Also+uint64(i))
+		stampRow(row, r.Also+uint64(i))
 		var held time.Time
 		if w.alsoHeld != nil {
 			held = w.alsoHeld[i]
 		}
-		if en := m.window.entries.get(row.Key); en != nil {
+		if en := m.window.entries.entryByKey(row.Key); en != nil {
 			m.changeEntry(en, row, held, now)
 		} else {
-			m.take(row, held, now)
+			m.takeRow(row, held, now)
 		}
 	}
 	if m.window.reading != 0 {
@@ -100,15 +100,15 @@ func (m *memory) absorbRow(w *Write, revision uint64, now rouse.Instant) (en *en
 		return nil, false
 	}
 	if c.To != nil {
-		stamp(c.To, revision)
+		stampRow(c.To, revision)
 	}
-	switch en = m.window.entries.find(&c.Key, w.hash); {
+	switch en = m.window.entries.findHashed(&c.Key, w.hash); {
 	case w.tooLate(&m.clock) || w.aside:
-		if en != nil && !en.busy() {
-			m.window.drop(en)
+		if en != nil && !en.isBusy() {
+			m.window.dropEntry(en)
 		}
 	case en != nil:
-		en.logged = en.logged || ends(c, en)
+		en.logged = en.logged || recordsOccurrence(c, en)
 		w.InFlight = m.changeEntry(en, c.To, w.held, now)
 	case c.To != nil:
 		return m.takeKnown(c.To, w.hash, m.knownSoon(w, revision, now), w.held, w.how, now), true
@@ -116,8 +116,8 @@ func (m *memory) absorbRow(w *Write, revision uint64, now rouse.Instant) (en *en
 	return nil, false
 }
 
-// ends reports whether a change records the occurrence that an entry is at.
-func ends(c *rouse.Change, en *entry) bool {
+// recordsOccurrence reports whether a change records the occurrence that an entry is at.
+func recordsOccurrence(c *rouse.Change, en *entry) bool {
 	for i := range c.Log {
 		if r := &c.Log[i]; r.Due == en.occ.Due && r.Manual == en.occ.Manual {
 			return true
@@ -144,10 +144,10 @@ func (m *memory) knownSoon(w *Write, revision uint64, now rouse.Instant) *rouse.
 // is the end of this node's hold, zero if the row is not held. It reports whether an attempt of an ended
 // generation is out.
 func (m *memory) changeEntry(en *entry, to *rouse.Row, held time.Time, now rouse.Instant) (inFlight bool) {
-	if en.busy() {
+	if en.isBusy() {
 		if to != nil && to.Generation == en.row.Generation {
 			was, noted := en.timer, en.noted
-			m.window.update(en, to) // the settle starts from the newer row
+			m.window.updateRow(en, to) // the settle starts from the newer row
 			en.held = held
 			if noted {
 				m.keepWaits(en, was)
@@ -159,12 +159,12 @@ func (m *memory) changeEntry(en *entry, to *rouse.Row, held time.Time, now rouse
 		if to == nil {
 			cause = rouse.CauseDeleted
 		}
-		m.window.orphan(en, cause)
+		m.window.orphanEntry(en, cause)
 	} else {
-		m.window.drop(en)
+		m.window.dropEntry(en)
 	}
 	if to != nil {
-		m.take(to, held, now)
+		m.takeRow(to, held, now)
 	}
 	return inFlight
 }
@@ -181,34 +181,34 @@ func (m *memory) settledEntry(w *Write, revision uint64, now rouse.Instant) {
 	case c.Keep: // the outcome came too late to matter; the row is unchanged
 		en.asked = w.spared
 	case c.To == nil:
-		m.window.drop(en)
+		m.window.dropEntry(en)
 		return
 	default:
-		stamp(c.To, revision)
-		m.window.update(en, c.To)
+		stampRow(c.To, revision)
+		m.window.updateRow(en, c.To)
 		en.held = w.held
 	}
 	en.logged = false
-	m.relocate(en, now)
+	m.relocateEntry(en, now)
 }
 
-// relocate moves an entry of the map to where its row belongs now: a lane, the wheel, or out of memory.
-func (m *memory) relocate(en *entry, now rouse.Instant) {
+// relocateEntry moves an entry of the map to where its row belongs now: a lane, the wheel, or out of memory.
+func (m *memory) relocateEntry(en *entry, now rouse.Instant) {
 	en.lane = nil
-	if !m.belongs(&en.row, en.held) {
-		m.window.drop(en)
+	if !m.belongsHere(&en.row, en.held) {
+		m.window.dropEntry(en)
 		return
 	}
 	if en.row.Visible <= now {
 		m.settledLate(en, now)
 	} else {
-		m.window.place(en)
-		m.near(&en.row)
+		m.window.placeOnWheel(en)
+		m.reportNear(&en.row)
 	}
 }
 
-// near reports a row that waits in memory to Options.Near, so that its target can be prepared.
-func (m *memory) near(row *rouse.Row) {
+// reportNear reports a row that waits in memory to Options.Near, so that its target can be prepared.
+func (m *memory) reportNear(row *rouse.Row) {
 	if m.opts.Near == nil {
 		return
 	}
@@ -217,24 +217,25 @@ func (m *memory) near(row *rouse.Row) {
 	}
 }
 
-// belongs reports whether a row belongs in memory: this node holds it, or it is in a range of its buckets
+// belongsHere reports whether a row belongs in memory: this node holds it, or it is in a range of its buckets
 // that was read.
-func (m *memory) belongs(row *rouse.Row, held time.Time) bool {
+func (m *memory) belongsHere(row *rouse.Row, held time.Time) bool {
 	if row.Visible == rouse.Never {
 		return false
 	}
-	return !held.IsZero() || m.buckets.owns(row.Bucket) && m.window.covers(row.Position())
+	return !held.IsZero() || m.buckets.ownsBucket(row.Bucket) && m.window.coversPosition(row.Position())
 }
 
-// take adds a row that is in no map to memory, if it belongs there.
-func (m *memory) take(row *rouse.Row, held time.Time, now rouse.Instant) {
-	m.takeKnown(row, m.window.entries.hash(&row.Key), nil, held, fromStore, now)
+// takeRow adds a row that is in no map to memory, if it belongs there.
+func (m *memory) takeRow(row *rouse.Row, held time.Time, now rouse.Instant) {
+	m.takeKnown(row, m.window.entries.hashKey(&row.Key), nil, held, fromStore, now)
 }
 
 // takeKnown is take with the hash of the key, and the decoded timer; nil if the row has to be decoded. It
 // returns the row's entry; nil if there is none.
-func (m *memory) takeKnown(row *rouse.Row, hash uint64, t *rouse.Timer, held time.Time, how origin, now rouse.Instant) *entry {
-	if !m.belongs(row, held) {
+func (m *memory) takeKnown(row *rouse.Row, hash uint64, t *rouse.Timer, held time.Time, how origin,
+	now rouse.Instant) *entry {
+	if !m.belongsHere(row, held) {
 		return nil
 	}
 	en := m.window.addHashed(row, hash, now)
@@ -243,57 +244,57 @@ func (m *memory) takeKnown(row *rouse.Row, hash uint64, t *rouse.Timer, held tim
 	}
 	en.held, en.timer = held, t
 	if row.Visible <= now {
-		m.window.lift(en)
-		m.arrived(en, how, now)
+		m.window.takeOffWheel(en)
+		m.enqueueArrived(en, how, now)
 	} else {
-		m.near(row)
+		m.reportNear(row)
 	}
 	return en
 }
 
-// giveUp removes a lost entry that is neither on the wheel nor in a lane from memory. An entry of a bucket
-// that this node may still own stays: if the ownership is renewed before another node had the bucket, no
-// rescan would find the row again.
-func (m *memory) giveUp(en *entry) {
+// giveUpEntry removes a lost entry that is neither on the wheel nor in a lane from memory. An entry of a
+// bucket that this node may still own stays: if the ownership is renewed before another node had the bucket,
+// no rescan would find the row again.
+func (m *memory) giveUpEntry(en *entry) {
 	en.lane = nil
-	if m.buckets.current().owns(en.row.Bucket) {
+	if m.buckets.currentGrant().ownsBucket(en.row.Bucket) {
 		m.window.placeAt(en, m.Now().Add(lookAgain))
 		return
 	}
-	m.window.drop(en)
+	m.window.dropEntry(en)
 }
 
 // recheckLater keeps a row in memory as this node held it, to check shortly whether it is back.
 func (m *memory) recheckLater(was *entry, now rouse.Instant) {
-	en := m.window.add(&was.row, now)
+	en := m.window.insertRow(&was.row, now)
 	if en == nil {
 		return
 	}
 	en.held, en.hidden = was.held, was.hidden
-	m.window.lift(en)
+	m.window.takeOffWheel(en)
 	m.window.placeAt(en, now.Add(lookAgain))
 }
 
-// unqueue moves rows that are in lanes but no longer due back to the wheel.
-func (m *memory) unqueue(now rouse.Instant) {
+// unqueueEarly moves rows that are in lanes but no longer due back to the wheel.
+func (m *memory) unqueueEarly(now rouse.Instant) {
 	var early []*entry
-	for en := range m.window.entries.all() {
+	for en := range m.window.entries.allEntries() {
 		if en.state == queued && en.row.Visible > now {
 			early = append(early, en)
 		}
 	}
 	for _, en := range early { // its slot in the lane's queue stays, so a new entry replaces it
-		m.window.drop(en)
-		if again := m.window.add(&en.row, now); again != nil {
+		m.window.dropEntry(en)
+		if again := m.window.insertRow(&en.row, now); again != nil {
 			again.held = en.held
 		}
 	}
 }
 
-// holding reports whether this node has a row in memory under a hold. It takes the mutex itself.
-func (m *memory) holding(key rouse.Key) bool {
+// holdsRow reports whether this node has a row in memory under a hold. It takes the mutex itself.
+func (m *memory) holdsRow(key rouse.Key) bool {
 	m.Lock()
 	defer m.Unlock()
-	en := m.window.entries.get(key)
+	en := m.window.entries.entryByKey(key)
 	return en != nil && !en.held.IsZero()
 }

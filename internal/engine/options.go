@@ -24,7 +24,9 @@ type Options struct {
 	// attention: what becomes of the row of each. It may change other rows. Required if there are any.
 	Attend func(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error)
 
-	Buckets       uint32        // the number of buckets that namespaces and names are hashed to; the same on all nodes of a store; default 1
+	// the number of buckets that namespaces and names are hashed to; the same on all nodes of a store;
+	// default 1
+	Buckets       uint32
 	Ahead         time.Duration // how far ahead of now rows are read; default 10 s
 	Poll          time.Duration // how often rows are claimed on a shared store, or where rows are held; default 1 s
 	MaxRows       int           // in memory; default 250,000
@@ -32,11 +34,13 @@ type Options struct {
 	MaxDeliveries int           // running calls of Sink.Deliver; default 4,096
 	MaxCommit     int           // changes in one commit; default 4,096
 	Queue         int           // changes that wait for a commit; default 16,384
-	SettleWait    time.Duration // how long outcomes may wait for others, to share a commit, and fires, to share messages; default 0, not at all
-	Grace         time.Duration // how long deliveries may take to end when the engine stops; default 10 s
-	RecordAge     time.Duration // how long records are kept; default 72 h
-	MaxRecords    int64         // how many records are kept; default 10 million
-	Events        Events
+	// how long outcomes may wait for others, to share a commit, and fires, to share messages; default 0, not
+	// at all
+	SettleWait time.Duration
+	Grace      time.Duration // how long deliveries may take to end when the engine stops; default 10 s
+	RecordAge  time.Duration // how long records are kept; default 72 h
+	MaxRecords int64         // how many records are kept; default 10 million
+	Events     Events
 
 	// RecordsPerTimer is how many records of one name are kept; up to twice as many may exist for a while.
 	// Default 200; negative means no bound.

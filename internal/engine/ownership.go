@@ -19,14 +19,14 @@ type grant struct {
 	until   time.Time     // monotonic end of ownership; zero: none
 }
 
-// owns reports whether this node owns a bucket, as of the last grant.
-func (h *grant) owns(bucket uint32) bool { return h.span == 0 && h.has(bucket) }
+// ownsBucket reports whether this node owns a bucket, as of the last grant.
+func (h *grant) ownsBucket(bucket uint32) bool { return h.span == 0 && h.hasBucket(bucket) }
 
-// has reports whether a bucket is owned or may be claimed from.
-func (h *grant) has(bucket uint32) bool { return int(bucket) < len(h.of) && h.of[bucket] }
+// hasBucket reports whether a bucket is owned or may be claimed from.
+func (h *grant) hasBucket(bucket uint32) bool { return int(bucket) < len(h.of) && h.of[bucket] }
 
-// lapsed reports whether ownership has ended, unless it was renewed.
-func (h *grant) lapsed(now time.Time) bool { return !h.until.IsZero() && !now.Before(h.until) }
+// hasLapsed reports whether ownership has ended, unless it was renewed.
+func (h *grant) hasLapsed(now time.Time) bool { return !h.until.IsZero() && !now.Before(h.until) }
 
 // ownership is what the strategy has granted to this node, and what is left of earlier grants.
 type ownership struct {
@@ -45,21 +45,24 @@ func newOwnership(all bool) *ownership {
 	return o
 }
 
-func (o *ownership) current() *grant { return o.latest.Load() }
+func (o *ownership) currentGrant() *grant { return o.latest.Load() }
 
-// owns reports whether this node owns a bucket.
-func (o *ownership) owns(bucket uint32) bool { return o.all || o.current().owns(bucket) }
+// ownsBucket reports whether this node owns a bucket.
+func (o *ownership) ownsBucket(bucket uint32) bool {
+	return o.all || o.currentGrant().ownsBucket(bucket)
+}
 
-// change stores a new grant. It returns the buckets that were not owned before, and whether some were lost.
-func (o *ownership) change(g rouse.Grant, now rouse.Instant) (gained []uint32, lost bool) {
-	was := o.current()
+// storeGrant stores a new grant. It returns the buckets that were not owned before, and whether some were
+// lost.
+func (o *ownership) storeGrant(g rouse.Grant, now rouse.Instant) (gained []uint32, lost bool) {
+	was := o.currentGrant()
 	is := &grant{buckets: g.Buckets, span: g.Hold, until: g.Until}
 	if n := len(g.Buckets); n > 0 {
 		is.of = make([]bool, g.Buckets[n-1]+1)
 	}
 	for _, b := range g.Buckets {
 		is.of[b] = true
-		if is.span == 0 && !was.owns(b) {
+		if is.span == 0 && !was.ownsBucket(b) {
 			gained = append(gained, b)
 		}
 	}
@@ -69,9 +72,9 @@ func (o *ownership) change(g rouse.Grant, now rouse.Instant) (gained []uint32, l
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	maps.DeleteFunc(o.gained, func(b uint32, _ rouse.Instant) bool { return !is.has(b) })
+	maps.DeleteFunc(o.gained, func(b uint32, _ rouse.Instant) bool { return !is.hasBucket(b) })
 	for _, b := range was.buckets {
-		if was.span == 0 && !is.owns(b) { // also one that could not be read
+		if was.span == 0 && !is.ownsBucket(b) { // also one that could not be read
 			o.leaving[b], lost = time.Now(), true
 		}
 	}
@@ -85,10 +88,10 @@ func (o *ownership) change(g rouse.Grant, now rouse.Instant) (gained []uint32, l
 	return gained, lost
 }
 
-// ungain marks buckets as not granted, because they could not be read, so that the next grant counts them as
-// gained.
-func (o *ownership) ungain(buckets []uint32) {
-	is := *o.current()
+// markUnread marks buckets as not granted, because they could not be read, so that the next grant counts them
+// as gained.
+func (o *ownership) markUnread(buckets []uint32) {
+	is := *o.currentGrant()
 	is.of = slices.Clone(is.of)
 	for _, b := range buckets {
 		is.of[b] = false
@@ -102,18 +105,18 @@ func (o *ownership) hadSince(bucket uint32, from rouse.Instant) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at, ok := o.gained[bucket]
-	return ok && at <= from && o.current().has(bucket)
+	return ok && at <= from && o.currentGrant().hasBucket(bucket)
 }
 
-// losses returns the lost buckets in which attempts may still be out, with the time of the loss.
-func (o *ownership) losses() map[uint32]time.Time {
+// lostBuckets returns the lost buckets in which attempts may still be out, with the time of the loss.
+func (o *ownership) lostBuckets() map[uint32]time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.leaving)
 }
 
-// left returns the lost buckets that are not busy. They are not returned again.
-func (o *ownership) left(busy map[uint32]bool) (over []uint32) {
+// takeLeftBuckets returns the lost buckets that are not busy. They are not returned again.
+func (o *ownership) takeLeftBuckets(busy map[uint32]bool) (over []uint32) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for b := range o.leaving {
@@ -125,15 +128,15 @@ func (o *ownership) left(busy map[uint32]bool) (over []uint32) {
 	return over
 }
 
-// keep records that an attempt of a lost bucket continues under a hold.
-func (o *ownership) keep(bucket uint32) {
+// markKept records that an attempt of a lost bucket continues under a hold.
+func (o *ownership) markKept(bucket uint32) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.kept[bucket] = true
 }
 
-// unfinished returns the lost buckets of which attempts are out.
-func (o *ownership) unfinished() map[uint32]bool {
+// unfinishedBuckets returns the lost buckets of which attempts are out.
+func (o *ownership) unfinishedBuckets() map[uint32]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	all := maps.Clone(o.kept)

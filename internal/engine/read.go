@@ -28,8 +28,8 @@ type reader struct {
 	health      *health
 }
 
-// loop keeps the window filled with what comes due soon.
-func (r *reader) loop(ctx context.Context) {
+// readLoop keeps the window filled with what comes due soon.
+func (r *reader) readLoop(ctx context.Context) {
 	var changed <-chan struct{}
 	if r.runner != nil {
 		changed = r.runner.Changed()
@@ -46,18 +46,18 @@ func (r *reader) loop(ctx context.Context) {
 				t.Stop()
 			case <-changed:
 				t.Stop()
-				r.rescans.hint() // another node may have given back what it held
+				r.rescans.requestRescan() // another node may have given back what it held
 			case <-t.C:
 			}
 		} else if ctx.Err() != nil {
 			return
 		}
 		var err error
-		if wait, err = r.once(ctx); err != nil {
+		if wait, err = r.readOnce(ctx); err != nil {
 			if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 				return
 			}
-			r.opts.Events.failed("claim", err)
+			r.opts.Events.emitFailed("claim", err)
 			wait = time.Second
 			continue
 		}
@@ -72,8 +72,8 @@ const (
 	leavingLook = 20 * time.Millisecond
 )
 
-// once claims one page and returns how long to wait before the next.
-func (r *reader) once(ctx context.Context) (time.Duration, error) {
+// readOnce claims one page and returns how long to wait before the next.
+func (r *reader) readOnce(ctx context.Context) (time.Duration, error) {
 	asking, stopAsking := context.WithTimeout(ctx, grantWait)
 	asked := r.Now()
 	granted, done, err := r.strategy.Grant(asking)
@@ -84,7 +84,7 @@ func (r *reader) once(ctx context.Context) (time.Duration, error) {
 		case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, rouse.ErrUnavailable):
 			return 0, nil // other nodes had their turn
 		default:
-			r.hindrances.answered(false, asked, r.Now())
+			r.hindrances.recordAnswer(false, asked, r.Now())
 		}
 		return 0, err
 	}
@@ -92,9 +92,9 @@ func (r *reader) once(ctx context.Context) (time.Duration, error) {
 	defer func() { done(more) }()
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	gained := r.handover.granted(granted)
+	gained := r.handover.applyGrant(granted)
 	wait := r.opts.Poll
-	if r.handover.left(ctx) {
+	if r.handover.reportLeftBuckets(ctx) {
 		wait = leavingLook
 	}
 	if len(granted.Buckets) == 0 {
@@ -109,20 +109,20 @@ func (r *reader) once(ctx context.Context) (time.Duration, error) {
 	}
 	if r.others != nil {
 		if len(gained) > 0 {
-			if _, err := r.reread(ctx, gained, 0); err != nil {
-				r.buckets.ungain(gained)
+			if _, err := r.rereadBuckets(ctx, gained, 0); err != nil {
+				r.buckets.markUnread(gained)
 				return 0, err
 			}
-			if err := r.inheritance.gained(ctx, gained); err != nil {
-				r.opts.Events.failed("inherit", err) // those holds expire
+			if err := r.inheritance.endGainedHolds(ctx, gained); err != nil {
+				r.opts.Events.emitFailed("inherit", err) // those holds expire
 			}
 		}
-		if r.rescans.due(time.Now()) == 0 {
+		if r.rescans.untilDue(time.Now()) == 0 {
 			if err := r.rescanWindow(ctx, granted.Buckets); err != nil {
 				return 0, err
 			}
 		}
-		wait = min(wait, max(r.rescans.due(time.Now()), time.Millisecond))
+		wait = min(wait, max(r.rescans.untilDue(time.Now()), time.Millisecond))
 	}
 	if next, err = r.readOwned(ctx, granted); r.others != nil {
 		next = min(next, wait)
@@ -136,17 +136,17 @@ func (r *reader) once(ctx context.Context) (time.Duration, error) {
 func (r *reader) readOwned(ctx context.Context, grant rouse.Grant) (time.Duration, error) {
 	r.memory.Lock()
 	w := &r.memory.window
-	if w.filled() && w.spilled != never {
-		w.evict(w.spilled.Visible, r.Now()) // a row that did not fit may be due before rows that did
+	if w.isFullForReads() && w.spilled != never {
+		w.evictLater(w.spilled.Visible, r.Now()) // a row that did not fit may be due before rows that did
 	}
-	if w.filled() {
+	if w.isFullForReads() {
 		w.crowded = r.Now()
-		r.memory.shed()
+		r.memory.shedBacklogs()
 		r.memory.Unlock()
 		return 20 * time.Millisecond, nil
 	}
 	if w.spilled.Compare(w.cursor) < 0 {
-		w.cursor = before(w.spilled)
+		w.cursor = positionBefore(w.spilled)
 	}
 	w.spilled = never
 	now := r.Now()
@@ -176,8 +176,8 @@ func (r *reader) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 	if err != nil {
 		return 0, err
 	}
-	r.heard(asked, batch.Now)
-	r.missed(batch.Missing)
+	r.updateClock(asked, batch.Now)
+	r.recordMissing(batch.Missing)
 	w.cursor = rouse.Position{Visible: min(reading, batch.Now.Add(r.opts.Ahead)) + 1} // before all rows of that time
 	if batch.More {
 		if last := batch.Rows[len(batch.Rows)-1].Position(); last.Compare(w.cursor) < 0 {
@@ -190,36 +190,36 @@ func (r *reader) readOwned(ctx context.Context, grant rouse.Grant) (time.Duratio
 		if _, ok := w.touched[row.Key]; ok {
 			continue // a commit had a newer version
 		}
-		if en := w.entries.get(row.Key); en != nil {
+		if en := w.entries.entryByKey(row.Key); en != nil {
 			if row.Revision > en.row.Revision { // the outcome of a commit was unknown, and it was made
 				r.memory.changeEntry(en, row, time.Time{}, now)
 			}
 			continue
 		}
-		if !r.buckets.owns(row.Bucket) {
+		if !r.buckets.ownsBucket(row.Bucket) {
 			continue // lost during the read
 		}
-		if w.filled() {
-			w.cursor = before(row.Position())
+		if w.isFullForReads() {
+			w.cursor = positionBefore(row.Position())
 			break
 		}
-		if en := w.add(row, now); en != nil {
+		if en := w.insertRow(row, now); en != nil {
 			en.markChecked(asked, batch.Now)
 			if row.Visible <= now {
-				w.lift(en)
-				r.memory.arrived(en, fromStore, now)
+				w.takeOffWheel(en)
+				r.memory.enqueueArrived(en, fromStore, now)
 			} else {
-				r.memory.near(row)
+				r.memory.reportNear(row)
 			}
 		}
 	}
-	r.memory.dispatch()
+	r.memory.dispatchDeliveries()
 	notify.Send(r.memory.wake)
 	return 0, nil
 }
 
-// before returns the position before all rows with the same visible time.
-func before(p rouse.Position) rouse.Position { return rouse.Position{Visible: p.Visible} }
+// positionBefore returns the position before all rows with the same visible time.
+func positionBefore(p rouse.Position) rouse.Position { return rouse.Position{Visible: p.Visible} }
 
 // holdMargin is the divisor of the part of a hold that covers the time between the last clock read and the
 // send.
@@ -235,15 +235,15 @@ func (r *reader) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	limit := min(room.rows, bodies/entryWeight, r.opts.ClaimBatch)
 	if limit <= 0 {
 		w.crowded = r.Now()
-		w.spill(rouse.Position{}) // a commit that makes room ends the wait
-		r.memory.shed()
+		w.markSpilled(rouse.Position{}) // a commit that makes room ends the wait
+		r.memory.shedBacklogs()
 		r.memory.Unlock()
 		return r.opts.Poll, nil
 	}
 	r.memory.Unlock()
 	asked := boottime.Now() // a hold counts from the request, not from the response
 	win := rouse.Window{Buckets: grant.Buckets, Ahead: r.holds.claimAhead(grant.Hold), Hold: grant.Hold,
-		Until: r.holds.ownEnd(r.clock.latest().Add(grant.Hold)),
+		Until: r.holds.ownEnd(r.clock.latestNow().Add(grant.Hold)),
 		Limit: limit, Bytes: min(bodies, pageBytes), Namespaces: r.opts.Namespaces}
 	batch, err := r.store.Claim(ctx, win)
 	if err != nil {
@@ -251,24 +251,24 @@ func (r *reader) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	}
 	r.memory.Lock()
 	defer r.memory.Unlock()
-	r.heard(asked, batch.Now)
-	r.missed(batch.Missing)
+	r.updateClock(asked, batch.Now)
+	r.recordMissing(batch.Missing)
 	now := r.Now()
 	for i := range batch.Rows {
 		row := &batch.Rows[i]
-		held := asked.Add(r.holds.trusted(r.buckets.current(), grant.Hold))
-		if en := r.memory.window.entries.get(row.Key); en != nil {
+		held := asked.Add(r.holds.trustedSpan(r.buckets.currentGrant(), grant.Hold))
+		if en := r.memory.window.entries.entryByKey(row.Key); en != nil {
 			r.memory.changeEntry(en, row, held, now) // if it is out, its hold had expired and is extended now
 		} else {
-			r.memory.take(row, held, now) // if commits have filled the memory since, it comes back when its hold expires
+			r.memory.takeRow(row, held, now) // if commits have filled the memory since, it comes back when its hold expires
 		}
-		if en := r.memory.window.entries.get(row.Key); en != nil {
+		if en := r.memory.window.entries.entryByKey(row.Key); en != nil {
 			en.hidden = win.HoldEnd(batch.Now)
 			en.markChecked(asked, batch.Now)
 		}
 	}
 	w.spilled = never // each claim starts at the earliest row
-	r.memory.dispatch()
+	r.memory.dispatchDeliveries()
 	notify.Send(r.memory.wake)
 	if batch.More {
 		return 0, nil

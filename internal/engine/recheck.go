@@ -42,14 +42,15 @@ func newRechecks(m *memory, s *rescans) *rechecks {
 	return r
 }
 
-// unchanged removes entries that another node changed or may fire by now. It checks their revisions once
+// recheckTaken removes entries that another node changed or may fire by now. It checks their revisions once
 // more, after they came due and just before they are sent. This check detects rows that were deleted or
 // replaced before they came due; a later delete is told that an attempt may be out (MayBeOut). So no attempt
 // starts after a delete that reported none.
-func (r *rechecks) unchanged(ctx context.Context, ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
+func (r *rechecks) recheckTaken(ctx context.Context, ln *lane, taken []*entry,
+	fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
 	revisions, err := r.revisionsOf(ctx, taken)
 	if err != nil {
-		r.opts.Events.failed("look", err)
+		r.opts.Events.emitFailed("look", err)
 	}
 	now, relied := time.Now(), boottime.Now()
 	var stale []*entry
@@ -57,7 +58,7 @@ func (r *rechecks) unchanged(ctx context.Context, ln *lane, taken []*entry, fire
 	r.memory.Lock()
 	for i, en := range taken {
 		if en.orphan {
-			r.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
+			r.outcomes.addOutcome(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
 			continue
 		}
 		switch {
@@ -66,23 +67,23 @@ func (r *rechecks) unchanged(ctx context.Context, ln *lane, taken []*entry, fire
 			r.memory.window.placeAt(en, r.Now().Add(lookAgain))
 		case en.row.Revision != en.token: // changed on this node since
 			en.lane = nil
-			r.memory.relocate(en, r.Now())
+			r.memory.relocateEntry(en, r.Now())
 		case revisions[i] != en.token:
 			en.lane = nil
-			r.memory.window.drop(en)
+			r.memory.window.dropEntry(en)
 			stale = append(stale, en)
-		case r.holds.lost(en, relied):
-			r.memory.giveUp(en)
+		case r.holds.isLost(en, relied):
+			r.memory.giveUpEntry(en)
 		default:
 			en.passed = true
 			live, left = append(live, en), append(left, fires[i])
 			continue
 		}
-		r.memory.lanes.reported(ln, 1, en.load, now)
+		r.memory.lanes.endFires(ln, 1, en.load, now)
 	}
 	r.memory.Unlock()
 	if len(stale) > 0 {
-		r.refresh(ctx, stale)
+		r.refreshStale(ctx, stale)
 	}
 	return live, left
 }
@@ -141,10 +142,10 @@ func (r *rechecks) readRevisions(ctx context.Context, keys []rouse.Key) ([]uint6
 	return revisions, err
 }
 
-// refresh reads rows that others changed and keeps those that are still this node's: in its buckets or under
-// its hold. Rows that cannot be read now are found by a rescan or when the hold expires.
-func (r *rechecks) refresh(ctx context.Context, stale []*entry) {
-	r.opts.Events.conflicted(len(stale))
+// refreshStale reads rows that others changed and keeps those that are still this node's: in its buckets or
+// under its hold. Rows that cannot be read now are found by a rescan or when the hold expires.
+func (r *rechecks) refreshStale(ctx context.Context, stale []*entry) {
+	r.opts.Events.emitConflict(len(stale))
 	keys := make([]rouse.Key, len(stale))
 	for i, en := range stale {
 		keys[i] = en.row.Key
@@ -153,8 +154,8 @@ func (r *rechecks) refresh(ctx context.Context, stale []*entry) {
 	defer cancel()
 	rows, err := r.store.Get(ctx, keys)
 	if err != nil {
-		r.opts.Events.failed("get", err)
-		r.rescans.all() // the change may be older than what the next rescan reads
+		r.opts.Events.emitFailed("get", err)
+		r.rescans.requestFullRescan() // the change may be older than what the next rescan reads
 		return
 	}
 	r.memory.Lock()
@@ -162,12 +163,12 @@ func (r *rechecks) refresh(ctx context.Context, stale []*entry) {
 	now := r.Now()
 	for i := range rows {
 		row := rows[i]
-		if row.Revision == 0 || r.memory.window.entries.get(row.Key) != nil {
+		if row.Revision == 0 || r.memory.window.entries.entryByKey(row.Key) != nil {
 			continue
 		}
 		hidden := row.Visible
-		r.memory.take(&row, r.holds.heldOn(stale[i], &row), now)
-		if en := r.memory.window.entries.get(row.Key); en != nil {
+		r.memory.takeRow(&row, r.holds.heldOn(stale[i], &row), now)
+		if en := r.memory.window.entries.entryByKey(row.Key); en != nil {
 			en.hidden = hidden
 		} else if r.mayReturn(stale[i], &row) {
 			r.memory.recheckLater(stale[i], now)

@@ -16,25 +16,25 @@ type renewals struct {
 	commits *commits
 }
 
-// loop extends the holds of attempts that are out.
-func (r *renewals) loop(ctx context.Context) {
+// renewLoop extends the holds of attempts that are out.
+func (r *renewals) renewLoop(ctx context.Context) {
 	for backoff.Sleep(ctx, r.opts.Hold/4) {
-		items := r.due(boottime.Now())
+		items := r.buildRenewals(boottime.Now())
 		if len(items) == 0 {
 			continue
 		}
-		if err := r.renew(ctx, items); err != nil && ctx.Err() == nil {
-			r.opts.Events.failed("renew", err)
+		if err := r.renewHolds(ctx, items); err != nil && ctx.Err() == nil {
+			r.opts.Events.emitFailed("renew", err)
 		}
 	}
 }
 
-// renew writes renewals. If another node has changed a row, the row is read, so that the next renewal uses
-// the new revision: it stays held as long as its attempt is out.
-func (r *renewals) renew(ctx context.Context, items []*Write) error {
+// renewHolds writes renewals. If another node has changed a row, the row is read, so that the next renewal
+// uses the new revision: it stays held as long as its attempt is out.
+func (r *renewals) renewHolds(ctx context.Context, items []*Write) error {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Hold)
 	defer cancel()
-	results, err := r.commits.do(ctx, items)
+	results, err := r.commits.commitWrites(ctx, items)
 	if err != nil {
 		return err
 	}
@@ -55,19 +55,20 @@ func (r *renewals) renew(ctx context.Context, items []*Write) error {
 	defer r.memory.Unlock()
 	now := r.Now()
 	for i := range rows {
-		en, row := r.memory.window.entries.get(keys[i]), &rows[i]
-		if en != nil && en.state == sending && row.Revision > en.row.Revision && row.Generation == en.row.Generation { // otherwise settling finds out
+		en, row := r.memory.window.entries.entryByKey(keys[i]), &rows[i]
+		// otherwise settling finds out
+		if en != nil && en.state == sending && row.Revision > en.row.Revision && row.Generation == en.row.Generation {
 			r.memory.changeEntry(en, row, en.held, now)
 		}
 	}
 	return nil
 }
 
-// due returns the writes that renew the holds that end soon.
-func (r *renewals) due(now time.Time) (items []*Write) {
+// buildRenewals returns the writes that renew the holds that end soon.
+func (r *renewals) buildRenewals(now time.Time) (items []*Write) {
 	r.memory.Lock()
 	defer r.memory.Unlock()
-	for en := range r.memory.window.entries.all() {
+	for en := range r.memory.window.entries.allEntries() {
 		if en.state == sending && !en.orphan && !en.held.IsZero() && en.held.Sub(now) < r.opts.Hold*45/100 {
 			row := en.row
 			items = append(items, &Write{Change: rouse.Change{Key: row.Key, If: row.Revision, To: &row}, Renews: true})

@@ -25,22 +25,22 @@ type rescans struct {
 	again  bool      // a full rescan was requested after the last one started
 }
 
-// hint makes a rescan due now.
-func (s *rescans) hint() {
+// requestRescan makes a rescan due now.
+func (s *rescans) requestRescan() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hinted = true
 }
 
-// all makes the next rescan read everything.
-func (s *rescans) all() {
+// requestFullRescan makes the next rescan read everything.
+func (s *rescans) requestFullRescan() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.since, s.again = 0, true
 }
 
-// due returns the time until the next rescan.
-func (s *rescans) due(now time.Time) time.Duration {
+// untilDue returns the time until the next rescan.
+func (s *rescans) untilDue(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hinted {
@@ -49,16 +49,16 @@ func (s *rescans) due(now time.Time) time.Duration {
 	return max(0, s.next.Sub(now))
 }
 
-// begin starts a rescan, which reads what was written since a token. The following one is due at next.
-func (s *rescans) begin(next time.Time) (since uint64) {
+// beginRescan starts a rescan, which reads what was written since a token. The following one is due at next.
+func (s *rescans) beginRescan(next time.Time) (since uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hinted, s.again, s.next = false, false, next
 	return s.since
 }
 
-// end records the token of a rescan, or that it failed.
-func (s *rescans) end(token uint64, err error) {
+// endRescan records the token of a rescan, or that it failed.
+func (s *rescans) endRescan(token uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -72,14 +72,14 @@ func (s *rescans) end(token uint64, err error) {
 func (r *reader) hintLoop(ctx context.Context, w rouse.Watcher) {
 	for {
 		err := w.Watch(ctx, func() {
-			r.rescans.hint()
+			r.rescans.requestRescan()
 			notify.Send(r.memory.room)
 		})
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil && !errors.Is(err, context.Canceled) {
-			r.opts.Events.failed("watch", err)
+			r.opts.Events.emitFailed("watch", err)
 		}
 		if !backoff.Sleep(ctx, time.Second) {
 			return
@@ -89,14 +89,14 @@ func (r *reader) hintLoop(ctx context.Context, w rouse.Watcher) {
 
 // rescanWindow reads what was written since the last rescan into the part of the window that was read before.
 func (r *reader) rescanWindow(ctx context.Context, buckets []uint32) error {
-	token, err := r.reread(ctx, buckets, r.rescans.begin(time.Now().Add(r.opts.Poll)))
-	r.rescans.end(token, err)
+	token, err := r.rereadBuckets(ctx, buckets, r.rescans.beginRescan(time.Now().Add(r.opts.Poll)))
+	r.rescans.endRescan(token, err)
 	return err
 }
 
-// reread reads the rows of buckets up to the cursor that were written since a token, all of them if it is 0.
-// It returns the token for the next call.
-func (r *reader) reread(ctx context.Context, buckets []uint32, since uint64) (token uint64, err error) {
+// rereadBuckets reads the rows of buckets up to the cursor that were written since a token, all of them if it
+// is 0. It returns the token for the next call.
+func (r *reader) rereadBuckets(ctx context.Context, buckets []uint32, since uint64) (token uint64, err error) {
 	var after rouse.Position
 	for {
 		r.memory.Lock()
@@ -106,7 +106,7 @@ func (r *reader) reread(ctx context.Context, buckets []uint32, since uint64) (to
 		asked := boottime.Now()
 		batch, err := r.store.Claim(ctx, rouse.Window{Buckets: buckets, After: after, Ahead: r.opts.Ahead,
 			Since: since, Limit: pageRows, Bytes: pageBytes})
-		more := r.found(&batch, err, asked)
+		more := r.takeRescanned(&batch, err, asked)
 		if err != nil {
 			return 0, err
 		}
@@ -120,8 +120,8 @@ func (r *reader) reread(ctx context.Context, buckets []uint32, since uint64) (to
 	}
 }
 
-// found takes the rows of a rescan into memory. It reports whether another page follows.
-func (r *reader) found(batch *rouse.Batch, err error, asked time.Time) (more bool) {
+// takeRescanned takes the rows of a rescan into memory. It reports whether another page follows.
+func (r *reader) takeRescanned(batch *rouse.Batch, err error, asked time.Time) (more bool) {
 	r.memory.Lock()
 	defer r.memory.Unlock()
 	w := &r.memory.window
@@ -132,8 +132,8 @@ func (r *reader) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 	if err != nil {
 		return false
 	}
-	r.heard(asked, batch.Now)
-	r.missed(batch.Missing)
+	r.updateClock(asked, batch.Now)
+	r.recordMissing(batch.Missing)
 	now := r.Now()
 	more = batch.More
 	for i := range batch.Rows {
@@ -141,48 +141,48 @@ func (r *reader) found(batch *rouse.Batch, err error, asked time.Time) (more boo
 		if _, ok := w.touched[row.Key]; ok {
 			continue // a commit had a newer version
 		}
-		if !w.covers(row.Position()) {
+		if !w.coversPosition(row.Position()) {
 			more = false // the following rows are read when their time comes
 			break
 		}
-		if en := w.entries.get(row.Key); en != nil {
+		if en := w.entries.entryByKey(row.Key); en != nil {
 			if row.Revision > en.row.Revision {
 				r.memory.changeEntry(en, row, time.Time{}, now)
 			}
 			continue
 		}
-		if w.filled() {
-			w.spill(row.Position())
+		if w.isFullForReads() {
+			w.markSpilled(row.Position())
 			more = false
 			break
 		}
-		r.memory.take(row, time.Time{}, now)
-		if en := w.entries.get(row.Key); en != nil {
+		r.memory.takeRow(row, time.Time{}, now)
+		if en := w.entries.entryByKey(row.Key); en != nil {
 			en.markChecked(asked, batch.Now)
 		}
 	}
-	r.memory.dispatch()
+	r.memory.dispatchDeliveries()
 	notify.Send(r.memory.wake)
 	return more
 }
 
-// missed records which parts of the store a claim lacks. When one of them answers again, the next rescan
-// reads everything, because neither the cursor nor the token covers that part.
-func (r *reader) missed(now []rouse.Missing) {
+// recordMissing records which parts of the store a claim lacks. When one of them answers again, the next
+// rescan reads everything, because neither the cursor nor the token covers that part.
+func (r *reader) recordMissing(now []rouse.Missing) {
 	among := func(p rouse.Missing, list []rouse.Missing) bool {
 		return slices.ContainsFunc(list, func(o rouse.Missing) bool { return o.Part == p.Part })
 	}
 	was := r.health.missingParts()
 	for _, p := range was {
 		if !among(p, now) {
-			r.rescans.all()
-			r.rescans.hint()
+			r.rescans.requestFullRescan()
+			r.rescans.requestRescan()
 			notify.Send(r.memory.room)
 		}
 	}
 	for _, p := range now {
 		if !among(p, was) {
-			r.opts.Events.failed("claim", fmt.Errorf("%s, a part of the store, is missing: %w", p.Part, p.Err))
+			r.opts.Events.emitFailed("claim", fmt.Errorf("%s, a part of the store, is missing: %w", p.Part, p.Err))
 		}
 	}
 	r.health.missing.Store(&now)

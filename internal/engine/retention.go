@@ -38,8 +38,9 @@ func (r *retention) recordsLoop(ctx context.Context) {
 		if r.opts.Leader != nil && !r.opts.Leader() {
 			continue
 		}
-		if _, err := r.store.Trim(ctx, r.Now().Add(-r.opts.RecordAge), r.opts.MaxRecords); err != nil && !errors.Is(err, context.Canceled) {
-			r.opts.Events.failed("trim", err)
+		if _, err := r.store.Trim(ctx, r.Now().Add(-r.opts.RecordAge), r.opts.MaxRecords); err != nil &&
+			!errors.Is(err, context.Canceled) {
+			r.opts.Events.emitFailed("trim", err)
 		}
 	}
 }
@@ -52,17 +53,18 @@ func (r *retention) timersLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case g := <-r.gone:
-			if err := r.opts.Delete(ctx, g.key, g.generation); err != nil && !errors.Is(err, rouse.ErrNotFound) && ctx.Err() == nil {
-				r.opts.Events.failed("settle", err) // the next occurrence gets the same answer
+			if err := r.opts.Delete(ctx, g.key, g.generation); err != nil && !errors.Is(err, rouse.ErrNotFound) &&
+				ctx.Err() == nil {
+				r.opts.Events.emitFailed("settle", err) // the next occurrence gets the same answer
 			}
 		case key := <-r.crowds.buried:
 			if err := r.crowds.trimDead(ctx, key, r.commits); err != nil && ctx.Err() == nil {
-				r.opts.Events.failed("trim", err)
+				r.opts.Events.emitFailed("trim", err)
 			}
 		case key := <-r.growth.grown:
 			_, err := r.store.TrimTimer(ctx, key.Namespace, key.Name, r.opts.RecordsPerTimer)
 			if err != nil && !errors.Is(err, context.Canceled) {
-				r.opts.Events.failed("trim", err)
+				r.opts.Events.emitFailed("trim", err)
 			}
 		}
 	}

@@ -54,18 +54,18 @@ func (s *sender) fireLoop(ctx context.Context) {
 		s.memory.Lock()
 		now := s.Now()
 		s.hindrances.noteLoop(now)
-		due = s.memory.window.expire(now, due[:0])
+		due = s.memory.window.popDue(now, due[:0])
 		for _, en := range due {
-			s.memory.woken(en, now)
+			s.memory.enqueueWoken(en, now)
 		}
 		if len(due) > 0 {
 			round = began
 		}
 		sleep := longest
-		if wait, ok := s.memory.lanes.refill(time.Now()); ok {
+		if wait, ok := s.memory.lanes.resumeLimited(time.Now()); ok {
 			sleep = min(max(wait, time.Millisecond), longest)
 		}
-		s.memory.dispatch()
+		s.memory.dispatchDeliveries()
 		if next, ok := s.memory.window.wheel.Next(); ok {
 			sleep = min(max(next.Sub(now), time.Millisecond), sleep)
 		}
@@ -80,18 +80,18 @@ func (s *sender) fireLoop(ctx context.Context) {
 	}
 }
 
-// start begins a delivery. ctx ends when deliveries must end. The mutex of the memory is held.
-func (s *sender) start(ctx context.Context, d delivery) {
+// startDelivery begins a delivery. ctx ends when deliveries must end. The mutex of the memory is held.
+func (s *sender) startDelivery(ctx context.Context, d delivery) {
 	if s.waiting > 0 {
 		s.waiting--
 		s.spare <- d // has room: as many as waited
 		return
 	}
-	s.running.Go(func() { s.send(ctx, d) })
+	s.running.Go(func() { s.sendDeliveries(ctx, d) })
 }
 
-// await returns a delivery that start passes to this goroutine, which is counted as waiting.
-func (s *sender) await(ctx context.Context) (d delivery, more bool) {
+// awaitDelivery returns a delivery that start passes to this goroutine, which is counted as waiting.
+func (s *sender) awaitDelivery(ctx context.Context) (d delivery, more bool) {
 	select {
 	case d = <-s.spare:
 		return d, true
@@ -105,44 +105,45 @@ func (s *sender) await(ctx context.Context) (d delivery, more bool) {
 	}
 }
 
-// send hands a delivery to the sink and continues with the next one in turn.
-func (s *sender) send(ctx context.Context, d delivery) {
+// sendDeliveries hands a delivery to the sink and continues with the next one in turn.
+func (s *sender) sendDeliveries(ctx context.Context, d delivery) {
 	for more := true; more; {
 		if len(d.fires) > 0 {
-			s.opts.Events.sent(d.fires, d.at)
+			s.opts.Events.emitSent(d.fires, d.at)
 		}
 		live, fires := d.taken, d.fires
 		if len(live) > 0 && (s.others != nil || d.held || s.Now() < d.at) {
 			live, fires = s.stillMine(d.lane, d.taken, d.fires)
 		}
-		if len(live) > 0 && s.rechecks != nil && !d.spend { // spending an attempt is a conditional write, which checks the revision
-			live, fires = s.rechecks.unchanged(ctx, d.lane, live, fires)
+		// spending an attempt is a conditional write, which checks the revision
+		if len(live) > 0 && s.rechecks != nil && !d.spend {
+			live, fires = s.rechecks.recheckTaken(ctx, d.lane, live, fires)
 		}
 		if len(live) > 0 && d.spend {
-			live, fires = s.spend(ctx, live, fires)
+			live, fires = s.spendBeforeSend(ctx, live, fires)
 		}
 		if len(live) > 0 {
 			live, fires = s.stillTimely(&d, live, fires)
 		}
 		var only *alone
 		if len(live) > 0 {
-			only = s.call(ctx, live, fires)
+			only = s.callSink(ctx, live, fires)
 		}
 		s.memory.Lock()
 		if only != nil && only.reported.Load() && !only.freed {
 			only.freed = true
-			s.memory.lanes.reported(d.lane, 1, only.load, time.Now())
+			s.memory.lanes.endFires(d.lane, 1, only.load, time.Now())
 		}
-		s.memory.lanes.returned(d.lane)
+		s.memory.lanes.endDelivery(d.lane)
 		d, more = s.memory.nextDelivery()
-		s.memory.dispatch()
+		s.memory.dispatchDeliveries()
 		wait := !more && s.waiting < spareSenders
 		if wait {
 			s.waiting++
 		}
 		s.memory.Unlock()
 		if wait {
-			d, more = s.await(ctx)
+			d, more = s.awaitDelivery(ctx)
 		}
 	}
 }
@@ -156,15 +157,15 @@ type alone struct {
 	freed    bool // the mutex of the memory guards it
 }
 
-// call runs Sink.Deliver and queues its reports for the settle loop.
-func (s *sender) call(ctx context.Context, live []*entry, fires []rouse.Fire) (only *alone) {
+// callSink runs Sink.Deliver and queues its reports for the settle loop.
+func (s *sender) callSink(ctx context.Context, live []*entry, fires []rouse.Fire) (only *alone) {
 	failpoint("before-send")
 	if len(live) == 1 {
 		only = &alone{load: live[0].load}
 	}
 	s.sink.Deliver(ctx, fires, func(i int, o rouse.Outcome) {
 		failpoint("after-send")
-		s.outcomes.add(reported{en: live[i], o: o, fire: true, alone: only})
+		s.outcomes.addOutcome(reported{en: live[i], o: o, fire: true, alone: only})
 		if only != nil {
 			only.reported.Store(true)
 		}
@@ -175,15 +176,17 @@ func (s *sender) call(ctx context.Context, live []*entry, fires []rouse.Fire) (o
 // spendMargin is added to the timeout of a spent attempt to get the time for which its row is hidden.
 const spendMargin = 5 * time.Second
 
-// spend counts attempts in the store before they are delivered: if the process crashes during one, the next
-// process sees that it was made. It returns those that were written; the others are deferred.
-func (s *sender) spend(ctx context.Context, live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fire) {
-	now := s.clock.latest()
+// spendBeforeSend counts attempts in the store before they are delivered: if the process crashes during one,
+// the next process sees that it was made. It returns those that were written; the others are deferred.
+func (s *sender) spendBeforeSend(ctx context.Context, live []*entry, fires []rouse.Fire) ([]*entry, []rouse.Fire) {
+	now := s.clock.latestNow()
 	items := make([]*Write, len(live))
 	s.memory.Lock()
 	for i, en := range live {
-		items[i] = &Write{Change: rouse.Change{Key: en.row.Key, Keep: true, If: rouse.NoRow}}    // a row that cannot be read is deferred
-		if t, err := s.memory.decoded(en); err == nil && (en.orphan || t.Revision == en.token) { // as is one that was changed on this node since
+		// a row that cannot be read is deferred
+		items[i] = &Write{Change: rouse.Change{Key: en.row.Key, Keep: true, If: rouse.NoRow}}
+		// as is one that was changed on this node since
+		if t, err := s.memory.decodedTimer(en); err == nil && (en.orphan || t.Revision == en.token) {
 			to := rouse.Spend(t, en.occ, en.sent, now.Add(t.Spec.Retry.Effective().Timeout+spendMargin))
 			row := to.Row()
 			items[i].Change = rouse.Change{Key: en.row.Key, If: t.Revision, To: &row}
@@ -192,7 +195,7 @@ func (s *sender) spend(ctx context.Context, live []*entry, fires []rouse.Fire) (
 	s.memory.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	results, err := s.commits.do(ctx, items)
+	results, err := s.commits.commitWrites(ctx, items)
 	var kept []*entry
 	var left []rouse.Fire
 	s.memory.Lock()
@@ -203,7 +206,8 @@ func (s *sender) spend(ctx context.Context, live []*entry, fires []rouse.Fire) (
 			kept, left = append(kept, en), append(left, fires[i])
 			continue
 		}
-		s.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred, After: 100 * time.Millisecond}, fire: true})
+		s.outcomes.addOutcome(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred, After: 100 * time.Millisecond},
+			fire: true})
 	}
 	return kept, left
 }
@@ -216,21 +220,21 @@ func (s *sender) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	s.memory.Lock()
 	defer s.memory.Unlock()
 	for i, en := range taken {
-		lost := s.holds.lost(en, relied)
+		lost := s.holds.isLost(en, relied)
 		switch {
 		case lost && en.orphan: // no other node will report its end
-			s.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
+			s.outcomes.addOutcome(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
 			continue
 		case lost:
-			s.memory.giveUp(en)
+			s.memory.giveUpEntry(en)
 		case en.row.Visible > s.Now() && !en.orphan:
 			en.lane = nil
-			s.memory.window.place(en)
+			s.memory.window.placeOnWheel(en)
 		default:
 			live, left = append(live, en), append(left, fires[i])
 			continue
 		}
-		s.memory.lanes.reported(ln, 1, en.load, now)
+		s.memory.lanes.endFires(ln, 1, en.load, now)
 	}
 	return live, left
 }
@@ -257,16 +261,16 @@ func (s *sender) stillTimely(d *delivery, taken []*entry, fires []rouse.Fire) (l
 			if expired {
 				cause = rouse.CauseStoreUnavailable
 			}
-			s.outcomes.add(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred, Cause: cause}, fire: true})
+			s.outcomes.addOutcome(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred, Cause: cause}, fire: true})
 			continue
 		case stopping:
-			s.memory.withdraw(en)
+			s.memory.returnToWheel(en)
 		default:
 			s.memory.checkedLate(en, now)
 			en.lane = nil
-			s.memory.expire(en, en.timer)
+			s.memory.expireEntry(en, en.timer)
 		}
-		s.memory.lanes.reported(d.lane, 1, en.load, time.Now())
+		s.memory.lanes.endFires(d.lane, 1, en.load, time.Now())
 	}
 	return live, left
 }

@@ -21,7 +21,7 @@ type Peer struct {
 // If nodes own buckets, a visible row belongs to the owner, and a hidden one to the node whose hold ends at
 // its Visible. Edits by other nodes move that end, so it is not trusted for a while after an edit.
 func (e *Engine) MaySend(t *rouse.Timer, p *Peer, within time.Duration) bool {
-	latest := e.clock.latest()
+	latest := e.clock.latestNow()
 	if latest == 0 { // before Run has read the clock, nothing is known of what has come due
 		return true
 	}
@@ -80,9 +80,10 @@ func (h *holds) dueMayBeOut(t *rouse.Timer) bool {
 		return !t.Manual
 	case t.Paused:
 		// It may have been sent before the pause; then its attempt ends in time.
-		return t.Began != 0 || t.SentAt(t.Due) <= t.PausedAt && h.Now() < t.PausedAt.Add(h.opts.Hold+t.Spec.Retry.Effective().Timeout)
+		return t.Began != 0 || t.SentAt(t.Due) <= t.PausedAt &&
+			h.Now() < t.PausedAt.Add(h.opts.Hold+t.Spec.Retry.Effective().Timeout)
 	}
-	return t.SentAt(t.Due) <= h.clock.latest()
+	return t.SentAt(t.Due) <= h.clock.latestNow()
 }
 
 // outUntil returns until when another node may be sending the scheduled occurrence of a paused timer: the

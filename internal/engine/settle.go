@@ -46,7 +46,7 @@ type outcomes struct {
 	signal chan struct{}
 }
 
-func (o *outcomes) add(r reported) {
+func (o *outcomes) addOutcome(r reported) {
 	o.mu.Lock()
 	o.list = append(o.list, r)
 	first := len(o.list) == 1
@@ -56,15 +56,15 @@ func (o *outcomes) add(r reported) {
 	}
 }
 
-// waiting returns how many outcomes are not settled yet.
-func (o *outcomes) waiting() int {
+// countWaiting returns how many outcomes are not settled yet.
+func (o *outcomes) countWaiting() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.list)
 }
 
-// swap returns the outcomes reported since the last call; spare becomes the new list.
-func (o *outcomes) swap(spare []reported) []reported {
+// takeReported returns the outcomes reported since the last call; spare becomes the new list.
+func (o *outcomes) takeReported(spare []reported) []reported {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	list := o.list
@@ -101,7 +101,7 @@ type queuedOutcomes struct {
 	spare []reported
 }
 
-func (q *queuedOutcomes) add(list []reported) {
+func (q *queuedOutcomes) queueReported(list []reported) {
 	for len(list) > 0 {
 		if n := len(q.parts); n == 0 || len(q.parts[n-1].list) == q.most {
 			if n > 0 && q.spare == nil { // this part will be filled as well
@@ -117,21 +117,21 @@ func (q *queuedOutcomes) add(list []reported) {
 	}
 }
 
-// next returns the first ones.
-func (q *queuedOutcomes) next() gathered {
+// takePart returns the first ones.
+func (q *queuedOutcomes) takePart() gathered {
 	g := q.parts[0]
 	q.parts = slices.Delete(q.parts, 0, 1)
 	return g
 }
 
-// loop settles what sinks report: everything that arrives during a commit goes into the next one. When
-// ctx ends it settles the rest and returns.
+// settlingLoop settles what sinks report: everything that arrives during a commit goes into the next one.
+// When ctx ends it settles the rest and returns.
 //
 // A commit costs a sync, however few changes it has. So settles that come soon after others wait for company,
 // a client's change or more outcomes, for up to Options.SettleWait; those that come alone, and those that
 // waited for the last commit as long, do not. No caller waits for a settle; places in lanes become free
 // before it.
-func (s *settler) loop(ctx context.Context) {
+func (s *settler) settlingLoop(ctx context.Context) {
 	queue := queuedOutcomes{most: 2 * s.opts.MaxCommit}
 	var taken []reported
 	work, done := make(chan gathered), make(chan []reported, 1)
@@ -143,7 +143,7 @@ func (s *settler) loop(ctx context.Context) {
 			if last.Before(since) {
 				since = last
 			}
-			s.settle(ctx, g.list, since.Add(s.opts.SettleWait))
+			s.settleOutcomes(ctx, g.list, since.Add(s.opts.SettleWait))
 			last = time.Now()
 			clear(g.list)
 			done <- g.list
@@ -153,9 +153,9 @@ func (s *settler) loop(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case <-s.outcomes.signal:
-			taken = s.outcomes.swap(taken)
+			taken = s.outcomes.takeReported(taken)
 			s.countReported(taken, len(queue.parts) > 1 || len(taken) > queue.most)
-			queue.add(taken)
+			queue.queueReported(taken)
 			if clear(taken); cap(taken) > 4*queue.most {
 				taken = nil
 			}
@@ -164,18 +164,18 @@ func (s *settler) loop(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		if !busy && len(queue.parts) > 0 {
-			work <- queue.next()
+			work <- queue.takePart()
 			busy = true
 		}
 	}
-	s.commits.hurry()
+	s.commits.commitWaiting()
 	close(work)
 	worker.Wait()
-	for list := s.outcomes.swap(nil); len(list) > 0 || len(queue.parts) > 0; list = s.outcomes.swap(nil) {
+	for list := s.outcomes.takeReported(nil); len(list) > 0 || len(queue.parts) > 0; list = s.outcomes.takeReported(nil) {
 		s.countReported(list, false)
-		queue.add(list)
+		queue.queueReported(list)
 		for len(queue.parts) > 0 {
-			s.settle(ctx, queue.next().list, time.Time{})
+			s.settleOutcomes(ctx, queue.takePart().list, time.Time{})
 		}
 	}
 }
@@ -187,38 +187,38 @@ const settleAgain = 500 * time.Millisecond
 // sent again by the next node.
 const settleLast = 500 * time.Millisecond
 
-// settle writes outcomes until each is written or belongs to an ended generation. They may wait for others
-// until a time; zero: they do not. The end of ctx does not cancel a write, because delivered fires should not
-// be sent again after an orderly shutdown; it only stops the retries.
-func (s *settler) settle(ctx context.Context, list []reported, by time.Time) {
-	defer s.health.settle.unset()
+// settleOutcomes writes outcomes until each is written or belongs to an ended generation. They may wait for
+// others until a time; zero: they do not. The end of ctx does not cancel a write, because delivered fires
+// should not be sent again after an orderly shutdown; it only stops the retries.
+func (s *settler) settleOutcomes(ctx context.Context, list []reported, by time.Time) {
+	defer s.health.settle.setNone()
 	s.health.settle.setNow()
 	writing := context.WithoutCancel(ctx)
-	defer s.handover.announce(writing)
+	defer s.handover.announceYield(writing)
 	var last time.Time
 	for b := backoff.New(10*time.Millisecond, settleAgain); len(list) > 0; {
 		var items []*Write
 		s.health.settle.setNow()
 		var backing []Write
-		if list, items, backing = s.steps(list); len(list) == 0 {
+		if list, items, backing = s.buildWrites(list); len(list) == 0 {
 			return
 		}
 		failpoint("before-settle")
 		asked := s.Now()
 		_, err := s.commits.doBy(writing, items, by)
 		failpoint("after-settle")
-		s.crowds.note(items)
+		s.crowds.countWritten(items)
 		s.health.settle.setNow()
 		s.countUnreported(list, items)
 		refused, unknown := splitUnapplied(list, items, asked)
 		s.backing.Give(backing)
-		if list = s.conflicts(writing, refused); err == nil || len(s.health.missingParts()) > 0 {
-			s.later(unknown)
+		if list = s.resolveConflicts(writing, refused); err == nil || len(s.health.missingParts()) > 0 {
+			s.settleLater(unknown)
 			continue
 		}
 		// The fires were delivered and only their outcomes are not written: retry as long as the engine runs.
 		// What stays unwritten fires again after a restart, with the same ids.
-		s.opts.Events.failed("settle", err)
+		s.opts.Events.emitFailed("settle", err)
 		if errors.Is(err, rouse.ErrClosed) {
 			return
 		}
@@ -235,11 +235,11 @@ func (s *settler) settle(ctx context.Context, list []reported, by time.Time) {
 	}
 }
 
-// later settles outcomes again after a pause. They belong to a part of the store that does not answer, and
-// must not delay the others.
-func (s *settler) later(list []reported) {
+// settleLater settles outcomes again after a pause. They belong to a part of the store that does not answer,
+// and must not delay the others.
+func (s *settler) settleLater(list []reported) {
 	for _, r := range list {
-		time.AfterFunc(postponed, func() { s.outcomes.add(r) })
+		time.AfterFunc(postponed, func() { s.outcomes.addOutcome(r) })
 	}
 }
 
@@ -292,22 +292,22 @@ func (s *settler) countReported(list []reported, behind bool) {
 					r.alone.freed = true
 				}
 				r.counted = true
-				s.count(ln, r, store)
-				s.opts.Events.reported(r.en.timer, r.o, store.Sub(r.en.sent))
+				s.countAttempt(ln, r, store)
+				s.opts.Events.emitReported(r.en.timer, r.o, store.Sub(r.en.sent))
 			}
 			if behind {
-				s.memory.slim(list[i].en)
+				s.memory.dropDecoded(list[i].en)
 			}
 		}
 		if ln != nil && n > 0 {
-			s.memory.lanes.reported(ln, n, bytes, now)
+			s.memory.lanes.endFires(ln, n, bytes, now)
 		}
 	}
-	s.memory.dispatch()
+	s.memory.dispatchDeliveries()
 }
 
-// count counts an attempt among what happened lately, and the lag of a first one.
-func (s *settler) count(ln *lane, r *reported, now rouse.Instant) {
+// countAttempt counts an attempt among what happened lately, and the lag of a first one.
+func (s *settler) countAttempt(ln *lane, r *reported, now rouse.Instant) {
 	a := rouse.Attempted{Verdict: r.o.Verdict}
 	if t := r.en.timer; t != nil && r.en.occ.Attempt == 1 && r.o.Verdict != rouse.Deferred {
 		at := r.en.occ.Due
@@ -319,7 +319,7 @@ func (s *settler) count(ln *lane, r *reported, now rouse.Instant) {
 	if ln != nil {
 		ln.recent.Count(now, a)
 	}
-	s.opts.Events.attempted(now, a)
+	s.opts.Events.emitAttempted(now, a)
 }
 
 // countUnreported counts the accepted attempts that are settled as failed because no report came in time.
@@ -341,21 +341,21 @@ func (m *memory) countConclusion(t *rouse.Timer, o rouse.Outcome) {
 	store, a := m.Now(), rouse.Attempted{Verdict: o.Verdict}
 	m.Lock()
 	now := time.Now()
-	ln := m.lanes.lane(key, now)
+	ln := m.lanes.ensureLane(key, now)
 	ln.recent.Count(store, a)
 	m.lanes.dropIdle(ln, now)
 	m.Unlock()
-	m.opts.Events.attempted(store, a)
-	m.opts.Events.concluded(t, o)
+	m.opts.Events.emitAttempted(store, a)
+	m.opts.Events.emitConcluded(t, o)
 }
 
 // postponed is the delay of an outcome whose step needs data that cannot be read now, such as a calendar.
 const postponed = time.Second
 
-// steps turns outcomes into writes based on the latest versions of their rows, and returns both, and the
-// memory of the writes. Outcomes that cannot be turned into writes now are queued again after a pause.
-func (s *settler) steps(list []reported) ([]reported, []*Write, []Write) {
-	now := s.clock.latest() // a delay counted from an earlier time would end too early
+// buildWrites turns outcomes into writes based on the latest versions of their rows, and returns both, and
+// the memory of the writes. Outcomes that cannot be turned into writes now are queued again after a pause.
+func (s *settler) buildWrites(list []reported) ([]reported, []*Write, []Write) {
+	now := s.clock.latestNow() // a delay counted from an earlier time would end too early
 	items := make([]*Write, 0, len(list))
 	backing := s.backing.Take(len(list))
 	type base struct {
@@ -378,11 +378,12 @@ func (s *settler) steps(list []reported) ([]reported, []*Write, []Write) {
 	}
 	for i := range list {
 		en := list[i].en
-		bases[i] = base{s.settled(en, &decoded), en.row.Revision, en.orphan, en.logged, en.row.Key.Namespace}
+		bases[i] = base{s.timerToSettle(en, &decoded), en.row.Revision, en.orphan, en.logged, en.row.Key.Namespace}
 	}
 	s.memory.Unlock()
 	read := byte(0)
-	for i := range bases { // what the steps read first is in no cache of the CPU: here, it waits for many of them at the same time
+	// what the steps read first is in no cache of the CPU: here, it waits for many of them at the same time
+	for i := range bases {
 		if t := bases[i].t; t != nil && t.Spec.Schedule != "" {
 			read ^= t.Spec.Schedule[0]
 		}
@@ -408,8 +409,8 @@ func (s *settler) steps(list []reported) ([]reported, []*Write, []Write) {
 			case errors.Is(err, errLater):
 				continue
 			case err != nil:
-				s.opts.Events.failed("settle", err)
-				s.later([]reported{r})
+				s.opts.Events.emitFailed("settle", err)
+				s.settleLater([]reported{r})
 				continue
 			}
 			backing[i].Change = c
@@ -421,8 +422,8 @@ func (s *settler) steps(list []reported) ([]reported, []*Write, []Write) {
 	return left, items, backing
 }
 
-// conflicts returns the outcomes whose writes had an old revision, after updating their entries.
-func (s *settler) conflicts(ctx context.Context, list []refusal) []reported {
+// resolveConflicts returns the outcomes whose writes had an old revision, after updating their entries.
+func (s *settler) resolveConflicts(ctx context.Context, list []refusal) []reported {
 	if len(list) == 0 {
 		return nil
 	}
@@ -435,7 +436,7 @@ func (s *settler) conflicts(ctx context.Context, list []refusal) []reported {
 	defer cancel()
 	rows, err := s.store.Get(ctx, keys)
 	if err != nil {
-		s.opts.Events.failed("get", err)
+		s.opts.Events.emitFailed("get", err)
 		return again
 	}
 	s.memory.Lock()
@@ -450,12 +451,12 @@ func (s *settler) conflicts(ctx context.Context, list []refusal) []reported {
 			s.memory.changeEntry(en, row, time.Time{}, now)
 		}
 	}
-	s.opts.Events.conflicted(len(again))
+	s.opts.Events.emitConflict(len(again))
 	return slices.DeleteFunc(again, func(r reported) bool {
 		if r.fire || r.en.orphan || r.en.row.Revision == r.of {
 			return false
 		}
-		s.memory.relocate(r.en, now) // the decision was about another version: evaluate the current one
+		s.memory.relocateEntry(r.en, now) // the decision was about another version: evaluate the current one
 		return true
 	})
 }

@@ -8,41 +8,42 @@ import (
 )
 
 // Evaluations returns the counts of evaluations since the start.
-func (e *Engine) Evaluations() Evaluations { return e.settler.evaluations.counts() }
+func (e *Engine) Evaluations() Evaluations { return e.settler.evaluations.evaluationCounts() }
 
 // Crowds returns how often the bounds on rows of single timers took effect since the start.
-func (e *Engine) Crowds() Crowds { return e.settler.crowds.counts() }
+func (e *Engine) Crowds() Crowds { return e.settler.crowds.limitCounts() }
 
 // Violations returns the result of the last check of the invariants.
-func (e *Engine) Violations() Violations { return e.inspection.result() }
+func (e *Engine) Violations() Violations { return e.inspection.lastViolations() }
 
 // Stats counts what is in memory.
 type Stats struct {
-	Window  int           // rows in memory
-	Bytes   int           // size of these rows
-	Queued  int           // due and waiting in lanes
-	Out     int           // fires with sinks
-	Running int           // running calls of Sink.Deliver
-	Full    time.Duration // for how long all of Options.MaxDeliveries have been running, while fires wait, and none has ended
-	Blocked int           // namespaces whose fires wait until one of them ends
+	Window  int // rows in memory
+	Bytes   int // size of these rows
+	Queued  int // due and waiting in lanes
+	Out     int // fires with sinks
+	Running int // running calls of Sink.Deliver
+	// for how long all of Options.MaxDeliveries have been running, while fires wait, and none has ended
+	Full    time.Duration
+	Blocked int // namespaces whose fires wait until one of them ends
 	Lanes   int
 	Missing int // parts of the store that did not answer the last claim
 }
 
 // Stats returns the current counts.
 func (e *Engine) Stats() Stats {
-	s := e.memory.stats()
+	s := e.memory.countStats()
 	s.Missing = len(e.health.missingParts())
 	return s
 }
 
-// stats counts the rows in memory. It takes the mutex itself.
-func (m *memory) stats() Stats {
+// countStats counts the rows in memory. It takes the mutex itself.
+func (m *memory) countStats() Stats {
 	m.Lock()
 	defer m.Unlock()
 	s := Stats{Window: m.window.entries.len() + m.window.orphans, Bytes: m.window.bytes, Out: m.lanes.out,
-		Running: m.lanes.running, Blocked: m.lanes.blocked(), Lanes: len(m.lanes.byName)}
-	if at := m.full.since(); !at.IsZero() {
+		Running: m.lanes.running, Blocked: m.lanes.countBlocked(), Lanes: len(m.lanes.byName)}
+	if at := m.full.markedAt(); !at.IsZero() {
 		s.Full = time.Since(at)
 	}
 	for _, ln := range m.lanes.byName {
@@ -60,13 +61,13 @@ func (e *Engine) Idle() (next rouse.Instant, idle bool) {
 	default:
 		return rouse.Never, false
 	}
-	next, cursor, idle := e.memory.idle()
+	next, cursor, idle := e.memory.checkIdle()
 	if !idle || next <= cursor.Visible {
 		return next, idle
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	first, err := e.first(ctx, cursor)
+	first, err := e.firstVisible(ctx, cursor)
 	if err != nil {
 		return next, false
 	}
@@ -76,27 +77,29 @@ func (e *Engine) Idle() (next rouse.Instant, idle bool) {
 // Soonest returns the time from which on the first row of this node's buckets is visible that is so at a time
 // or later; rouse.Never if there is none.
 func (e *Engine) Soonest(ctx context.Context, at rouse.Instant) (rouse.Instant, error) {
-	return e.first(ctx, before(rouse.Position{Visible: at}))
+	return e.firstVisible(ctx, positionBefore(rouse.Position{Visible: at}))
 }
 
-// first returns when the first row behind a position is visible.
-func (e *Engine) first(ctx context.Context, after rouse.Position) (rouse.Instant, error) {
-	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: e.buckets.current().buckets, After: after, Ahead: 1<<63 - 1, Limit: 1})
+// firstVisible returns when the first row behind a position is visible.
+func (e *Engine) firstVisible(ctx context.Context, after rouse.Position) (rouse.Instant, error) {
+	batch, err := e.store.Claim(ctx, rouse.Window{Buckets: e.buckets.currentGrant().buckets, After: after,
+		Ahead: 1<<63 - 1, Limit: 1})
 	if err != nil || len(batch.Rows) == 0 {
 		return rouse.Never, err
 	}
 	return batch.Rows[0].Visible, nil
 }
 
-// idle is Engine.Idle for the rows in memory, which are those up to the cursor. It takes the mutex itself.
-func (m *memory) idle() (next rouse.Instant, cursor rouse.Position, idle bool) {
+// checkIdle is Engine.Idle for the rows in memory, which are those up to the cursor. It takes the mutex
+// itself.
+func (m *memory) checkIdle() (next rouse.Instant, cursor rouse.Position, idle bool) {
 	m.Lock()
 	defer m.Unlock()
 	now, w := m.Now(), &m.window
-	idle = m.outcomes.waiting() == 0 && w.orphans == 0 && m.lanes.out == 0 && m.lanes.running == 0 &&
+	idle = m.outcomes.countWaiting() == 0 && w.orphans == 0 && m.lanes.out == 0 && m.lanes.running == 0 &&
 		w.reading == 0 && w.spilled == never && w.cursor.Visible > now
 	next = rouse.Never
-	for en := range w.entries.all() {
+	for en := range w.entries.allEntries() {
 		if idle = idle && en.state == waiting && en.row.Visible > now; !idle {
 			break
 		}
@@ -119,8 +122,9 @@ func (e *Engine) Targets() (list []rouse.TargetStatus, more bool) {
 		if len(list) == MaxTargets {
 			return list, true
 		}
-		t := rouse.TargetStatus{Namespace: key.namespace, Name: key.name, Queued: ln.queued, InFlight: ln.out, Deliveries: ln.running,
-			Limit: ln.limit, PerSecond: ln.all.Rate(), Circuit: rouse.CircuitClosed}
+		t := rouse.TargetStatus{Namespace: key.namespace, Name: key.name, Queued: ln.queued, InFlight: ln.out,
+			Deliveries: ln.running,
+			Limit:      ln.limit, PerSecond: ln.all.Rate(), Circuit: rouse.CircuitClosed}
 		ln.recent.Fill(now, &t)
 		list = append(list, t)
 	}

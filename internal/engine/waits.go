@@ -36,8 +36,9 @@ type hindrances struct {
 	stood rouse.Instant // end of the last time in which the process was suspended
 }
 
-// note adds a hindrance, or extends the last one if it has the same cause and no gap. The mutex is held.
-func (h *hindrances) note(c rouse.Cause, from, to rouse.Instant) {
+// noteHindrance adds a hindrance, or extends the last one if it has the same cause and no gap. The mutex is
+// held.
+func (h *hindrances) noteHindrance(c rouse.Cause, from, to rouse.Instant) {
 	if to.Sub(from) < noticeable {
 		return
 	}
@@ -52,11 +53,11 @@ func (h *hindrances) note(c rouse.Cause, from, to rouse.Instant) {
 	h.list = append(h.list, rouse.Wait{Cause: c, From: from, To: to})
 }
 
-// add records that this node could not work between two times.
-func (h *hindrances) add(c rouse.Cause, from, to rouse.Instant) {
+// addHindrance records that this node could not work between two times.
+func (h *hindrances) addHindrance(c rouse.Cause, from, to rouse.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.note(c, from, to)
+	h.noteHindrance(c, from, to)
 }
 
 // noteLoop records an iteration of the firing loop.
@@ -71,7 +72,7 @@ func (h *hindrances) noteLoop(now rouse.Instant) {
 // was under way then has not hung. The mutex is held.
 func (h *hindrances) noteStandstill(now rouse.Instant) {
 	if d := time.Since(h.loops); d >= standstill && !h.loops.IsZero() {
-		h.note(rouse.CauseServerDown, now.Add(-d), now)
+		h.noteHindrance(rouse.CauseServerDown, now.Add(-d), now)
 		h.loops, h.stood = time.Now(), now
 	}
 }
@@ -79,28 +80,28 @@ func (h *hindrances) noteStandstill(now rouse.Instant) {
 // beginCall records the beginning of a call of the store; the returned function records its end, and whether
 // all of the store answered.
 func (v *env) beginCall() (end func(ok bool)) {
-	began, leave := time.Now(), v.hindrances.calls.begin()
+	began, leave := time.Now(), v.hindrances.calls.beginFlight()
 	return func(ok bool) {
 		leave()
 		if now := v.Now(); now != 0 {
-			v.hindrances.answered(ok, now.Add(-time.Since(began)), now)
+			v.hindrances.recordAnswer(ok, now.Add(-time.Since(began)), now)
 		}
 	}
 }
 
-// answered records whether the store answered a call that was made at a given time. A call that fails or
+// recordAnswer records whether the store answered a call that was made at a given time. A call that fails or
 // hangs hinders this node from its beginning on, not from when that was noticed.
-func (h *hindrances) answered(ok bool, asked, now rouse.Instant) {
+func (h *hindrances) recordAnswer(ok bool, asked, now rouse.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.noteStandstill(now)
 	asked = max(asked, h.stood, 1)
 	switch {
 	case ok && h.away != 0:
-		h.note(rouse.CauseStoreUnavailable, min(h.away, asked), now)
+		h.noteHindrance(rouse.CauseStoreUnavailable, min(h.away, asked), now)
 		h.away = 0
 	case ok && now.Sub(asked) >= hungAfter, !ok && asked < h.heard: // other calls were answered in the meantime
-		h.note(rouse.CauseStoreUnavailable, asked, now)
+		h.noteHindrance(rouse.CauseStoreUnavailable, asked, now)
 	case !ok && h.away == 0:
 		h.away = asked
 	case !ok:
@@ -114,7 +115,7 @@ func (h *hindrances) answered(ok bool, asked, now rouse.Instant) {
 // hangingSince returns since when the store has not answered a call, or all calls; 0 if it answers. The mutex
 // is held.
 func (h *hindrances) hangingSince(now rouse.Instant) rouse.Instant {
-	began := h.calls.oldest()
+	began := h.calls.oldestStart()
 	if d := time.Since(began); !began.IsZero() && d >= hungAfter {
 		if from := max(now.Add(-d), h.stood, 1); h.away == 0 || from < h.away {
 			return from
@@ -123,9 +124,9 @@ func (h *hindrances) hangingSince(now rouse.Instant) rouse.Instant {
 	return h.away
 }
 
-// between returns what prevented this node from working for most of the time between two times, the second of
-// which is now.
-func (h *hindrances) between(from, now rouse.Instant) (c rouse.Cause, ok bool) {
+// causeBetween returns what prevented this node from working for most of the time between two times, the
+// second of which is now.
+func (h *hindrances) causeBetween(from, now rouse.Instant) (c rouse.Cause, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.noteStandstill(now)
@@ -181,8 +182,8 @@ const (
 	fromDead                 // it was in the store, held by a dead node
 )
 
-// arrived enqueues an entry that is already due when it comes into memory.
-func (m *memory) arrived(en *entry, how origin, now rouse.Instant) {
+// enqueueArrived enqueues an entry that is already due when it comes into memory.
+func (m *memory) enqueueArrived(en *entry, how origin, now rouse.Instant) {
 	m.noteLate(en, now, func(t *rouse.Timer, from rouse.Instant, hindrance rouse.Cause) rouse.Cause {
 		switch {
 		case how == fromClient && t.Revision == t.Generation, t.Created.Sub(from) > now.Sub(from)/2:
@@ -194,12 +195,12 @@ func (m *memory) arrived(en *entry, how origin, now rouse.Instant) {
 		}
 		return rouse.CauseServerDown
 	})
-	m.enqueue(en, now)
+	m.enqueueDue(en, now)
 }
 
-// woken enqueues an entry from the wheel. It is late if this loop is, or if its row was hidden when it was
-// due: by a hold that nothing renewed.
-func (m *memory) woken(en *entry, now rouse.Instant) {
+// enqueueWoken enqueues an entry from the wheel. It is late if this loop is, or if its row was hidden when it
+// was due: by a hold that nothing renewed.
+func (m *memory) enqueueWoken(en *entry, now rouse.Instant) {
 	late := now.Sub(en.row.Visible) >= noticeable
 	if late || now.Sub(en.row.Due) >= noticeable && !en.draft {
 		m.noteLate(en, now, func(_ *rouse.Timer, _ rouse.Instant, hindrance rouse.Cause) rouse.Cause {
@@ -212,11 +213,11 @@ func (m *memory) woken(en *entry, now rouse.Instant) {
 			return rouse.CauseServerDown
 		})
 	}
-	m.enqueue(en, now)
+	m.enqueueDue(en, now)
 }
 
-// taken records that an entry has waited in its lane.
-func (m *memory) taken(ln *lane, en *entry, now rouse.Instant) {
+// noteTaken records that an entry has waited in its lane.
+func (m *memory) noteTaken(ln *lane, en *entry, now rouse.Instant) {
 	if now.Sub(en.row.Visible) < noticeable {
 		return
 	}
@@ -237,7 +238,7 @@ func (m *memory) settledLate(en *entry, now rouse.Instant) {
 	if now.Sub(en.row.Visible) >= noticeable {
 		m.noteLate(en, now, func(_ *rouse.Timer, _ rouse.Instant, hindrance rouse.Cause) rouse.Cause { return hindrance })
 	}
-	m.enqueue(en, now)
+	m.enqueueDue(en, now)
 }
 
 // checkedLate records that an entry was taken from its lane a while ago, and is sent only now, after the
@@ -250,7 +251,7 @@ func (m *memory) checkedLate(en *entry, now rouse.Instant) {
 // keepWaits keeps the waits that were noted of an entry in memory when a newer version of its row comes, such
 // as one with a renewed hold.
 func (m *memory) keepWaits(en *entry, was *rouse.Timer) {
-	t, err := m.decoded(en)
+	t, err := m.decodedTimer(en)
 	if err != nil || was == nil || t.Due != was.Due {
 		return
 	}
@@ -264,9 +265,11 @@ func (m *memory) keepWaits(en *entry, was *rouse.Timer) {
 // noteLate records why a timer has made no progress since it needed attention, if an occurrence may be given
 // up for that: why gets what hindered this node for most of that time, and returns CauseUnknown if there is
 // nothing to record. Other goroutines may use the entry's timer, so it is copied.
-func (m *memory) noteLate(en *entry, now rouse.Instant, why func(t *rouse.Timer, from rouse.Instant, hindrance rouse.Cause) rouse.Cause) {
-	t, err := m.look(en)
-	if err != nil || t.Over() || t.Key.Fire != "" && !t.Live || !t.Spec.Recurring() && t.Spec.Misfire < rouse.MisfireSkip && t.Spec.Deadline == 0 {
+func (m *memory) noteLate(en *entry, now rouse.Instant,
+	why func(t *rouse.Timer, from rouse.Instant, hindrance rouse.Cause) rouse.Cause) {
+	t, err := m.peekTimer(en)
+	if err != nil || t.Over() || t.Key.Fire != "" && !t.Live ||
+		!t.Spec.Recurring() && t.Spec.Misfire < rouse.MisfireSkip && t.Spec.Deadline == 0 {
 		return
 	}
 	from := en.row.Visible
@@ -279,7 +282,7 @@ func (m *memory) noteLate(en *entry, now rouse.Instant, why func(t *rouse.Timer,
 	if now.Sub(from) < noticeable {
 		return
 	}
-	hindrance, _ := m.hindrances.between(from, now)
+	hindrance, _ := m.hindrances.causeBetween(from, now)
 	cause := why(t, from, hindrance)
 	if cause == rouse.CauseUnknown {
 		return

@@ -66,10 +66,12 @@ type entry struct {
 	slot   uint32
 	handle wheel.Handle
 	lane   *lane
-	timer  *rouse.Timer // decoded when it is fired; nil before, after the row has changed, and while it waits with many others
+	// decoded when it is fired; nil before, after the row has changed, and while it waits with many others
+	timer *rouse.Timer
 
-	row     rouse.Row
-	held    time.Time     // end of this node's hold by the monotonic clock, minus a margin; zero if the node owns the bucket
+	row rouse.Row
+	// end of this node's hold by the monotonic clock, minus a margin; zero if the node owns the bucket
+	held    time.Time
 	hidden  rouse.Instant // while it is held: the end of the hold, which is its visible time in the store
 	checked time.Time     // when the store last confirmed its revision while the row was due; zero if it did not
 
@@ -90,14 +92,16 @@ func (w *window) init(maxRows, maxBytes int) {
 
 var never = rouse.Position{Visible: math.MaxInt64}
 
-// full reports whether no further row fits.
-func (w *window) full() bool { return w.over(w.maxRows, w.maxBytes) }
+// isWindowFull reports whether no further row fits.
+func (w *window) isWindowFull() bool { return w.reachesLimits(w.maxRows, w.maxBytes) }
 
-// filled reports whether no further row should be read: a quarter of the space is reserved for rows from
-// commits.
-func (w *window) filled() bool { return w.over(w.maxRows-w.maxRows/4, w.maxBytes-w.maxBytes/4) }
+// isFullForReads reports whether no further row should be read: a quarter of the space is reserved for rows
+// from commits.
+func (w *window) isFullForReads() bool {
+	return w.reachesLimits(w.maxRows-w.maxRows/4, w.maxBytes-w.maxBytes/4)
+}
 
-func (w *window) over(rows, bytes int) bool {
+func (w *window) reachesLimits(rows, bytes int) bool {
 	return w.entries.len()+w.orphans >= rows || w.bytes >= bytes
 }
 
@@ -112,89 +116,91 @@ func Weight(r *rouse.Row) int {
 // space is how much still fits into memory.
 type space struct{ rows, bytes int }
 
-// room returns how much fits until the window is full.
-func (w *window) room() space {
+// roomLeft returns how much fits until the window is full.
+func (w *window) roomLeft() space {
 	return space{w.maxRows - w.entries.len() - w.orphans, w.maxBytes - w.bytes}
 }
 
 // readRoom returns how much may be read until the window is filled.
 func (w *window) readRoom() space {
-	s := w.room()
+	s := w.roomLeft()
 	return space{s.rows - w.maxRows/4, s.bytes - w.maxBytes/4}
 }
 
-// half returns half of the space, rounded up.
-func (s space) half() space { return space{(s.rows + 1) / 2, (s.bytes + 1) / 2} }
+// halfSpace returns half of the space, rounded up.
+func (s space) halfSpace() space { return space{(s.rows + 1) / 2, (s.bytes + 1) / 2} }
 
-// used reports whether nothing more fits.
-func (s space) used() bool { return s.rows <= 0 || s.bytes <= 0 }
+// isUsedUp reports whether nothing more fits.
+func (s space) isUsedUp() bool { return s.rows <= 0 || s.bytes <= 0 }
 
-// use takes the space of a row.
-func (s *space) use(row *rouse.Row) { s.rows, s.bytes = s.rows-1, s.bytes-Weight(row) }
+// takeSpace takes the space of a row.
+func (s *space) takeSpace(row *rouse.Row) { s.rows, s.bytes = s.rows-1, s.bytes-Weight(row) }
 
-// covers reports whether a row at this position would have been read already, or is covered by the running
-// read.
-func (w *window) covers(p rouse.Position) bool {
+// coversPosition reports whether a row at this position would have been read already, or is covered by the
+// running read.
+func (w *window) coversPosition(p rouse.Position) bool {
 	return p.Visible <= w.reading || p.Compare(w.cursor) <= 0
 }
 
-// busy reports whether the entry's outcome has still to be settled.
-func (en *entry) busy() bool { return en.state == sending || en.state == settling }
+// isBusy reports whether the entry's outcome has still to be settled.
+func (en *entry) isBusy() bool { return en.state == sending || en.state == settling }
 
-// add puts a row that is in no map into memory, on the wheel. It evicts later rows to make room, and returns
-// nil if the row still does not fit.
-func (w *window) add(row *rouse.Row, now rouse.Instant) *entry {
-	return w.addHashed(row, w.entries.hash(&row.Key), now)
+// insertRow puts a row that is in no map into memory, on the wheel. It evicts later rows to make room, and
+// returns nil if the row still does not fit.
+func (w *window) insertRow(row *rouse.Row, now rouse.Instant) *entry {
+	return w.addHashed(row, w.entries.hashKey(&row.Key), now)
 }
 
 // addHashed is add with the hash of the key.
 func (w *window) addHashed(row *rouse.Row, hash uint64, now rouse.Instant) *entry {
-	if w.full() && !w.evict(row.Visible, now) {
-		w.spill(row.Position())
+	if w.isWindowFull() && !w.evictLater(row.Visible, now) {
+		w.markSpilled(row.Position())
 		return nil
 	}
 	en := &entry{hash: hash, row: *row, listed: true, draft: isDraft(row)}
-	w.entries.add(en)
+	w.entries.addEntry(en)
 	w.bytes += Weight(row)
-	w.place(en)
+	w.placeOnWheel(en)
 	return en
 }
 
-// spill records that rows from p on must be read, although the cursor may have passed them.
-func (w *window) spill(p rouse.Position) {
+// markSpilled records that rows from p on must be read, although the cursor may have passed them.
+func (w *window) markSpilled(p rouse.Position) {
 	if p.Compare(w.spilled) < 0 {
 		w.spilled = p
 	}
 }
 
-// evict drops the later half of the waiting rows, which are read again when there is room. It returns false
-// if that does not make room for a row visible at v.
-func (w *window) evict(v, now rouse.Instant) bool {
+// evictLater drops the later half of the waiting rows, which are read again when there is room. It returns
+// false if that does not make room for a row visible at v.
+func (w *window) evictLater(v, now rouse.Instant) bool {
 	if now < w.evictAgain {
 		return false
 	}
-	middle := w.middle()
+	middle := w.medianVisible()
 	if v >= middle || middle.Sub(now) < 250*time.Millisecond {
 		return false
 	}
 	before := w.entries.len()
-	for en := range w.entries.all() {
-		if en.state == waiting && en.row.Visible > middle && en.held.IsZero() { // no other node would see a held one until its hold ends
-			w.drop(en)
+	for en := range w.entries.allEntries() {
+		// no other node would see a held one until its hold ends
+		if en.state == waiting && en.row.Visible > middle && en.held.IsZero() {
+			w.dropEntry(en)
 		}
 	}
-	w.spill(rouse.Position{Visible: middle + 1})
+	w.markSpilled(rouse.Position{Visible: middle + 1})
 	if before-w.entries.len() < before/8 {
 		w.evictAgain = now.Add(250 * time.Millisecond) // it freed little: scanning all rows again soon would not pay
 	}
-	return !w.full()
+	return !w.isWindowFull()
 }
 
-// middle returns the approximate median of the times that rows wait for, from a sample; 0 if none waits.
-func (w *window) middle() rouse.Instant {
+// medianVisible returns the approximate median of the times that rows wait for, from a sample; 0 if none
+// waits.
+func (w *window) medianVisible() rouse.Instant {
 	sample := make([]rouse.Instant, 0, 256)
 	looks := 4 * cap(sample)
-	for en := range w.entries.all() {
+	for en := range w.entries.allEntries() {
 		if en.state == waiting {
 			sample = append(sample, en.row.Visible)
 		}
@@ -209,8 +215,8 @@ func (w *window) middle() rouse.Instant {
 	return sample[len(sample)/2]
 }
 
-// place puts an entry of the map on the wheel.
-func (w *window) place(en *entry) { w.placeAt(en, en.row.Visible) }
+// placeOnWheel puts an entry of the map on the wheel.
+func (w *window) placeOnWheel(en *entry) { w.placeAt(en, en.row.Visible) }
 
 // placeAt is place with a time other than the row's.
 func (w *window) placeAt(en *entry, at rouse.Instant) {
@@ -225,47 +231,47 @@ func (w *window) placeAt(en *entry, at rouse.Instant) {
 	en.handle = w.wheel.Insert(at, uint64(en.slot))
 }
 
-// lift takes a waiting entry off the wheel.
-func (w *window) lift(en *entry) {
+// takeOffWheel takes a waiting entry off the wheel.
+func (w *window) takeOffWheel(en *entry) {
 	w.wheel.Cancel(en.handle)
-	w.vacate(en)
+	w.freeSlot(en)
 }
 
-// vacate frees the slot of an entry that is off the wheel.
-func (w *window) vacate(en *entry) {
+// freeSlot frees the slot of an entry that is off the wheel.
+func (w *window) freeSlot(en *entry) {
 	w.slots[en.slot] = nil
 	w.free = append(w.free, en.slot)
 	en.state = nowhere
 }
 
-// drop removes an entry from memory, wherever it is.
-func (w *window) drop(en *entry) {
+// dropEntry removes an entry from memory, wherever it is.
+func (w *window) dropEntry(en *entry) {
 	if en.listed {
 		en.listed = false
-		w.entries.remove(en)
+		w.entries.removeEntry(en)
 		w.bytes -= Weight(&en.row)
 	}
 	switch en.state {
 	case waiting:
-		w.lift(en)
+		w.takeOffWheel(en)
 	case queued:
-		en.lane.leave(en)
+		en.lane.uncountEntry(en)
 	}
 	en.state = removed
 }
 
-// orphan removes a busy entry whose generation has ended from the map; it still counts until its outcome is
-// settled.
-func (w *window) orphan(en *entry, c rouse.Cause) {
+// orphanEntry removes a busy entry whose generation has ended from the map; it still counts until its outcome
+// is settled.
+func (w *window) orphanEntry(en *entry, c rouse.Cause) {
 	en.orphan, en.cut = true, c
 	w.orphans++
 	en.listed = false
-	w.entries.remove(en)
+	w.entries.removeEntry(en)
 	w.bytes -= Weight(&en.row)
 }
 
-// update sets a newer version of an entry's row.
-func (w *window) update(en *entry, row *rouse.Row) {
+// updateRow sets a newer version of an entry's row.
+func (w *window) updateRow(en *entry, row *rouse.Row) {
 	w.bytes += Weight(row) - Weight(&en.row)
 	en.row, en.draft, en.timer, en.noted, en.checked = *row, isDraft(row), nil, false, time.Time{}
 }
@@ -275,19 +281,19 @@ func isDraft(row *rouse.Row) bool {
 	return is
 }
 
-// expire appends the due entries in order of their times, after taking them off the wheel.
-func (w *window) expire(now rouse.Instant, out []*entry) []*entry {
+// popDue appends the due entries in order of their times, after taking them off the wheel.
+func (w *window) popDue(now rouse.Instant, out []*entry) []*entry {
 	w.due = w.wheel.Advance(now, w.due[:0])
 	for _, slot := range w.due {
 		en := w.slots[slot]
-		w.vacate(en)
+		w.freeSlot(en)
 		out = append(out, en)
 	}
 	return out
 }
 
-// rewind creates a new wheel at now, for a clock that was set back.
-func (w *window) rewind(now rouse.Instant) {
+// rewindWheel creates a new wheel at now, for a clock that was set back.
+func (w *window) rewindWheel(now rouse.Instant) {
 	w.wheel = wheel.New(now)
 	for slot, en := range w.slots {
 		if en != nil {

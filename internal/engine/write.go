@@ -46,7 +46,7 @@ type Written struct {
 	Err error // rouse.ErrFull if the store refused this write, rouse.ErrUnavailable if its outcome is unknown
 }
 
-func (w *Write) size() int {
+func (w *Write) writeSize() int {
 	n := 128
 	if w.Change.To != nil {
 		n += len(w.Change.To.Body)
@@ -57,16 +57,16 @@ func (w *Write) size() int {
 	return n
 }
 
-// fits reports whether the rows that a write may add to memory fit into it.
-func (w *Write) fits(room space) bool {
-	if room.used() {
+// fitsRoom reports whether the rows that a write may add to memory fit into it.
+func (w *Write) fitsRoom(room space) bool {
+	if room.isUsedUp() {
 		return false
 	}
 	if w.settles == nil && w.Change.To != nil {
-		room.use(w.Change.To)
+		room.takeSpace(w.Change.To)
 	}
 	for i := range w.Change.Also {
-		room.use(&w.Change.Also[i])
+		room.takeSpace(&w.Change.Also[i])
 	}
 	return room.rows >= 0 && room.bytes >= 0
 }
@@ -74,20 +74,21 @@ func (w *Write) fits(room space) bool {
 // useRoom takes the space of the rows that a write adds to memory, because this node holds them.
 func (w *Write) useRoom(room *space) {
 	if w.settles == nil && !w.held.IsZero() {
-		room.use(w.Change.To)
+		room.takeSpace(w.Change.To)
 	}
 	for i := range w.alsoHeld {
 		if !w.alsoHeld[i].IsZero() {
-			room.use(&w.Change.Also[i])
+			room.takeSpace(&w.Change.Also[i])
 		}
 	}
 }
 
-// grows reports whether a write may add a row: a client's create or a backfill. Edits of existing rows and
-// settles are never refused for lack of space.
-func grows(w *Write) bool {
+// mayAddRow reports whether a write may add a row: a client's create or a backfill. Edits of existing rows
+// and settles are never refused for lack of space.
+func mayAddRow(w *Write) bool {
 	c := &w.Change
-	return w.settles == nil && (c.To != nil && (c.If == rouse.NoRow || c.If == rouse.AnyRevision) || c.Keep && len(c.Also) > 0)
+	return w.settles == nil && (c.To != nil && (c.If == rouse.NoRow || c.If == rouse.AnyRevision) ||
+		c.Keep && len(c.Also) > 0)
 }
 
 // Stamp sets the revision and generation that the store assigned. A timer that has them is only read, because
@@ -101,8 +102,8 @@ func Stamp(t *rouse.Timer, revision uint64) {
 	}
 }
 
-// stamp sets the revision and generation that the store assigned.
-func stamp(row *rouse.Row, revision uint64) {
+// stampRow sets the revision and generation that the store assigned.
+func stampRow(row *rouse.Row, revision uint64) {
 	row.Revision = revision
 	if row.Generation == 0 {
 		row.Generation = revision

@@ -46,13 +46,13 @@ func readAsynq(in []byte, _ *Options) ([]Entry, error) {
 	for _, b := range in {
 		text = utf8.AppendRune(text, rune(b))
 	}
-	tasks, err := objects[json.RawMessage](text, "tasks, as docs/moving-in.md exports them")
+	tasks, err := readObjects[json.RawMessage](text, "tasks, as docs/moving-in.md exports them")
 	if err != nil {
 		return nil, err
 	}
 	return readEntries(tasks, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var t asynqTask
-		return readEntry(in, number, &t, t.toEntry), nil
+		return readEntry(in, number, &t, t.newAsynqEntry), nil
 	}), nil
 }
 
@@ -65,8 +65,8 @@ type asynqMessage struct {
 	timeout, deadline, retention     int64 // seconds; deadline since 1970
 }
 
-// parse reads the form of protobuf. Fields that it does not know are left out.
-func (m *asynqMessage) parse(in []byte) error {
+// decodeMessage reads the form of protobuf. Fields that it does not know are left out.
+func (m *asynqMessage) decodeMessage(in []byte) error {
 	texts := map[protowire.Number]*string{1: &m.kind, 3: &m.id, 4: &m.queue, 7: &m.failure, 10: &m.unique}
 	numbers := map[protowire.Number]*int64{5: &m.retry, 6: &m.retried, 8: &m.timeout, 9: &m.deadline, 12: &m.retention}
 	m.headers = map[string]string{}
@@ -122,10 +122,10 @@ func eachField(in []byte, do func(field protowire.Number, number uint64, body []
 	return nil
 }
 
-func (t *asynqTask) toEntry(number int) Entry {
+func (t *asynqTask) newAsynqEntry(number int) Entry {
 	e := Entry{Line: number, Late: true}
 	var m asynqMessage
-	err := m.parse(t.Msg)
+	err := m.decodeMessage(t.Msg)
 	if err == nil && (m.kind == "" || m.id == "") {
 		err = errors.New("it has no type or no id")
 	}
@@ -137,7 +137,7 @@ func (t *asynqTask) toEntry(number int) Entry {
 	e.Name = m.kind + "-" + m.id
 	s := &e.Spec
 	s.Labels = map[string]string{"type": m.kind, "queue": m.queue}
-	s.Payload, s.ContentType = m.json(), "application/json"
+	s.Payload, s.ContentType = m.targetPayload(), "application/json"
 	due := rouse.Instant(min(max(t.At, math.MinInt64/1000), math.MaxInt64/1000) * 1000)
 	s.Schedule = due.String()
 	if t.State != "scheduled" && t.State != "retry" {
@@ -146,21 +146,22 @@ func (t *asynqTask) toEntry(number int) Entry {
 	}
 	s.Retry.Attempts = countAttempts(m.retry-m.retried) + 1
 	if t.State == "retry" {
-		e.note("it has failed, the last time with %q; attempts left: %d.", rouse.Shorten(m.failure, 128), s.Retry.Attempts)
+		e.noteDifference("it has failed, the last time with %q; attempts left: %d.", rouse.Shorten(m.failure, 128),
+			s.Retry.Attempts)
 	}
-	e.setTimeout(seconds(m.timeout))
+	e.setTimeout(clampSeconds(m.timeout))
 	if m.deadline > t.At {
-		s.Deadline = seconds(m.deadline - t.At)
+		s.Deadline = clampSeconds(m.deadline - t.At)
 	}
-	s.Keep = seconds(m.retention)
+	s.Keep = clampSeconds(m.retention)
 	if m.unique != "" {
-		e.note("it is unique in asynq; here only its name is, which has its id.")
+		e.noteDifference("it is unique in asynq; here only its name is, which has its id.")
 	}
 	return e
 }
 
-// seconds returns a duration, none for a negative number.
-func seconds(n int64) time.Duration {
+// clampSeconds returns a duration, none for a negative number.
+func clampSeconds(n int64) time.Duration {
 	const most = 100 * 366 * 24 * 60 * 60 // no overflow: what is too long is refused later
 	return time.Duration(min(max(0, n), most)) * time.Second
 }
@@ -170,8 +171,8 @@ func countAttempts(n int64) uint32 {
 	return uint32(min(max(0, n), math.MaxInt32)) // what is too much is refused later
 }
 
-// json returns what the target gets: a payload that is JSON as it is, any other in base64.
-func (m *asynqMessage) json() []byte {
+// targetPayload returns what the target gets: a payload that is JSON as it is, any other in base64.
+func (m *asynqMessage) targetPayload() []byte {
 	form := struct {
 		ID      string            `json:"id"`
 		Type    string            `json:"type"`
@@ -185,5 +186,5 @@ func (m *asynqMessage) json() []byte {
 	} else {
 		form.Base64 = m.payload
 	}
-	return payload(form)
+	return encodePayload(form)
 }

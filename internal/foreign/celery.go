@@ -51,7 +51,7 @@ type beatSchedule struct {
 
 func readCelery(in []byte, o *Options) (entries []Entry, err error) {
 	const want = "what python manage.py dumpdata django_celery_beat prints; a beat_schedule in Python cannot be read"
-	list, err := objects[json.RawMessage](in, want)
+	list, err := readObjects[json.RawMessage](in, want)
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +67,14 @@ func readCelery(in []byte, o *Options) (entries []Entry, err error) {
 	schedules := map[string]beatSchedule{} // by model and key
 	for _, r := range rows {
 		var s beatSchedule
-		s.wrong = new(Entry).read(r.Fields, &s)
+		s.wrong = new(Entry).readMembers(r.Fields, &s)
 		schedules[strings.TrimPrefix(r.Model, beatModel)+string(r.PK)] = s
 	}
 	for i, r := range rows {
 		if r.Model == beatModel+"periodictask" {
 			e, t := Entry{Line: i + 1}, beatTask{}
-			if e.Err = e.read(r.Fields, &t); e.Err == nil {
-				e.Err = t.toEntry(&e, schedules, o)
+			if e.Err = e.readMembers(r.Fields, &t); e.Err == nil {
+				e.Err = t.fillCeleryEntry(&e, schedules, o)
 			}
 			entries = append(entries, e)
 		}
@@ -85,7 +85,7 @@ func readCelery(in []byte, o *Options) (entries []Entry, err error) {
 	return entries, nil
 }
 
-func (t *beatTask) toEntry(e *Entry, schedules map[string]beatSchedule, o *Options) error {
+func (t *beatTask) fillCeleryEntry(e *Entry, schedules map[string]beatSchedule, o *Options) error {
 	e.Name, e.Paused = t.Name, !t.Enabled
 	s := &e.Spec
 	texts := map[string]json.RawMessage{"args": json.RawMessage(cmp.Or(t.Args, "[]")),
@@ -95,7 +95,7 @@ func (t *beatTask) toEntry(e *Entry, schedules map[string]beatSchedule, o *Optio
 			return rouse.Refuse(name, string(text), "is no JSON", "correct the task: Celery disables it, too")
 		}
 	}
-	s.Payload, s.ContentType = payload(struct {
+	s.Payload, s.ContentType = encodePayload(struct {
 		Task       string          `json:"task"`
 		Args       json.RawMessage `json:"args"`
 		Kwargs     json.RawMessage `json:"kwargs"`
@@ -104,15 +104,16 @@ func (t *beatTask) toEntry(e *Entry, schedules map[string]beatSchedule, o *Optio
 		RoutingKey string          `json:"routing_key,omitempty"`
 		Headers    json.RawMessage `json:"headers,omitempty"`
 		Priority   *int            `json:"priority,omitempty"`
-	}{t.Task, texts["args"], texts["kwargs"], t.Queue, t.Exchange, t.RoutingKey, texts["headers"], t.Priority}), "application/json"
-	s.Labels, s.Deadline, s.Overlap = map[string]string{"task": t.Task}, seconds(t.ExpireSeconds), rouse.OverlapAllow
+	}{t.Task, texts["args"], texts["kwargs"], t.Queue, t.Exchange, t.RoutingKey, texts["headers"], t.Priority}),
+		"application/json"
+	s.Labels, s.Deadline, s.Overlap = map[string]string{"task": t.Task}, clampSeconds(t.ExpireSeconds), rouse.OverlapAllow
 	if t.OneOff {
 		if s.MaxOccurrences = 1; t.TotalRunCount > 0 {
 			return rouse.Refuse("one_off", t.Name, "has run", "leave it out")
 		}
 	}
 	if strings.HasPrefix(t.Task, "celery.") {
-		e.note("%s is a task of Celery itself: leave it there.", t.Task)
+		e.noteDifference("%s is a task of Celery itself: leave it there.", t.Task)
 	}
 	for _, set := range []struct {
 		kind string
@@ -165,7 +166,7 @@ func (b *beatSchedule) putTimes(e *Entry, kind string, o *Options) (err error) {
 	case "crontab":
 		l, fields := localTimes{seconds: 1}, cronFields("-", true, false)
 		for i, text := range []string{b.Minute, b.Hour, b.DayOfMonth, b.MonthOfYear, b.DayOfWeek} {
-			if l.set[i], err = fields[i].parse(strings.ReplaceAll(text, " ", "")); err != nil {
+			if l.set[i], err = fields[i].parseSet(strings.ReplaceAll(text, " ", "")); err != nil {
 				return err
 			}
 		}
@@ -173,7 +174,7 @@ func (b *beatSchedule) putTimes(e *Entry, kind string, o *Options) (err error) {
 		return l.putTimes(s)
 	case "interval":
 		unit := beatPeriods[b.Period]
-		if unit == 0 || b.Every < 1 || b.Every > int64(seconds(math.MaxInt64)/unit) {
+		if unit == 0 || b.Every < 1 || b.Every > int64(clampSeconds(math.MaxInt64)/unit) {
 			return rouse.Refuse("period", b.Period, "is no period, or too long", "give days, hours, minutes or seconds")
 		}
 		s.Schedule = "@every " + (time.Duration(b.Every) * unit).String()
@@ -187,5 +188,6 @@ func (b *beatSchedule) putTimes(e *Entry, kind string, o *Options) (err error) {
 		s.Schedule = max(rouse.MinInstant, rouse.At(at)).String()
 		return nil
 	}
-	return rouse.Refuse("solar", e.Name, "is a time of the sun, which rouse does not have", "leave it to Celery, or give a time of day")
+	return rouse.Refuse("solar", e.Name, "is a time of the sun, which rouse does not have",
+		"leave it to Celery, or give a time of day")
 }

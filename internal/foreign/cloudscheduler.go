@@ -73,25 +73,26 @@ func (d *googleSpan) UnmarshalText(text []byte) error {
 }
 
 func readCloudScheduler(in []byte, o *Options) ([]Entry, error) {
-	jobs, err := objects[json.RawMessage](in, "what gcloud scheduler jobs list --format json prints")
+	jobs, err := readObjects[json.RawMessage](in, "what gcloud scheduler jobs list --format json prints")
 	if err != nil {
 		return nil, err
 	}
 	o.noteZone("Cloud Scheduler reads a schedule in UTC, unless timeZone names a zone")
 	return readEntries(jobs, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var j cloudJob
-		e := readEntry(in, number, &j, func(number int) Entry { return j.toEntry(number, o) })
+		e := readEntry(in, number, &j, func(number int) Entry { return j.newCloudEntry(number, o) })
 		return e, j.Jobs
 	}), nil
 }
 
-func (j *cloudJob) toEntry(number int, o *Options) Entry {
+func (j *cloudJob) newCloudEntry(number int, o *Options) Entry {
 	e := Entry{Line: number, Name: j.Name[strings.LastIndex(j.Name, "/")+1:]}
 	e.Paused = j.State == "PAUSED" || j.State == "DISABLED"
 	s := &e.Spec
 	s.Schedule, s.Timezone, s.Overlap = j.Schedule, j.TimeZone, rouse.OverlapWait
 	if j.State == "UPDATE_FAILED" {
-		e.note("its state is %s: its last update failed there; this timer has what the file has, and is not paused.", j.State)
+		e.noteDifference(
+			"its state is %s: its last update failed there; this timer has what the file has, and is not paused.", j.State)
 	}
 	j.setRetry(&e)
 	for _, span := range []struct {
@@ -115,13 +116,13 @@ func (j *cloudJob) toEntry(number int, o *Options) Entry {
 	}
 	switch {
 	case j.HTTPTarget != nil:
-		j.http(&e, o)
+		j.copyHTTPTarget(&e, o)
 	case j.PubsubTarget != nil:
 		s.Payload = j.PubsubTarget.Data
-		e.note("it publishes to %s, with the attributes %v.", j.PubsubTarget.TopicName, j.PubsubTarget.Attributes)
+		e.noteDifference("it publishes to %s, with the attributes %v.", j.PubsubTarget.TopicName, j.PubsubTarget.Attributes)
 	case j.AppEngineHTTPTarget != nil:
 		s.Payload = j.AppEngineHTTPTarget.Body
-		e.note("it calls App Engine at %s.", j.AppEngineHTTPTarget.RelativeURI)
+		e.noteDifference("it calls App Engine at %s.", j.AppEngineHTTPTarget.RelativeURI)
 	}
 	return e
 }
@@ -150,15 +151,18 @@ func (j *cloudJob) setRetry(e *Entry) {
 		r.Attempts, r.GiveUp = retries+1, max(limit, worst-full.Timeout)
 	}
 	if count > 0 && limit > 0 {
-		e.note("it is retried until both retryCount and maxRetryDuration are reached; here %d attempts are made at most.", r.Attempts)
+		e.noteDifference(
+			"it is retried until both retryCount and maxRetryDuration are reached; here %d attempts are made at most.",
+			r.Attempts)
 	}
 	if d := cmp.Or(c.MaxDoublings, new(5)); int(r.Attempts)-1 > *d {
-		e.note("its interval of retries doubles %d times and then grows linearly; here it doubles up to its maximum.", *d)
+		e.noteDifference(
+			"its interval of retries doubles %d times and then grows linearly; here it doubles up to its maximum.", *d)
 	}
 }
 
-// http takes the request of an HTTP target.
-func (j *cloudJob) http(e *Entry, o *Options) {
+// copyHTTPTarget takes the request of an HTTP target.
+func (j *cloudJob) copyHTTPTarget(e *Entry, o *Options) {
 	t, s := j.HTTPTarget, &e.Spec
 	if o.Target == "" {
 		s.Target = t.URI
@@ -175,7 +179,7 @@ func (j *cloudJob) http(e *Entry, o *Options) {
 				s.ContentType = value
 			}
 		case "user-agent", "content-length", "host":
-			e.note("its header %s is left out: rouse sends its own.", name)
+			e.noteDifference("its header %s is left out: rouse sends its own.", name)
 		default:
 			if s.Webhook.Headers == nil {
 				s.Webhook.Headers = map[string]string{}
@@ -185,10 +189,12 @@ func (j *cloudJob) http(e *Entry, o *Options) {
 	}
 	for kind, token := range map[string]*googleToken{"OAuth": t.OauthToken, "OIDC": t.OidcToken} {
 		if token != nil {
-			e.note("its requests have a token of %s of %s; rouse signs its requests instead, or sends a header with a secret: docs/secrets.md.", kind, token.ServiceAccountEmail)
+			e.noteDifference(
+				"its requests have a token of %s of %s; rouse signs its requests instead, or sends a header with a secret: docs/secrets.md.", kind, token.ServiceAccountEmail)
 		}
 	}
 	if t.HTTPMethod == "HEAD" || t.HTTPMethod == "OPTIONS" {
-		e.Err = rouse.Refuse("httpMethod", t.HTTPMethod, "is no method of a callback", fmt.Sprintf("make %s answer POST or GET", t.URI))
+		e.Err = rouse.Refuse("httpMethod", t.HTTPMethod, "is no method of a callback",
+			fmt.Sprintf("make %s answer POST or GET", t.URI))
 	}
 }

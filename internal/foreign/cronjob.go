@@ -68,7 +68,7 @@ func readCronJobs(in []byte, o *Options) (entries []Entry, err error) {
 		case err != nil && (wrong != nil && wrong.Field == "kind" || k.Kind == "CronJob" || k.Kind == "CronWorkflow" || list):
 			entries = append(entries, Entry{Line: len(entries) + 1, Name: k.Metadata.Name, Err: refuseMember(err)})
 		case k.Kind == "CronJob" || k.Kind == "CronWorkflow":
-			entries = append(entries, k.toEntry(raw, len(entries)+1, o))
+			entries = append(entries, k.newKubeEntry(raw, len(entries)+1, o))
 		case list:
 			for _, item := range k.Items {
 				add(item)
@@ -117,7 +117,7 @@ func refuseDocument(document []byte, wrong string) error {
 	return rouse.Refuse("document", "", wrong, cure)
 }
 
-func (k *kubeObject) toEntry(raw json.RawMessage, number int, o *Options) Entry {
+func (k *kubeObject) newKubeEntry(raw json.RawMessage, number int, o *Options) Entry {
 	e := Entry{Line: number, Name: k.Metadata.Name}
 	if k.Metadata.Namespace != "" {
 		e.Name = k.Metadata.Namespace + "/" + k.Metadata.Name
@@ -133,24 +133,25 @@ func (k *kubeObject) toEntry(raw json.RawMessage, number int, o *Options) Entry 
 		return e
 	}
 	e.Paused = j.Spec.Suspend
-	j.when(&e, o)
+	j.setDueTimes(&e, o)
 	s := &e.Spec
 	s.Labels, s.Payload, s.ContentType = j.Metadata.Labels, j.Spec.JobTemplate, "application/json"
 	switch j.Spec.ConcurrencyPolicy {
 	case "Forbid":
 		s.Overlap = rouse.OverlapSkip
 		if j.Kind == "CronJob" {
-			e.note("Forbid skips a start while a Job runs, and queues none; when that Job ends, Kubernetes may still start the latest that it skipped, which overlap: skip does not. overlap: wait does.")
+			e.noteDifference(
+				"Forbid skips a start while a Job runs, and queues none; when that Job ends, Kubernetes may still start the latest that it skipped, which overlap: skip does not. overlap: wait does.")
 		}
 	case "Replace":
 		s.Overlap = rouse.OverlapAllow
-		e.note("Replace deletes the Job that runs; here both occurrences go to the target, which has to delete it.")
+		e.noteDifference("Replace deletes the Job that runs; here both occurrences go to the target, which has to delete it.")
 	default:
 		s.Overlap = rouse.OverlapAllow
 	}
 	deadline := j.Spec.StartingDeadlineSeconds
 	if j.Kind == "CronWorkflow" {
-		j.workflow(&e)
+		j.applyWorkflow(&e)
 		if deadline == nil || *deadline == 0 { // as Argo has it: what was missed is not started
 			s.Misfire = rouse.MisfireSkip
 			return e
@@ -162,8 +163,8 @@ func (k *kubeObject) toEntry(raw json.RawMessage, number int, o *Options) Entry 
 	return e
 }
 
-// when sets when the timer is due.
-func (j *cronJob) when(e *Entry, o *Options) {
+// setDueTimes sets when the timer is due.
+func (j *cronJob) setDueTimes(e *Entry, o *Options) {
 	s := &e.Spec
 	zone := j.Spec.TimeZone
 	list := j.Spec.Schedules
@@ -187,7 +188,7 @@ func (j *cronJob) when(e *Entry, o *Options) {
 			}
 		}
 		if text = strings.TrimSpace(text); strings.HasPrefix(text, "@every") {
-			e.note("the intervals are counted from the creation of this timer, not from that of the %s.", j.Kind)
+			e.noteDifference("the intervals are counted from the creation of this timer, not from that of the %s.", j.Kind)
 		} else {
 			text, local = robfigSchedule(text), true
 			if !strings.HasPrefix(text, "@") {
@@ -202,13 +203,13 @@ func (j *cronJob) when(e *Entry, o *Options) {
 		s.Timezone = ""
 	case !named:
 		s.Timezone = o.Timezone
-		e.note("it names no time zone: Kubernetes uses that of its controller, this timer %s.", zoneName(o))
+		e.noteDifference("it names no time zone: Kubernetes uses that of its controller, this timer %s.", zoneName(o))
 	}
 }
 
-// workflow takes over what a CronWorkflow has otherwise than a CronJob.
-func (j *cronJob) workflow(e *Entry) {
-	e.Spec.Payload = payload(struct {
+// applyWorkflow takes over what a CronWorkflow has otherwise than a CronJob.
+func (j *cronJob) applyWorkflow(e *Entry) {
+	e.Spec.Payload = encodePayload(struct {
 		Spec     json.RawMessage `json:"workflowSpec,omitempty"`
 		Metadata json.RawMessage `json:"workflowMetadata,omitempty"`
 	}{j.Spec.WorkflowSpec, j.Spec.WorkflowMetadata})

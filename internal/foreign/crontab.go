@@ -33,7 +33,7 @@ func readCrontab(system bool) func(in []byte, o *Options) ([]Entry, error) {
 	return func(in []byte, o *Options) ([]Entry, error) {
 		c := crontab{system: system, o: o, zone: o.Timezone, usual: o.Timezone, environment: map[string]string{}}
 		for number, line := range strings.Split(string(in), "\n") {
-			c.line(number+1, strings.TrimSpace(line))
+			c.readCrontabLine(number+1, strings.TrimSpace(line))
 		}
 		c.nameEntries()
 		return c.entries, nil
@@ -51,8 +51,8 @@ type crontab struct {
 	commands    []command // of the entries
 }
 
-func (c *crontab) line(number int, line string) {
-	if line == "" || line[0] == '#' || c.variable(line) {
+func (c *crontab) readCrontabLine(number int, line string) {
+	if line == "" || line[0] == '#' || c.readVariable(line) {
 		return
 	}
 	e := Entry{Line: number}
@@ -63,13 +63,13 @@ func (c *crontab) line(number int, line string) {
 	if strings.HasPrefix(line, "@") {
 		fields = 1
 	}
-	times, rest := cut(line, fields)
+	times, rest := cutFields(line, fields)
 	run := command{Environment: c.environment}
 	if c.system {
-		run.User, rest = cut(rest, 1)
+		run.User, rest = cutFields(rest, 1)
 	}
 	flags, rest := cutFlags(rest)
-	run.Command, run.Stdin = commandOf(rest)
+	run.Command, run.Stdin = splitCommand(rest)
 	e.Spec = rouse.Spec{Schedule: narrowSteps(times), Timezone: c.zone, Overlap: rouse.OverlapAllow}
 	e.setPayload(run, c.o)
 	switch {
@@ -82,7 +82,8 @@ func (c *crontab) line(number int, line string) {
 	case times == "@every_minute":
 		e.Spec.Schedule = "* * * * *"
 	case strings.Contains(times, "~"):
-		e.Err = rouse.Refuse("schedule", times, "has a random value", "write H, which is always the same for one name: "+randomOf(times))
+		e.Err = rouse.Refuse("schedule", times, "has a random value",
+			"write H, which is always the same for one name: "+randomOf(times))
 	}
 	if delay := c.environment["RANDOM_DELAY"]; delay != "" {
 		e.setRandomDelay(delay)
@@ -91,10 +92,11 @@ func (c *crontab) line(number int, line string) {
 		e.Spec.Overlap = rouse.OverlapSkip
 	}
 	if flags != "" {
-		e.note("its flags -%s are those of cron: with s it does not start while it runs, and overlap is skip; q and n are about its log and mails.", flags)
+		e.noteDifference(
+			"its flags -%s are those of cron: with s it does not start while it runs, and overlap is skip; q and n are about its log and mails.", flags)
 	}
 	if e.Err == nil && !c.zoned && c.zone == "" {
-		e.note("cron uses the local time of its machine, this timer UTC: give --timezone.")
+		e.noteDifference("cron uses the local time of its machine, this timer UTC: give --timezone.")
 	}
 	c.entries, c.commands = append(c.entries, e), append(c.commands, run)
 }
@@ -104,9 +106,9 @@ func (c *crontab) line(number int, line string) {
 func (e *Entry) setRandomDelay(text string) {
 	minutes, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		e.note("RANDOM_DELAY=%s is left out: it is no number of minutes.", text)
+		e.noteDifference("RANDOM_DELAY=%s is left out: it is no number of minutes.", text)
 	} else if e.Spec.Jitter = time.Duration(minutes) * time.Minute; minutes > 0 {
-		e.note("its random delay, which only cronie has, became jitter: each occurrence has always the same delay.")
+		e.noteDifference("its random delay, which only cronie has, became jitter: each occurrence has always the same delay.")
 	}
 }
 
@@ -131,7 +133,7 @@ func randomOf(times string) string {
 // nameEntries names the entries after their commands.
 func (c *crontab) nameEntries() {
 	for i := range c.entries {
-		c.entries[i].Name = nameOf(c.commands[i].Command)
+		c.entries[i].Name = commandName(c.commands[i].Command)
 	}
 	nameApart(c.entries, func(i int) string {
 		run, s := &c.commands[i], &c.entries[i].Spec
@@ -139,11 +141,12 @@ func (c *crontab) nameEntries() {
 	})
 }
 
-// variable takes a line that sets a variable: NAME = VALUE.
-func (c *crontab) variable(line string) bool {
+// readVariable takes a line that sets a variable: NAME = VALUE.
+func (c *crontab) readVariable(line string) bool {
 	name, value, ok := strings.Cut(line, "=")
 	name = strings.Trim(strings.TrimSpace(name), `"'`)
-	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	if !ok || name == "" || strings.ContainsFunc(name,
+		func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 		return false
 	}
 	value = strings.TrimSpace(value)
@@ -163,7 +166,7 @@ func (c *crontab) variable(line string) bool {
 // cutFlags splits the flags of OpenBSD and FreeBSD from a command.
 func cutFlags(text string) (flags, command string) {
 	for {
-		word, rest := cut(text, 1)
+		word, rest := cutFields(text, 1)
 		letters, ok := strings.CutPrefix(word, "-")
 		if !ok || letters == "" || strings.Trim(letters, "nqs") != "" {
 			return flags, text
@@ -172,8 +175,8 @@ func cutFlags(text string) (flags, command string) {
 	}
 }
 
-// cut splits a line after n fields.
-func cut(line string, n int) (fields, rest string) {
+// cutFields splits a line after n fields.
+func cutFields(line string, n int) (fields, rest string) {
 	var list []string
 	for range n {
 		line = strings.TrimLeftFunc(line, unicode.IsSpace)
@@ -189,14 +192,15 @@ func cut(line string, n int) (fields, rest string) {
 // preludes are commands after which the one comes that is meant, wrappers those whose arguments it is, and
 // interpreters those that run the file of their first argument.
 var (
-	preludes     = map[string]bool{"cd": true, "test": true, "[": true}
-	wrappers     = map[string]bool{"exec": true, "nice": true, "ionice": true, "env": true, "sudo": true, "run-parts": true}
+	preludes = map[string]bool{"cd": true, "test": true, "[": true}
+	wrappers = map[string]bool{"exec": true, "nice": true, "ionice": true, "env": true, "sudo": true,
+		"run-parts": true}
 	interpreters = regexp.MustCompile(`^(sh|bash|dash|ksh|zsh|php|python|perl|ruby|node)[0-9.]*$`)
 )
 
-// commandOf splits a command at its first percent sign: what follows is its input, where further ones are
+// splitCommand splits a command at its first percent sign: what follows is its input, where further ones are
 // ends of lines. A backslash takes the meaning from a percent sign.
-func commandOf(text string) (command, stdin string) {
+func splitCommand(text string) (command, stdin string) {
 	var parts [2]strings.Builder
 	part := 0
 	for i := 0; i < len(text); i++ {
@@ -215,12 +219,13 @@ func commandOf(text string) (command, stdin string) {
 	return strings.TrimSpace(parts[0].String()), parts[1].String()
 }
 
-// nameOf returns a name for the timer of a command: that of its program or script, which may come after a
-// condition, with a hash of the command if it has arguments. Arguments themselves can be secrets, which names
-// are not.
-func nameOf(command string) string {
+// commandName returns a name for the timer of a command: that of its program or script, which may come after
+// a condition, with a hash of the command if it has arguments. Arguments themselves can be secrets, which
+// names are not.
+func commandName(command string) string {
 	meant := command
-	if i := max(strings.LastIndex(command, "&&"), strings.LastIndex(command, "||")); i >= 0 && preludes[strings.Fields(command)[0]] {
+	if i := max(strings.LastIndex(command, "&&"), strings.LastIndex(command, "||")); i >= 0 &&
+		preludes[strings.Fields(command)[0]] {
 		meant = command[i+2:]
 	}
 	name, interpreted, arguments := "", false, false
@@ -251,7 +256,7 @@ func nameOf(command string) string {
 		name, arguments = name[:maxNameOfCommand], true
 	}
 	if arguments {
-		name += "-" + hashOf(command)
+		name += "-" + nameHash(command)
 	}
 	return name
 }

@@ -76,7 +76,7 @@ func (t *awsTime) UnmarshalJSON(in []byte) (err error) {
 }
 
 func readEventBridge(in []byte, o *Options) ([]Entry, error) {
-	list, err := objects[json.RawMessage](in, "what aws scheduler get-schedule prints, or an array of it")
+	list, err := readObjects[json.RawMessage](in, "what aws scheduler get-schedule prints, or an array of it")
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func readEventBridge(in []byte, o *Options) ([]Entry, error) {
 	part := false
 	entries := readEntries(list, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var r eventBridge
-		e := readEntry(in, number, &r, func(number int) Entry { return r.toEntry(number) })
+		e := readEntry(in, number, &r, func(number int) Entry { return r.newEventBridgeEntry(number) })
 		if r.NextToken != "" {
 			part = true
 		}
@@ -95,7 +95,8 @@ func readEventBridge(in []byte, o *Options) ([]Entry, error) {
 	})
 	if part { // what was pruned by it would be lost
 		entries = append(entries, Entry{Line: len(entries) + 1, Name: "NextToken",
-			Err: rouse.Refuse("NextToken", "", "is there: the file is a part of the schedules", "list them without --max-items and --no-paginate")})
+			Err: rouse.Refuse("NextToken", "", "is there: the file is a part of the schedules",
+				"list them without --max-items and --no-paginate")})
 	}
 	return slices.DeleteFunc(entries, func(e Entry) bool {
 		without := errors.Is(e.Err, errNoTime)
@@ -111,9 +112,9 @@ var errNoTime = errors.New("has no time")
 
 var rate = regexp.MustCompile(`^rate\(\s*(\d+)\s+(minute|hour|day)s?\s*\)$`)
 
-// schedule returns the expression of a rule, and the interval of a rate. EventBridge Scheduler takes both
-// forms of a unit with any number.
-func (r *eventBridge) schedule() (expression string, every time.Duration) {
+// ruleExpression returns the expression of a rule, and the interval of a rate. EventBridge Scheduler takes
+// both forms of a unit with any number.
+func (r *eventBridge) ruleExpression() (expression string, every time.Duration) {
 	expression = strings.TrimSpace(r.ScheduleExpression)
 	m := rate.FindStringSubmatch(expression)
 	if m == nil {
@@ -133,13 +134,13 @@ func (r *eventBridge) schedule() (expression string, every time.Duration) {
 	return "rate(" + strconv.Itoa(n) + " " + m[2] + ")", every
 }
 
-func (r *eventBridge) toEntry(number int) Entry {
+func (r *eventBridge) newEventBridgeEntry(number int) Entry {
 	e := Entry{Line: number, Name: r.Name, Paused: r.State == "DISABLED"}
 	if r.GroupName != "" && r.GroupName != "default" {
 		e.Name = r.GroupName + "/" + r.Name
 	}
 	s := &e.Spec
-	expression, every := r.schedule()
+	expression, every := r.ruleExpression()
 	s.Schedule = "aws:" + expression
 	if !strings.HasPrefix(expression, "rate(") {
 		s.Timezone = r.ScheduleExpressionTimezone // without it, and in a rule, it is UTC
@@ -156,15 +157,16 @@ func (r *eventBridge) toEntry(number int) Entry {
 		}
 	}
 	if f := &r.FlexibleTimeWindow; f.Mode == "FLEXIBLE" {
-		s.Jitter = seconds(60 * int64(min(f.MaximumWindowInMinutes, math.MaxInt32)))
-		e.note("its flexible window of %d minutes became jitter: each occurrence has always the same delay.", f.MaximumWindowInMinutes)
+		s.Jitter = clampSeconds(60 * int64(min(f.MaximumWindowInMinutes, math.MaxInt32)))
+		e.noteDifference("its flexible window of %d minutes became jitter: each occurrence has always the same delay.",
+			f.MaximumWindowInMinutes)
 	}
 	retries, age := 185, 24*60*60 // its defaults
 	if t := r.Target; t != nil {
 		retries = *cmp.Or(t.RetryPolicy.MaximumRetryAttempts, &retries)
 		age = *cmp.Or(t.RetryPolicy.MaximumEventAgeInSeconds, &age)
 	}
-	s.Retry.Attempts, s.Retry.GiveUp = countAttempts(int64(retries))+1, seconds(int64(age))
+	s.Retry.Attempts, s.Retry.GiveUp = countAttempts(int64(retries))+1, clampSeconds(int64(age))
 	if s.Recurring() {
 		s.Overlap = rouse.OverlapAllow
 	} else if r.ActionAfterCompletion != "DELETE" {
@@ -174,10 +176,11 @@ func (r *eventBridge) toEntry(number int) Entry {
 	case "", "DELETE":
 	case "NONE":
 		if s.Recurring() && s.End != 0 {
-			e.note("it stays there when it has ended (ActionAfterCompletion); this timer is deleted then, as it has no keep.")
+			e.noteDifference(
+				"it stays there when it has ended (ActionAfterCompletion); this timer is deleted then, as it has no keep.")
 		}
 	default:
-		e.note("not read: ActionAfterCompletion %q.", r.ActionAfterCompletion)
+		e.noteDifference("not read: ActionAfterCompletion %q.", r.ActionAfterCompletion)
 	}
 	switch {
 	case r.StartDate.wrong != "":
@@ -187,12 +190,13 @@ func (r *eventBridge) toEntry(number int) Entry {
 	case r.EventPattern != "" && expression == "":
 		e.Err = errNoTime
 	case expression == "":
-		e.Err = rouse.Refuse("ScheduleExpression", "", "is missing", "list-schedules leaves it out: give what get-schedule prints of each")
+		e.Err = rouse.Refuse("ScheduleExpression", "", "is missing",
+			"list-schedules leaves it out: give what get-schedule prints of each")
 	default:
 		if r.EventPattern != "" {
-			e.note("it waits for events, too: this timer is that of its ScheduleExpression alone.")
+			e.noteDifference("it waits for events, too: this timer is that of its ScheduleExpression alone.")
 		}
-		e.Err = r.target(&e)
+		e.Err = r.copyInput(&e)
 	}
 	return e
 }
@@ -203,11 +207,11 @@ var keyword = regexp.MustCompile(`<aws\.scheduler\.[a-z-]+>`)
 // scheduleARN is the keyword that is the same at each invocation.
 const scheduleARN = "<aws.scheduler.schedule-arn>"
 
-// target takes what is sent, and notes where to.
-func (r *eventBridge) target(e *Entry) error {
+// copyInput takes what is sent, and notes where to.
+func (r *eventBridge) copyInput(e *Entry) error {
 	t := r.Target
 	if t == nil || t.Input == "" {
-		e.note("it has no Input: this timer has no payload, whatever EventBridge sends then.")
+		e.noteDifference("it has no Input: this timer has no payload, whatever EventBridge sends then.")
 	}
 	if t == nil {
 		return nil
@@ -223,10 +227,10 @@ func (r *eventBridge) target(e *Entry) error {
 		}
 	}
 	if t.Arn != "" {
-		e.note("its target is %s.", t.Arn)
+		e.noteDifference("its target is %s.", t.Arn)
 	}
 	if t.DeadLetterConfig.Arn != "" {
-		e.note("its dead letters go to %s; here they are kept with the timer: rouse dead.", t.DeadLetterConfig.Arn)
+		e.noteDifference("its dead letters go to %s; here they are kept with the timer: rouse dead.", t.DeadLetterConfig.Arn)
 	}
 	switch word := keyword.FindString(input); word {
 	case "":

@@ -26,27 +26,28 @@ func monthWord(n int) string   { return time.Month(n).String() }
 // cronFields are minutes, hours, days of a month, months, and days of a week from Sunday = 0 on.
 func cronFields(to string, wraps, open bool) [5]field {
 	return [5]field{
-		{"minute", 0, 59, to, nil, wraps, open}, {"hour", 0, 23, to, nil, wraps, open}, {"day of month", 1, 31, to, nil, wraps, open},
+		{"minute", 0, 59, to, nil, wraps, open}, {"hour", 0, 23, to, nil, wraps, open},
+		{"day of month", 1, 31, to, nil, wraps, open},
 		{"month", 1, 12, to, monthWord, wraps, open}, {"day of week", 0, 6, to, weekdayWord, wraps, open},
 	}
 }
 
-// parse reads a list of values, ranges and steps as a set.
-func (f *field) parse(text string) (set uint64, err error) {
+// parseSet reads a list of values, ranges and steps as a set.
+func (f *field) parseSet(text string) (set uint64, err error) {
 	for item := range strings.SplitSeq(text, ",") {
 		base, step, stepped := strings.Cut(item, "/")
 		lo, hi := f.lo, f.hi
 		from, to, ranged := strings.Cut(base, f.to)
 		if base != "*" {
-			if lo, err = f.value(from); err != nil {
+			if lo, err = f.parseFieldValue(from); err != nil {
 				return 0, err
 			}
 			if hi = lo; ranged {
-				if hi, err = f.value(to); err != nil {
+				if hi, err = f.parseFieldValue(to); err != nil {
 					return 0, err
 				}
 			} else if stepped && f.open {
-				hi = f.lo + f.size() - 1
+				hi = f.lo + f.countValues() - 1
 			}
 		}
 		n := 1
@@ -57,12 +58,12 @@ func (f *field) parse(text string) (set uint64, err error) {
 			n = min(n, 64) // more is no other set
 		}
 		if hi < lo {
-			if hi += f.size(); !f.wraps {
+			if hi += f.countValues(); !f.wraps {
 				return 0, f.refuseBackwards(item, lo, hi, n)
 			}
 		}
 		for v := lo; v <= hi; v += n {
-			set |= 1 << ((v-f.lo)%f.size() + f.lo)
+			set |= 1 << ((v-f.lo)%f.countValues() + f.lo)
 		}
 	}
 	if f.hi == 7 { // a day of the week, which is Sunday
@@ -74,7 +75,7 @@ func (f *field) parse(text string) (set uint64, err error) {
 	return set, nil
 }
 
-func (f *field) value(text string) (int, error) {
+func (f *field) parseFieldValue(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	for v := f.lo; f.word != nil && v <= f.hi; v++ {
 		if name := f.word(v); strings.EqualFold(text, name) || strings.EqualFold(text, name[:3]) {
@@ -82,12 +83,12 @@ func (f *field) value(text string) (int, error) {
 		}
 	}
 	if err != nil || n < f.lo || n > f.hi {
-		return 0, f.refuse(text, "is out of bounds")
+		return 0, f.refuseValue(text, "is out of bounds")
 	}
 	return n, nil
 }
 
-func (f *field) refuse(text, wrong string) error {
+func (f *field) refuseValue(text, wrong string) error {
 	cure := fmt.Sprintf("use %d to %d", f.lo, f.hi)
 	if f.word != nil {
 		cure += ", or names"
@@ -99,7 +100,8 @@ func (f *field) refuse(text, wrong string) error {
 func (f *field) refuseStep(item string) error {
 	base, step, _ := strings.Cut(item, "/")
 	if n, err := strconv.Atoi(step); err != nil || n < 1 {
-		return rouse.Refuse("schedule", item, "as "+f.name+" has a wrong step", fmt.Sprintf("use a step of 1 to %d", f.size()-1))
+		return rouse.Refuse("schedule", item, "as "+f.name+" has a wrong step",
+			fmt.Sprintf("use a step of 1 to %d", f.countValues()-1))
 	}
 	return rouse.Refuse("schedule", item, "as "+f.name+" has a step after a single value",
 		fmt.Sprintf("write %s, or %s%s%d/%s", base, base, f.to, f.hi, step))
@@ -110,7 +112,7 @@ func (f *field) refuseStep(item string) error {
 func (f *field) refuseBackwards(item string, lo, hi, step int) error {
 	var values []string
 	for v := lo; v <= hi; v += step {
-		at := (v-f.lo)%f.size() + f.lo
+		at := (v-f.lo)%f.countValues() + f.lo
 		if f.word != nil && item[0] > '9' {
 			values = append(values, f.word(at)[:3])
 		} else {
@@ -120,20 +122,21 @@ func (f *field) refuseBackwards(item string, lo, hi, step int) error {
 	return rouse.Refuse("schedule", item, "as "+f.name+" runs backwards", "write "+strings.Join(values, ","))
 }
 
-// size is how many values there are. Of the days of the week, 7 is another name of 0, and 24 of the hours.
-func (f *field) size() int {
+// countValues is how many values there are. Of the days of the week, 7 is another name of 0, and 24 of the
+// hours.
+func (f *field) countValues() int {
 	if f.hi == 7 || f.hi == 24 {
 		return f.hi
 	}
 	return f.hi - f.lo + 1
 }
 
-// full returns the set of all values.
-func (f *field) full() uint64 { return 1<<(f.hi+1) - 1<<f.lo }
+// fullSet returns the set of all values.
+func (f *field) fullSet() uint64 { return 1<<(f.hi+1) - 1<<f.lo }
 
-// format writes a set as cron does. Only where star is allowed it begins with one if it has a step.
-func (f *field) format(set uint64, star bool) string {
-	if set == f.full() {
+// formatSet writes a set as cron does. Only where star is allowed it begins with one if it has a step.
+func (f *field) formatSet(set uint64, star bool) string {
+	if set == f.fullSet() {
 		return "*"
 	}
 	show := func(v int) string {
@@ -185,7 +188,7 @@ func narrowSteps(expr string) string {
 	for i := range fields {
 		items := strings.Split(f[i], ",")
 		for j, item := range items {
-			items[j] = fields[i].narrow(item)
+			items[j] = fields[i].narrowItem(item)
 		}
 		f[i] = strings.Join(items, ",")
 	}
@@ -195,12 +198,12 @@ func narrowSteps(expr string) string {
 	return strings.Join(f, " ")
 }
 
-func (f *field) narrow(item string) string {
+func (f *field) narrowItem(item string) string {
 	base, step, _ := strings.Cut(item, "/")
-	if n, err := strconv.ParseUint(step, 10, 31); err != nil || int(n) < f.size() {
+	if n, err := strconv.ParseUint(step, 10, 31); err != nil || int(n) < f.countValues() {
 		return item
 	}
-	if _, err := f.parse(item); err != nil {
+	if _, err := f.parseSet(item); err != nil {
 		return item
 	}
 	if base == "*" {
@@ -225,11 +228,11 @@ func (l *localTimes) putTimes(s *rouse.Spec) error {
 	fields := cronFields("-", false, true)
 	for i := range fields {
 		if l.set[i] != 0 {
-			texts[i] = fields[i].format(l.set[i], i < 2)
+			texts[i] = fields[i].formatSet(l.set[i], i < 2)
 		}
 	}
 	day, week := strings.Trim(texts[2]+","+l.odd[0], ","), strings.Trim(texts[4]+","+l.odd[1], ",")
-	seconds := (&field{lo: 0, hi: 59}).format(l.seconds, true) + " "
+	seconds := (&field{lo: 0, hi: 59}).formatSet(l.seconds, true) + " "
 	one := day == "*" || week == "*"
 	write := func(prefix, day, week string) {
 		addSchedule(s, strings.TrimSpace(prefix+strings.Join([]string{texts[0], texts[1], day, texts[3], week, l.year}, " ")))

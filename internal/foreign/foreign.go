@@ -151,7 +151,8 @@ func CheckTimers(kind string, entries []Entry, namespace string, now rouse.Insta
 		o := e.Object()
 		e.Err = cmp.Or(o.Check(namespace, now), err)
 		if first, twice := lines[e.Name]; twice && e.Err == nil {
-			e.Err = rouse.Refuse("name", e.Name, fmt.Sprintf("is that of the timer of %s %d, too", Numbered(kind), first), "import them apart, into two namespaces")
+			e.Err = rouse.Refuse("name", e.Name, fmt.Sprintf("is that of the timer of %s %d, too", Numbered(kind), first),
+				"import them apart, into two namespaces")
 		}
 		if e.Err == nil {
 			lines[e.Name] = e.Line
@@ -190,7 +191,7 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 		wrong := e.fitTimes(&o)
 		e.Err = cmp.Or(e.Err, e.over)
 		if e.Err == nil {
-			e.Err = f.inOwnForm(cmp.Or(e.finish(&o), wrong))
+			e.Err = f.inOwnForm(cmp.Or(e.completeSpec(&o), wrong))
 		}
 		if e.Passed {
 			e.Err = nil // no timer is made: what is wrong with it does not matter
@@ -218,11 +219,12 @@ func (f *format) inOwnForm(err error) error {
 	return out
 }
 
-// finish adds the target, if the entry has none that rouse can reach, and checks the spec.
-func (e *Entry) finish(o *Options) error {
+// completeSpec adds the target, if the entry has none that rouse can reach, and checks the spec.
+func (e *Entry) completeSpec(o *Options) error {
 	if e.Spec.Target == "" {
 		if o.Target == "" {
-			return rouse.Refuse("target", "", "is missing: rouse cannot do by itself what this entry does", "give --target, a URL that does it")
+			return rouse.Refuse("target", "", "is missing: rouse cannot do by itself what this entry does",
+				"give --target, a URL that does it")
 		}
 		e.Spec.Target = strings.ReplaceAll(o.Target, "{name}", url.PathEscape(e.Name))
 	}
@@ -262,7 +264,8 @@ func (e *Entry) fitTimes(o *Options) error {
 	}
 	if shortest, _ := rouse.ShortestInterval(due, s); shortest > time.Millisecond && e.Spec.Jitter >= shortest {
 		e.Spec.Jitter = shortest - time.Millisecond
-		e.note("its jitter is cut to less than the shortest interval of its schedule, so that occurrences keep their order.")
+		e.noteDifference(
+			"its jitter is cut to less than the shortest interval of its schedule, so that occurrences keep their order.")
 	}
 	return nil
 }
@@ -282,7 +285,8 @@ func readTime(text string, zone *time.Location) (at time.Time, err error) {
 func (o *Options) readTime(field, text string) (time.Time, error) {
 	zone, err := time.LoadLocation(o.Timezone)
 	if err != nil {
-		return time.Time{}, rouse.Refuse("timezone", o.Timezone, "is no time zone", "give an IANA name such as Europe/Stockholm")
+		return time.Time{}, rouse.Refuse("timezone", o.Timezone, "is no time zone",
+			"give an IANA name such as Europe/Stockholm")
 	}
 	at, err := readTime(text, zone)
 	if err != nil {
@@ -315,7 +319,7 @@ func (e *Entry) endAt(at time.Time) {
 func (e *Entry) setTimeout(d time.Duration) {
 	const longest = time.Hour
 	if e.Spec.Retry.Timeout = min(d, longest); d > longest {
-		e.note("its timeout of %.0f s is cut to %v: for longer work answer 202, and report.", d.Seconds(), longest)
+		e.noteDifference("its timeout of %.0f s is cut to %v: for longer work answer 202, and report.", d.Seconds(), longest)
 	}
 }
 
@@ -326,18 +330,20 @@ const maxShared = 64 << 20
 func (e *Entry) setPayload(v any, o *Options) {
 	e.Spec.ContentType = "application/json"
 	if o.shared <= maxShared {
-		e.Spec.Payload = payload(v)
+		e.Spec.Payload = encodePayload(v)
 		o.shared += len(e.Spec.Payload)
 	}
 	if o.shared > maxShared {
 		e.Spec.Payload = nil
-		e.over = rouse.Refuse("payload", "", fmt.Sprintf("with those before it, exceeds %d bytes: each timer gets a copy of what its entry shares with others", maxShared),
+		e.over = rouse.Refuse("payload", "",
+			fmt.Sprintf("with those before it, exceeds %d bytes: each timer gets a copy of what its entry shares with others",
+				maxShared),
 			"import the file in parts, or take out what the target does not need")
 	}
 }
 
-// note adds a difference.
-func (e *Entry) note(format string, args ...any) {
+// noteDifference adds a difference.
+func (e *Entry) noteDifference(format string, args ...any) {
 	e.Notes = append(e.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -350,13 +356,13 @@ func nameApart(entries []Entry, apart func(i int) string) {
 	}
 	for i := range entries {
 		if e := &entries[i]; taken[e.Name] > 1 {
-			e.Name += "-" + hashOf(apart(i))
+			e.Name += "-" + nameHash(apart(i))
 		}
 	}
 }
 
-// hashOf returns a short hash, for names.
-func hashOf(text string) string {
+// nameHash returns a short hash, for names.
+func nameHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:4])
 }

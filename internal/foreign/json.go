@@ -14,8 +14,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// payload returns the JSON of a value of texts, as a person would write it.
-func payload(v any) []byte {
+// encodePayload returns the JSON of a value of texts, as a person would write it.
+func encodePayload(v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
@@ -23,8 +23,8 @@ func payload(v any) []byte {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// objects reads a JSON object, several one after the other, or an array of them.
-func objects[T any](in []byte, want string) (list []T, err error) {
+// readObjects reads a JSON object, several one after the other, or an array of them.
+func readObjects[T any](in []byte, want string) (list []T, err error) {
 	refuse := func(wrong string) error { return rouse.Refuse("file", "", wrong, "give "+want) }
 	for d := json.NewDecoder(bytes.NewReader(in)); ; {
 		var raw json.RawMessage
@@ -55,7 +55,8 @@ func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
 // readEntries reads objects with a function that returns the entry of one, or those that it lists if it is an
 // answer of an API.
-func readEntries(list []json.RawMessage, read func(in json.RawMessage, number int) (Entry, []json.RawMessage)) (entries []Entry) {
+func readEntries(list []json.RawMessage, read func(in json.RawMessage, number int) (Entry,
+	[]json.RawMessage)) (entries []Entry) {
 	for _, in := range list {
 		e, listed := read(in, len(entries)+1)
 		if listed == nil {
@@ -73,7 +74,7 @@ func readEntries(list []json.RawMessage, read func(in json.RawMessage, number in
 // structure does not have. An object that cannot be read leaves the others as they are.
 func readEntry(in json.RawMessage, number int, to any, entry func(number int) Entry) Entry {
 	var read Entry
-	if err := read.read(in, to); err != nil {
+	if err := read.readMembers(in, to); err != nil {
 		return Entry{Line: number, Name: read.Name, Err: err}
 	}
 	e := entry(number)
@@ -81,9 +82,9 @@ func readEntry(in json.RawMessage, number int, to any, entry func(number int) En
 	return e
 }
 
-// read reads an object into a structure, and notes the members that the structure does not have. One that
-// cannot be read gives the entry its name only.
-func (e *Entry) read(in json.RawMessage, to any) error {
+// readMembers reads an object into a structure, and notes the members that the structure does not have. One
+// that cannot be read gives the entry its name only.
+func (e *Entry) readMembers(in json.RawMessage, to any) error {
 	if err := json.Unmarshal(in, to); err != nil {
 		var named struct{ Name, JobName string }
 		_ = json.Unmarshal(in, &named) // a name tells which one it is

@@ -30,7 +30,7 @@ type pgCronJob struct {
 }
 
 func readPgCron(in []byte, o *Options) ([]Entry, error) {
-	rows, err := objects[json.RawMessage](in, "rows of cron.job, as docs/moving-in.md exports them")
+	rows, err := readObjects[json.RawMessage](in, "rows of cron.job, as docs/moving-in.md exports them")
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func readPgCron(in []byte, o *Options) ([]Entry, error) {
 	for i, row := range rows {
 		e := &entries[i]
 		e.Line = i + 1
-		if e.Err = e.read(row, &jobs[i]); e.Err == nil {
+		if e.Err = e.readMembers(row, &jobs[i]); e.Err == nil {
 			named[jobs[i].JobName]++
 		}
 	}
@@ -49,7 +49,7 @@ func readPgCron(in []byte, o *Options) ([]Entry, error) {
 			} else if named[e.Name] > 1 { // of two users
 				e.Name = fmt.Sprintf("%s-%d", e.Name, j.JobID)
 			}
-			e.Err = j.toEntry(e, o)
+			e.Err = j.fillPgCronEntry(e, o)
 		}
 	}
 	return entries, nil
@@ -57,11 +57,11 @@ func readPgCron(in []byte, o *Options) ([]Entry, error) {
 
 var pgCronInterval = regexp.MustCompile(`(?i)^\s*([1-9]|[1-5][0-9]) seconds?\s*$`)
 
-func (j *pgCronJob) toEntry(e *Entry, o *Options) (err error) {
+func (j *pgCronJob) fillPgCronEntry(e *Entry, o *Options) (err error) {
 	e.Paused = j.Active != nil && !*j.Active
 	s, times := &e.Spec, strings.Join(strings.Fields(j.Schedule), " ")
 	j.Schedule, j.Active = "", nil
-	s.Payload, s.ContentType = payload(j), "application/json"
+	s.Payload, s.ContentType = encodePayload(j), "application/json"
 	s.Timezone = o.Timezone
 	f := strings.Fields(times)
 	switch m := pgCronInterval.FindStringSubmatch(times); {
@@ -76,7 +76,7 @@ func (j *pgCronJob) toEntry(e *Entry, o *Options) (err error) {
 		fields := cronFields("-", false, true)
 		fields[4].hi = 7
 		for _, i := range []int{0, 1, 3, 4} {
-			if l.set[i], err = fields[i].parse(f[i]); err != nil {
+			if l.set[i], err = fields[i].parseSet(f[i]); err != nil {
 				return err
 			}
 		}

@@ -172,7 +172,7 @@ func readQuartz(in []byte, o *Options) (entries []Entry, err error) {
 	}
 	for _, s := range data.Schedules {
 		for i := range s.Triggers {
-			entries = s.Triggers[i].add(entries, jobs, o)
+			entries = s.Triggers[i].addTriggers(entries, jobs, o)
 		}
 	}
 	if len(unread) > 0 {
@@ -186,15 +186,16 @@ func readQuartz(in []byte, o *Options) (entries []Entry, err error) {
 		}
 	}
 	if len(entries) == 0 {
-		return nil, rouse.Refuse("file", "", "has no trigger", "give a job-scheduling-data document with cron or simple triggers")
+		return nil, rouse.Refuse("file", "", "has no trigger",
+			"give a job-scheduling-data document with cron or simple triggers")
 	}
 	return entries, nil
 }
 
-// add adds the entries of a trigger: one.
-func (k *quartzTriggerKind) add(entries []Entry, jobs map[string]*quartzJob, o *Options) []Entry {
+// addTriggers adds the entries of a trigger: one.
+func (k *quartzTriggerKind) addTriggers(entries []Entry, jobs map[string]*quartzJob, o *Options) []Entry {
 	addTrigger := func(t *quartzTrigger, wrong error) {
-		e := t.toEntry(len(entries)+1, jobs[quartzKey(t.JobGroup, t.Job)], o)
+		e := t.newQuartzEntry(len(entries)+1, jobs[quartzKey(t.JobGroup, t.Job)], o)
 		if wrong != nil {
 			e.Err = wrong
 		}
@@ -217,7 +218,7 @@ func (k *quartzTriggerKind) add(entries []Entry, jobs map[string]*quartzJob, o *
 	return entries
 }
 
-func (t *quartzTrigger) toEntry(number int, job *quartzJob, o *Options) Entry {
+func (t *quartzTrigger) newQuartzEntry(number int, job *quartzJob, o *Options) Entry {
 	e := Entry{Line: number, Name: string(t.Name)}
 	if t.Group != "" && t.Group != "DEFAULT" {
 		e.Name = string(t.Group + "/" + t.Name)
@@ -244,32 +245,34 @@ func (t *quartzTrigger) toEntry(number int, job *quartzJob, o *Options) Entry {
 	switch priority, err := strconv.Atoi(string(t.Priority)); {
 	case t.Priority == "":
 	case err != nil:
-		e.note("its priority %q is no number, and left out.", t.Priority)
+		e.noteDifference("its priority %q is no number, and left out.", t.Priority)
 	case priority > 5:
 		s.Priority = rouse.PriorityHigh
 	case priority > 0 && priority < 5:
 		s.Priority = rouse.PriorityLow
 	}
 	if t.Calendar != "" {
-		e.note("its calendar %s is not in the file: put one in place, and name it in calendar.off.", t.Calendar)
+		e.noteDifference("its calendar %s is not in the file: put one in place, and name it in calendar.off.", t.Calendar)
 	}
 	if e.Err = t.setWhen(&e, o); e.Err != nil {
 		return e
 	}
 	t.setMisfire(&e)
 	if t.Start != "" && s.Start <= o.Now && t.Expression != "" && s.Misfire == rouse.MisfireLatest {
-		e.note("Quartz runs it at each start of the program, as its start-time has passed; here it is first due at its next time.")
+		e.noteDifference(
+			"Quartz runs it at each start of the program, as its start-time has passed; here it is first due at its next time.")
 	}
 	return e
 }
 
-// start returns when the trigger begins; nil is at once, or counted from the start of the program: as an
-// instant, that would be another one at each import.
-func (t *quartzTrigger) start(e *Entry, o *Options) (*time.Time, error) {
+// triggerStart returns when the trigger begins; nil is at once, or counted from the start of the program: as
+// an instant, that would be another one at each import.
+func (t *quartzTrigger) triggerStart(e *Entry, o *Options) (*time.Time, error) {
 	switch {
 	case t.StartIn != "":
 		if _, err := strconv.ParseUint(string(t.StartIn), 10, 32); err != nil {
-			return nil, rouse.Refuse("start-time-seconds-in-future", string(t.StartIn), "is no number of seconds", "give one from 0 on")
+			return nil, rouse.Refuse("start-time-seconds-in-future", string(t.StartIn), "is no number of seconds",
+				"give one from 0 on")
 		}
 		return nil, nil
 	case t.Start != "":
@@ -281,7 +284,7 @@ func (t *quartzTrigger) start(e *Entry, o *Options) (*time.Time, error) {
 
 // setWhen sets when the timer is due.
 func (t *quartzTrigger) setWhen(e *Entry, o *Options) error {
-	start, err := t.start(e, o)
+	start, err := t.triggerStart(e, o)
 	if err != nil {
 		return err
 	}
@@ -312,22 +315,22 @@ func (t *quartzTrigger) setCron(e *Entry, start *time.Time, o *Options) {
 		s.Timezone = o.Timezone
 	}
 	if stepsAfterNames.MatchString(expression) {
-		e.note("Quartz ignores a step after names, as in MON-FRI/2; here it counts.")
+		e.noteDifference("Quartz ignores a step after names, as in MON-FRI/2; here it counts.")
 	}
 	if strings.Contains(expression, "W ") {
-		e.note("of several times on a day with W, Quartz leaves out some; here all of them are due.")
+		e.noteDifference("of several times on a day with W, Quartz leaves out some; here all of them are due.")
 	}
 	switch {
 	case start != nil:
 		e.startAt(*start, 0)
 	case t.StartIn != "":
-		e.note("its start, %s seconds after that of the program, is left out.", t.StartIn)
+		e.noteDifference("its start, %s seconds after that of the program, is left out.", t.StartIn)
 	}
 }
 
 func (t *quartzTrigger) setSimple(e *Entry, start *time.Time) error {
 	s := &e.Spec
-	count, err := t.repeats()
+	count, err := t.repeatCount()
 	if err != nil {
 		return err
 	}
@@ -338,9 +341,11 @@ func (t *quartzTrigger) setSimple(e *Entry, start *time.Time) error {
 			s.Schedule = max(rouse.MinInstant, rouse.At(*start)).String()
 		case strings.Trim(string(t.StartIn), "0") != "":
 			s.Schedule = "@after " + string(t.StartIn) + "s"
-			e.note("Quartz runs it %s seconds after each start of the program; here it runs once, so long after the import.", t.StartIn)
+			e.noteDifference(
+				"Quartz runs it %s seconds after each start of the program; here it runs once, so long after the import.",
+				t.StartIn)
 		default:
-			e.note("Quartz runs it at each start of the program; here it runs once, after the import.")
+			e.noteDifference("Quartz runs it at each start of the program; here it runs once, after the import.")
 		}
 		return nil
 	}
@@ -357,15 +362,19 @@ func (t *quartzTrigger) setSimple(e *Entry, start *time.Time) error {
 	case start != nil:
 		e.startAt(*start, every)
 	case t.StartIn != "":
-		e.note("Quartz runs it %s seconds after it starts, and then every %v; here the first occurrence is due after one interval.", t.StartIn, every)
+		e.noteDifference(
+			"Quartz runs it %s seconds after it starts, and then every %v; here the first occurrence is due after one interval.",
+			t.StartIn, every)
 	default:
-		e.note("Quartz runs it at once when it starts, and then every %v; here the first occurrence is due after one interval.", every)
+		e.noteDifference(
+			"Quartz runs it at once when it starts, and then every %v; here the first occurrence is due after one interval.",
+			every)
 	}
 	return nil
 }
 
-// repeats returns how often a simple trigger is repeated; -1 is without end.
-func (t *quartzTrigger) repeats() (int64, error) {
+// repeatCount returns how often a simple trigger is repeated; -1 is without end.
+func (t *quartzTrigger) repeatCount() (int64, error) {
 	switch strings.ToUpper(strings.ReplaceAll(string(t.Count), "_", "")) {
 	case "":
 		return 0, nil
@@ -374,7 +383,8 @@ func (t *quartzTrigger) repeats() (int64, error) {
 	}
 	count, err := strconv.ParseInt(string(t.Count), 10, 32)
 	if err != nil || count < -1 {
-		return 0, rouse.Refuse("repeat-count", string(t.Count), "is no number of repeats", "give -1 for repeats without end, or more")
+		return 0, rouse.Refuse("repeat-count", string(t.Count), "is no number of repeats",
+			"give -1 for repeats without end, or more")
 	}
 	return count, nil
 }
@@ -397,21 +407,22 @@ func (t *quartzTrigger) setMisfire(e *Entry) {
 		case endless:
 			s.Misfire = rouse.MisfireSkip // it is reschedulenextwithremainingcount
 		default:
-			e.note(shifted) // it is reschedulenowwithexistingrepeatcount
+			e.noteDifference(shifted) // it is reschedulenowwithexistingrepeatcount
 		}
 	case "fireoncenow":
 	case "firenow", "reschedulenowwithexistingrepeatcount", "reschedulenowwithremainingrepeatcount":
-		e.note(shifted)
+		e.noteDifference(shifted)
 	case "donothing", "reschedulenextwithremainingcount":
 		s.Misfire = rouse.MisfireSkip
 	case "reschedulenextwithexistingcount":
 		s.Misfire = rouse.MisfireSkip
 		if !endless {
-			e.note("missed occurrences do not count as repeats there; here they do.")
+			e.noteDifference("missed occurrences do not count as repeats there; here they do.")
 		}
 	case "ignoremisfirepolicy":
 		s.Misfire = rouse.MisfireAll
 	default:
-		e.note("its misfire-instruction %q is not known, and left out: the latest of missed occurrences fires.", t.Misfire)
+		e.noteDifference("its misfire-instruction %q is not known, and left out: the latest of missed occurrences fires.",
+			t.Misfire)
 	}
 }

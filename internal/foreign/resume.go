@@ -63,7 +63,7 @@ type Importer struct {
 // Add writes the timer of an entry with the next batch. Without one, the entry is reported at once.
 func (i *Importer) Add(r Resumed) error {
 	if r.Err != nil || r.Outcome != "" || i.Write == nil {
-		return i.report(&r, client.Created{Name: r.Timer.Key.Name, Err: r.Err})
+		return i.reportCreated(&r, client.Created{Name: r.Timer.Key.Name, Err: r.Err})
 	}
 	i.batch, i.size = append(i.batch, r), i.size+r.Size
 	if len(i.batch) == i.MaxTimers || i.size > i.MaxBytes {
@@ -100,14 +100,14 @@ func (i *Importer) Flush() error {
 		return err
 	}
 	for n := range created {
-		if err := i.report(&batch[n], created[n]); err != nil {
+		if err := i.reportCreated(&batch[n], created[n]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (i *Importer) report(r *Resumed, created client.Created) error {
+func (i *Importer) reportCreated(r *Resumed, created client.Created) error {
 	switch {
 	case errors.Is(created.Err, rouse.ErrExists):
 		r.Outcome = There

@@ -36,24 +36,24 @@ type riverJob struct {
 }
 
 func readRiver(in []byte, _ *Options) ([]Entry, error) {
-	jobs, err := objects[json.RawMessage](in, "rows of river_job, as docs/moving-in.md exports them")
+	jobs, err := readObjects[json.RawMessage](in, "rows of river_job, as docs/moving-in.md exports them")
 	if err != nil {
 		return nil, err
 	}
 	return readEntries(jobs, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var j riverJob
-		return readEntry(in, number, &j, j.toEntry), nil
+		return readEntry(in, number, &j, j.newRiverEntry), nil
 	}), nil
 }
 
-func (j *riverJob) toEntry(number int) Entry {
+func (j *riverJob) newRiverEntry(number int) Entry {
 	e := Entry{Line: number, Name: fmt.Sprintf("%s-%d", j.Kind, j.ID), Late: true}
 	s := &e.Spec
 	s.Labels = map[string]string{"kind": j.Kind, "queue": j.Queue}
 	if string(j.Metadata) == "{}" {
 		j.Metadata = nil
 	}
-	s.Payload, s.ContentType = payload(struct {
+	s.Payload, s.ContentType = encodePayload(struct {
 		ID       int64           `json:"id"`
 		Kind     string          `json:"kind"`
 		Args     json.RawMessage `json:"args,omitempty"`
@@ -67,14 +67,15 @@ func (j *riverJob) toEntry(number int) Entry {
 	at, err := rouse.ParseInstant(j.ScheduledAt)
 	switch {
 	case j.State != "scheduled" && j.State != "retryable":
-		e.Err = rouse.Refuse("state", j.State, "is not of a job that waits for its time", "leave it to River, which works it now, or has done so")
+		e.Err = rouse.Refuse("state", j.State, "is not of a job that waits for its time",
+			"leave it to River, which works it now, or has done so")
 	case err != nil:
 		e.Err = rouse.Refuse("scheduled_at", j.ScheduledAt, "is no time", "give rows as row_to_json prints them")
 	}
 	s.Schedule = at.String()
 	s.Retry.Attempts = max(1, countAttempts(int64(j.MaxAttempts)-int64(j.Attempt)))
 	if n := len(j.Errors); j.State == "retryable" && n > 0 {
-		e.note("it has failed, the last time with %q; attempts left: %d.",
+		e.noteDifference("it has failed, the last time with %q; attempts left: %d.",
 			rouse.Shorten(strings.TrimSpace(j.Errors[n-1].Error), 128), s.Retry.Attempts)
 	}
 	return e

@@ -36,7 +36,8 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 	refuse := func(wrong, cure string) ([]Entry, error) { return nil, rouse.Refuse("file", "", wrong, cure) }
 	const shape = "give a schedule.yml of sidekiq-cron: names with cron and class, or a list of them"
 	if bytes.Contains(in, []byte("<%")) {
-		return refuse("has Ruby in it", "give what it becomes: ruby -rerb -e 'puts ERB.new(STDIN.read).result' < schedule.yml")
+		return refuse("has Ruby in it",
+			"give what it becomes: ruby -rerb -e 'puts ERB.new(STDIN.read).result' < schedule.yml")
 	}
 	var jobs any
 	for rest := in; len(rest) > 0 && jobs == nil && err == nil; {
@@ -69,17 +70,19 @@ func readSidekiqCron(in []byte, o *Options) (entries []Entry, err error) {
 		e := Entry{Line: i + 1}
 		raw, err := appendJSON(nil, item.Value)
 		var j sidekiqJob
-		e.Err = e.read(raw, &j)
+		e.Err = e.readMembers(raw, &j)
 		if e.Name = j.Name; item.Key != nil {
 			e.Name = fmt.Sprint(item.Key)
 		}
 		if e.Err == nil {
-			e.Err = j.toEntry(&e, o)
+			e.Err = j.fillSidekiqEntry(&e, o)
 		}
 		if job := jobsBelow(item.Value); job != "" {
-			e.Err = rouse.Refuse("entry", e.Name, "is no job, but has some, such as "+job, "give the hash under "+e.Name+" as a file")
+			e.Err = rouse.Refuse("entry", e.Name, "is no job, but has some, such as "+job,
+				"give the hash under "+e.Name+" as a file")
 		} else if item.Key != nil && last[e.Name] != i {
-			e.Err = rouse.Refuse("entry", e.Name, "is there again below, which Ruby takes", "leave it out, or rename one of them")
+			e.Err = rouse.Refuse("entry", e.Name, "is there again below, which Ruby takes",
+				"leave it out, or rename one of them")
 		}
 		if err != nil {
 			e.Err = rouse.Refuse("entry", e.Name, "is no job: "+err.Error(), shape)
@@ -115,7 +118,7 @@ func jobsBelow(value any) (name string) {
 	return name
 }
 
-func (j *sidekiqJob) toEntry(e *Entry, o *Options) (err error) {
+func (j *sidekiqJob) fillSidekiqEntry(e *Entry, o *Options) (err error) {
 	e.Paused = j.Status == "disabled"
 	s := &e.Spec
 	class := cmp.Or(j.Class, j.Klass)
@@ -131,7 +134,7 @@ func (j *sidekiqJob) toEntry(e *Entry, o *Options) (err error) {
 	if j.QueuePrefix != "" {
 		queue = j.QueuePrefix + cmp.Or(j.QueueDelimiter, "_") + queue
 	}
-	s.Payload, s.ContentType = payload(struct {
+	s.Payload, s.ContentType = encodePayload(struct {
 		Class     string          `json:"class"`
 		Args      json.RawMessage `json:"args,omitempty"`
 		Queue     string          `json:"queue"`
@@ -140,14 +143,14 @@ func (j *sidekiqJob) toEntry(e *Entry, o *Options) (err error) {
 	s.Labels = map[string]string{"class": class, "queue": queue}
 	s.Overlap, s.Misfire, s.Within = rouse.OverlapAllow, rouse.MisfireWithin, time.Minute
 	if fmt.Sprint(j.DateAsArgument) == "true" {
-		e.note("date_as_argument adds the time to the arguments: take that of the fire.")
+		e.noteDifference("date_as_argument adds the time to the arguments: take that of the fire.")
 	}
 	if err := fugitSchedule(j.Cron, s); err != nil {
 		return err
 	}
 	if s.Timezone == "" {
 		s.Timezone = o.Timezone
-		e.note("it names no time zone: sidekiq-cron uses that of its process, this timer %s.", zoneName(o))
+		e.noteDifference("it names no time zone: sidekiq-cron uses that of its process, this timer %s.", zoneName(o))
 	}
 	return nil
 }
@@ -170,7 +173,8 @@ func zoneOfOffset(text string) (string, error) {
 	hours, err := strconv.Atoi(text[:3])
 	switch name := fmt.Sprintf("Etc/GMT%+d", -hours); {
 	case err != nil || !strings.HasSuffix(text, "00") || hours < -12 || hours > 14:
-		return "", rouse.Refuse("timezone", text, "is no time zone: those of an offset alone have whole hours, from -12:00 to +14:00",
+		return "", rouse.Refuse("timezone", text,
+			"is no time zone: those of an offset alone have whole hours, from -12:00 to +14:00",
 			"give the name of a zone that has this offset, such as Asia/Kolkata for +05:30")
 	case hours == 0:
 		return "UTC", nil
@@ -180,7 +184,8 @@ func zoneOfOffset(text string) (string, error) {
 }
 
 // fugitWords are the texts in words that are read, with their number as N.
-var fugitWords = map[string]string{"second": "*/N * * * * *", "minute": "*/N * * * *", "hour": "0 */N * * *", "day": "0 0 */N * *"}
+var fugitWords = map[string]string{"second": "*/N * * * * *", "minute": "*/N * * * *", "hour": "0 */N * * *",
+	"day": "0 0 */N * *"}
 
 var fugitEvery = regexp.MustCompile(`^every (?:([0-9]{1,2}) )?(second|minute|hour|day)s?$`)
 
@@ -212,11 +217,12 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 		}
 	}
 	if n := len(f); n != 5 && n != 6 || fugitWord.MatchString(f[0]+f[1]) {
-		return rouse.Refuse("cron", text, "is no cron expression", "write the one that it stands for: Fugit.parse(…).to_cron_s prints it")
+		return rouse.Refuse("cron", text, "is no cron expression",
+			"write the one that it stands for: Fugit.parse(…).to_cron_s prints it")
 	}
 	l := localTimes{seconds: 1, either: true}
 	if len(f) == 6 {
-		if l.seconds, err = (&field{"second", 0, 59, "-", nil, true, true}).parse(f[0]); err != nil {
+		if l.seconds, err = (&field{"second", 0, 59, "-", nil, true, true}).parseSet(f[0]); err != nil {
 			return err
 		}
 		f = f[1:]
@@ -238,7 +244,7 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 			}
 		}
 		if f[i] != "" {
-			if l.set[i], err = fields[i].parse(f[i]); err != nil {
+			if l.set[i], err = fields[i].parseSet(f[i]); err != nil {
 				return err
 			}
 		}
@@ -249,13 +255,14 @@ func fugitSchedule(text string, s *rouse.Spec) (err error) {
 // refuseWeeks refuses a day of every second week or so, with the rule that it stands for.
 func (l *localTimes) refuseWeeks(item string, others bool, f *field) error {
 	const wrong = "counts weeks, which no cron expression of rouse does"
-	if fields := cronFields("-", true, true); l.odd[0] != "" || l.set[2] != fields[2].full() || l.set[3] != fields[3].full() {
+	if fields := cronFields("-", true, true); l.odd[0] != "" || l.set[2] != fields[2].fullSet() ||
+		l.set[3] != fields[3].fullSet() {
 		return rouse.Refuse("cron", item, wrong, "leave the job to Sidekiq, or take out its days of the month and months")
 	} else if others {
 		return rouse.Refuse("cron", item, wrong, "give this day a job of its own, and read there what to do with it")
 	}
 	name, weeks, _ := strings.Cut(item, "%")
-	day, err := f.value(name)
+	day, err := f.parseFieldValue(name)
 	if err != nil {
 		return err
 	}
@@ -287,11 +294,11 @@ func (l *localTimes) fugitDays(of int, text string, f *field) (rest string, err 
 		back, err := strconv.Atoi(item)
 		switch lower := strings.ToLower(item); {
 		case of == 0 && (lower == "l" || lower == "last"):
-			l.last(1)
+			l.addLastDay(1)
 		case of == 0 && err == nil && back < 0 && back > -32:
-			l.last(-back)
+			l.addLastDay(-back)
 		case counted:
-			day, err := f.value(name)
+			day, err := f.parseFieldValue(name)
 			if err != nil {
 				return "", err
 			}

@@ -85,7 +85,7 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 		if !ok { // systemd passes over it, too
 			name, value = "a line", line
 		}
-		u.set(section, strings.TrimSpace(name), strings.TrimSpace(value))
+		u.setDirective(section, strings.TrimSpace(name), strings.TrimSpace(value))
 	}
 	units = slices.DeleteFunc(units, func(u *unit) bool {
 		return !strings.HasSuffix(u.name, ".timer") && (u.name != "" || len(u.when) == 0)
@@ -94,7 +94,7 @@ func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 		if base := filepath.Base(o.File); len(units) == 1 && u.name == "" && strings.HasSuffix(base, ".timer") {
 			u.name = base
 		}
-		entries = append(entries, u.toEntry(named, o))
+		entries = append(entries, u.newSystemdEntry(named, o))
 	}
 	if len(entries) == 0 {
 		return nil, rouse.Refuse("file", "", "has no timer", "give what systemctl cat '*.timer' prints")
@@ -111,8 +111,8 @@ func templateOf(name string) string {
 	return template + "@" + path.Ext(instance)
 }
 
-// set takes an assignment. An empty one resets a list, and that of any time all of them.
-func (u *unit) set(section, name, value string) {
+// setDirective takes an assignment. An empty one resets a list, and that of any time all of them.
+func (u *unit) setDirective(section, name, value string) {
 	switch key := section + "." + name; {
 	case section == "Timer" && strings.HasPrefix(name, "On") && name != "OnClockChange" && name != "OnTimezoneChange":
 		if u.when = append(u.when, [2]string{name, value}); value == "" {
@@ -141,7 +141,7 @@ func (u *unit) isOn(key string) bool {
 var directives = []string{"Timer.Unit", "Timer.Persistent", "Timer.RandomizedDelaySec", "Timer.FixedRandomDelay",
 	"Timer.AccuracySec", "Timer.RemainAfterElapse"}
 
-func (u *unit) toEntry(units map[string]*unit, o *Options) Entry {
+func (u *unit) newSystemdEntry(units map[string]*unit, o *Options) Entry {
 	e, starts := Entry{Line: u.line}, u.lastOf("Timer.Unit")
 	if u.name == "" {
 		if starts == "" {
@@ -150,7 +150,7 @@ func (u *unit) toEntry(units map[string]*unit, o *Options) Entry {
 			return e
 		}
 		u.name = strings.TrimSuffix(starts, ".service") + ".timer"
-		e.note("the file does not name it: it is named after its unit.")
+		e.noteDifference("the file does not name it: it is named after its unit.")
 	}
 	name := strings.TrimSuffix(u.name, ".timer")
 	e.Name, starts = name, cmp.Or(starts, name+".service")
@@ -158,7 +158,7 @@ func (u *unit) toEntry(units map[string]*unit, o *Options) Entry {
 		starts = strings.NewReplacer("%%", "%", "%p", prefix, "%i", instance).Replace(starts)
 	}
 	if strings.HasSuffix(name, "@") {
-		e.note("it is a template, whose instances the file does not name.")
+		e.noteDifference("it is a template, whose instances the file does not name.")
 	}
 	run := struct {
 		Unit        string   `json:"unit"`
@@ -173,7 +173,7 @@ func (u *unit) toEntry(units map[string]*unit, o *Options) Entry {
 	s := &e.Spec
 	s.Overlap = rouse.OverlapSkip
 	e.setPayload(run, o)
-	if e.Err = u.times(&e, o); e.Err != nil {
+	if e.Err = u.setUnitTimes(&e, o); e.Err != nil {
 		return e
 	}
 	if !s.Recurring() {
@@ -184,20 +184,21 @@ func (u *unit) toEntry(units map[string]*unit, o *Options) Entry {
 	}
 	if delay := u.lastOf("Timer.RandomizedDelaySec"); delay != "" {
 		if s.Jitter, e.Err = systemdSpan(delay); s.Jitter > 0 && !u.isOn("Timer.FixedRandomDelay") {
-			e.note("its random delay became jitter: each occurrence has always the same delay.")
+			e.noteDifference("its random delay became jitter: each occurrence has always the same delay.")
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(u.text)) {
 		section, directive, _ := strings.Cut(key, ".")
-		if section == "Timer" && !slices.Contains(directives, key) || section == "Unit" && (strings.HasPrefix(directive, "Condition") || strings.HasPrefix(directive, "Assert")) {
-			e.note("%s=%s is left out.", directive, u.lastOf(key))
+		if section == "Timer" && !slices.Contains(directives, key) ||
+			section == "Unit" && (strings.HasPrefix(directive, "Condition") || strings.HasPrefix(directive, "Assert")) {
+			e.noteDifference("%s=%s is left out.", directive, u.lastOf(key))
 		}
 	}
 	return e
 }
 
-// times sets when the timer is due.
-func (u *unit) times(e *Entry, o *Options) error {
+// setUnitTimes sets when the timer is due.
+func (u *unit) setUnitTimes(e *Entry, o *Options) error {
 	s := &e.Spec
 	var once []string
 	zones := map[string]bool{}
@@ -226,7 +227,9 @@ func (u *unit) times(e *Entry, o *Options) error {
 				return err
 			}
 			addSchedule(s, "@every "+span.String())
-			e.note("%s=%s is an interval that is counted from the creation of this timer, not from when the unit was last active.", name, value)
+			e.noteDifference(
+				"%s=%s is an interval that is counted from the creation of this timer, not from when the unit was last active.",
+				name, value)
 		default: // OnActiveSec, OnBootSec, OnStartupSec
 			once = append(once, name+"="+value)
 		}
@@ -239,20 +242,25 @@ func (u *unit) times(e *Entry, o *Options) error {
 	case len(zones) > 1:
 		return rouse.Refuse("OnCalendar", s.Timezone, "is not the time zone of all its lines", "write a timer for each zone")
 	case left != "":
-		e.note("%s is left out: rouse does not know when a machine starts.", left)
+		e.noteDifference("%s is left out: rouse does not know when a machine starts.", left)
 	}
 	if zones[""] {
-		e.note("systemd uses the local time of its machine, this timer UTC: give --timezone.")
+		e.noteDifference("systemd uses the local time of its machine, this timer UTC: give --timezone.")
 	}
 	return nil
 }
 
 // systemdUnits are the units of systemd.time(7), but for the plural.
 var systemdUnits = map[string]time.Duration{
-	"": time.Second, "us": time.Microsecond, "usec": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond, "msec": time.Millisecond,
-	"s": time.Second, "sec": time.Second, "second": time.Second, "m": time.Minute, "min": time.Minute, "minute": time.Minute,
-	"h": time.Hour, "hr": time.Hour, "hour": time.Hour, "d": 24 * time.Hour, "day": 24 * time.Hour, "w": 168 * time.Hour, "week": 168 * time.Hour,
-	"M": 2629800 * time.Second, "month": 2629800 * time.Second, "y": 31557600 * time.Second, "year": 31557600 * time.Second,
+	"": time.Second, "us": time.Microsecond, "usec": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond,
+	"msec": time.Millisecond,
+	"s":    time.Second, "sec": time.Second, "second": time.Second, "m": time.Minute, "min": time.Minute,
+	"minute": time.Minute,
+	"h":      time.Hour, "hr": time.Hour, "hour": time.Hour, "d": 24 * time.Hour, "day": 24 * time.Hour,
+	"w":    168 * time.Hour,
+	"week": 168 * time.Hour,
+	"M":    2629800 * time.Second, "month": 2629800 * time.Second, "y": 31557600 * time.Second,
+	"year": 31557600 * time.Second,
 }
 
 var systemdPart = regexp.MustCompile(`^\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-zA-Zµ]*)`)
@@ -266,7 +274,7 @@ func systemdSpan(text string) (span time.Duration, err error) {
 		}
 		n, err := strconv.ParseFloat(m[1], 64)
 		unit := cmp.Or(systemdUnits[m[2]], systemdUnits[strings.TrimSuffix(m[2], "s")])
-		if n *= float64(unit); err != nil || unit == 0 || n+float64(span) > float64(seconds(math.MaxInt64)) {
+		if n *= float64(unit); err != nil || unit == 0 || n+float64(span) > float64(clampSeconds(math.MaxInt64)) {
 			return 0, rouse.Refuse("span", text, "is no time span of systemd, or too long", "give one such as 1h 30min")
 		}
 		span, rest = span+time.Duration(n).Round(time.Microsecond), rest[len(m[0]):]
@@ -277,34 +285,36 @@ func systemdSpan(text string) (span time.Duration, err error) {
 // calendarWords are the short forms of OnCalendar=.
 var calendarWords = map[string]string{
 	"minutely": "*:*", "hourly": "*:0", "daily": "*-*-*", "weekly": "Mon", "monthly": "*-*-1", "quarterly": "*-1,4,7,10-1",
-	"semiannually": "*-1,7-1", "semi-annually": "*-1,7-1", "biannually": "*-1,7-1", "bi-annually": "*-1,7-1", "yearly": "*-1-1", "annually": "*-1-1",
+	"semiannually": "*-1,7-1", "semi-annually": "*-1,7-1", "biannually": "*-1,7-1", "bi-annually": "*-1,7-1",
+	"yearly": "*-1-1", "annually": "*-1-1",
 }
 
 // onCalendar reads a calendar event of systemd.time(7). The zone is empty if it names none.
 func onCalendar(text string) (l localTimes, zone string, err error) {
 	const shape = "write weekdays, a date, a time and a zone, as in Mon..Fri *-*-1..7 09:00 Europe/Stockholm"
 	words := strings.Fields(text)
-	if n := len(words); n > 1 && !strings.ContainsAny(words[n-1], ":*~") && (words[n-1] == "UTC" || strings.Contains(words[n-1], "/") || words[n-1][0] > '9') {
+	if n := len(words); n > 1 && !strings.ContainsAny(words[n-1], ":*~") &&
+		(words[n-1] == "UTC" || strings.Contains(words[n-1], "/") || words[n-1][0] > '9') {
 		zone, words = words[n-1], words[:n-1]
 	}
 	if len(words) == 1 && calendarWords[strings.ToLower(words[0])] != "" {
 		words[0] = calendarWords[strings.ToLower(words[0])]
 	}
 	fields := cronFields("..", false, true)
-	l = localTimes{seconds: 1, set: [5]uint64{1, 1, fields[2].full(), fields[3].full(), fields[4].full()}}
+	l = localTimes{seconds: 1, set: [5]uint64{1, 1, fields[2].fullSet(), fields[3].fullSet(), fields[4].fullSet()}}
 	if len(words) > 0 && words[0][0] > '9' {
 		days := strings.TrimSuffix(words[0], ",")
 		if !strings.Contains(days, "..") {
 			days = strings.ReplaceAll(days, "-", "..")
 		}
 		week := field{"day of week", 1, 7, "..", weekdayWord, false, false}
-		if l.set[4], err = week.parse(days); err != nil {
+		if l.set[4], err = week.parseSet(days); err != nil {
 			return l, "", err
 		}
 		words = words[1:]
 	}
 	if len(words) > 0 && strings.ContainsAny(words[0], "-~") {
-		if err := l.date(words[0], &fields); err != nil {
+		if err := l.parseDate(words[0], &fields); err != nil {
 			return l, "", err
 		}
 		words = words[1:]
@@ -314,14 +324,15 @@ func onCalendar(text string) (l localTimes, zone string, err error) {
 		switch {
 		case len(parts) != 3 && len(parts) != 4:
 		case strings.Contains(strings.ReplaceAll(words[0], "..", ""), "."):
-			return l, "", rouse.Refuse("OnCalendar", text, "has parts of a second", "give whole seconds, or an interval in OnUnitActiveSec")
+			return l, "", rouse.Refuse("OnCalendar", text, "has parts of a second",
+				"give whole seconds, or an interval in OnUnitActiveSec")
 		default:
 			second := field{"second", 0, 59, "..", nil, false, true}
-			if l.set[1], err = fields[1].parse(parts[0]); err == nil {
-				l.set[0], err = fields[0].parse(parts[1])
+			if l.set[1], err = fields[1].parseSet(parts[0]); err == nil {
+				l.set[0], err = fields[0].parseSet(parts[1])
 			}
 			if err == nil {
-				l.seconds, err = second.parse(parts[2])
+				l.seconds, err = second.parseSet(parts[2])
 			}
 			words = nil
 		}
@@ -332,8 +343,8 @@ func onCalendar(text string) (l localTimes, zone string, err error) {
 	return l, zone, err
 }
 
-// date reads a date: year-month-day or month-day, with a ~ before days that are counted from the end.
-func (l *localTimes) date(text string, fields *[5]field) (err error) {
+// parseDate reads a date: year-month-day or month-day, with a ~ before days that are counted from the end.
+func (l *localTimes) parseDate(text string, fields *[5]field) (err error) {
 	before, back, fromEnd := strings.Cut(text, "~")
 	parts := strings.Split(before, "-")
 	if fromEnd {
@@ -348,16 +359,17 @@ func (l *localTimes) date(text string, fields *[5]field) (err error) {
 	if len(parts) != 2 {
 		return rouse.Refuse("OnCalendar", text, "is no date", "write *-*-1..7, *-02~01, or 2027-12-24")
 	}
-	if l.set[3], err = fields[3].parse(parts[0]); err != nil || !fromEnd {
+	if l.set[3], err = fields[3].parseSet(parts[0]); err != nil || !fromEnd {
 		if err == nil {
-			l.set[2], err = fields[2].parse(parts[1])
+			l.set[2], err = fields[2].parseSet(parts[1])
 		}
 		return err
 	}
 	l.set[2] = 0
 	for item := range strings.SplitSeq(back, ",") {
-		set, err := fields[2].parse(item)
-		if from, step, ok := strings.Cut(item, "/"); ok && err == nil && !strings.Contains(from, "..") { // ~7/2 counts down to the last day
+		set, err := fields[2].parseSet(item)
+		// ~7/2 counts down to the last day
+		if from, step, ok := strings.Cut(item, "/"); ok && err == nil && !strings.Contains(from, "..") {
 			set = 0
 			v, _ := strconv.Atoi(from)
 			n, _ := strconv.Atoi(step)
@@ -370,15 +382,15 @@ func (l *localTimes) date(text string, fields *[5]field) (err error) {
 		}
 		for v := range 32 {
 			if set>>v&1 == 1 {
-				l.last(v)
+				l.addLastDay(v)
 			}
 		}
 	}
 	return nil
 }
 
-// last adds a day that is counted from the end of the month: 1 is the last.
-func (l *localTimes) last(n int) {
+// addLastDay adds a day that is counted from the end of the month: 1 is the last.
+func (l *localTimes) addLastDay(n int) {
 	day := "L"
 	if n > 1 {
 		day = "L-" + strconv.Itoa(n-1)

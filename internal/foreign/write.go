@@ -26,7 +26,7 @@ type WriteOptions struct {
 // writeForm is a kind of file that can be written.
 type writeForm struct {
 	head, between, foot string
-	entry               func(w *Writer, x *leaving) error
+	entry               func(w *Writer, x *outgoingTimer) error
 	notes               []string // on all timers
 }
 
@@ -58,7 +58,8 @@ func NewWriter(kind string, out io.Writer, o WriteOptions) (*Writer, []string, e
 			"give one of "+strings.Join(slices.Sorted(maps.Keys(writeForms)), ", "))
 	}
 	if kind == "eventbridge" && (o.ARN == "" || o.Role == "") {
-		return nil, nil, rouse.Refuse("arn", o.ARN, "and role are not both given: EventBridge calls no URL", "give --arn and --role")
+		return nil, nil, rouse.Refuse("arn", o.ARN, "and role are not both given: EventBridge calls no URL",
+			"give --arn and --role")
 	}
 	w := &Writer{o: o, kind: kind, form: form, out: out, variables: map[string]string{}, jobs: map[string]string{}}
 	_, err := io.WriteString(out, form.head)
@@ -71,8 +72,8 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// leaving is a timer on its way into a file.
-type leaving struct {
+// outgoingTimer is a timer on its way into a file.
+type outgoingTimer struct {
 	t       *rouse.Timer
 	spec    *rouse.Spec
 	now     rouse.Instant
@@ -88,7 +89,7 @@ type leaving struct {
 	notes   []string
 }
 
-func (x *leaving) note(format string, args ...any) {
+func (x *outgoingTimer) addLossNote(format string, args ...any) {
 	x.notes = append(x.notes, fmt.Sprintf(format, args...))
 }
 
@@ -97,18 +98,19 @@ func (x *leaving) note(format string, args ...any) {
 func (w *Writer) Write(t *rouse.Timer, now rouse.Instant) (notes []string, err error) {
 	spec := t.Spec
 	spec.Labels = maps.Clone(spec.Labels)
-	maps.DeleteFunc(spec.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "rouse.") }) // those of apply and import
+	// those of apply and import
+	maps.DeleteFunc(spec.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "rouse.") })
 	if len(spec.Labels) == 0 {
 		spec.Labels = nil
 	}
-	x := &leaving{t: t, spec: &spec, now: now}
-	if err := x.prepare(); err != nil {
+	x := &outgoingTimer{t: t, spec: &spec, now: now}
+	if err := x.prepareSchedule(); err != nil {
 		return nil, err
 	}
 	if err := w.form.entry(w, x); err != nil {
 		return nil, err
 	}
-	if err := w.check(x); err != nil {
+	if err := w.checkReadBack(x); err != nil {
 		return nil, err
 	}
 	if x.written != nil {
@@ -122,8 +124,8 @@ func (w *Writer) Write(t *rouse.Timer, now rouse.Instant) (notes []string, err e
 	return x.notes, err
 }
 
-// prepare parses the schedule, and refuses what no other scheduler has.
-func (x *leaving) prepare() (err error) {
+// prepareSchedule parses the schedule, and refuses what no other scheduler has.
+func (x *outgoingTimer) prepareSchedule() (err error) {
 	s := x.spec
 	refuse := func(field, cure string) error {
 		return rouse.Refuse(field, "", "has no equal in other schedulers", cure)
@@ -138,33 +140,34 @@ func (x *leaving) prepare() (err error) {
 	case len(s.Calendar.Off)+len(s.Calendar.Only) > 0:
 		return refuse("calendar", "leave the days to the target")
 	}
-	x.s, err = schedule.Parse(s.Schedule, schedule.Options{Timezone: s.Timezone, DST: s.DST, Anchor: x.t.Anchor, Start: s.Start,
-		Seed: x.t.Key.Namespace + "/" + x.t.Key.Name})
+	x.s, err = schedule.Parse(s.Schedule, schedule.Options{Timezone: s.Timezone, DST: s.DST, Anchor: x.t.Anchor,
+		Start: s.Start,
+		Seed:  x.t.Key.Namespace + "/" + x.t.Key.Name})
 	if err != nil {
 		return err
 	}
 	if x.s.Resolved() != s.Schedule {
-		x.note("its H is a number: %s.", x.s.Resolved())
+		x.addLossNote("its H is a number: %s.", x.s.Resolved())
 	}
 	x.due = x.t.Due
 	if next, ok := x.s.Next(x.now); x.due < x.now && ok && s.MaxOccurrences == 0 {
-		x.note("its occurrence of %v is late, and stays here.", x.due)
+		x.addLossNote("its occurrence of %v is late, and stays here.", x.due)
 		x.due = next
 	}
-	if end := x.end(); end != 0 && x.due >= end {
+	if end := x.endOfSchedule(); end != 0 && x.due >= end {
 		return rouse.Refuse("schedule", s.Schedule, "has ended", "leave it")
 	}
 	if x.t.Paused && x.t.Until != 0 {
-		x.note("the end of its pause, %v, is lost.", x.t.Until)
+		x.addLossNote("the end of its pause, %v, is lost.", x.t.Until)
 	}
 	if x.t.Skips > 0 {
-		x.note("the next %d occurrences, which would be skipped here, are not.", x.t.Skips)
+		x.addLossNote("the next %d occurrences, which would be skipped here, are not.", x.t.Skips)
 	}
 	return nil
 }
 
-// end returns when the schedule ends; 0 is never.
-func (x *leaving) end() rouse.Instant {
+// endOfSchedule returns when the schedule ends; 0 is never.
+func (x *outgoingTimer) endOfSchedule() rouse.Instant {
 	if x.spec.TTL != 0 {
 		return x.t.Anchor.Add(x.spec.TTL)
 	}
@@ -172,8 +175,8 @@ func (x *leaving) end() rouse.Instant {
 }
 
 // endsAs reports whether another end leaves out, or adds, no occurrence.
-func (x *leaving) endsAs(other rouse.Instant) bool {
-	end := x.end()
+func (x *outgoingTimer) endsAs(other rouse.Instant) bool {
+	end := x.endOfSchedule()
 	if end == 0 || other == 0 {
 		return end == other
 	}
@@ -181,23 +184,24 @@ func (x *leaving) endsAs(other rouse.Instant) bool {
 	return !ok || next >= max(end, other)
 }
 
-// left returns how many occurrences there are to come; 0 is no limit.
-func (x *leaving) left() uint64 {
+// occurrencesLeft returns how many occurrences there are to come; 0 is no limit.
+func (x *outgoingTimer) occurrencesLeft() uint64 {
 	if x.spec.MaxOccurrences == 0 {
 		return 0
 	}
 	return x.spec.MaxOccurrences - min(x.t.Passed, x.spec.MaxOccurrences-1)
 }
 
-// zone returns the time zone.
-func (x *leaving) zone() string { return cmp.Or(x.spec.Timezone, "UTC") }
+// zoneOrUTC returns the time zone.
+func (x *outgoingTimer) zoneOrUTC() string { return cmp.Or(x.spec.Timezone, "UTC") }
 
-// check reads back what was written for a timer, refuses it if the times are others, and notes what else is
-// lost.
-func (w *Writer) check(x *leaving) error {
+// checkReadBack reads back what was written for a timer, refuses it if the times are others, and notes what
+// else is lost.
+func (w *Writer) checkReadBack(x *outgoingTimer) error {
 	entries, _, err := Read(w.kind, []byte(x.alone), Options{Target: "https://target.invalid/"})
 	if err == nil && len(entries) != 1 {
-		err = rouse.Refuse("timer", x.t.Key.Name, fmt.Sprintf("would come back as %d", len(entries)), "give it another payload")
+		err = rouse.Refuse("timer", x.t.Key.Name, fmt.Sprintf("would come back as %d", len(entries)),
+			"give it another payload")
 	}
 	if err == nil {
 		err = entries[0].Err
@@ -222,17 +226,18 @@ func (w *Writer) check(x *leaving) error {
 }
 
 // checkTimes refuses a timer that would be due at other times.
-func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
+func (w *Writer) checkTimes(x *outgoingTimer, back *rouse.Spec) error {
 	s := x.spec
 	lacks := func(field, value string) error {
 		return rouse.Refuse(field, value, "cannot be expressed in the format "+w.kind, "leave it out, or keep the timer here")
 	}
 	started := cmp.Or(back.Start, s.Start)
-	there, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: back.DST, Anchor: x.t.Anchor, Start: started})
+	there, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: back.DST,
+		Anchor: x.t.Anchor, Start: started})
 	if err != nil {
 		return err
 	}
-	if !back.Recurring() && (!s.Recurring() || x.left() == 1) {
+	if !back.Recurring() && (!s.Recurring() || x.occurrencesLeft() == 1) {
 		if next, ok := there.Next(x.due - 1); !ok || next != x.due {
 			return lacks("schedule", s.Schedule)
 		}
@@ -241,15 +246,16 @@ func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
 	_, isInterval := x.s.Interval()
 	switch {
 	case !x.endsAs(back.End):
-		return lacks("end", x.end().String())
-	case x.left() != back.MaxOccurrences:
+		return lacks("end", x.endOfSchedule().String())
+	case x.occurrencesLeft() != back.MaxOccurrences:
 		return lacks("max_occurrences", fmt.Sprint(s.MaxOccurrences))
 	case s.Start > x.now && back.Start != s.Start && !(isInterval && back.Start != 0):
 		return lacks("start", s.Start.String())
 	case x.s.Same(there, x.due):
 		return nil
 	}
-	alike, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: s.DST, Anchor: x.t.Anchor, Start: started})
+	alike, err := schedule.Parse(back.Schedule, schedule.Options{Timezone: back.Timezone, DST: s.DST, Anchor: x.t.Anchor,
+		Start: started})
 	if err == nil && x.s.Same(alike, x.due) {
 		return rouse.Refuse("dst", cmp.Or(s.DST, "vixie"),
 			"is another rule for changes of the clocks, at times of this schedule, than the format "+w.kind+" has",
@@ -259,7 +265,7 @@ func (w *Writer) checkTimes(x *leaving, back *rouse.Spec) error {
 }
 
 // noteLosses notes each member of the spec, apart from the times, that does not come back.
-func (x *leaving) noteLosses(back *rouse.Spec) error {
+func (x *outgoingTimer) noteLosses(back *rouse.Spec) error {
 	var before, after map[string]json.RawMessage
 	for s, to := range map[*rouse.Spec]*map[string]json.RawMessage{x.spec: &before, back: &after} {
 		body, err := api.Encode(api.SpecOf(s))
@@ -271,10 +277,11 @@ func (x *leaving) noteLosses(back *rouse.Spec) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if slices.Contains(timeMembers, name) || slices.Contains(x.carried, name) || string(before[name]) == string(after[name]) {
+		if slices.Contains(timeMembers, name) || slices.Contains(x.carried, name) ||
+			string(before[name]) == string(after[name]) {
 			continue
 		}
-		x.note("lost: %s %s.", name, rouse.Shorten(string(before[name]), 100))
+		x.addLossNote("lost: %s %s.", name, rouse.Shorten(string(before[name]), 100))
 	}
 	return nil
 }
@@ -282,8 +289,9 @@ func (x *leaving) noteLosses(back *rouse.Spec) error {
 // timeMembers are those that checkTimes compares.
 var timeMembers = []string{"schedule", "timezone", "dst", "start", "end", "ttl", "max_occurrences"}
 
-// request returns the arguments of curl for the request that a fire would be, and notes what is not in it.
-func (x *leaving) request() ([]string, error) {
+// curlArguments returns the arguments of curl for the request that a fire would be, and notes what is not in
+// it.
+func (x *outgoingTimer) curlArguments() ([]string, error) {
 	s := x.spec
 	if err := x.checkTarget(); err != nil {
 		return nil, err
@@ -307,35 +315,37 @@ func (x *leaving) request() ([]string, error) {
 }
 
 // checkTarget refuses a target that nothing but rouse can call.
-func (x *leaving) checkTarget() error {
+func (x *outgoingTimer) checkTarget() error {
 	if target := x.spec.Target; !strings.HasPrefix(target, "https://") && !strings.HasPrefix(target, "http://") {
-		return rouse.Refuse("target", target, "is no URL, and nothing but rouse can call it", "keep the timer here, or give an http or https URL")
+		return rouse.Refuse("target", target, "is no URL, and nothing but rouse can call it",
+			"keep the timer here, or give an http or https URL")
 	}
 	return nil
 }
 
 // carryPayload marks a payload as one that the other scheduler runs itself.
-func (x *leaving) carryPayload(what string) {
-	x.note("its payload is %s itself; it calls no target.", what)
+func (x *outgoingTimer) carryPayload(what string) {
+	x.addLossNote("its payload is %s itself; it calls no target.", what)
 	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type")
 }
 
 // carryRequest notes what is lost of a request whose target, payload and headers are in the entry.
-func (x *leaving) carryRequest() {
+func (x *outgoingTimer) carryRequest() {
 	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type", "webhook")
 	refs := x.spec.Webhook.SecretNames()
 	slices.SortFunc(refs, func(a, b rouse.SecretRef) int { return strings.Compare(a.Header+a.Name, b.Header+b.Name) })
 	for _, ref := range refs {
-		x.note("the header %s has the secret %s, which stays here: put it in place of {{secret:%s}}.", ref.Header, ref.Name, ref.Name)
+		x.addLossNote("the header %s has the secret %s, which stays here: put it in place of {{secret:%s}}.", ref.Header,
+			ref.Name, ref.Name)
 	}
 	b := x.spec.Webhook
 	if b.Structured {
-		x.note("lost: webhook.structured.")
+		x.addLossNote("lost: webhook.structured.")
 	}
 	if b.Batch > 1 {
-		x.note("lost: webhook.batch %d.", b.Batch)
+		x.addLossNote("lost: webhook.batch %d.", b.Batch)
 	}
 	if b.Accept != 0 {
-		x.note("lost: webhook.accept %v.", b.Accept)
+		x.addLossNote("lost: webhook.accept %v.", b.Accept)
 	}
 }

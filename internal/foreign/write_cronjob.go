@@ -21,11 +21,12 @@ var cronJobLosses = []string{
 // Names and labels as Kubernetes has them. A CronJob's name has to leave room for that of its Jobs.
 var (
 	kubeName  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$`)
-	kubeLabel = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+	kubeLabel = regexp.MustCompile(
+		`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 	kubeValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 )
 
-func writeCronJob(w *Writer, x *leaving) error {
+func writeCronJob(w *Writer, x *outgoingTimer) error {
 	s := x.spec
 	space, name, ok := strings.Cut(x.t.Key.Name, "/")
 	if !ok {
@@ -43,13 +44,13 @@ func writeCronJob(w *Writer, x *leaving) error {
 		if !strings.HasPrefix(times, "@every ") {
 			times = "@every " + step.String()
 		}
-		x.note("its interval is counted from when Kubernetes first sees the CronJob.")
+		x.addLossNote("its interval is counted from when Kubernetes first sees the CronJob.")
 	} else {
 		var err error
 		if times, err = x.s.Translate(""); err != nil {
 			return err
 		}
-		zone = x.zone()
+		zone = x.zoneOrUTC()
 	}
 	template, err := jobTemplate(x, w.o.Image)
 	if err != nil {
@@ -57,7 +58,7 @@ func writeCronJob(w *Writer, x *leaving) error {
 	}
 	var out strings.Builder
 	line := func(indent int, key string, value any) {
-		fmt.Fprintf(&out, "%*s%s: %s\n", indent, "", key, payload(value))
+		fmt.Fprintf(&out, "%*s%s: %s\n", indent, "", key, encodePayload(value))
 	}
 	out.WriteString("apiVersion: batch/v1\nkind: CronJob\nmetadata:\n")
 	line(2, "name", name)
@@ -90,7 +91,7 @@ func writeCronJob(w *Writer, x *leaving) error {
 
 // jobTemplate returns the template of Jobs that a payload is, or one that calls the target by curl, as it
 // stands after its key.
-func jobTemplate(x *leaving, image string) (string, error) {
+func jobTemplate(x *outgoingTimer, image string) (string, error) {
 	s := x.spec
 	var template struct {
 		Spec struct {
@@ -109,9 +110,10 @@ func jobTemplate(x *leaving, image string) (string, error) {
 		return " " + string(want), nil
 	}
 	if !utf8.Valid(s.Payload) || bytes.IndexByte(s.Payload, 0) >= 0 {
-		return "", rouse.Refuse("payload", "", "is no text, which the argument of a program has to be", "give it as text or JSON")
+		return "", rouse.Refuse("payload", "", "is no text, which the argument of a program has to be",
+			"give it as text or JSON")
 	}
-	args, err := x.request()
+	args, err := x.curlArguments()
 	if err != nil {
 		return "", err
 	}
@@ -120,7 +122,8 @@ func jobTemplate(x *leaving, image string) (string, error) {
 	}
 	return "\n    spec:\n      backoffLimit: " + strconv.Itoa(int(s.Retry.Effective().Attempts)-1) +
 		"\n      template:\n        spec:\n          restartPolicy: Never\n          containers:\n          - name: call\n            image: " +
-		string(payload(image)) + "\n            command: [\"curl\"]\n            args: " + string(payload(args)), nil
+		string(encodePayload(image)) + "\n            command: [\"curl\"]\n            args: " +
+		string(encodePayload(args)), nil
 }
 
 // normalJSON returns JSON without spaces, with the members of objects in order, and without escapes that YAML
@@ -132,5 +135,5 @@ func normalJSON(in []byte) []byte {
 	if d.Decode(&v) != nil {
 		return nil
 	}
-	return payload(v)
+	return encodePayload(v)
 }

@@ -31,7 +31,7 @@ var unwritable = regexp.MustCompile(`\\[%\n]`)
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 
-func writeCrontab(w *Writer, x *leaving) error {
+func writeCrontab(w *Writer, x *outgoingTimer) error {
 	times, err := x.s.Translate("")
 	if err != nil {
 		return err
@@ -40,10 +40,11 @@ func writeCrontab(w *Writer, x *leaving) error {
 	if x.command, err = commandIn(x.spec); err == nil {
 		x.carryPayload("a command, which cron runs")
 		if x.User != "" {
-			x.note("the user %s is lost: put the line into the crontab of that user.", x.User)
+			x.addLossNote("the user %s is lost: put the line into the crontab of that user.", x.User)
 		}
 		if unwritable.MatchString(x.Command + x.Stdin) {
-			return rouse.Refuse("payload", x.Command, "has a backslash before a percent sign or the end of a line", "put the command into a script")
+			return rouse.Refuse("payload", x.Command, "has a backslash before a percent sign or the end of a line",
+				"put the command into a script")
 		}
 		line = strings.ReplaceAll(x.Command, "%", `\%`)
 		if x.Stdin != "" {
@@ -56,7 +57,8 @@ func writeCrontab(w *Writer, x *leaving) error {
 		line = strings.ReplaceAll(x.Command, "%", `\%`)
 	}
 	switch {
-	case strings.ContainsFunc(line, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }), !utf8.ValidString(line):
+	case strings.ContainsFunc(line, func(r rune) bool { return r != '\t' && unicode.IsControl(r) }),
+		!utf8.ValidString(line):
 		return rouse.Refuse("payload", "", "has the end of a line, or no text", "put the command into a script")
 	case len(line) > maxCronCommand:
 		return rouse.Refuse("payload", "", fmt.Sprintf("makes a command of %d bytes", len(line)),
@@ -67,10 +69,10 @@ func writeCrontab(w *Writer, x *leaving) error {
 		return err
 	}
 	line = times + " " + line + "\n"
-	x.alone = "CRON_TZ=" + x.zone() + "\n" + w.cronVariables(w.variables) + settings + line
+	x.alone = "CRON_TZ=" + x.zoneOrUTC() + "\n" + w.cronVariables(w.variables) + settings + line
 	if x.t.Paused {
 		line = "#" + line
-		x.note("it is paused: its line is a comment.")
+		x.addLossNote("it is paused: its line is a comment.")
 	}
 	x.text = "# " + x.t.Key.Name + "\n" + settings + line
 	x.verify = func(back *rouse.Spec) error {
@@ -80,9 +82,10 @@ func writeCrontab(w *Writer, x *leaving) error {
 		}
 		for _, name := range slices.Sorted(maps.Keys(got.Environment)) {
 			if value, ok := x.Environment[name]; !ok {
-				x.note("it gets the variable %s of lines above.", name)
+				x.addLossNote("it gets the variable %s of lines above.", name)
 			} else if value != got.Environment[name] {
-				return rouse.Refuse("payload", value, "has a variable that would come back with another value", "set it in a script")
+				return rouse.Refuse("payload", value, "has a variable that would come back with another value",
+					"set it in a script")
 			}
 		}
 		if len(got.Environment) < len(x.Environment) {
@@ -107,7 +110,7 @@ func commandIn(s *rouse.Spec) (run command, err error) {
 }
 
 // curlCommand returns the call of a target for a shell.
-func curlCommand(x *leaving) (string, error) {
+func curlCommand(x *outgoingTimer) (string, error) {
 	if json.Valid(x.spec.Payload) { // on one line
 		var out bytes.Buffer
 		_ = json.Compact(&out, x.spec.Payload)
@@ -115,7 +118,7 @@ func curlCommand(x *leaving) (string, error) {
 		spec.Payload = out.Bytes()
 		x.spec = &spec
 	}
-	args, err := x.request()
+	args, err := x.curlArguments()
 	if err != nil {
 		return "", err
 	}
@@ -130,10 +133,10 @@ func curlCommand(x *leaving) (string, error) {
 
 // cronSettings returns the lines that have to come before that of a timer: its zone, if the one before had
 // another, and the variables of its command.
-func (w *Writer) cronSettings(x *leaving) (string, error) {
+func (w *Writer) cronSettings(x *outgoingTimer) (string, error) {
 	var out strings.Builder
-	if x.zone() != w.zone {
-		fmt.Fprintf(&out, "CRON_TZ=%s\n", x.zone())
+	if x.zoneOrUTC() != w.zone {
+		fmt.Fprintf(&out, "CRON_TZ=%s\n", x.zoneOrUTC())
 	}
 	changed := map[string]string{}
 	for name, value := range x.Environment {
@@ -145,11 +148,12 @@ func (w *Writer) cronSettings(x *leaving) (string, error) {
 		}
 	}
 	if len(w.variables)+len(changed) > maxCronVariables {
-		return "", rouse.Refuse("payload", "", "has too many variables", fmt.Sprintf("use at most %d in one file", maxCronVariables))
+		return "", rouse.Refuse("payload", "", "has too many variables",
+			fmt.Sprintf("use at most %d in one file", maxCronVariables))
 	}
 	out.WriteString(w.cronVariables(changed))
 	x.written = func() {
-		w.zone = x.zone()
+		w.zone = x.zoneOrUTC()
 		maps.Copy(w.variables, changed)
 	}
 	return out.String(), nil

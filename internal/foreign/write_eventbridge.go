@@ -43,7 +43,7 @@ type awsTarget struct {
 	RetryPolicy  struct{ MaximumEventAgeInSeconds, MaximumRetryAttempts int64 }
 }
 
-func writeEventBridge(w *Writer, x *leaving) error {
+func writeEventBridge(w *Writer, x *outgoingTimer) error {
 	s := x.spec
 	out := awsSchedule{Name: x.t.Key.Name, State: "ENABLED", FlexibleTimeWindow: awsWindow{Mode: "OFF"},
 		Target: awsTarget{Arn: w.o.ARN, RoleArn: w.o.Role}}
@@ -51,11 +51,13 @@ func writeEventBridge(w *Writer, x *leaving) error {
 		out.GroupName, out.Name = group, name
 	}
 	switch {
-	case !awsName.MatchString(out.Name), out.GroupName != "" && !awsName.MatchString(out.GroupName), out.GroupName == "default":
+	case !awsName.MatchString(out.Name), out.GroupName != "" && !awsName.MatchString(out.GroupName),
+		out.GroupName == "default":
 		return rouse.Refuse("name", x.t.Key.Name, "is no name of a schedule",
 			"use NAME or GROUP/NAME with at most 64 of letters, digits, '-', '_' and '.' each, and no group default")
 	case !utf8.Valid(s.Payload), bytes.Contains(s.Payload, []byte("<aws.scheduler.")):
-		return rouse.Refuse("payload", "", "is no text that EventBridge sends as it is", "give it as text or JSON, without <aws.scheduler.")
+		return rouse.Refuse("payload", "", "is no text that EventBridge sends as it is",
+			"give it as text or JSON, without <aws.scheduler.")
 	}
 	if x.t.Paused {
 		out.State = "DISABLED"
@@ -66,7 +68,7 @@ func writeEventBridge(w *Writer, x *leaving) error {
 	const day = 24 * 60
 	if minutes := int(s.Jitter / time.Minute); s.Jitter%time.Minute == 0 && minutes > 0 && minutes <= day {
 		out.FlexibleTimeWindow = awsWindow{"FLEXIBLE", minutes}
-		x.note("its jitter is a flexible window, in which EventBridge invokes at any time.")
+		x.addLossNote("its jitter is a flexible window, in which EventBridge invokes at any time.")
 	}
 	retry := s.Retry.Effective()
 	policy := &out.Target.RetryPolicy
@@ -81,23 +83,24 @@ func writeEventBridge(w *Writer, x *leaving) error {
 		if !bytes.Equal(back.Payload, s.Payload) {
 			return rouse.Refuse("payload", "", "would come back as another", "give it as text or JSON")
 		}
-		if kept := (rouse.Retry{Attempts: s.Retry.Attempts, GiveUp: s.Retry.GiveUp}); s.Retry == kept && back.Retry.Attempts == retry.Attempts &&
+		if kept := (rouse.Retry{Attempts: s.Retry.Attempts, GiveUp: s.Retry.GiveUp}); s.Retry == kept &&
+			back.Retry.Attempts == retry.Attempts &&
 			(kept.GiveUp == 0 || kept.GiveUp == back.Retry.GiveUp) {
 			x.carried = append(x.carried, "retry")
 		}
 		return nil
 	}
-	x.text = string(payload(out))
+	x.text = string(encodePayload(out))
 	x.alone = x.text
 	return nil
 }
 
 // awsTimes sets when a schedule is due.
-func (x *leaving) awsTimes(out *awsSchedule) error {
+func (x *outgoingTimer) awsTimes(out *awsSchedule) error {
 	s := x.spec
 	step, isInterval := x.s.Interval()
-	once := !s.Recurring() || x.left() == 1
-	if end := x.end(); end != 0 && !once {
+	once := !s.Recurring() || x.occurrencesLeft() == 1
+	if end := x.endOfSchedule(); end != 0 && !once {
 		out.EndDate = end.String()
 	}
 	expression, own := strings.CutPrefix(s.Schedule, "aws:")
@@ -109,7 +112,7 @@ func (x *leaving) awsTimes(out *awsSchedule) error {
 		if x.due%1000 != 0 {
 			return rouse.Refuse("schedule", s.Schedule, "has a part of a second", "give whole seconds")
 		}
-		out.ScheduleExpressionTimezone = x.zone()
+		out.ScheduleExpressionTimezone = x.zoneOrUTC()
 		if !own || s.Recurring() {
 			expression, out.ScheduleExpressionTimezone = "at("+x.due.Time().UTC().Format("2006-01-02T15:04:05")+")", "UTC"
 		}
@@ -126,7 +129,7 @@ func (x *leaving) awsTimes(out *awsSchedule) error {
 			return err
 		}
 		expression = "cron(" + strings.TrimPrefix(expression, "aws:") + ")"
-		out.ScheduleExpressionTimezone = x.zone()
+		out.ScheduleExpressionTimezone = x.zoneOrUTC()
 		if s.Start > x.now {
 			out.StartDate = s.Start.String()
 		}

@@ -40,9 +40,10 @@ type leavingJob struct {
 	Job   string            `json:"job"`
 }
 
-func writeQuartz(w *Writer, x *leaving) error {
+func writeQuartz(w *Writer, x *outgoingTimer) error {
 	if x.t.Paused {
-		return rouse.Refuse("paused", "", "cannot be expressed in a file of Quartz", "resume it before, or leave it out with --state scheduled")
+		return rouse.Refuse("paused", "", "cannot be expressed in a file of Quartz",
+			"resume it before, or leave it out with --state scheduled")
 	}
 	job, err := w.quartzJob(x)
 	if err != nil {
@@ -57,9 +58,10 @@ func writeQuartz(w *Writer, x *leaving) error {
 	case known && class != job.Class:
 		return rouse.Refuse("payload", job.Job, "is a job of two classes", "name one of them otherwise")
 	case len(w.jobs) == maxQuartzJobs && !known:
-		return rouse.Refuse("payload", job.Job, "is one job too many for a file", fmt.Sprintf("export at most %d at a time", maxQuartzJobs))
+		return rouse.Refuse("payload", job.Job, "is one job too many for a file",
+			fmt.Sprintf("export at most %d at a time", maxQuartzJobs))
 	}
-	definition := "<job>" + element("name", job.Job) + element("job-class",
+	definition := "<job>" + xmlElement("name", job.Job) + xmlElement("job-class",
 		job.Class) + "<durability>true</durability><recover>false</recover></job>"
 	x.alone = quartzHead + "<schedule>" + definition + trigger + "</schedule>\n" + quartzFoot
 	if known {
@@ -68,8 +70,9 @@ func writeQuartz(w *Writer, x *leaving) error {
 	x.text = "<schedule>" + definition + trigger + "</schedule>\n"
 	x.written = func() { w.jobs[job.Job] = job.Class }
 	x.verify = func(back *rouse.Spec) error {
-		if !bytes.Equal(normalJSON(back.Payload), normalJSON(payload(job))) {
-			return rouse.Refuse("payload", "", "would come back as another job", "give it as JSON or text without control characters")
+		if !bytes.Equal(normalJSON(back.Payload), normalJSON(encodePayload(job))) {
+			return rouse.Refuse("payload", "", "would come back as another job",
+				"give it as JSON or text without control characters")
 		}
 		return nil
 	}
@@ -77,7 +80,7 @@ func writeQuartz(w *Writer, x *leaving) error {
 }
 
 // quartzJob returns the job that a payload is, or one of the class that calls targets.
-func (w *Writer) quartzJob(x *leaving) (job leavingJob, err error) {
+func (w *Writer) quartzJob(x *outgoingTimer) (job leavingJob, err error) {
 	s := x.spec
 	d := json.NewDecoder(bytes.NewReader(s.Payload))
 	d.DisallowUnknownFields()
@@ -86,12 +89,14 @@ func (w *Writer) quartzJob(x *leaving) (job leavingJob, err error) {
 		return job, nil
 	}
 	if w.o.Class == "" {
-		return job, rouse.Refuse("class", "", "is missing: Quartz cannot call a target by itself", "give --class, a class of jobs that does")
+		return job, rouse.Refuse("class", "", "is missing: Quartz cannot call a target by itself",
+			"give --class, a class of jobs that does")
 	}
 	if err := x.checkTarget(); err != nil {
 		return job, err
 	}
-	job = leavingJob{Job: "rouse", Class: w.o.Class, Data: map[string]string{"url": s.Target, "method": cmp.Or(s.Webhook.Method, "POST")}}
+	job = leavingJob{Job: "rouse", Class: w.o.Class, Data: map[string]string{"url": s.Target,
+		"method": cmp.Or(s.Webhook.Method, "POST")}}
 	if len(s.Payload) > 0 {
 		job.Data["payload"], job.Data["content-type"] = string(s.Payload), cmp.Or(s.ContentType, "application/octet-stream")
 	}
@@ -100,7 +105,8 @@ func (w *Writer) quartzJob(x *leaving) (job leavingJob, err error) {
 	}
 	x.carryRequest()
 	for _, value := range job.Data {
-		if !utf8.ValidString(value) || strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+		if !utf8.ValidString(value) || strings.ContainsFunc(value,
+			func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
 			return job, rouse.Refuse("payload", "", "is no text, which the data of a job has to be", "give it as text or JSON")
 		}
 	}
@@ -108,50 +114,51 @@ func (w *Writer) quartzJob(x *leaving) (job leavingJob, err error) {
 }
 
 // quartzTrigger returns the trigger of a timer.
-func (x *leaving) quartzTrigger(job *leavingJob) (string, error) {
+func (x *outgoingTimer) quartzTrigger(job *leavingJob) (string, error) {
 	s := x.spec
 	var out strings.Builder
 	group, name, ok := strings.Cut(x.t.Key.Name, "/")
 	if !ok {
 		group, name = "", group
 	}
-	out.WriteString(element("name", name))
+	out.WriteString(xmlElement("name", name))
 	if ok {
-		out.WriteString(element("group", group))
+		out.WriteString(xmlElement("group", group))
 	}
-	out.WriteString(element("job-name", job.Job))
+	out.WriteString(xmlElement("job-name", job.Job))
 	if s.Priority != rouse.PriorityNormal {
-		out.WriteString(element("priority", map[rouse.Priority]string{rouse.PriorityHigh: "8", rouse.PriorityLow: "2"}[s.Priority]))
+		out.WriteString(xmlElement("priority", map[rouse.Priority]string{rouse.PriorityHigh: "8",
+			rouse.PriorityLow: "2"}[s.Priority]))
 	}
 	if len(job.Data) > 0 {
 		out.WriteString("<job-data-map>")
 		for _, key := range slices.Sorted(maps.Keys(job.Data)) {
-			out.WriteString("<entry>" + element("key", key) + element("value", job.Data[key]) + "</entry>")
+			out.WriteString("<entry>" + xmlElement("key", key) + xmlElement("value", job.Data[key]) + "</entry>")
 		}
 		out.WriteString("</job-data-map>")
 	}
 	step, isInterval := x.s.Interval()
-	simple := isInterval || !s.Recurring() || x.left() == 1
+	simple := isInterval || !s.Recurring() || x.occurrencesLeft() == 1
 	switch {
-	case simple, x.end() != 0 && s.Start <= x.now: // an end needs a start
-		out.WriteString(element("start-time", x.due.String()))
+	case simple, x.endOfSchedule() != 0 && s.Start <= x.now: // an end needs a start
+		out.WriteString(xmlElement("start-time", x.due.String()))
 	case s.Start > x.now:
-		out.WriteString(element("start-time", s.Start.String()))
+		out.WriteString(xmlElement("start-time", s.Start.String()))
 	}
-	if end := x.end(); end != 0 {
+	if end := x.endOfSchedule(); end != 0 {
 		if !simple {
 			end-- // a cron trigger is due at its end, too
 		}
-		out.WriteString(element("end-time", end.String()))
+		out.WriteString(xmlElement("end-time", end.String()))
 	}
 	if instruction := misfireInstruction(s.Misfire, simple, s.Recurring()); instruction != "" {
-		out.WriteString(element("misfire-instruction", "MISFIRE_INSTRUCTION_"+instruction))
+		out.WriteString(xmlElement("misfire-instruction", "MISFIRE_INSTRUCTION_"+instruction))
 	}
 	if simple {
-		if isInterval && x.left() != 1 {
-			out.WriteString(element("repeat-count",
-				strconv.FormatInt(int64(x.left())-1,
-					10)) + element("repeat-interval", strconv.FormatInt(int64(step/time.Millisecond), 10)))
+		if isInterval && x.occurrencesLeft() != 1 {
+			out.WriteString(xmlElement("repeat-count",
+				strconv.FormatInt(int64(x.occurrencesLeft())-1,
+					10)) + xmlElement("repeat-interval", strconv.FormatInt(int64(step/time.Millisecond), 10)))
 		}
 		return "<trigger><simple>" + out.String() + "</simple></trigger>", nil
 	}
@@ -162,14 +169,14 @@ func (x *leaving) quartzTrigger(job *leavingJob) (string, error) {
 	if expression, err = inSchema(strings.TrimPrefix(expression, "quartz:")); err != nil {
 		return "", err
 	}
-	if f := strings.Fields(expression); x.zone() != "UTC" && (f[1][0] == '*' || f[2][0] == '*') {
-		x.note("when clocks go back, Quartz is silent for the time that is repeated.")
+	if f := strings.Fields(expression); x.zoneOrUTC() != "UTC" && (f[1][0] == '*' || f[2][0] == '*') {
+		x.addLossNote("when clocks go back, Quartz is silent for the time that is repeated.")
 	}
 	if strings.Contains(expression, "W ") {
-		x.note("of several times on a day with W, Quartz leaves out some.")
+		x.addLossNote("of several times on a day with W, Quartz leaves out some.")
 	}
-	return "<trigger><cron>" + out.String() + element("cron-expression", expression) + element("time-zone",
-		x.zone()) + "</cron></trigger>", nil
+	return "<trigger><cron>" + out.String() + xmlElement("cron-expression", expression) + xmlElement("time-zone",
+		x.zoneOrUTC()) + "</cron></trigger>", nil
 }
 
 // The schema of Quartz's files, which it validates them with, has less than its expressions: no steps in
@@ -208,7 +215,8 @@ func inSchema(expression string) (string, error) {
 		out = strings.Join(texts, " ")
 	}
 	if !quartzSchema.MatchString(out) {
-		return "", rouse.Refuse("schedule", expression, "has what the schema of Quartz's files does not", "write it as lists of numbers")
+		return "", rouse.Refuse("schedule", expression, "has what the schema of Quartz's files does not",
+			"write it as lists of numbers")
 	}
 	return out, nil
 }
@@ -262,8 +270,8 @@ func misfireInstruction(m rouse.Misfire, simple, recurring bool) string {
 	return ""
 }
 
-// element returns an element with a text.
-func element(name, text string) string {
+// xmlElement returns an element with a text.
+func xmlElement(name, text string) string {
 	var out bytes.Buffer
 	_ = xml.EscapeText(&out, []byte(text)) // a buffer takes everything
 	return "<" + name + ">" + out.String() + "</" + name + ">"

@@ -118,7 +118,7 @@ func appendJSON(to []byte, value any) (out []byte, err error) {
 			if i > 0 {
 				to = append(to, ',')
 			}
-			to = append(append(to, payload(fmt.Sprint(item.Key))...), ':')
+			to = append(append(to, encodePayload(fmt.Sprint(item.Key))...), ':')
 			if to, err = appendJSON(to, item.Value); err != nil {
 				return nil, err
 			}
@@ -136,7 +136,7 @@ func appendJSON(to []byte, value any) (out []byte, err error) {
 		}
 		return append(to, ']'), nil
 	}
-	text := payload(value)
+	text := encodePayload(value)
 	if len(text) == 0 {
 		return nil, fmt.Errorf("%v has no form in JSON", value)
 	}

@@ -27,10 +27,12 @@ import (
 
 // Options are what a client is given about its connections.
 type Options struct {
-	TLS      *tls.Config // nil: the system's authorities, where TLS is used
-	Files    certs.Files // set: TLS with these files, which are read for each connection, so that they can be replaced; not with TLS
-	Insecure bool        // plain text to other hosts, too, unless TLS is set or the target asks for it
-	Token    string      // sent with each call; "" is none
+	TLS *tls.Config // nil: the system's authorities, where TLS is used
+	// set: TLS with these files, which are read for each connection, so that they can be replaced; not with
+	// TLS
+	Files    certs.Files
+	Insecure bool   // plain text to other hosts, too, unless TLS is set or the target asks for it
+	Token    string // sent with each call; "" is none
 }
 
 // Address is a target as gRPC takes it.
@@ -63,7 +65,7 @@ func (o Options) Parse(target string) (a Address, err error) {
 		if target, err = completeTarget(target); err != nil {
 			return a, err
 		}
-		plain := !o.secure() && (o.Insecure || Local(target))
+		plain := !o.wantsTLS() && (o.Insecure || Local(target))
 		return Address{target, plain, plain && o.Insecure}, nil
 	}
 	if strings.Contains(target, "@") {
@@ -76,8 +78,9 @@ func (o Options) Parse(target string) (a Address, err error) {
 	switch {
 	case u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return a, rouse.Refuse("address", target, "is more than a host and a port, or less", "give a host and a port only")
-	case u.Scheme == "http" && o.secure():
-		return a, rouse.Refuse("address", target, "asks for plain text, and certificates or a TLS configuration for TLS", "use https://, or give no certificates")
+	case u.Scheme == "http" && o.wantsTLS():
+		return a, rouse.Refuse("address", target, "asks for plain text, and certificates or a TLS configuration for TLS",
+			"use https://, or give no certificates")
 	}
 	port := "443"
 	if a.Plain = u.Scheme == "http"; a.Plain {
@@ -101,7 +104,8 @@ func parseFault(err error) string {
 // refuseUser returns the error of an address with a user in it. It has no part of it, which may be a
 // password.
 func refuseUser() error {
-	return rouse.Refuse("address", "", "has a user or a password in it", "give a host and a port only, and a token as the token")
+	return rouse.Refuse("address", "", "has a user or a password in it",
+		"give a host and a port only, and a token as the token")
 }
 
 // DefaultPort is the port of the API.
@@ -139,7 +143,8 @@ func CompleteHost(at, port string) (string, error) {
 			return "", refuseHost(at, port)
 		}
 	}
-	if ip, err := netip.ParseAddr(host); err != nil && (strings.HasPrefix(at, "[") || !mayBeName(host)) || strings.ContainsFunc(ip.Zone(), isNoText) {
+	if ip, err := netip.ParseAddr(host); err != nil && (strings.HasPrefix(at, "[") || !mayBeName(host)) ||
+		strings.ContainsFunc(ip.Zone(), isNoText) {
 		return "", refuseHost(at, port)
 	}
 	if n, err := strconv.ParseUint(given, 10, 16); err != nil || n == 0 {
@@ -176,11 +181,11 @@ func Files(ca, cert, key string) certs.Files {
 	return f
 }
 
-// secure reports whether TLS was asked for, whatever the target.
-func (o Options) secure() bool { return o.TLS != nil || o.Files != (certs.Files{}) }
+// wantsTLS reports whether TLS was asked for, whatever the target.
+func (o Options) wantsTLS() bool { return o.TLS != nil || o.Files != (certs.Files{}) }
 
-// transport returns the credentials of connections with TLS.
-func (o Options) transport() (credentials.TransportCredentials, error) {
+// transportCredentials returns the credentials of connections with TLS.
+func (o Options) transportCredentials() (credentials.TransportCredentials, error) {
 	if o.Files == (certs.Files{}) {
 		return credentials.NewTLS(o.TLS.Clone()), nil // a connection changes it; a clone of nil is nil
 	}
@@ -201,7 +206,8 @@ type perConnection struct {
 }
 
 // ClientHandshake makes a connection with the current files.
-func (p perConnection) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (p perConnection) ClientHandshake(ctx context.Context, authority string,
+	conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	now, err := p.files.Client()
 	if err != nil {
 		return nil, nil, err
@@ -225,7 +231,7 @@ func (o Options) Connect(a Address, first, longest time.Duration, more ...grpc.D
 	transport := insecure.NewCredentials()
 	if !a.Plain {
 		var err error
-		if transport, err = o.transport(); err != nil {
+		if transport, err = o.transportCredentials(); err != nil {
 			return nil, err
 		}
 	}
@@ -233,7 +239,8 @@ func (o Options) Connect(a Address, first, longest time.Duration, more ...grpc.D
 		grpc.WithTransportCredentials(diagnosing{transport}),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: longest,
 			Backoff: backoff.Config{BaseDelay: first, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longest}}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second,
+			PermitWithoutStream: true}),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),
 	}

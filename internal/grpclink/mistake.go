@@ -28,7 +28,8 @@ type diagnosing struct {
 }
 
 // ClientHandshake makes a connection, and explains why it cannot be made.
-func (d diagnosing) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (d diagnosing) ClientHandshake(ctx context.Context, authority string,
+	conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	made, info, err := d.TransportCredentials.ClientHandshake(ctx, authority, conn)
 	if err != nil {
 		return nil, nil, diagnoseHandshake(authority, err)
@@ -81,7 +82,8 @@ func (f *firstRead) Read(b []byte) (int, error) {
 // refusesPlain reports whether a server answers as those do that expected TLS: with an alert, or with a page
 // that tells to use it. A link to another page tells nothing.
 func refusesPlain(first []byte) bool {
-	if len(first) >= 5 && first[0] == 21 && first[1] == 3 && first[2] <= 4 && first[3] == 0 && first[4] == 2 { // type, version, length
+	// type, version, length
+	if len(first) >= 5 && first[0] == 21 && first[1] == 3 && first[2] <= 4 && first[3] == 0 && first[4] == 2 {
 		return true
 	}
 	head, page, _ := bytes.Cut(bytes.ToLower(first), []byte("\r\n\r\n"))

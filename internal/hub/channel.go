@@ -46,19 +46,21 @@ func (h *Hub[K, S, T]) Find(key K) *Channel[K, S, T] { return h.channels[key] }
 // Channels returns all channels. Locked.
 func (h *Hub[K, S, T]) Channels() iter.Seq2[K, *Channel[K, S, T]] { return maps.All(h.channels) }
 
-func (c *Channel[K, S, T]) unused() bool {
+func (c *Channel[K, S, T]) isUnused() bool {
 	return len(c.Subs) == 0 && c.held == 0 && c.all == nil && len(c.gates) == 0
 }
 
 // Items returns all items. Locked; the current one may be reported or moved, and one that is moved may be
 // returned again.
-func (h *Hub[K, S, T]) Items() iter.Seq[*Item[K, S, T]] { return items(h.everywhere()) }
+func (h *Hub[K, S, T]) Items() iter.Seq[*Item[K, S, T]] { return itemsOfLists(h.allLists()) }
 
 // AllWaiting returns the items that wait in a channel. Locked; the current one may be reported.
-func (c *Channel[K, S, T]) AllWaiting() iter.Seq[*Item[K, S, T]] { return items(c.lines()) }
+func (c *Channel[K, S, T]) AllWaiting() iter.Seq[*Item[K, S, T]] {
+	return itemsOfLists(c.waitingLists())
+}
 
-// items returns the items of lists.
-func items[K comparable, S, T any](lists iter.Seq[*List[K, S, T]]) iter.Seq[*Item[K, S, T]] {
+// itemsOfLists returns the items of lists.
+func itemsOfLists[K comparable, S, T any](lists iter.Seq[*List[K, S, T]]) iter.Seq[*Item[K, S, T]] {
 	return func(yield func(*Item[K, S, T]) bool) {
 		for l := range lists {
 			for it := range l.All() {
@@ -70,11 +72,11 @@ func items[K comparable, S, T any](lists iter.Seq[*List[K, S, T]]) iter.Seq[*Ite
 	}
 }
 
-// everywhere returns all lists.
-func (h *Hub[K, S, T]) everywhere() iter.Seq[*List[K, S, T]] {
+// allLists returns all lists.
+func (h *Hub[K, S, T]) allLists() iter.Seq[*List[K, S, T]] {
 	return func(yield func(*List[K, S, T]) bool) {
 		for _, c := range h.channels {
-			for l := range c.lines() {
+			for l := range c.waitingLists() {
 				if !yield(l) {
 					return
 				}
@@ -89,8 +91,8 @@ func (h *Hub[K, S, T]) everywhere() iter.Seq[*List[K, S, T]] {
 	}
 }
 
-// lines returns the lists of the waiting items.
-func (c *Channel[K, S, T]) lines() iter.Seq[*List[K, S, T]] {
+// waitingLists returns the lists of the waiting items.
+func (c *Channel[K, S, T]) waitingLists() iter.Seq[*List[K, S, T]] {
 	return func(yield func(*List[K, S, T]) bool) {
 		if !yield(&c.line) {
 			return
@@ -103,8 +105,8 @@ func (c *Channel[K, S, T]) lines() iter.Seq[*List[K, S, T]] {
 	}
 }
 
-// part removes a subscriber from the channel.
-func (c *Channel[K, S, T]) part(sub *Sub[K, S, T]) {
+// removeSub removes a subscriber from the channel.
+func (c *Channel[K, S, T]) removeSub(sub *Sub[K, S, T]) {
 	n := slices.Index(c.Subs, sub)
 	if n < 0 {
 		return

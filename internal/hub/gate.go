@@ -24,7 +24,7 @@ type GateKey struct {
 // share is a member's part of each limit. The first members get the remainder, and each has at least 1.
 type share struct{ index, of int }
 
-func (s share) limit(all int) int {
+func (s share) ownLimit(all int) int {
 	n := all / s.of
 	if s.index < all%s.of {
 		n++
@@ -45,7 +45,7 @@ func (h *Hub[K, S, T]) Share(index, of int) {
 // Limit adds the gates that a subscriber names to a channel. Locked.
 func (h *Hub[K, S, T]) Limit(c *Channel[K, S, T], limits map[GateKey]int) {
 	for key, n := range limits {
-		g := c.gate(key)
+		g := c.findGate(key)
 		if g == nil {
 			if g = new(gate[K, S, T]); !key.Named {
 				c.all = g
@@ -59,14 +59,14 @@ func (h *Hub[K, S, T]) Limit(c *Channel[K, S, T], limits map[GateKey]int) {
 		g.limit = n
 		g.users++
 	}
-	h.sort(c)
+	h.sortWaiting(c)
 }
 
 // Unlimit removes the gates of a subscriber that has gone. Locked.
 func (h *Hub[K, S, T]) Unlimit(c *Channel[K, S, T], limits map[GateKey]int) {
 	var ended []*gate[K, S, T]
 	for key := range limits {
-		g := c.gate(key)
+		g := c.findGate(key)
 		if g == nil {
 			continue
 		}
@@ -79,20 +79,20 @@ func (h *Hub[K, S, T]) Unlimit(c *Channel[K, S, T], limits map[GateKey]int) {
 			c.all = nil
 		}
 	}
-	h.sort(c, ended...)
+	h.sortWaiting(c, ended...)
 	h.quiet = append(h.quiet, c)
 }
 
-// gate returns a gate, or nil.
-func (c *Channel[K, S, T]) gate(key GateKey) *gate[K, S, T] {
+// findGate returns a gate, or nil.
+func (c *Channel[K, S, T]) findGate(key GateKey) *gate[K, S, T] {
 	if key.Named {
 		return c.gates[key.Name]
 	}
 	return c.all
 }
 
-// gateOf returns the gate with the item's name, or nil.
-func (h *Hub[K, S, T]) gateOf(it *Item[K, S, T]) *gate[K, S, T] {
+// itemGate returns the gate with the item's name, or nil.
+func (h *Hub[K, S, T]) itemGate(it *Item[K, S, T]) *gate[K, S, T] {
 	if h.opts.Gate == nil || len(it.channel.gates) == 0 {
 		return nil
 	}
@@ -102,54 +102,54 @@ func (h *Hub[K, S, T]) gateOf(it *Item[K, S, T]) *gate[K, S, T] {
 	return nil
 }
 
-// lineOf returns the list in which items of a gate wait, so that they do not delay others.
-func (c *Channel[K, S, T]) lineOf(g *gate[K, S, T]) *List[K, S, T] {
+// gateLine returns the list in which items of a gate wait, so that they do not delay others.
+func (c *Channel[K, S, T]) gateLine(g *gate[K, S, T]) *List[K, S, T] {
 	if g != nil {
 		return &g.line
 	}
 	return &c.line
 }
 
-// passes reports whether an item may pass a gate, or no gate, now.
-func (g *gate[K, S, T]) passes(s share) bool { return g == nil || g.used < s.limit(g.limit) }
+// hasRoom reports whether an item may pass a gate, or no gate, now.
+func (g *gate[K, S, T]) hasRoom(s share) bool { return g == nil || g.used < s.ownLimit(g.limit) }
 
-// open reports whether items of a gate, or without one, may pass now.
-func (c *Channel[K, S, T]) open(s share, g *gate[K, S, T]) bool {
-	return c.all.passes(s) && g.passes(s)
+// areGatesOpen reports whether items of a gate, or without one, may pass now.
+func (c *Channel[K, S, T]) areGatesOpen(s share, g *gate[K, S, T]) bool {
+	return c.all.hasRoom(s) && g.hasRoom(s)
 }
 
-// first returns the item with the lowest turn among those whose gates are open.
-func (c *Channel[K, S, T]) first(s share) *Item[K, S, T] {
-	if !c.all.passes(s) {
+// firstPassable returns the item with the lowest turn among those whose gates are open.
+func (c *Channel[K, S, T]) firstPassable(s share) *Item[K, S, T] {
+	if !c.all.hasRoom(s) {
 		return nil
 	}
 	first := c.line.head
 	for _, g := range c.gates {
-		if it := g.line.head; it != nil && (first == nil || it.turn < first.turn) && g.passes(s) {
+		if it := g.line.head; it != nil && (first == nil || it.turn < first.turn) && g.hasRoom(s) {
 			first = it
 		}
 	}
 	return first
 }
 
-// sort moves all waiting items to their current lines in order, after gates were added or removed.
-func (h *Hub[K, S, T]) sort(c *Channel[K, S, T], ended ...*gate[K, S, T]) {
+// sortWaiting moves all waiting items to their current lines in order, after gates were added or removed.
+func (h *Hub[K, S, T]) sortWaiting(c *Channel[K, S, T], ended ...*gate[K, S, T]) {
 	all := slices.Collect(c.AllWaiting())
 	for _, g := range ended {
 		all = slices.AppendSeq(all, g.line.All())
 	}
 	slices.SortFunc(all, func(a, b *Item[K, S, T]) int { return cmp.Compare(a.turn, b.turn) })
 	for _, it := range all {
-		it.list.remove(it)
-		c.lineOf(h.gateOf(it)).push(it, nil)
+		it.list.removeItem(it)
+		c.gateLine(h.itemGate(it)).insertItem(it, nil)
 	}
 	for _, sub := range c.Subs {
 		h.Free(sub)
 	}
 }
 
-// enter takes a place in the gates of an item.
-func (it *Item[K, S, T]) enter(own *gate[K, S, T]) {
+// enterGates takes a place in the gates of an item.
+func (it *Item[K, S, T]) enterGates(own *gate[K, S, T]) {
 	all := it.channel.all
 	if all == nil && own == nil {
 		return
@@ -179,10 +179,10 @@ func (h *Hub[K, S, T]) Blocked(it *Item[K, S, T]) (key GateKey, is bool) {
 	if h.opts.Gate == nil || !it.Waiting() {
 		return key, false
 	}
-	if !it.channel.all.passes(h.share) {
+	if !it.channel.all.hasRoom(h.share) {
 		return key, true
 	}
-	if g := h.gateOf(it); !g.passes(h.share) {
+	if g := h.itemGate(it); !g.hasRoom(h.share) {
 		name, _ := h.opts.Gate(it)
 		return GateKey{true, name}, true
 	}

@@ -30,8 +30,10 @@ import (
 
 // Options configure a hub by limits and by the policy of its door. Functions that may be nil have a default.
 type Options[K comparable, S, T any] struct {
-	MaxSubs int  // subscribers at a time
-	MaxHeld int  // fires in memory, after which a channel with many gets no more; 0: the engine's limits of lanes bound them
+	MaxSubs int // subscribers at a time
+	// fires in memory, after which a channel with many gets no more; 0: the engine's limits of lanes bound
+	// them
+	MaxHeld int
 	Names   bool // keeps an index by the names of timers, for Named
 	Reuse   bool // reuses the memory of reported items: the door keeps no pointers to them
 
@@ -123,7 +125,7 @@ func (h *Hub[K, S, T]) Unlock() {
 	clear(h.freed)
 	h.freed = h.freed[:0]
 	for _, c := range h.quiet {
-		if c.unused() {
+		if c.isUnused() {
 			delete(h.channels, c.Key)
 		}
 	}
@@ -133,7 +135,7 @@ func (h *Hub[K, S, T]) Unlock() {
 	h.out, h.after = nil, nil
 	h.mu.Unlock()
 	if out != nil {
-		h.finish(out)
+		h.makeReports(out)
 	}
 	for _, f := range after {
 		f()

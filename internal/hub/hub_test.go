@@ -180,7 +180,7 @@ func (d *door) check() {
 			last = it.turn
 		}
 		for _, sub := range c.Subs {
-			if c.open(h.share, h.gateOf(it)) && h.opts.Ready(sub, it) && (h.opts.Wants == nil || h.opts.Wants(sub, it)) {
+			if c.areGatesOpen(h.share, h.itemGate(it)) && h.opts.Ready(sub, it) && (h.opts.Wants == nil || h.opts.Wants(sub, it)) {
 				d.t.Fatalf("%s waits, and a subscriber could take it", it.Fire().Name)
 			}
 		}
@@ -252,15 +252,15 @@ func TestListExpires(t *testing.T) {
 			if !sorted && r.IntN(3) == 0 {
 				before = l.head
 			}
-			l.push(&testItem{until: at}, before)
+			l.insertItem(&testItem{until: at}, before)
 			left = append(left, at)
 		}
 		for now := time.Duration(0); now < 160; now += time.Duration(r.IntN(30)) {
-			next := l.expire(now, func(it *testItem) {
+			next := l.expireItems(now, func(it *testItem) {
 				if it.until > now {
 					t.Fatalf("%d expires at %d", it.until, now)
 				}
-				l.remove(it)
+				l.removeItem(it)
 			})
 			left = slices.DeleteFunc(left, func(until time.Duration) bool { return until <= now })
 			least := Never
@@ -279,8 +279,8 @@ func TestMembersShareALimit(t *testing.T) {
 	for _, c := range []struct{ all, of int }{{6, 1}, {6, 3}, {7, 3}, {8, 3}, {2, 3}} {
 		sum := 0
 		for i := range c.of {
-			n := share{i, c.of}.limit(c.all)
-			if n < 1 || i > 0 && n > (share{i - 1, c.of}).limit(c.all) {
+			n := share{i, c.of}.ownLimit(c.all)
+			if n < 1 || i > 0 && n > (share{i - 1, c.of}).ownLimit(c.all) {
 				t.Errorf("member %d of %d has %d of %d", i, c.of, n, c.all)
 			}
 			sum += n

@@ -108,14 +108,14 @@ type report[K comparable, S, T any] struct {
 	o rouse.Outcome
 }
 
-// finish makes reports.
-func (h *Hub[K, S, T]) finish(out *[]report[K, S, T]) {
+// makeReports makes reports.
+func (h *Hub[K, S, T]) makeReports(out *[]report[K, S, T]) {
 	n := int32(0)
 	for i := range *out {
 		r := &(*out)[i]
 		r.d.settle(int(r.i), r.o)
 		if n++; i+1 == len(*out) || (*out)[i+1].d != r.d {
-			h.made(r.d, n)
+			h.countReports(r.d, n)
 			n = 0
 		}
 	}
@@ -124,8 +124,8 @@ func (h *Hub[K, S, T]) finish(out *[]report[K, S, T]) {
 	h.lists.Put(out)
 }
 
-// made counts reports of a delivery. After the last one its memory is free.
-func (h *Hub[K, S, T]) made(d *Delivery[K, S, T], n int32) {
+// countReports counts reports of a delivery. After the last one its memory is free.
+func (h *Hub[K, S, T]) countReports(d *Delivery[K, S, T], n int32) {
 	if d.left.Add(-n) > 0 || !h.opts.Reuse {
 		return
 	}
@@ -151,10 +151,10 @@ type List[K comparable, S, T any] struct {
 func (l *List[K, S, T]) Len() int { return l.n }
 
 // All returns the items in order. The current one may be removed from the list.
-func (l *List[K, S, T]) All() iter.Seq[*Item[K, S, T]] { return from(l.head) }
+func (l *List[K, S, T]) All() iter.Seq[*Item[K, S, T]] { return itemsFrom(l.head) }
 
-// from returns an item and those after it.
-func from[K comparable, S, T any](it *Item[K, S, T]) iter.Seq[*Item[K, S, T]] {
+// itemsFrom returns an item and those after it.
+func itemsFrom[K comparable, S, T any](it *Item[K, S, T]) iter.Seq[*Item[K, S, T]] {
 	return func(yield func(*Item[K, S, T]) bool) {
 		for it := it; it != nil; {
 			next := it.next
@@ -166,8 +166,8 @@ func from[K comparable, S, T any](it *Item[K, S, T]) iter.Seq[*Item[K, S, T]] {
 	}
 }
 
-// push inserts an item before another one, or at the end.
-func (l *List[K, S, T]) push(it, before *Item[K, S, T]) {
+// insertItem inserts an item before another one, or at the end.
+func (l *List[K, S, T]) insertItem(it, before *Item[K, S, T]) {
 	if l.n == 0 {
 		l.earliest, l.unsorted = it.until, false
 	}
@@ -188,9 +188,9 @@ func (l *List[K, S, T]) push(it, before *Item[K, S, T]) {
 	}
 }
 
-func (l *List[K, S, T]) remove(it *Item[K, S, T]) {
+func (l *List[K, S, T]) removeItem(it *Item[K, S, T]) {
 	if it.readers > 0 {
-		it.channel.passed(it)
+		it.channel.moveSeenBefore(it)
 	}
 	l.n--
 	if it.prev != nil {
@@ -206,8 +206,8 @@ func (l *List[K, S, T]) remove(it *Item[K, S, T]) {
 	it.list, it.prev, it.next = nil, nil, nil
 }
 
-// expire calls do for each item whose time is over by now; do removes it. It returns the next such time.
-func (l *List[K, S, T]) expire(now time.Duration, do func(*Item[K, S, T])) time.Duration {
+// expireItems calls do for each item whose time is over by now; do removes it. It returns the next such time.
+func (l *List[K, S, T]) expireItems(now time.Duration, do func(*Item[K, S, T])) time.Duration {
 	if l.n == 0 {
 		return Never
 	}

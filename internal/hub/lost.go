@@ -26,11 +26,12 @@ func (h *Hub[K, S, T]) Lose(sub *Sub[K, S, T], it *Item[K, S, T], detail string)
 	}
 }
 
-// suspect reports whether subscribers have gone with the item repeatedly.
-func (it *Item[K, S, T]) suspect() bool { return it.Fire().Lost >= rouse.Suspect }
+// isSuspect reports whether subscribers have gone with the item repeatedly.
+func (it *Item[K, S, T]) isSuspect() bool { return it.Fire().Lost >= rouse.Suspect }
 
 // deferSuspect returns the outcome of a suspect whose subscriber has one already.
 func (h *Hub[K, S, T]) deferSuspect(it *Item[K, S, T]) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: PutOff(h.opts.Now().Sub(it.Fire().Due), mostPutOff),
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog,
+		After:  PutOff(h.opts.Now().Sub(it.Fire().Due), mostPutOff),
 		Detail: "its receiver has another fire with which receivers have gone"}
 }

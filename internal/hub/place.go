@@ -24,7 +24,7 @@ func (h *Hub[K, S, T]) Take(d *Delivery[K, S, T]) (stay func()) {
 	ending := h.draining || d.ctx.Err() != nil
 	var first bool
 	if !ending {
-		d.watch, first = h.watch(d.ctx, n)
+		d.watch, first = h.addToWatch(d.ctx, n)
 	}
 	w := d.watch
 	var c *Channel[K, S, T]
@@ -42,19 +42,19 @@ func (h *Hub[K, S, T]) Take(d *Delivery[K, S, T]) (stay func()) {
 			if c == nil || c.Key != key {
 				c = h.Channel(key)
 			}
-			h.arrive(c, it)
+			h.addArrival(c, it)
 		}
 	}
 	if !first {
 		return func() {}
 	}
-	return func() { h.keep(w) }
+	return func() { h.watchDeadlines(w) }
 }
 
 // Lend places an item that a door has from elsewhere: no context ends it. Locked.
-func (h *Hub[K, S, T]) Lend(key K, it *Item[K, S, T]) { h.arrive(h.Channel(key), it) }
+func (h *Hub[K, S, T]) Lend(key K, it *Item[K, S, T]) { h.addArrival(h.Channel(key), it) }
 
-func (h *Hub[K, S, T]) arrive(c *Channel[K, S, T], it *Item[K, S, T]) {
+func (h *Hub[K, S, T]) addArrival(c *Channel[K, S, T], it *Item[K, S, T]) {
 	it.channel = c
 	c.held++
 	h.held++
@@ -62,17 +62,18 @@ func (h *Hub[K, S, T]) arrive(c *Channel[K, S, T], it *Item[K, S, T]) {
 		name := it.Fire().Name
 		it.namesake, h.names[name] = h.names[name], it
 	}
-	if most := h.opts.MaxHeld; most > 0 && h.held > most && c.held > few(most) {
+	if most := h.opts.MaxHeld; most > 0 && h.held > most && c.held > channelLimit(most) {
 		h.opts.Refused(it)
 		after := PutOff(h.opts.Now().Sub(it.Fire().Due), mostPutOff)
-		h.Report(it, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: after, Detail: "too many wait"})
+		h.Report(it, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: after,
+			Detail: "too many wait"})
 		return
 	}
 	h.opts.Arrive(it)
 }
 
-// few is how many items a channel may have when there are too many in all.
-func few(most int) int { return min(max(most/8, 1), 1024) }
+// channelLimit is how many items a channel may have when there are too many in all.
+func channelLimit(most int) int { return min(max(most/8, 1), 1024) }
 
 const mostPutOff = 30 * time.Second
 
@@ -86,7 +87,7 @@ var Stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDo
 // Offer gives an item to a ready subscriber, or makes it wait. Locked.
 func (h *Hub[K, S, T]) Offer(it *Item[K, S, T]) {
 	c := it.channel
-	if !c.full && h.opts.Ready != nil && c.open(h.share, h.gateOf(it)) {
+	if !c.full && h.opts.Ready != nil && c.areGatesOpen(h.share, h.itemGate(it)) {
 		sub, ready := h.Pick(it)
 		if sub != nil {
 			h.Assign(sub, it, false)
@@ -114,11 +115,11 @@ func (h *Hub[K, S, T]) Await(it *Item[K, S, T], front bool) {
 		h.Sooner(it.until)
 	}
 	c.waiting++
-	l := c.lineOf(h.gateOf(it))
+	l := c.gateLine(h.itemGate(it))
 	if front {
-		l.push(it, l.head)
+		l.insertItem(it, l.head)
 	} else {
-		l.push(it, nil)
+		l.insertItem(it, nil)
 	}
 }
 
@@ -154,17 +155,17 @@ func (h *Hub[K, S, T]) Feed(sub *Sub[K, S, T]) {
 		switch {
 		case c.waiting == 0 || h.opts.Ready == nil:
 		case h.opts.Wants == nil:
-			h.pump(c)
+			h.assignWaiting(c)
 		case !sub.gone:
-			h.fill(c, sub)
+			h.assignMatching(c, sub)
 		}
 	}
 }
 
-// pump passes waiting items to subscribers in turn.
-func (h *Hub[K, S, T]) pump(c *Channel[K, S, T]) {
+// assignWaiting passes waiting items to subscribers in turn.
+func (h *Hub[K, S, T]) assignWaiting(c *Channel[K, S, T]) {
 	for c.waiting > 0 && len(c.Subs) > 0 {
-		it := c.first(h.share)
+		it := c.firstPassable(h.share)
 		if it == nil {
 			return
 		}
@@ -176,9 +177,9 @@ func (h *Hub[K, S, T]) pump(c *Channel[K, S, T]) {
 	}
 }
 
-// fill assigns waiting items that pass a subscriber's filter. It skips the items that the subscriber has seen
-// before.
-func (h *Hub[K, S, T]) fill(c *Channel[K, S, T], sub *Sub[K, S, T]) {
+// assignMatching assigns waiting items that pass a subscriber's filter. It skips the items that the
+// subscriber has seen before.
+func (h *Hub[K, S, T]) assignMatching(c *Channel[K, S, T], sub *Sub[K, S, T]) {
 	it := c.line.head
 	if sub.seen != nil {
 		it = sub.seen.next
@@ -187,7 +188,7 @@ func (h *Hub[K, S, T]) fill(c *Channel[K, S, T], sub *Sub[K, S, T]) {
 		next := it.next
 		switch {
 		case !h.opts.Wants(sub, it):
-			sub.see(it)
+			sub.moveSeen(it)
 		case h.opts.Ready(sub, it):
 			h.Assign(sub, it, false)
 		default:
@@ -197,8 +198,8 @@ func (h *Hub[K, S, T]) fill(c *Channel[K, S, T], sub *Sub[K, S, T]) {
 	}
 }
 
-// see moves the position of a subscriber in the line of its channel.
-func (sub *Sub[K, S, T]) see(it *Item[K, S, T]) {
+// moveSeen moves the position of a subscriber in the line of its channel.
+func (sub *Sub[K, S, T]) moveSeen(it *Item[K, S, T]) {
 	if sub.seen != nil {
 		sub.seen.readers--
 	}
@@ -207,11 +208,11 @@ func (sub *Sub[K, S, T]) see(it *Item[K, S, T]) {
 	}
 }
 
-// passed moves the positions of subscribers away from an item that leaves the line.
-func (c *Channel[K, S, T]) passed(it *Item[K, S, T]) {
+// moveSeenBefore moves the positions of subscribers away from an item that leaves the line.
+func (c *Channel[K, S, T]) moveSeenBefore(it *Item[K, S, T]) {
 	for _, sub := range c.Subs {
 		if sub.seen == it {
-			sub.see(it.prev)
+			sub.moveSeen(it.prev)
 		}
 	}
 }
@@ -219,9 +220,9 @@ func (c *Channel[K, S, T]) passed(it *Item[K, S, T]) {
 // Assign assigns an item to a subscriber, before or after the items that were not sent yet; a suspect that
 // the subscriber cannot have now is deferred. Locked.
 func (h *Hub[K, S, T]) Assign(sub *Sub[K, S, T], it *Item[K, S, T], front bool) {
-	gate := h.gateOf(it)
+	gate := h.itemGate(it)
 	h.Detach(it)
-	if it.suspect() {
+	if it.isSuspect() {
 		if sub.suspect != nil {
 			h.Report(it, h.deferSuspect(it))
 			return
@@ -229,12 +230,12 @@ func (h *Hub[K, S, T]) Assign(sub *Sub[K, S, T], it *Item[K, S, T], front bool) 
 		sub.suspect = it
 	}
 	it.sub, it.until = sub, Never
-	it.enter(gate)
+	it.enterGates(gate)
 	before := sub.next
 	if !front {
 		before = nil
 	}
-	if sub.held.push(it, before); it.next == sub.next {
+	if sub.held.insertItem(it, before); it.next == sub.next {
 		sub.next = it
 	}
 	h.opts.Assigned(sub, it)
@@ -247,7 +248,7 @@ func (h *Hub[K, S, T]) Assign(sub *Sub[K, S, T], it *Item[K, S, T], front bool) 
 func (h *Hub[K, S, T]) Aside(it *Item[K, S, T]) {
 	h.Detach(it)
 	it.until = Never
-	h.aside.push(it, nil)
+	h.aside.insertItem(it, nil)
 }
 
 // AllAside returns the items that were put aside. Locked; the current one may be reported.
@@ -274,7 +275,7 @@ func (h *Hub[K, S, T]) Detach(it *Item[K, S, T]) {
 		h.opts.Back(nil, it)
 	}
 	if it.list != nil {
-		it.list.remove(it)
+		it.list.removeItem(it)
 	}
 	it.sub, it.turn = nil, 0
 }
@@ -284,14 +285,14 @@ func (h *Hub[K, S, T]) Report(it *Item[K, S, T], o rouse.Outcome) {
 	h.Detach(it)
 	it.over = true
 	if c := it.channel; c != nil {
-		h.unname(it)
+		h.removeName(it)
 		h.held--
 		if c.held--; len(c.Subs) == 0 {
 			h.quiet = append(h.quiet, c)
 		}
 	}
 	if w := it.d.watch; w != nil {
-		w.done()
+		w.countReported()
 	}
 	if h.out == nil {
 		h.out = h.lists.Get().(*[]report[K, S, T])
@@ -299,7 +300,7 @@ func (h *Hub[K, S, T]) Report(it *Item[K, S, T], o rouse.Outcome) {
 	*h.out = append(*h.out, report[K, S, T]{it.d, it.i, o})
 }
 
-func (h *Hub[K, S, T]) unname(it *Item[K, S, T]) {
+func (h *Hub[K, S, T]) removeName(it *Item[K, S, T]) {
 	if h.names == nil {
 		return
 	}

@@ -56,7 +56,7 @@ func (sub *Sub[K, S, T]) Gone() bool { return sub.gone }
 
 // Queue returns the items that were not sent, and InHand those that were, in order. Locked; the current one
 // may be reported.
-func (sub *Sub[K, S, T]) Queue() iter.Seq[*Item[K, S, T]] { return from(sub.next) }
+func (sub *Sub[K, S, T]) Queue() iter.Seq[*Item[K, S, T]] { return itemsFrom(sub.next) }
 func (sub *Sub[K, S, T]) InHand() iter.Seq[*Item[K, S, T]] {
 	return func(yield func(*Item[K, S, T]) bool) {
 		for it := range sub.held.All() {
@@ -135,9 +135,9 @@ func (h *Hub[K, S, T]) Part(sub *Sub[K, S, T], why error) bool {
 		return true
 	}
 	delete(h.subs, sub)
-	sub.see(nil)
+	sub.moveSeen(nil)
 	for _, c := range sub.channels {
-		c.part(sub)
+		c.removeSub(sub)
 		h.quiet = append(h.quiet, c)
 	}
 	h.Free(sub)
@@ -157,7 +157,8 @@ func (h *Hub[K, S, T]) Part(sub *Sub[K, S, T], why error) bool {
 // Send sends to a subscriber until it has gone, and returns why. pull, locked, prepares what there is to
 // send, and reports whether there is anything; send sends it, without the lock. beat, which may be nil, makes
 // it look as Wake does.
-func (h *Hub[K, S, T]) Send(ctx context.Context, sub *Sub[K, S, T], beat <-chan time.Time, pull func() bool, send func() error) error {
+func (h *Hub[K, S, T]) Send(ctx context.Context, sub *Sub[K, S, T], beat <-chan time.Time, pull func() bool,
+	send func() error) error {
 	for {
 		h.Lock()
 		if sub.gone {

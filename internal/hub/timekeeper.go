@@ -23,9 +23,9 @@ type watch struct {
 // Coarse bounds how often deadlines are checked: they are up to this much late.
 const Coarse = 10 * time.Millisecond
 
-// watch adds n items to the watch of a context. Contexts that end together share one. first reports that the
-// watch is new: the caller has to call keep.
-func (h *Hub[K, S, T]) watch(ctx context.Context, n int) (w *watch, first bool) {
+// addToWatch adds n items to the watch of a context. Contexts that end together share one. first reports that
+// the watch is new: the caller has to call keep.
+func (h *Hub[K, S, T]) addToWatch(ctx context.Context, n int) (w *watch, first bool) {
 	for _, w := range h.watches {
 		if w.ctx.Done() == ctx.Done() {
 			w.open += n
@@ -37,15 +37,15 @@ func (h *Hub[K, S, T]) watch(ctx context.Context, n int) (w *watch, first bool) 
 	return w, true
 }
 
-// done counts an item as reported.
-func (w *watch) done() {
+// countReported counts an item as reported.
+func (w *watch) countReported() {
 	if w.open--; w.open == 0 {
 		notify.Send(w.wake)
 	}
 }
 
-// keep handles deadlines until nothing of the watch is outstanding.
-func (h *Hub[K, S, T]) keep(w *watch) {
+// watchDeadlines handles deadlines until nothing of the watch is outstanding.
+func (h *Hub[K, S, T]) watchDeadlines(w *watch) {
 	timer := time.NewTimer(Coarse)
 	defer timer.Stop()
 	for {
@@ -60,7 +60,7 @@ func (h *Hub[K, S, T]) keep(w *watch) {
 		timer.Reset(max(next-h.Now(), Coarse))
 		select {
 		case <-w.ctx.Done():
-			h.abandon(w)
+			h.deferWatched(w)
 		case <-timer.C:
 			h.Expire()
 		case <-w.wake:
@@ -94,15 +94,15 @@ func (h *Hub[K, S, T]) Expire() {
 	if h.opts.Check != nil {
 		next = h.opts.Check(now)
 	}
-	for l := range h.everywhere() {
-		next = min(next, l.expire(now, func(it *Item[K, S, T]) { h.Report(it, h.opts.Expired(it)) }))
+	for l := range h.allLists() {
+		next = min(next, l.expireItems(now, func(it *Item[K, S, T]) { h.Report(it, h.opts.Expired(it)) }))
 	}
 	h.next = min(h.next, next)
 }
 
-// abandon defers all items of a context that has ended. As after a crash, a sent one may have arrived and may
-// come again; the shutdown of the service costs no attempt.
-func (h *Hub[K, S, T]) abandon(w *watch) {
+// deferWatched defers all items of a context that has ended. As after a crash, a sent one may have arrived
+// and may come again; the shutdown of the service costs no attempt.
+func (h *Hub[K, S, T]) deferWatched(w *watch) {
 	h.Lock()
 	defer h.Unlock()
 	for it := range h.Items() {

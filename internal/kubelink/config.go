@@ -74,13 +74,15 @@ func Connect(field, file string) (*Link, error) {
 	if file == "" {
 		l, err := inPod()
 		if err != nil {
-			return nil, rouse.Refuse(field, "", "is missing, and this is no pod: "+err.Error(), "name a kubeconfig, or run in a pod with a service account")
+			return nil, rouse.Refuse(field, "", "is missing, and this is no pod: "+err.Error(),
+				"name a kubeconfig, or run in a pod with a service account")
 		}
 		return l, nil
 	}
 	l, err := fromFile(file)
 	if err != nil {
-		return nil, rouse.Refuse(field, file, "cannot be used: "+err.Error(), "use one with the address of the API server, and credentials")
+		return nil, rouse.Refuse(field, file, "cannot be used: "+err.Error(),
+			"use one with the address of the API server, and credentials")
 	}
 	return l, nil
 }
@@ -124,18 +126,19 @@ func fromFile(file string) (*Link, error) {
 		var as user
 		for _, one := range c.Clusters {
 			if one.Name == at.Context.Cluster {
-				err = errors.Join(err, strictly(one.Cluster, &to, "cluster "+one.Name))
+				err = errors.Join(err, decodeStrictly(one.Cluster, &to, "cluster "+one.Name))
 			}
 		}
 		for _, one := range c.Users {
 			if one.Name == at.Context.User {
-				err = errors.Join(err, strictly(one.User, &as, "user "+one.Name))
+				err = errors.Join(err, decodeStrictly(one.User, &as, "user "+one.Name))
 			}
 		}
 		if err != nil {
 			return nil, err
 		}
-		if at.Context.User != "" && !slices.ContainsFunc(c.Users, func(u namedUser) bool { return u.Name == at.Context.User }) {
+		if at.Context.User != "" && !slices.ContainsFunc(c.Users,
+			func(u namedUser) bool { return u.Name == at.Context.User }) {
 			return nil, fmt.Errorf("its context %q names the user %q, which it does not have", at.Name, at.Context.User)
 		}
 		for _, name := range []*string{&to.CA, &as.Certificate, &as.Key, &as.TokenFile} {
@@ -144,7 +147,7 @@ func fromFile(file string) (*Link, error) {
 			}
 		}
 		if as.Exec != nil {
-			if err := as.Exec.prepare(&to, filepath.Dir(file)); err != nil {
+			if err := as.Exec.preparePlugin(&to, filepath.Dir(file)); err != nil {
 				return nil, err
 			}
 		}
@@ -155,8 +158,8 @@ func fromFile(file string) (*Link, error) {
 	return nil, fmt.Errorf("it has no context %q, its current one", c.CurrentContext)
 }
 
-// strictly decodes a part, and refuses fields that are not known.
-func strictly(text []byte, into any, what string) error {
+// decodeStrictly decodes a part, and refuses fields that are not known.
+func decodeStrictly(text []byte, into any, what string) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
@@ -165,8 +168,8 @@ func strictly(text []byte, into any, what string) error {
 	return nil
 }
 
-// content returns data, or the content of a file if there is none.
-func content(data []byte, file string) ([]byte, error) {
+// dataOrFile returns data, or the content of a file if there is none.
+func dataOrFile(data []byte, file string) ([]byte, error) {
 	if len(data) > 0 || file == "" {
 		return data, nil
 	}
@@ -177,12 +180,13 @@ func content(data []byte, file string) ([]byte, error) {
 // each connection, because it may have been renewed.
 func tlsConfig(c *cluster, u *user) (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.TLSServerName, InsecureSkipVerify: c.Insecure}
-	ca, err := content(c.CAData, c.CA)
+	ca, err := dataOrFile(c.CAData, c.CA)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(ca) > 0 && c.Insecure:
-		return nil, errors.New("insecure-skip-tls-verify is set, and would leave out the certificate authority: remove one of them")
+		return nil,
+			errors.New("insecure-skip-tls-verify is set, and would leave out the certificate authority: remove one of them")
 	case len(ca) > 0:
 		t.RootCAs = x509.NewCertPool()
 		if !t.RootCAs.AppendCertsFromPEM(ca) {
@@ -192,13 +196,13 @@ func tlsConfig(c *cluster, u *user) (*tls.Config, error) {
 	switch {
 	case u.Exec != nil:
 		t.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			made, err := u.Exec.credential(r.Context())
+			made, err := u.Exec.validCredential(r.Context())
 			return &made.certificate, err
 		}
 	case u.Certificate != "" || len(u.CertificateData) > 0:
 		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			certificate, err := content(u.CertificateData, u.Certificate)
-			key, err2 := content(u.KeyData, u.Key)
+			certificate, err := dataOrFile(u.CertificateData, u.Certificate)
+			key, err2 := dataOrFile(u.KeyData, u.Key)
 			if err := errors.Join(err, err2); err != nil {
 				return nil, err
 			}
@@ -213,13 +217,13 @@ func tlsConfig(c *cluster, u *user) (*tls.Config, error) {
 	return t, nil
 }
 
-// authorization returns the header of the same name. The file of a token is read each time, because
+// authorizationHeader returns the header of the same name. The file of a token is read each time, because
 // Kubernetes replaces it before the token expires.
-func (u *user) authorization(ctx context.Context) (string, error) {
+func (u *user) authorizationHeader(ctx context.Context) (string, error) {
 	token := u.Token
 	switch {
 	case u.Exec != nil:
-		made, err := u.Exec.credential(ctx)
+		made, err := u.Exec.validCredential(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -239,9 +243,9 @@ func (u *user) authorization(ctx context.Context) (string, error) {
 	return "Bearer " + token, nil
 }
 
-// refused drops a credential that the API server does not accept any longer.
-func (u *user) refused() {
+// dropCredential drops a credential that the API server does not accept any longer.
+func (u *user) dropCredential() {
 	if u.Exec != nil {
-		u.Exec.drop()
+		u.Exec.discardCredential()
 	}
 }

@@ -62,10 +62,10 @@ func Follow[T any, P Versioned[T]](ctx context.Context, l *Link, at, selector st
 		began := time.Now()
 		var err error
 		if version == "" {
-			version, err = f.list(ctx)
+			version, err = f.listPages(ctx)
 		}
 		if err == nil {
-			version, err = f.watch(ctx, version)
+			version, err = f.watchFrom(ctx, version)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -92,12 +92,12 @@ type following[T any, P Versioned[T]] struct {
 	to           Follower[T]
 }
 
-// list receives all objects, page by page.
-func (f *following[T, P]) list(ctx context.Context) (version string, err error) {
+// listPages receives all objects, page by page.
+func (f *following[T, P]) listPages(ctx context.Context) (version string, err error) {
 	var all []*T
 	for next := ""; ; {
 		var page []*T
-		page, version, next, err = f.page(ctx, next)
+		page, version, next, err = f.fetchPage(ctx, next)
 		if IsStatus(err, http.StatusGone) {
 			return "", errExpired
 		}
@@ -112,8 +112,8 @@ func (f *following[T, P]) list(ctx context.Context) (version string, err error) 
 	return version, nil
 }
 
-// page returns a page of objects, the version of the list, and the token of the next page.
-func (f *following[T, P]) page(ctx context.Context, after string) (page []*T, version, next string, err error) {
+// fetchPage returns a page of objects, the version of the list, and the token of the next page.
+func (f *following[T, P]) fetchPage(ctx context.Context, after string) (page []*T, version, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	query := url.Values{"labelSelector": {f.selector}, "limit": {strconv.Itoa(PageSize)}}
@@ -130,15 +130,16 @@ func (f *following[T, P]) page(ctx context.Context, after string) (page []*T, ve
 	return list.Items, list.Metadata.ResourceVersion, list.Metadata.Continue, nil
 }
 
-// watch handles events after a version, and returns the last version it has received. It returns no error if
-// the API server ends the watch.
-func (f *following[T, P]) watch(ctx context.Context, version string) (string, error) {
+// watchFrom handles events after a version, and returns the last version it has received. It returns no error
+// if the API server ends the watch.
+func (f *following[T, P]) watchFrom(ctx context.Context, version string) (string, error) {
 	lasts := longestWatch - rand.N(longestWatch/4)
 	ctx, cancel := context.WithTimeout(ctx, lasts+CallTimeout)
 	defer cancel()
 	impatient := time.AfterFunc(CallTimeout, cancel) // timeout of the start of the response
-	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "labelSelector": {f.selector}, "resourceVersion": {version},
-		"timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))}}
+	query := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "labelSelector": {f.selector},
+		"resourceVersion": {version},
+		"timeoutSeconds":  {strconv.Itoa(int(lasts / time.Second))}}
 	res, err := f.link.Open(ctx, http.MethodGet, f.at+"?"+query.Encode(), "", nil)
 	if !impatient.Stop() && err == nil {
 		err = context.DeadlineExceeded
@@ -165,7 +166,7 @@ func (f *following[T, P]) watch(ctx context.Context, version string) (string, er
 			}
 			return version, err
 		}
-		next, err := f.take(event.Type, event.Object)
+		next, err := f.handleWatchEvent(event.Type, event.Object)
 		if err != nil {
 			return version, err
 		}
@@ -173,8 +174,8 @@ func (f *following[T, P]) watch(ctx context.Context, version string) (string, er
 	}
 }
 
-// take handles an event of a watch, and returns its version.
-func (f *following[T, P]) take(event string, text []byte) (version string, err error) {
+// handleWatchEvent handles an event of a watch, and returns its version.
+func (f *following[T, P]) handleWatchEvent(event string, text []byte) (version string, err error) {
 	if event == "ERROR" {
 		var status struct {
 			Code    int

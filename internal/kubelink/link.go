@@ -43,7 +43,8 @@ func newLink(c *cluster, u *user, namespace string) (*Link, error) {
 		return nil, fmt.Errorf("server: %q is no address such as https://host:6443", c.Server)
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.HTTP2, t.DisableCompression = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}, c.DisableCompression
+	t.HTTP2, t.DisableCompression = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		c.DisableCompression
 	if t.TLSClientConfig, err = tlsConfig(c, u); err != nil {
 		return nil, err
 	}
@@ -55,7 +56,10 @@ func newLink(c *cluster, u *user, namespace string) (*Link, error) {
 		t.Proxy = http.ProxyURL(proxy)
 	}
 	// A redirect is an error: it would carry the credentials elsewhere.
-	client := &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: t, CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	return &Link{Namespace: namespace, UserAgent: "rouse", base: base, client: client, user: u}, nil
 }
 
@@ -63,7 +67,7 @@ func newLink(c *cluster, u *user, namespace string) (*Link, error) {
 func (l *Link) Close() {
 	l.client.CloseIdleConnections()
 	if l.user.Exec != nil {
-		l.user.Exec.close()
+		l.user.Exec.endPluginRun()
 	}
 }
 
@@ -107,7 +111,8 @@ func retryAfter(res *http.Response) time.Duration {
 }
 
 func (e *StatusError) Error() string {
-	text := fmt.Sprintf("the API server answers %d %s: %s", e.Code, http.StatusText(e.Code), rouse.Shorten(e.Message, 1000))
+	text := fmt.Sprintf("the API server answers %d %s: %s", e.Code, http.StatusText(e.Code),
+		rouse.Shorten(e.Message, 1000))
 	if e.Code == http.StatusForbidden {
 		text += ": grant the client the rights that docs/pools.md lists for pools, and docs/operations.md for the election"
 	}
@@ -140,11 +145,12 @@ func (l *Link) Open(ctx context.Context, method, at, contentType string, body an
 	if err != nil {
 		return nil, err
 	}
-	authorization, err := l.user.authorization(ctx)
+	authorization, err := l.user.authorizationHeader(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("credentials for Kubernetes: %w", err)
 	}
-	for name, value := range map[string]string{"Accept": "application/json", "User-Agent": l.UserAgent, "Content-Type": contentType, "Authorization": authorization} {
+	for name, value := range map[string]string{"Accept": "application/json", "User-Agent": l.UserAgent,
+		"Content-Type": contentType, "Authorization": authorization} {
 		if value != "" {
 			req.Header.Set(name, value)
 		}
@@ -161,7 +167,7 @@ func (l *Link) Open(ctx context.Context, method, at, contentType string, body an
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusUnauthorized {
-		l.user.refused()
+		l.user.dropCredential()
 	}
 	var told struct{ Message string }
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxError))

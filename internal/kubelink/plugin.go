@@ -57,16 +57,16 @@ const renewBefore = 10 * time.Second
 // maxCredential bounds the output of a plugin.
 const maxCredential = 1 << 20
 
-// prepare sets what the program is told of the cluster. A relative path is one from the folder of the
+// preparePlugin sets what the program is told of the cluster. A relative path is one from the folder of the
 // kubeconfig.
-func (p *plugin) prepare(c *cluster, folder string) error {
+func (p *plugin) preparePlugin(c *cluster, folder string) error {
 	if strings.ContainsRune(p.Command, filepath.Separator) && !filepath.IsAbs(p.Command) {
 		p.Command = filepath.Join(folder, p.Command)
 	}
 	spec := map[string]any{"interactive": false}
 	if p.ProvideClusterInfo {
 		told := *c
-		ca, err := content(c.CAData, c.CA)
+		ca, err := dataOrFile(c.CAData, c.CA)
 		if err != nil {
 			return err
 		}
@@ -78,8 +78,8 @@ func (p *plugin) prepare(c *cluster, folder string) error {
 	return err
 }
 
-// credential returns one that is valid: the last, or a new one.
-func (p *plugin) credential(ctx context.Context) (*credential, error) {
+// validCredential returns one that is valid: the last, or a new one.
+func (p *plugin) validCredential(ctx context.Context) (*credential, error) {
 	p.mu.Lock()
 	if p.made != nil && (p.made.expires.IsZero() || time.Until(p.made.expires) > renewBefore) {
 		defer p.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *plugin) credential(ctx context.Context) (*credential, error) {
 // finishRun runs the program, and keeps what it made.
 func (p *plugin) finishRun(ctx context.Context, run *pluginRun) {
 	defer run.end()
-	run.made, run.err = p.run(ctx)
+	run.made, run.err = p.runCredentialPlugin(ctx)
 	p.mu.Lock()
 	if p.running = nil; run.err == nil {
 		p.made = run.made
@@ -116,8 +116,8 @@ func (p *plugin) finishRun(ctx context.Context, run *pluginRun) {
 	close(run.done)
 }
 
-// close ends a run of the program.
-func (p *plugin) close() {
+// endPluginRun ends a run of the program.
+func (p *plugin) endPluginRun() {
 	p.mu.Lock()
 	if p.running != nil {
 		p.running.end()
@@ -126,13 +126,13 @@ func (p *plugin) close() {
 	p.runs.Wait()
 }
 
-func (p *plugin) drop() {
+func (p *plugin) discardCredential() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.made = nil
 }
 
-func (p *plugin) run(ctx context.Context) (*credential, error) {
+func (p *plugin) runCredentialPlugin(ctx context.Context) (*credential, error) {
 	cmd := exec.CommandContext(ctx, p.Command, p.Args...)
 	cmd.Env = append(os.Environ(), "KUBERNETES_EXEC_INFO="+p.info)
 	for _, v := range p.Env {

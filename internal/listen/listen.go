@@ -97,5 +97,7 @@ func (r Rule) Check(listener, setting, address, example string) error {
 	} else if r.Access {
 		missing = "has no TLS"
 	}
-	return wrong("%q can be reached from other machines, and %s: listen on 127.0.0.1; %s; or allow it as it is with insecure=%s", address, missing, r.How, listener)
+	return wrong(
+		"%q can be reached from other machines, and %s: listen on 127.0.0.1; %s; or allow it as it is with insecure=%s",
+		address, missing, r.How, listener)
 }

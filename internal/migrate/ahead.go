@@ -23,7 +23,8 @@ type fetched[T any] struct {
 }
 
 // readAhead starts reading. fetch returns the next items, perhaps none, and whether there are more.
-func readAhead[T any](ctx context.Context, fetch func(ctx context.Context) (items []T, more bool, err error)) *ahead[T] {
+func readAhead[T any](ctx context.Context, fetch func(ctx context.Context) (items []T, more bool,
+	err error)) *ahead[T] {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &ahead[T]{pages: make(chan fetched[T]), cancel: cancel}
 	a.reader.Go(func() {
@@ -47,8 +48,8 @@ func readAhead[T any](ctx context.Context, fetch func(ctx context.Context) (item
 	return a
 }
 
-// head returns the next item; nil at the end.
-func (a *ahead[T]) head() (*T, error) {
+// peekItem returns the next item; nil at the end.
+func (a *ahead[T]) peekItem() (*T, error) {
 	for len(a.page) == 0 && a.err == nil {
 		p, ok := <-a.pages
 		if !ok {
@@ -62,11 +63,11 @@ func (a *ahead[T]) head() (*T, error) {
 	return &a.page[0], nil
 }
 
-// take advances to the next item.
-func (a *ahead[T]) take() { a.page = a.page[1:] }
+// advanceItem advances to the next item.
+func (a *ahead[T]) advanceItem() { a.page = a.page[1:] }
 
-// close stops reading, and waits for it.
-func (a *ahead[T]) close() {
+// stopReading stops reading, and waits for it.
+func (a *ahead[T]) stopReading() {
 	a.cancel()
 	a.reader.Wait()
 }

@@ -13,10 +13,10 @@ func TestPagesAreReadInTheirOrder(t *testing.T) {
 		n++
 		return []int{n * 2, n*2 + 1}[:n%3], n < 8, nil // every third page is empty
 	})
-	defer a.close()
+	defer a.stopReading()
 	var got []int
 	for {
-		v, err := a.head()
+		v, err := a.peekItem()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +24,7 @@ func TestPagesAreReadInTheirOrder(t *testing.T) {
 			break
 		}
 		got = append(got, *v)
-		a.take()
+		a.advanceItem()
 	}
 	if want := []int{2, 4, 5, 8, 10, 11, 14, 16, 17}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -40,13 +40,13 @@ func TestAFaultIsToldBehindWhatCameBefore(t *testing.T) {
 		}
 		return []int{n}, true, nil
 	})
-	defer a.close()
-	if v, err := a.head(); err != nil || *v != 1 {
+	defer a.stopReading()
+	if v, err := a.peekItem(); err != nil || *v != 1 {
 		t.Fatal(v, err)
 	}
-	a.take()
+	a.advanceItem()
 	for range 2 {
-		if v, err := a.head(); v != nil || !errors.Is(err, broken) {
+		if v, err := a.peekItem(); v != nil || !errors.Is(err, broken) {
 			t.Fatal(v, err)
 		}
 	}
@@ -65,15 +65,15 @@ func TestWhatIsCutShortIsNoEnd(t *testing.T) {
 			return []int{n}, true, nil
 		})
 		for {
-			v, err := a.head()
+			v, err := a.peekItem()
 			if errors.Is(err, context.Canceled) {
 				break
 			}
 			if v == nil || err != nil {
 				t.Fatal(v, err)
 			}
-			a.take()
+			a.advanceItem()
 		}
-		a.close()
+		a.stopReading()
 	}
 }

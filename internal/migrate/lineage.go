@@ -27,9 +27,9 @@ func (c *copying) checkLineage(ctx context.Context) error {
 	}
 	var sample []rouse.Row
 	target := c.to.readRows(ctx, c.o.To, c.o.Batch)
-	defer target.close()
+	defer target.stopReading()
 	for len(sample) < witnesses {
-		r, err := target.head()
+		r, err := target.peekItem()
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (c *copying) checkLineage(ctx context.Context) error {
 			break
 		}
 		sample = append(sample, *r)
-		target.take()
+		target.advanceItem()
 	}
 	if len(sample) == 0 { // nothing can be lost
 		return nil
@@ -46,18 +46,19 @@ func (c *copying) checkLineage(ctx context.Context) error {
 	for i := range sample {
 		keys[i] = sample[i].Key
 	}
-	rows, err := c.from.get(ctx, keys...)
+	rows, err := c.from.getRows(ctx, keys...)
 	if err != nil {
 		return err
 	}
 	for i := range sample {
-		if related(&sample[i], &rows[i]) {
+		if isSameLineage(&sample[i], &rows[i]) {
 			return nil
 		}
 	}
 	for i := range sample[:min(len(sample), askedRecords)] {
 		r := &sample[i]
-		page, err := c.from.history(ctx, rouse.RecordQuery{Namespace: r.Key.Namespace, Name: r.Key.Name, Limit: recordsOfName})
+		page, err := c.from.listRecordPage(ctx, rouse.RecordQuery{Namespace: r.Key.Namespace, Name: r.Key.Name,
+			Limit: recordsOfName})
 		if err != nil {
 			return err
 		}
@@ -65,12 +66,13 @@ func (c *copying) checkLineage(ctx context.Context) error {
 			return nil
 		}
 	}
-	return rouse.Refuse("from", c.o.From, fmt.Sprintf("has nothing in common with what was copied to %s, which was begun from %s", c.o.To, c.marker.From),
+	return rouse.Refuse("from", c.o.From,
+		fmt.Sprintf("has nothing in common with what was copied to %s, which was begun from %s", c.o.To, c.marker.From),
 		"name the store that the copy was begun from, or copy into an empty store")
 }
 
-// related reports whether two rows of a key come from the same create.
-func related(a, b *rouse.Row) bool {
+// isSameLineage reports whether two rows of a key come from the same create.
+func isSameLineage(a, b *rouse.Row) bool {
 	if b.Revision == 0 || a.Generation != b.Generation {
 		return false
 	}

@@ -34,19 +34,21 @@ type marker struct {
 	revision uint64 // of the row
 }
 
-func (m *marker) row() (*rouse.Row, error) {
+func (m *marker) markerRow() (*rouse.Row, error) {
 	body, err := json.Marshal(m)
 	return &rouse.Row{Key: markerKey, Visible: rouse.Never, Due: rouse.Never, State: rouse.StateNote, Body: body}, err
 }
 
 // readMarker returns the marker of a store; ok is false if it has none.
 func readMarker(ctx context.Context, s side, name string) (m marker, ok bool, err error) {
-	rows, err := s.get(ctx, markerKey)
+	rows, err := s.getRows(ctx, markerKey)
 	if err != nil || rows[0].Revision == 0 {
 		return m, false, err
 	}
 	if err := json.Unmarshal(rows[0].Body, &m); err != nil || m.Version != markerVersion {
-		return m, false, fmt.Errorf("the copy into %s was begun by another version of rouse, and only that can go on with it; or copy into an empty store", name)
+		return m, false,
+			fmt.Errorf(
+				"the copy into %s was begun by another version of rouse, and only that can go on with it; or copy into an empty store", name)
 	}
 	m.revision = rows[0].Revision
 	return m, true, nil
@@ -58,15 +60,16 @@ func Unfinished(ctx context.Context, store rouse.Store) (from string, unfinished
 	return m.From, ok, err
 }
 
-// enter checks that the target may be written to, raises its revisions and marks it. With Options.Dry it only
-// checks.
-func (c *copying) enter(ctx context.Context) error {
+// prepareTarget checks that the target may be written to, raises its revisions and marks it. With Options.Dry
+// it only checks.
+func (c *copying) prepareTarget(ctx context.Context) error {
 	if _, ok := c.to.store.(rouse.Raiser); !ok {
 		return rouse.Refuse("to", c.o.To, "cannot be told where its revisions go on", "name a store of another kind")
 	}
 	if _, ok, err := readMarker(ctx, c.from, c.o.From); err != nil || ok {
 		if err == nil {
-			err = rouse.Refuse("from", c.o.From, "is itself the target of a copy that is not finished", "finish that one first, or name its source")
+			err = rouse.Refuse("from", c.o.From, "is itself the target of a copy that is not finished",
+				"finish that one first, or name its source")
 		}
 		return err
 	}
@@ -86,13 +89,13 @@ func (c *copying) enter(ctx context.Context) error {
 	if err != nil || c.o.Dry {
 		return err
 	}
-	return c.renew(ctx)
+	return c.renewMarker(ctx)
 }
 
 // checkEmpty refuses a target with content.
 func (c *copying) checkEmpty(ctx context.Context) error {
 	const cure = "name an empty store; if a copy into this one was finished, compare them with --verify-only"
-	n, err := c.to.count(ctx)
+	n, err := c.to.countRows(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,32 +106,36 @@ func (c *copying) checkEmpty(ctx context.Context) error {
 	if n -= shared; n > 0 {
 		return rouse.Refuse("to", c.o.To, fmt.Sprintf("has %d rows, and no copy into it is under way", n), cure)
 	}
-	names, err := c.to.namespaces(ctx)
+	names, err := c.to.recordNamespaces(ctx)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		page, err := c.to.history(ctx, rouse.RecordQuery{Namespace: name, Limit: 1})
+		page, err := c.to.listRecordPage(ctx, rouse.RecordQuery{Namespace: name, Limit: 1})
 		if err != nil {
 			return err
 		}
 		if len(page.Records) > 0 {
-			return rouse.Refuse("to", c.o.To, fmt.Sprintf("has records, of namespace %s, and no copy into it is under way", name), cure)
+			return rouse.Refuse("to", c.o.To, fmt.Sprintf("has records, of namespace %s, and no copy into it is under way",
+				name), cure)
 		}
 	}
 	return nil
 }
 
-// renew reads the source's highest revision, raises those of the target above it, and writes the marker.
-func (c *copying) renew(ctx context.Context) error {
+// renewMarker reads the source's highest revision, raises those of the target above it, and writes the
+// marker.
+func (c *copying) renewMarker(ctx context.Context) error {
 	probes := c.probes
-	high, err := c.probe(ctx)
+	high, err := c.probeRevision(ctx)
 	if err != nil {
 		return fmt.Errorf("find the highest revision of %s: %w", c.o.From, err)
 	}
 	m := c.marker
 	if high < m.High {
-		return rouse.Refuse("from", c.o.From, fmt.Sprintf("ends at revision %d, and the copy has seen %d: it is older than what was copied, or another store", high, m.High),
+		return rouse.Refuse("from", c.o.From,
+			fmt.Sprintf("ends at revision %d, and the copy has seen %d: it is older than what was copied, or another store",
+				high, m.High),
 			"name the store that the copy was begun from, or copy into an empty store")
 	}
 	// Without those of this run's probes: the source may be a copy, from a backup, of the store that is named
@@ -137,71 +144,72 @@ func (c *copying) renew(ctx context.Context) error {
 	if high+gap/2 > m.Floor {
 		m.Floor = high + gap
 	}
-	bounded, cancel := c.to.bounded(ctx)
+	bounded, cancel := c.to.boundedContext(ctx)
 	defer cancel()
 	if err := c.to.store.(rouse.Raiser).Raise(bounded, m.Floor); err != nil {
 		return fmt.Errorf("raise the revisions of %s: %w", c.o.To, err)
 	}
-	return c.mark(ctx, m)
+	return c.writeMarker(ctx, m)
 }
 
-// probe writes a row to the source and removes it: its revision is the highest of the source.
-func (c *copying) probe(ctx context.Context) (uint64, error) {
+// probeRevision writes a row to the source and removes it: its revision is the highest of the source.
+func (c *copying) probeRevision(ctx context.Context) (uint64, error) {
 	row := rouse.Row{Key: probeKey, Visible: rouse.Never, Due: rouse.Never, State: rouse.StateNote, Body: []byte("{}")}
-	results, err := c.from.apply(ctx, rouse.Change{Key: probeKey, If: rouse.AnyRevision, To: &row})
+	results, err := c.from.applyChanges(ctx, rouse.Change{Key: probeKey, If: rouse.AnyRevision, To: &row})
 	if err != nil {
 		return 0, err
 	}
-	_, err = c.from.apply(ctx, rouse.Change{Key: probeKey, If: results[0].Revision})
+	_, err = c.from.applyChanges(ctx, rouse.Change{Key: probeKey, If: results[0].Revision})
 	c.probes += 2
 	return results[0].Revision, err
 }
 
-// mark writes the marker, with records.
-func (c *copying) mark(ctx context.Context, m marker, log ...rouse.Record) error {
-	row, err := m.row()
+// writeMarker writes the marker, with records.
+func (c *copying) writeMarker(ctx context.Context, m marker, log ...rouse.Record) error {
+	row, err := m.markerRow()
 	if err != nil {
 		return err
 	}
 	if c.o.Bucket != nil {
 		row.Bucket = c.o.Bucket(row)
 	}
-	results, err := c.to.apply(ctx, rouse.Change{Key: markerKey, If: m.revision, To: row, Log: log})
+	results, err := c.to.applyChanges(ctx, rouse.Change{Key: markerKey, If: m.revision, To: row, Log: log})
 	if err != nil {
 		return err
 	}
 	if !results[0].Applied {
-		return c.overtaken()
+		return c.overtakenError()
 	}
 	c.marker = m
 	c.marker.revision = results[0].Revision
 	return nil
 }
 
-// finish records in the source where its timers are, and removes the marker: the target becomes an ordinary
-// store.
-func (c *copying) finish(ctx context.Context) error {
-	if err := c.leave(ctx); err != nil {
+// finishCopy records in the source where its timers are, and removes the marker: the target becomes an
+// ordinary store.
+func (c *copying) finishCopy(ctx context.Context) error {
+	if err := c.recordMoved(ctx); err != nil {
 		return err
 	}
-	results, err := c.to.apply(ctx, rouse.Change{Key: markerKey, If: c.marker.revision})
+	results, err := c.to.applyChanges(ctx, rouse.Change{Key: markerKey, If: c.marker.revision})
 	if err != nil {
 		return err
 	}
 	if !results[0].Applied {
-		return c.overtaken()
+		return c.overtakenError()
 	}
 	c.report.Finished = true
 	return nil
 }
 
-// overtaken returns the error that another run has taken over the copy.
-func (c *copying) overtaken() error {
+// overtakenError returns the error that another run has taken over the copy.
+func (c *copying) overtakenError() error {
 	return fmt.Errorf("another copy into %s has begun: let one run at a time: %w", c.o.To, rouse.ErrConflict)
 }
 
-// served returns the error that the target is in use, and no longer a copy.
-func (c *copying) served(k rouse.Key) error {
-	return fmt.Errorf("%s of %s was not written by this copy: the store is in use already, and continuing would undo later writes; "+
-		"stop that, and copy into an empty store: %w", nameOf(k), c.o.To, rouse.ErrConflict)
+// targetInUseError returns the error that the target is in use, and no longer a copy.
+func (c *copying) targetInUseError(k rouse.Key) error {
+	return fmt.Errorf(
+		"%s of %s was not written by this copy: the store is in use already, and continuing would undo later writes; "+
+			"stop that, and copy into an empty store: %w", rowTitle(k), c.o.To, rouse.ErrConflict)
 }

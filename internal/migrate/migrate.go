@@ -83,7 +83,7 @@ type Counts struct {
 	RecordsWritten int64 `json:"records_written"`
 }
 
-func (c Counts) sum() int64 { return c.RowsWritten + c.RowsRemoved + c.RecordsWritten }
+func (c Counts) totalChanges() int64 { return c.RowsWritten + c.RowsRemoved + c.RecordsWritten }
 
 // Report is the result of a copy or a comparison.
 type Report struct {
@@ -132,29 +132,29 @@ const (
 //
 // It writes one row to the source, and removes it at once: the revision of that row is the source's highest.
 func Copy(ctx context.Context, from, to rouse.Store, o Options) (Report, error) {
-	c := begin(from, to, o)
-	err := c.copy(ctx)
+	c := newCopying(from, to, o)
+	err := c.copyStores(ctx)
 	return c.report, err
 }
 
-func (c *copying) copy(ctx context.Context) error {
-	if err := c.enter(ctx); err != nil {
+func (c *copying) copyStores(ctx context.Context) error {
+	if err := c.prepareTarget(ctx); err != nil {
 		return err
 	}
 	for pass := 1; pass <= c.o.Passes; pass++ {
-		if err := c.pass(ctx, pass); err != nil {
+		if err := c.runPass(ctx, pass); err != nil {
 			return err
 		}
-		behind := c.report.Last.sum()
+		behind := c.report.Last.totalChanges()
 		switch {
 		case c.o.Dry:
 			return nil
 		case c.report.Same && c.o.Final:
-			return c.finish(ctx)
+			return c.finishCopy(ctx)
 		case behind == 0, !c.o.Final && behind <= max(nearFew, c.report.Rows/nearShare):
 			return nil
 		}
-		if err := c.renew(ctx); err != nil {
+		if err := c.renewMarker(ctx); err != nil {
 			return err
 		}
 	}
@@ -162,15 +162,15 @@ func (c *copying) copy(ctx context.Context) error {
 		return nil
 	}
 	c.looking = true // find out what keeps them different
-	return c.pass(ctx, 0)
+	return c.runPass(ctx, 0)
 }
 
 // Verify compares the stores and writes to neither. Differences are what the target lacks or has otherwise,
 // and its additional rows.
 func Verify(ctx context.Context, from, to rouse.Store, o Options) (Report, error) {
-	c := begin(from, to, o)
+	c := newCopying(from, to, o)
 	c.looking = true
-	err := c.pass(ctx, 0)
+	err := c.runPass(ctx, 0)
 	return c.report, err
 }
 
@@ -188,22 +188,22 @@ type copying struct {
 	logs  []rouse.Record // to be written
 }
 
-func begin(from, to rouse.Store, o Options) *copying {
+func newCopying(from, to rouse.Store, o Options) *copying {
 	o = o.withDefaults()
 	return &copying{o: o, from: side{from, o.Timeout}, to: side{to, o.Timeout}}
 }
 
-// pass reads both stores once.
-func (c *copying) pass(ctx context.Context, number int) error {
+// runPass reads both stores once.
+func (c *copying) runPass(ctx context.Context, number int) error {
 	r := &c.report
 	r.Rows, r.Records, r.Forgot, r.Namespaces, r.Different, r.Differences, r.Same = 0, 0, 0, nil, 0, nil, false
 	r.Last = Counts{}
 	c.batch, c.logs, c.bytes = nil, nil, 0
-	namespaces, err := c.rows(ctx, number)
+	namespaces, err := c.copyRows(ctx, number)
 	if err != nil {
 		return fmt.Errorf("copy rows: %w", err)
 	}
-	if err := c.records(ctx, number, namespaces); err != nil {
+	if err := c.copyRecords(ctx, number, namespaces); err != nil {
 		return fmt.Errorf("copy records: %w", err)
 	}
 	if !c.looking {
@@ -212,12 +212,12 @@ func (c *copying) pass(ctx context.Context, number int) error {
 	r.Total.RowsWritten += r.Last.RowsWritten
 	r.Total.RowsRemoved += r.Last.RowsRemoved
 	r.Total.RecordsWritten += r.Last.RecordsWritten
-	r.Same = r.Last.sum() == 0 && r.Different == 0
+	r.Same = r.Last.totalChanges() == 0 && r.Different == 0
 	return nil
 }
 
-// differ records a difference.
-func (c *copying) differ(format string, args ...any) {
+// recordDifference records a difference.
+func (c *copying) recordDifference(format string, args ...any) {
 	if c.report.Different++; len(c.report.Differences) < mostDifferences {
 		c.report.Differences = append(c.report.Differences, fmt.Sprintf(format, args...))
 	}

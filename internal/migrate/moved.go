@@ -25,18 +25,19 @@ type moved struct {
 
 // Moved returns the target of a finished copy from the store, and when it finished; "" if there was none.
 func Moved(ctx context.Context, store rouse.Store) (to string, at time.Time, err error) {
-	return side{store, Options{}.withDefaults().Timeout}.moved(ctx)
+	return side{store, Options{}.withDefaults().Timeout}.readMoved(ctx)
 }
 
 // Return allows a store whose timers were moved to be served again, with the timers that it had when they
 // were copied.
 func Return(ctx context.Context, store rouse.Store) error {
-	_, err := side{store, Options{}.withDefaults().Timeout}.apply(ctx, rouse.Change{Key: movedKey, If: rouse.AnyRevision})
+	_, err := side{store, Options{}.withDefaults().Timeout}.applyChanges(ctx,
+		rouse.Change{Key: movedKey, If: rouse.AnyRevision})
 	return err
 }
 
-func (s side) moved(ctx context.Context) (to string, at time.Time, err error) {
-	rows, err := s.get(ctx, movedKey)
+func (s side) readMoved(ctx context.Context) (to string, at time.Time, err error) {
+	rows, err := s.getRows(ctx, movedKey)
 	if err != nil || rows[0].Revision == 0 {
 		return "", at, err
 	}
@@ -47,8 +48,8 @@ func (s side) moved(ctx context.Context) (to string, at time.Time, err error) {
 	return m.To, m.At, nil
 }
 
-// leave records in the source that its timers belong to the target.
-func (c *copying) leave(ctx context.Context) error {
+// recordMoved records in the source that its timers belong to the target.
+func (c *copying) recordMoved(ctx context.Context) error {
 	now, err := c.from.store.Now(ctx)
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func (c *copying) leave(ctx context.Context) error {
 		return err
 	}
 	row := rouse.Row{Key: movedKey, Visible: rouse.Never, Due: rouse.Never, State: rouse.StateNote, Body: body}
-	if _, err := c.from.apply(ctx, rouse.Change{Key: movedKey, If: rouse.AnyRevision, To: &row}); err != nil {
+	if _, err := c.from.applyChanges(ctx, rouse.Change{Key: movedKey, If: rouse.AnyRevision, To: &row}); err != nil {
 		return fmt.Errorf("note in %s that its timers were moved: %w", c.o.From, err)
 	}
 	return nil
@@ -67,10 +68,11 @@ func (c *copying) leave(ctx context.Context) error {
 // checkLeft refuses to copy from a store whose timers were moved, unless this copy has moved them and must be
 // finished.
 func (c *copying) checkLeft(ctx context.Context, begun bool) error {
-	to, at, err := c.from.moved(ctx)
+	to, at, err := c.from.readMoved(ctx)
 	if err != nil || to == "" || begun {
 		return err
 	}
-	return rouse.Refuse("from", c.o.From, fmt.Sprintf("was copied to %s at %s, where its timers have gone on", to, at.Format(time.RFC3339)),
+	return rouse.Refuse("from", c.o.From, fmt.Sprintf("was copied to %s at %s, where its timers have gone on", to,
+		at.Format(time.RFC3339)),
 		"copy from there; or serve this one again with --force, if it is to be the store again")
 }

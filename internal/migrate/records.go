@@ -23,14 +23,16 @@ func (s side) readMoments(ctx context.Context, name, namespace string, batch int
 	q := rouse.RecordQuery{Namespace: namespace, Limit: recordPages * batch}
 	var last moment // possibly incomplete
 	return readAhead(ctx, func(ctx context.Context) ([]moment, bool, error) {
-		page, err := s.history(ctx, q)
+		page, err := s.listRecordPage(ctx, q)
 		if err != nil {
 			return nil, false, fmt.Errorf("read records of %s: %w", name, err)
 		}
 		var whole []moment
 		for _, r := range page.Records {
 			if len(last.records) > 0 && r.Ended > last.ended {
-				return nil, false, fmt.Errorf("records of %s, namespace %q: one of %v comes after one of %v: they are not newest first", name, namespace, r.Ended, last.ended)
+				return nil, false,
+					fmt.Errorf("records of %s, namespace %q: one of %v comes after one of %v: they are not newest first", name,
+						namespace, r.Ended, last.ended)
 			}
 			if len(last.records) > 0 && r.Ended != last.ended {
 				whole = append(whole, last)
@@ -49,12 +51,12 @@ func (s side) readMoments(ctx context.Context, name, namespace string, batch int
 	})
 }
 
-// records adds missing records to the target. A record has no key, so both histories are read in the order of
-// the records' ends, and records of the same time are counted. The source has deleted additional records of
-// the target since they were copied; the target deletes them by its own limits.
-func (c *copying) records(ctx context.Context, pass int, namespaces map[string]bool) error {
+// copyRecords adds missing records to the target. A record has no key, so both histories are read in the
+// order of the records' ends, and records of the same time are counted. The source has deleted additional
+// records of the target since they were copied; the target deletes them by its own limits.
+func (c *copying) copyRecords(ctx context.Context, pass int, namespaces map[string]bool) error {
 	for _, s := range []side{c.from, c.to} {
-		names, err := s.namespaces(ctx)
+		names, err := s.recordNamespaces(ctx)
 		if err != nil {
 			return err
 		}
@@ -64,7 +66,7 @@ func (c *copying) records(ctx context.Context, pass int, namespaces map[string]b
 	}
 	for _, name := range sortedKeys(namespaces) {
 		n := NamespaceReport{Namespace: name}
-		if err := c.namespace(ctx, pass, &n); err != nil {
+		if err := c.copyNamespaceRecords(ctx, pass, &n); err != nil {
 			return err
 		}
 		if n.Source+n.Target > 0 {
@@ -76,17 +78,18 @@ func (c *copying) records(ctx context.Context, pass int, namespaces map[string]b
 	return nil
 }
 
-// namespace copies the records of a namespace.
-func (c *copying) namespace(ctx context.Context, pass int, n *NamespaceReport) error {
-	source, target := c.from.readMoments(ctx, c.o.From, n.Namespace, c.o.Batch), c.to.readMoments(ctx, c.o.To, n.Namespace, c.o.Batch)
-	defer source.close()
-	defer target.close()
+// copyNamespaceRecords copies the records of a namespace.
+func (c *copying) copyNamespaceRecords(ctx context.Context, pass int, n *NamespaceReport) error {
+	source, target := c.from.readMoments(ctx, c.o.From, n.Namespace, c.o.Batch),
+		c.to.readMoments(ctx, c.o.To, n.Namespace, c.o.Batch)
+	defer source.stopReading()
+	defer target.stopReading()
 	for {
-		want, err := source.head()
+		want, err := source.peekItem()
 		if err != nil {
 			return err
 		}
-		have, err := target.head()
+		have, err := target.peekItem()
 		if err != nil {
 			return err
 		}
@@ -101,23 +104,23 @@ func (c *copying) namespace(ctx context.Context, pass int, n *NamespaceReport) e
 			theirs = have.records
 		}
 		if ours != nil {
-			source.take()
+			source.advanceItem()
 			n.Source += int64(len(ours))
 			c.report.Records += int64(len(ours))
 			c.o.Progress(Progress{Pass: pass, Records: true, Done: c.report.Records})
 		}
 		if theirs != nil {
-			target.take()
+			target.advanceItem()
 			n.Target += int64(len(theirs))
 		}
-		if err := c.moment(ctx, n, ours, theirs); err != nil {
+		if err := c.copyMoment(ctx, n, ours, theirs); err != nil {
 			return err
 		}
 	}
 }
 
-// moment adds the missing records of one time to the target.
-func (c *copying) moment(ctx context.Context, n *NamespaceReport, want, have []rouse.Record) error {
+// copyMoment adds the missing records of one time to the target.
+func (c *copying) copyMoment(ctx context.Context, n *NamespaceReport, want, have []rouse.Record) error {
 	if slices.EqualFunc(want, have, sameRecord) {
 		return nil
 	}
@@ -134,7 +137,7 @@ func (c *copying) moment(ctx context.Context, n *NamespaceReport, want, have []r
 			continue
 		}
 		if c.looking {
-			c.differ("%s is missing in %s", titleOf(&r), c.o.To)
+			c.recordDifference("%s is missing in %s", titleOf(&r), c.o.To)
 			continue
 		}
 		c.report.Last.RecordsWritten++
@@ -152,7 +155,7 @@ func (c *copying) moment(ctx context.Context, n *NamespaceReport, want, have []r
 		case left[text] == 0:
 			continue
 		case known[text]:
-			c.differ("%s is in %s more often than in %s", titleOf(&have[i]), c.o.To, c.o.From)
+			c.recordDifference("%s is in %s more often than in %s", titleOf(&have[i]), c.o.To, c.o.From)
 		default:
 			n.Forgot++
 		}
@@ -166,7 +169,7 @@ func (c *copying) flushRecords(ctx context.Context, n *NamespaceReport) error {
 	if len(c.logs) == 0 {
 		return nil
 	}
-	if err := c.mark(ctx, c.marker, c.logs...); err != nil {
+	if err := c.writeMarker(ctx, c.marker, c.logs...); err != nil {
 		return fmt.Errorf("write records to %s: %w", c.o.To, err)
 	}
 	n.Target += int64(len(c.logs))
@@ -179,9 +182,11 @@ func sameRecord(a, b rouse.Record) bool {
 		return false
 	}
 	a.Failures, b.Failures = nil, nil
-	return a.Namespace == b.Namespace && a.Name == b.Name && a.Generation == b.Generation && a.Ending == b.Ending && a.Manual == b.Manual &&
+	return a.Namespace == b.Namespace && a.Name == b.Name && a.Generation == b.Generation && a.Ending == b.Ending &&
+		a.Manual == b.Manual &&
 		a.Due == b.Due && a.LastDue == b.LastDue && a.Count == b.Count && a.Attempts == b.Attempts && a.Code == b.Code &&
-		a.Cause == b.Cause && a.Other == b.Other && a.OtherManual == b.OtherManual && a.Reason == b.Reason && a.Began == b.Began && a.Sent == b.Sent && a.Ended == b.Ended
+		a.Cause == b.Cause && a.Other == b.Other && a.OtherManual == b.OtherManual && a.Reason == b.Reason &&
+		a.Began == b.Began && a.Sent == b.Sent && a.Ended == b.Ended
 }
 
 // recordText returns the same text for equal records.

@@ -22,7 +22,7 @@ const (
 func (s side) readRows(ctx context.Context, name string, most int) *ahead[rouse.Row] {
 	q := rouse.Query{States: everyState, Limit: min(firstPage, most)}
 	return readAhead(ctx, func(ctx context.Context) ([]rouse.Row, bool, error) {
-		page, err := s.list(ctx, q)
+		page, err := s.listRowPage(ctx, q)
 		if err != nil {
 			return nil, false, fmt.Errorf("list rows of %s: %w", name, err)
 		}
@@ -30,7 +30,8 @@ func (s side) readRows(ctx context.Context, name string, most int) *ahead[rouse.
 		for i := range page.Rows {
 			r := &page.Rows[i]
 			if r.Key.Compare(last) <= 0 { // rows that were skipped by mistake would be removed from the target
-				return nil, false, fmt.Errorf("%s lists %s after %s: it does not keep the order of keys", name, nameOf(r.Key), nameOf(last))
+				return nil, false, fmt.Errorf("%s lists %s after %s: it does not keep the order of keys", name, rowTitle(r.Key),
+					rowTitle(last))
 			}
 			last = r.Key
 			size += len(r.Body)
@@ -45,29 +46,29 @@ func (s side) readRows(ctx context.Context, name string, most int) *ahead[rouse.
 			return rows, false, nil
 		}
 		if page.Next.Compare(last) < 0 || page.Next.Compare(q.After) <= 0 {
-			return nil, false, fmt.Errorf("the list of %s goes back from %s to %s", name, nameOf(last), nameOf(*page.Next))
+			return nil, false, fmt.Errorf("the list of %s goes back from %s to %s", name, rowTitle(last), rowTitle(*page.Next))
 		}
 		q.After = *page.Next
 		return rows, true, nil
 	})
 }
 
-// rows makes the target's rows equal to the source's. It returns the namespaces that have rows.
-func (c *copying) rows(ctx context.Context, pass int) (namespaces map[string]bool, err error) {
-	total, err := c.from.count(ctx)
+// copyRows makes the target's rows equal to the source's. It returns the namespaces that have rows.
+func (c *copying) copyRows(ctx context.Context, pass int) (namespaces map[string]bool, err error) {
+	total, err := c.from.countRows(ctx)
 	if err != nil {
 		return nil, err
 	}
 	namespaces = map[string]bool{}
 	source, target := c.from.readRows(ctx, c.o.From, c.o.Batch), c.to.readRows(ctx, c.o.To, c.o.Batch)
-	defer source.close()
-	defer target.close()
+	defer source.stopReading()
+	defer target.stopReading()
 	for {
-		want, err := source.head()
+		want, err := source.peekItem()
 		if err != nil {
 			return nil, err
 		}
-		have, err := target.head()
+		have, err := target.peekItem()
 		if err != nil {
 			return nil, err
 		}
@@ -81,11 +82,11 @@ func (c *copying) rows(ctx context.Context, pass int) (namespaces map[string]boo
 			order = want.Key.Compare(have.Key)
 		}
 		if order >= 0 {
-			target.take()
+			target.advanceItem()
 			namespaces[have.Key.Namespace] = true
 		}
 		if order <= 0 {
-			source.take()
+			source.advanceItem()
 			namespaces[want.Key.Namespace] = true
 			c.report.Rows++
 			if c.report.Rows%128 == 0 {
@@ -94,11 +95,11 @@ func (c *copying) rows(ctx context.Context, pass int) (namespaces map[string]boo
 		}
 		switch {
 		case order < 0:
-			err = c.row(ctx, want, nil)
+			err = c.copyRow(ctx, want, nil)
 		case order > 0:
-			err = c.row(ctx, nil, have)
+			err = c.copyRow(ctx, nil, have)
 		default:
-			err = c.row(ctx, want, have)
+			err = c.copyRow(ctx, want, have)
 		}
 		if err != nil {
 			return nil, err
@@ -108,36 +109,36 @@ func (c *copying) rows(ctx context.Context, pass int) (namespaces map[string]boo
 	return namespaces, c.flushRows(ctx)
 }
 
-// row makes one row of the target equal to the source's. Either may be nil: it does not exist.
-func (c *copying) row(ctx context.Context, want, have *rouse.Row) error {
+// copyRow makes one row of the target equal to the source's. Either may be nil: it does not exist.
+func (c *copying) copyRow(ctx context.Context, want, have *rouse.Row) error {
 	k, change := rouse.Key{}, rouse.Change{If: rouse.NoRow}
 	if have != nil {
 		k, change.If = have.Key, have.Revision
 		// A generation above the floor was given by the target itself. That of an occurrence can be of the
 		// store that it was imported from.
 		if !c.looking && c.marker.Floor != 0 && k.Fire == "" && have.Generation > c.marker.Floor {
-			return c.served(k)
+			return c.targetInUseError(k)
 		}
 	}
 	if want == nil {
 		if c.looking {
-			c.differ("%s is in %s only", nameOf(k), c.o.To)
+			c.recordDifference("%s is in %s only", rowTitle(k), c.o.To)
 			return nil
 		}
 		c.report.Last.RowsRemoved++
 		change.Key = k
-		return c.write(ctx, change)
+		return c.queueChange(ctx, change)
 	}
 	to := *want
 	if c.o.Bucket != nil {
 		to.Bucket = c.o.Bucket(&to)
 	}
-	wrong := difference(&to, have)
+	wrong := rowDifference(&to, have)
 	if wrong == "" {
 		return nil
 	}
 	if c.looking {
-		c.differ("%s %s", nameOf(to.Key), wrong)
+		c.recordDifference("%s %s", rowTitle(to.Key), wrong)
 		return nil
 	}
 	c.report.Last.RowsWritten++
@@ -149,12 +150,12 @@ func (c *copying) row(ctx context.Context, want, have *rouse.Row) error {
 		}
 	}
 	change.Key, change.To = to.Key, &to
-	return c.write(ctx, change)
+	return c.queueChange(ctx, change)
 }
 
-// difference describes how a row of the target is wrong; "" if it is not. Of revisions only the order counts:
-// the token of the next attempt must be greater than all before.
-func difference(want, have *rouse.Row) string {
+// rowDifference describes how a row of the target is wrong; "" if it is not. Of revisions only the order
+// counts: the token of the next attempt must be greater than all before.
+func rowDifference(want, have *rouse.Row) string {
 	switch {
 	case have == nil:
 		return "is missing"
@@ -178,8 +179,8 @@ func difference(want, have *rouse.Row) string {
 	return ""
 }
 
-// write adds a change to the batch, and writes the batch when it is full.
-func (c *copying) write(ctx context.Context, change rouse.Change) error {
+// queueChange adds a change to the batch, and writes the batch when it is full.
+func (c *copying) queueChange(ctx context.Context, change rouse.Change) error {
 	if c.o.Dry {
 		return nil
 	}
@@ -199,24 +200,24 @@ func (c *copying) flushRows(ctx context.Context) error {
 		return nil
 	}
 	fence := rouse.Change{Key: markerKey, If: c.marker.revision, Keep: true}
-	results, err := c.to.apply(ctx, append([]rouse.Change{fence}, c.batch...)...)
+	results, err := c.to.applyChanges(ctx, append([]rouse.Change{fence}, c.batch...)...)
 	if err != nil {
 		return fmt.Errorf("write to %s: %w", c.o.To, err)
 	}
 	if !results[0].Applied {
-		return c.overtaken()
+		return c.overtakenError()
 	}
 	for i, r := range results[1:] {
 		if !r.Applied {
-			return c.served(c.batch[i].Key)
+			return c.targetInUseError(c.batch[i].Key)
 		}
 	}
 	c.batch, c.bytes = nil, 0
 	return nil
 }
 
-// nameOf returns the name of a row for messages.
-func nameOf(k rouse.Key) string {
+// rowTitle returns the name of a row for messages.
+func rowTitle(k rouse.Key) string {
 	s := fmt.Sprintf("row %q of namespace %q", k.Name, k.Namespace)
 	if k.Fire != "" {
 		s += fmt.Sprintf(", fire %q", k.Fire)

@@ -23,9 +23,13 @@ const pings = 10 * time.Second
 // write.
 func Options(name string, timeout time.Duration) []nats.Option {
 	return []nats.Option{
-		nats.Name(name), nats.Timeout(timeout), nats.FlusherTimeout(timeout), nats.PingInterval(pings), nats.MaxReconnects(-1),
+		nats.Name(name), nats.Timeout(timeout), nats.FlusherTimeout(timeout), nats.PingInterval(pings),
+		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(), // a login that is refused twice may be accepted later: secrets are rotated
-		nats.CustomReconnectDelay(func(attempts int) time.Duration { return backoff.After(attempts+1, FirstWait, LongestWait) }),
+		nats.CustomReconnectDelay(func(attempts int) time.Duration {
+			return backoff.After(attempts+1, FirstWait,
+				LongestWait)
+		}),
 		nats.ReconnectBufSize(-1), // a message that cannot be sent now is reported as unsent
 	}
 }

@@ -47,7 +47,7 @@ func (n *Note) Read(v any) error {
 	return nil
 }
 
-func (s *Notes) key(name string) rouse.Key {
+func (s *Notes) noteKey(name string) rouse.Key {
 	return rouse.Key{Namespace: s.Namespace, Name: s.Prefix + name}
 }
 
@@ -57,7 +57,7 @@ func (s *Notes) Get(ctx context.Context, names ...string) ([]Note, error) {
 	defer cancel()
 	keys := make([]rouse.Key, len(names))
 	for i, name := range names {
-		keys[i] = s.key(name)
+		keys[i] = s.noteKey(name)
 	}
 	rows, err := s.Store.Get(ctx, keys)
 	if err != nil {
@@ -75,9 +75,10 @@ const pageNotes = 500
 
 // List calls do with all notes whose names begin with prefix, and ends with its first error.
 func (s *Notes) List(ctx context.Context, prefix string, do func(Note) error) error {
-	q := rouse.Query{Namespace: s.Namespace, Prefix: s.Prefix + prefix, States: []rouse.State{rouse.StateNote}, Limit: pageNotes}
+	q := rouse.Query{Namespace: s.Namespace, Prefix: s.Prefix + prefix, States: []rouse.State{rouse.StateNote},
+		Limit: pageNotes}
 	for {
-		page, err := s.page(ctx, q)
+		page, err := s.listNotePage(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ func (s *Notes) List(ctx context.Context, prefix string, do func(Note) error) er
 	}
 }
 
-func (s *Notes) page(ctx context.Context, q rouse.Query) (rouse.Page, error) {
+func (s *Notes) listNotePage(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
 	return s.Store.List(ctx, q)
@@ -120,7 +121,7 @@ func (s *Notes) Put(ctx context.Context, writes ...Write) ([]rouse.Result, error
 	defer cancel()
 	changes := make([]rouse.Change, len(writes))
 	for i, w := range writes {
-		key := s.key(w.name)
+		key := s.noteKey(w.name)
 		changes[i] = rouse.Change{Key: key, If: w.when}
 		if w.value == nil {
 			continue
@@ -129,7 +130,8 @@ func (s *Notes) Put(ctx context.Context, writes ...Write) ([]rouse.Result, error
 		if err != nil {
 			return nil, err
 		}
-		changes[i].To = &rouse.Row{Key: key, Bucket: rouse.BucketOf(key, max(1, s.Buckets)), Visible: rouse.Never, Due: rouse.Never,
+		changes[i].To = &rouse.Row{Key: key, Bucket: rouse.BucketOf(key, max(1, s.Buckets)), Visible: rouse.Never,
+			Due:   rouse.Never,
 			State: rouse.StateNote, Body: body}
 	}
 	return s.Store.Apply(ctx, changes)

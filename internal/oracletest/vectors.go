@@ -31,12 +31,14 @@ const enough = 2000
 // least is how many answers of a file are the same. A reason to differ, such as a change of the clocks, would
 // otherwise hide what is wrong for the first time.
 var least = map[string]int{
-	"apscheduler": 1931, "celery": 2589, "cron": 2598, "croner": 2448, "dateutil": 2478, "fugit": 2397, "lib-recur": 2509, "node-cron": 2587, "quartz": 2554, "robfig": 2579, "spring": 2591, "systemd": 2041,
+	"apscheduler": 1931, "celery": 2589, "cron": 2598, "croner": 2448, "dateutil": 2478, "fugit": 2397, "lib-recur": 2509,
+	"node-cron": 2587, "quartz": 2554, "robfig": 2579, "spring": 2591, "systemd": 2041,
 }
 
 // CompareAnswers compares the answers of a file with the schedules that parse returns. differs returns why
 // another answer is right on purpose, as docs/moving-in.md has it, or an empty text.
-func CompareAnswers(t *testing.T, file string, parse func(*Answer) (rouse.Schedule, error), differs func(*Answer) string) {
+func CompareAnswers(t *testing.T, file string, parse func(*Answer) (rouse.Schedule, error),
+	differs func(*Answer) string) {
 	t.Helper()
 	t.Parallel()
 	f, err := os.Open(file)
@@ -55,7 +57,7 @@ func CompareAnswers(t *testing.T, file string, parse func(*Answer) (rouse.Schedu
 			t.Fatalf("%q: %v", scan.Text(), err)
 		}
 		s, err := parse(a)
-		if got, wrong := a.wrong(s, err); !wrong {
+		if got, wrong := a.compareSchedule(s, err); !wrong {
 			same++
 		} else if a.Refused != "" {
 			reasons["more is accepted"]++ // there is no such expression to be moved
@@ -74,8 +76,9 @@ func CompareAnswers(t *testing.T, file string, parse func(*Answer) (rouse.Schedu
 	t.Logf("%d answers are the same; others differ on purpose: %v", same, reasons)
 }
 
-// wrong reports whether a schedule, or the error of its expression, is not as the answer, and what it is.
-func (a *Answer) wrong(s rouse.Schedule, err error) (got string, wrong bool) {
+// compareSchedule reports whether a schedule, or the error of its expression, is not as the answer, and what
+// it is.
+func (a *Answer) compareSchedule(s rouse.Schedule, err error) (got string, wrong bool) {
 	if err != nil { // what has no time at all is refused, too
 		return err.Error(), a.Refused == "" && len(a.Times) > 0
 	}

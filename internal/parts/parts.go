@@ -48,7 +48,8 @@ type Part struct {
 type Kind[C, T any] struct {
 	Check func(c *C) error                                      // what is wrong with its settings
 	Open  func(ctx context.Context, n Node[C, T]) (Part, error) // of every node of a program that links it
-	Await func(n Node[C, T], why func() error) (stop func())    // answers on the listeners while the store is away; may be nil
+	// answers on the listeners while the store is away; may be nil
+	Await func(n Node[C, T], why func() error) (stop func())
 }
 
 // Node is a node as its parts see it.
@@ -72,10 +73,12 @@ type Node[C, T any] interface {
 	Addr() string       // of the API, "" if there is none
 	Advertised() string // where clients that know another node reach the API; "" if that cannot be known
 
-	Nodes() func(context.Context) ([]claim.Node, error) // lists the nodes of the store; nil if the node has its store to itself
-	Buckets() uint32                                    // how many buckets the timers of the store are in
-	Leads() func() bool                                 // whether this node does the bookkeeping for all nodes of its store; nil if it has the store to itself
-	Running() error                                     // why the node does not fire, or nil
+	// lists the nodes of the store; nil if the node has its store to itself
+	Nodes() func(context.Context) ([]claim.Node, error)
+	Buckets() uint32 // how many buckets the timers of the store are in
+	// whether this node does the bookkeeping for all nodes of its store; nil if it has the store to itself
+	Leads() func() bool
+	Running() error // why the node does not fire, or nil
 
 	// Await opens something again and again while what it needs is away.
 	Await(ctx context.Context, what string, open func() error) error
@@ -103,8 +106,9 @@ type Published struct {
 	Started  rouse.Instant `json:"started"`
 	Strategy string        `json:"strategy"`
 	Roles    []string      `json:"roles,omitempty"`
-	Claims   []string      `json:"claims,omitempty"` // namespaces that it claims; none is all, if it has the role scheduler
-	Dapr     string        `json:"dapr,omitempty"`
+	// namespaces that it claims; none is all, if it has the role scheduler
+	Claims []string `json:"claims,omitempty"`
+	Dapr   string   `json:"dapr,omitempty"`
 	// Reminders is where the node serves reminders.
 	Reminders string `json:"reminders,omitempty"`
 	// Peer is where other nodes call it.

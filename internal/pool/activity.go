@@ -19,8 +19,8 @@ func newDebouncer(window time.Duration) *debouncer {
 	return &debouncer{window: window, last: map[string]time.Time{}}
 }
 
-// admit reports whether the caller handles an event.
-func (d *debouncer) admit(now time.Time, key string) bool {
+// admitReport reports whether the caller handles an event.
+func (d *debouncer) admitReport(now time.Time, key string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if last, ok := d.last[key]; ok && now.Sub(last) < d.window {

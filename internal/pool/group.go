@@ -47,9 +47,9 @@ func (c *Config) ParseGroup(name string) (group string, err error) {
 	return c.Group(namespace, key), nil
 }
 
-// owns reports whether a group is one as the pool has them now. Others are left from a time when the pool had
-// the other value of Namespaces: they get no new requests, and end when they have finished theirs.
-func (c *Config) owns(group string) bool {
+// ownsGroup reports whether a group is one as the pool has them now. Others are left from a time when the
+// pool had the other value of Namespaces: they get no new requests, and end when they have finished theirs.
+func (c *Config) ownsGroup(group string) bool {
 	namespace, _ := SplitGroup(group)
 	return (namespace != "") == c.Apart()
 }

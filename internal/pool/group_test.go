@@ -36,7 +36,7 @@ func TestOldGroupsEnd(t *testing.T) {
 				w.slow = func(call, _ string) time.Duration { return time.Second }
 				stop := w.start(Delays{10 * time.Second, 10 * time.Second}, Timing{Settle: time.Second})
 				w.publish(c.now, 4)
-				if got, _ := w.term.named("n/42"); got != c.old {
+				if got, _ := w.term.groupNamed("n/42"); got != c.old {
 					t.Errorf("a report that names both is one of %q", got)
 				}
 				time.Sleep(10 * time.Minute)
@@ -48,7 +48,7 @@ func TestOldGroupsEnd(t *testing.T) {
 				if left := w.left(); len(left) > 0 {
 					t.Errorf("%q are left", left)
 				}
-				if got, _ := w.term.named("n/42"); got != c.now {
+				if got, _ := w.term.groupNamed("n/42"); got != c.now {
 					t.Errorf("then it is one of %q", got)
 				}
 				stop()
@@ -98,7 +98,7 @@ func TestNamesOfGroups(t *testing.T) {
 			t.Errorf("a name of %d bytes is %q", len(bad), group)
 		}
 	}
-	if (&Config{Namespaces: "no"}).check() == nil {
+	if (&Config{Namespaces: "no"}).checkPoolConfig() == nil {
 		t.Error("another word is allowed")
 	}
 }

@@ -13,7 +13,9 @@ type groupCall struct {
 	since   uint64 // after its end: lists with a higher number show its effect
 	told    bool   // such a list has arrived
 	missing int    // how many workers a start was to bring
-	left    int    // by how many workers the group differed from its goal when the call was made, or in the last list after it
+	// by how many workers the group differed from its goal when the call was made, or in the last list after
+	// it
+	left int
 
 	// A driver may take long to execute a call, or may never do it, as noop does. Calls are retried with a
 	// backoff that doubles.
@@ -37,9 +39,9 @@ func askedPause(err error) time.Duration {
 	return min(asks.RetryAfter(), longestAsk)
 }
 
-// tell reads the effect of a call from a list: left is how many workers still differ from the goal. If the
-// number went down, the next call may follow immediately, otherwise after a backoff.
-func (c *groupCall) tell(left int, now time.Time, first time.Duration) {
+// applyListing reads the effect of a call from a list: left is how many workers still differ from the goal.
+// If the number went down, the next call may follow immediately, otherwise after a backoff.
+func (c *groupCall) applyListing(left int, now time.Time, first time.Duration) {
 	switch {
 	case left < c.left:
 		c.pause, c.retry = 0, now
@@ -50,18 +52,19 @@ func (c *groupCall) tell(left int, now time.Time, first time.Duration) {
 	c.told, c.left = true, left
 }
 
-// missing returns by how many workers a key differs from what the call is to reach.
-func (l *groupLoop) missing(what, key string) int {
-	n := l.serving(key)
+// differenceToGoal returns by how many workers a key differs from what the call is to reach.
+func (l *groupLoop) differenceToGoal(what, key string) int {
+	n := l.servingWorkers(key)
 	if what == "drain" {
 		return n
 	}
 	return max(l.size-n, n-l.size)
 }
 
-// replace drains the workers of a key, which kills those that do not end. The next pass starts new ones.
-func (l *groupLoop) replace(ctx context.Context, key string, now time.Time) {
-	l.start(ctx, key, now, "drain", func(ctx context.Context) error {
+// replaceWorkers drains the workers of a key, which kills those that do not end. The next pass starts new
+// ones.
+func (l *groupLoop) replaceWorkers(ctx context.Context, key string, now time.Time) {
+	l.startGroupCall(ctx, key, now, "drain", func(ctx context.Context) error {
 		err := l.driver.Drain(ctx, key)
 		if err == nil {
 			l.mu.Lock()
@@ -72,11 +75,11 @@ func (l *groupLoop) replace(ctx context.Context, key string, now time.Time) {
 	})
 }
 
-// ensure starts the workers of a key, if the limits allow it.
-func (l *groupLoop) ensure(ctx context.Context, key string, now time.Time) {
+// ensureWorkers starts the workers of a key, if the limits allow it.
+func (l *groupLoop) ensureWorkers(ctx context.Context, key string, now time.Time) {
 	if c := l.inProgress[key]; c != nil && (c.busy || c.retry.IsZero() || c.what == "start" && c.retry.After(now)) {
 		if !c.busy && !c.retry.IsZero() {
-			l.sleep(key, c.retry)
+			l.deferKey(key, c.retry)
 		}
 		return
 	}
@@ -84,23 +87,23 @@ func (l *groupLoop) ensure(ctx context.Context, key string, now time.Time) {
 	limit, again := l.mayStart(key, now)
 	if limit != "" {
 		if !again.IsZero() {
-			l.sleep(key, again)
+			l.deferKey(key, again)
 		}
 		return
 	}
-	l.start(ctx, key, now, "start", func(ctx context.Context) error { return l.driver.Ensure(ctx, l.group(key)) })
-	l.asked(l.inProgress[key], missing)
+	l.startGroupCall(ctx, key, now, "start", func(ctx context.Context) error { return l.driver.Ensure(ctx, l.group(key)) })
+	l.countAsked(l.inProgress[key], missing)
 }
 
-// waits publishes which keys wait for which limit.
-func (l *groupLoop) waits() {
+// publishWaits publishes which keys wait for which limit.
+func (l *groupLoop) publishWaits() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := len(l.limited)
 	clear(l.limited)
 	for _, key := range l.starts.line {
 		l.limited[key] = LimitStarts
-		if !l.room(l.missingWorkers(l.starts.line[0])) {
+		if !l.hasWorkerRoom(l.missingWorkers(l.starts.line[0])) {
 			l.limited[key] = LimitWorkers
 		}
 	}
@@ -109,9 +112,10 @@ func (l *groupLoop) waits() {
 	}
 }
 
-// start makes a call, unless another call for the key is in flight or the effect of the last one is not known
-// yet. In that case a later pass looks at the key again.
-func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what string, f func(context.Context) error) {
+// startGroupCall makes a call, unless another call for the key is in flight or the effect of the last one is
+// not known yet. In that case a later pass looks at the key again.
+func (l *groupLoop) startGroupCall(ctx context.Context, key string, now time.Time, what string,
+	f func(context.Context) error) {
 	c := l.inProgress[key]
 	switch {
 	case c == nil:
@@ -121,41 +125,41 @@ func (l *groupLoop) start(ctx context.Context, key string, now time.Time, what s
 	case c.what != what:
 		c.what, c.pause = what, 0 // a different call starts without backoff
 	case c.retry.After(now):
-		l.sleep(key, c.retry)
+		l.deferKey(key, c.retry)
 		return
 	}
 	delete(l.asleep, key)
-	c.busy, c.told, c.left, c.retry = true, false, l.missing(what, key), time.Time{}
+	c.busy, c.told, c.left, c.retry = true, false, l.differenceToGoal(what, key), time.Time{}
 	l.inProgress[key] = c
 	l.mu.Lock()
 	l.touched[key] = true
 	l.mu.Unlock()
-	l.call(ctx, func(calling context.Context) func() {
+	l.startLoopCall(ctx, func(calling context.Context) func() {
 		err := f(calling)
 		return func() {
 			c.busy, c.since, l.relist = false, l.lists, true
-			l.outcome(ctx, key, what, err)
+			l.recordOutcome(ctx, key, what, err)
 			if err == nil {
-				if what == "start" && l.plan(key) == run {
+				if what == "start" && l.planWorkers(key) == run {
 					l.ensured[key] = true
 				}
 				return
 			}
-			l.told(c)
+			l.discountAsked(c)
 			c.pause = min(max(2*c.pause, l.timing.Interval), max(longestFailing, l.timing.Interval))
 			c.retry = time.Now().Add(max(c.pause, askedPause(err)))
-			l.sleep(key, c.retry)
+			l.deferKey(key, c.retry)
 			l.metrics.failures.WithLabelValues(what).Inc()
 		}
 	})
 }
 
-// outcome publishes and logs why the last call for a key failed, if it did.
-func (l *groupLoop) outcome(ctx context.Context, key, what string, err error) {
+// recordOutcome publishes and logs why the last call for a key failed, if it did.
+func (l *groupLoop) recordOutcome(ctx context.Context, key, what string, err error) {
 	l.mu.Lock()
 	before := l.failed[key]
 	l.mu.Unlock()
-	now := l.failing.note(ctx, before, err, "cannot "+what+" the workers of a key", "key", GroupName(key))
+	now := l.failing.noteCallFailure(ctx, before, err, "cannot "+what+" the workers of a key", "key", GroupName(key))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now == nil {

@@ -45,12 +45,12 @@ type groupLoop struct {
 	mu       sync.Mutex // guards the fields below, which other goroutines read
 	have     bool       // there was a list in this term
 	running  map[string]*groupState
-	touched  map[string]bool     // keys with a call that no list shows yet: their cached state is outdated
-	stalled  map[string]bool     // keys whose workers must be replaced
-	limited  map[string]string   // keys whose workers wait for a limit, with the limit
-	failed   map[string]*trouble // keys whose last call failed
-	unlisted *trouble            // of the last list: what it would show is not known
-	shut     string              // what all workers wait for outside of the windows; empty in one
+	touched  map[string]bool             // keys with a call that no list shows yet: their cached state is outdated
+	stalled  map[string]bool             // keys whose workers must be replaced
+	limited  map[string]string           // keys whose workers wait for a limit, with the limit
+	failed   map[string]*repeatedFailure // keys whose last call failed
+	unlisted *repeatedFailure            // of the last list: what it would show is not known
+	shut     string                      // what all workers wait for outside of the windows; empty in one
 }
 
 // groupState is the workers of a key as in the last list.
@@ -60,28 +60,31 @@ type groupState struct {
 }
 
 func newGroupLoop(d driver.Driver, size int, t Timing) *groupLoop {
-	return &groupLoop{loop: newLoop(t), driver: d, size: size, relist: true, plans: map[string]plan{}, pending: map[string]bool{},
-		asleep: map[string]time.Time{}, ensured: map[string]bool{}, inProgress: map[string]*groupCall{}, touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{}, failed: map[string]*trouble{},
-		starts: startLine{limits: Limits{}.withDefaults()}}
+	return &groupLoop{loop: newLoop(t), driver: d, size: size, relist: true, plans: map[string]plan{},
+		pending: map[string]bool{},
+		asleep:  map[string]time.Time{}, ensured: map[string]bool{}, inProgress: map[string]*groupCall{},
+		touched: map[string]bool{}, stalled: map[string]bool{}, limited: map[string]string{},
+		failed: map[string]*repeatedFailure{},
+		starts: startLine{limits: Limits{}.withLimitDefaults()}}
 }
 
-// listen forwards change notifications of the driver until ctx ends.
-func (l *groupLoop) listen(ctx context.Context) {
+// followDriver forwards change notifications of the driver until ctx ends.
+func (l *groupLoop) followDriver(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-l.driver.Changed():
 			l.hint.Store(true)
-			l.wake.send()
+			l.wake.sendSignal()
 		}
 	}
 }
 
-// pass lists the workers if necessary and starts the calls that are due. It looks only at keys that changed:
-// there may be thousands of others.
-func (l *groupLoop) pass(ctx context.Context, now time.Time) time.Time {
-	next := l.list(ctx, now)
+// passGroups lists the workers if necessary and starts the calls that are due. It looks only at keys that
+// changed: there may be thousands of others.
+func (l *groupLoop) passGroups(ctx context.Context, now time.Time) time.Time {
+	next := l.listWhenDue(ctx, now)
 	for key, p := range l.news() {
 		if l.plans[key] = p; p == end {
 			delete(l.plans, key)
@@ -93,50 +96,51 @@ func (l *groupLoop) pass(ctx context.Context, now time.Time) time.Time {
 	if !l.have {
 		return next // no list yet
 	}
-	l.waken(now)
+	l.wakeDueKeys(now)
 	for key := range l.pending {
-		if l.full() {
+		if l.atCallLimit() {
 			break // the end of a call causes another pass
 		}
 		delete(l.pending, key)
-		l.step(ctx, key, now)
+		l.stepGroup(ctx, key, now)
 	}
-	l.advance(func(key string) { l.step(ctx, key, now) })
-	l.waits()
-	return earlier(earlier(next, l.awake), l.windows.until)
+	l.advanceStartLine(func(key string) { l.stepGroup(ctx, key, now) })
+	l.publishWaits()
+	return earlierNonZero(earlierNonZero(next, l.awake), l.windows.until)
 }
 
 // followWindows marks all keys as pending when a window opens or the last one closes.
 func (l *groupLoop) followWindows(now time.Time) {
 	computed := l.windows.until
-	if changed := l.windows.advance(now); !changed && l.windows.until.Equal(computed) {
+	if changed := l.windows.advanceWindow(now); !changed && l.windows.until.Equal(computed) {
 		return
 	}
 	l.mu.Lock()
-	l.shut = l.windows.wait()
+	l.shut = l.windows.describeWait()
 	l.mu.Unlock()
 	for key := range l.plans {
 		l.pending[key] = true
 	}
 }
 
-// plan returns the plan for the workers of a key: outside of the windows they end, and their queue stays.
-func (l *groupLoop) plan(key string) plan {
+// planWorkers returns the plan for the workers of a key: outside of the windows they end, and their queue
+// stays.
+func (l *groupLoop) planWorkers(key string) plan {
 	if l.windows.closed {
 		return end
 	}
 	return l.plans[key]
 }
 
-// closed returns what all workers wait for outside of the windows; empty in one.
-func (l *groupLoop) closed() string {
+// windowWait returns what all workers wait for outside of the windows; empty in one.
+func (l *groupLoop) windowWait() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.shut
 }
 
-// waken marks as pending the keys that are due and those whose workers stall.
-func (l *groupLoop) waken(now time.Time) {
+// wakeDueKeys marks as pending the keys that are due and those whose workers stall.
+func (l *groupLoop) wakeDueKeys(now time.Time) {
 	l.mu.Lock()
 	for key := range l.stalled {
 		l.pending[key] = true
@@ -148,7 +152,7 @@ func (l *groupLoop) waken(now time.Time) {
 	l.awake = time.Time{}
 	for key, due := range l.asleep {
 		if due.After(now) {
-			l.awake = earlier(l.awake, due)
+			l.awake = earlierNonZero(l.awake, due)
 			continue
 		}
 		delete(l.asleep, key)
@@ -156,33 +160,33 @@ func (l *groupLoop) waken(now time.Time) {
 	}
 }
 
-// sleep schedules another look at a key.
-func (l *groupLoop) sleep(key string, until time.Time) {
+// deferKey schedules another look at a key.
+func (l *groupLoop) deferKey(key string, until time.Time) {
 	l.asleep[key] = until
-	l.awake = earlier(l.awake, until)
+	l.awake = earlierNonZero(l.awake, until)
 }
 
-// step makes the call that a key needs, if any.
-func (l *groupLoop) step(ctx context.Context, key string, now time.Time) {
-	serving := l.serving(key)
-	switch plan := l.plan(key); {
+// stepGroup makes the call that a key needs, if any.
+func (l *groupLoop) stepGroup(ctx context.Context, key string, now time.Time) {
+	serving := l.servingWorkers(key)
+	switch plan := l.planWorkers(key); {
 	case plan == run && l.isStalled(key):
-		l.replace(ctx, key, now)
+		l.replaceWorkers(ctx, key, now)
 	case plan == run && (serving != l.size || !l.ensured[key]): // existing workers may have been started with older settings
-		l.ensure(ctx, key, now)
+		l.ensureWorkers(ctx, key, now)
 	case plan == end && serving > 0:
-		l.start(ctx, key, now, "drain", func(ctx context.Context) error { return l.driver.Drain(ctx, key) })
+		l.startGroupCall(ctx, key, now, "drain", func(ctx context.Context) error { return l.driver.Drain(ctx, key) })
 	default:
 		delete(l.asleep, key)
 		if c := l.inProgress[key]; c != nil && c.told {
 			delete(l.inProgress, key)
-			l.outcome(ctx, key, c.what, nil)
+			l.recordOutcome(ctx, key, c.what, nil)
 		}
 	}
 }
 
-// serving returns how many workers of a key were not draining in the last list.
-func (l *groupLoop) serving(key string) int {
+// servingWorkers returns how many workers of a key were not draining in the last list.
+func (l *groupLoop) servingWorkers(key string) int {
 	if st := l.running[key]; st != nil {
 		return st.serving
 	}
@@ -192,14 +196,14 @@ func (l *groupLoop) serving(key string) int {
 // shortestPause is the shortest interval between two lists.
 const shortestPause = 10 * time.Millisecond
 
-// list starts a list if one is due.
-func (l *groupLoop) list(ctx context.Context, now time.Time) time.Time {
+// listWhenDue starts a list if one is due.
+func (l *groupLoop) listWhenDue(ctx context.Context, now time.Time) time.Time {
 	due := l.listed.Add(l.timing.Listing)
 	if l.relist = l.hint.Swap(false) || l.relist; l.relist {
 		// When many groups start together, one list covers many of them.
 		due = l.listed.Add(min(max(l.took, shortestPause), l.timing.Interval))
 	}
-	due = latest(due, l.retry)
+	due = latestTime(due, l.retry)
 	switch {
 	case l.listing:
 		return time.Time{} // its end causes a pass
@@ -209,12 +213,12 @@ func (l *groupLoop) list(ctx context.Context, now time.Time) time.Time {
 	l.listing, l.relist = true, false
 	l.lists++
 	number := l.lists
-	l.call(ctx, func(calling context.Context) func() {
+	l.startLoopCall(ctx, func(calling context.Context) func() {
 		workers, err := l.driver.List(calling)
 		return func() {
 			l.listing = false
 			l.mu.Lock()
-			l.unlisted = l.failing.note(ctx, l.unlisted, err, "cannot list the running workers")
+			l.unlisted = l.failing.noteCallFailure(ctx, l.unlisted, err, "cannot list the running workers")
 			l.mu.Unlock()
 			if err != nil {
 				l.relist, l.retry = true, time.Now().Add(l.timing.Interval)
@@ -223,14 +227,14 @@ func (l *groupLoop) list(ctx context.Context, now time.Time) time.Time {
 			}
 			l.listed = time.Now()
 			l.took = l.listed.Sub(now)
-			l.take(number, workers)
+			l.adoptWorkers(number, workers)
 		}
 	})
 	return time.Time{}
 }
 
-// take adopts a new list.
-func (l *groupLoop) take(number uint64, workers []driver.Worker) {
+// adoptWorkers adopts a new list.
+func (l *groupLoop) adoptWorkers(number uint64, workers []driver.Worker) {
 	running := map[string]*groupState{}
 	for _, w := range workers {
 		st := running[w.Key]
@@ -244,7 +248,7 @@ func (l *groupLoop) take(number uint64, workers []driver.Worker) {
 		}
 	}
 	for key, st := range running {
-		if l.serving(key) != st.serving {
+		if l.servingWorkers(key) != st.serving {
 			l.pending[key] = true
 		}
 	}
@@ -253,7 +257,7 @@ func (l *groupLoop) take(number uint64, workers []driver.Worker) {
 			l.pending[key] = true
 		}
 	}
-	l.starts.count(workers)
+	l.starts.countListed(workers)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.have, l.running = true, running
@@ -270,18 +274,18 @@ func (l *groupLoop) take(number uint64, workers []driver.Worker) {
 			delete(l.touched, key)
 			l.pending[key] = true
 		}
-		l.told(c)
-		c.tell(l.missing(c.what, key), l.listed, l.timing.Interval)
+		l.discountAsked(c)
+		c.applyListing(l.differenceToGoal(c.what, key), l.listed, l.timing.Interval)
 	}
-	l.moved.send()
+	l.moved.sendSignal()
 }
 
-// stall reports that the workers of a key hold requests and make no progress.
-func (l *groupLoop) stall(key string) {
+// markStalled reports that the workers of a key hold requests and make no progress.
+func (l *groupLoop) markStalled(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stalled[key] = true
-	l.wake.send()
+	l.wake.sendSignal()
 }
 
 func (l *groupLoop) isStalled(key string) bool {
@@ -290,22 +294,22 @@ func (l *groupLoop) isStalled(key string) bool {
 	return l.stalled[key]
 }
 
-// gone reports whether a key certainly has no workers: none running, none starting, none draining.
-func (l *groupLoop) gone(key string) bool {
+// hasNoWorkers reports whether a key certainly has no workers: none running, none starting, none draining.
+func (l *groupLoop) hasNoWorkers(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.have && !l.touched[key] && l.running[key] == nil
 }
 
-// limits returns the keys whose workers wait for a limit, with the limit.
-func (l *groupLoop) limits() map[string]string {
+// limitedKeys returns the keys whose workers wait for a limit, with the limit.
+func (l *groupLoop) limitedKeys() map[string]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.limited)
 }
 
-// failures returns why the last call for a key failed, by key.
-func (l *groupLoop) failures() map[string]error {
+// callFailures returns why the last call for a key failed, by key.
+func (l *groupLoop) callFailures() map[string]error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	failed := make(map[string]error, len(l.failed))
@@ -319,14 +323,14 @@ func (l *groupLoop) failures() map[string]error {
 func (l *groupLoop) listFailure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.unlisted.cause(); err != nil {
+	if err := l.unlisted.callError(); err != nil {
 		return fmt.Errorf("the running workers cannot be listed: %w", err)
 	}
 	return nil
 }
 
-// workers returns the workers of the last list, by key.
-func (l *groupLoop) workers() map[string][]driver.Worker {
+// listedWorkers returns the workers of the last list, by key.
+func (l *groupLoop) listedWorkers() map[string][]driver.Worker {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	list := make(map[string][]driver.Worker, len(l.running))

@@ -319,11 +319,11 @@ func TestUnknownWorkersAreTrouble(t *testing.T) {
 func TestAnswersAreNoFailures(t *testing.T) {
 	var log strings.Builder
 	l := failureLog{log: slog.New(slog.NewTextHandler(&log, nil))}
-	if l.note(t.Context(), &trouble{err: ErrInUse}, nil, "a call failed") != nil || log.Len() > 0 {
+	if l.noteCallFailure(t.Context(), &repeatedFailure{err: ErrInUse}, nil, "a call failed") != nil || log.Len() > 0 {
 		t.Errorf("it is told: %s", log.String())
 	}
-	now := l.note(t.Context(), nil, errors.New("no route"), "a call failed")
-	l.note(t.Context(), now, nil, "a call failed")
+	now := l.noteCallFailure(t.Context(), nil, errors.New("no route"), "a call failed")
+	l.noteCallFailure(t.Context(), now, nil, "a call failed")
 	if n := strings.Count(log.String(), "\n"); n != 2 {
 		t.Errorf("a failure and its end give %d lines:\n%s", n, log.String())
 	}

@@ -42,8 +42,8 @@ func NewHandler(pools []Served) http.Handler {
 		h.names = append(h.names, p.Manager.config.Name)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /pools", h.all)
-	mux.HandleFunc("GET /pools/{pool}", h.with(func(p Served, _ *http.Request) (any, error) {
+	mux.HandleFunc("GET /pools", h.servePools)
+	mux.HandleFunc("GET /pools/{pool}", h.withServedPool(func(p Served, _ *http.Request) (any, error) {
 		v := p.Manager.View()
 		v.Leader = p.Transport.Leader()
 		return v, nil
@@ -55,9 +55,10 @@ func NewHandler(pools []Served) http.Handler {
 			return m.Pin(key, r.URL.Query().Get("off") != "true")
 		},
 	} {
-		mux.HandleFunc("POST /pools/{pool}/"+verb, h.with(func(p Served, r *http.Request) (any, error) {
+		mux.HandleFunc("POST /pools/{pool}/"+verb, h.withServedPool(func(p Served, r *http.Request) (any, error) {
 			if !r.URL.Query().Has("key") {
-				return nil, rouse.Refuse("key", "", "is missing", "name a group by its key, which may be empty, or by NAMESPACE/KEY if namespaces are apart")
+				return nil, rouse.Refuse("key", "", "is missing",
+					"name a group by its key, which may be empty, or by NAMESPACE/KEY if namespaces are apart")
 			}
 			key := r.URL.Query().Get("key")
 			return Operated{p.Manager.config.Name, key, verb}, do(p.Manager, key, r)
@@ -67,8 +68,11 @@ func NewHandler(pools []Served) http.Handler {
 	mux.HandleFunc("GET /pools/{pool}/poison/{id}", h.withInventory(func(i Inventory, r *http.Request) (any, error) {
 		return i.InspectPoison(r.Context(), r.PathValue("id"))
 	}))
-	replay := h.withInventory(func(i Inventory, r *http.Request) (any, error) { return changed(i.ReplayPoison, r) })
-	purge := h.withInventory(func(i Inventory, r *http.Request) (any, error) { return changed(i.PurgePoison, r) })
+	replay := h.withInventory(func(i Inventory, r *http.Request) (any,
+		error) {
+		return changePoisonByID(i.ReplayPoison, r)
+	})
+	purge := h.withInventory(func(i Inventory, r *http.Request) (any, error) { return changePoisonByID(i.PurgePoison, r) })
 	mux.HandleFunc("POST /pools/{pool}/poison/{id}/replay", replay)
 	mux.HandleFunc("POST /pools/{pool}/poison/replay", replay)
 	mux.HandleFunc("DELETE /pools/{pool}/poison/{id}", purge)
@@ -105,7 +109,8 @@ func summarizePools(pools []Served) []Summary {
 	list := []Summary{}
 	for _, p := range pools {
 		v := p.Manager.View()
-		s := Summary{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(), Since: v.Since, Groups: len(v.Groups), Waiting: v.Waits,
+		s := Summary{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(), Since: v.Since,
+			Groups: len(v.Groups), Waiting: v.Waits,
 			Leader: p.Transport.Leader()}
 		for _, g := range v.Groups {
 			if g.Limit != "" {
@@ -118,12 +123,12 @@ func summarizePools(pools []Served) []Summary {
 	return list
 }
 
-func (h *handler) all(w http.ResponseWriter, _ *http.Request) {
+func (h *handler) servePools(w http.ResponseWriter, _ *http.Request) {
 	list := make([]Served, len(h.names))
 	for i, name := range h.names {
 		list[i] = h.pools[name]
 	}
-	answer(w, http.StatusOK, summarizePools(list))
+	writeJSONReply(w, http.StatusOK, summarizePools(list))
 }
 
 // The states of transports.
@@ -136,32 +141,33 @@ const (
 // longestCall is the timeout of a request. Poison inventories may be long.
 const longestCall = time.Minute
 
-// with calls f with the pool in the path and writes its result.
-func (h *handler) with(f func(Served, *http.Request) (any, error)) http.HandlerFunc {
+// withServedPool calls f with the pool in the path and writes its result.
+func (h *handler) withServedPool(f func(Served, *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p, ok := h.pools[r.PathValue("pool")]
 		if !ok {
-			answer(w, http.StatusNotFound, failure{"there is no such pool in this process"})
+			writeJSONReply(w, http.StatusNotFound, failure{"there is no such pool in this process"})
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), longestCall)
 		defer cancel()
 		v, err := f(p, r.WithContext(ctx))
 		if err != nil {
-			answer(w, statusOf(err), failure{err.Error()})
+			writeJSONReply(w, statusOf(err), failure{err.Error()})
 			return
 		}
-		answer(w, http.StatusOK, v)
+		writeJSONReply(w, http.StatusOK, v)
 	}
 }
 
 // errNoInventory refuses requests for poison if the transport keeps none: requests that workers died with are
 // dead letters then, like those of all timers.
-var errNoInventory = rouse.Refuse("poison", "", "is not kept apart in rouse's own store", "use rouse dead list, show, redrive and purge")
+var errNoInventory = rouse.Refuse("poison", "", "is not kept apart in rouse's own store",
+	"use rouse dead list, show, redrive and purge")
 
 // withInventory serves poison requests.
 func (h *handler) withInventory(f func(i Inventory, r *http.Request) (any, error)) http.HandlerFunc {
-	return h.with(func(p Served, r *http.Request) (any, error) {
+	return h.withServedPool(func(p Served, r *http.Request) (any, error) {
 		i, ok := p.Transport.(Inventory)
 		if !ok {
 			return nil, errNoInventory
@@ -188,7 +194,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-func answer(w http.ResponseWriter, status int, v any) {
+func writeJSONReply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v) // an error means that the client has disconnected
@@ -213,7 +219,7 @@ type Changed struct {
 	Requests int `json:"requests"`
 }
 
-func changed(do func(ctx context.Context, id string) (int, error), r *http.Request) (any, error) {
+func changePoisonByID(do func(ctx context.Context, id string) (int, error), r *http.Request) (any, error) {
 	n, err := do(r.Context(), r.PathValue("id"))
 	return Changed{n}, err
 }

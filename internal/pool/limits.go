@@ -36,8 +36,8 @@ func (o *Owned) Of(namespace string) int {
 	return o.n[namespace]
 }
 
-// add counts groups; of nil it does nothing.
-func (o *Owned) add(namespace string, by int) {
+// countOwned counts groups; of nil it does nothing.
+func (o *Owned) countOwned(namespace string, by int) {
 	if o == nil || namespace == "" {
 		return
 	}
@@ -68,12 +68,13 @@ const (
 // ErrLimit is why a group is not started yet.
 var ErrLimit = errors.New("a limit of the pool is reached")
 
-func (l Limits) withDefaults() Limits {
-	l.Groups, l.Workers, l.Starts = cmp.Or(l.Groups, defaultGroups), cmp.Or(l.Workers, defaultWorkers), cmp.Or(l.Starts, defaultStarts)
+func (l Limits) withLimitDefaults() Limits {
+	l.Groups, l.Workers, l.Starts = cmp.Or(l.Groups, defaultGroups), cmp.Or(l.Workers, defaultWorkers),
+		cmp.Or(l.Starts, defaultStarts)
 	return l
 }
 
-func (l Limits) check(size int) error {
+func (l Limits) checkLimits(size int) error {
 	for _, n := range []struct {
 		name  string
 		value int
@@ -83,7 +84,8 @@ func (l Limits) check(size int) error {
 		}
 	}
 	if l.Workers > 0 && l.Workers < size {
-		return rouse.Refuse(LimitWorkers, fmt.Sprint(l.Workers), fmt.Sprintf("is less than a group has workers, %d", size), "give at least as many")
+		return rouse.Refuse(LimitWorkers, fmt.Sprint(l.Workers), fmt.Sprintf("is less than a group has workers, %d", size),
+			"give at least as many")
 	}
 	return nil
 }
@@ -102,23 +104,23 @@ type waitingKey struct {
 func (t *Tracker) Ask(now time.Time, key, owner string, extra time.Duration) (Generation, bool) {
 	t.Advance(now)
 	if t.groups[key] == nil {
-		t.promote(now)
+		t.promoteWaiting(now)
 	}
 	if t.groups[key] == nil {
-		if limit := t.over(owner); limit != "" {
-			t.wait(now, key, owner, limit)
+		if limit := t.exceededLimit(owner); limit != "" {
+			t.enqueueWaiting(now, key, owner, limit)
 			return 0, false
 		}
 		delete(t.waiting, key)
 		g := t.Require(now, key, extra)
-		t.own(key, owner)
+		t.assignOwner(key, owner)
 		return g, true
 	}
 	return t.Require(now, key, extra), true
 }
 
-// over returns the limit that another group of an owner would exceed.
-func (t *Tracker) over(owner string) string {
+// exceededLimit returns the limit that another group of an owner would exceed.
+func (t *Tracker) exceededLimit(owner string) string {
 	switch {
 	case t.limits.Groups > 0 && len(t.groups) >= t.limits.Groups:
 		return LimitGroups
@@ -130,34 +132,34 @@ func (t *Tracker) over(owner string) string {
 	return ""
 }
 
-func (t *Tracker) own(key, owner string) {
+func (t *Tracker) assignOwner(key, owner string) {
 	t.groups[key].owner = owner
 	if owner != "" {
 		t.owned[owner]++
-		t.limits.Owned.add(owner, 1)
+		t.limits.Owned.countOwned(owner, 1)
 	}
 }
 
-// release ends the counting of groups: another node may lead the pool now.
-func (t *Tracker) release() {
+// releaseOwned ends the counting of groups: another node may lead the pool now.
+func (t *Tracker) releaseOwned() {
 	for owner, n := range t.owned {
-		t.limits.Owned.add(owner, -n)
+		t.limits.Owned.countOwned(owner, -n)
 	}
 	t.limits.Owned = nil
 }
 
-// disown is called when a group ends.
-func (t *Tracker) disown(g *tracked) {
+// releaseOwner is called when a group ends.
+func (t *Tracker) releaseOwner(g *tracked) {
 	if g.owner == "" {
 		return
 	}
-	t.limits.Owned.add(g.owner, -1)
+	t.limits.Owned.countOwned(g.owner, -1)
 	if t.owned[g.owner]--; t.owned[g.owner] == 0 {
 		delete(t.owned, g.owner)
 	}
 }
 
-func (t *Tracker) wait(now time.Time, key, owner, limit string) {
+func (t *Tracker) enqueueWaiting(now time.Time, key, owner, limit string) {
 	w := t.waiting[key]
 	if w == nil {
 		if len(t.waiting) >= mostWaiting {
@@ -169,8 +171,8 @@ func (t *Tracker) wait(now time.Time, key, owner, limit string) {
 	w.asked, w.limit = now, limit
 }
 
-// promote creates groups for waiting keys if there is room. Keys that stopped asking lose their turn.
-func (t *Tracker) promote(now time.Time) {
+// promoteWaiting creates groups for waiting keys if there is room. Keys that stopped asking lose their turn.
+func (t *Tracker) promoteWaiting(now time.Time) {
 	if len(t.waiting) == 0 || t.limits.Groups > 0 && len(t.groups) >= t.limits.Groups {
 		return
 	}
@@ -178,10 +180,10 @@ func (t *Tracker) promote(now time.Time) {
 		switch {
 		case now.Sub(w.asked) > waitingLifetime:
 			delete(t.waiting, w.key)
-		case t.over(w.owner) == "":
+		case t.exceededLimit(w.owner) == "":
 			delete(t.waiting, w.key)
 			t.Require(now, w.key, 0)
-			t.own(w.key, w.owner)
+			t.assignOwner(w.key, w.owner)
 		}
 	}
 }
@@ -215,6 +217,6 @@ func (t *Tracker) Stop(now time.Time, key string) bool {
 		return false
 	}
 	delete(t.pinned, key)
-	t.end(g)
+	t.endGroup(g)
 	return true
 }

@@ -34,7 +34,7 @@ func TestGroupsKeepToTheirLimits(t *testing.T) {
 				if ok != (tracker.groups[key] != nil) || before && !ok {
 					r.Fatalf("Ask of %s gives %v", key, ok)
 				}
-				if !ok && tracker.over(owner) == "" {
+				if !ok && tracker.exceededLimit(owner) == "" {
 					r.Fatalf("%s waits, and there is room", key)
 				}
 			},
@@ -302,7 +302,7 @@ func TestGroupsOfANamespaceWaitForRoom(t *testing.T) {
 	if n := owned.Of("a"); n != 2 {
 		t.Errorf("%d groups after one has ended", n)
 	}
-	if two.release(); owned.Of("a") != 0 {
+	if two.releaseOwned(); owned.Of("a") != 0 {
 		t.Errorf("%d groups of pools that are led elsewhere", owned.Of("a"))
 	}
 }

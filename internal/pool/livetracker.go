@@ -20,43 +20,43 @@ func newLiveTracker(t *Tracker, changed func()) *liveTracker {
 	return &liveTracker{tracker: t, changed: changed, moved: newSignal(), told: t.generation}
 }
 
-// require makes a group Active; cold reports that it was Inactive.
-func (k *liveTracker) require(key string, extra time.Duration) (g Generation, cold bool) {
+// requireGroup makes a group Active; cold reports that it was Inactive.
+func (k *liveTracker) requireGroup(key string, extra time.Duration) (g Generation, cold bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
 	k.tracker.Advance(now)
 	cold = k.tracker.groups[key] == nil
 	g = k.tracker.Require(now, key, extra)
-	k.tell()
+	k.signalTarget()
 	return g, cold
 }
 
-// ask makes a group Active if the limits allow it.
-func (k *liveTracker) ask(key, owner string) (g Generation, cold, ok bool) {
+// askForGroup makes a group Active if the limits allow it.
+func (k *liveTracker) askForGroup(key, owner string) (g Generation, cold, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
 	k.tracker.Advance(now)
 	cold = k.tracker.groups[key] == nil
 	g, ok = k.tracker.Ask(now, key, owner, 0)
-	k.tell()
+	k.signalTarget()
 	return g, cold && ok, ok
 }
 
-// do changes the tracker.
-func (k *liveTracker) do(change func(t *Tracker, now time.Time)) {
+// changeTracker changes the tracker.
+func (k *liveTracker) changeTracker(change func(t *Tracker, now time.Time)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
 	k.tracker.Advance(now)
 	change(k.tracker, now)
-	k.tell()
+	k.signalTarget()
 }
 
-// count takes the contents of all request queues as of a time.
-func (k *liveTracker) count(load map[string]Load, asOf time.Time) {
-	k.do(func(t *Tracker, now time.Time) {
+// applyLoads takes the contents of all request queues as of a time.
+func (k *liveTracker) applyLoads(load map[string]Load, asOf time.Time) {
+	k.changeTracker(func(t *Tracker, now time.Time) {
 		for key := range t.groups {
 			switch l := load[key]; {
 			case l.Unknown:
@@ -67,47 +67,47 @@ func (k *liveTracker) count(load map[string]Load, asOf time.Time) {
 			}
 		}
 	})
-	k.moved.send()
+	k.moved.sendSignal()
 }
 
-// known reports whether a key has a group.
-func (k *liveTracker) known(key string) bool {
+// hasGroup reports whether a key has a group.
+func (k *liveTracker) hasGroup(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tracker.groups[key] != nil
 }
 
-func (k *liveTracker) target() Target {
+func (k *liveTracker) currentTarget() Target {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tracker.Target()
 }
 
-// waiting returns the keys that wait for a limit.
-func (k *liveTracker) waiting() []waitingKey {
+// waitingKeys returns the keys that wait for a limit.
+func (k *liveTracker) waitingKeys() []waitingKey {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tracker.Waiting()
 }
 
-// changes returns how often groups changed to each status.
-func (k *liveTracker) changes() [Unbound + 1]uint64 {
+// statusChanges returns how often groups changed to each status.
+func (k *liveTracker) statusChanges() [Unbound + 1]uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tracker.changes
 }
 
-// tell signals a changed target.
-func (k *liveTracker) tell() {
+// signalTarget signals a changed target.
+func (k *liveTracker) signalTarget() {
 	if k.tracker.generation != k.told {
 		k.told = k.tracker.generation
 		k.changed()
-		k.moved.send()
+		k.moved.sendSignal()
 	}
 }
 
-// run advances the tracker at its deadlines until ctx ends.
-func (k *liveTracker) run(ctx context.Context) {
+// runDeadlines advances the tracker at its deadlines until ctx ends.
+func (k *liveTracker) runDeadlines(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -120,7 +120,7 @@ func (k *liveTracker) run(ctx context.Context) {
 		k.mu.Lock()
 		now := time.Now()
 		k.tracker.Advance(now)
-		k.tell()
+		k.signalTarget()
 		next, ok := k.tracker.Next()
 		k.mu.Unlock()
 		timer.Stop()

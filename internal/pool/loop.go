@@ -19,7 +19,7 @@ type signal struct {
 
 func newSignal() *signal { return &signal{c: make(chan struct{}, 1)} }
 
-func (s *signal) send() {
+func (s *signal) sendSignal() {
 	s.since.CompareAndSwap(0, time.Now().UnixNano())
 	notify.Send(s.c)
 }
@@ -40,9 +40,9 @@ func newLoop(t Timing) *loop {
 	return &loop{timing: t, wake: newSignal(), landed: make(chan func(), t.Parallel+1)} // plus one for a list
 }
 
-// run makes passes until ctx ends, and then waits for the calls in flight. A pass returns when the next one
-// is due without further changes, or a zero time.
-func (l *loop) run(ctx context.Context, pass func(now time.Time) time.Time) {
+// runPasses makes passes until ctx ends, and then waits for the calls in flight. A pass returns when the next
+// one is due without further changes, or a zero time.
+func (l *loop) runPasses(ctx context.Context, pass func(now time.Time) time.Time) {
 	defer l.calls.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -55,11 +55,11 @@ func (l *loop) run(ctx context.Context, pass func(now time.Time) time.Time) {
 				l.lag.Observe(time.Since(time.Unix(0, since)).Seconds())
 			}
 		case land := <-l.landed:
-			l.land(land)
+			l.landCall(land)
 		case <-timer.C:
 		}
 		for len(l.landed) > 0 { // one pass for all calls that have ended
-			l.land(<-l.landed)
+			l.landCall(<-l.landed)
 		}
 		timer.Stop()
 		now := time.Now()
@@ -69,16 +69,16 @@ func (l *loop) run(ctx context.Context, pass func(now time.Time) time.Time) {
 	}
 }
 
-func (l *loop) land(f func()) {
+func (l *loop) landCall(f func()) {
 	l.flying--
 	f()
 }
 
-// full reports whether no further calls may start now. The end of a call causes another pass.
-func (l *loop) full() bool { return l.flying >= l.timing.Parallel }
+// atCallLimit reports whether no further calls may start now. The end of a call causes another pass.
+func (l *loop) atCallLimit() bool { return l.flying >= l.timing.Parallel }
 
-// call starts a call. The loop's goroutine runs the function that the call returns.
-func (l *loop) call(ctx context.Context, f func(ctx context.Context) (land func())) {
+// startLoopCall starts a call. The loop's goroutine runs the function that the call returns.
+func (l *loop) startLoopCall(ctx context.Context, f func(ctx context.Context) (land func())) {
 	l.flying++
 	l.calls.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, l.timing.Call)
@@ -87,8 +87,8 @@ func (l *loop) call(ctx context.Context, f func(ctx context.Context) (land func(
 	})
 }
 
-// earlier returns the earlier of two times; zero means none.
-func earlier(a, b time.Time) time.Time {
+// earlierNonZero returns the earlier of two times; zero means none.
+func earlierNonZero(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

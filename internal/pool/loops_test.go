@@ -93,16 +93,16 @@ func TestBacklogKeepsItsWorkers(t *testing.T) {
 // TestAwaitWaitsForItsGeneration checks that Await does not return before the loop has reached the
 // generation, as the loop may be about to unbind the queue.
 func TestAwaitWaitsForItsGeneration(t *testing.T) {
-	l := newQueueLoop(nil, &Config{Timing: Timing{}.withDefaults()}, []Queue{{Key: "k", Bound: true}})
+	l := newQueueLoop(nil, &Config{Timing: Timing{}.withTimingDefaults()}, []Queue{{Key: "k", Bound: true}})
 	l.moved = newSignal()
-	l.adopt(Target{5, map[string]Status{"k": Unbound}})
+	l.adoptTarget(Target{5, map[string]Status{"k": Unbound}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := l.await(ctx, "k", 6); err == nil {
+	if err := l.awaitBound(ctx, "k", 6); err == nil {
 		t.Error("it is let go before its generation")
 	}
-	l.adopt(Target{6, map[string]Status{"k": Active}})
-	if err := l.await(t.Context(), "k", 6); err != nil {
+	l.adoptTarget(Target{6, map[string]Status{"k": Active}})
+	if err := l.awaitBound(t.Context(), "k", 6); err != nil {
 		t.Error(err)
 	}
 }
@@ -110,38 +110,38 @@ func TestAwaitWaitsForItsGeneration(t *testing.T) {
 // TestGoneIsCertain checks that a group does not count as gone because of a list that was started before the
 // last call for it had ended.
 func TestGoneIsCertain(t *testing.T) {
-	l := newGroupLoop(nil, 1, Timing{}.withDefaults())
+	l := newGroupLoop(nil, 1, Timing{}.withTimingDefaults())
 	l.moved, l.listed = newSignal(), time.Now()
 	is := func(want bool, when string) {
 		t.Helper()
-		if got := l.gone("k"); got != want {
+		if got := l.hasNoWorkers("k"); got != want {
 			t.Errorf("%s, gone returns: %v", when, got)
 		}
 	}
 	is(false, "before the first list")
 	l.lists = 1
-	l.take(1, nil)
+	l.adoptWorkers(1, nil)
 	is(true, "when it is on no list")
-	l.start(t.Context(), "k", time.Now(), "start", func(context.Context) error { return nil })
+	l.startGroupCall(t.Context(), "k", time.Now(), "start", func(context.Context) error { return nil })
 	is(false, "while a call is in flight")
-	l.take(1, nil)
+	l.adoptWorkers(1, nil)
 	is(false, "while a call is in flight, with another list")
 	l.lists = 2 // a list is in flight
-	l.land(<-l.landed)
-	l.take(2, nil)
+	l.landCall(<-l.landed)
+	l.adoptWorkers(2, nil)
 	is(false, "with a list that was begun before")
 	l.lists = 3
-	l.take(3, []driver.Worker{{Key: "k", State: driver.Draining}})
+	l.adoptWorkers(3, []driver.Worker{{Key: "k", State: driver.Draining}})
 	is(false, "while a worker drains")
 	l.lists = 4
-	l.take(4, nil)
+	l.adoptWorkers(4, nil)
 	is(true, "when it is on no list any more")
 	l.calls.Wait()
 }
 
 // TestPlans checks the plan for workers in each state of a queue.
 func TestPlans(t *testing.T) {
-	l := newQueueLoop(nil, &Config{Timing: Timing{}.withDefaults()}, nil)
+	l := newQueueLoop(nil, &Config{Timing: Timing{}.withTimingDefaults()}, nil)
 	for _, c := range []struct {
 		is   string
 		want Status
@@ -159,7 +159,7 @@ func TestPlans(t *testing.T) {
 		{"not wanted, and gone", Inactive, queueState{}, end},
 	} {
 		l.states["k"], l.target = &c.st, Target{1, map[string]Status{"k": c.want}}
-		if got := l.plan("k"); got != c.plan {
+		if got := l.deriveWorkerPlan("k"); got != c.plan {
 			t.Errorf("the plan for the workers of a queue that is %s is %d, not %d", c.is, got, c.plan)
 		}
 	}
@@ -502,7 +502,7 @@ func TestReports(t *testing.T) {
 			w.term.Note("starts", Started)
 			time.Sleep(2 * time.Second)
 		}
-		target := w.term.tracker.target()
+		target := w.term.tracker.currentTarget()
 		if target.Groups["k"] != Active || target.Groups["starts"] != Inactive && target.Groups["starts"] != Active {
 			t.Errorf("the target is %v", target)
 		}
@@ -514,7 +514,7 @@ func TestReports(t *testing.T) {
 		}
 		w.term.Note("odd", "an event of a later version")
 		w.term.Note("bad \xff", Started)
-		if n := len(w.term.tracker.target().Groups); n > 2 {
+		if n := len(w.term.tracker.currentTarget().Groups); n > 2 {
 			t.Errorf("there are %d groups", n)
 		}
 	})

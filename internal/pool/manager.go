@@ -39,7 +39,7 @@ type Config struct {
 	Metrics *Metrics
 }
 
-func (c *Config) check() error {
+func (c *Config) checkPoolConfig() error {
 	if err := CheckName(c.Name); err != nil {
 		return err
 	}
@@ -55,7 +55,8 @@ func (c *Config) check() error {
 	case c.ExtraLifetime < 0:
 		return rouse.Refuse("extra_lifetime", c.ExtraLifetime.String(), "is negative", "give 1s, or leave it out")
 	case c.MaxWork < 0 || c.MaxWork > 0 && c.MaxWork < time.Millisecond:
-		return rouse.Refuse("max_work", c.MaxWork.String(), "is no time that work takes", "leave it out, or give at least 1ms; more than the longest request takes")
+		return rouse.Refuse("max_work", c.MaxWork.String(), "is no time that work takes",
+			"leave it out, or give at least 1ms; more than the longest request takes")
 	case c.Workers < 0 || c.Workers > 1000:
 		return rouse.Refuse("workers", fmt.Sprint(c.Workers), "is no number of workers for a key", "give 1 to 1000")
 	case len(c.Pinned) > maxPinned:
@@ -76,7 +77,7 @@ func (c *Config) check() error {
 	if err := checkWindows(c.Windows); err != nil {
 		return err
 	}
-	return c.Limits.check(max(1, c.Workers))
+	return c.Limits.checkLimits(max(1, c.Workers))
 }
 
 // Manager manages a pool during terms, in which its transport leads the pool.
@@ -95,13 +96,13 @@ const maxPinned = 1000
 // NewManager returns a manager, which is idle until Begin starts a term.
 func NewManager(c Config) (*Manager, error) {
 	c.Namespaces = cmp.Or(c.Namespaces, Shared)
-	if err := c.check(); err != nil {
+	if err := c.checkPoolConfig(); err != nil {
 		return nil, fmt.Errorf("pool %q: %w", c.Name, err)
 	}
 	c.ExtraLifetime = cmp.Or(c.ExtraLifetime, time.Second)
 	c.Workers = cmp.Or(c.Workers, 1)
 	c.Log = cmp.Or(c.Log, slog.Default())
-	c.Timing, c.Limits = c.Timing.withDefaults(), c.Limits.withDefaults()
+	c.Timing, c.Limits = c.Timing.withTimingDefaults(), c.Limits.withLimitDefaults()
 	m := &Manager{config: c, log: c.Log.With("pool", c.Name), pinned: map[string]bool{}}
 	for _, name := range c.Pinned {
 		group, err := c.ParseGroup(name)
@@ -140,11 +141,11 @@ func (m *Manager) Begin(ctx context.Context, queues Queues) (*Term, error) {
 		p.Retry()
 	}
 	m.term = newTerm(m, queues, there)
-	m.term.run(ctx)
+	m.term.runLoops(ctx)
 	return m.term, nil
 }
 
-func (m *Manager) ended(t *Term) {
+func (m *Manager) dropTerm(t *Term) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.term == t {
@@ -152,7 +153,7 @@ func (m *Manager) ended(t *Term) {
 	}
 }
 
-func (m *Manager) current() *Term {
+func (m *Manager) currentTerm() *Term {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.term

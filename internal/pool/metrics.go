@@ -12,18 +12,22 @@ type Registry struct {
 
 // NewRegistry registers the metrics of all pools of a process.
 func NewRegistry(r prometheus.Registerer) *Registry {
-	m := &Registry{map[string]*prometheus.CounterVec{}, map[string]*prometheus.GaugeVec{}, map[string]*prometheus.HistogramVec{}}
+	m := &Registry{map[string]*prometheus.CounterVec{}, map[string]*prometheus.GaugeVec{},
+		map[string]*prometheus.HistogramVec{}}
 	counter := func(name, help string, labels ...string) {
-		m.counters[name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_pool_" + name, Help: help}, append([]string{"pool"}, labels...))
+		m.counters[name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_pool_" + name, Help: help},
+			append([]string{"pool"}, labels...))
 		r.MustRegister(m.counters[name])
 	}
 	gauge := func(name, help string, labels ...string) {
-		m.gauges[name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "rouse_pool_" + name, Help: help}, append([]string{"pool"}, labels...))
+		m.gauges[name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "rouse_pool_" + name, Help: help},
+			append([]string{"pool"}, labels...))
 		r.MustRegister(m.gauges[name])
 	}
 	seconds := func(name, help string, labels ...string) {
 		m.histograms[name] = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rouse_pool_" + name, Help: help,
-			Buckets: []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}}, append([]string{"pool"}, labels...))
+			Buckets: []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}},
+			append([]string{"pool"}, labels...))
 		r.MustRegister(m.histograms[name])
 	}
 	counter("cold_starts_total", "Groups that a request or a worker's report made from nothing.")
@@ -36,7 +40,8 @@ func NewRegistry(r prometheus.Registerer) *Registry {
 	counter("stalls_total", "Groups whose workers held requests, did nothing for too long, and were replaced.")
 	counter("over_max_work_total", "Groups whose workers held requests for longer than max_work, and were stopped.")
 	counter("lost_on_delete_total", "Requests that were deleted with their queue. Must be 0.")
-	gauge("requests", "Requests in request queues, ready for a worker or held by one, and waiting for such a queue.", "state")
+	gauge("requests", "Requests in request queues, ready for a worker or held by one, and waiting for such a queue.",
+		"state")
 	gauge("groups", "Groups by the status that they should have.", "status")
 	gauge("workers", "Workers by state.", "state")
 	gauge("waiting", "Groups and starts that wait for a limit, by the limit.", "limit")

@@ -27,7 +27,8 @@ func CheckName(name string) error {
 	case strings.HasPrefix(name, "amq."):
 		wrong, cure = "begins with amq., which brokers keep for themselves", "use another beginning"
 	case strings.Contains(name+"-", "-req-"):
-		wrong, cure = "has -req in it, which would make its queues look like the request queues of another pool", "use another word"
+		wrong, cure = "has -req in it, which would make its queues look like the request queues of another pool",
+			"use another word"
 	default:
 		return nil
 	}
@@ -41,7 +42,8 @@ const MaxKey = 255
 func CheckKey(key string) error {
 	switch {
 	case len(key) > MaxKey:
-		return rouse.Refuse("key", rouse.Shorten(key, 64), fmt.Sprintf("has %d bytes", len(key)), fmt.Sprintf("use at most %d", MaxKey))
+		return rouse.Refuse("key", rouse.Shorten(key, 64), fmt.Sprintf("has %d bytes", len(key)),
+			fmt.Sprintf("use at most %d", MaxKey))
 	case !utf8.ValidString(key):
 		return rouse.Refuse("key", fmt.Sprintf("%q", rouse.Shorten(key, 64)), "is no UTF-8", "write keys in UTF-8")
 	}
@@ -60,7 +62,7 @@ const hashMark = '~'
 func Encode(key string, most int) string {
 	var b strings.Builder
 	for i := range len(key) {
-		if c := key[i]; plain(c) {
+		if c := key[i]; isPlainKeyByte(c) {
 			b.WriteByte(c)
 		} else {
 			b.WriteByte('%')
@@ -77,7 +79,7 @@ func Encode(key string, most int) string {
 	return name[:most-len(hash)-1] + string(hashMark) + hash
 }
 
-func plain(c byte) bool {
+func isPlainKeyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
 }
 
@@ -87,11 +89,11 @@ func Decode(name string) (key string, ok bool) {
 	b := make([]byte, 0, len(name))
 	for i := 0; i < len(name); i++ {
 		switch c := name[i]; {
-		case plain(c):
+		case isPlainKeyByte(c):
 			b = append(b, c)
 		case c == '%' && i+2 < len(name):
 			high, low := strings.IndexByte(hexDigits, name[i+1]), strings.IndexByte(hexDigits, name[i+2])
-			if high < 0 || low < 0 || plain(byte(high<<4|low)) {
+			if high < 0 || low < 0 || isPlainKeyByte(byte(high<<4|low)) {
 				return "", false
 			}
 			b = append(b, byte(high<<4|low))

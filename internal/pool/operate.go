@@ -12,9 +12,9 @@ import (
 // Operations on a group, by its name. They fail with rouse.ErrUnavailable in a process that does not lead the
 // pool.
 
-// leading returns the current term.
-func (m *Manager) leading() (*Term, error) {
-	if t := m.current(); t != nil {
+// requireTerm returns the current term.
+func (m *Manager) requireTerm() (*Term, error) {
+	if t := m.currentTerm(); t != nil {
 		return t, nil
 	}
 	return nil, fmt.Errorf("pool %s: %w: this process does not lead it", m.config.Name, rouse.ErrUnavailable)
@@ -22,14 +22,15 @@ func (m *Manager) leading() (*Term, error) {
 
 // leadingGroup returns the current term, and the group with a name.
 func (m *Manager) leadingGroup(name string) (t *Term, group string, err error) {
-	if t, err = m.leading(); err == nil {
+	if t, err = m.requireTerm(); err == nil {
 		group, err = m.config.ParseGroup(name)
 	}
 	return t, group, err
 }
 
 func (m *Manager) noGroup(name string) error {
-	return fmt.Errorf("pool %s has no group of the key %q here: %w", m.config.Name, rouse.Shorten(name, 64), rouse.ErrNotFound)
+	return fmt.Errorf("pool %s has no group of the key %q here: %w", m.config.Name, rouse.Shorten(name, 64),
+		rouse.ErrNotFound)
 }
 
 // Stop ends the group of a key as if it had been idle for long: its workers finish their requests, and the
@@ -43,7 +44,7 @@ func (m *Manager) Stop(name string) error {
 	delete(m.pinned, key)
 	m.mu.Unlock()
 	found := false
-	t.tracker.do(func(tracker *Tracker, now time.Time) { found = tracker.Stop(now, key) })
+	t.tracker.changeTracker(func(tracker *Tracker, now time.Time) { found = tracker.Stop(now, key) })
 	if !found {
 		return m.noGroup(name)
 	}
@@ -57,11 +58,11 @@ func (m *Manager) Restart(name string) error {
 	if err != nil {
 		return err
 	}
-	if !t.tracker.known(key) {
+	if !t.tracker.hasGroup(key) {
 		return m.noGroup(name)
 	}
 	m.log.Info("the workers of a key are replaced on request", "key", name)
-	t.groups.stall(key)
+	t.groups.markStalled(key)
 	return nil
 }
 
@@ -82,10 +83,10 @@ func (m *Manager) Pin(name string, on bool) error {
 	default:
 		delete(m.pinned, key)
 	}
-	t.tracker.do(func(tracker *Tracker, now time.Time) { tracker.Pin(now, key, on) })
+	t.tracker.changeTracker(func(tracker *Tracker, now time.Time) { tracker.Pin(now, key, on) })
 	m.log.Info("the pin of the group of a key was changed on request", "key", name, "pinned", on)
 	return nil
 }
 
-// pins returns the pinned keys. The caller holds the mutex.
-func (m *Manager) pins() []string { return slices.Sorted(maps.Keys(m.pinned)) }
+// pinnedKeys returns the pinned keys. The caller holds the mutex.
+func (m *Manager) pinnedKeys() []string { return slices.Sorted(maps.Keys(m.pinned)) }

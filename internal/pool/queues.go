@@ -20,8 +20,8 @@ const (
 	closing              // as unbound, but empty and unwanted: its workers may end
 )
 
-// status returns the corresponding status of a group.
-func (p phase) status() Status {
+// groupStatus returns the corresponding status of a group.
+func (p phase) groupStatus() Status {
 	switch p {
 	case bound:
 		return Active
@@ -64,13 +64,13 @@ type queueLoop struct {
 // queueState is the loop's view of the queue of one key.
 type queueState struct {
 	phase  phase
-	busy   bool      // a call is in flight that may have changed it already
-	failed *trouble  // of the last call, if it did
-	retry  time.Time // no call before, as the last one failed
-	since  time.Time // since when an unbound queue certainly is
-	look   time.Time // no inspection of an unwanted queue before
-	quiet  time.Time // since when a closing queue is empty and unused; zero if it is used
-	rest   time.Time // the name is not used before
+	busy   bool             // a call is in flight that may have changed it already
+	failed *repeatedFailure // of the last call, if it did
+	retry  time.Time        // no call before, as the last one failed
+	since  time.Time        // since when an unbound queue certainly is
+	look   time.Time        // no inspection of an unwanted queue before
+	quiet  time.Time        // since when a closing queue is empty and unused; zero if it is used
+	rest   time.Time        // the name is not used before
 
 	suspect bool // whether it exists must be verified first
 
@@ -86,14 +86,15 @@ type waiter struct {
 }
 
 func newQueueLoop(q Queues, c *Config, there []Queue) *queueLoop {
-	l := &queueLoop{loop: newLoop(c.Timing), queues: q, old: map[string]string{}, pending: map[string]bool{}, states: map[string]*queueState{},
+	l := &queueLoop{loop: newLoop(c.Timing), queues: q, old: map[string]string{}, pending: map[string]bool{},
+		states:  map[string]*queueState{},
 		waiting: map[string][]*waiter{}, doubted: map[string]bool{}, touched: map[string]bool{}}
 	for _, queue := range there {
 		st := &queueState{phase: unbound, since: time.Now()}
 		if queue.Bound {
 			st.phase = bound
 		}
-		if !c.owns(queue.Key) {
+		if !c.ownsGroup(queue.Key) {
 			st.old = true
 			l.old[GroupName(queue.Key)] = queue.Key
 		}
@@ -103,56 +104,56 @@ func newQueueLoop(q Queues, c *Config, there []Queue) *queueLoop {
 	return l
 }
 
-// pass adopts a new target and starts the calls that are due.
-func (l *queueLoop) pass(ctx context.Context, now time.Time) time.Time {
-	if target := l.tracker.target(); target.Generation != l.target.Generation {
-		l.adopt(target)
+// passQueues adopts a new target and starts the calls that are due.
+func (l *queueLoop) passQueues(ctx context.Context, now time.Time) time.Time {
+	if target := l.tracker.currentTarget(); target.Generation != l.target.Generation {
+		l.adoptTarget(target)
 	}
-	l.resolve()
+	l.resolveDoubts()
 	var next time.Time
 	for key := range l.pending {
-		if l.full() {
+		if l.atCallLimit() {
 			break // the end of a call causes another pass
 		}
 		st := l.states[key]
 		if st.busy {
 			continue
 		}
-		call, due := l.step(key, st, now)
+		call, due := l.nextQueueCall(key, st, now)
 		switch {
 		case call == nil && due.IsZero():
-			l.converged(key, st)
+			l.markConverged(key, st)
 		case due.After(now):
-			next = earlier(next, due)
+			next = earlierNonZero(next, due)
 		default:
-			l.start(ctx, key, st, call)
+			l.startQueueCall(ctx, key, st, call)
 		}
 	}
 	return next
 }
 
-// step returns the next call that a queue needs and when it is due; nil and a zero time if it matches the
-// target.
-func (l *queueLoop) step(key string, st *queueState, now time.Time) (call operation, due time.Time) {
+// nextQueueCall returns the next call that a queue needs and when it is due; nil and a zero time if it
+// matches the target.
+func (l *queueLoop) nextQueueCall(key string, st *queueState, now time.Time) (call operation, due time.Time) {
 	want := l.target.Groups[key]
 	switch {
 	case st.suspect:
-		return l.verify, st.retry
+		return l.verifyQueue, st.retry
 	case want == Active && st.phase != bound && l.takenBy(key):
-		return l.open, now.Add(l.timing.Interval) // or when the other one is unbound
+		return l.openRequestQueue, now.Add(l.timing.Interval) // or when the other one is unbound
 	case want == Active && st.phase == absent:
-		return l.open, latest(st.retry, st.rest)
+		return l.openRequestQueue, latestTime(st.retry, st.rest)
 	case want == Active && st.phase != bound:
-		return l.open, st.retry
+		return l.openRequestQueue, st.retry
 	case want != Active && st.phase == bound:
-		return l.unbind, st.retry
+		return l.unbindQueue, st.retry
 	case want == Inactive && st.phase == unbound:
-		return l.inspect, latest(st.retry, st.look)
+		return l.inspectQueue, latestTime(st.retry, st.look)
 	case want == Inactive && st.phase == closing:
 		if !st.quiet.IsZero() && now.Sub(st.quiet) >= l.timing.Settle && l.gone(key) {
-			return l.remove, st.retry
+			return l.deleteQueue, st.retry
 		}
-		return l.inspect, latest(st.retry, st.look)
+		return l.inspectQueue, latestTime(st.retry, st.look)
 	case want == Inactive && st.phase == absent && st.rest.After(now):
 		return nil, st.rest
 	}
@@ -174,15 +175,15 @@ func (l *queueLoop) oldGroup(name string) (group string, ok bool) {
 	return old, ok && l.states[old] != nil
 }
 
-func latest(a, b time.Time) time.Time {
+func latestTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-// converged is called for a key whose queue matches the target.
-func (l *queueLoop) converged(key string, st *queueState) {
+// markConverged is called for a key whose queue matches the target.
+func (l *queueLoop) markConverged(key string, st *queueState) {
 	delete(l.pending, key)
 	if st.phase == absent && l.target.Groups[key] == Inactive {
 		l.mu.Lock()
@@ -191,8 +192,8 @@ func (l *queueLoop) converged(key string, st *queueState) {
 	}
 }
 
-// adopt takes a new target.
-func (l *queueLoop) adopt(target Target) {
+// adoptTarget takes a new target.
+func (l *queueLoop) adoptTarget(target Target) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, st := range l.states {
@@ -209,20 +210,20 @@ func (l *queueLoop) adopt(target Target) {
 	}
 	l.target = target
 	for key := range l.waiting {
-		l.release(key)
+		l.releaseWaiters(key)
 	}
-	l.moved.send()
+	l.moved.sendSignal()
 }
 
 // operation is a call to the transport. The loop's goroutine runs the outcome that it returns.
 type operation func(ctx context.Context, key string) (outcome func(st *queueState, now time.Time), err error)
 
-func (l *queueLoop) start(ctx context.Context, key string, st *queueState, f operation) {
+func (l *queueLoop) startQueueCall(ctx context.Context, key string, st *queueState, f operation) {
 	l.mu.Lock()
 	st.busy = true
 	l.touched[key] = true
 	l.mu.Unlock()
-	l.call(ctx, func(calling context.Context) func() {
+	l.startLoopCall(ctx, func(calling context.Context) func() {
 		outcome, err := f(calling, key)
 		return func() {
 			now := time.Now()
@@ -230,9 +231,10 @@ func (l *queueLoop) start(ctx context.Context, key string, st *queueState, f ope
 			defer l.mu.Unlock()
 			st.busy = false
 			if errors.Is(err, ErrNoQueue) || errors.Is(err, ErrInUse) {
-				st.failed = &trouble{err: err} // which is the answer
+				st.failed = &repeatedFailure{err: err} // which is the answer
 			} else {
-				st.failed = l.failing.note(ctx, st.failed, err, "a call for a request queue failed and is retried", "key", GroupName(key))
+				st.failed = l.failing.noteCallFailure(ctx, st.failed, err, "a call for a request queue failed and is retried",
+					"key", GroupName(key))
 			}
 			switch {
 			case err == nil:
@@ -247,42 +249,42 @@ func (l *queueLoop) start(ctx context.Context, key string, st *queueState, f ope
 				l.metrics.failures.WithLabelValues("queue").Inc()
 			}
 			l.pending[key], l.touched[key] = true, true
-			l.release(key)
-			l.moved.send()
+			l.releaseWaiters(key)
+			l.moved.sendSignal()
 		}
 	})
 }
 
-func (l *queueLoop) open(ctx context.Context, key string) (func(*queueState, time.Time), error) {
+func (l *queueLoop) openRequestQueue(ctx context.Context, key string) (func(*queueState, time.Time), error) {
 	err := l.queues.Open(ctx, key)
 	return func(st *queueState, _ time.Time) { st.phase = bound }, err
 }
 
-func (l *queueLoop) unbind(ctx context.Context, key string) (func(*queueState, time.Time), error) {
+func (l *queueLoop) unbindQueue(ctx context.Context, key string) (func(*queueState, time.Time), error) {
 	err := l.queues.Unbind(ctx, key)
 	return func(st *queueState, now time.Time) { st.phase, st.since, st.look = unbound, now, time.Time{} }, err
 }
 
-// verify finds out whether a queue exists.
-func (l *queueLoop) verify(ctx context.Context, key string) (func(*queueState, time.Time), error) {
+// verifyQueue finds out whether a queue exists.
+func (l *queueLoop) verifyQueue(ctx context.Context, key string) (func(*queueState, time.Time), error) {
 	_, err := l.queues.Load(ctx, key)
 	return func(st *queueState, _ time.Time) { st.suspect = false }, err
 }
 
-// inspect looks into an unwanted queue. If it contains requests, its group becomes Active again. Workers may
-// end when they hold none: no further requests can enter the queue.
-func (l *queueLoop) inspect(ctx context.Context, key string) (func(*queueState, time.Time), error) {
+// inspectQueue looks into an unwanted queue. If it contains requests, its group becomes Active again. Workers
+// may end when they hold none: no further requests can enter the queue.
+func (l *queueLoop) inspectQueue(ctx context.Context, key string) (func(*queueState, time.Time), error) {
 	load, err := l.queues.Load(ctx, key)
 	return func(st *queueState, now time.Time) {
 		switch {
 		case l.target.Groups[key] != Inactive: // it was requested in the meantime
 		case load.Ready > 0 && st.old:
-			st.phase, st.left, st.look = unbound, true, l.again(now)
+			st.phase, st.left, st.look = unbound, true, l.nextInspection(now)
 		case load.Ready > 0:
 			l.log.Info("requests are left in a queue that was to be stopped", "key", GroupName(key), "requests", load.Ready)
-			l.tracker.require(key, 0)
+			l.tracker.requireGroup(key, 0)
 		case st.phase == unbound && !l.free(key, st.since):
-			st.look = l.again(now)
+			st.look = l.nextInspection(now)
 		case st.phase == unbound:
 			st.phase, st.quiet, st.look = closing, time.Time{}, now
 		default:
@@ -292,17 +294,17 @@ func (l *queueLoop) inspect(ctx context.Context, key string) (func(*queueState, 
 			case st.quiet.IsZero():
 				st.quiet = now
 			}
-			st.look = l.again(now)
+			st.look = l.nextInspection(now)
 		}
 	}, err
 }
 
-// again returns when an unwanted queue is inspected again.
-func (l *queueLoop) again(now time.Time) time.Time {
+// nextInspection returns when an unwanted queue is inspected again.
+func (l *queueLoop) nextInspection(now time.Time) time.Time {
 	return now.Add(max(l.timing.Interval, l.timing.Settle/4))
 }
 
-func (l *queueLoop) remove(ctx context.Context, key string) (func(*queueState, time.Time), error) {
+func (l *queueLoop) deleteQueue(ctx context.Context, key string) (func(*queueState, time.Time), error) {
 	lost, err := l.queues.Delete(ctx, key)
 	return func(st *queueState, now time.Time) {
 		st.phase, st.rest, st.quiet = absent, now.Add(l.timing.Rest), time.Time{}
@@ -312,17 +314,17 @@ func (l *queueLoop) remove(ctx context.Context, key string) (func(*queueState, t
 	}, err
 }
 
-// doubt is called when a queue may differ from the loop's view, for example because it was deleted by hand.
-// The loop then creates and binds it again.
-func (l *queueLoop) doubt(key string) {
+// doubtQueue is called when a queue may differ from the loop's view, for example because it was deleted by
+// hand. The loop then creates and binds it again.
+func (l *queueLoop) doubtQueue(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.doubted[key] = true
-	l.wake.send()
+	l.wake.sendSignal()
 }
 
-// resolve applies doubts to the states.
-func (l *queueLoop) resolve() {
+// resolveDoubts applies doubts to the states.
+func (l *queueLoop) resolveDoubts() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key := range l.doubted {
@@ -337,12 +339,12 @@ func (l *queueLoop) resolve() {
 	}
 }
 
-// await returns when the loop has reached a generation and the queue of the key is bound.
-func (l *queueLoop) await(ctx context.Context, key string, g Generation) error {
+// awaitBound returns when the loop has reached a generation and the queue of the key is bound.
+func (l *queueLoop) awaitBound(ctx context.Context, key string, g Generation) error {
 	l.mu.Lock()
 	w := &waiter{g, make(chan struct{})}
 	l.waiting[key] = append(l.waiting[key], w)
-	l.release(key)
+	l.releaseWaiters(key)
 	l.mu.Unlock()
 	select {
 	case <-w.released:
@@ -366,8 +368,8 @@ func (l *queueLoop) await(ctx context.Context, key string, g Generation) error {
 	return ctx.Err()
 }
 
-// release releases the waiters whose condition is met.
-func (l *queueLoop) release(key string) {
+// releaseWaiters releases the waiters whose condition is met.
+func (l *queueLoop) releaseWaiters(key string) {
 	st := l.states[key]
 	if st == nil || st.phase != bound || st.busy || l.doubted[key] {
 		return
@@ -393,9 +395,9 @@ const (
 	run              // there should be as many as the pool has for a key
 )
 
-// plan derives the plan for the workers of a key. Workers run if the key has a queue, and end only if it is
-// empty.
-func (l *queueLoop) plan(key string) plan {
+// deriveWorkerPlan derives the plan for the workers of a key. Workers run if the key has a queue, and end
+// only if it is empty.
+func (l *queueLoop) deriveWorkerPlan(key string) plan {
 	st, wanted := l.states[key], l.target.Groups[key] != Inactive
 	switch {
 	case st == nil:
@@ -410,14 +412,14 @@ func (l *queueLoop) plan(key string) plan {
 	return end
 }
 
-// news returns the plan of each key whose plan may have changed since the last call; the first call returns
-// all.
-func (l *queueLoop) news() map[string]plan {
+// changedPlans returns the plan of each key whose plan may have changed since the last call; the first call
+// returns all.
+func (l *queueLoop) changedPlans() map[string]plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	plans := make(map[string]plan, len(l.touched))
 	for key := range l.touched {
-		plans[key] = l.plan(key)
+		plans[key] = l.deriveWorkerPlan(key)
 	}
 	clear(l.touched)
 	return plans
@@ -430,13 +432,13 @@ type queueStatus struct {
 	failed  error // the last error, if the last call failed
 }
 
-// status returns the state of all queues, and the generation that the loop has reached.
-func (l *queueLoop) status() (Generation, map[string]queueStatus) {
+// queueStatuses returns the state of all queues, and the generation that the loop has reached.
+func (l *queueLoop) queueStatuses() (Generation, map[string]queueStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	list := make(map[string]queueStatus, len(l.states))
 	for key, st := range l.states {
-		list[key] = queueStatus{st.phase.status(), st.phase == closing, st.failed.cause()}
+		list[key] = queueStatus{st.phase.groupStatus(), st.phase == closing, st.failed.callError()}
 	}
 	return l.target.Generation, list
 }

@@ -19,16 +19,16 @@ type startLine struct {
 }
 
 // missingWorkers returns how many workers a call of Ensure for a key would start.
-func (l *groupLoop) missingWorkers(key string) int { return max(0, l.size-l.serving(key)) }
+func (l *groupLoop) missingWorkers(key string) int { return max(0, l.size-l.servingWorkers(key)) }
 
-// asked records that a call of Ensure will start n workers. told records that a list has shown them, or that
-// the call failed.
-func (l *groupLoop) asked(c *groupCall, n int) {
+// countAsked records that a call of Ensure will start n workers. told records that a list has shown them, or
+// that the call failed.
+func (l *groupLoop) countAsked(c *groupCall, n int) {
 	c.missing = n
 	l.starts.asked += n
 }
 
-func (l *groupLoop) told(c *groupCall) {
+func (l *groupLoop) discountAsked(c *groupCall) {
 	l.starts.asked -= c.missing
 	c.missing = 0
 }
@@ -44,12 +44,12 @@ func (l *groupLoop) mayStart(key string, now time.Time) (limit string, again tim
 	at := slices.Index(s.line, key)
 	if at > 0 || at < 0 && len(s.line) > 0 {
 		limit = LimitWorkers
-		if l.room(n) {
+		if l.hasWorkerRoom(n) {
 			limit = LimitStarts
 		}
-	} else if !l.room(n) {
+	} else if !l.hasWorkerRoom(n) {
 		limit = LimitWorkers
-	} else if wait := s.take(n, now); wait > 0 {
+	} else if wait := s.takeStartTokens(n, now); wait > 0 {
 		limit, again = LimitStarts, now.Add(wait)
 	}
 	switch {
@@ -61,13 +61,13 @@ func (l *groupLoop) mayStart(key string, now time.Time) (limit string, again tim
 	return limit, again
 }
 
-// room reports whether the limit on workers allows n more.
-func (l *groupLoop) room(n int) bool {
+// hasWorkerRoom reports whether the limit on workers allows n more.
+func (l *groupLoop) hasWorkerRoom(n int) bool {
 	return l.starts.total+l.starts.asked+n <= l.starts.limits.Workers
 }
 
-// take takes n tokens. If there are fewer, it takes none and returns how long to wait for them.
-func (s *startLine) take(n int, now time.Time) (wait time.Duration) {
+// takeStartTokens takes n tokens. If there are fewer, it takes none and returns how long to wait for them.
+func (s *startLine) takeStartTokens(n int, now time.Time) (wait time.Duration) {
 	burst := s.limits.Starts * startBurst
 	s.tokens.Set(float64(s.limits.Starts), burst, now)
 	if need := min(n, burst); s.tokens.Allows(need, now) < need {
@@ -77,12 +77,12 @@ func (s *startLine) take(n int, now time.Time) (wait time.Duration) {
 	return 0
 }
 
-// advance starts the keys whose turn has come.
-func (l *groupLoop) advance(start func(key string)) {
+// advanceStartLine starts the keys whose turn has come.
+func (l *groupLoop) advanceStartLine(start func(key string)) {
 	s := &l.starts
-	for len(s.line) > 0 && !l.full() {
+	for len(s.line) > 0 && !l.atCallLimit() {
 		key := s.line[0]
-		if l.plan(key) != run || l.missingWorkers(key) == 0 {
+		if l.planWorkers(key) != run || l.missingWorkers(key) == 0 {
 			s.line = s.line[1:]
 			continue
 		}
@@ -92,5 +92,5 @@ func (l *groupLoop) advance(start func(key string)) {
 	}
 }
 
-// count counts the workers of a list.
-func (s *startLine) count(workers []driver.Worker) { s.total = len(workers) }
+// countListed counts the workers of a list.
+func (s *startLine) countListed(workers []driver.Worker) { s.total = len(workers) }

@@ -40,7 +40,7 @@ func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 	c := &m.config
 	var keys []string
 	for _, q := range there {
-		if c.owns(q.Key) {
+		if c.ownsGroup(q.Key) {
 			keys = append(keys, q.Key)
 		}
 	}
@@ -52,17 +52,17 @@ func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 	t.groups.starts.limits, t.groups.windows.windows = c.Limits, c.Windows
 	tracker := NewTracker(c.Delays, t.began, keys)
 	tracker.limits, tracker.maxWork = c.Limits, c.MaxWork
-	for _, key := range m.pins() {
+	for _, key := range m.pinnedKeys() {
 		tracker.Pin(t.began, key, true)
 	}
-	t.tracker = newLiveTracker(tracker, t.queues.wake.send)
+	t.tracker = newLiveTracker(tracker, t.queues.wake.sendSignal)
 
 	t.queues.tracker, t.queues.log, t.queues.metrics = t.tracker, m.log, c.Metrics
 	t.queues.failing.log, t.groups.failing.log, t.groups.metrics = m.log, m.log, c.Metrics
-	t.groups.reached = func() { t.limits.reached(m.log) }
+	t.groups.reached = func() { t.limits.warnLimitReached(m.log) }
 	t.queues.lag, t.groups.lag = c.Metrics.lag.WithLabelValues("queues"), c.Metrics.lag.WithLabelValues("groups")
-	t.queues.gone, t.queues.free, t.queues.moved = t.groups.gone, t.free, t.groups.wake
-	t.groups.news, t.groups.moved = t.queues.news, t.queues.wake
+	t.queues.gone, t.queues.free, t.queues.moved = t.groups.hasNoWorkers, t.workersMayEnd, t.groups.wake
+	t.groups.news, t.groups.moved = t.queues.changedPlans, t.queues.wake
 	t.groups.group = func(key string) driver.Group {
 		vars := maps.Clone(queues.Vars(key))
 		namespace, plain := SplitGroup(key)
@@ -75,24 +75,24 @@ func newTerm(m *Manager, queues Queues, there []Queue) *Term {
 	return t
 }
 
-// run runs the loops until ctx ends.
-func (t *Term) run(ctx context.Context) {
-	t.loops.Go(func() { t.tracker.run(ctx) })
-	t.loops.Go(func() { t.groups.listen(ctx) })
+// runLoops runs the loops until ctx ends.
+func (t *Term) runLoops(ctx context.Context) {
+	t.loops.Go(func() { t.tracker.runDeadlines(ctx) })
+	t.loops.Go(func() { t.groups.followDriver(ctx) })
 	t.loops.Go(func() {
-		t.queues.run(ctx, func(now time.Time) time.Time { return t.queues.pass(ctx, now) })
+		t.queues.runPasses(ctx, func(now time.Time) time.Time { return t.queues.passQueues(ctx, now) })
 	})
 	t.loops.Go(func() {
-		t.groups.run(ctx, func(now time.Time) time.Time { return t.groups.pass(ctx, now) })
+		t.groups.runPasses(ctx, func(now time.Time) time.Time { return t.groups.passGroups(ctx, now) })
 	})
-	t.loops.Go(func() { t.count(ctx) })
+	t.loops.Go(func() { t.updateGauges(ctx) })
 }
 
 // Wait returns when the term and all its goroutines have ended.
 func (t *Term) Wait() {
 	t.loops.Wait()
-	t.tracker.do(func(tracker *Tracker, _ time.Time) { tracker.release() })
-	t.manager.ended(t)
+	t.tracker.changeTracker(func(tracker *Tracker, _ time.Time) { tracker.releaseOwned() })
+	t.manager.dropTerm(t)
 }
 
 // Await makes the group of an orphan's key Active, and returns when the queue of the key is bound, or ctx
@@ -106,16 +106,16 @@ func (t *Term) Await(ctx context.Context, key string, again bool) error {
 // immediately if a limit allows no further group. A caller that retries within a few seconds keeps its place
 // in the queue.
 func (t *Term) AwaitFor(ctx context.Context, key, namespace string, again bool) error {
-	g, cold, ok := t.tracker.ask(key, namespace)
+	g, cold, ok := t.tracker.askForGroup(key, namespace)
 	if !ok {
-		t.limits.reached(t.manager.log)
+		t.limits.warnLimitReached(t.manager.log)
 		return fmt.Errorf("the group of the key waits: %w", ErrLimit)
 	}
 	t.isCold(key, cold)
 	if again {
-		t.queues.doubt(key)
+		t.queues.doubtQueue(key)
 	}
-	return t.queues.await(ctx, key, g)
+	return t.queues.awaitBound(ctx, key, g)
 }
 
 // The events that workers report.
@@ -138,10 +138,10 @@ func (t *Term) Note(key, event string) {
 		return // of a newer protocol version
 	}
 	t.metrics.reports.WithLabelValues(event).Inc()
-	owned := t.manager.config.owns(key)
+	owned := t.manager.config.ownsGroup(key)
 	if event == Wanted {
 		if owned {
-			t.require(key, 0)
+			t.requireActive(key, 0)
 		}
 		return
 	}
@@ -164,16 +164,16 @@ func (t *Term) Note(key, event string) {
 		return // its group is to end
 	}
 	starts := event == Started || event == Ready
-	if starts && t.tracker.known(key) || !starts && !t.debounce.admit(now, key) {
+	if starts && t.tracker.hasGroup(key) || !starts && !t.debounce.admitReport(now, key) {
 		return
 	}
-	t.require(key, t.manager.config.ExtraLifetime)
+	t.requireActive(key, t.manager.config.ExtraLifetime)
 }
 
 // NoteNamed is Note for a worker that knows the name of its group, and for a caller that expects a request:
 // what it wants is never a group that is to end.
 func (t *Term) NoteNamed(name, event string) error {
-	find := t.named
+	find := t.groupNamed
 	if event == Wanted {
 		find = t.manager.config.ParseGroup
 	}
@@ -184,8 +184,8 @@ func (t *Term) NoteNamed(name, event string) error {
 	return err
 }
 
-// named returns the group with a name, which is one that is to end as long as it is there.
-func (t *Term) named(name string) (group string, err error) {
+// groupNamed returns the group with a name, which is one that is to end as long as it is there.
+func (t *Term) groupNamed(name string) (group string, err error) {
 	if old, ok := t.queues.oldGroup(name); ok {
 		return old, nil
 	}
@@ -198,7 +198,7 @@ func (t *Term) named(name string) (group string, err error) {
 // for longer than the patience, if that is not zero. Draining kills workers that hang after a while, and
 // others get their requests.
 func (t *Term) Loads(load map[string]Load, asOf time.Time, patience time.Duration) {
-	now, workers := time.Now(), t.groups.workers()
+	now, workers := time.Now(), t.groups.listedWorkers()
 	for key, l := range load {
 		if l.Held == 0 {
 			if !l.Unknown {
@@ -218,13 +218,14 @@ func (t *Term) Loads(load map[string]Load, asOf time.Time, patience time.Duratio
 				"requests", l.Held, "for", held, "max_work", maxWork)
 			t.metrics.overMaxWork.Inc()
 		case patience > 0 && quiet > patience && len(workers[key]) > 0:
-			t.manager.log.Warn("workers hold requests without activity and are replaced", "key", GroupName(key), "requests", l.Held, "for", quiet)
+			t.manager.log.Warn("workers hold requests without activity and are replaced", "key", GroupName(key), "requests",
+				l.Held, "for", quiet)
 			t.metrics.stalls.Inc()
 		default:
 			continue
 		}
 		if len(workers[key]) > 0 {
-			t.groups.stall(key)
+			t.groups.markStalled(key)
 		}
 	}
 	t.mu.Lock()
@@ -238,12 +239,12 @@ func (t *Term) Loads(load map[string]Load, asOf time.Time, patience time.Duratio
 		}
 	}
 	t.mu.Unlock()
-	t.tracker.count(load, asOf)
+	t.tracker.applyLoads(load, asOf)
 }
 
-// failing returns how many groups there are whose last call failed.
-func (t *Term) failing(queues map[string]queueStatus) int {
-	failed := t.groups.failures()
+// countFailing returns how many groups there are whose last call failed.
+func (t *Term) countFailing(queues map[string]queueStatus) int {
+	failed := t.groups.callFailures()
 	n := len(failed)
 	for key, q := range queues {
 		if _, counted := failed[key]; q.failed != nil && !counted {
@@ -262,7 +263,7 @@ const overworkedFor = 30 * time.Second
 
 // Overworked reports whether the workers of the group with a name have just been stopped because of max_work.
 func (t *Term) Overworked(name string) bool {
-	group, err := t.named(name)
+	group, err := t.groupNamed(name)
 	if err != nil {
 		return false
 	}
@@ -284,7 +285,7 @@ func (t *Term) lastSigns(key string) (reported, served time.Time) {
 	defer t.mu.Unlock()
 	served = t.served[key]
 	if s := t.stopped[key]; s != nil {
-		served = latest(served, s.drained)
+		served = latestTime(served, s.drained)
 	}
 	return t.seen[key], served
 }
@@ -292,18 +293,18 @@ func (t *Term) lastSigns(key string) (reported, served time.Time) {
 // sinceStart returns the time of the last sign of the workers of a key, but none before they were started and
 // this term began; now if they are already being replaced.
 func (t *Term) sinceStart(sign time.Time, workers []driver.Worker, now time.Time) time.Time {
-	since := latest(sign, t.began)
+	since := latestTime(sign, t.began)
 	for _, w := range workers {
 		if w.State == driver.Draining {
 			return now
 		}
-		since = latest(since, w.Since)
+		since = latestTime(since, w.Since)
 	}
 	return since
 }
 
-// free reports whether the workers of a key may end, whose queue has been unbound since a time.
-func (t *Term) free(key string, unbound time.Time) bool {
+// workersMayEnd reports whether the workers of a key may end, whose queue has been unbound since a time.
+func (t *Term) workersMayEnd(key string, unbound time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.stopped[key]; s != nil && !s.at.Before(unbound) {
@@ -320,14 +321,15 @@ func (t *Term) free(key string, unbound time.Time) bool {
 	if maxWork == 0 || time.Since(known) <= maxWork {
 		return false
 	}
-	t.manager.log.Warn("the workers of an idle key are stopped although they may hold requests, which could not be counted for max_work",
+	t.manager.log.Warn(
+		"the workers of an idle key are stopped although they may hold requests, which could not be counted for max_work",
 		"key", GroupName(key), "max_work", maxWork)
 	t.metrics.overMaxWork.Inc()
 	return true
 }
 
-func (t *Term) require(key string, extra time.Duration) Generation {
-	g, cold := t.tracker.require(key, extra)
+func (t *Term) requireActive(key string, extra time.Duration) Generation {
+	g, cold := t.tracker.requireGroup(key, extra)
 	t.isCold(key, cold)
 	return g
 }
@@ -351,34 +353,36 @@ type limitLog struct {
 // limitPause is the minimum interval between two such log lines.
 const limitPause = time.Minute
 
-func (l *limitLog) reached(log *slog.Logger) {
+func (l *limitLog) warnLimitReached(log *slog.Logger) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := time.Now(); now.Sub(l.logged) >= limitPause {
 		l.logged = now
-		log.Warn("a limit of the pool is reached; further groups and starts wait", "see", "rouse pool status, and the metric rouse_pool_waiting")
+		log.Warn("a limit of the pool is reached; further groups and starts wait", "see",
+			"rouse pool status, and the metric rouse_pool_waiting")
 	}
 }
 
 // Overdue reports that a worker has missed the deadline of a request. The workers of the key are replaced.
 func (t *Term) Overdue(key string) {
-	t.manager.log.Warn("a worker missed the deadline of a request; the workers of its key are replaced", "key", GroupName(key))
+	t.manager.log.Warn("a worker missed the deadline of a request; the workers of its key are replaced", "key",
+		GroupName(key))
 	t.metrics.stalls.Inc()
-	t.groups.stall(key)
+	t.groups.markStalled(key)
 }
 
-// count updates the gauges and removes the entries of deleted groups until ctx ends.
-func (t *Term) count(ctx context.Context) {
+// updateGauges updates the gauges and removes the entries of deleted groups until ctx ends.
+func (t *Term) updateGauges(ctx context.Context) {
 	tick := time.NewTicker(t.manager.config.Timing.Listing)
 	defer tick.Stop()
 	var counted [Unbound + 1]uint64
 	for {
-		changes := t.tracker.changes()
+		changes := t.tracker.statusChanges()
 		for s, n := range changes {
 			t.metrics.changes.WithLabelValues(Status(s).String()).Add(float64(n - counted[s]))
 		}
 		counted = changes
-		target := t.tracker.target()
+		target := t.tracker.currentTarget()
 		groups := map[Status]int{}
 		for _, s := range target.Groups {
 			groups[s]++
@@ -387,22 +391,23 @@ func (t *Term) count(ctx context.Context) {
 			t.metrics.groups.WithLabelValues(s.String()).Set(float64(groups[s]))
 		}
 		t.groups.mu.Lock()
-		waiting := map[string]int{LimitGroups: 0, LimitNamespace: 0, rouse.QuotaPoolGroups: 0, LimitWorkers: 0, LimitStarts: 0, LimitWindows: 0}
+		waiting := map[string]int{LimitGroups: 0, LimitNamespace: 0, rouse.QuotaPoolGroups: 0, LimitWorkers: 0,
+			LimitStarts: 0, LimitWindows: 0}
 		for _, limit := range t.groups.limited {
 			waiting[limit]++
 		}
 		t.groups.mu.Unlock()
-		if t.groups.closed() != "" {
+		if t.groups.windowWait() != "" {
 			waiting[LimitWindows] = groups[Active]
 		}
-		for _, w := range t.tracker.waiting() {
+		for _, w := range t.tracker.waitingKeys() {
 			waiting[w.limit]++
 		}
 		for limit, n := range waiting {
 			t.metrics.waiting.WithLabelValues(limit).Set(float64(n))
 		}
 		workers := map[driver.State]int{}
-		for _, list := range t.groups.workers() {
+		for _, list := range t.groups.listedWorkers() {
 			for _, w := range list {
 				workers[w.State]++
 			}
@@ -410,8 +415,8 @@ func (t *Term) count(ctx context.Context) {
 		for _, s := range []driver.State{driver.Running, driver.Waiting, driver.Draining} {
 			t.metrics.workers.WithLabelValues(string(s)).Set(float64(workers[s]))
 		}
-		_, queues := t.queues.status()
-		t.metrics.failing.Set(float64(t.failing(queues)))
+		_, queues := t.queues.queueStatuses()
+		t.metrics.failing.Set(float64(t.countFailing(queues)))
 		t.mu.Lock()
 		for _, m := range []map[string]time.Time{t.cold, t.seen, t.served} {
 			maps.DeleteFunc(m, func(key string, _ time.Time) bool {

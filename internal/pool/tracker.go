@@ -83,26 +83,27 @@ type tracked struct {
 // NewTracker returns a tracker. The groups of the given keys are Active as if they had just been requested,
 // because the time of their last request is unknown.
 func NewTracker(d Delays, now time.Time, keys []string) *Tracker {
-	t := &Tracker{delays: d, generation: 1, groups: map[string]*tracked{}, owned: map[string]int{}, waiting: map[string]*waitingKey{},
-		pinned: map[string]bool{}}
+	t := &Tracker{delays: d, generation: 1, groups: map[string]*tracked{}, owned: map[string]int{},
+		waiting: map[string]*waitingKey{},
+		pinned:  map[string]bool{}}
 	for _, key := range keys {
 		if t.groups[key] == nil {
-			t.add(key, now.Add(d.Unbind), now)
+			t.trackGroup(key, now.Add(d.Unbind), now)
 		}
 	}
 	return t
 }
 
-func (t *Tracker) add(key string, due, active time.Time) *tracked {
+func (t *Tracker) trackGroup(key string, due, active time.Time) *tracked {
 	g := &tracked{key: key, status: Active, since: t.generation, due: due, active: active, limit: due.Add(t.maxWork)}
 	t.groups[key] = g
 	heap.Push(&t.deadlines, g)
-	t.schedule(g)
+	t.scheduleChange(g)
 	return g
 }
 
-// schedule sets when the status of a group changes.
-func (t *Tracker) schedule(g *tracked) {
+// scheduleChange sets when the status of a group changes.
+func (t *Tracker) scheduleChange(g *tracked) {
 	g.next = g.due
 	if g.status == Active && g.idle.Before(g.active) {
 		g.next = g.limit
@@ -115,24 +116,26 @@ func (t *Tracker) schedule(g *tracked) {
 // cover for them. The time of a group is never shortened.
 func (t *Tracker) Require(now time.Time, key string, extra time.Duration) Generation {
 	t.Advance(now)
-	return t.extend(now, key, extra, now.Add(extra))
+	return t.extendActive(now, key, extra, now.Add(extra))
 }
 
-// extend makes the group of a key Active for the unbind delay plus extra, because of an activity at a time.
-func (t *Tracker) extend(now time.Time, key string, extra time.Duration, active time.Time) Generation {
+// extendActive makes the group of a key Active for the unbind delay plus extra, because of an activity at a
+// time.
+func (t *Tracker) extendActive(now time.Time, key string, extra time.Duration, active time.Time) Generation {
 	until := now.Add(t.delays.Unbind + extra)
 	g := t.groups[key]
 	switch {
 	case g == nil:
-		t.change(Active)
-		return t.add(key, until, active).since
+		t.beginGeneration(Active)
+		return t.trackGroup(key, until, active).since
 	case g.status == Unbound:
-		t.change(Active)
+		t.beginGeneration(Active)
 		g.status, g.since = Active, t.generation
 		g.due = until
 	}
-	g.due, g.active, g.limit = latest(g.due, until), latest(g.active, active), latest(g.limit, until.Add(t.maxWork))
-	t.schedule(g)
+	g.due, g.active, g.limit = latestTime(g.due, until), latestTime(g.active, active),
+		latestTime(g.limit, until.Add(t.maxWork))
+	t.scheduleChange(g)
 	return g.since
 }
 
@@ -140,7 +143,7 @@ func (t *Tracker) extend(now time.Time, key string, extra time.Duration, active 
 // or with its workers.
 func (t *Tracker) Busy(now time.Time, key string, asOf time.Time) {
 	if t.Advance(now); t.groups[key] != nil {
-		t.extend(now, key, 0, asOf)
+		t.extendActive(now, key, 0, asOf)
 	}
 }
 
@@ -153,9 +156,9 @@ func (t *Tracker) Idle(now time.Time, key string, asOf time.Time) {
 		return
 	}
 	if g.idle = asOf; g.status == Active && !g.idle.Before(g.active) {
-		g.due = latest(g.due, now)
+		g.due = latestTime(g.due, now)
 	}
-	t.schedule(g)
+	t.scheduleChange(g)
 	t.Advance(now)
 }
 
@@ -166,31 +169,31 @@ func (t *Tracker) Advance(now time.Time) bool {
 		g := t.deadlines[0]
 		if t.pinned[g.key] {
 			g.due = now.Add(t.delays.Unbind)
-			t.schedule(g)
+			t.scheduleChange(g)
 			continue
 		}
 		changed = true
 		if g.status == Active {
-			t.change(Unbound)
+			t.beginGeneration(Unbound)
 			g.status = Unbound
 			g.due = g.next.Add(t.delays.Stop)
-			t.schedule(g)
+			t.scheduleChange(g)
 			continue
 		}
-		t.end(g)
+		t.endGroup(g)
 	}
 	if changed {
-		t.promote(now)
+		t.promoteWaiting(now)
 	}
 	return changed
 }
 
-// end makes a group Inactive.
-func (t *Tracker) end(g *tracked) {
-	t.change(Inactive)
+// endGroup makes a group Inactive.
+func (t *Tracker) endGroup(g *tracked) {
+	t.beginGeneration(Inactive)
 	heap.Remove(&t.deadlines, g.index)
 	delete(t.groups, g.key)
-	t.disown(g)
+	t.releaseOwner(g)
 }
 
 // Next returns when Advance will have something to do; false if never.
@@ -213,8 +216,8 @@ func (t *Tracker) Target() Target {
 	return *t.target
 }
 
-// change starts a new generation, in which a group has another status.
-func (t *Tracker) change(to Status) {
+// beginGeneration starts a new generation, in which a group has another status.
+func (t *Tracker) beginGeneration(to Status) {
 	t.changes[to]++
 	t.generation++
 	t.target = nil

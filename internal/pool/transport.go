@@ -68,7 +68,7 @@ type Timing struct {
 	Rest time.Duration
 }
 
-func (t Timing) withDefaults() Timing {
+func (t Timing) withTimingDefaults() Timing {
 	t.Interval = cmp.Or(t.Interval, 500*time.Millisecond)
 	t.Call = cmp.Or(t.Call, 30*time.Second)
 	t.Listing = cmp.Or(t.Listing, 5*time.Second)

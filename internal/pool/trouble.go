@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// trouble is that the last call of a kind failed, after others that did. A nil trouble is none.
-type trouble struct {
+// repeatedFailure is that the last call of a kind failed, after others that did. A nil trouble is none.
+type repeatedFailure struct {
 	err    error
 	count  int       // calls in a row that failed; 0: the error is an answer, such as that a queue is in use
 	logged time.Time // when it was last logged
@@ -23,17 +23,20 @@ type failureLog struct {
 	lines Sparse
 }
 
-// note returns the failure after a call, whose error may be nil, and logs what has changed. It logs nothing
-// when ctx has ended, which calls fail with: it is the context of the loop, as that of the call ends with it.
-func (l *failureLog) note(ctx context.Context, before *trouble, err error, text string, args ...any) *trouble {
+// noteCallFailure returns the failure after a call, whose error may be nil, and logs what has changed. It
+// logs nothing when ctx has ended, which calls fail with: it is the context of the loop, as that of the call
+// ends with it.
+func (l *failureLog) noteCallFailure(ctx context.Context, before *repeatedFailure, err error, text string,
+	args ...any) *repeatedFailure {
 	if err == nil {
 		if before != nil && before.count > 0 {
-			l.lines.Write(l.log, slog.LevelInfo, "calls that failed succeed again", append(args, "failed", text, "failures", before.count)...)
+			l.lines.Write(l.log, slog.LevelInfo, "calls that failed succeed again",
+				append(args, "failed", text, "failures", before.count)...)
 		}
 		return nil
 	}
 	now := time.Now()
-	f := &trouble{err: err, count: 1}
+	f := &repeatedFailure{err: err, count: 1}
 	if before != nil {
 		f.count, f.logged = before.count+1, before.logged
 	}
@@ -45,8 +48,8 @@ func (l *failureLog) note(ctx context.Context, before *trouble, err error, text 
 	return f
 }
 
-// cause returns the error of a failure; nil without one.
-func (f *trouble) cause() error {
+// callError returns the error of a failure; nil without one.
+func (f *repeatedFailure) callError() error {
 	if f == nil {
 		return nil
 	}

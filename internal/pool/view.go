@@ -20,9 +20,10 @@ type View struct {
 	Generation Generation  `json:"generation,omitempty"` // of the target
 	Reached    Generation  `json:"reached,omitempty"`    // that the queue loop has read
 	Groups     []GroupView `json:"groups"`               // by key
-	Waiting    []WaitView  `json:"waiting,omitempty"`    // keys that may have no group yet, the first hundred, in the order of their turns
-	Waits      int         `json:"waits,omitempty"`      // how many there are
-	Leader     string      `json:"leader,omitempty"`     // the process that leads the pool, if known
+	// keys that may have no group yet, the first hundred, in the order of their turns
+	Waiting []WaitView `json:"waiting,omitempty"`
+	Waits   int        `json:"waits,omitempty"`  // how many there are
+	Leader  string     `json:"leader,omitempty"` // the process that leads the pool, if known
 }
 
 // WaitView is a key whose group would be over a limit.
@@ -38,32 +39,33 @@ const mostShown = 100
 
 // GroupView is a snapshot of a group.
 type GroupView struct {
-	Namespace string          `json:"namespace,omitempty"` // whose group it is, if namespaces are apart
-	Key       string          `json:"key"`
-	Status    string          `json:"status"`               // that it should have
-	Queue     string          `json:"queue"`                // what its queue is, in the same words, or closing
-	Error     string          `json:"error,omitempty"`      // why its queue is not what it should be, or its workers cannot be started or ended
-	Report    time.Time       `json:"last_report,omitzero"` // of its workers
-	Ready     int             `json:"ready"`                // requests in its queue, when they were last counted
-	Held      int             `json:"held"`                 // requests that its workers had then
-	Limit     string          `json:"limit,omitempty"`      // its workers wait for this one
-	Pinned    bool            `json:"pinned,omitempty"`
-	Workers   []driver.Worker `json:"workers"`
+	Namespace string `json:"namespace,omitempty"` // whose group it is, if namespaces are apart
+	Key       string `json:"key"`
+	Status    string `json:"status"` // that it should have
+	Queue     string `json:"queue"`  // what its queue is, in the same words, or closing
+	// why its queue is not what it should be, or its workers cannot be started or ended
+	Error   string          `json:"error,omitempty"`
+	Report  time.Time       `json:"last_report,omitzero"` // of its workers
+	Ready   int             `json:"ready"`                // requests in its queue, when they were last counted
+	Held    int             `json:"held"`                 // requests that its workers had then
+	Limit   string          `json:"limit,omitempty"`      // its workers wait for this one
+	Pinned  bool            `json:"pinned,omitempty"`
+	Workers []driver.Worker `json:"workers"`
 }
 
 // View returns a snapshot of the pool.
 func (m *Manager) View() View {
 	v := View{Pool: m.config.Name, Namespaces: m.config.Namespaces, Groups: []GroupView{}}
-	t := m.current()
+	t := m.currentTerm()
 	if t == nil {
 		return v
 	}
 	v.Leads, v.Since = true, t.began
-	target := t.tracker.target()
+	target := t.tracker.currentTarget()
 	v.Generation = target.Generation
-	reached, queues := t.queues.status()
+	reached, queues := t.queues.queueStatuses()
 	v.Reached = reached
-	workers := t.groups.workers()
+	workers := t.groups.listedWorkers()
 	keys := map[string]bool{}
 	for key := range target.Groups {
 		keys[key] = true
@@ -74,14 +76,14 @@ func (m *Manager) View() View {
 	for key := range workers {
 		keys[key] = true
 	}
-	waiting := t.tracker.waiting()
+	waiting := t.tracker.waitingKeys()
 	v.Waits = len(waiting)
 	for _, w := range waiting[:min(len(waiting), mostShown)] {
 		namespace, key := SplitGroup(w.key)
 		v.Waiting = append(v.Waiting, WaitView{namespace, key, w.limit, w.since})
 	}
-	limited, failed, unlisted := t.groups.limits(), t.groups.failures(), t.groups.listFailure()
-	closed := t.groups.closed()
+	limited, failed, unlisted := t.groups.limitedKeys(), t.groups.callFailures(), t.groups.listFailure()
+	closed := t.groups.windowWait()
 	t.mu.Lock()
 	load, seen := t.load, maps.Clone(t.seen)
 	t.mu.Unlock()
@@ -91,8 +93,10 @@ func (m *Manager) View() View {
 	for key := range keys {
 		q := queues[key]
 		namespace, plain := SplitGroup(key)
-		g := GroupView{Namespace: namespace, Key: plain, Status: target.Groups[key].String(), Queue: q.actual.String(), Report: seen[key],
-			Workers: slices.Clone(workers[key]), Ready: load[key].Ready, Held: load[key].Held, Limit: limited[key], Pinned: pinned[key]}
+		g := GroupView{Namespace: namespace, Key: plain, Status: target.Groups[key].String(), Queue: q.actual.String(),
+			Report:  seen[key],
+			Workers: slices.Clone(workers[key]), Ready: load[key].Ready, Held: load[key].Held, Limit: limited[key],
+			Pinned: pinned[key]}
 		if closed != "" && target.Groups[key] == Active {
 			g.Limit = closed
 		}
@@ -121,7 +125,8 @@ func Statuses(pools []Served) []rouse.PoolStatus {
 	list := make([]rouse.PoolStatus, 0, len(pools))
 	for _, p := range pools {
 		v := p.Manager.View()
-		s := rouse.PoolStatus{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(), Leader: p.Transport.Leader(), Since: instant(v.Since), GroupCount: len(v.Groups), Waiting: v.Waits}
+		s := rouse.PoolStatus{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(),
+			Leader: p.Transport.Leader(), Since: instantOrZero(v.Since), GroupCount: len(v.Groups), Waiting: v.Waits}
 		for i := range v.Groups {
 			g := v.Groups[i].Group()
 			s.Workers += len(g.Workers)
@@ -139,21 +144,23 @@ func Statuses(pools []Served) []rouse.PoolStatus {
 
 // Group returns the group in the form of the API.
 func (g *GroupView) Group() rouse.PoolGroup {
-	out := rouse.PoolGroup{Namespace: g.Namespace, Key: g.Key, Status: g.Status, Queue: g.Queue, Error: shortened(g.Error), Limit: g.Limit, Pinned: g.Pinned,
-		LastReport: instant(g.Report), Ready: g.Ready, Held: g.Held}
+	out := rouse.PoolGroup{Namespace: g.Namespace, Key: g.Key, Status: g.Status, Queue: g.Queue,
+		Error: shortenDetail(g.Error), Limit: g.Limit, Pinned: g.Pinned,
+		LastReport: instantOrZero(g.Report), Ready: g.Ready, Held: g.Held}
 	for i := range g.Workers {
 		w := &g.Workers[i]
-		out.Workers = append(out.Workers, rouse.PoolWorker{ID: w.ID, State: string(w.State), Since: instant(w.Since), Starts: w.Starts, LastExit: shortened(w.LastExit)})
+		out.Workers = append(out.Workers, rouse.PoolWorker{ID: w.ID, State: string(w.State), Since: instantOrZero(w.Since),
+			Starts: w.Starts, LastExit: shortenDetail(w.LastExit)})
 	}
 	return out
 }
 
-func shortened(text string) string {
+func shortenDetail(text string) string {
 	return rouse.Shorten(strings.ToValidUTF8(text, "\uFFFD"), rouse.MaxDetail)
 }
 
-// instant returns a time of this machine's clock; 0: there is none.
-func instant(t time.Time) rouse.Instant {
+// instantOrZero returns a time of this machine's clock; 0: there is none.
+func instantOrZero(t time.Time) rouse.Instant {
 	if t.IsZero() {
 		return 0
 	}

@@ -35,8 +35,8 @@ func TestOldGroupsAreNotWantedInAdvance(t *testing.T) {
 					w.term.Note(c.old, Wanted)
 					time.Sleep(5 * time.Second)
 				}
-				if w.term.tracker.known(c.old) || !w.term.tracker.known(c.now) {
-					t.Errorf("the old group is kept: %v, the new one is there: %v", w.term.tracker.known(c.old), w.term.tracker.known(c.now))
+				if w.term.tracker.hasGroup(c.old) || !w.term.tracker.hasGroup(c.now) {
+					t.Errorf("the old group is kept: %v, the new one is there: %v", w.term.tracker.hasGroup(c.old), w.term.tracker.hasGroup(c.now))
 				}
 				for id := 1; id <= 3; id++ {
 					if n := w.answers(id); n != 1 {

@@ -25,7 +25,8 @@ const (
 
 func checkWindows(list []Window) error {
 	if len(list) > maxWindows {
-		return rouse.Refuse(LimitWindows, fmt.Sprint(len(list)), "are too many windows", fmt.Sprintf("give up to %d", maxWindows))
+		return rouse.Refuse(LimitWindows, fmt.Sprint(len(list)), "are too many windows",
+			fmt.Sprintf("give up to %d", maxWindows))
 	}
 	for i, w := range list {
 		field := fmt.Sprintf("%s[%d]", LimitWindows, i)
@@ -33,7 +34,8 @@ func checkWindows(list []Window) error {
 			return rouse.Refuse(field+".schedule", "", "is missing", `give when workers may start, such as "0 22 * * MON-FRI"`)
 		}
 		if w.For < minWindow || w.For > maxWindow {
-			return rouse.Refuse(field+".for", w.For.String(), "is out of range", fmt.Sprintf("give from %v to %v, such as 8h", minWindow, maxWindow))
+			return rouse.Refuse(field+".for", w.For.String(), "is out of range",
+				fmt.Sprintf("give from %v to %v, such as 8h", minWindow, maxWindow))
 		}
 	}
 	return nil
@@ -47,8 +49,8 @@ type windowState struct {
 	from, until time.Time // wall clock; no until: there is no further change
 }
 
-// advance computes the state at a time, and reports whether it has changed.
-func (s *windowState) advance(now time.Time) (changed bool) {
+// advanceWindow computes the state at a time, and reports whether it has changed.
+func (s *windowState) advanceWindow(now time.Time) (changed bool) {
 	now = now.Round(0) // schedules follow the wall clock
 	if len(s.windows) == 0 || !s.from.IsZero() && !now.Before(s.from) && (s.until.IsZero() || now.Before(s.until)) {
 		return false
@@ -60,9 +62,9 @@ func (s *windowState) advance(now time.Time) (changed bool) {
 		if begun, ok := w.Schedule.Next(rouse.Reached(now.Add(-w.For))); !ok {
 			continue
 		} else if at := begun.Time(); at.After(now) {
-			opens = earlier(opens, at)
+			opens = earlierNonZero(opens, at)
 		} else {
-			s.closed, s.until = false, earlier(s.until, at.Add(w.For)) // then another one may be open
+			s.closed, s.until = false, earlierNonZero(s.until, at.Add(w.For)) // then another one may be open
 		}
 	}
 	if s.closed {
@@ -71,8 +73,8 @@ func (s *windowState) advance(now time.Time) (changed bool) {
 	return s.closed != was
 }
 
-// wait returns what workers wait for; empty while they may run.
-func (s *windowState) wait() string {
+// describeWait returns what workers wait for; empty while they may run.
+func (s *windowState) describeWait() string {
 	switch {
 	case !s.closed:
 		return ""

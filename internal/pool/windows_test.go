@@ -49,13 +49,13 @@ func TestWindowStates(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := windowState{windows: c.windows}
-		s.advance(at)
+		s.advanceWindow(at)
 		until := ""
 		if !s.until.IsZero() {
 			until = s.until.Format(time.RFC3339)
 		}
-		if s.closed == c.open || until != c.until || !strings.Contains(s.wait(), c.shown) || c.open != (s.wait() == "") {
-			t.Errorf("%s: closed is %v until %q, and workers wait for %q", c.name, s.closed, until, s.wait())
+		if s.closed == c.open || until != c.until || !strings.Contains(s.describeWait(), c.shown) || c.open != (s.describeWait() == "") {
+			t.Errorf("%s: closed is %v until %q, and workers wait for %q", c.name, s.closed, until, s.describeWait())
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestWindowsFollowTheClock(t *testing.T) {
 		hour            int
 		closed, changed bool
 	}{{7, true, true}, {9, false, true}, {9, false, false}, {7, true, true}, {33, false, true}, {35, true, true}, {8, false, true}} {
-		if changed := s.advance(day.Add(time.Duration(c.hour) * time.Hour)); s.closed != c.closed || changed != c.changed {
+		if changed := s.advanceWindow(day.Add(time.Duration(c.hour) * time.Hour)); s.closed != c.closed || changed != c.changed {
 			t.Errorf("at hour %d closed is %v, and changed %v", c.hour, s.closed, changed)
 		}
 	}

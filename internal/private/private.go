@@ -26,7 +26,8 @@ func Path(path string) error {
 		return nil
 	}
 	if err := os.Chmod(path, info.Mode().Perm()&^others); err != nil {
-		return fmt.Errorf("others may read or write %s, and that cannot be taken away: %w; make this user its owner", path, err)
+		return fmt.Errorf("others may read or write %s, and that cannot be taken away: %w; make this user its owner", path,
+			err)
 	}
 	return nil
 }

@@ -14,10 +14,11 @@ const (
 	maxID      = 128
 )
 
-func (o *Options) check() error {
+func (o *Options) checkOptions() error {
 	switch {
-	case len(o.Name) > maxName || !plain(o.Name, false):
-		return rouse.Refuse("queue.name", o.Name, "is no name of a queue", fmt.Sprintf("use up to %d letters, digits, - and _", maxName))
+	case len(o.Name) > maxName || !isPlainName(o.Name, false):
+		return rouse.Refuse("queue.name", o.Name, "is no name of a queue",
+			fmt.Sprintf("use up to %d letters, digits, - and _", maxName))
 	case o.MaxMessages < 1:
 		return rouse.Refuse("queue.max_messages", fmt.Sprint(o.MaxMessages), "is out of bounds", "use 1 or more")
 	case o.Timeout < minTimeout:
@@ -29,15 +30,16 @@ func (o *Options) check() error {
 // Check validates a message.
 func (m *Message) Check() error {
 	switch {
-	case m.ID == "" || len(m.ID) > maxID || !plain(m.ID, true):
-		return fmt.Errorf("message %q: its id has to be of 1 to %d letters, digits, dots, - and _", rouse.Shorten(m.ID, 160), maxID)
+	case m.ID == "" || len(m.ID) > maxID || !isPlainName(m.ID, true):
+		return fmt.Errorf("message %q: its id has to be of 1 to %d letters, digits, dots, - and _",
+			rouse.Shorten(m.ID, 160), maxID)
 	case len(m.Body) > MaxBody:
 		return fmt.Errorf("message %s: its body has %d bytes, more than %d", m.ID, len(m.Body), MaxBody)
 	}
 	return nil
 }
 
-func plain(s string, dot bool) bool {
+func isPlainName(s string, dot bool) bool {
 	for _, c := range []byte(s) {
 		switch {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.' && dot:

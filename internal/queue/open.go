@@ -10,7 +10,8 @@ import (
 type Opener func(ctx context.Context, url string, o Options, volatile bool) (Queue, error)
 
 // kinds are the packages below this one by the schemes of URLs.
-var kinds = map[string]string{"amqp": "amqp", "amqps": "amqp", "nats": "jetstream", "tls": "jetstream", "redis": "redisstream", "rediss": "redisstream"}
+var kinds = map[string]string{"amqp": "amqp", "amqps": "amqp", "nats": "jetstream", "tls": "jetstream",
+	"redis": "redisstream", "rediss": "redisstream"}
 
 var openers = map[string]Opener{}
 
@@ -31,7 +32,8 @@ func Open(ctx context.Context, url string, o Options, volatile bool) (Queue, err
 	kind := KindOf(url)
 	open, linked := openers[kind]
 	if !linked {
-		return nil, fmt.Errorf("this program does not link queues of the kind %s: import _ %q", kind, "github.com/rousehq/rouse/node/all")
+		return nil, fmt.Errorf("this program does not link queues of the kind %s: import _ %q", kind,
+			"github.com/rousehq/rouse/node/all")
 	}
 	q, err := open(ctx, url, o, volatile)
 	if err != nil {

@@ -120,5 +120,5 @@ func (o Options) WithDefaults() (Options, error) {
 	if o.Failed == nil {
 		o.Failed = func(error) {}
 	}
-	return o, o.check()
+	return o, o.checkOptions()
 }

@@ -69,7 +69,7 @@ func New(store Store, shared *access.Shared, o Options) *Book {
 		o.Refused = func(string, string) {}
 	}
 	b := &Book{opts: o, store: store, spaces: map[string]*space{}}
-	b.kind = shared.Kind("namespace", b.take)
+	b.kind = shared.Kind("namespace", b.applyNamespaceNote)
 	b.shares.init(b, shared)
 	b.sizes.init(b, shared)
 	return b
@@ -81,8 +81,8 @@ type stored struct {
 	Updated rouse.Instant `json:"updated"`
 }
 
-// take takes a namespace that is new, has changed, or is gone.
-func (b *Book) take(n note.Note) {
+// applyNamespaceNote takes a namespace that is new, has changed, or is gone.
+func (b *Book) applyNamespaceNote(n note.Note) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var s stored
@@ -96,15 +96,15 @@ func (b *Book) take(n note.Note) {
 	}
 	is := rouse.Namespace{Name: n.Name, Quotas: s.Quotas, Updated: s.Updated, Revision: n.Revision}
 	if old := b.spaces[n.Name]; old != nil {
-		old.set(is)
+		old.applyQuotas(is)
 		return
 	}
-	sp := &space{name: n.Name, nodes: b.shares.nodes()}
-	sp.set(is)
+	sp := &space{name: n.Name, nodes: b.shares.liveNodes()}
+	sp.applyQuotas(is)
 	b.spaces[n.Name] = sp
 }
 
-func (b *Book) find(namespace string) *space {
+func (b *Book) findSpace(namespace string) *space {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.spaces[namespace]
@@ -126,7 +126,8 @@ func (b *Book) Put(ctx context.Context, name string, q rouse.Quotas, revision ui
 	full := len(b.spaces) >= MaxNamespaces && b.spaces[name] == nil
 	b.mu.RUnlock()
 	if full {
-		return rouse.Namespace{}, fmt.Errorf("there are %d namespaces, which is all that there may be: %w", MaxNamespaces, rouse.ErrFull)
+		return rouse.Namespace{}, fmt.Errorf("there are %d namespaces, which is all that there may be: %w", MaxNamespaces,
+			rouse.ErrFull)
 	}
 	now, err := b.opts.Now(ctx)
 	if err != nil {
@@ -139,7 +140,7 @@ func (b *Book) Put(ctx context.Context, name string, q rouse.Quotas, revision ui
 	if err != nil {
 		return rouse.Namespace{}, err
 	}
-	return b.get(name)
+	return b.findNamespace(name)
 }
 
 // Get returns a namespace that has been created, with how much of its quotas it uses, as far as the caller
@@ -149,20 +150,20 @@ func (b *Book) Get(ctx context.Context, name string) (is rouse.Namespace, u rous
 		err = b.opts.Access.RequireIn(ctx, access.NamespacesRead, name)
 	}
 	if err == nil {
-		is, err = b.get(name)
+		is, err = b.findNamespace(name)
 	}
 	switch {
 	case err != nil:
 	case b.opts.Access.Restricted(ctx, access.TimersRead, name):
 		u.Hidden = true
 	default:
-		u, err = b.usage(ctx, name, false)
+		u, err = b.readUsage(ctx, name, false)
 	}
 	return is, u, err
 }
 
-func (b *Book) get(name string) (rouse.Namespace, error) {
-	sp := b.find(name)
+func (b *Book) findNamespace(name string) (rouse.Namespace, error) {
+	sp := b.findSpace(name)
 	if sp == nil {
 		return rouse.Namespace{}, fmt.Errorf("namespace %q has not been created: %w", name, rouse.ErrNotFound)
 	}
@@ -175,15 +176,16 @@ func (b *Book) get(name string) (rouse.Namespace, error) {
 // requests have left in it: if they are more than one call can delete, it has to be repeated. Nodes that have
 // not seen that yet may still take a timer for it: then it exists again, and stays.
 func (b *Book) Delete(ctx context.Context, name string) error {
-	if err := cmp.Or(b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil), rouse.CheckNamespace(name)); err != nil {
+	if err := cmp.Or(b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil),
+		rouse.CheckNamespace(name)); err != nil {
 		return err
 	}
-	is, err := b.get(name)
+	is, err := b.findNamespace(name)
 	if err != nil {
 		return err
 	}
 	until := time.Now().Add(deleteFor)
-	if err := b.clear(ctx, name, until); err != nil {
+	if err := b.clearNamespace(ctx, name, until); err != nil {
 		return err
 	}
 	if err := b.kind.Write(ctx, access.Change{Name: name, If: is.Revision}); err != nil {
@@ -191,11 +193,11 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	settle := takenAfter
-	if b.shares.nodes() > 1 {
+	if b.shares.liveNodes() > 1 {
 		settle += 2 * access.RefreshEvery
 	}
 	backoff.Sleep(ctx, settle)
-	if err := b.clear(ctx, name, until); err != nil {
+	if err := b.clearNamespace(ctx, name, until); err != nil {
 		again := b.kind.Write(ctx, access.Change{Name: name, Value: stored{is.Quotas, is.Updated}, If: rouse.NoRow})
 		if errors.Is(again, rouse.ErrConflict) { // it was created again
 			again = nil
@@ -211,28 +213,30 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 // takenAfter is how long a write that was admitted before a namespace was deleted may take.
 const takenAfter = 100 * time.Millisecond
 
-// clear refuses to delete a namespace that is not empty, and clears one that is, until a time. What it has
-// deleted stays deleted if it fails.
-func (b *Book) clear(ctx context.Context, name string, until time.Time) error {
-	if err := b.empty(ctx, name); err != nil {
+// clearNamespace refuses to delete a namespace that is not empty, and clears one that is, until a time. What
+// it has deleted stays deleted if it fails.
+func (b *Book) clearNamespace(ctx context.Context, name string, until time.Time) error {
+	if err := b.requireEmpty(ctx, name); err != nil {
 		return err
 	}
-	if err := b.deleteRecords(ctx, name, until); err != nil {
+	if err := b.deleteAllRecords(ctx, name, until); err != nil {
 		return err
 	}
 	return b.deleteLeft(ctx, name, until)
 }
 
-// empty refuses to delete a namespace that has timers, or something that the next one of its name would find.
-func (b *Book) empty(ctx context.Context, name string) error {
+// requireEmpty refuses to delete a namespace that has timers, or something that the next one of its name
+// would find.
+func (b *Book) requireEmpty(ctx context.Context, name string) error {
 	n, err := b.store.Count(ctx, rouse.Query{Namespace: name, States: rouse.AllStates})
 	switch {
 	case err != nil:
 		return rouse.Unavailable(err)
 	case n > 0:
-		return fmt.Errorf("namespace %q has %d timers, occurrences and dead letters; delete them first: %w", name, n, rouse.ErrConflict)
+		return fmt.Errorf("namespace %q has %d timers, occurrences and dead letters; delete them first: %w", name, n,
+			rouse.ErrConflict)
 	}
-	return b.left(ctx, name)
+	return b.requireNothingLeft(ctx, name)
 }
 
 const (
@@ -246,12 +250,13 @@ const (
 
 // errMoreLeft refuses to delete a namespace that has left more than one call deletes.
 func errMoreLeft(name, what string) error {
-	return &rouse.RetryAfter{Err: fmt.Errorf("namespace %q has more %s than are deleted in %v; delete it again to go on: %w",
+	return &rouse.RetryAfter{Err: fmt.Errorf(
+		"namespace %q has more %s than are deleted in %v; delete it again to go on: %w",
 		name, what, deleteFor, rouse.ErrOverloaded), After: time.Second}
 }
 
-// deleteRecords deletes the records of a namespace without timers, which gets no more of them.
-func (b *Book) deleteRecords(ctx context.Context, name string, until time.Time) error {
+// deleteAllRecords deletes the records of a namespace without timers, which gets no more of them.
+func (b *Book) deleteAllRecords(ctx context.Context, name string, until time.Time) error {
 	for {
 		page, err := b.store.Records(ctx, rouse.RecordQuery{Namespace: name, Limit: recordPage})
 		if err != nil {
@@ -313,8 +318,9 @@ func isLeft(key rouse.Key) bool {
 	return rouse.IsJob(key) || strings.HasPrefix(key.Name, access.NoteName) || strings.HasSuffix(key.Fire, access.MarkFire)
 }
 
-// left refuses to delete a namespace that has something which the next one of its name would find.
-func (b *Book) left(ctx context.Context, name string) error {
+// requireNothingLeft refuses to delete a namespace that has something which the next one of its name would
+// find.
+func (b *Book) requireNothingLeft(ctx context.Context, name string) error {
 	page, err := b.store.List(ctx, rouse.CalendarQuery(name, 1))
 	switch {
 	case err != nil:
@@ -327,9 +333,9 @@ func (b *Book) left(ctx context.Context, name string) error {
 	return nil
 }
 
-// usage reads how much of its quotas a namespace uses. limited: only what is limited is counted.
-func (b *Book) usage(ctx context.Context, name string, limited bool) (u rouse.Usage, err error) {
-	sp := b.find(name)
+// readUsage reads how much of its quotas a namespace uses. limited: only what is limited is counted.
+func (b *Book) readUsage(ctx context.Context, name string, limited bool) (u rouse.Usage, err error) {
+	sp := b.findSpace(name)
 	if sp == nil {
 		return u, nil // it was deleted
 	}
@@ -350,64 +356,64 @@ func (b *Book) usage(ctx context.Context, name string, limited bool) (u rouse.Us
 		}
 	}
 	if q.PoolGroups > 0 {
-		u.PoolGroups = b.shares.groups(name)
+		u.PoolGroups = b.shares.totalGroups(name)
 	}
-	u.Bytes = sp.bytes()
-	asked := b.shares.asked(name)
+	u.Bytes = sp.usedBytes()
+	asked := b.shares.totalDemand(name)
 	u.Creates, u.Fires, u.Reads = asked[creates], asked[fires], asked[reads]
 	return u, nil
 }
 
 // Exists reports whether a namespace has been created.
-func (b *Book) Exists(namespace string) bool { return b.find(namespace) != nil }
+func (b *Book) Exists(namespace string) bool { return b.findSpace(namespace) != nil }
 
 // Writes returns how many of n writes of timers a namespace allows now, and why no more.
 func (b *Book) Writes(namespace string, n int) (int, error) {
-	sp := b.find(namespace)
+	sp := b.findSpace(namespace)
 	if sp == nil {
 		return n, nil
 	}
-	got, err := sp.take(creates, n, time.Now())
-	return got, b.counted(err)
+	got, err := sp.takeFromRate(creates, n, time.Now())
+	return got, b.countRefusal(err)
 }
 
 // Room returns how many more timers, of n, there is room for, and why for no more.
 func (b *Book) Room(ctx context.Context, namespace string, n int) (int, error) {
-	return b.room(ctx, namespace, &timerCount, n)
+	return b.reserveRoom(ctx, namespace, &timerCount, n)
 }
 
 // OverlapRoom returns how many more occurrences next to their timers, of n, there is room for, and why for no
 // more.
 func (b *Book) OverlapRoom(ctx context.Context, namespace string, n int) (int, error) {
-	return b.room(ctx, namespace, &overlapCount, n)
+	return b.reserveRoom(ctx, namespace, &overlapCount, n)
 }
 
 // TakeUp admits a timer that was written as a draft so long ago.
 func (b *Book) TakeUp(ctx context.Context, namespace string, age time.Duration) error {
-	sp := b.find(namespace)
+	sp := b.findSpace(namespace)
 	if sp == nil {
 		return nil
 	}
-	return b.counted(sp.takeUp(ctx, b, age))
+	return b.countRefusal(sp.takeUp(ctx, b, age))
 }
 
-func (b *Book) room(ctx context.Context, namespace string, q *countedQuota, n int) (int, error) {
-	sp := b.find(namespace)
+func (b *Book) reserveRoom(ctx context.Context, namespace string, q *countedQuota, n int) (int, error) {
+	sp := b.findSpace(namespace)
 	if sp == nil || n == 0 {
 		return n, nil
 	}
-	got, err := sp.room(ctx, b, q, n)
-	return got, b.counted(err)
+	got, err := sp.reserveRows(ctx, b, q, n)
+	return got, b.countRefusal(err)
 }
 
 // Read admits a request that reads.
 func (b *Book) Read(namespace string) error {
-	sp := b.find(namespace)
+	sp := b.findSpace(namespace)
 	if sp == nil {
 		return nil
 	}
-	_, err := sp.take(reads, 1, time.Now())
-	return b.counted(err)
+	_, err := sp.takeFromRate(reads, 1, time.Now())
+	return b.countRefusal(err)
 }
 
 // ReadSpans admits a request that reads parts of the namespaces: it is charged to each of them. One whose
@@ -415,8 +421,8 @@ func (b *Book) Read(namespace string) error {
 func (b *Book) ReadSpans(spans []access.Span) error {
 	var refused error
 	for _, sp := range b.spacesIn(spans) {
-		if _, err := sp.take(reads, 1, time.Now()); err != nil && refused == nil {
-			refused = b.counted(err)
+		if _, err := sp.takeFromRate(reads, 1, time.Now()); err != nil && refused == nil {
+			refused = b.countRefusal(err)
 		}
 	}
 	return refused
@@ -444,24 +450,24 @@ func (b *Book) spacesIn(spans []access.Span) (list []*space) {
 
 // Fit returns how many writes of timers, by how many bytes each adds, there is room for, and why for no more.
 func (b *Book) Fit(namespace string, sizes []int64) (int, error) {
-	sp := b.find(namespace)
+	sp := b.findSpace(namespace)
 	if sp == nil {
 		return len(sizes), nil
 	}
-	n, err := sp.fit(sizes)
-	return n, b.counted(err)
+	n, err := sp.reserveSizes(sizes)
+	return n, b.countRefusal(err)
 }
 
 // Refuse returns the error of a request beyond a quota of single timers.
 func (b *Book) Refuse(namespace, quota string, limit int64) error {
-	return b.counted(exceeded(namespace, quota, strconv.FormatInt(limit, 10), countAgain))
+	return b.countRefusal(quotaExceeded(namespace, quota, strconv.FormatInt(limit, 10), countAgain))
 }
 
 // GroupRoom reports whether a namespace may start another group of workers on this node. What the others
 // start is known within three rounds of shares, so that a node takes a third of its part of what is left in
 // each, and at least one.
 func (b *Book) GroupRoom(namespace string) bool {
-	sp := b.find(namespace)
+	sp := b.findSpace(namespace)
 	if sp == nil {
 		return true
 	}
@@ -481,22 +487,22 @@ func (b *Book) GroupRoom(namespace string) bool {
 
 // Of returns the quotas of a namespace as this node enforces them: rates and deliveries are its shares.
 func (b *Book) Of(namespace string) rouse.Quotas {
-	sp := b.find(namespace)
+	sp := b.findSpace(namespace)
 	if sp == nil {
 		return rouse.Quotas{}
 	}
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	q := sp.is.Quotas
-	q.Creates, q.Fires, q.Reads, q.Deliveries = sp.rate[creates], sp.rate[fires], sp.rate[reads], sp.deliveries()
+	q.Creates, q.Fires, q.Reads, q.Deliveries = sp.rate[creates], sp.rate[fires], sp.rate[reads], sp.deliveryShare()
 	return q
 }
 
 // Nodes returns how many nodes share the quotas, as far as this one knows.
-func (b *Book) Nodes() int { return b.shares.nodes() }
+func (b *Book) Nodes() int { return b.shares.liveNodes() }
 
-// counted counts a refusal.
-func (b *Book) counted(err error) error {
+// countRefusal counts a refusal.
+func (b *Book) countRefusal(err error) error {
 	var q *rouse.QuotaError
 	if errors.As(err, &q) {
 		b.opts.Refused(q.Namespace, q.Quota)

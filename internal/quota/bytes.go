@@ -57,29 +57,29 @@ func (s *sizes) init(b *Book, shared *access.Shared) {
 			s.last[n.Name] = m
 		}
 		s.mu.Unlock()
-		if sp := b.find(n.Name); sp != nil {
-			b.weigh(sp)
+		if sp := b.findSpace(n.Name); sp != nil {
+			b.updateWeight(sp)
 		}
 	})
 }
 
-func (s *sizes) of(namespace string) measured {
+func (s *sizes) lastMeasured(namespace string) measured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last[namespace]
 }
 
-// since returns the bytes that were written after a measurement. A node that has written nothing then has
-// begun to count later. What is known of another node may be older than the measurement.
-func (m *measured) since(written map[string]int64) (sum int64) {
+// writtenSince returns the bytes that were written after a measurement. A node that has written nothing then
+// has begun to count later. What is known of another node may be older than the measurement.
+func (m *measured) writtenSince(written map[string]int64) (sum int64) {
 	for run, n := range written {
 		sum += max(0, n-m.Written[run])
 	}
 	return sum
 }
 
-// differs reports whether anything was written after a measurement.
-func (m *measured) differs(written map[string]int64) bool {
+// hasNewWrites reports whether anything was written after a measurement.
+func (m *measured) hasNewWrites(written map[string]int64) bool {
 	for run, n := range written {
 		if n != m.Written[run] {
 			return true
@@ -92,23 +92,24 @@ func (m *measured) differs(written map[string]int64) bool {
 // have a quota of bytes.
 func (b *Book) measuredAll(p published) bool {
 	for namespace, n := range p.Written {
-		if sp := b.find(namespace); sp != nil && sp.bounded() && b.sizes.of(namespace).Written[p.Run] != n {
+		if sp := b.findSpace(namespace); sp != nil && sp.hasBytesQuota() &&
+			b.sizes.lastMeasured(namespace).Written[p.Run] != n {
 			return false
 		}
 	}
 	return true
 }
 
-// bounded reports whether the bytes of the namespace have a quota.
-func (sp *space) bounded() bool {
+// hasBytesQuota reports whether the bytes of the namespace have a quota.
+func (sp *space) hasBytesQuota() bool {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	return sp.is.Quotas.Bytes > 0
 }
 
-// writes returns by how many bytes each run of a node has changed a namespace.
-func (b *Book) writes(sp *space) map[string]int64 {
-	all := b.shares.written(sp.name, b.sizes.run)
+// writtenByRun returns by how many bytes each run of a node has changed a namespace.
+func (b *Book) writtenByRun(sp *space) map[string]int64 {
+	all := b.shares.writtenExcept(sp.name, b.sizes.run)
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	if sp.written != 0 {
@@ -117,18 +118,18 @@ func (b *Book) writes(sp *space) map[string]int64 {
 	return all
 }
 
-// weigh adds up what others know of the bytes of a namespace: those that were measured, and what other nodes
-// have written since.
-func (b *Book) weigh(sp *space) {
-	m := b.sizes.of(sp.name)
-	others := m.Bytes + m.since(b.shares.written(sp.name, b.sizes.run)) - m.Written[b.sizes.run]
+// updateWeight adds up what others know of the bytes of a namespace: those that were measured, and what other
+// nodes have written since.
+func (b *Book) updateWeight(sp *space) {
+	m := b.sizes.lastMeasured(sp.name)
+	others := m.Bytes + m.writtenSince(b.shares.writtenExcept(sp.name, b.sizes.run)) - m.Written[b.sizes.run]
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	sp.weight = others
 }
 
-// bytes returns how many bytes a namespace takes; 0 without a quota.
-func (sp *space) bytes() int64 {
+// usedBytes returns how many bytes a namespace takes; 0 without a quota.
+func (sp *space) usedBytes() int64 {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	if sp.is.Quotas.Bytes == 0 {
@@ -137,9 +138,9 @@ func (sp *space) bytes() int64 {
 	return max(0, sp.weight+sp.written)
 }
 
-// fit takes the sizes of a list of which all fit. What the others write is known within three rounds of
-// shares, so that a node takes a third of its part of what is left in each.
-func (sp *space) fit(sizes []int64) (int, error) {
+// reserveSizes takes the sizes of a list of which all fit. What the others write is known within three rounds
+// of shares, so that a node takes a third of its part of what is left in each.
+func (sp *space) reserveSizes(sizes []int64) (int, error) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	most, nodes := sp.is.Quotas.Bytes, int64(max(1, sp.nodes))
@@ -148,12 +149,13 @@ func (sp *space) fit(sizes []int64) (int, error) {
 	}
 	left := most - sp.weight - sp.written
 	for i, n := range sizes {
-		if n > 0 && (n > left || nodes > 1 && sp.spent+n > max(left+sp.spent, 0)/(3*nodes) && (sp.spent > 0 || n > left/nodes)) {
+		if n > 0 && (n > left || nodes > 1 && sp.spent+n > max(left+sp.spent, 0)/(3*nodes) &&
+			(sp.spent > 0 || n > left/nodes)) {
 			after := countAgain
 			if n <= left { // it is another node's part
 				after = publishEvery
 			}
-			return i, exceeded(sp.name, rouse.QuotaBytes, strconv.FormatInt(most, 10), after)
+			return i, quotaExceeded(sp.name, rouse.QuotaBytes, strconv.FormatInt(most, 10), after)
 		}
 		sp.written += n
 		if left -= n; n > 0 {
@@ -163,12 +165,13 @@ func (sp *space) fit(sizes []int64) (int, error) {
 	return len(sizes), nil
 }
 
-// measure measures namespaces until ctx ends.
-func (b *Book) measure(ctx context.Context) {
+// measureNamespaces measures namespaces until ctx ends.
+func (b *Book) measureNamespaces(ctx context.Context) {
 	for {
 		for _, sp := range b.limitedBytes() {
 			if err := b.measureOne(ctx, sp); err != nil && ctx.Err() == nil {
-				b.opts.Log.Warn("the bytes of a namespace cannot be measured; what was measured last stays in force", "namespace", sp.name, "err", err)
+				b.opts.Log.Warn("the bytes of a namespace cannot be measured; what was measured last stays in force", "namespace",
+					sp.name, "err", err)
 			}
 		}
 		if !backoff.Sleep(ctx, measureEvery) {
@@ -180,21 +183,21 @@ func (b *Book) measure(ctx context.Context) {
 // limitedBytes returns the namespaces with a quota of bytes, if this is the node that measures them: the
 // first one that lives.
 func (b *Book) limitedBytes() (list []*space) {
-	if !b.shares.first(b.opts.Node()) {
+	if !b.shares.isFirstLive(b.opts.Node()) {
 		return nil
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	for _, name := range slices.Sorted(maps.Keys(b.spaces)) {
-		if sp := b.spaces[name]; sp.bounded() {
+		if sp := b.spaces[name]; sp.hasBytesQuota() {
 			list = append(list, sp)
 		}
 	}
 	return list
 }
 
-// first reports whether a node is the first one of those that live.
-func (s *shares) first(node string) bool {
+// isFirstLive reports whether a node is the first one of those that live.
+func (s *shares) isFirstLive(node string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leader == "" || s.leader == node
@@ -207,8 +210,8 @@ func (b *Book) measureOne(ctx context.Context, sp *space) error {
 	if err != nil {
 		return err
 	}
-	old, m := b.sizes.of(sp.name), measured{Rows: rows, Written: b.writes(sp)}
-	if old.Rows == rows && !old.differs(m.Written) {
+	old, m := b.sizes.lastMeasured(sp.name), measured{Rows: rows, Written: b.writtenByRun(sp)}
+	if old.Rows == rows && !old.hasNewWrites(m.Written) {
 		return nil
 	}
 	if !backoff.Sleep(ctx, underway) {

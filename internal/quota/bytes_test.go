@@ -222,11 +222,11 @@ func TestANodeThatEndsHasWritten(t *testing.T) {
 		}
 		time.Sleep(publishEvery + access.RefreshEvery + time.Second)
 		again := newNode(t, list[0].store.Store, "node-1") // the run before published what it wrote
-		if err := again.publish(t.Context(), again.published(rouse.At(time.Now()), 1), false); err != nil {
+		if err := again.publishDemand(t.Context(), again.newPublished(rouse.At(time.Now()), 1), false); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(access.RefreshEvery + publishEvery)
-		if got := list[0].find("acme").bytes(); got < 20_000 { // more until it is measured again
+		if got := list[0].findSpace("acme").usedBytes(); got < 20_000 { // more until it is measured again
 			t.Errorf("%d bytes, want those of the run that ended", got)
 		}
 	})
@@ -313,7 +313,7 @@ func TestWhatIsKnownOfAnotherNodeMayBeOld(t *testing.T) {
 		since   int64
 		differs bool
 	}{{map[string]int64{"a": 300, "b": 50}, 0, false}, {map[string]int64{"a": 200, "b": 50}, 0, true}, {map[string]int64{"a": 200, "b": 90}, 40, true}, {map[string]int64{"c": 7}, 7, true}} {
-		if since, differs := m.since(c.known), m.differs(c.known); since != c.since || differs != c.differs {
+		if since, differs := m.writtenSince(c.known), m.hasNewWrites(c.known); since != c.since || differs != c.differs {
 			t.Errorf("%v: %d since, %v", c.known, since, differs)
 		}
 	}
@@ -329,7 +329,7 @@ func TestADeadNodeHoldsNothing(t *testing.T) {
 		store := list[0].store.Store
 		list[0].put(t, rouse.Quotas{PoolGroups: 5, Bytes: 100_000, Creates: 100})
 		time.Sleep(measureEvery)
-		for old := list[0].sizes.of("acme"); list[0].sizes.of("acme").Rows == old.Rows; time.Sleep(100 * time.Millisecond) {
+		for old := list[0].sizes.lastMeasured("acme"); list[0].sizes.lastMeasured("acme").Rows == old.Rows; time.Sleep(100 * time.Millisecond) {
 			list[0].fits(t, "before", 1000)
 		}
 		dead := newNode(t, store, "killed") // just after a measurement, so that the next one is after its death
@@ -338,7 +338,7 @@ func TestADeadNodeHoldsNothing(t *testing.T) {
 			t.Fatal("refused")
 		}
 		_, _ = dead.Writes("acme", 500)
-		if err := dead.publish(t.Context(), dead.published(rouse.At(time.Now()), 1), false); err != nil {
+		if err := dead.publishDemand(t.Context(), dead.newPublished(rouse.At(time.Now()), 1), false); err != nil {
 			t.Fatal(err)
 		}
 		noted := func() bool {
@@ -358,7 +358,7 @@ func TestADeadNodeHoldsNothing(t *testing.T) {
 			}
 		}
 		late := newNode(t, store, "late")
-		if got := late.find("acme").bytes(); got < 21_000 {
+		if got := late.findSpace("acme").usedBytes(); got < 21_000 {
 			t.Errorf("a node that starts then finds %d bytes", got)
 		}
 		time.Sleep(publishEvery)

@@ -17,7 +17,7 @@ func (b *Book) List(ctx context.Context, l rouse.NamespaceQuery) (list []rouse.N
 	if err != nil {
 		return nil, err
 	}
-	list = b.created(spans, l.After, l.Limit)
+	list = b.createdAfter(spans, l.After, l.Limit)
 	if l.All {
 		if list, err = b.withRows(ctx, spans, list, l); err != nil {
 			return nil, err
@@ -25,7 +25,7 @@ func (b *Book) List(ctx context.Context, l rouse.NamespaceQuery) (list []rouse.N
 	}
 	for i := range list {
 		if n := &list[i]; l.Counts && !b.opts.Access.Restricted(ctx, access.TimersRead, n.Name) {
-			if n.Counts, err = b.counts(ctx, n.Name); err != nil {
+			if n.Counts, err = b.countByState(ctx, n.Name); err != nil {
 				return nil, err
 			}
 		}
@@ -33,8 +33,8 @@ func (b *Book) List(ctx context.Context, l rouse.NamespaceQuery) (list []rouse.N
 	return list, nil
 }
 
-// created returns the next namespaces that were created.
-func (b *Book) created(spans []access.Span, after string, limit int) (list []rouse.Namespace) {
+// createdAfter returns the next namespaces that were created.
+func (b *Book) createdAfter(spans []access.Span, after string, limit int) (list []rouse.Namespace) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	for _, name := range slices.Sorted(maps.Keys(b.spaces)) {
@@ -53,10 +53,11 @@ func (b *Book) created(spans []access.Span, after string, limit int) (list []rou
 }
 
 // withRows adds the namespaces that were not created and have rows to a page.
-func (b *Book) withRows(ctx context.Context, spans []access.Span, created []rouse.Namespace, l rouse.NamespaceQuery) (list []rouse.Namespace, err error) {
+func (b *Book) withRows(ctx context.Context, spans []access.Span, created []rouse.Namespace,
+	l rouse.NamespaceQuery) (list []rouse.Namespace, err error) {
 	at := l.After
 	for len(list) < l.Limit {
-		name, err := b.next(ctx, spans, at)
+		name, err := b.nextWithRows(ctx, spans, at)
 		if err != nil {
 			return nil, err
 		}
@@ -77,9 +78,9 @@ func (b *Book) withRows(ctx context.Context, spans []access.Span, created []rous
 // lastName is behind every name of a timer.
 var lastName = strings.Repeat("\U0010FFFF", 64)
 
-// next returns the first namespace after a name that is in one of the spans and has rows; "" if there is
-// none. It reads one row of each namespace, and none of namespaces between the spans.
-func (b *Book) next(ctx context.Context, spans []access.Span, after string) (string, error) {
+// nextWithRows returns the first namespace after a name that is in one of the spans and has rows; "" if there
+// is none. It reads one row of each namespace, and none of namespaces between the spans.
+func (b *Book) nextWithRows(ctx context.Context, spans []access.Span, after string) (string, error) {
 	q := rouse.Query{States: rouse.AllStates, Limit: 1}
 	for {
 		i := slices.IndexFunc(spans, func(s access.Span) bool { return s.Fixed > after || s.Prefix && s.Has(after) })
@@ -111,8 +112,8 @@ func (b *Book) next(ctx context.Context, spans []access.Span, after string) (str
 	}
 }
 
-// counts returns how many rows a namespace has by state. Stores keep these numbers.
-func (b *Book) counts(ctx context.Context, namespace string) (map[rouse.State]int64, error) {
+// countByState returns how many rows a namespace has by state. Stores keep these numbers.
+func (b *Book) countByState(ctx context.Context, namespace string) (map[rouse.State]int64, error) {
 	counts := map[rouse.State]int64{}
 	for _, state := range rouse.AllStates {
 		n, err := b.store.Count(ctx, rouse.Query{Namespace: namespace, States: []rouse.State{state}})

@@ -16,14 +16,14 @@ const MaxObserved = 1000
 // observeEvery is how often what the metrics show is counted.
 const observeEvery = 15 * time.Second
 
-// observe counts what namespaces use of the quotas that they have, until ctx ends.
-func (b *Book) observe(ctx context.Context) {
+// observeUsage counts what namespaces use of the quotas that they have, until ctx ends.
+func (b *Book) observeUsage(ctx context.Context) {
 	told := false
 	for {
-		names := b.observed()
+		names := b.observedNames()
 		use := make(map[string]rouse.Usage, len(names))
 		for _, name := range names {
-			if u, err := b.usage(ctx, name, true); err == nil {
+			if u, err := b.readUsage(ctx, name, true); err == nil {
 				use[name] = u
 			}
 		}
@@ -41,8 +41,8 @@ func (b *Book) observe(ctx context.Context) {
 	}
 }
 
-// observed returns the names of the namespaces that metrics show.
-func (b *Book) observed() []string {
+// observedNames returns the names of the namespaces that metrics show.
+func (b *Book) observedNames() []string {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	names := slices.Sorted(maps.Keys(b.spaces))
@@ -52,8 +52,8 @@ func (b *Book) observed() []string {
 // Each calls do with the quotas of the namespaces that metrics show. Counts are as old as observeEvery
 // at most.
 func (b *Book) Each(do func(namespace string, quotas []rouse.Quota)) {
-	for _, name := range b.observed() {
-		is, err := b.get(name)
+	for _, name := range b.observedNames() {
+		is, err := b.findNamespace(name)
 		if err != nil {
 			continue // it was deleted
 		}

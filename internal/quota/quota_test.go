@@ -724,7 +724,7 @@ func TestDemandIsAskedWithoutLocks(t *testing.T) {
 			return 0
 		}
 		n.mu.Unlock()
-		sp := n.find("acme")
+		sp := n.findSpace("acme")
 		if !sp.mu.TryLock() {
 			t.Error("the namespace is locked while it asks for fires")
 			return 0
@@ -732,7 +732,7 @@ func TestDemandIsAskedWithoutLocks(t *testing.T) {
 		sp.mu.Unlock()
 		return 10
 	}
-	if got := n.demand(1)["acme"][fires]; asked != 1 || got != 5 {
+	if got := n.demandPerSecond(1)["acme"][fires]; asked != 1 || got != 5 {
 		t.Errorf("asked %d times, a demand of %g, want 5", asked, got)
 	}
 }

@@ -81,8 +81,8 @@ func (s *shares) init(b *Book, shared *access.Shared) {
 	})
 }
 
-// written returns by how many bytes each run of a node has changed a namespace, except for this run.
-func (s *shares) written(namespace, except string) map[string]int64 {
+// writtenExcept returns by how many bytes each run of a node has changed a namespace, except for this run.
+func (s *shares) writtenExcept(namespace, except string) map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := map[string]int64{}
@@ -98,8 +98,8 @@ func (s *shares) written(namespace, except string) map[string]int64 {
 	return all
 }
 
-// groups returns how many groups of workers all nodes have for a namespace.
-func (s *shares) groups(namespace string) (sum int64) {
+// totalGroups returns how many groups of workers all nodes have for a namespace.
+func (s *shares) totalGroups(namespace string) (sum int64) {
 	mine, others := s.groupsOf(namespace)
 	return mine + others
 }
@@ -120,8 +120,8 @@ func (s *shares) groupsOf(namespace string) (mine, others int64) {
 	return mine, others
 }
 
-// nodes returns how many nodes share the rates.
-func (s *shares) nodes() int {
+// liveNodes returns how many nodes share the rates.
+func (s *shares) liveNodes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.live
@@ -132,19 +132,19 @@ func (s *shares) nodes() int {
 func (b *Book) Run(ctx context.Context, alone bool) {
 	var measuring sync.WaitGroup
 	defer measuring.Wait()
-	measuring.Go(func() { b.measure(ctx) })
-	measuring.Go(func() { b.observe(ctx) })
+	measuring.Go(func() { b.measureNamespaces(ctx) })
+	measuring.Go(func() { b.observeUsage(ctx) })
 	tick := time.NewTicker(publishEvery)
 	defer tick.Stop()
 	for last, round := time.Now(), 0; ; round++ {
 		// While there are no namespaces, each second round is enough for the nodes to know how many they are
 		// when the first one is created.
-		if alone || round%2 == 0 || b.limited() {
+		if alone || round%2 == 0 || b.hasNamespaces() {
 			if now, err := b.opts.Now(ctx); err == nil { // else the shares stay
-				mine := b.published(now, time.Since(last).Seconds())
+				mine := b.newPublished(now, time.Since(last).Seconds())
 				last = time.Now()
-				if b.publish(ctx, mine, alone) == nil {
-					b.divide(now)
+				if b.publishDemand(ctx, mine, alone) == nil {
+					b.divideRates(now)
 					b.deleteDead(ctx)
 				}
 			}
@@ -162,26 +162,27 @@ func (b *Book) Run(ctx context.Context, alone bool) {
 	}
 }
 
-// publish makes what is asked of this node known. A node of which nothing is asked counts as well: it may be
-// asked next.
-func (b *Book) publish(ctx context.Context, mine published, alone bool) error {
+// publishDemand makes what is asked of this node known. A node of which nothing is asked counts as well: it
+// may be asked next.
+func (b *Book) publishDemand(ctx context.Context, mine published, alone bool) error {
 	if alone {
-		b.shares.own(b.opts.Node(), mine)
+		b.shares.setOwnPublished(b.opts.Node(), mine)
 		return nil
 	}
 	return b.shares.kind.Write(ctx, access.Change{Name: b.opts.Node(), Value: mine, If: rouse.AnyRevision})
 }
 
-// limited reports whether any namespace has been created.
-func (b *Book) limited() bool {
+// hasNamespaces reports whether any namespace has been created.
+func (b *Book) hasNamespaces() bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return len(b.spaces) > 0
 }
 
-// published returns what this node publishes.
-func (b *Book) published(now rouse.Instant, seconds float64) published {
-	p := published{At: now, Run: b.sizes.run, Demand: b.demand(seconds), Written: written{}, Groups: map[string]int{}}
+// newPublished returns what this node publishes.
+func (b *Book) newPublished(now rouse.Instant, seconds float64) published {
+	p := published{At: now, Run: b.sizes.run, Demand: b.demandPerSecond(seconds), Written: written{},
+		Groups: map[string]int{}}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	for name, sp := range b.spaces {
@@ -200,8 +201,8 @@ func (b *Book) published(now rouse.Instant, seconds float64) published {
 	return p
 }
 
-// demand returns what was asked of this node, in requests a second.
-func (b *Book) demand(seconds float64) map[string][kinds]float64 {
+// demandPerSecond returns what was asked of this node, in requests a second.
+func (b *Book) demandPerSecond(seconds float64) map[string][kinds]float64 {
 	b.mu.RLock()
 	spaces := maps.Clone(b.spaces)
 	b.mu.RUnlock() // Fires takes locks under which the engine asks for quotas
@@ -211,22 +212,22 @@ func (b *Book) demand(seconds float64) map[string][kinds]float64 {
 		if b.opts.Fires != nil {
 			fired = b.opts.Fires(name)
 		}
-		if d := sp.published(fired, seconds); slices.Max(d[:]) >= least {
+		if d := sp.smoothDemand(fired, seconds); slices.Max(d[:]) >= least {
 			all[name] = d
 		}
 	}
 	return all
 }
 
-func (s *shares) own(node string, p published) {
+func (s *shares) setOwnPublished(node string, p published) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.peers[node] = p
 }
 
-// current returns what the live nodes have published. What the others have published counts no longer, except
-// for the bytes that they have written.
-func (s *shares) current(now rouse.Instant) map[string]published {
+// livePublished returns what the live nodes have published. What the others have published counts no longer,
+// except for the bytes that they have written.
+func (s *shares) livePublished(now rouse.Instant) map[string]published {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for node, p := range s.peers {
@@ -248,7 +249,7 @@ func (s *shares) current(now rouse.Instant) map[string]published {
 // same name may never start. A note stays until all bytes that it has are in a measurement, so that a node
 // that starts later misses none. One that was written again stays as well.
 func (b *Book) deleteDead(ctx context.Context) {
-	if !b.shares.first(b.opts.Node()) {
+	if !b.shares.isFirstLive(b.opts.Node()) {
 		return
 	}
 	b.shares.mu.Lock()
@@ -265,8 +266,8 @@ func (b *Book) deleteDead(ctx context.Context) {
 	}
 }
 
-// asked returns what is asked for a namespace of all nodes, in requests a second.
-func (s *shares) asked(namespace string) (sum [kinds]float64) {
+// totalDemand returns what is asked for a namespace of all nodes, in requests a second.
+func (s *shares) totalDemand(namespace string) (sum [kinds]float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.peers {
@@ -277,10 +278,10 @@ func (s *shares) asked(namespace string) (sum [kinds]float64) {
 	return sum
 }
 
-// divide gives each namespace this node's parts of its rates. All nodes divide by the same numbers, so that
-// the parts are one whole and the floor.
-func (b *Book) divide(now rouse.Instant) {
-	peers := b.shares.current(now)
+// divideRates gives each namespace this node's parts of its rates. All nodes divide by the same numbers, so
+// that the parts are one whole and the floor.
+func (b *Book) divideRates(now rouse.Instant) {
+	peers := b.shares.livePublished(now)
 	mine, known := peers[b.opts.Node()]
 	nodes := float64(len(peers))
 	if !known { // nothing has been asked of this node
@@ -304,10 +305,10 @@ func (b *Book) divide(now rouse.Instant) {
 				part[i] = 1 / nodes
 			}
 		}
-		sp.share(part, int(nodes))
-		b.weigh(sp)
+		sp.setShares(part, int(nodes))
+		b.updateWeight(sp)
 		if b.opts.Groups != nil {
-			sp.began(int64(b.opts.Groups(name)))
+			sp.setGroupCount(int64(b.opts.Groups(name)))
 		}
 	}
 }

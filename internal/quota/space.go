@@ -69,14 +69,14 @@ type counted struct {
 	until    time.Time  // when they are counted again
 }
 
-func (sp *space) set(is rouse.Namespace) {
+func (sp *space) applyQuotas(is rouse.Namespace) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	first := sp.is.Revision == 0
-	old := rates(&sp.is.Quotas)
+	old := quotaRates(&sp.is.Quotas)
 	sp.is = is
 	sp.timers.until, sp.overlaps.until, sp.drafted.until = time.Time{}, time.Time{}, time.Time{}
-	for i, r := range rates(&is.Quotas) {
+	for i, r := range quotaRates(&is.Quotas) {
 		switch {
 		case first || old[i] == 0 || r == 0:
 			part := 1 / float64(max(1, sp.nodes))
@@ -90,16 +90,16 @@ func (sp *space) set(is rouse.Namespace) {
 	}
 }
 
-func rates(q *rouse.Quotas) [kinds]float64 { return [kinds]float64{q.Creates, q.Fires, q.Reads} }
+func quotaRates(q *rouse.Quotas) [kinds]float64 { return [kinds]float64{q.Creates, q.Fires, q.Reads} }
 
-// share sets this node's shares of the rates.
-func (sp *space) share(part [kinds]float64, nodes int) {
+// setShares sets this node's shares of the rates.
+func (sp *space) setShares(part [kinds]float64, nodes int) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	sp.nodes, sp.spent = nodes, 0
 	copy(sp.parts[1:], sp.parts[:])
 	sp.parts[0] = part
-	for i, r := range rates(&sp.is.Quotas) {
+	for i, r := range quotaRates(&sp.is.Quotas) {
 		for _, p := range sp.parts {
 			part[i] = min(part[i], p[i])
 		}
@@ -107,8 +107,8 @@ func (sp *space) share(part [kinds]float64, nodes int) {
 	}
 }
 
-// deliveries returns this node's part of the concurrent deliveries, at least one: it is that of the fires.
-func (sp *space) deliveries() int64 {
+// deliveryShare returns this node's part of the concurrent deliveries, at least one: it is that of the fires.
+func (sp *space) deliveryShare() int64 {
 	part := 1.0
 	for _, p := range sp.parts {
 		part = min(part, p[fires])
@@ -116,14 +116,15 @@ func (sp *space) deliveries() int64 {
 	return min(sp.is.Quotas.Deliveries, max(1, int64(float64(sp.is.Quotas.Deliveries)*part)))
 }
 
-// published returns what was asked in the given seconds since the last call, each second. It counts half, and
-// what was asked before the other half, so that shares do not follow each burst.
-func (sp *space) published(fired int, seconds float64) (asked [kinds]float64) {
+// smoothDemand returns what was asked in the given seconds since the last call, each second. It counts half,
+// and what was asked before the other half, so that shares do not follow each burst.
+func (sp *space) smoothDemand(fired int, seconds float64) (asked [kinds]float64) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	sp.demand[fires] = float64(fired)
-	for i, r := range rates(&sp.is.Quotas) {
-		if sp.asked[i] += (sp.demand[i]/max(seconds, 1e-3) - sp.asked[i]) / 2; r == 0 && (i != fires || sp.is.Quotas.Deliveries == 0) {
+	for i, r := range quotaRates(&sp.is.Quotas) {
+		if sp.asked[i] += (sp.demand[i]/max(seconds, 1e-3) - sp.asked[i]) / 2; r == 0 &&
+			(i != fires || sp.is.Quotas.Deliveries == 0) {
 			sp.asked[i] = 0
 		}
 	}
@@ -131,8 +132,8 @@ func (sp *space) published(fired int, seconds float64) (asked [kinds]float64) {
 	return sp.asked
 }
 
-// take takes up to n from a rate.
-func (sp *space) take(kind, n int, now time.Time) (int, error) {
+// takeFromRate takes up to n from a rate.
+func (sp *space) takeFromRate(kind, n int, now time.Time) (int, error) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	sp.demand[kind] += float64(n)
@@ -146,8 +147,9 @@ func (sp *space) take(kind, n int, now time.Time) (int, error) {
 	if got == n {
 		return n, nil
 	}
-	limit := rates(&sp.is.Quotas)[kind]
-	return got, exceeded(sp.name, kindNames[kind], strconv.FormatFloat(limit, 'g', -1, 64), max(b.Wait(1), time.Millisecond))
+	limit := quotaRates(&sp.is.Quotas)[kind]
+	return got, quotaExceeded(sp.name, kindNames[kind], strconv.FormatFloat(limit, 'g', -1, 64),
+		max(b.Wait(1), time.Millisecond))
 }
 
 // countedQuota is a quota that bounds a number of rows.
@@ -161,20 +163,21 @@ type countedQuota struct {
 var (
 	timerCount = countedQuota{rouse.QuotaTimers, func(q *rouse.Quotas) int64 { return q.Timers }, rouse.ListedStates,
 		func(sp *space) *counted { return &sp.timers }}
-	overlapCount = countedQuota{rouse.QuotaOverlaps, func(q *rouse.Quotas) int64 { return q.Overlaps }, []rouse.State{rouse.StateFiring},
+	overlapCount = countedQuota{rouse.QuotaOverlaps, func(q *rouse.Quotas) int64 { return q.Overlaps },
+		[]rouse.State{rouse.StateFiring},
 		func(sp *space) *counted { return &sp.overlaps }}
 	draftCount = countedQuota{rouse.QuotaTimers, timerCount.most, rouse.ListedStates,
 		func(sp *space) *counted { return &sp.drafted }}
 )
 
-// room returns how many of n rows there is room for. A node adds at most half of its part of what is left
-// before it counts again, as the others add rows, too.
-func (sp *space) room(ctx context.Context, b *Book, q *countedQuota, n int) (int, error) {
+// reserveRows returns how many of n rows there is room for. A node adds at most half of its part of what is
+// left before it counts again, as the others add rows, too.
+func (sp *space) reserveRows(ctx context.Context, b *Book, q *countedQuota, n int) (int, error) {
 	got, err, known := sp.roomKnown(q, n, false)
 	if known {
 		return got, err
 	}
-	if err := sp.recount(ctx, b, q); err != nil {
+	if err := sp.recountRows(ctx, b, q); err != nil {
 		return 0, err
 	}
 	got, err, _ = sp.roomKnown(q, n, true)
@@ -206,14 +209,14 @@ func (sp *space) roomKnown(q *countedQuota, n int, counted bool) (got int, err e
 	got = int(min(int64(n), left))
 	c.added += int64(got)
 	if got < n {
-		err = exceeded(sp.name, q.name, strconv.FormatInt(most, 10), countAgain)
+		err = quotaExceeded(sp.name, q.name, strconv.FormatInt(most, 10), countAgain)
 	}
 	return got, err, true
 }
 
-// recount reads how many rows there are. What is added during that may count twice until the next time,
+// recountRows reads how many rows there are. What is added during that may count twice until the next time,
 // which refuses too much rather than too little.
-func (sp *space) recount(ctx context.Context, b *Book, q *countedQuota) error {
+func (sp *space) recountRows(ctx context.Context, b *Book, q *countedQuota) error {
 	c := q.of(sp)
 	c.counting.Lock()
 	defer c.counting.Unlock()
@@ -235,13 +238,13 @@ func (sp *space) takeUp(ctx context.Context, b *Book, age time.Duration) error {
 	written := time.Now().Add(-age)
 	most, known := sp.takeUpKnown(written, false)
 	if !known {
-		if err := sp.recount(ctx, b, &draftCount); err != nil {
+		if err := sp.recountRows(ctx, b, &draftCount); err != nil {
 			return err
 		}
 		most, _ = sp.takeUpKnown(written, true)
 	}
 	if most > 0 {
-		return exceeded(sp.name, draftCount.name, strconv.FormatInt(most, 10), countAgain)
+		return quotaExceeded(sp.name, draftCount.name, strconv.FormatInt(most, 10), countAgain)
 	}
 	return nil
 }
@@ -268,13 +271,13 @@ func (sp *space) takeUpKnown(written time.Time, counted bool) (most int64, known
 	return 0, true
 }
 
-// exceeded is the error of a request beyond a quota.
-func exceeded(namespace, name, limit string, after time.Duration) error {
+// quotaExceeded is the error of a request beyond a quota.
+func quotaExceeded(namespace, name, limit string, after time.Duration) error {
 	return &rouse.RetryAfter{Err: &rouse.QuotaError{Namespace: namespace, Quota: name, Limit: limit}, After: after}
 }
 
-// began takes how many groups of workers this node has as its share begins.
-func (sp *space) began(groups int64) {
+// setGroupCount takes how many groups of workers this node has as its share begins.
+func (sp *space) setGroupCount(groups int64) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	sp.groups = groups

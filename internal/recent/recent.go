@@ -44,7 +44,7 @@ type step struct {
 
 // Count counts an attempt.
 func (r *Ring) Count(now rouse.Instant, a rouse.Attempted) {
-	s := r.step(now)
+	s := r.stepAt(now)
 	if a.First {
 		s.fires.Add(1)
 		s.lags[rouse.LagIndex(a.Lag)].Add(1)
@@ -58,25 +58,25 @@ func (r *Ring) Count(now rouse.Instant, a rouse.Attempted) {
 }
 
 // Created counts timers that clients wrote.
-func (r *Ring) Created(now rouse.Instant, n int) { r.step(now).creates.Add(uint64(n)) }
+func (r *Ring) Created(now rouse.Instant, n int) { r.stepAt(now).creates.Add(uint64(n)) }
 
 // Pending notes how many timers wait for their due time.
-func (r *Ring) Pending(now rouse.Instant, n int64) { r.step(now).pending.Store(n + 1) }
+func (r *Ring) Pending(now rouse.Instant, n int64) { r.stepAt(now).pending.Store(n + 1) }
 
-// step returns the step of a time. After the clock was set back it is the newest one.
-func (r *Ring) step(now rouse.Instant) *step {
+// stepAt returns the step of a time. After the clock was set back it is the newest one.
+func (r *Ring) stepAt(now rouse.Instant) *step {
 	at := int64(now) - int64(now)%fineMS
 	if last := r.last.Load(); at > last {
-		r.turn(at)
+		r.beginStep(at)
 	} else {
 		at = last
 	}
 	return &r.fine[at/fineMS%FineSteps]
 }
 
-// turn begins the step at a time, and those before it in which nothing happened. The steps that ended count
-// as minutes from now on.
-func (r *Ring) turn(at int64) {
+// beginStep begins the step at a time, and those before it in which nothing happened. The steps that ended
+// count as minutes from now on.
+func (r *Ring) beginStep(at int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.last.Load()
@@ -90,17 +90,17 @@ func (r *Ring) turn(at int64) {
 	for ; from <= at; from += fineMS {
 		s := &r.fine[from/fineMS%FineSteps]
 		if s.at != 0 {
-			r.fold(s)
+			r.foldStep(s)
 		}
-		s.clear(rouse.Instant(from))
+		s.clearStep(rouse.Instant(from))
 	}
 	r.last.Store(at)
 }
 
-// fold adds a step that leaves the hour to its minute.
-func (r *Ring) fold(s *step) {
-	p := s.point()
-	p.At = minute(p.At)
+// foldStep adds a step that leaves the hour to its minute.
+func (r *Ring) foldStep(s *step) {
+	p := s.statsPoint()
+	p.At = truncateToMinute(p.At)
 	w := &r.wide[int64(p.At)/60_000%WideSteps]
 	if w.At != p.At {
 		*w = p
@@ -109,9 +109,9 @@ func (r *Ring) fold(s *step) {
 	w.Merge(&p)
 }
 
-func minute(at rouse.Instant) rouse.Instant { return at - at%60_000 }
+func truncateToMinute(at rouse.Instant) rouse.Instant { return at - at%60_000 }
 
-func (s *step) clear(at rouse.Instant) {
+func (s *step) clearStep(at rouse.Instant) {
 	s.at = at
 	for _, n := range []*atomic.Uint64{&s.fires, &s.succeeded, &s.failed, &s.creates} {
 		n.Store(0)
@@ -122,8 +122,9 @@ func (s *step) clear(at rouse.Instant) {
 	}
 }
 
-func (s *step) point() rouse.StatsPoint {
-	p := rouse.StatsPoint{At: s.at, Fires: s.fires.Load(), Succeeded: s.succeeded.Load(), Failed: s.failed.Load(), Creates: s.creates.Load(), Pending: s.pending.Load() - 1}
+func (s *step) statsPoint() rouse.StatsPoint {
+	p := rouse.StatsPoint{At: s.at, Fires: s.fires.Load(), Succeeded: s.succeeded.Load(), Failed: s.failed.Load(),
+		Creates: s.creates.Load(), Pending: s.pending.Load() - 1}
 	for i := range s.lags {
 		p.Lags[i] = s.lags[i].Load()
 	}
@@ -141,13 +142,13 @@ func StepOf(window time.Duration) time.Duration {
 // Points returns what happened in a window before now, oldest first; steps from before the start are left
 // out. It has the step of now, which is not over.
 func (r *Ring) Points(now rouse.Instant, window time.Duration) (points []rouse.StatsPoint) {
-	r.step(now)
+	r.stepAt(now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.last.Load()
 	from := rouse.Instant(last).Add(-window)
 	if StepOf(window) == WideStep {
-		for at := minute(from) + 60_000; at <= minute(rouse.Instant(last)); at += 60_000 {
+		for at := truncateToMinute(from) + 60_000; at <= truncateToMinute(rouse.Instant(last)); at += 60_000 {
 			if w := &r.wide[int64(at)/60_000%WideSteps]; w.At == at {
 				points = append(points, *w)
 			}
@@ -158,9 +159,9 @@ func (r *Ring) Points(now rouse.Instant, window time.Duration) (points []rouse.S
 		if int64(s.at) != at || s.at <= from {
 			continue
 		}
-		p := s.point()
+		p := s.statsPoint()
 		if n := len(points); StepOf(window) == WideStep {
-			if p.At = minute(p.At); n > 0 && points[n-1].At == p.At {
+			if p.At = truncateToMinute(p.At); n > 0 && points[n-1].At == p.At {
 				points[n-1].Merge(&p)
 				continue
 			}
@@ -180,7 +181,7 @@ type Minutes struct {
 	}
 }
 
-func (m *Minutes) now(now rouse.Instant) (i int) {
+func (m *Minutes) currentMinute(now rouse.Instant) (i int) {
 	minute := int64(now) / 60_000
 	i = int(minute % rouse.RecentMinutes)
 	if of := &m.of[i]; of.minute < minute {
@@ -198,7 +199,7 @@ func (m *Minutes) Count(now rouse.Instant, a rouse.Attempted) {
 	if m == nil {
 		return
 	}
-	of := &m.of[m.now(now)]
+	of := &m.of[m.currentMinute(now)]
 	if a.First {
 		of.sent++
 		of.lags[rouse.LagIndex(a.Lag)]++

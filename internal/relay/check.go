@@ -58,7 +58,7 @@ func (x *Executor) lookLoop(ctx context.Context) {
 				break
 			}
 			// Without the look no fire can be called, and no outcome reported.
-			for b := backoff.New(firstLook, longestLook); !x.look(ctx, jobs); {
+			for b := backoff.New(firstLook, longestLook); !x.lookUpJobs(ctx, jobs); {
 				if !b.Pause(ctx) {
 					return
 				}
@@ -67,9 +67,9 @@ func (x *Executor) lookLoop(ctx context.Context) {
 	}
 }
 
-// look looks up the standing of jobs, and acts on each.
-func (x *Executor) look(ctx context.Context, jobs []*job) bool {
-	stands, err := x.stand(ctx, jobs)
+// lookUpJobs looks up the standing of jobs, and acts on each.
+func (x *Executor) lookUpJobs(ctx context.Context, jobs []*job) bool {
+	stands, err := x.readStandings(ctx, jobs)
 	if err != nil {
 		if ctx.Err() == nil {
 			x.opts.Events.Failed("look at timers", err)
@@ -80,13 +80,13 @@ func (x *Executor) look(ctx context.Context, jobs []*job) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i, j := range jobs {
-		x.place(j, stands[i], now)
+		x.placeJob(j, stands[i], now)
 	}
 	return true
 }
 
-// place acts on the standing of a job. The caller holds the mutex.
-func (x *Executor) place(j *job, s stood, now rouse.Instant) {
+// placeJob acts on the standing of a job. The caller holds the mutex.
+func (x *Executor) placeJob(j *job, s stood, now rouse.Instant) {
 	if s.standing == wanted || s.standing == pending {
 		j.key = s.key
 	}
@@ -97,27 +97,28 @@ func (x *Executor) place(j *job, s stood, now rouse.Instant) {
 	switch {
 	case s.standing == outdated || s.standing == doubtful && time.Since(j.came) > x.opts.Patience:
 		j.state = finishing
-		x.work.Go(func() { x.drop(j) })
+		x.work.Go(func() { x.dropOutdated(j) })
 	case s.standing == doubtful: // it is called once it is known to be wanted; otherwise another message follows
 		x.work.Go(func() { x.lookAgain(j) })
-	case s.standing == unknown && !j.Asked && j.late(now), s.expired:
-		x.conclude(j, j.expired())
-	case j.deliveries() > x.opts.MaxDeliveries:
-		why := fmt.Sprintf("%d executors had it, and none has reported: it may be what ended them", j.deliveries()-1)
+	case s.standing == unknown && !j.Asked && j.isLate(now), s.expired:
+		x.startReport(j, j.deadlineOutcome())
+	case j.mostDeliveries() > x.opts.MaxDeliveries:
+		why := fmt.Sprintf("%d executors had it, and none has reported: it may be what ended them", j.mostDeliveries()-1)
 		x.opts.Events.Poisoned(messageID(&j.Fire), errors.New(why))
-		x.conclude(j, rouse.Outcome{Verdict: rouse.Failed, Detail: why})
+		x.startReport(j, rouse.Outcome{Verdict: rouse.Failed, Detail: why})
 	default:
-		x.enqueue(j)
+		x.enqueueJob(j)
 	}
 }
 
-// expired returns the outcome of a fire that is too late to be sent.
-func (j *job) expired() rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the deadline of %v has passed while it was in the queue", j.Fire.Spec.Deadline)}
+// deadlineOutcome returns the outcome of a fire that is too late to be sent.
+func (j *job) deadlineOutcome() rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Rejected,
+		Detail: fmt.Sprintf("the deadline of %v has passed while it was in the queue", j.Fire.Spec.Deadline)}
 }
 
-// late reports whether a fire is too late to be sent, according to the fire itself.
-func (j *job) late(now rouse.Instant) bool {
+// isLate reports whether a fire is too late to be sent, according to the fire itself.
+func (j *job) isLate(now rouse.Instant) bool {
 	f := &j.Fire
 	return f.Spec.Deadline != 0 && !f.Manual && now.Sub(f.At) > f.Spec.Deadline
 }
@@ -125,16 +126,16 @@ func (j *job) late(now rouse.Instant) bool {
 // fresh is how long the result of a look is valid.
 const fresh = 500 * time.Millisecond
 
-// recheck looks again at jobs that have waited since their last look: their timers may have been deleted in
-// the meantime. It returns the jobs to send, and ends the others.
-func (x *Executor) recheck(ln *lane, jobs []*job) []*job {
+// recheckJobs looks again at jobs that have waited since their last look: their timers may have been deleted
+// in the meantime. It returns the jobs to send, and ends the others.
+func (x *Executor) recheckJobs(ln *lane, jobs []*job) []*job {
 	if x.opts.Rows == nil || !slices.ContainsFunc(jobs, func(j *job) bool { return time.Since(j.looked) > fresh }) {
 		return jobs
 	}
 	var stands []stood
 	for b := backoff.New(firstLook, longestLook); ; {
 		var err error
-		if stands, err = x.stand(x.deliver, jobs); err == nil || !b.Pause(x.deliver) {
+		if stands, err = x.readStandings(x.deliver, jobs); err == nil || !b.Pause(x.deliver) {
 			break
 		}
 		x.opts.Events.Failed("look at timers", err)
@@ -143,14 +144,14 @@ func (x *Executor) recheck(ln *lane, jobs []*job) []*job {
 	for i, j := range jobs {
 		switch {
 		case stands == nil:
-			x.ended(ln, j, func() { x.giveBack(j) })
+			x.releaseCapacity(ln, j, func() { x.requeueJob(j) })
 		case stands[i].standing == outdated:
-			x.ended(ln, j, func() {
+			x.releaseCapacity(ln, j, func() {
 				j.state = finishing
-				x.work.Go(func() { x.drop(j) })
+				x.work.Go(func() { x.dropOutdated(j) })
 			})
 		case stands[i].expired:
-			x.settled(ln, j, j.expired())
+			x.acceptOutcome(ln, j, j.deadlineOutcome())
 		default:
 			live = append(live, j)
 		}
@@ -166,33 +167,35 @@ func (x *Executor) lookAgain(j *job) {
 	switch {
 	case j.state != looking: // returned to the queue in the meantime
 	case x.stopping:
-		x.giveBack(j)
+		x.requeueJob(j)
 	default:
 		x.queueLook(j)
 	}
 }
 
-// drop acknowledges an unwanted message.
-func (x *Executor) drop(j *job) {
+// dropOutdated acknowledges an unwanted message.
+func (x *Executor) dropOutdated(j *job) {
 	x.opts.Events.Outdated(j.Fire.ID, j.Fire.Token)
-	x.done(j)
+	x.acknowledgeJob(j)
 }
 
-// unreadable ends a message that cannot be read, and reports it if its head can be.
-func (x *Executor) unreadable(d queue.Delivery, h head, err error) {
+// endUnreadable ends a message that cannot be read, and reports it if its head can be.
+func (x *Executor) endUnreadable(d queue.Delivery, h head, err error) {
 	x.opts.Events.Poisoned(d.ID, err)
 	if h.ID == "" { // the attempt fails when its deadline passes without a report
-		x.acknowledge(d)
+		x.acknowledgeDelivery(d)
 		return
 	}
-	j := &job{parcel: parcel{Fire: h.fire()},
-		key: rouse.Key{Namespace: h.Namespace, Name: h.Name}, receipts: []queue.Delivery{d}, came: time.Now(), state: finishing}
+	j := &job{parcel: parcel{Fire: h.fireOfHead()},
+		key: rouse.Key{Namespace: h.Namespace, Name: h.Name}, receipts: []queue.Delivery{d}, came: time.Now(),
+		state: finishing}
 	j.until = j.came.Add(x.opts.Patience)
-	o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten("the executor cannot read the fire: "+err.Error(), rouse.MaxDetail)}
-	x.finish(j, o)
+	o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten("the executor cannot read the fire: "+err.Error(),
+		rouse.MaxDetail)}
+	x.reportUntilStored(j, o)
 }
 
-func (x *Executor) acknowledge(d queue.Delivery) {
+func (x *Executor) acknowledgeDelivery(d queue.Delivery) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.life), x.opts.Timeout)
 	defer cancel()
 	if err := d.Ack(ctx); err != nil {
@@ -208,9 +211,9 @@ type stood struct {
 	expired  bool          // its deadline has passed
 }
 
-// stand reads the rows of fires. A fire belongs to its timer's row, or to a row of its own with the fire's
-// id.
-func (x *Executor) stand(ctx context.Context, jobs []*job) ([]stood, error) {
+// readStandings reads the rows of fires. A fire belongs to its timer's row, or to a row of its own with the
+// fire's id.
+func (x *Executor) readStandings(ctx context.Context, jobs []*job) ([]stood, error) {
 	stands := make([]stood, len(jobs))
 	if x.opts.Rows == nil {
 		return stands, nil

@@ -81,7 +81,7 @@ type ExecutorEvents struct {
 	Failed func(what string, err error)
 }
 
-func (o ExecutorOptions) withDefaults() ExecutorOptions {
+func (o ExecutorOptions) withExecutorDefaults() ExecutorOptions {
 	o.Prefetch = cmp.Or(o.Prefetch, 1024)
 	o.Reserve = max(cmp.Or(o.Reserve, 20), 0)
 	o.MaxDeliveries = cmp.Or(o.MaxDeliveries, 5)
@@ -168,7 +168,8 @@ const (
 // NewExecutor returns an executor, which is idle until Run. The sink delivers the fires; it must be the one
 // that the scheduler's Sink uses to check specs.
 func NewExecutor(q queue.Consumer, sink rouse.Sink, r Reporter, o ExecutorOptions) *Executor {
-	return &Executor{queue: q, sink: sink, reporter: r, opts: o.withDefaults(), jobs: map[jobKey]*job{}, lanes: map[laneKey]*lane{}, outOf: map[string]int{},
+	return &Executor{queue: q, sink: sink, reporter: r, opts: o.withExecutorDefaults(), jobs: map[jobKey]*job{},
+		lanes: map[laneKey]*lane{}, outOf: map[string]int{},
 		arrived: make(chan struct{}, 1), empty: make(chan struct{})}
 }
 
@@ -189,7 +190,7 @@ func (x *Executor) Run(ctx context.Context) error {
 	var err error
 	consumer.Go(func() {
 		defer stop()
-		err = x.queue.Consume(ctx, x.opts.Prefetch, x.take)
+		err = x.queue.Consume(ctx, x.opts.Prefetch, x.acceptMessage)
 	})
 	loops.Go(func() { x.lookLoop(ctx) })
 	loops.Go(func() { x.tickLoop(ctx) })
@@ -205,33 +206,35 @@ func (x *Executor) Run(ctx context.Context) error {
 	return nil
 }
 
-// take accepts a message from the queue.
-func (x *Executor) take(d queue.Delivery) {
-	h, p, err := decode(d.Body)
+// acceptMessage accepts a message from the queue.
+func (x *Executor) acceptMessage(d queue.Delivery) {
+	h, p, err := decodeParcel(d.Body)
 	if err != nil {
-		x.work.Go(func() { x.unreadable(d, h, err) })
+		x.work.Go(func() { x.endUnreadable(d, h, err) })
 		return
 	}
-	j := &job{parcel: *p, key: rouse.Key{Namespace: h.Namespace, Name: h.Name}, receipts: []queue.Delivery{d}, came: time.Now()}
+	j := &job{parcel: *p, key: rouse.Key{Namespace: h.Namespace, Name: h.Name}, receipts: []queue.Delivery{d},
+		came: time.Now()}
 	j.until = j.came.Add(p.Allowance)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if have := x.jobs[j.id()]; have != nil { // the other receipt may belong to a broken connection, so both are acknowledged
+	// the other receipt may belong to a broken connection, so both are acknowledged
+	if have := x.jobs[j.keyOfJob()]; have != nil {
 		have.receipts = append(have.receipts, d)
 		return
 	}
-	x.jobs[j.id()] = j
+	x.jobs[j.keyOfJob()] = j
 	if x.stopping {
-		x.giveBack(j)
+		x.requeueJob(j)
 		return
 	}
 	x.queueLook(j)
 }
 
-func (j *job) id() jobKey { return jobKey{j.Fire.ID, j.Fire.Token} }
+func (j *job) keyOfJob() jobKey { return jobKey{j.Fire.ID, j.Fire.Token} }
 
-// deliveries returns how often the message of a job was delivered.
-func (j *job) deliveries() int {
+// mostDeliveries returns how often the message of a job was delivered.
+func (j *job) mostDeliveries() int {
 	n := 0
 	for _, d := range j.receipts {
 		n = max(n, d.Deliveries)
@@ -246,7 +249,7 @@ func (x *Executor) handBack() {
 	x.stopping = true
 	for _, j := range x.jobs {
 		if j.state == looking || j.state == waiting {
-			x.giveBack(j)
+			x.requeueJob(j)
 		}
 	}
 	x.intake = nil
@@ -267,7 +270,7 @@ func (x *Executor) windDown(endDeliveries, endLife func()) {
 	defer x.mu.Unlock()
 	for _, j := range x.jobs {
 		if j.state == running {
-			x.giveBack(j)
+			x.requeueJob(j)
 		}
 	}
 }
@@ -289,18 +292,18 @@ func (x *Executor) noteEmpty() {
 	}
 }
 
-// giveBack returns a job's message to the queue. The caller holds the mutex.
-func (x *Executor) giveBack(j *job) {
+// requeueJob returns a job's message to the queue. The caller holds the mutex.
+func (x *Executor) requeueJob(j *job) {
 	j.state = finishing
 	x.work.Go(func() {
-		x.settle(j, func(ctx context.Context, d queue.Delivery) error { return d.Nack(ctx) })
+		x.answerReceipts(j, func(ctx context.Context, d queue.Delivery) error { return d.Nack(ctx) })
 	})
 }
 
-// settle ends a job: it settles each of its messages with the queue.
-func (x *Executor) settle(j *job, say func(context.Context, queue.Delivery) error) {
+// answerReceipts ends a job: it settles each of its messages with the queue.
+func (x *Executor) answerReceipts(j *job, say func(context.Context, queue.Delivery) error) {
 	x.mu.Lock()
-	delete(x.jobs, j.id())
+	delete(x.jobs, j.keyOfJob())
 	x.noteEmpty()
 	receipts := j.receipts
 	x.mu.Unlock()
@@ -313,7 +316,7 @@ func (x *Executor) settle(j *job, say func(context.Context, queue.Delivery) erro
 	}
 }
 
-// done acknowledges a job's message.
-func (x *Executor) done(j *job) {
-	x.settle(j, func(ctx context.Context, d queue.Delivery) error { return d.Ack(ctx) })
+// acknowledgeJob acknowledges a job's message.
+func (x *Executor) acknowledgeJob(j *job) {
+	x.answerReceipts(j, func(ctx context.Context, d queue.Delivery) error { return d.Ack(ctx) })
 }

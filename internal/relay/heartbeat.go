@@ -24,29 +24,30 @@ func (x *Executor) tickLoop(ctx context.Context) {
 		x.mu.Lock()
 		now := time.Now()
 		for _, ln := range x.lanes {
-			x.pump(ln, now)
-			x.relieve(ln, now)
+			x.pumpLane(ln, now)
+			x.deferBacklog(ln, now)
 			x.dropIdle(ln)
 		}
-		x.beat(now)
+		x.startHeartbeats(now)
 		x.mu.Unlock()
 	}
 }
 
-// beat extends the deadlines of fires that have used half of their time. The caller holds the mutex.
-func (x *Executor) beat(now time.Time) {
+// startHeartbeats extends the deadlines of fires that have used half of their time. The caller holds the
+// mutex.
+func (x *Executor) startHeartbeats(now time.Time) {
 	for _, j := range x.jobs {
 		if j.beating || j.state != waiting && j.state != running || j.until.Sub(now) > j.Allowance/2 {
 			continue
 		}
 		j.beating = true
-		x.work.Go(func() { x.heartbeat(j) })
+		x.work.Go(func() { x.extendJobDeadline(j) })
 	}
 }
 
-// heartbeat extends one deadline.
-func (x *Executor) heartbeat(j *job) {
-	err := x.report(j, rouse.Outcome{After: j.Allowance})
+// extendJobDeadline extends one deadline.
+func (x *Executor) extendJobDeadline(j *job) {
+	err := x.reportOnce(j, rouse.Outcome{After: j.Allowance})
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	j.beating = false
@@ -56,6 +57,7 @@ func (x *Executor) heartbeat(j *job) {
 	case !errors.Is(err, rouse.ErrConflict) && !errors.Is(err, rouse.ErrNotFound):
 		x.opts.Events.Failed("heartbeat", err) // the next tick retries
 	default:
-		j.until = time.Now().Add(j.Allowance) // give up: a fire that has begun continues, and its report is refused if it is outdated
+		// give up: a fire that has begun continues, and its report is refused if it is outdated
+		j.until = time.Now().Add(j.Allowance)
 	}
 }

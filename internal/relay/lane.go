@@ -33,8 +33,8 @@ const (
 	trial   = time.Second
 )
 
-// enqueue adds a job to its lane. The caller holds the mutex.
-func (x *Executor) enqueue(j *job) {
+// enqueueJob adds a job to its lane. The caller holds the mutex.
+func (x *Executor) enqueueJob(j *job) {
 	f := &j.Fire
 	limit := x.opts.Limit(f.Namespace, f.Spec, x.sink.Lane(f.Namespace, f.Spec))
 	key := laneKey{f.Namespace, limit.Name}
@@ -51,12 +51,13 @@ func (x *Executor) enqueue(j *job) {
 	}
 	j.state = waiting
 	ln.waiting = append(ln.waiting, j)
-	x.pump(ln, now)
-	x.relieve(ln, now)
+	x.pumpLane(ln, now)
+	x.deferBacklog(ln, now)
 }
 
-// pump passes waiting fires of a lane to its sink, as far as the limits allow. The caller holds the mutex.
-func (x *Executor) pump(ln *lane, now time.Time) {
+// pumpLane passes waiting fires of a lane to its sink, as far as the limits allow. The caller holds the
+// mutex.
+func (x *Executor) pumpLane(ln *lane, now time.Time) {
 	for len(ln.waiting) > 0 && ln.out < ln.limit.Limit && !x.stopping {
 		if !x.hasPlace(ln) {
 			if !ln.blocked {
@@ -81,7 +82,7 @@ func (x *Executor) pump(ln *lane, now time.Time) {
 		ln.tokens.Take(n)
 		x.out += n
 		x.outOf[ln.key.namespace] += n
-		x.work.Go(func() { x.send(ln, jobs) })
+		x.work.Go(func() { x.deliverJobs(ln, jobs) })
 	}
 }
 
@@ -93,9 +94,9 @@ func (x *Executor) hasPlace(ln *lane) bool {
 	return out < most && ln.out < throttle.Share(ln.out+most-out, most, throttle.Reserve, 1)
 }
 
-// send makes one delivery.
-func (x *Executor) send(ln *lane, jobs []*job) {
-	jobs = x.recheck(ln, jobs)
+// deliverJobs makes one delivery.
+func (x *Executor) deliverJobs(ln *lane, jobs []*job) {
+	jobs = x.recheckJobs(ln, jobs)
 	if len(jobs) == 0 {
 		return
 	}
@@ -108,23 +109,24 @@ func (x *Executor) send(ln *lane, jobs []*job) {
 		// A panic of a sink is a failure of these fires only, because others are being delivered as well.
 		if p := recover(); p != nil {
 			x.opts.Events.Failed("deliver", fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
-			o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten(fmt.Sprintf("the sink panicked: %v", p), rouse.MaxDetail)}
+			o := rouse.Outcome{Verdict: rouse.Failed, Detail: rouse.Shorten(fmt.Sprintf("the sink panicked: %v", p),
+				rouse.MaxDetail)}
 			for _, j := range jobs {
-				x.settled(ln, j, o)
+				x.acceptOutcome(ln, j, o)
 			}
 		}
 	}()
-	x.sink.Deliver(x.deliver, fires, func(i int, o rouse.Outcome) { x.settled(ln, jobs[i], o) })
+	x.sink.Deliver(x.deliver, fires, func(i int, o rouse.Outcome) { x.acceptOutcome(ln, jobs[i], o) })
 }
 
-// settled accepts an outcome from the sink without blocking it.
-func (x *Executor) settled(ln *lane, j *job, o rouse.Outcome) {
-	x.ended(ln, j, func() { x.conclude(j, o) })
+// acceptOutcome accepts an outcome from the sink without blocking it.
+func (x *Executor) acceptOutcome(ln *lane, j *job, o rouse.Outcome) {
+	x.releaseCapacity(ln, j, func() { x.startReport(j, o) })
 }
 
-// ended frees the sink's capacity used by a job, and continues with next. A job that has ended before is
-// ignored.
-func (x *Executor) ended(ln *lane, j *job, next func()) {
+// releaseCapacity frees the sink's capacity used by a job, and continues with next. A job that has ended
+// before is ignored.
+func (x *Executor) releaseCapacity(ln *lane, j *job, next func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if j.state != running {
@@ -138,12 +140,13 @@ func (x *Executor) ended(ln *lane, j *job, next func()) {
 	}
 	ln.speed.Add(1, now)
 	next()
-	x.pump(ln, now)
-	for n := len(x.blocked); n > 0 && x.out < x.opts.Prefetch; n-- { // one waits for the room of its namespace, the next may not
+	x.pumpLane(ln, now)
+	// one waits for the room of its namespace, the next may not
+	for n := len(x.blocked); n > 0 && x.out < x.opts.Prefetch; n-- {
 		other := x.blocked[0]
 		x.blocked = x.blocked[1:]
 		other.blocked = false
-		x.pump(other, now)
+		x.pumpLane(other, now)
 	}
 	x.dropIdle(ln)
 }
@@ -155,9 +158,9 @@ func (x *Executor) dropIdle(ln *lane) {
 	}
 }
 
-// relieve defers fires of a slow lane while room is short: they return to the store, and come again when they
-// may have their turn. The caller holds the mutex.
-func (x *Executor) relieve(ln *lane, now time.Time) {
+// deferBacklog defers fires of a slow lane while room is short: they return to the store, and come again when
+// they may have their turn. The caller holds the mutex.
+func (x *Executor) deferBacklog(ln *lane, now time.Time) {
 	if len(x.jobs) < x.opts.Prefetch/2 || ln.busy.IsZero() || now.Sub(ln.busy) < trial {
 		return
 	}
@@ -173,7 +176,8 @@ func (x *Executor) relieve(ln *lane, now time.Time) {
 	for _, j := range ln.waiting[keep:] {
 		ln.next = ln.next.Add(time.Duration(float64(time.Second) / max(rate, 0.1)))
 		after := min(max(ln.next.Sub(now), time.Second), j.Allowance)
-		x.conclude(j, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after, Detail: "its target takes longer than others may wait"})
+		x.startReport(j, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after,
+			Detail: "its target takes longer than others may wait"})
 	}
 	if limit := now.Add(time.Hour); ln.next.After(limit) {
 		ln.next = limit

@@ -26,8 +26,8 @@ type head struct {
 	Attempt   uint32
 }
 
-// fire returns the part of a fire that a head contains.
-func (h *head) fire() rouse.Fire {
+// fireOfHead returns the part of a fire that a head contains.
+func (h *head) fireOfHead() rouse.Fire {
 	return rouse.Fire{Namespace: h.Namespace, Name: h.Name, ID: h.ID, Token: h.Token, Attempt: h.Attempt}
 }
 
@@ -58,9 +58,9 @@ func (e errVersion) Error() string {
 // messageID returns the id of a fire's message, which differs for each attempt.
 func messageID(f *rouse.Fire) string { return f.ID + "." + strconv.FormatUint(f.Token, 10) }
 
-// encode encodes a parcel. The spec is encoded as in the row of a timer, so each version of rouse that can
-// read the rows can read it.
-func (p *parcel) encode() []byte {
+// encodeParcel encodes a parcel. The spec is encoded as in the row of a timer, so each version of rouse that
+// can read the rows can read it.
+func (p *parcel) encodeParcel() []byte {
 	f := &p.Fire
 	t := rouse.Timer{Key: rouse.Key{Namespace: f.Namespace, Name: f.Name}, Spec: *f.Spec, Trace: f.Origin}
 	body := t.Row().Body
@@ -88,8 +88,9 @@ func (p *parcel) encode() []byte {
 	return codec.AppendText(b, body)
 }
 
-// decode decodes a message. If only the head can be read, it returns the head, with an ID, and an error.
-func decode(b []byte) (head, *parcel, error) {
+// decodeParcel decodes a message. If only the head can be read, it returns the head, with an ID, and an
+// error.
+func decodeParcel(b []byte) (head, *parcel, error) {
 	d := codec.Read(slices.Clone(b)) // all strings share the copy
 	v := d.Byte()
 	h := head{Namespace: d.Text(), Name: d.Text(), ID: d.Text(), Token: d.Uvarint(), Attempt: uint32(d.Uvarint())}
@@ -99,7 +100,7 @@ func decode(b []byte) (head, *parcel, error) {
 	if v != version {
 		return h, nil, errVersion{v}
 	}
-	p := &parcel{Fire: h.fire()}
+	p := &parcel{Fire: h.fireOfHead()}
 	f := &p.Fire
 	f.Generation = d.Uvarint()
 	f.Due, f.At, p.Allowance = rouse.Instant(d.Varint()), rouse.Instant(d.Varint()), time.Duration(d.Varint())

@@ -22,7 +22,7 @@ func fullParcel() parcel {
 func TestAMessageIsReadAsItWasWritten(t *testing.T) {
 	plain := parcel{Fire: rouse.Fire{ID: "x", Name: "n", Token: 1, Attempt: 1, Spec: &rouse.Spec{Target: "a:"}}}
 	for _, p := range []parcel{fullParcel(), plain} {
-		h, got, err := decode(p.encode())
+		h, got, err := decodeParcel(p.encodeParcel())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,10 +39,10 @@ func TestAMessageIsReadAsItWasWritten(t *testing.T) {
 // complete.
 func TestTheHeadOutlivesTheVersion(t *testing.T) {
 	p := fullParcel()
-	whole := p.encode()
+	whole := p.encodeParcel()
 	heads := 0
 	for n := range whole {
-		h, got, err := decode(whole[:n])
+		h, got, err := decodeParcel(whole[:n])
 		if err == nil || got != nil {
 			t.Fatalf("%d of %d bytes were read as a message", n, len(whole))
 		}
@@ -57,23 +57,23 @@ func TestTheHeadOutlivesTheVersion(t *testing.T) {
 		t.Error("no cut message had a head")
 	}
 	later := append([]byte{version + 1}, whole[1:]...)
-	h, _, err := decode(later)
+	h, _, err := decodeParcel(later)
 	var wrong errVersion
 	if !errors.As(err, &wrong) || wrong.version != version+1 || h.ID != p.Fire.ID {
 		t.Errorf("a later version: %+v, %v", h, err)
 	}
-	if _, _, err := decode(append(whole, 0)); err == nil {
+	if _, _, err := decodeParcel(append(whole, 0)); err == nil {
 		t.Error("bytes behind the message were read over")
 	}
 }
 
 func FuzzDecode(f *testing.F) {
 	p := fullParcel()
-	f.Add(p.encode())
+	f.Add(p.encodeParcel())
 	f.Add([]byte{})
 	f.Add([]byte("rubbish"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, got, err := decode(b)
+		h, got, err := decodeParcel(b)
 		if (err == nil) != (got != nil) {
 			t.Fatalf("%v and %+v", err, got)
 		}
@@ -83,12 +83,12 @@ func FuzzDecode(f *testing.F) {
 		if h.ID == "" || h.Token == 0 || got.Fire.Spec == nil {
 			t.Fatalf("read without what a report needs: %+v", got)
 		}
-		again := got.encode()
-		_, twice, err := decode(again)
+		again := got.encodeParcel()
+		_, twice, err := decodeParcel(again)
 		if err != nil {
 			t.Fatalf("what was read cannot be read again: %v", err)
 		}
-		if !reflect.DeepEqual(twice.encode(), again) {
+		if !reflect.DeepEqual(twice.encodeParcel(), again) {
 			t.Fatalf("%+v became %+v", got, twice)
 		}
 	})

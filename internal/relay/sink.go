@@ -32,7 +32,7 @@ type SinkOptions struct {
 	Now func() rouse.Instant
 }
 
-func (o SinkOptions) withDefaults() SinkOptions {
+func (o SinkOptions) withSinkDefaults() SinkOptions {
 	o.Allowance = cmp.Or(o.Allowance, 5*time.Minute)
 	o.Limit = cmp.Or(o.Limit, 16_384)
 	o.Batch = cmp.Or(o.Batch, 512)
@@ -56,7 +56,7 @@ type Sink struct {
 
 // NewSink returns a sink that publishes fires to a queue, and checks specs with another sink.
 func NewSink(checks rouse.Sink, q queue.Publisher, o SinkOptions) *Sink {
-	return &Sink{checks: checks, queue: q, opts: o.withDefaults()}
+	return &Sink{checks: checks, queue: q, opts: o.withSinkDefaults()}
 }
 
 // Check validates a spec with the executors' sink.
@@ -91,9 +91,9 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	index := make([]int, 0, len(fires)) // of each message's fire
 	allowances := make([]time.Duration, len(fires))
 	for i := range fires {
-		p := s.parcel(&fires[i])
+		p := s.parcelOfFire(&fires[i])
 		allowances[i] = p.Allowance
-		m := queue.Message{ID: messageID(&fires[i]), Body: p.encode()}
+		m := queue.Message{ID: messageID(&fires[i]), Body: p.encodeParcel()}
 		if err := m.Check(); err != nil { // it would be too large the next time as well
 			settle(i, rejectUnfit(err))
 			continue
@@ -123,7 +123,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 			}
 		}
 		messages, index = messages[:left], index[:left]
-		s.note(refused)
+		s.notePublishError(refused)
 		if left > 0 && !b.Pause(patience) {
 			for _, i := range index {
 				settle(i, putOff(refused))
@@ -133,8 +133,8 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	}
 }
 
-// parcel returns the content of a fire's message.
-func (s *Sink) parcel(f *rouse.Fire) parcel {
+// parcelOfFire returns the content of a fire's message.
+func (s *Sink) parcelOfFire(f *rouse.Fire) parcel {
 	p := parcel{Fire: *f, Allowance: f.Spec.Retry.Effective().Timeout + s.opts.Allowance}
 	late := s.opts.Now().Sub(f.At)
 	p.Asked = f.Spec.Deadline != 0 && !f.Manual && late > f.Spec.Deadline // otherwise the engine would not have sent it
@@ -148,10 +148,11 @@ func rejectUnfit(err error) rouse.Outcome {
 
 // putOff returns the outcome of a fire that may not be in the queue. No attempt is spent.
 func putOff(err error) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: time.Second + rand.N(time.Second), Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)}
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable,
+		After: time.Second + rand.N(time.Second), Detail: rouse.Shorten(err.Error(), rouse.MaxDetail)}
 }
 
-func (s *Sink) note(err error) {
+func (s *Sink) notePublishError(err error) {
 	if err == nil {
 		s.wrong.Store(nil)
 		return

@@ -86,7 +86,7 @@ func TestWhatIsConfirmedIsAccepted(t *testing.T) {
 		}
 	}
 	for i, m := range p.sent {
-		if _, got, err := decode(m.Body); err != nil || got.Fire.ID != list[i].ID || m.ID != fmt.Sprintf("f%d.%d", i, i+1) {
+		if _, got, err := decodeParcel(m.Body); err != nil || got.Fire.ID != list[i].ID || m.ID != fmt.Sprintf("f%d.%d", i, i+1) {
 			t.Errorf("message %s carries %+v: %v", m.ID, got, err)
 		}
 	}

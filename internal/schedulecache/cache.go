@@ -32,8 +32,8 @@ func New(compile Compile, store rouse.Timers, shared bool) *Cache {
 	return &Cache{compile: compile, store: store, shared: shared}
 }
 
-// age is how old what is known of a calendar may be.
-func (c *Cache) age() time.Duration {
+// maxAge is how old what is known of a calendar may be.
+func (c *Cache) maxAge() time.Duration {
 	if c.shared {
 		return SharedAge
 	}
@@ -50,10 +50,11 @@ func (c *Cache) Of(t *rouse.Timer) (rouse.Schedule, error) {
 		return nil, ErrNone
 	}
 	in := rouse.ScheduleInput{Key: rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name}, Anchor: t.Anchor}
-	if t.Spec.Plain() && (common(t.Spec.Schedule) || cheap(t.Spec.Schedule)) {
+	if t.Spec.Plain() && (isCommon(t.Spec.Schedule) || isCheap(t.Spec.Schedule)) {
 		return c.Parse(&t.Spec, in)
 	}
-	return c.own.get(timerVersion{in.Key, t.Generation}, t.Spec.Calendar, c.age(), func() (rouse.Schedule, error) { return c.Parse(&t.Spec, in) })
+	return c.own.getOrParse(timerVersion{in.Key, t.Generation}, t.Spec.Calendar, c.maxAge(),
+		func() (rouse.Schedule, error) { return c.Parse(&t.Spec, in) })
 }
 
 // Settling is Metered for the step of an occurrence that has ended, which must not fail for ever: a schedule
@@ -79,7 +80,8 @@ func (c *Cache) Metered(t *rouse.Timer) (rouse.Schedule, error) {
 	case invalid || errors.Is(err, rouse.ErrUnavailable):
 		return nil, err
 	}
-	return nil, fmt.Errorf("the schedule of %s/%s cannot be read now: %w: %v", t.Key.Namespace, t.Key.Name, rouse.ErrUnavailable, err)
+	return nil, fmt.Errorf("the schedule of %s/%s cannot be read now: %w: %v", t.Key.Namespace, t.Key.Name,
+		rouse.ErrUnavailable, err)
 }
 
 // Known returns the schedule of a timer if it is at hand, or cheap to read; nil if the timer does not recur.
@@ -87,23 +89,23 @@ func (c *Cache) Known(t *rouse.Timer) (s rouse.Schedule, ok bool) {
 	switch {
 	case t.Key.Fire != "" || !t.Spec.Recurring():
 		return nil, true
-	case t.Spec.Plain() && cheap(t.Spec.Schedule):
+	case t.Spec.Plain() && isCheap(t.Spec.Schedule):
 		s, err := c.Of(t)
 		return s, err == nil
-	case t.Spec.Plain() && common(t.Spec.Schedule):
-		s = c.cache.known(t.Spec.Schedule, t.Spec.Timezone)
+	case t.Spec.Plain() && isCommon(t.Spec.Schedule):
+		s = c.cache.cachedSchedule(t.Spec.Schedule, t.Spec.Timezone)
 		return s, s != nil
 	}
 	c.own.mu.Lock()
 	defer c.own.mu.Unlock()
 	own, ok := c.own.parsed[timerVersion{rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name}, t.Generation}]
-	return own.Schedule, ok && own.fresh()
+	return own.Schedule, ok && own.isFresh()
 }
 
 // Clear drops all schedules, because what they were compiled from has changed.
 func (c *Cache) Clear() {
-	c.cache.clear()
-	c.own.clear()
+	c.cache.dropParsed()
+	c.own.dropParsed()
 }
 
 // timers is a bounded cache of schedules that belong to one timer each. One that uses a calendar is compiled
@@ -124,14 +126,15 @@ type ownSchedule struct {
 	until time.Time // zero: for ever
 }
 
-func (s *ownSchedule) fresh() bool { return s.until.IsZero() || time.Now().Before(s.until) }
+func (s *ownSchedule) isFresh() bool { return s.until.IsZero() || time.Now().Before(s.until) }
 
-func (c *timers) get(v timerVersion, rule rouse.CalendarRule, age time.Duration, parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
+func (c *timers) getOrParse(v timerVersion, rule rouse.CalendarRule, age time.Duration,
+	parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
 	c.mu.Lock()
 	s, ok := c.parsed[v]
 	began := c.clears
 	c.mu.Unlock()
-	if ok && s.fresh() {
+	if ok && s.isFresh() {
 		return s.Schedule, nil
 	}
 	parsed, err := parse()
@@ -157,7 +160,7 @@ func (c *timers) get(v timerVersion, rule rouse.CalendarRule, age time.Duration,
 	return parsed, nil
 }
 
-func (c *timers) clear() {
+func (c *timers) dropParsed() {
 	c.mu.Lock()
 	clear(c.parsed)
 	c.clears++
@@ -167,17 +170,17 @@ func (c *timers) clear() {
 // Parse compiles a spec's schedule; a plain cron expression is compiled once for all timers that have it.
 func (c *Cache) Parse(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
 	if spec.Plain() {
-		return c.plain(spec, in)
+		return c.parsePlain(spec, in)
 	}
-	return c.composed(spec, in)
+	return c.parseComposed(spec, in)
 }
 
-// composed is Parse for a spec that may have calendars.
-func (c *Cache) composed(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
+// parseComposed is Parse for a spec that may have calendars.
+func (c *Cache) parseComposed(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
 	var away error // of a calendar that cannot be read: it must not pass for one that does not exist
 	if in.Calendar == nil {
 		in.Calendar = func(name string) ([]rouse.Date, bool) {
-			dates, there, err := c.days(rouse.CalendarKey(in.Key.Namespace, name))
+			dates, there, err := c.cachedDays(rouse.CalendarKey(in.Key.Namespace, name))
 			if err != nil {
 				away = err
 			}
@@ -191,23 +194,23 @@ func (c *Cache) composed(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedu
 	return s, err
 }
 
-// plain is Parse for a spec that has no calendars.
-func (c *Cache) plain(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
-	if !common(spec.Schedule) {
+// parsePlain is Parse for a spec that has no calendars.
+func (c *Cache) parsePlain(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error) {
+	if !isCommon(spec.Schedule) {
 		return c.compile(spec, in)
 	}
-	return c.cache.get(spec.Schedule, spec.Timezone, func() (rouse.Schedule, error) { return c.compile(spec, in) })
+	return c.cache.getOrParse(spec.Schedule, spec.Timezone, func() (rouse.Schedule, error) { return c.compile(spec, in) })
 }
 
-// cheap reports whether reading a schedule costs about as much as asking it: intervals and the words for cron
-// expressions.
-func cheap(text string) bool {
+// isCheap reports whether reading a schedule costs about as much as asking it: intervals and the words for
+// cron expressions.
+func isCheap(text string) bool {
 	return text != "" && (text[0] == '@' || text[0] == 'P' || text[0] == 'R')
 }
 
-// common reports whether a schedule has the same times for every timer: a cron expression of digits, names
+// isCommon reports whether a schedule has the same times for every timer: a cron expression of digits, names
 // and signs, without an anchor and without H.
-func common(text string) bool {
+func isCommon(text string) bool {
 	return text != "" && text[0] != '@' && text[0] != 'R' && text[0] != 'P' && !strings.ContainsAny(text, "Hh:") &&
 		(&rouse.Spec{Schedule: text}).Recurring()
 }
@@ -223,14 +226,14 @@ type scheduleKey struct{ text, zone string }
 
 const maxSchedules = 4096
 
-// known returns a schedule that is in the cache, or nil.
-func (c *schedules) known(text, zone string) rouse.Schedule {
+// cachedSchedule returns a schedule that is in the cache, or nil.
+func (c *schedules) cachedSchedule(text, zone string) rouse.Schedule {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.parsed[scheduleKey{text, zone}]
 }
 
-func (c *schedules) get(text, zone string, parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
+func (c *schedules) getOrParse(text, zone string, parse func() (rouse.Schedule, error)) (rouse.Schedule, error) {
 	c.mu.RLock()
 	s, began := c.parsed[scheduleKey{text, zone}], c.clears
 	c.mu.RUnlock()
@@ -253,7 +256,7 @@ func (c *schedules) get(text, zone string, parse func() (rouse.Schedule, error))
 	return s, nil
 }
 
-func (c *schedules) clear() {
+func (c *schedules) dropParsed() {
 	c.mu.Lock()
 	clear(c.parsed)
 	c.clears++

@@ -31,14 +31,14 @@ const (
 	maxCalendars = 1024
 )
 
-// days returns the days of a calendar. If the store does not answer, what was known before counts; err is why
-// nothing is known.
-func (c *Cache) days(key rouse.Key) (dates []rouse.Date, there bool, err error) {
+// cachedDays returns the days of a calendar. If the store does not answer, what was known before counts; err
+// is why nothing is known.
+func (c *Cache) cachedDays(key rouse.Key) (dates []rouse.Date, there bool, err error) {
 	c.calendars.mu.Lock()
 	k, ok := c.calendars.known[key]
 	began := c.calendars.changes
 	c.calendars.mu.Unlock()
-	if ok && time.Since(k.read) < c.age() {
+	if ok && time.Since(k.read) < c.maxAge() {
 		return k.dates, k.there, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -78,5 +78,5 @@ func (c *Cache) Invalidate(key rouse.Key) {
 	delete(c.calendars.known, key)
 	c.calendars.changes++
 	c.calendars.mu.Unlock()
-	c.own.clear()
+	c.own.dropParsed()
 }

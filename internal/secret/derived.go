@@ -56,7 +56,8 @@ func (s *Secrets) deriveKey(name string, d *derivedNote) {
 	if s.ring != nil {
 		key, ok := s.ring.keys[d.Key]
 		if !ok {
-			d.plain, d.err = nil, fmt.Errorf("it is derived from the key %s, which this node does not have: add it to the keys of secret-keys", d.Key)
+			d.plain, d.err = nil,
+				fmt.Errorf("it is derived from the key %s, which this node does not have: add it to the keys of secret-keys", d.Key)
 			return
 		}
 		from = key.bytes
@@ -87,7 +88,8 @@ func (s *Secrets) handOut(name string, d *derivedNote) {
 		return // this node has no use for it
 	}
 	if d.err != nil {
-		s.opts.Log.Error("a key that the nodes derive cannot be derived here: what it seals or signs is refused", "key", name, "error", d.err)
+		s.opts.Log.Error("a key that the nodes derive cannot be derived here: what it seals or signs is refused", "key", name,
+			"error", d.err)
 	}
 	use(d.plain, time.UnixMilli(d.Created))
 }
@@ -99,7 +101,8 @@ func (s *Secrets) checkDerived(context.Context) error {
 	if len(s.opts.Derived) == 0 || !s.opts.Shares || s.ring != nil {
 		return nil
 	}
-	return rouse.Refuse("secret-keys", "", "is not set, and with access control nodes that share a store derive the key of sessions from it, and the one by which they know each other",
+	return rouse.Refuse("secret-keys", "",
+		"is not set, and with access control nodes that share a store derive the key of sessions from it, and the one by which they know each other",
 		"give this node the sealing keys of the others; if there are none yet, give all the same: rouse secret new-key prints one")
 }
 
@@ -139,7 +142,8 @@ func (s *Secrets) RotateSessionKey(ctx context.Context) error {
 	s.mu.RLock()
 	ring, now := s.ring, s.derived[SessionKey]
 	s.mu.RUnlock()
-	if access.WasCarriedOut(ctx) || asked && now != nil && now.Asked == tag && s.opts.Now().Sub(time.UnixMilli(now.Created)) < access.RepeatAge {
+	if access.WasCarriedOut(ctx) || asked && now != nil && now.Asked == tag &&
+		s.opts.Now().Sub(time.UnixMilli(now.Created)) < access.RepeatAge {
 		audit.Repeated(ctx)
 		return nil
 	}
@@ -183,7 +187,7 @@ func (s *Secrets) Held() map[string][]byte {
 	}
 	for name, n := range s.keys {
 		for i, seed := range n.seeds {
-			k := keyOf(seed, 0, 0)
+			k := newSigningKey(seed, 0, 0)
 			of := fmt.Sprintf(" %d of %s", i, name)
 			held["signing seed"+of], held["HMAC key"+of], held["private key"+of] = seed, k.HMAC, k.Private.Seed()
 		}

@@ -31,8 +31,8 @@ func (d *deriving) key(name string) []byte {
 	return d.keys[name]
 }
 
-// derive returns a node that derives keys, and follows its store until the test ends.
-func derive(t *testing.T, store rouse.Store, k *keys, more func(o *secret.Options)) (*deriving, error) {
+// deriveBytes returns a node that derives keys, and follows its store until the test ends.
+func deriveBytes(t *testing.T, store rouse.Store, k *keys, more func(o *secret.Options)) (*deriving, error) {
 	t.Helper()
 	d := &deriving{keys: map[string][]byte{}}
 	shared := access.NewShared(store, slog.New(slog.DiscardHandler))
@@ -72,11 +72,11 @@ func TestDerivedKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, first, second := mem.New(), secret.NewKey(), secret.NewKey()
 		ka, kb := &keys{text: first}, &keys{text: first}
-		a, err := derive(t, store, ka, nil)
+		a, err := deriveBytes(t, store, ka, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := derive(t, store, kb, nil)
+		b, err := deriveBytes(t, store, kb, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestDerivedKeys(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		kc := &keys{text: first}
-		c, err := derive(t, store, kc, nil)
+		c, err := deriveBytes(t, store, kc, nil)
 		if err != nil || c.key(secret.SessionKey) != nil || c.Stats().Unreadable == 0 {
 			t.Errorf("with another sealing key a node has a key, or replaces that of others: %v", err)
 		}
@@ -150,7 +150,7 @@ func TestDerivedKeys(t *testing.T) {
 		if err := secret.DropDerived(t.Context(), store); err != nil {
 			t.Fatal(err)
 		}
-		d, err := derive(t, store, kc, nil)
+		d, err := deriveBytes(t, store, kc, nil)
 		if err != nil || len(d.key(secret.NodeKey)) != 32 || seen[string(d.key(secret.NodeKey))] {
 			t.Errorf("after a restore there are old keys: %v", err)
 		}
@@ -162,7 +162,7 @@ func TestDerivedKeys(t *testing.T) {
 func TestDerivedKeysWithoutSealingKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := mem.New()
-		_, err := derive(t, store, &keys{}, nil)
+		_, err := deriveBytes(t, store, &keys{}, nil)
 		if !errors.As(err, new(*rouse.Invalid)) || !strings.HasPrefix(err.Error(), "secret-keys: ") {
 			t.Errorf("nodes that share a store: %v", err)
 		}
@@ -172,7 +172,7 @@ func TestDerivedKeysWithoutSealingKey(t *testing.T) {
 		alone := func(o *secret.Options) { o.Shares = false }
 		var last []byte
 		for _, k := range []*keys{{}, {}, {text: secret.NewKey()}, {text: secret.NewKey()}} {
-			d, err := derive(t, store, k, alone)
+			d, err := deriveBytes(t, store, k, alone)
 			if err != nil || len(d.key(secret.SessionKey)) != 32 || bytes.Equal(last, d.key(secret.SessionKey)) {
 				t.Fatalf("%x, %v", d.key(secret.SessionKey), err)
 			}
@@ -186,7 +186,7 @@ func TestDerivedKeysWithoutSealingKey(t *testing.T) {
 func TestDerivedKeysAreOfTheirPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, k := mem.New(), &keys{text: secret.NewKey()}
-		before, err := derive(t, store, k, nil)
+		before, err := deriveBytes(t, store, k, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestDerivedKeysAreOfTheirPlace(t *testing.T) {
 		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: rows[0].Key, If: rouse.AnyRevision, To: &rows[0]}}); err != nil {
 			t.Fatal(err)
 		}
-		after, err := derive(t, store, k, nil)
+		after, err := deriveBytes(t, store, k, nil)
 		if err != nil || bytes.Equal(after.key(secret.SessionKey), before.key(secret.SessionKey)) || bytes.Equal(after.key(secret.SessionKey), before.key(secret.NodeKey)) {
 			t.Errorf("the salt of nodes makes their key, or has no effect, as that of sessions: %v", err)
 		}
@@ -222,11 +222,11 @@ func TestNodesWithOtherNewestKeysDeriveOnce(t *testing.T) {
 			use := o.Derived[secret.SessionKey]
 			o.Derived[secret.SessionKey] = func(key []byte, since time.Time) { changes.Add(1); use(key, since) }
 		}
-		a, err := derive(t, store, ka, count)
+		a, err := deriveBytes(t, store, ka, count)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := derive(t, store, kb, nil)
+		b, err := deriveBytes(t, store, kb, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

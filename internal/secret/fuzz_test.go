@@ -20,10 +20,10 @@ func FuzzRing(f *testing.F) {
 			}
 			return
 		}
-		if got, err := ring.open("place", ring.seal("place", []byte("value"))); err != nil || string(got) != "value" {
+		if got, err := ring.openBox("place", ring.sealValue("place", []byte("value"))); err != nil || string(got) != "value" {
 			t.Errorf("%q, %v", got, err)
 		}
-		if got, err := ring.open("another", ring.seal("place", []byte("value"))); err == nil {
+		if got, err := ring.openBox("another", ring.sealValue("place", []byte("value"))); err == nil {
 			t.Errorf("what was sealed for another place opens as %q", got)
 		}
 	})

@@ -22,7 +22,8 @@ const anyHost = "*"
 // checkHosts returns the hosts that a secret is given, in the form that is stored: none for all.
 func checkHosts(hosts []string) ([]string, error) {
 	if len(hosts) > MaxHosts {
-		return nil, rouse.Refuse("hosts", fmt.Sprint(len(hosts)), "are too many", fmt.Sprintf("give at most %d, or the beginning *. of a domain", MaxHosts))
+		return nil, rouse.Refuse("hosts", fmt.Sprint(len(hosts)), "are too many",
+			fmt.Sprintf("give at most %d, or the beginning *. of a domain", MaxHosts))
 	}
 	if slices.Contains(hosts, anyHost) {
 		return nil, nil
@@ -32,7 +33,8 @@ func checkHosts(hosts []string) ([]string, error) {
 		out[i] = hostForm(h)
 		name := strings.TrimPrefix(out[i], "*.")
 		_, err := netip.ParseAddr(out[i])
-		if name == "" || len(name) > maxHost || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.:") != "" || strings.Contains(name, ":") && err != nil {
+		if name == "" || len(name) > maxHost || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.:") != "" ||
+			strings.Contains(name, ":") && err != nil {
 			return nil, rouse.Refuse(fmt.Sprintf("hosts[%d]", i), rouse.Shorten(h, maxHost), "is no host",
 				`give a name such as api.example.com, "*.example.com" for all below it, an address, or "*" for every host; no scheme, port or path`)
 		}
@@ -58,7 +60,8 @@ func (st *stored) mayGoTo(namespace, name, host string) error {
 	}) {
 		return nil
 	}
-	return fmt.Errorf("the secret %s of the namespace %s may be sent to %s only, and not to %s: use another target, or set the secret again with rouse secret set %s --host %s",
+	return fmt.Errorf(
+		"the secret %s of the namespace %s may be sent to %s only, and not to %s: use another target, or set the secret again with rouse secret set %s --host %s",
 		name, namespace, strings.Join(st.Hosts, ", "), rouse.Shorten(host, maxHost), name, rouse.Shorten(host, maxHost))
 }
 
@@ -71,9 +74,9 @@ func targetHost(target string) string {
 	return u.Hostname()
 }
 
-// place is what the value of a note is sealed for: the hosts are a part of it, so that what can change the
-// store cannot send the secret elsewhere.
-func (st *stored) place(name string) string {
+// sealPlace is what the value of a note is sealed for: the hosts are a part of it, so that what can change
+// the store cannot send the secret elsewhere.
+func (st *stored) sealPlace(name string) string {
 	if len(st.Hosts) == 0 {
 		return "secret/" + name
 	}

@@ -107,7 +107,7 @@ func TestHostsAreSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.ring = ring
-	a.reseal(t.Context())
+	a.resealStale(t.Context())
 	b, _ := openIdle(t, store, newest+"\n"+key)
 	if v, err := b.Value("acme", "token", "one.example"); err != nil || v != "v" {
 		t.Errorf("sealed again: %q, %v", v, err)

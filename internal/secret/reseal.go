@@ -11,11 +11,11 @@ import (
 // resealBatch is how many notes are sealed again in one write.
 const resealBatch = 100
 
-// reseal seals what an older key has sealed, while everything is served. Of several nodes that do so at a
-// time, one succeeds with each note. It seals what is in memory, and only if the note still has the revision
-// that was read.
-func (s *Secrets) reseal(ctx context.Context) {
-	values, signing, derived, newest := s.stale()
+// resealStale seals what an older key has sealed, while everything is served. Of several nodes that do so at
+// a time, one succeeds with each note. It seals what is in memory, and only if the note still has the
+// revision that was read.
+func (s *Secrets) resealStale(ctx context.Context) {
+	values, signing, derived, newest := s.staleChanges()
 	sealed, err := 0, error(nil)
 	for _, of := range []struct {
 		kind    *access.Kind
@@ -43,20 +43,20 @@ func (s *Secrets) reseal(ctx context.Context) {
 	}
 }
 
-// stale returns the changes that seal again what an older key has sealed, and that derive other keys from the
-// newest one: who has an old key, and an old copy of the store, then has none of them. A node derives others
-// once for each newest key that it gets: while the newest key of another node is an older one, they would
-// replace each other's, and sessions would end again and again.
-func (s *Secrets) stale() (values, signing, derived []access.Change, newest string) {
+// staleChanges returns the changes that seal again what an older key has sealed, and that derive other keys
+// from the newest one: who has an old key, and an old copy of the store, then has none of them. A node
+// derives others once for each newest key that it gets: while the newest key of another node is an older one,
+// they would replace each other's, and sessions would end again and again.
+func (s *Secrets) staleChanges() (values, signing, derived []access.Change, newest string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.ring == nil {
 		return nil, nil, nil, ""
 	}
 	for name, v := range s.known {
-		if s.ring.stale(v.Sealed) && v.err == nil {
+		if s.ring.isStale(v.Sealed) && v.err == nil {
 			next := v.stored
-			next.Sealed = s.ring.seal(v.place(name), []byte(v.plain))
+			next.Sealed = s.ring.sealValue(v.sealPlace(name), []byte(v.plain))
 			values = append(values, access.Change{Name: name, Value: &next, If: v.revision})
 		}
 	}
@@ -66,15 +66,15 @@ func (s *Secrets) stale() (values, signing, derived []access.Change, newest stri
 		}
 		next, old := &signNote{Keys: append([]signKey(nil), n.Keys...)}, false
 		for i, k := range next.Keys {
-			old = old || s.ring.stale(k.Sealed)
-			next.Keys[i].Sealed = s.ring.seal(signPlace(name), n.seeds[i])
+			old = old || s.ring.isStale(k.Sealed)
+			next.Keys[i].Sealed = s.ring.sealValue(signPlace(name), n.seeds[i])
 		}
 		if old {
 			signing = append(signing, access.Change{Name: name, Value: next, If: n.revision})
 		}
 	}
 	for name, d := range s.derived {
-		if s.moved != s.ring.newest && s.ring.stale(box{Key: d.Key}) {
+		if s.moved != s.ring.newest && s.ring.isStale(box{Key: d.Key}) {
 			derived = append(derived, access.Change{Name: name, Value: s.newDerived(s.ring), If: d.revision})
 		}
 	}

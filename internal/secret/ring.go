@@ -57,7 +57,10 @@ func ParseRing(text []byte) (*Ring, error) {
 		body, ok := strings.CutPrefix(string(line), keyPrefix)
 		key, err := base64.StdEncoding.DecodeString(body)
 		if !ok || err != nil || len(key) != 32 {
-			return nil, fmt.Errorf("line %d is no sealing key: a key is %q and the base64 form of 32 bytes, as rouse secret new-key prints it", n+1, keyPrefix)
+			return nil,
+				fmt.Errorf(
+					"line %d is no sealing key: a key is %q and the base64 form of 32 bytes, as rouse secret new-key prints it",
+					n+1, keyPrefix)
 		}
 		id := keyID(key)
 		if len(r.keys) == 0 {
@@ -84,18 +87,18 @@ type box struct {
 	Data []byte `json:"data"`
 }
 
-// seal seals a value for a place, the name of its note: a box that is moved to another note of the store does
-// not open there. A nil ring seals nothing. The nonces are random, of 96 bits: a key may seal 2^32 values,
-// which no store of secrets comes near.
-func (r *Ring) seal(place string, value []byte) box {
+// sealValue seals a value for a place, the name of its note: a box that is moved to another note of the store
+// does not open there. A nil ring seals nothing. The nonces are random, of 96 bits: a key may seal 2^32
+// values, which no store of secrets comes near.
+func (r *Ring) sealValue(place string, value []byte) box {
 	if r == nil {
 		return box{Data: value}
 	}
 	return box{Key: r.newest, Data: r.keys[r.newest].Seal(nil, nil, value, []byte(place))}
 }
 
-// open returns what is in a box.
-func (r *Ring) open(place string, b box) ([]byte, error) {
+// openBox returns what is in a box.
+func (r *Ring) openBox(place string, b box) ([]byte, error) {
 	if b.Key == "" {
 		return b.Data, nil
 	}
@@ -104,7 +107,8 @@ func (r *Ring) open(place string, b box) ([]byte, error) {
 	}
 	key, ok := r.keys[b.Key]
 	if !ok {
-		return nil, fmt.Errorf("it is sealed with the key %s, which this node does not have: add it to the keys of secret-keys", b.Key)
+		return nil,
+			fmt.Errorf("it is sealed with the key %s, which this node does not have: add it to the keys of secret-keys", b.Key)
 	}
 	value, err := key.Open(nil, nil, b.Data, []byte(place))
 	if err != nil {
@@ -113,19 +117,19 @@ func (r *Ring) open(place string, b box) ([]byte, error) {
 	return value, nil
 }
 
-// stale reports whether a box is to be sealed again: it is not sealed, or by an older key. A key that the
+// isStale reports whether a box is to be sealed again: it is not sealed, or by an older key. A key that the
 // ring does not have is a newer one, which this node has not received yet.
-func (r *Ring) stale(b box) bool {
-	return r != nil && b.Key != r.newest && (b.Key == "" || r.has(b.Key))
+func (r *Ring) isStale(b box) bool {
+	return r != nil && b.Key != r.newest && (b.Key == "" || r.hasKey(b.Key))
 }
 
-func (r *Ring) has(id string) bool {
+func (r *Ring) hasKey(id string) bool {
 	_, ok := r.keys[id]
 	return ok
 }
 
-// same reports whether two rings have the same keys and seal with the same one.
-func (r *Ring) same(other *Ring) bool {
+// equalsRing reports whether two rings have the same keys and seal with the same one.
+func (r *Ring) equalsRing(other *Ring) bool {
 	if r == nil || other == nil {
 		return r == other
 	}

@@ -110,7 +110,8 @@ func New(o Options) (*Secrets, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Secrets{opts: o, process: newSeed(), ring: ring, known: map[string]*value{}, count: map[string]int{}, keys: map[string]*signNote{},
+	s := &Secrets{opts: o, process: newSeed(), ring: ring, known: map[string]*value{}, count: map[string]int{},
+		keys:    map[string]*signNote{},
 		derived: map[string]*derivedNote{}, cache: &signingCache{}, changed: make(chan struct{}, 1)}
 	s.values = o.Shared.Kind("secret", s.takeValue)
 	s.signing = o.Shared.Kind("signing", s.takeSigning)
@@ -140,22 +141,26 @@ func (s *Secrets) beginSigning(ctx context.Context) error {
 	case root != nil && root.err == nil:
 		return nil
 	case root != nil && ring == nil && s.opts.Shares:
-		return rouse.Refuse("secret-keys", "", "is not set, and other nodes have sealed the signing keys of the store: callbacks of this node would wait",
+		return rouse.Refuse("secret-keys", "",
+			"is not set, and other nodes have sealed the signing keys of the store: callbacks of this node would wait",
 			"give this node the secret-keys of the others; if they are lost, make a new key with rouse secret new-key and start once with rouse serve --force")
 	case root != nil && s.opts.Replace:
-		s.opts.Log.Warn("the signing keys of the store are replaced, as the keys that seal them are lost: give receivers the new ones")
+		s.opts.Log.Warn(
+			"the signing keys of the store are replaced, as the keys that seal them are lost: give receivers the new ones")
 		revision = root.revision
 		if err := s.dropClosed(ctx); err != nil {
 			return err
 		}
 	case root != nil && len(root.Keys) > 0 && (ring == nil || s.opts.Fresh):
-		return rouse.Refuse("secret-keys", "", fmt.Sprintf("has no keys, and the signing keys of the store are sealed with the key %s: callbacks would wait", root.Keys[0].Sealed.Key),
+		return rouse.Refuse("secret-keys", "",
+			fmt.Sprintf("has no keys, and the signing keys of the store are sealed with the key %s: callbacks would wait",
+				root.Keys[0].Sealed.Key),
 			"put back the file of sealing keys, such as secrets.keys of the data directory; if it is lost, start once with rouse serve --force: "+
 				"signing keys are replaced, which receivers need, and secrets have to be set again")
 	case root != nil: // the operator may still add the key
 		return nil
 	}
-	k := signKey{Created: s.opts.Now().UnixMilli(), Sealed: ring.seal(signPlace(rootNote), newSeed())}
+	k := signKey{Created: s.opts.Now().UnixMilli(), Sealed: ring.sealValue(signPlace(rootNote), newSeed())}
 	err := s.signing.Write(ctx, access.Change{Name: rootNote, Value: &signNote{Keys: []signKey{k}}, If: revision})
 	if errors.Is(err, rouse.ErrConflict) {
 		return nil // another node has just done so, and its keys were taken
@@ -186,7 +191,7 @@ func (s *Secrets) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		s.readKeys()
-		s.reseal(ctx)
+		s.resealStale(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -198,7 +203,7 @@ func (s *Secrets) Run(ctx context.Context) {
 // Changed returns a channel with an element after values of secrets changed.
 func (s *Secrets) Changed() <-chan struct{} { return s.changed }
 
-func (s *Secrets) announce() {
+func (s *Secrets) signalChange() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
@@ -218,19 +223,19 @@ func (s *Secrets) readKeys() {
 		return
 	}
 	s.keyErr = ""
-	if ring == nil || ring.same(s.ring) {
+	if ring == nil || ring.equalsRing(s.ring) {
 		return
 	}
 	s.ring = ring
 	s.opts.Log.Info("sealing keys read", "keys", len(ring.keys), "newest", ring.newest)
 	for place, v := range s.known {
 		if v.err != nil {
-			s.open(place, v)
+			s.openSecret(place, v)
 		}
 	}
 	for name, n := range s.keys {
 		if n.err != nil {
-			n.open(name, ring)
+			n.openSeeds(name, ring)
 		}
 	}
 	for name, d := range s.derived {
@@ -241,7 +246,7 @@ func (s *Secrets) readKeys() {
 		}
 	}
 	s.cache = &signingCache{}
-	s.announce()
+	s.signalChange()
 }
 
 // takeValue takes a note of a secret into memory. A value that was open stays open as long as its version is
@@ -259,12 +264,12 @@ func (s *Secrets) takeValue(n note.Note) {
 		if s.count[namespace] == 0 {
 			delete(s.count, namespace)
 		}
-		s.announce()
+		s.signalChange()
 		return
 	}
 	v := &value{revision: n.Revision}
 	if v.err = n.Read(&v.stored); v.err == nil {
-		s.open(n.Name, v)
+		s.openSecret(n.Name, v)
 	}
 	same := old != nil && old.Version == v.Version && old.Created == v.Created && slices.Equal(old.Hosts, v.Hosts)
 	if v.err != nil && same && old.err == nil {
@@ -276,13 +281,13 @@ func (s *Secrets) takeValue(n note.Note) {
 	s.known[n.Name] = v
 	s.count[namespace]++
 	if !same {
-		s.announce()
+		s.signalChange()
 	}
 }
 
-// open opens a secret. It requires s.mu.
-func (s *Secrets) open(place string, v *value) {
-	plain, err := s.ring.open(v.place(place), v.Sealed)
+// openSecret opens a secret. It requires s.mu.
+func (s *Secrets) openSecret(place string, v *value) {
+	plain, err := s.ring.openBox(v.sealPlace(place), v.Sealed)
 	v.plain, v.err = string(plain), err
 }
 
@@ -293,7 +298,8 @@ func (s *Secrets) Value(namespace, name, host string) (string, error) {
 	v := s.known[namespace+"/"+name]
 	switch {
 	case v == nil:
-		return "", fmt.Errorf("the namespace %s has no secret %s: set it with rouse secret set", namespace, rouse.Shorten(name, 64))
+		return "", fmt.Errorf("the namespace %s has no secret %s: set it with rouse secret set", namespace,
+			rouse.Shorten(name, 64))
 	case v.err != nil:
 		return "", fmt.Errorf("the secret %s of the namespace %s cannot be used: %w", name, namespace, v.err)
 	}
@@ -320,7 +326,8 @@ func (s *Secrets) Check(ctx context.Context, namespace string, spec *rouse.Spec)
 			return rouse.Unavailable(err)
 		}
 		if list[0].Revision == 0 {
-			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}", "names a secret that the namespace "+namespace+" does not have",
+			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}",
+				"names a secret that the namespace "+namespace+" does not have",
 				"set it first, with rouse secret set "+ref.Name)
 		}
 		var st stored
@@ -329,7 +336,8 @@ func (s *Secrets) Check(ctx context.Context, namespace string, spec *rouse.Spec)
 		}
 		if err := st.mayGoTo(namespace, ref.Name, host); err != nil {
 			why, cure, _ := strings.Cut(err.Error(), ": ")
-			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}", "does not go with the target: "+why, cure)
+			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}",
+				"does not go with the target: "+why, cure)
 		}
 	}
 	return nil
@@ -343,14 +351,17 @@ func checkKey(namespace, name string) error {
 // Put creates a secret, or gives it a new value. It may be sent to some hosts from now on: with "*" to every
 // one, and without any to those of the value before.
 func (s *Secrets) Put(ctx context.Context, namespace, name, plain string, hosts ...string) (Info, error) {
-	if err := cmp.Or(checkKey(namespace, name), s.opts.Control.Require(ctx, access.SecretsPut, namespace, "", nil)); err != nil {
+	if err := cmp.Or(checkKey(namespace, name), s.opts.Control.Require(ctx, access.SecretsPut, namespace, "",
+		nil)); err != nil {
 		return Info{}, err
 	}
 	switch {
 	case plain == "" || len(plain) > rouse.MaxSecret:
-		return Info{}, rouse.Refuse("value", "", fmt.Sprintf("has %d bytes", len(plain)), fmt.Sprintf("use 1 to %d", rouse.MaxSecret))
+		return Info{}, rouse.Refuse("value", "", fmt.Sprintf("has %d bytes", len(plain)),
+			fmt.Sprintf("use 1 to %d", rouse.MaxSecret))
 	case !rouse.IsHeaderValue(plain):
-		return Info{}, rouse.Refuse("value", "", "cannot be sent in a header", "use printable ASCII, without line ends, and without spaces at the ends")
+		return Info{}, rouse.Refuse("value", "", "cannot be sent in a header",
+			"use printable ASCII, without line ends, and without spaces at the ends")
 	}
 	allowed, err := checkHosts(hosts)
 	if err != nil {
@@ -377,7 +388,8 @@ func (s *Secrets) Put(ctx context.Context, namespace, name, plain string, hosts 
 			return Info{}, rouse.Refuse("secret-keys", "", "is not set, and secrets are kept only if they are sealed",
 				"give each node of the store the same sealing key: rouse secret new-key prints one")
 		case list[0].Revision == 0 && ofNamespace >= MaxPerNamespace:
-			return Info{}, fmt.Errorf("the namespace %s has %d secrets, as many as it may: delete one: %w", namespace, ofNamespace, rouse.ErrFull)
+			return Info{}, fmt.Errorf("the namespace %s has %d secrets, as many as it may: delete one: %w", namespace,
+				ofNamespace, rouse.ErrFull)
 		case list[0].Revision == 0 && all >= MaxAll:
 			return Info{}, fmt.Errorf("the store has %d secrets, as many as it may: delete one: %w", all, rouse.ErrFull)
 		}
@@ -385,17 +397,18 @@ func (s *Secrets) Put(ctx context.Context, namespace, name, plain string, hosts 
 			next.Hosts = allowed
 		}
 		next.Version, next.Updated = next.Version+1, now
-		next.Sealed = ring.seal(next.place(place), []byte(plain))
-		err = s.values.Write(ctx, access.Change{Name: place, Value: &next, If: revisionOf(list[0])})
+		next.Sealed = ring.sealValue(next.sealPlace(place), []byte(plain))
+		err = s.values.Write(ctx, access.Change{Name: place, Value: &next, If: noteRevision(list[0])})
 		if !errors.Is(err, rouse.ErrConflict) {
-			return next.info(name, nil), err
+			return next.secretInfo(name, nil), err
 		}
 	}
 }
 
 // Delete deletes a secret. Fires of timers that refer to it wait.
 func (s *Secrets) Delete(ctx context.Context, namespace, name string) error {
-	if err := cmp.Or(checkKey(namespace, name), s.opts.Control.Require(ctx, access.SecretsPut, namespace, "", nil)); err != nil {
+	if err := cmp.Or(checkKey(namespace, name), s.opts.Control.Require(ctx, access.SecretsPut, namespace, "",
+		nil)); err != nil {
 		return err
 	}
 	for {
@@ -413,8 +426,8 @@ func (s *Secrets) Delete(ctx context.Context, namespace, name string) error {
 	}
 }
 
-// revisionOf is the condition that a note is as it was read.
-func revisionOf(n note.Note) uint64 {
+// noteRevision is the condition that a note is as it was read.
+func noteRevision(n note.Note) uint64 {
 	if n.Revision == 0 {
 		return rouse.NoRow
 	}
@@ -430,7 +443,8 @@ func (s *Secrets) Count(namespace string) int {
 
 // List describes the secrets of a namespace, ordered by name.
 func (s *Secrets) List(ctx context.Context, namespace string) ([]Info, error) {
-	if err := cmp.Or(rouse.CheckNamespace(namespace), s.opts.Control.Require(ctx, access.SecretsRead, namespace, "", nil)); err != nil {
+	if err := cmp.Or(rouse.CheckNamespace(namespace),
+		s.opts.Control.Require(ctx, access.SecretsRead, namespace, "", nil)); err != nil {
 		return nil, err
 	}
 	s.mu.RLock()
@@ -438,15 +452,16 @@ func (s *Secrets) List(ctx context.Context, namespace string) ([]Info, error) {
 	var infos []Info
 	for place, v := range s.known {
 		if name, ok := strings.CutPrefix(place, namespace+"/"); ok {
-			infos = append(infos, v.info(name, v.err))
+			infos = append(infos, v.secretInfo(name, v.err))
 		}
 	}
 	slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
 	return infos, nil
 }
 
-func (st *stored) info(name string, unreadable error) Info {
-	i := Info{Name: name, Version: st.Version, Created: rouse.Instant(st.Created), Updated: rouse.Instant(st.Updated), Hosts: st.Hosts, Key: st.Sealed.Key}
+func (st *stored) secretInfo(name string, unreadable error) Info {
+	i := Info{Name: name, Version: st.Version, Created: rouse.Instant(st.Created), Updated: rouse.Instant(st.Updated),
+		Hosts: st.Hosts, Key: st.Sealed.Key}
 	if unreadable != nil {
 		i.Unreadable = unreadable.Error()
 	}
@@ -465,7 +480,7 @@ func (s *Secrets) Stats() (st Stats) {
 		if err != nil {
 			st.Unreadable++
 		}
-		if slices.ContainsFunc(sealed, s.ring.stale) {
+		if slices.ContainsFunc(sealed, s.ring.isStale) {
 			st.Stale++
 		}
 	}
@@ -473,7 +488,7 @@ func (s *Secrets) Stats() (st Stats) {
 		count(v.err, v.Sealed)
 	}
 	for _, n := range s.keys {
-		count(n.err, n.boxes()...)
+		count(n.err, n.sealedBoxes()...)
 	}
 	for _, d := range s.derived {
 		count(d.err, box{Key: d.Key})

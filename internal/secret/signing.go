@@ -81,16 +81,16 @@ type signKey struct {
 	Overlap time.Duration `json:"overlap,omitempty"`
 }
 
-// open opens the seeds.
-func (n *signNote) open(name string, ring *Ring) {
+// openSeeds opens the seeds.
+func (n *signNote) openSeeds(name string, ring *Ring) {
 	n.seeds, n.err = nil, nil
 	for _, k := range n.Keys {
-		seed, err := ring.open(signPlace(name), k.Sealed)
+		seed, err := ring.openBox(signPlace(name), k.Sealed)
 		n.seeds, n.err = append(n.seeds, seed), errors.Join(n.err, err)
 	}
 }
 
-func (n *signNote) boxes() []box {
+func (n *signNote) sealedBoxes() []box {
 	list := make([]box, len(n.Keys))
 	for i := range n.Keys {
 		list[i] = n.Keys[i].Sealed
@@ -110,13 +110,15 @@ func (s *Secrets) takeSigning(n note.Note) {
 	}
 	next := &signNote{revision: n.Revision}
 	if next.err = n.Read(next); next.err == nil {
-		next.open(n.Name, s.ring)
+		next.openSeeds(n.Name, s.ring)
 	}
-	if next.err != nil && old != nil && old.err == nil && slices.EqualFunc(old.Keys, next.Keys, func(a, b signKey) bool { return a.Created == b.Created }) {
+	if next.err != nil && old != nil && old.err == nil &&
+		slices.EqualFunc(old.Keys, next.Keys, func(a, b signKey) bool { return a.Created == b.Created }) {
 		next.seeds, next.err = old.seeds, nil
 	}
 	if next.err != nil {
-		s.opts.Log.Error("signing keys cannot be opened: callbacks wait", "namespace", strings.Replace(n.Name, rootNote, "all others", 1), "error", next.err)
+		s.opts.Log.Error("signing keys cannot be opened: callbacks wait", "namespace",
+			strings.Replace(n.Name, rootNote, "all others", 1), "error", next.err)
 	}
 	s.keys[n.Name] = next
 }
@@ -127,8 +129,8 @@ func newSeed() []byte {
 	return seed
 }
 
-// derive returns 32 bytes for a purpose from a seed.
-func derive(seed []byte, purpose string) []byte {
+// deriveBytes returns 32 bytes for a purpose from a seed.
+func deriveBytes(seed []byte, purpose string) []byte {
 	key, err := hkdf.Key(sha256.New, seed, nil, "rouse "+purpose, 32)
 	if err != nil {
 		panic(err) // 32 bytes are never too many
@@ -136,17 +138,18 @@ func derive(seed []byte, purpose string) []byte {
 	return key
 }
 
-// keyOf makes a signing key from its seed.
-func keyOf(seed []byte, created, until int64) SigningKey {
-	k := SigningKey{Created: rouse.Instant(created), Until: rouse.Instant(until), HMAC: derive(seed, "signing v1"), Private: ed25519.NewKeyFromSeed(derive(seed, "signing v1a"))}
+// newSigningKey makes a signing key from its seed.
+func newSigningKey(seed []byte, created, until int64) SigningKey {
+	k := SigningKey{Created: rouse.Instant(created), Until: rouse.Instant(until), HMAC: deriveBytes(seed, "signing v1"),
+		Private: ed25519.NewKeyFromSeed(deriveBytes(seed, "signing v1a"))}
 	sum := sha256.Sum256(k.Public())
 	k.ID = hex.EncodeToString(sum[:4])
 	return k
 }
 
-// seeds returns the seeds of the keys of a namespace, the newest first, with their descriptions. It requires
-// s.mu.
-func (s *Secrets) seeds(namespace string) (keys []signKey, seeds [][]byte, err error) {
+// namespaceSeeds returns the seeds of the keys of a namespace, the newest first, with their descriptions. It
+// requires s.mu.
+func (s *Secrets) namespaceSeeds(namespace string) (keys []signKey, seeds [][]byte, err error) {
 	if n := s.keys[namespace]; n != nil {
 		if n.err != nil {
 			return nil, nil, fmt.Errorf("the signing keys of the namespace %s cannot be used: %w", namespace, n.err)
@@ -160,7 +163,7 @@ func (s *Secrets) seeds(namespace string) (keys []signKey, seeds [][]byte, err e
 	case root.err != nil:
 		return nil, nil, fmt.Errorf("the signing keys cannot be used: %w", root.err)
 	}
-	return []signKey{{Created: root.Keys[0].Created}}, [][]byte{derive(root.seeds[0], "namespace "+namespace)}, nil
+	return []signKey{{Created: root.Keys[0].Created}}, [][]byte{deriveBytes(root.seeds[0], "namespace "+namespace)}, nil
 }
 
 // maxCached bounds the namespaces whose keys are kept ready.
@@ -183,13 +186,13 @@ type signingCache struct {
 	sets map[string]*SigningSet
 }
 
-func (c *signingCache) get(namespace string) *SigningSet {
+func (c *signingCache) cachedSet(namespace string) *SigningSet {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.sets[namespace]
 }
 
-func (c *signingCache) keep(namespace string, set *SigningSet) {
+func (c *signingCache) cacheSet(namespace string, set *SigningSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sets == nil || len(c.sets) >= maxCached {
@@ -201,24 +204,24 @@ func (c *signingCache) keep(namespace string, set *SigningSet) {
 // Signing returns the keys that sign the callbacks of a namespace; none without Options.Signing. It is called
 // for each attempt.
 func (s *Secrets) Signing(namespace string) (*SigningSet, error) {
-	set, made, err := s.set(namespace)
+	set, made, err := s.signingSetOf(namespace)
 	if err == nil && made != nil {
-		made.keep(namespace, set)
+		made.cacheSet(namespace, set)
 	}
 	return set, err
 }
 
-// set returns the keys of a namespace, and where to keep them if they were made just now. It makes them
-// without a lock that others wait for: callers without credentials ask for those of any namespace.
-func (s *Secrets) set(namespace string) (set *SigningSet, made *signingCache, err error) {
+// signingSetOf returns the keys of a namespace, and where to keep them if they were made just now. It makes
+// them without a lock that others wait for: callers without credentials ask for those of any namespace.
+func (s *Secrets) signingSetOf(namespace string) (set *SigningSet, made *signingCache, err error) {
 	now := s.opts.Now()
 	s.mu.RLock()
 	made = s.cache
-	if set = made.get(namespace); set != nil && (set.until.IsZero() || now.Before(set.until)) {
+	if set = made.cachedSet(namespace); set != nil && (set.until.IsZero() || now.Before(set.until)) {
 		s.mu.RUnlock()
 		return set, nil, nil
 	}
-	keys, seeds, err := s.seeds(namespace)
+	keys, seeds, err := s.namespaceSeeds(namespace)
 	s.mu.RUnlock()
 	if err != nil {
 		return nil, nil, err
@@ -232,7 +235,7 @@ func (s *Secrets) set(namespace string) (set *SigningSet, made *signingCache, er
 		if k.Until != 0 && (set.until.IsZero() || end.Before(set.until)) {
 			set.until = end
 		}
-		set.Keys = append(set.Keys, keyOf(seeds[i], k.Created, k.Until))
+		set.Keys = append(set.Keys, newSigningKey(seeds[i], k.Created, k.Until))
 	}
 	return set, made, nil
 }
@@ -243,7 +246,7 @@ func (s *Secrets) PublicKeys(namespace string) ([]SigningKey, error) {
 	if err := rouse.CheckNamespace(namespace); err != nil {
 		return nil, err
 	}
-	set, _, err := s.set(namespace) // not kept: that would displace those of namespaces with callbacks
+	set, _, err := s.signingSetOf(namespace) // not kept: that would displace those of namespaces with callbacks
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +255,8 @@ func (s *Secrets) PublicKeys(namespace string) ([]SigningKey, error) {
 
 // RevealSigning returns the keys of a namespace with their secrets.
 func (s *Secrets) RevealSigning(ctx context.Context, namespace string) (*SigningSet, error) {
-	if err := cmp.Or(rouse.CheckNamespace(namespace), s.opts.Control.Require(ctx, access.SigningShow, namespace, "", nil)); err != nil {
+	if err := cmp.Or(rouse.CheckNamespace(namespace),
+		s.opts.Control.Require(ctx, access.SigningShow, namespace, "", nil)); err != nil {
 		return nil, err
 	}
 	return s.Signing(namespace)
@@ -261,14 +265,15 @@ func (s *Secrets) RevealSigning(ctx context.Context, namespace string) (*Signing
 // RotateSigning gives a namespace a new signing key. Its old keys go on signing for overlap, in addition; 0
 // ends them immediately.
 func (s *Secrets) RotateSigning(ctx context.Context, namespace string, overlap time.Duration) (*SigningSet, error) {
-	if err := cmp.Or(rouse.CheckNamespace(namespace), s.opts.Control.Require(ctx, access.SigningTurn, namespace, "", nil)); err != nil {
+	if err := cmp.Or(rouse.CheckNamespace(namespace),
+		s.opts.Control.Require(ctx, access.SigningTurn, namespace, "", nil)); err != nil {
 		return nil, err
 	}
 	if overlap < 0 || overlap > MaxOverlap {
 		return nil, rouse.Refuse("overlap", overlap.String(), "is out of bounds", "give 0s to "+MaxOverlap.String())
 	}
 	for {
-		to, revision, err := s.rotated(ctx, namespace, overlap)
+		to, revision, err := s.rotatedNote(ctx, namespace, overlap)
 		if errors.Is(err, errRepeated) {
 			audit.Repeated(ctx)
 			return s.Signing(namespace)
@@ -289,9 +294,10 @@ func (s *Secrets) RotateSigning(ctx context.Context, namespace string, overlap t
 // errRepeated is of a rotation that was carried out before.
 var errRepeated = errors.New("it was carried out before")
 
-// rotated returns the note of a namespace with a new key, and the revision that it must replace. It reads the
-// present one from the store: another node may have rotated.
-func (s *Secrets) rotated(ctx context.Context, namespace string, overlap time.Duration) (to *signNote, revision uint64, err error) {
+// rotatedNote returns the note of a namespace with a new key, and the revision that it must replace. It reads
+// the present one from the store: another node may have rotated.
+func (s *Secrets) rotatedNote(ctx context.Context, namespace string,
+	overlap time.Duration) (to *signNote, revision uint64, err error) {
 	list, err := s.signing.Get(ctx, namespace)
 	if err != nil {
 		return nil, 0, rouse.Unavailable(err)
@@ -302,9 +308,10 @@ func (s *Secrets) rotated(ctx context.Context, namespace string, overlap time.Du
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.keys[rootNote] == nil {
-		return nil, 0, rouse.Refuse("namespace", namespace, "has no signing keys: this server signs no callbacks", "give it a data directory")
+		return nil, 0, rouse.Refuse("namespace", namespace, "has no signing keys: this server signs no callbacks",
+			"give it a data directory")
 	}
-	keys, seeds, err := s.seeds(namespace)
+	keys, seeds, err := s.namespaceSeeds(namespace)
 	if err != nil && overlap > 0 {
 		return nil, 0, fmt.Errorf("%w; with an overlap of 0s the new key replaces them", err)
 	}
@@ -317,24 +324,28 @@ func (s *Secrets) rotated(ctx context.Context, namespace string, overlap time.Du
 		switch {
 		case !asked || k.Asked != tag || k.Created < now.Add(-access.RepeatAge).UnixMilli():
 		case k.Overlap != overlap:
-			return nil, 0, rouse.Refuse("Idempotency-Key", "", "was given with another overlap", "give each request a key of its own")
+			return nil, 0, rouse.Refuse("Idempotency-Key", "", "was given with another overlap",
+				"give each request a key of its own")
 		default:
 			return nil, 0, errRepeated
 		}
 	}
-	to = &signNote{Keys: []signKey{{Created: now.UnixMilli(), Sealed: s.ring.seal(signPlace(namespace), newSeed()), Asked: tag, Overlap: overlap}}}
+	to = &signNote{Keys: []signKey{{Created: now.UnixMilli(), Sealed: s.ring.sealValue(signPlace(namespace), newSeed()),
+		Asked: tag, Overlap: overlap}}}
 	for i, k := range keys {
 		end := now.Add(overlap).UnixMilli()
 		if k.Until != 0 {
 			end = min(end, k.Until)
 		}
 		if end > now.UnixMilli() {
-			to.Keys = append(to.Keys, signKey{Created: k.Created, Until: end, Asked: k.Asked, Overlap: k.Overlap, Sealed: s.ring.seal(signPlace(namespace), seeds[i])})
+			to.Keys = append(to.Keys, signKey{Created: k.Created, Until: end, Asked: k.Asked, Overlap: k.Overlap,
+				Sealed: s.ring.sealValue(signPlace(namespace), seeds[i])})
 		}
 	}
 	if len(to.Keys) > MaxSigningKeys {
 		return nil, 0, rouse.Refuse("overlap", overlap.String(), fmt.Sprintf("would leave %d keys that sign", len(to.Keys)),
-			fmt.Sprintf("%d can sign at a time: wait until one of them ends, or end all old ones by an overlap of 0s", MaxSigningKeys))
+			fmt.Sprintf("%d can sign at a time: wait until one of them ends, or end all old ones by an overlap of 0s",
+				MaxSigningKeys))
 	}
-	return to, revisionOf(list[0]), nil
+	return to, noteRevision(list[0]), nil
 }

@@ -45,16 +45,16 @@ func whoAmI(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, identityToJSON(out))
+	return c.replyJSON(http.StatusOK, identityToJSON(out))
 }
 
 func createKey(f *httpHandler, c *call) error {
 	s := &accessServer{service: f.service}
-	if err := s.offered(); err != nil {
+	if err := s.checkOffered(); err != nil {
 		return err
 	}
 	var body api.CreateAccessKey
-	if err := c.decode(maxBody, false, &body); err != nil {
+	if err := c.decodeBody(maxBody, false, &body); err != nil {
 		return err
 	}
 	r := createAccessKeyFromJSON(&body)
@@ -63,31 +63,31 @@ func createKey(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, createdAccessKeyToJSON(out))
+	return c.replyJSON(http.StatusOK, createdAccessKeyToJSON(out))
 }
 
 func listKeys(f *httpHandler, c *call) error {
 	s := &accessServer{service: f.service}
 	r := new(rousev1.ListKeysRequest)
 	var err error
-	r.Prefix = c.params.text("prefix")
-	if r.PageSize, r.PageToken, err = c.params.page(); err != nil {
+	r.Prefix = c.params.textParam("prefix")
+	if r.PageSize, r.PageToken, err = c.params.pageParams(); err != nil {
 		return err
 	}
 	out, err := s.ListKeys(c.ctx, r)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, accessKeyListToJSON(out))
+	return c.replyJSON(http.StatusOK, accessKeyListToJSON(out))
 }
 
 func rotateKey(f *httpHandler, c *call) error {
 	s := &accessServer{service: f.service}
-	if err := s.offered(); err != nil {
+	if err := s.checkOffered(); err != nil {
 		return err
 	}
 	var body api.RotateAccessKey
-	if err := c.decode(maxBody, true, &body); err != nil {
+	if err := c.decodeBody(maxBody, true, &body); err != nil {
 		return err
 	}
 	r := rotateAccessKeyFromJSON(&body)
@@ -96,7 +96,7 @@ func rotateKey(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, createdAccessKeyToJSON(out))
+	return c.replyJSON(http.StatusOK, createdAccessKeyToJSON(out))
 }
 
 func revokeKey(f *httpHandler, c *call) error {
@@ -104,7 +104,7 @@ func revokeKey(f *httpHandler, c *call) error {
 	r := new(rousev1.RevokeKeyRequest)
 	r.Id = c.vars[0]
 	_, err := s.RevokeKey(c.ctx, r)
-	return c.done(err)
+	return c.replyNoContent(err)
 }
 
 func listRoles(f *httpHandler, c *call) error {
@@ -114,16 +114,16 @@ func listRoles(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, accessRoleListToJSON(out))
+	return c.replyJSON(http.StatusOK, accessRoleListToJSON(out))
 }
 
 func putRole(f *httpHandler, c *call) error {
 	s := &accessServer{service: f.service}
-	if err := s.offered(); err != nil {
+	if err := s.checkOffered(); err != nil {
 		return err
 	}
 	var body api.PutAccessRole
-	if err := c.decode(maxBody, false, &body); err != nil {
+	if err := c.decodeBody(maxBody, false, &body); err != nil {
 		return err
 	}
 	r := new(rousev1.PutRoleRequest)
@@ -133,7 +133,7 @@ func putRole(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, accessRoleToJSON(out))
+	return c.replyJSON(http.StatusOK, accessRoleToJSON(out))
 }
 
 func deleteRole(f *httpHandler, c *call) error {
@@ -141,36 +141,36 @@ func deleteRole(f *httpHandler, c *call) error {
 	r := new(rousev1.DeleteRoleRequest)
 	r.Name = c.vars[0]
 	_, err := s.DeleteRole(c.ctx, r)
-	return c.done(err)
+	return c.replyNoContent(err)
 }
 
 func listSessions(f *httpHandler, c *call) error {
 	s := &accessServer{service: f.service}
 	r := new(rousev1.ListSessionsRequest)
 	var err error
-	r.Prefix = c.params.text("prefix")
-	if r.PageSize, r.PageToken, err = c.params.page(); err != nil {
+	r.Prefix = c.params.textParam("prefix")
+	if r.PageSize, r.PageToken, err = c.params.pageParams(); err != nil {
 		return err
 	}
 	out, err := s.ListSessions(c.ctx, r)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, personListToJSON(out))
+	return c.replyJSON(http.StatusOK, personListToJSON(out))
 }
 
 func endSessions(f *httpHandler, c *call) error {
 	s := &accessServer{service: f.service}
-	if err := s.offered(); err != nil {
+	if err := s.checkOffered(); err != nil {
 		return err
 	}
 	var body api.EndSessions
-	if err := c.decode(maxBody, false, &body); err != nil {
+	if err := c.decodeBody(maxBody, false, &body); err != nil {
 		return err
 	}
 	r := endSessionsFromJSON(&body)
 	_, err := s.EndSessions(c.ctx, r)
-	return c.done(err)
+	return c.replyNoContent(err)
 }
 
 func identityToJSON(p *rousev1.WhoAmIResponse) api.Identity {

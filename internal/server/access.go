@@ -49,22 +49,26 @@ func (s *Server) insistOnTLS(h http.Handler) http.Handler {
 }
 
 func refuseBrowser(r *http.Request, local bool, hosts []string) error {
-	if r.Host != "" && (local || len(hosts) > 0) && !served(r.Host, local, hosts) {
-		return &failure{code: "wrong_host", detail: "the host " + shown(r.Host) + " is not served here; use localhost or an address, or name it in the setting hosts"}
+	if r.Host != "" && (local || len(hosts) > 0) && !isServedHost(r.Host, local, hosts) {
+		return &failure{code: "wrong_host", detail: "the host " + printableText(r.Host) +
+			" is not served here; use localhost or an address, or name it in the setting hosts"}
 	}
-	if crossSite(r) && !arrives(r) {
+	if crossSite(r) && !isIssuerReturn(r) {
 		return &failure{code: "forbidden", detail: "requests that a web page of another origin makes are refused"}
 	}
 	return nil
 }
 
-// served reports whether a Host header names this server.
-func served(host string, local bool, hosts []string) bool {
+// isServedHost reports whether a Host header names this server.
+func isServedHost(host string, local bool, hosts []string) bool {
 	name := strings.TrimSuffix(strings.ToLower(hostOf(host)), ".")
 	if local && listen.Loopback(name) {
 		return true
 	}
-	return slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, host) })
+	return slices.ContainsFunc(hosts, func(h string) bool {
+		return strings.EqualFold(h, name) ||
+			strings.EqualFold(h, host)
+	})
 }
 
 // hostOf strips the port of a host, if it has one.
@@ -75,10 +79,11 @@ func hostOf(host string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
-// arrives reports whether an issuer sends a browser back, as a whole page. No other request of another site
-// is taken; what such a request does depends on a cookie of a login that began here.
-func arrives(r *http.Request) bool {
-	return r.Method == http.MethodGet && (r.URL.Path == access.CallbackPath || r.URL.Path == access.SignedOutPath) && r.Header.Get("Sec-Fetch-Dest") == "document"
+// isIssuerReturn reports whether an issuer sends a browser back, as a whole page. No other request of another
+// site is taken; what such a request does depends on a cookie of a login that began here.
+func isIssuerReturn(r *http.Request) bool {
+	return r.Method == http.MethodGet && (r.URL.Path == access.CallbackPath || r.URL.Path == access.SignedOutPath) &&
+		r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 func crossSite(r *http.Request) bool {
@@ -117,7 +122,7 @@ func refuseAmbiguous(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Connection", "close")
 	if c := transport.ConnOf(r.Context()); c != nil && c.IsAmbiguous() {
-		return malformed("Content-Length", "", "comes with Transfer-Encoding", "send one of them")
+		return refuseMalformed("Content-Length", "", "comes with Transfer-Encoding", "send one of them")
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func showClock(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, clockToJSON(out))
+	return c.replyJSON(http.StatusOK, clockToJSON(out))
 }
 
 func listNodes(f *httpHandler, c *call) error {
@@ -42,7 +42,7 @@ func listNodes(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, nodeListToJSON(out))
+	return c.replyJSON(http.StatusOK, nodeListToJSON(out))
 }
 
 func clockToJSON(p *rousev1.Clock) api.Clock {

@@ -25,10 +25,10 @@ func newAdmin(core *service, apiListener net.Listener) http.Handler {
 			mux.Handle(path, o.Pools)
 		}
 	}
-	mux.HandleFunc("GET /livez", probe(o.Live, nil))
-	mux.HandleFunc("GET /readyz", probe(o.Ready, o.Degraded))
+	mux.HandleFunc("GET /livez", newProbeHandler(o.Live, nil))
+	mux.HandleFunc("GET /readyz", newProbeHandler(o.Ready, o.Degraded))
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
-		body, err := api.Encode(version(o))
+		body, err := api.Encode(versionInfo(o))
 		if err != nil {
 			http.Error(w, "internal error", http.StatusInternalServerError)
 			return
@@ -72,10 +72,11 @@ type admitted struct {
 
 func (m admitted) Handle(pattern string, h http.Handler) {
 	m.ServeMux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		leave, call, err := enter(m.opts, "admin", "admin "+pattern, &r)
+		leave, call, err := authenticateRequest(m.opts, "admin", "admin "+pattern, &r)
 		defer leave()
 		call.About("", r.URL.Path)
-		if err = call.End(r.Context(), err, codesOf); err != nil { // what it does is not known here: the event is that it was let in
+		// what it does is not known here: the event is that it was let in
+		if err = call.End(r.Context(), err, codesOf); err != nil {
 			refuseRequest(w, err)
 			return
 		}
@@ -85,8 +86,8 @@ func (m admitted) Handle(pattern string, h http.Handler) {
 
 func (m admitted) HandleFunc(pattern string, h http.HandlerFunc) { m.Handle(pattern, h) }
 
-// probe answers 200, with what is missing nevertheless, or 503 with the reason.
-func probe(check, missing func() error) http.HandlerFunc {
+// newProbeHandler answers 200, with what is missing nevertheless, or 503 with the reason.
+func newProbeHandler(check, missing func() error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")

@@ -18,13 +18,14 @@ type aggregateOps interface {
 	Outcomes(ctx context.Context, keys []rouse.Key, limit int) ([]rouse.Outcomes, error)
 }
 
-// aggregate sums up a history, and returns the token with which the rest of it can be.
-func (s *service) aggregate(ctx context.Context, q rouse.RecordQuery, by string, step time.Duration, token string) (rouse.RecordGroups, string, error) {
+// aggregateHistory sums up a history, and returns the token with which the rest of it can be.
+func (s *service) aggregateHistory(ctx context.Context, q rouse.RecordQuery, by string, step time.Duration,
+	token string) (rouse.RecordGroups, string, error) {
 	first := q
 	if err := cursorOf(token, &q); err != nil {
 		return rouse.RecordGroups{}, "", err
 	}
-	give, err := s.simulate.take(ctx)
+	give, err := s.simulate.takePlace(ctx)
 	if err != nil {
 		return rouse.RecordGroups{}, "", err
 	}
@@ -33,7 +34,8 @@ func (s *service) aggregate(ctx context.Context, q rouse.RecordQuery, by string,
 	return g, cursorToken(g.Next, &first), err
 }
 
-func (f *timersServer) AggregateRecords(ctx context.Context, r *rousev1.AggregateRecordsRequest) (*rousev1.AggregateRecordsResponse, error) {
+func (f *timersServer) AggregateRecords(ctx context.Context,
+	r *rousev1.AggregateRecordsRequest) (*rousev1.AggregateRecordsResponse, error) {
 	q, err := recordQuery(r.Namespace, r.Name, r.Filter)
 	if err != nil {
 		return nil, err
@@ -42,7 +44,7 @@ func (f *timersServer) AggregateRecords(ctx context.Context, r *rousev1.Aggregat
 	if err != nil {
 		return nil, err
 	}
-	a, token, err := f.aggregate(ctx, q, r.By, step, r.PageToken)
+	a, token, err := f.aggregateHistory(ctx, q, r.By, step, r.PageToken)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +55,8 @@ func (f *timersServer) AggregateRecords(ctx context.Context, r *rousev1.Aggregat
 	return out, nil
 }
 
-func (f *timersServer) ListOutcomes(ctx context.Context, r *rousev1.ListOutcomesRequest) (*rousev1.ListOutcomesResponse, error) {
+func (f *timersServer) ListOutcomes(ctx context.Context,
+	r *rousev1.ListOutcomesRequest) (*rousev1.ListOutcomesResponse, error) {
 	keys := make([]rouse.Key, len(r.Names))
 	for i, name := range r.Names {
 		keys[i] = keyFrom(r.Namespace, name, "")
@@ -61,7 +64,7 @@ func (f *timersServer) ListOutcomes(ctx context.Context, r *rousev1.ListOutcomes
 			keys[i].Namespace, keys[i].Name, _ = strings.Cut(name, "/")
 		}
 	}
-	give, err := f.reads.take(ctx)
+	give, err := f.reads.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,26 +75,28 @@ func (f *timersServer) ListOutcomes(ctx context.Context, r *rousev1.ListOutcomes
 	}
 	out := &rousev1.ListOutcomesResponse{}
 	for i := range list {
-		out.Timers = append(out.Timers, &rousev1.TimerOutcomes{Namespace: list[i].Key.Namespace, Name: list[i].Key.Name, Outcomes: rousev1.RecordsToProto(list[i].Records)})
+		out.Timers = append(out.Timers, &rousev1.TimerOutcomes{Namespace: list[i].Key.Namespace, Name: list[i].Key.Name,
+			Outcomes: rousev1.RecordsToProto(list[i].Records)})
 	}
 	return out, nil
 }
 
 func aggregateRecords(f *httpHandler, c *call) error {
-	q, err := c.params.history(c.namespace())
+	q, err := c.params.historyParams(c.pathNamespace())
 	if err != nil {
 		return err
 	}
-	q.Name = c.params.text("name")
+	q.Name = c.params.textParam("name")
 	var step api.Duration
-	if s := c.params.text("step"); s != "" {
+	if s := c.params.textParam("step"); s != "" {
 		if err := step.UnmarshalText([]byte(s)); err != nil {
-			return malformed("step", shown(s), "is no duration", "give one such as 1m or 1h")
+			return refuseMalformed("step", printableText(s), "is no duration", "give one such as 1m or 1h")
 		}
 	}
-	a, token, err := f.aggregate(c.ctx, q, c.params.text("by"), time.Duration(step), c.params.text("page_token"))
+	a, token, err := f.aggregateHistory(c.ctx, q, c.params.textParam("by"), time.Duration(step),
+		c.params.textParam("page_token"))
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, api.RecordGroupsOf(&a, token))
+	return c.replyJSON(http.StatusOK, api.RecordGroupsOf(&a, token))
 }

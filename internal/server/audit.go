@@ -19,12 +19,13 @@ import (
 // auditQuery completes a query of the audit log by what the caller may see, and checks it.
 func (s *service) auditQuery(ctx context.Context, q *audit.Query) error {
 	if s.opts.Events == nil {
-		return fmt.Errorf("this server keeps no audit events in its store; set audit-log, and audit-retention above 0: %w", rousev1.ErrFailedPrecondition)
+		return fmt.Errorf("this server keeps no audit events in its store; set audit-log, and audit-retention above 0: %w",
+			rousev1.ErrFailedPrecondition)
 	}
 	if err := q.Check(); err != nil {
 		return err
 	}
-	control := s.control()
+	control := s.accessControl()
 	if !strings.HasSuffix(q.Namespace, "*") && q.Namespace != "" && q.Namespace != audit.Several {
 		if err := control.Require(ctx, access.AuditRead, q.Namespace, "", nil); err != nil {
 			return err
@@ -48,7 +49,8 @@ func (s *service) auditQuery(ctx context.Context, q *audit.Query) error {
 }
 
 // searchAudit returns a page of the audit log.
-func (s *service) searchAudit(ctx context.Context, q audit.Query, asked uint32, token string) (page audit.Page, err error) {
+func (s *service) searchAudit(ctx context.Context, q audit.Query, asked uint32,
+	token string) (page audit.Page, err error) {
 	if q.Limit, err = pageSize(asked); err != nil {
 		return page, err
 	}
@@ -58,12 +60,12 @@ func (s *service) searchAudit(ctx context.Context, q audit.Query, asked uint32, 
 	if err := s.auditQuery(ctx, &q); err != nil {
 		return page, err
 	}
-	give, err := s.reads.take(ctx)
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return page, err
 	}
 	defer give()
-	return s.opts.Events.Search(ctx, q, s.clock().now)
+	return s.opts.Events.Search(ctx, q, s.readClock().now)
 }
 
 // Events of other nodes, and of this one, are written up to lateEvents after their time.
@@ -74,19 +76,20 @@ const (
 
 // followAudit calls f with events as they happen, until ctx ends, the server drains, or f fails. It calls
 // begin once the request can no longer be refused.
-func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() error, f func([]audit.Event) error) error {
+func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() error,
+	f func([]audit.Event) error) error {
 	if q.From != 0 || q.Until != 0 {
 		return rouse.Refuse("from", "", "does not go with following", "leave it out, and list what was before")
 	}
 	if err := s.auditQuery(ctx, &q); err != nil {
 		return err
 	}
-	give, err := s.follow.take(ctx)
+	give, err := s.follow.takePlace(ctx)
 	if err != nil {
 		return err
 	}
 	defer give()
-	since := s.clock().now
+	since := s.readClock().now
 	if err := begin(); err != nil {
 		return err
 	}
@@ -98,15 +101,15 @@ func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() e
 	for {
 		select {
 		case <-ctx.Done():
-			return s.ended(ctx.Err())
+			return s.drainError(ctx.Err())
 		case <-tick.C:
 		}
-		now := s.clock().now
+		now := s.readClock().now
 		q.From, q.After, q.Oldest, q.Limit = max(since, now.Add(-lateEvents)), audit.Cursor{}, true, maxFollowed
 		for more := true; more; {
 			page, err := s.opts.Events.Search(ctx, q, now)
 			if err != nil {
-				return s.ended(err)
+				return s.drainError(err)
 			}
 			fresh := page.Events[:0]
 			for _, e := range page.Events {
@@ -136,17 +139,21 @@ func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() e
 const maxFollowed = 500
 
 func auditFromProto(f *rousev1.AuditFilter) audit.Query {
-	return audit.Query{Namespace: f.GetNamespace(), Principal: f.GetPrincipal(), Verb: f.GetVerb(), Name: f.GetName(), Outcome: f.GetOutcome(),
-		From: rouse.Instant(f.GetFromMs()), Until: rouse.Instant(f.GetUntilMs())}
+	return audit.Query{Namespace: f.GetNamespace(), Principal: f.GetPrincipal(), Verb: f.GetVerb(), Name: f.GetName(),
+		Outcome: f.GetOutcome(),
+		From:    rouse.Instant(f.GetFromMs()), Until: rouse.Instant(f.GetUntilMs())}
 }
 
 func auditToProto(events []audit.Event) []*rousev1.AuditEvent {
 	out := make([]*rousev1.AuditEvent, len(events))
 	for i := range events {
 		e := &events[i]
-		out[i] = &rousev1.AuditEvent{Id: e.ID, TimeMs: int64(e.Instant()), Node: e.Node, Door: e.Door, Remote: e.Remote, RequestId: e.Request, Principal: e.Principal,
-			PrincipalName: e.Name, PrincipalSource: e.Source, Verb: e.Verb, Method: e.Method, Namespace: e.Namespace, Names: e.Names, Changed: e.Changed,
-			Failed: e.Failed, Hash: e.Hash, Before: e.Before, After: e.After, Outcome: e.Outcome, Reason: e.Reason, Duration: durationpb.New(e.Duration)}
+		out[i] = &rousev1.AuditEvent{Id: e.ID, TimeMs: int64(e.Instant()), Node: e.Node, Door: e.Door, Remote: e.Remote,
+			RequestId: e.Request, Principal: e.Principal,
+			PrincipalName: e.Name, PrincipalSource: e.Source, Verb: e.Verb, Method: e.Method, Namespace: e.Namespace,
+			Names: e.Names, Changed: e.Changed,
+			Failed: e.Failed, Hash: e.Hash, Before: e.Before, After: e.After, Outcome: e.Outcome, Reason: e.Reason,
+			Duration: durationpb.New(e.Duration)}
 	}
 	return out
 }
@@ -158,13 +165,16 @@ func (f *adminServer) ListAudit(ctx context.Context, r *rousev1.ListAuditRequest
 	if err != nil {
 		return nil, err
 	}
-	return &rousev1.ListAuditResponse{Events: auditToProto(page.Events), NextPageToken: page.Next.Token(), Searched: uint32(page.Searched), ReachedMs: int64(page.Reached)}, nil
+	return &rousev1.ListAuditResponse{Events: auditToProto(page.Events), NextPageToken: page.Next.Token(),
+		Searched: uint32(page.Searched), ReachedMs: int64(page.Reached)}, nil
 }
 
-func (f *adminServer) FollowAudit(r *rousev1.FollowAuditRequest, stream grpc.ServerStreamingServer[rousev1.FollowAuditResponse]) error {
-	return f.followAudit(stream.Context(), auditFromProto(r.Filter), func() error { return stream.SendHeader(nil) }, func(events []audit.Event) error {
-		return stream.Send(&rousev1.FollowAuditResponse{Events: auditToProto(events)})
-	})
+func (f *adminServer) FollowAudit(r *rousev1.FollowAuditRequest,
+	stream grpc.ServerStreamingServer[rousev1.FollowAuditResponse]) error {
+	return f.followAudit(stream.Context(), auditFromProto(r.Filter), func() error { return stream.SendHeader(nil) },
+		func(events []audit.Event) error {
+			return stream.Send(&rousev1.FollowAuditResponse{Events: auditToProto(events)})
+		})
 }
 
 // Other parts of the description.
@@ -191,36 +201,37 @@ responses:
 
 func (c *call) auditFilter() *rousev1.AuditFilter {
 	p := c.params
-	return &rousev1.AuditFilter{Namespace: p.text("namespace"), Principal: p.text("principal"), Verb: p.text("verb"), Name: p.text("name"), Outcome: p.text("outcome")}
+	return &rousev1.AuditFilter{Namespace: p.textParam("namespace"), Principal: p.textParam("principal"),
+		Verb: p.textParam("verb"), Name: p.textParam("name"), Outcome: p.textParam("outcome")}
 }
 
 // listAudit reads the order, and a filter without a message of its own, from the query.
 func listAudit(f *httpHandler, c *call) (err error) {
 	r := &rousev1.ListAuditRequest{Filter: c.auditFilter()}
-	if r.PageSize, r.PageToken, err = c.params.page(); err != nil {
+	if r.PageSize, r.PageToken, err = c.params.pageParams(); err != nil {
 		return err
 	}
-	from, err := c.params.instant("from")
+	from, err := c.params.instantParam("from")
 	if err != nil {
 		return err
 	}
-	until, err := c.params.instant("until")
+	until, err := c.params.instantParam("until")
 	if err != nil {
 		return err
 	}
 	r.Filter.FromMs, r.Filter.UntilMs = int64(from), int64(until)
-	switch order := c.params.text("order"); order {
+	switch order := c.params.textParam("order"); order {
 	case "", "newest":
 	case "oldest":
 		r.OldestFirst = true
 	default:
-		return malformed("order", order, "is no order", "give newest or oldest")
+		return refuseMalformed("order", order, "is no order", "give newest or oldest")
 	}
 	out, err := (&adminServer{service: f.service}).ListAudit(c.ctx, r)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, auditListToJSON(out))
+	return c.replyJSON(http.StatusOK, auditListToJSON(out))
 }
 
 // streamAudit streams events as server-sent events.
@@ -228,7 +239,7 @@ func streamAudit(f *httpHandler, c *call) error {
 	return c.sendEvents(func(ctx context.Context, begin func() error, ev *events) error {
 		return f.followAudit(ctx, auditFromProto(c.auditFilter()), begin, func(list []audit.Event) error {
 			for _, e := range auditToProto(list) {
-				if err := ev.one("audit", auditEventToJSON(e)); err != nil {
+				if err := ev.sendEvent("audit", auditEventToJSON(e)); err != nil {
 					return err
 				}
 			}

@@ -14,7 +14,8 @@ const maxRequestID = 128 // bytes; longer ones are left out
 
 // requestID returns the id of a request, if it is one.
 func requestID(values []string) string {
-	if len(values) != 1 || len(values[0]) > maxRequestID || strings.ContainsFunc(values[0], func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if len(values) != 1 || len(values[0]) > maxRequestID ||
+		strings.ContainsFunc(values[0], func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return ""
 	}
 	return values[0]
@@ -34,8 +35,8 @@ func ofFilter(namespace string, filtered bool) string {
 	return namespace
 }
 
-// about notes what the path of a request names.
-func (r *route) about(call *audit.Call, vars []string) {
+// notePathSubject notes what the path of a request names.
+func (r *route) notePathSubject(call *audit.Call, vars []string) {
 	if call == nil {
 		return
 	}

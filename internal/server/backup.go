@@ -17,8 +17,8 @@ import (
 // backupChunk is the size of one chunk of a backup.
 const backupChunk = 256 << 10
 
-// backup writes a copy of the store. Only one runs at a time, because each reads the whole store.
-func (s *service) backup(ctx context.Context, w io.Writer) error {
+// backupStore writes a copy of the store. Only one runs at a time, because each reads the whole store.
+func (s *service) backupStore(ctx context.Context, w io.Writer) error {
 	if s.opts.Backup == nil {
 		return fmt.Errorf("this store cannot be copied through the API: %w", rousev1.ErrUnimplemented)
 	}
@@ -28,7 +28,7 @@ func (s *service) backup(ctx context.Context, w io.Writer) error {
 	defer s.copying.Unlock()
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
-	return s.ended(s.opts.Backup(ctx, w))
+	return s.drainError(s.opts.Backup(ctx, w))
 }
 
 // adminServer implements rouse.v1.Admin.
@@ -39,7 +39,7 @@ type adminServer struct {
 
 func (f *adminServer) Backup(_ *rousev1.BackupRequest, stream grpc.ServerStreamingServer[rousev1.BackupChunk]) error {
 	w := bufio.NewWriterSize(chunks{stream}, backupChunk)
-	if err := f.backup(stream.Context(), w); err != nil {
+	if err := f.backupStore(stream.Context(), w); err != nil {
 		return err
 	}
 	return w.Flush()
@@ -54,7 +54,8 @@ func (c chunks) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {
 		part := b[:min(len(b), backupChunk)]
-		if err := c.to.Send(&rousev1.BackupChunk{Data: bytes.Clone(part)}); err != nil { // a message must not change once it is sent
+		// a message must not change once it is sent
+		if err := c.to.Send(&rousev1.BackupChunk{Data: bytes.Clone(part)}); err != nil {
 			return n - len(b), err
 		}
 		b = b[len(part):]
@@ -77,7 +78,7 @@ func writeBackup(f *httpHandler, c *call) error {
 	}
 	body := &download{call: c}
 	w := bufio.NewWriterSize(body, backupChunk)
-	err := f.backup(c.r.Context(), w)
+	err := f.backupStore(c.r.Context(), w)
 	if err == nil {
 		err = w.Flush()
 	}
@@ -101,6 +102,6 @@ func (d *download) Write(b []byte) (int, error) {
 		h.Set("Content-Type", tarType)
 		h.Set("Content-Disposition", `attachment; filename="rouse-`+time.Now().UTC().Format("20060102T150405Z")+`.tar"`)
 	}
-	d.allow(followWrite)
+	d.extendWriteDeadline(followWrite)
 	return d.w.Write(b)
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/rousehq/rouse/internal/transport"
 )
 
-// batch writes many timers, each with its own outcome.
-func (s *service) batch(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error) {
+// putBatch writes many timers, each with its own outcome.
+func (s *service) putBatch(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error) {
 	if len(puts) == 0 {
 		return nil, nil
 	}
-	if once(ctx, &puts[0]) {
+	if isRepeatableCreate(ctx, &puts[0]) {
 		return s.createOnce(ctx, puts)
 	}
-	taken, err := s.admit(ctx, puts, false)
+	taken, err := s.admitOrShed(ctx, puts, false)
 	if err != nil {
 		return nil, err
 	}
-	return s.put(ctx, puts, taken)
+	return s.putAdmitted(ctx, puts, taken)
 }
 
 // checkBatch refuses batches that are too large.
@@ -40,18 +40,19 @@ func checkBatch(namespace string, n int) error {
 	return nil
 }
 
-func (f *timersServer) BatchCreate(ctx context.Context, r *rousev1.BatchCreateRequest) (*rousev1.BatchCreateResponse, error) {
+func (f *timersServer) BatchCreate(ctx context.Context,
+	r *rousev1.BatchCreateRequest) (*rousev1.BatchCreateResponse, error) {
 	b, err := batchFrom(r)
 	if err != nil {
 		return nil, err
 	}
-	defer b.end()
-	b.note(ctx)
-	results, err := f.batch(ctx, b.puts)
+	defer b.releasePuts()
+	b.auditInvalid(ctx)
+	results, err := f.putBatch(ctx, b.puts)
 	if err != nil {
 		return nil, err
 	}
-	return b.response(results), nil
+	return b.batchResponse(results), nil
 }
 
 // batchCall is a batch in progress: the puts of the valid timers, and the response, which already contains
@@ -62,8 +63,8 @@ type batchCall struct {
 	bad     []error // of the others
 }
 
-// note notes the timers that are not valid for the audit log.
-func (b *batchCall) note(ctx context.Context) {
+// auditInvalid notes the timers that are not valid for the audit log.
+func (b *batchCall) auditInvalid(ctx context.Context) {
 	for _, err := range b.bad {
 		audit.Failed(ctx, "", "", err) // the message has the names
 	}
@@ -72,8 +73,8 @@ func (b *batchCall) note(ctx context.Context) {
 // puts keeps the memory of batches for reuse.
 var puts scratch.Slices[timers.Put]
 
-// end gives the memory of the puts back.
-func (b *batchCall) end() {
+// releasePuts gives the memory of the puts back.
+func (b *batchCall) releasePuts() {
 	puts.Give(b.puts)
 	b.puts = nil
 }
@@ -101,13 +102,14 @@ func batchFrom(r *rousev1.BatchCreateRequest) (*batchCall, error) {
 			spec.Target = target // one text for all of them, which stays in the CPU's cache
 		}
 		target = spec.Target
-		b.puts = append(b.puts, timers.Put{Key: rouse.Key{Namespace: namespace, Name: t.Name}, Spec: spec, Mode: mode, Validate: r.ValidateOnly, Given: true})
+		b.puts = append(b.puts, timers.Put{Key: rouse.Key{Namespace: namespace, Name: t.Name}, Spec: spec, Mode: mode,
+			Validate: r.ValidateOnly, Given: true})
 	}
 	return b, nil
 }
 
-// response returns the response, given the results of the puts.
-func (b *batchCall) response(results []timers.PutResult) *rousev1.BatchCreateResponse {
+// batchResponse returns the response, given the results of the puts.
+func (b *batchCall) batchResponse(results []timers.PutResult) *rousev1.BatchCreateResponse {
 	out := &rousev1.BatchCreateResponse{Created: make([]*rousev1.Created, len(b.created))}
 	next := 0
 	for i := range b.created {
@@ -117,14 +119,14 @@ func (b *batchCall) response(results []timers.PutResult) *rousev1.BatchCreateRes
 			continue
 		}
 		c.Name = b.puts[next].Key.Name
-		created(c, &results[next])
+		fillCreated(c, &results[next])
 		next++
 	}
 	return out
 }
 
-// created fills the response for one timer of a batch with its result.
-func created(c *rousev1.Created, r *timers.PutResult) {
+// fillCreated fills the response for one timer of a batch with its result.
+func fillCreated(c *rousev1.Created, r *timers.PutResult) {
 	if r.Err != nil {
 		c.Problem = rousev1.ErrorToProblem(r.Err)
 		return
@@ -135,11 +137,13 @@ func created(c *rousev1.Created, r *timers.PutResult) {
 
 // modes are the names of what a batch does with existing timers.
 var modes = map[string]timers.Mode{
-	"": timers.CreateOnly, "create_only": timers.CreateOnly, "create_or_replace": timers.CreateOrReplace, "replace_only": timers.ReplaceOnly,
+	"": timers.CreateOnly, "create_only": timers.CreateOnly, "create_or_replace": timers.CreateOrReplace,
+	"replace_only": timers.ReplaceOnly,
 }
 
 var batchRoutes = []route{
-	{method: "POST", path: timersPath + ":batchCreate", repeats: withKey, serve: (*httpHandler).batchCreate, rpc: "Timers/BatchCreate",
+	{method: "POST", path: timersPath + ":batchCreate", repeats: withKey, serve: (*httpHandler).batchCreate,
+		rpc:  "Timers/BatchCreate",
 		body: api.BatchCreate{}, answer: api.BatchCreated{},
 		summary: "Creates up to 5,000 timers in one durable step; each has an outcome of its own.",
 		means:   "What became of each timer, in the order of the request."},
@@ -148,10 +152,10 @@ var batchRoutes = []route{
 // batchCreate responds with 200 even if timers were refused: each has its own outcome.
 func (f *httpHandler) batchCreate(c *call) error {
 	var body api.BatchCreate
-	if err := c.decode(maxBatchBody, false, &body); err != nil {
+	if err := c.decodeBody(maxBatchBody, false, &body); err != nil {
 		return err
 	}
-	if err := checkBatch(c.namespace(), len(body.Timers)); err != nil {
+	if err := checkBatch(c.pathNamespace(), len(body.Timers)); err != nil {
 		return err
 	}
 	mode, ok := modes[body.Mode]
@@ -166,32 +170,34 @@ func (f *httpHandler) batchCreate(c *call) error {
 		spec, err := t.Parse()
 		if err != nil {
 			audit.Failed(c.ctx, "", t.Name, err)
-			out.Created[i] = failed(t.Name, err)
+			out.Created[i] = failedOutcome(t.Name, err)
 			continue
 		}
-		puts = append(puts, timers.Put{Key: rouse.Key{Namespace: c.namespace(), Name: t.Name}, Spec: spec, Mode: mode, Validate: body.ValidateOnly, Given: true})
+		puts = append(puts, timers.Put{Key: rouse.Key{Namespace: c.pathNamespace(), Name: t.Name}, Spec: spec, Mode: mode,
+			Validate: body.ValidateOnly, Given: true})
 		places = append(places, i)
 	}
-	results, err := f.batch(c.ctx, puts)
+	results, err := f.putBatch(c.ctx, puts)
 	if err != nil {
 		return err
 	}
 	for j := range results {
-		out.Created[places[j]] = outcome(puts[j].Key.Name, &results[j])
+		out.Created[places[j]] = batchOutcome(puts[j].Key.Name, &results[j])
 	}
 	return c.batchCreated(&out)
 }
 
-// outcome is the result for one timer of a batch.
-func outcome(name string, r *timers.PutResult) api.Created {
+// batchOutcome is the result for one timer of a batch.
+func batchOutcome(name string, r *timers.PutResult) api.Created {
 	if r.Err != nil {
-		return failed(name, r.Err)
+		return failedOutcome(name, r.Err)
 	}
-	return api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision, Due: api.TimeOf(r.Timer.Due), InFlight: r.InFlight,
+	return api.Created{Name: name, Generation: r.Timer.Generation, Revision: r.Timer.Revision,
+		Due: api.TimeOf(r.Timer.Due), InFlight: r.InFlight,
 		Unchanged: r.Unchanged, Notes: r.Notes}
 }
 
-func failed(name string, err error) api.Created {
+func failedOutcome(name string, err error) api.Created {
 	p, _ := problemOf(err)
 	return api.Created{Name: name, Problem: &p}
 }
@@ -203,7 +209,7 @@ func (c *call) batchCreated(out *api.BatchCreated) error {
 			out.Failed++
 		}
 	}
-	return c.reply(http.StatusOK, out)
+	return c.replyJSON(http.StatusOK, out)
 }
 
 func badMode(mode string) error {

@@ -21,17 +21,17 @@ type bulkOps interface {
 	Bulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error
 }
 
-// bulk applies one action to all matching rows and reports progress until it is done, ctx ends, the server
+// runBulk applies one action to all matching rows and reports progress until it is done, ctx ends, the server
 // drains, or progress fails. Its job goes on then.
-func (s *service) bulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error {
-	give, err := s.bulks.take(ctx)
+func (s *service) runBulk(ctx context.Context, r timers.BulkRequest, progress func(timers.BulkProgress) error) error {
+	give, err := s.bulks.takePlace(ctx)
 	if err != nil {
 		return err
 	}
 	defer give()
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
-	return s.ended(s.timers.Bulk(ctx, r, progress))
+	return s.drainError(s.timers.Bulk(ctx, r, progress))
 }
 
 // errFilterMissing refuses a bulk change without a filter: changing everything has to be asked for
@@ -48,7 +48,8 @@ func (f *timersServer) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingS
 	if err != nil {
 		return err
 	}
-	request := timers.BulkRequest{Query: q, Action: r.Action, DryRun: r.DryRun, Reason: r.Reason, Until: rouse.Instant(r.UntilMs), Limit: r.Limit,
+	request := timers.BulkRequest{Query: q, Action: r.Action, DryRun: r.DryRun, Reason: r.Reason,
+		Until: rouse.Instant(r.UntilMs), Limit: r.Limit,
 		ErrorContains: r.ErrorContains, PerSecond: r.PerSecond, CurrentSpec: r.WithCurrentSpec}
 	if r.When != nil {
 		when, err := rousev1.WhenFromProto(r.When)
@@ -57,11 +58,13 @@ func (f *timersServer) Bulk(r *rousev1.BulkRequest, stream grpc.ServerStreamingS
 		}
 		request.When = &when
 	}
-	return f.bulk(stream.Context(), request, func(p timers.BulkProgress) error { return stream.Send(progressToProto(&p)) })
+	return f.runBulk(stream.Context(), request,
+		func(p timers.BulkProgress) error { return stream.Send(progressToProto(&p)) })
 }
 
 func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {
-	out := &rousev1.BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
+	out := &rousev1.BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names,
+		Done: p.Done}
 	for _, failure := range p.Failures {
 		out.Failures = append(out.Failures, failureToProto(failure.Key, failure.Err))
 	}
@@ -72,7 +75,8 @@ func progressToProto(p *timers.BulkProgress) *rousev1.BulkProgress {
 }
 
 func failureToProto(key rouse.Key, err error) *rousev1.BulkFailure {
-	return &rousev1.BulkFailure{Namespace: key.Namespace, Name: key.Name, FireId: key.Fire, Problem: rousev1.ErrorToProblem(err)}
+	return &rousev1.BulkFailure{Namespace: key.Namespace, Name: key.Name, FireId: key.Fire,
+		Problem: rousev1.ErrorToProblem(err)}
 }
 
 func failureOf(key rouse.Key, err error) api.BulkFailure {
@@ -83,7 +87,8 @@ func failureOf(key rouse.Key, err error) api.BulkFailure {
 const linesType = "application/x-ndjson"
 
 var bulkRoutes = []route{
-	{method: "POST", path: timersPath + ":bulk", repeats: withKey, serve: (*httpHandler).bulkTimers, rpc: "Timers/Bulk", body: api.Bulk{}, answer: api.BulkProgress{},
+	{method: "POST", path: timersPath + ":bulk", repeats: withKey, serve: (*httpHandler).bulkTimers, rpc: "Timers/Bulk",
+		body: api.Bulk{}, answer: api.BulkProgress{},
 		summary: `Does one thing to all timers, or dead letters, that match; the namespace "-" is all of them.`,
 		means:   "How far it came.",
 		more: `
@@ -99,17 +104,18 @@ responses:
 // accepts only JSON. An error after the first report is part of the last line.
 func (f *httpHandler) bulkTimers(c *call) error {
 	var body api.Bulk
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
 	if body.Filter == nil {
 		return errFilterMissing()
 	}
-	q, err := c.filter(body.Filter)
+	q, err := c.parseBodyFilter(body.Filter)
 	if err != nil {
 		return err
 	}
-	request := timers.BulkRequest{Query: q, Action: body.Action, DryRun: body.DryRun, Reason: body.Reason, Until: body.Until.Instant(), Limit: body.Limit,
+	request := timers.BulkRequest{Query: q, Action: body.Action, DryRun: body.DryRun, Reason: body.Reason,
+		Until: body.Until.Instant(), Limit: body.Limit,
 		ErrorContains: body.ErrorContains, PerSecond: body.PerSecond, CurrentSpec: body.WithCurrentSpec}
 	if body.When != nil {
 		when, err := body.When.Parse()
@@ -119,8 +125,8 @@ func (f *httpHandler) bulkTimers(c *call) error {
 		request.When = &when
 	}
 	out := bulkAnswer{call: c, lines: takesLines(c.r.Header.Values("Accept"))}
-	err = renamed(f.bulk(c.r.Context(), request, out.report), filterMember)
-	return out.end(err)
+	err = renameFields(f.runBulk(c.r.Context(), request, out.reportProgress), filterMember)
+	return out.finishResponse(err)
 }
 
 // bulkAnswer is the response to a bulk request in progress.
@@ -131,8 +137,9 @@ type bulkAnswer struct {
 	summary api.BulkProgress // of all reports; not with lines
 }
 
-func (a *bulkAnswer) report(p timers.BulkProgress) error {
-	out := api.BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names, Done: p.Done}
+func (a *bulkAnswer) reportProgress(p timers.BulkProgress) error {
+	out := api.BulkProgress{Job: p.Job, Matched: p.Matched, Changed: p.Changed, Failed: p.Failed, Names: p.Names,
+		Done: p.Done}
 	for _, failure := range p.Failures {
 		out.Failures = append(out.Failures, failureOf(failure.Key, failure.Err))
 	}
@@ -140,7 +147,7 @@ func (a *bulkAnswer) report(p timers.BulkProgress) error {
 		out.Targets = append(out.Targets, api.BulkTarget(t))
 	}
 	if a.lines {
-		return a.line(&out)
+		return a.writeProgressLine(&out)
 	}
 	a.begun = true
 	out.Failures, out.Names = append(a.summary.Failures, out.Failures...), append(a.summary.Names, out.Names...)
@@ -148,8 +155,8 @@ func (a *bulkAnswer) report(p timers.BulkProgress) error {
 	return nil
 }
 
-// line sends a report.
-func (a *bulkAnswer) line(p *api.BulkProgress) error {
+// writeProgressLine sends a report.
+func (a *bulkAnswer) writeProgressLine(p *api.BulkProgress) error {
 	if !a.begun {
 		a.begun = true
 		a.w.Header().Set("Content-Type", linesType)
@@ -158,15 +165,15 @@ func (a *bulkAnswer) line(p *api.BulkProgress) error {
 	if err != nil {
 		return err
 	}
-	control := a.allow(followWrite)
+	control := a.extendWriteDeadline(followWrite)
 	if _, err := a.w.Write(append(b, '\n')); err != nil {
 		return err
 	}
 	return control.Flush()
 }
 
-// end sends the rest of the response.
-func (a *bulkAnswer) end(err error) error {
+// finishResponse sends the rest of the response.
+func (a *bulkAnswer) finishResponse(err error) error {
 	switch {
 	case err != nil && !a.begun:
 		return err
@@ -177,18 +184,18 @@ func (a *bulkAnswer) end(err error) error {
 		}
 		a.summary.Problem = &problem
 		if a.lines {
-			_ = a.line(&api.BulkProgress{Problem: &problem}) // ignore the error: the client is gone
+			_ = a.writeProgressLine(&api.BulkProgress{Problem: &problem}) // ignore the error: the client is gone
 		}
 	}
 	if a.lines {
 		return nil
 	}
-	a.allow(followWrite)
-	return a.reply(http.StatusOK, &a.summary)
+	a.extendWriteDeadline(followWrite)
+	return a.replyJSON(http.StatusOK, &a.summary)
 }
 
-// allow extends the write deadline to d from now, even if the request has already taken long.
-func (c *call) allow(d time.Duration) *http.ResponseController {
+// extendWriteDeadline extends the write deadline to d from now, even if the request has already taken long.
+func (c *call) extendWriteDeadline(d time.Duration) *http.ResponseController {
 	control := http.NewResponseController(c.w)
 	_ = control.SetWriteDeadline(time.Now().Add(d)) // not every writer has deadlines
 	return control

@@ -29,7 +29,7 @@ func listCalendars(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, calendarListToJSON(out))
+	return c.replyJSON(http.StatusOK, calendarListToJSON(out))
 }
 
 func getCalendar(f *httpHandler, c *call) error {
@@ -41,7 +41,7 @@ func getCalendar(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, calendarToJSON(out))
+	return c.replyJSON(http.StatusOK, calendarToJSON(out))
 }
 
 func dropCalendar(f *httpHandler, c *call) error {
@@ -50,7 +50,7 @@ func dropCalendar(f *httpHandler, c *call) error {
 	r.Namespace = c.vars[0]
 	r.Name = c.vars[1]
 	_, err := s.DeleteCalendar(c.ctx, r)
-	return c.done(err)
+	return c.replyNoContent(err)
 }
 
 func calendarListToJSON(p *rousev1.ListCalendarsResponse) api.CalendarList {

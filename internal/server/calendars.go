@@ -26,14 +26,16 @@ type calendarOps interface {
 const maxCalendar = 4 << 20
 
 // parseCalendar reads an iCalendar file.
-func (s *service) parseCalendar(ctx context.Context, icalendar []byte) (days []rouse.Day, warnings []string, err error) {
+func (s *service) parseCalendar(ctx context.Context,
+	icalendar []byte) (days []rouse.Day, warnings []string, err error) {
 	switch {
 	case s.opts.ParseCalendar == nil:
 		return nil, nil, fmt.Errorf("this server reads no iCalendar: %w", rousev1.ErrUnimplemented)
 	case len(icalendar) > maxCalendar:
-		return nil, nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(icalendar)), fmt.Sprintf("use at most %d", maxCalendar))
+		return nil, nil, rouse.Refuse("icalendar", "", fmt.Sprintf("has %d bytes", len(icalendar)),
+			fmt.Sprintf("use at most %d", maxCalendar))
 	}
-	give, err := s.reads.take(ctx)
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,17 +44,19 @@ func (s *service) parseCalendar(ctx context.Context, icalendar []byte) (days []r
 		if errors.As(err, new(*rouse.Invalid)) {
 			return nil, nil, err
 		}
-		return nil, nil, rouse.Refuse("icalendar", "", "cannot be read: "+rouse.Shorten(err.Error(), rouse.MaxDetail), "send an iCalendar file, as RFC 5545 has it")
+		return nil, nil, rouse.Refuse("icalendar", "", "cannot be read: "+rouse.Shorten(err.Error(), rouse.MaxDetail),
+			"send an iCalendar file, as RFC 5545 has it")
 	}
 	days = slices.Clone(days)
 	slices.SortStableFunc(days, func(a, b rouse.Day) int { return cmp.Compare(a.Date, b.Date) })
-	return slices.CompactFunc(days, func(a, b rouse.Day) bool { return a.Date == b.Date }), warnings, nil // a day may have several events
+	// a day may have several events
+	return slices.CompactFunc(days, func(a, b rouse.Day) bool { return a.Date == b.Date }), warnings, nil
 }
 
 // putCalendar stores a calendar. The answer gets the number of timers whose due time moved, and the job that
 // moves the rest, or could not move some; none if all have moved.
 func (s *service) putCalendar(ctx context.Context, c rouse.Calendar, out *rousev1.PutCalendarResponse) error {
-	give, err := s.bulks.take(ctx) // it may wait for many timers
+	give, err := s.bulks.takePlace(ctx) // it may wait for many timers
 	if err != nil {
 		return err
 	}
@@ -70,9 +74,9 @@ func (s *service) putCalendar(ctx context.Context, c rouse.Calendar, out *rousev
 	return nil
 }
 
-// calendars returns all calendars of a namespace, without their days.
-func (s *service) calendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
-	give, err := s.reads.take(ctx)
+// readCalendars returns all calendars of a namespace, without their days.
+func (s *service) readCalendars(ctx context.Context, namespace string) ([]rouse.Calendar, error) {
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +94,8 @@ type calendarsServer struct {
 	*service
 }
 
-func (f *calendarsServer) PutCalendar(ctx context.Context, r *rousev1.PutCalendarRequest) (*rousev1.PutCalendarResponse, error) {
+func (f *calendarsServer) PutCalendar(ctx context.Context,
+	r *rousev1.PutCalendarRequest) (*rousev1.PutCalendarResponse, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
 	c := rouse.Calendar{Namespace: key.Namespace, Name: key.Name}
 	out := &rousev1.PutCalendarResponse{}
@@ -118,8 +123,9 @@ func (f *calendarsServer) GetCalendar(ctx context.Context, r *rousev1.GetCalenda
 	return rousev1.CalendarToProto(&c), nil
 }
 
-func (f *calendarsServer) ListCalendars(ctx context.Context, r *rousev1.ListCalendarsRequest) (*rousev1.ListCalendarsResponse, error) {
-	list, err := f.calendars(ctx, keyFrom(r.Namespace, "", "").Namespace)
+func (f *calendarsServer) ListCalendars(ctx context.Context,
+	r *rousev1.ListCalendarsRequest) (*rousev1.ListCalendarsResponse, error) {
+	list, err := f.readCalendars(ctx, keyFrom(r.Namespace, "", "").Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +136,8 @@ func (f *calendarsServer) ListCalendars(ctx context.Context, r *rousev1.ListCale
 	return out, nil
 }
 
-func (f *calendarsServer) DeleteCalendar(ctx context.Context, r *rousev1.DeleteCalendarRequest) (*rousev1.DeleteCalendarResponse, error) {
+func (f *calendarsServer) DeleteCalendar(ctx context.Context,
+	r *rousev1.DeleteCalendarRequest) (*rousev1.DeleteCalendarResponse, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
 	if err := f.timers.DeleteCalendar(ctx, key.Namespace, key.Name); err != nil {
 		return nil, err
@@ -153,27 +160,27 @@ requestBody: {content: {text/calendar: {schema: {type: string, description: 'An 
 // putCalendarDays accepts days as JSON or the events of an iCalendar file.
 func putCalendarDays(f *httpHandler, c *call) (err error) {
 	out := &rousev1.PutCalendarResponse{}
-	calendar := rouse.Calendar{Namespace: c.namespace(), Name: c.name()}
+	calendar := rouse.Calendar{Namespace: c.pathNamespace(), Name: c.pathName()}
 	if calendar.Days, out.Warnings, err = c.calendarDays(); err != nil {
 		return err
 	}
 	if err := f.putCalendar(c.ctx, calendar, out); err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, calendarPutToJSON(out))
+	return c.replyJSON(http.StatusOK, calendarPutToJSON(out))
 }
 
 // calendarDays reads the days of the body.
 func (c *call) calendarDays() (days []rouse.Day, warnings []string, err error) {
 	if media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err == nil && media == icalendarType {
-		file, err := c.read(maxCalendar)
+		file, err := c.readBody(maxCalendar)
 		if err != nil {
 			return nil, nil, err
 		}
 		return c.handler.parseCalendar(c.ctx, file)
 	}
 	var body api.PutCalendar
-	if err := c.decode(maxCalendar, false, &body); err != nil {
+	if err := c.decodeBody(maxCalendar, false, &body); err != nil {
 		return nil, nil, err
 	}
 	if body.Days == nil {

@@ -36,11 +36,11 @@ func TestReadsOfTheServerAreCharged(t *testing.T) {
 		"targets of this node": {targets(caller, &rousev1.ListTargetsRequest{Local: true}), []string{""}},
 		"targets for a node":   {targets(node, &rousev1.ListTargetsRequest{Namespace: "acme", Local: true}), nil},
 		"followers": {func() error {
-			_ = s.following(ended, follower{namespace: "acme"}, func() error { return nil }, nil)
+			_ = s.streamRecords(ended, follower{namespace: "acme"}, func() error { return nil }, nil)
 			return nil
 		}, []string{"acme"}},
 		"followers of all": {func() error {
-			_ = s.following(ended, follower{namespace: everywhere}, func() error { return nil }, nil)
+			_ = s.streamRecords(ended, follower{namespace: everywhere}, func() error { return nil }, nil)
 			return nil
 		}, []string{""}},
 	} {

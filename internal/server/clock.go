@@ -33,7 +33,7 @@ type clockState struct {
 	fired   uint64
 }
 
-func (s *service) clock() clockState {
+func (s *service) readClock() clockState {
 	if c := s.opts.Clock; c != nil {
 		return clockState{now: c.Now(), ahead: c.Ahead(), virtual: true}
 	}
@@ -47,14 +47,15 @@ type moved struct {
 	state clockState
 }
 
-// advance moves the clock by a duration or to a time; exactly one of them is set.
-func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instant, jump bool) (clockState, error) {
+// moveClock moves the clock by a duration or to a time; exactly one of them is set.
+func (s *service) moveClock(ctx context.Context, by time.Duration, to rouse.Instant, jump bool) (clockState, error) {
 	c := s.opts.Clock
 	switch {
 	case c == nil:
 		return clockState{}, fmt.Errorf("only a development server's clock can be moved: %w", rousev1.ErrFailedPrecondition)
 	case (by == 0) == (to == 0):
-		return clockState{}, rouse.Refuse("by", "", "and to are both given, or neither is", "give how far the clock moves, or to what time")
+		return clockState{}, rouse.Refuse("by", "", "and to are both given, or neither is",
+			"give how far the clock moves, or to what time")
 	}
 	if err := rouse.CheckInstant("to", to); err != nil {
 		return clockState{}, err
@@ -79,22 +80,23 @@ func (s *service) advance(ctx context.Context, by time.Duration, to rouse.Instan
 		}
 	}
 	if to <= now {
-		return clockState{}, rouse.Refuse("to", to.String(), "is not after what the clock shows, "+now.String(), "give a time to come: a clock does not go back")
+		return clockState{}, rouse.Refuse("to", to.String(), "is not after what the clock shows, "+now.String(),
+			"give a time to come: a clock does not go back")
 	}
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
 	fired, err := c.Advance(ctx, to, jump)
 	if err != nil {
-		return clockState{}, s.ended(err)
+		return clockState{}, s.drainError(err)
 	}
-	state := s.clock()
+	state := s.readClock()
 	state.fired = fired
 	s.moved = moved{tag, asks, state}
 	return state, nil
 }
 
 func (f *adminServer) GetClock(context.Context, *rousev1.GetClockRequest) (*rousev1.Clock, error) {
-	return clockToProto(f.clock()), nil
+	return clockToProto(f.readClock()), nil
 }
 
 func (f *adminServer) AdvanceClock(ctx context.Context, r *rousev1.AdvanceClockRequest) (*rousev1.Clock, error) {
@@ -102,7 +104,7 @@ func (f *adminServer) AdvanceClock(ctx context.Context, r *rousev1.AdvanceClockR
 	if err != nil {
 		return nil, err
 	}
-	state, err := f.advance(ctx, by, rouse.Instant(r.ToMs), r.Jump)
+	state, err := f.moveClock(ctx, by, rouse.Instant(r.ToMs), r.Jump)
 	if err != nil {
 		return nil, err
 	}
@@ -116,13 +118,13 @@ func clockToProto(c clockState) *rousev1.Clock {
 // advanceClock takes as long as the fires that it causes.
 func advanceClock(f *httpHandler, c *call) error {
 	var body api.AdvanceClock
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	state, err := f.advance(c.r.Context(), time.Duration(body.By), body.To.Instant(), body.Jump)
-	c.allow(followWrite)
+	state, err := f.moveClock(c.r.Context(), time.Duration(body.By), body.To.Instant(), body.Jump)
+	c.extendWriteDeadline(followWrite)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, clockToJSON(clockToProto(state)))
+	return c.replyJSON(http.StatusOK, clockToJSON(clockToProto(state)))
 }

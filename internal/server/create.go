@@ -24,53 +24,55 @@ type createOps interface {
 	Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec, c rouse.Coalesce) (timers.PutResult, error)
 }
 
-// put writes admitted timers. It names those without a name, unless they can only refer to an existing
-// timer.
-func (s *service) put(ctx context.Context, puts []timers.Put, taken places) ([]timers.PutResult, error) {
-	defer s.writes.give(taken)
+// putAdmitted writes admitted timers. It names those without a name, unless they can only refer to an
+// existing timer.
+func (s *service) putAdmitted(ctx context.Context, puts []timers.Put, taken places) ([]timers.PutResult, error) {
+	defer s.writes.returnPlaces(taken)
 	nameNew(ctx, puts)
 	return s.timers.Put(ctx, puts)
 }
 
-// once reports whether a put only creates, by a request that may be repeated.
-func once(ctx context.Context, p *timers.Put) bool {
+// isRepeatableCreate reports whether a put only creates, by a request that may be repeated.
+func isRepeatableCreate(ctx context.Context, p *timers.Put) bool {
 	return p.Mode == timers.CreateOnly && p.IfRevision == 0 && !p.Validate && access.RepeatKey(ctx) != ""
 }
 
-// create writes one timer.
-func (s *service) create(ctx context.Context, p timers.Put) (timers.PutResult, error) {
+// putSingle writes one timer.
+func (s *service) putSingle(ctx context.Context, p timers.Put) (timers.PutResult, error) {
 	puts := []timers.Put{p}
-	if once(ctx, &p) {
+	if isRepeatableCreate(ctx, &p) {
 		results, err := s.createOnce(ctx, puts)
 		if err != nil {
 			return timers.PutResult{}, err
 		}
 		return results[0], results[0].Err
 	}
-	taken, err := s.admit(ctx, puts, false)
+	taken, err := s.admitOrShed(ctx, puts, false)
 	if err != nil {
 		return timers.PutResult{}, err
 	}
-	results, err := s.put(ctx, puts, taken)
+	results, err := s.putAdmitted(ctx, puts, taken)
 	if err != nil {
 		return timers.PutResult{}, err
 	}
 	return results[0], results[0].Err
 }
 
-// coalesce debounces or throttles calls with one name into one fire, regardless of the timer's revision.
-func (s *service) coalesce(ctx context.Context, p timers.Put, c rouse.Coalesce) (timers.PutResult, error) {
+// coalesceTimer debounces or throttles calls with one name into one fire, regardless of the timer's revision.
+func (s *service) coalesceTimer(ctx context.Context, p timers.Put, c rouse.Coalesce) (timers.PutResult, error) {
 	switch {
 	case p.Validate:
-		return timers.PutResult{}, rouse.Refuse("validate_only", "true", "does not go with debounce and throttle", "leave one of them out")
+		return timers.PutResult{}, rouse.Refuse("validate_only", "true", "does not go with debounce and throttle",
+			"leave one of them out")
 	case p.IfRevision != 0:
-		return timers.PutResult{}, rouse.Refuse("expected_revision", strconv.FormatUint(p.IfRevision, 10), "does not go with debounce and throttle", "leave it out: the newest call wins")
+		return timers.PutResult{}, rouse.Refuse("expected_revision", strconv.FormatUint(p.IfRevision, 10),
+			"does not go with debounce and throttle", "leave it out: the newest call wins")
 	}
-	taken, err := s.admit(ctx, []timers.Put{p}, false)
+	taken, err := s.admitOrShed(ctx, []timers.Put{p}, false)
 	if err != nil {
 		return timers.PutResult{}, err
 	}
-	defer s.writes.give(taken)
+	defer s.writes.returnPlaces(taken)
 	res, err := s.timers.Coalesce(ctx, p.Key, p.Spec, c)
 	return res, cmp.Or(err, res.Err)
 }
@@ -104,7 +106,8 @@ func modeFrom(m rousev1.Mode) (timers.Mode, error) {
 	case rousev1.Mode_MODE_REPLACE_ONLY:
 		return timers.ReplaceOnly, nil
 	}
-	return 0, rouse.Refuse("mode", m.String(), "is no mode", "give MODE_CREATE_ONLY, MODE_CREATE_OR_REPLACE or MODE_REPLACE_ONLY")
+	return 0, rouse.Refuse("mode", m.String(), "is no mode",
+		"give MODE_CREATE_ONLY, MODE_CREATE_OR_REPLACE or MODE_REPLACE_ONLY")
 }
 
 func (f *timersServer) Create(ctx context.Context, r *rousev1.CreateRequest) (*rousev1.Timer, error) {
@@ -116,18 +119,20 @@ func (f *timersServer) Create(ctx context.Context, r *rousev1.CreateRequest) (*r
 	if err != nil {
 		return nil, err
 	}
-	put := timers.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision, Validate: r.ValidateOnly, Given: true}
+	put := timers.Put{Key: keyFrom(r.Namespace, r.Name, ""), Spec: spec, Mode: mode, IfRevision: r.ExpectedRevision,
+		Validate: r.ValidateOnly, Given: true}
 	c, err := coalesceFrom(r)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case c == nil:
-		return writtenOr(f.create(ctx, put))
+		return writtenOr(f.putSingle(ctx, put))
 	case mode != timers.CreateOnly:
-		return nil, rouse.Refuse("mode", r.Mode.String(), "does not go with debounce and throttle", "leave it out: the newest call wins")
+		return nil, rouse.Refuse("mode", r.Mode.String(), "does not go with debounce and throttle",
+			"leave it out: the newest call wins")
 	}
-	return writtenOr(f.coalesce(ctx, put, *c))
+	return writtenOr(f.coalesceTimer(ctx, put, *c))
 }
 
 // coalesceFrom returns the debounce or throttle of a request; nil if it has none.
@@ -164,12 +169,14 @@ func writtenOr(res timers.PutResult, err error) (*rousev1.Timer, error) {
 }
 
 var createRoutes = []route{
-	{method: "POST", path: timersPath, repeats: withKey, serve: (*httpHandler).createTimer, rpc: "Timers/Create", body: api.CreateTimer{}, answer: "Timer",
+	{method: "POST", path: timersPath, repeats: withKey, serve: (*httpHandler).createTimer, rpc: "Timers/Create",
+		body: api.CreateTimer{}, answer: "Timer",
 		summary: "Creates a timer; a name that is taken is refused with 409, but for debounce and throttle, and a repetition by its key, which answer 200.",
 		more: `
 responses:
   "201": {$ref: '#/components/responses/Created'}`},
-	{method: "PUT", path: timerPath, repeats: withKey, serve: (*httpHandler).putTimer, rpc: "Timers/Create", body: api.PutTimer{}, answer: "Timer",
+	{method: "PUT", path: timerPath, repeats: withKey, serve: (*httpHandler).putTimer, rpc: "Timers/Create",
+		body: api.PutTimer{}, answer: "Timer",
 		summary: "Creates a timer, or gives the existing one another spec.",
 		more: `
 description: |
@@ -185,7 +192,7 @@ responses:
 
 func (f *httpHandler) createTimer(c *call) error {
 	var body api.CreateTimer
-	if err := c.decode(maxBody, false, &body); err != nil {
+	if err := c.decodeBody(maxBody, false, &body); err != nil {
 		return err
 	}
 	c.audit.About("", body.Name)
@@ -197,53 +204,57 @@ func (f *httpHandler) createTimer(c *call) error {
 	if err != nil {
 		return err
 	}
-	put := timers.Put{Key: rouse.Key{Namespace: c.namespace(), Name: body.Name}, Spec: spec, Validate: body.ValidateOnly, Given: true}
+	put := timers.Put{Key: rouse.Key{Namespace: c.pathNamespace(), Name: body.Name}, Spec: spec,
+		Validate: body.ValidateOnly, Given: true}
 	if coalesce != nil {
-		return c.written(f.coalesce(c.ctx, put, *coalesce))
+		return c.replyWritten(f.coalesceTimer(c.ctx, put, *coalesce))
 	}
-	return c.written(f.create(c.ctx, put))
+	return c.replyWritten(f.putSingle(c.ctx, put))
 }
 
-// written responds with a timer: 201 if it was created, 200 if it was replaced.
-func (c *call) written(res timers.PutResult, err error) error {
+// replyWritten responds with a timer: 201 if it was created, 200 if it was replaced.
+func (c *call) replyWritten(res timers.PutResult, err error) error {
 	switch {
 	case err != nil:
 		return err
 	case res.Replaced, res.Next != nil: // what was validated is not there
-		return c.put(http.StatusOK, &res)
+		return c.replyPutResult(http.StatusOK, &res)
 	}
-	return c.put(http.StatusCreated, &res)
+	return c.replyPutResult(http.StatusCreated, &res)
 }
 
 func (f *httpHandler) putTimer(c *call) error {
-	revision, some, none, err := c.match()
+	revision, some, none, err := c.readPreconditions()
 	if err != nil {
 		return err
 	}
 	var body api.PutTimer
-	if err := c.decode(maxBody, false, &body); err != nil {
+	if err := c.decodeBody(maxBody, false, &body); err != nil {
 		return err
 	}
-	if body.Name != "" && body.Name != c.name() {
+	if body.Name != "" && body.Name != c.pathName() {
 		return rouse.Refuse("name", body.Name, "is not the name in the path", "leave it out, or make them the same")
 	}
 	expected := body.ExpectedRevision
 	if expected != 0 && (none || revision != 0 && revision != expected) {
-		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10), "contradicts the headers If-Match and If-None-Match", "give one of them")
+		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10),
+			"contradicts the headers If-Match and If-None-Match", "give one of them")
 	}
 	spec, err := body.Parse()
 	if err != nil {
 		return err
 	}
-	put := timers.Put{Key: c.key(), Spec: spec, Mode: timers.CreateOrReplace, IfRevision: max(expected, revision), Validate: body.ValidateOnly, Given: true}
+	put := timers.Put{Key: c.pathKey(), Spec: spec, Mode: timers.CreateOrReplace, IfRevision: max(expected, revision),
+		Validate: body.ValidateOnly, Given: true}
 	coalesce, err := body.Coalesced()
 	switch {
 	case err != nil:
 		return err
 	case coalesce != nil && (some || none):
-		return malformed("If-Match", "", "does not go with debounce and throttle, and If-None-Match does not, either", "leave them out: the newest call wins")
+		return refuseMalformed("If-Match", "", "does not go with debounce and throttle, and If-None-Match does not, either",
+			"leave them out: the newest call wins")
 	case coalesce != nil:
-		return c.written(f.coalesce(c.ctx, put, *coalesce))
+		return c.replyWritten(f.coalesceTimer(c.ctx, put, *coalesce))
 	}
 	switch {
 	case put.IfRevision != 0 || some:
@@ -251,9 +262,9 @@ func (f *httpHandler) putTimer(c *call) error {
 	case none:
 		put.Mode = timers.CreateOnly
 	}
-	res, err := f.create(c.ctx, put)
+	res, err := f.putSingle(c.ctx, put)
 	if err != nil && (some || none || revision != 0) {
-		err = asked(err)
+		err = asPrecondition(err)
 	}
-	return c.written(res, err)
+	return c.replyWritten(res, err)
 }

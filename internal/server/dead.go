@@ -31,12 +31,13 @@ func (f *timersServer) Purge(ctx context.Context, r *rousev1.PurgeRequest) (*rou
 
 var deadRoutes = []route{
 	{method: "GET", path: nsPath + "/dead", serve: (*httpHandler).listDead, rpc: "Timers/List",
-		params:  []string{"prefix", "name", "label", "due_from", "due_until", "text", "target", "code", "order_by", "reverse", "page_size", "page_token"},
+		params: []string{"prefix", "name", "label", "due_from", "due_until", "text", "target", "code", "order_by", "reverse",
+			"page_size", "page_token"},
 		answer:  api.TimerList{},
 		summary: `Lists dead letters; the namespace "-" is all of them.`, means: "A page."},
 	{method: "GET", path: deadPath, serve: (*httpHandler).getDead, rpc: "Timers/Get", answer: "Timer",
 		summary: "Reads a dead letter."},
 }
 
-func (f *httpHandler) listDead(c *call) error { return c.page(rouse.StateDead) }
-func (f *httpHandler) getDead(c *call) error  { return c.show(c.deadKey()) }
+func (f *httpHandler) listDead(c *call) error { return c.replyTimerPage(rouse.StateDead) }
+func (f *httpHandler) getDead(c *call) error  { return c.showTimer(c.deadKey()) }

@@ -15,22 +15,25 @@ import (
 // editOps are the operations of this file.
 type editOps interface {
 	Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error)
-	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64, validate bool) (timers.PutResult, error)
+	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64,
+		validate bool) (timers.PutResult, error)
 	Backfill(ctx context.Context, key rouse.Key, r timers.BackfillRequest) (timers.Backfilled, error)
 }
 
-// skip skips the next count occurrences; 0 means 1.
-func (s *service) skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error) {
+// skipOccurrences skips the next count occurrences; 0 means 1.
+func (s *service) skipOccurrences(ctx context.Context, key rouse.Key, count uint32,
+	reason string) (rouse.Timer, error) {
 	return s.timers.Skip(ctx, key, max(1, count), reason)
 }
 
-func (s *service) reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, expected uint64, validate bool) (timers.PutResult, error) {
+func (s *service) changeSchedule(ctx context.Context, key rouse.Key, when rouse.Spec, expected uint64,
+	validate bool) (timers.PutResult, error) {
 	res, err := s.timers.Reschedule(ctx, key, when, expected, validate)
 	return res, cmp.Or(err, res.Err)
 }
 
 func (f *timersServer) Skip(ctx context.Context, r *rousev1.SkipRequest) (*rousev1.Timer, error) {
-	return timerOr(f.skip(ctx, keyFrom(r.Namespace, r.Name, ""), r.Count, r.Reason))
+	return timerOr(f.skipOccurrences(ctx, keyFrom(r.Namespace, r.Name, ""), r.Count, r.Reason))
 }
 
 func (f *timersServer) Reschedule(ctx context.Context, r *rousev1.RescheduleRequest) (*rousev1.Timer, error) {
@@ -38,17 +41,18 @@ func (f *timersServer) Reschedule(ctx context.Context, r *rousev1.RescheduleRequ
 	if err != nil {
 		return nil, err
 	}
-	return writtenOr(f.reschedule(ctx, keyFrom(r.Namespace, r.Name, ""), when, r.ExpectedRevision, r.ValidateOnly))
+	return writtenOr(f.changeSchedule(ctx, keyFrom(r.Namespace, r.Name, ""), when, r.ExpectedRevision, r.ValidateOnly))
 }
 
 func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest) (*rousev1.BackfillResponse, error) {
-	give, err := f.bulks.take(ctx)
+	give, err := f.bulks.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer give()
 	b, err := f.timers.Backfill(ctx, keyFrom(r.Namespace, r.Name, ""),
-		timers.BackfillRequest{From: rouse.Instant(r.FromMs), Until: rouse.Instant(r.UntilMs), DryRun: r.DryRun, PerSecond: r.PerSecond})
+		timers.BackfillRequest{From: rouse.Instant(r.FromMs), Until: rouse.Instant(r.UntilMs), DryRun: r.DryRun,
+			PerSecond: r.PerSecond})
 	if err != nil {
 		return nil, err
 	}
@@ -64,35 +68,36 @@ func (f *timersServer) Backfill(ctx context.Context, r *rousev1.BackfillRequest)
 
 func skipTimer(f *httpHandler, c *call) error {
 	var body api.Skip
-	if err := c.bare(&body); err != nil {
+	if err := c.decodeOptionalBody(&body); err != nil {
 		return err
 	}
-	return c.timer(f.skip(c.ctx, c.key(), body.Count, body.Reason))
+	return c.replyTimer(f.skipOccurrences(c.ctx, c.pathKey(), body.Count, body.Reason))
 }
 
 func rescheduleTimer(f *httpHandler, c *call) error {
-	revision, some, none, err := c.match()
+	revision, some, none, err := c.readPreconditions()
 	if err != nil {
 		return err
 	}
 	var body api.Reschedule
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
 	expected := body.ExpectedRevision
 	if none || expected != 0 && revision != 0 && revision != expected {
-		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10), "contradicts the header If-Match, or If-None-Match is given", "give one revision, in If-Match or expected_revision")
+		return rouse.Refuse("expected_revision", strconv.FormatUint(expected, 10),
+			"contradicts the header If-Match, or If-None-Match is given", "give one revision, in If-Match or expected_revision")
 	}
 	when, err := body.Parse()
 	if err != nil {
 		return err
 	}
-	res, err := f.reschedule(c.ctx, c.key(), when, max(expected, revision), body.ValidateOnly)
+	res, err := f.changeSchedule(c.ctx, c.pathKey(), when, max(expected, revision), body.ValidateOnly)
 	switch {
 	case err != nil && (some || revision != 0):
-		return asked(err)
+		return asPrecondition(err)
 	case err != nil:
 		return err
 	}
-	return c.put(http.StatusOK, &res)
+	return c.replyPutResult(http.StatusOK, &res)
 }

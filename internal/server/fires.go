@@ -48,9 +48,9 @@ func (f *firesServer) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	if f.subscriber == nil {
 		return f.UnimplementedFiresServer.Subscribe(stream)
 	}
-	f.roster.join(stream.Context())
-	defer f.roster.leave()
-	return f.subscriber.Subscribe(admittedFires{stream, f.control()})
+	f.roster.joinRoster(stream.Context())
+	defer f.roster.leaveRoster()
+	return f.subscriber.Subscribe(admittedFires{stream, f.accessControl()})
 }
 
 // admittedFires is a stream that opens the subscriptions that its caller may have only.
@@ -128,15 +128,21 @@ func (f *firesServer) Report(ctx context.Context, r *rousev1.ReportRequest) (*ro
 }
 
 var firesRoutes = []route{
-	{method: "POST", path: nsPath + "/fires:poll", repeats: notAtAll, serve: pollFires, body: api.Poll{}, answer: api.Polled{},
-		summary: "Takes fires of a stream target, and waits if there are none.", means: "The fires; the caller reports on each before its deadline."},
-	{method: "POST", path: firePath + ":complete", repeats: withKey, serve: (*httpHandler).completeFire, rpc: "Fires/Report", body: api.Complete{}, answer: "Deadline",
+	{method: "POST", path: nsPath + "/fires:poll", repeats: notAtAll, serve: pollFires, body: api.Poll{},
+		answer:  api.Polled{},
+		summary: "Takes fires of a stream target, and waits if there are none.",
+		means:   "The fires; the caller reports on each before its deadline."},
+	{method: "POST", path: firePath + ":complete", repeats: withKey, serve: (*httpHandler).completeFire,
+		rpc: "Fires/Report", body: api.Complete{}, answer: "Deadline",
 		summary: "Reports that a fire which was accepted with 202, or taken by a poll, is done."},
-	{method: "POST", path: firePath + ":fail", repeats: withKey, serve: (*httpHandler).failFire, rpc: "Fires/Report", body: api.Fail{}, answer: "Deadline",
+	{method: "POST", path: firePath + ":fail", repeats: withKey, serve: (*httpHandler).failFire, rpc: "Fires/Report",
+		body: api.Fail{}, answer: "Deadline",
 		summary: "Reports that a fire which was accepted with 202, or taken by a poll, has failed."},
-	{method: "POST", path: firePath + ":heartbeat", repeats: withKey, serve: (*httpHandler).heartbeatFire, rpc: "Fires/Report", body: api.Heartbeat{}, answer: "Deadline",
+	{method: "POST", path: firePath + ":heartbeat", repeats: withKey, serve: (*httpHandler).heartbeatFire,
+		rpc: "Fires/Report", body: api.Heartbeat{}, answer: "Deadline",
 		summary: "Moves the deadline of a fire that was accepted with 202, or taken by a poll."},
-	{method: "POST", path: firePath + ":release", repeats: withKey, serve: releaseFire, rpc: "Fires/Report", body: api.Release{}, answer: "Deadline",
+	{method: "POST", path: firePath + ":release", repeats: withKey, serve: releaseFire, rpc: "Fires/Report",
+		body: api.Release{}, answer: "Deadline",
 		summary: "Gives back a fire that was accepted with 202, or taken by a poll: it comes again at once, and the attempt does not count."},
 }
 
@@ -150,7 +156,7 @@ const (
 // pollFires waits for fires, as the principal may subscribe to.
 func pollFires(f *httpHandler, c *call) error {
 	var body api.Poll
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
 	if f.opts.Polls == nil {
@@ -164,19 +170,23 @@ func pollFires(f *httpHandler, c *call) error {
 	case wait > maxPollWait:
 		return rouse.Refuse("wait", wait.String(), "is out of bounds", "give up to "+maxPollWait.String())
 	case most > maxPollFires:
-		return rouse.Refuse("max", strconv.FormatUint(uint64(most), 10), "is out of bounds", fmt.Sprintf("give 1 to %d", maxPollFires))
+		return rouse.Refuse("max", strconv.FormatUint(uint64(most), 10), "is out of bounds",
+			fmt.Sprintf("give 1 to %d", maxPollFires))
 	case strings.HasPrefix(body.Channel, poolScheme):
-		return rouse.Refuse("channel", body.Channel, "is of a pool, whose workers subscribe over gRPC", "give the channel of a stream target")
+		return rouse.Refuse("channel", body.Channel, "is of a pool, whose workers subscribe over gRPC",
+			"give the channel of a stream target")
 	}
-	if err := f.control().Require(c.ctx, access.FiresSubscribe, c.namespace(), "stream:"+body.Channel, body.Labels); err != nil {
+	if err := f.accessControl().Require(c.ctx, access.FiresSubscribe, c.pathNamespace(), "stream:"+body.Channel,
+		body.Labels); err != nil {
 		return err
 	}
-	if err := c.patient(wait); err != nil {
+	if err := c.extendDeadlines(wait); err != nil {
 		return err
 	}
-	fires, err := f.opts.Polls(c.r.Context(), &rousev1.Open{Namespace: c.namespace(), Channel: body.Channel, NamePrefix: body.NamePrefix, Labels: body.Labels, Credits: most}, wait)
+	fires, err := f.opts.Polls(c.r.Context(), &rousev1.Open{Namespace: c.pathNamespace(), Channel: body.Channel,
+		NamePrefix: body.NamePrefix, Labels: body.Labels, Credits: most}, wait)
 	if err != nil {
-		return renamed(err, pollMember)
+		return renameFields(err, pollMember)
 	}
 	out := api.Polled{Fires: make([]api.Fire, len(fires))}
 	for i, one := range fires {
@@ -185,13 +195,15 @@ func pollFires(f *httpHandler, c *call) error {
 	if len(fires) > 0 {
 		audit.Revealed(c.r.Context())
 	}
-	return c.reply(http.StatusOK, out)
+	return c.replyJSON(http.StatusOK, out)
 }
 
 // fireOf returns the JSON form of a fire.
 func fireOf(f *rousev1.Fire) api.Fire {
-	o := api.Fire{FireID: f.Id, Namespace: f.Namespace, Name: f.Name, Generation: f.Generation, Due: api.TimeOf(rouse.Instant(f.DueMs)), Attempt: f.Attempt,
-		Token: f.Token, Manual: f.Manual, Last: f.Last, Deadline: api.TimeOf(rouse.Instant(f.DeadlineMs)), ContentType: f.ContentType, Labels: f.Labels,
+	o := api.Fire{FireID: f.Id, Namespace: f.Namespace, Name: f.Name, Generation: f.Generation,
+		Due: api.TimeOf(rouse.Instant(f.DueMs)), Attempt: f.Attempt,
+		Token: f.Token, Manual: f.Manual, Last: f.Last, Deadline: api.TimeOf(rouse.Instant(f.DeadlineMs)),
+		ContentType: f.ContentType, Labels: f.Labels,
 		Traceparent: f.Traceparent}
 	o.Payload, o.PayloadBase64 = api.PayloadOf(f.ContentType, f.Payload)
 	return o
@@ -199,15 +211,15 @@ func fireOf(f *rousev1.Fire) api.Fire {
 
 func (f *httpHandler) completeFire(c *call) error {
 	var body api.Complete
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	return c.report(body.Token, rouse.Outcome{Verdict: rouse.Done})
+	return c.reportOutcome(body.Token, rouse.Outcome{Verdict: rouse.Done})
 }
 
 func (f *httpHandler) failFire(c *call) error {
 	var body api.Fail
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
 	o := rouse.Outcome{Verdict: rouse.Failed, Detail: body.Detail}
@@ -217,29 +229,30 @@ func (f *httpHandler) failFire(c *call) error {
 	if body.RetryAfter != nil {
 		o.After = max(time.Duration(*body.RetryAfter), rouse.AtOnce)
 	}
-	return c.report(body.Token, o)
+	return c.reportOutcome(body.Token, o)
 }
 
 func (f *httpHandler) heartbeatFire(c *call) error {
 	var body api.Heartbeat
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	return c.report(body.Token, rouse.Outcome{After: time.Duration(body.Extend)})
+	return c.reportOutcome(body.Token, rouse.Outcome{After: time.Duration(body.Extend)})
 }
 
 func releaseFire(_ *httpHandler, c *call) error {
 	var body api.Release
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	return c.report(body.Token, rouse.Outcome{Verdict: rouse.Deferred})
+	return c.reportOutcome(body.Token, rouse.Outcome{Verdict: rouse.Deferred})
 }
 
-func (c *call) report(token uint64, o rouse.Outcome) error {
-	deadline, err := c.handler.timers.Report(c.ctx, c.key(), timers.Report{FireID: c.fire(), Token: token, Outcome: o})
+func (c *call) reportOutcome(token uint64, o rouse.Outcome) error {
+	deadline, err := c.handler.timers.Report(c.ctx, c.pathKey(),
+		timers.Report{FireID: c.pathFire(), Token: token, Outcome: o})
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, api.Deadline{Deadline: api.TimeOf(deadline)})
+	return c.replyJSON(http.StatusOK, api.Deadline{Deadline: api.TimeOf(deadline)})
 }

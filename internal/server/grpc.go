@@ -39,11 +39,14 @@ const (
 )
 
 // newGRPC returns the gRPC server of the services. Its Stop waits for all handlers.
-func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistrar), core *service, streams *background) *grpc.Server {
-	s := grpc.NewServer(append(callBounds(), grpc.ForceServerCodecV2(transport.NewCodec(lists)), grpc.NumStreamWorkers(streamWorkers))...)
-	g := guard{core.opts.Log, core.memory, core.refused, func() rouse.Instant { return core.clock().now }, core.opts.Access, streams, core.opts.Audit, core.opts.Traced, core.open}
+func newGRPC(services map[*grpc.ServiceDesc]any, more []func(grpc.ServiceRegistrar), core *service,
+	streams *background) *grpc.Server {
+	s := grpc.NewServer(append(callBounds(), grpc.ForceServerCodecV2(transport.NewCodec(lists)),
+		grpc.NumStreamWorkers(streamWorkers))...)
+	g := guard{core.opts.Log, core.memory, core.refused, func() rouse.Instant { return core.readClock().now },
+		core.opts.Access, streams, core.opts.Audit, core.opts.Traced, core.open}
 	for desc, impl := range services {
-		s.RegisterService(g.service(desc), impl)
+		s.RegisterService(g.guardService(desc), impl)
 	}
 	for _, register := range more {
 		register(guarded{g, s})
@@ -62,7 +65,8 @@ func callBounds() []grpc.ServerOption {
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
 		grpc.ConnectionTimeout(transport.HandshakeTimeout),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second, MaxConnectionAge: 30 * time.Minute}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second,
+			MaxConnectionAge: 30 * time.Minute}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 	}
@@ -86,7 +90,8 @@ func wrongPort(apiListener net.Listener) func() error {
 		}
 	}
 	return func() error {
-		return fmt.Errorf("%w at the admin port, which is for metrics and health over HTTP; %s", rousev1.ErrUnimplemented, where)
+		return fmt.Errorf("%w at the admin port, which is for metrics and health over HTTP; %s",
+			rousev1.ErrUnimplemented, where)
 	}
 }
 
@@ -98,7 +103,7 @@ type guarded struct {
 
 // RegisterService implements grpc.ServiceRegistrar.
 func (r guarded) RegisterService(d *grpc.ServiceDesc, impl any) {
-	r.server.RegisterService(r.service(d), impl)
+	r.server.RegisterService(r.guardService(d), impl)
 }
 
 // GetServiceInfo implements reflection.ServiceInfoProvider.
@@ -126,34 +131,35 @@ type guard struct {
 // in responses with it rather than with their own clock. Over HTTP it is Rouse-Now, as a timestamp.
 const nowHeader = "rouse-now-ms"
 
-// service returns the service with its methods guarded. Unlike interceptors, the wrappers see messages that
-// cannot be decoded, and cost less.
-func (g guard) service(d *grpc.ServiceDesc) *grpc.ServiceDesc {
+// guardService returns the service with its methods guarded. Unlike interceptors, the wrappers see messages
+// that cannot be decoded, and cost less.
+func (g guard) guardService(d *grpc.ServiceDesc) *grpc.ServiceDesc {
 	out := *d
 	out.Methods, out.Streams = nil, nil
 	for _, m := range d.Methods {
-		m.Handler = g.unary("/"+d.ServiceName+"/"+m.MethodName, m.Handler)
+		m.Handler = g.guardUnary("/"+d.ServiceName+"/"+m.MethodName, m.Handler)
 		out.Methods = append(out.Methods, m)
 	}
 	for _, s := range d.Streams {
-		s.Handler = g.stream("/"+d.ServiceName+"/"+s.StreamName, s.Handler, s.ClientStreams)
+		s.Handler = g.guardStream("/"+d.ServiceName+"/"+s.StreamName, s.Handler, s.ClientStreams)
 		out.Streams = append(out.Streams, s)
 	}
 	return &out
 }
 
-func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
-	return func(srv any, ctx context.Context, receive func(any) error, ic grpc.UnaryServerInterceptor) (out any, err error) {
+func (g guard) guardUnary(method string, h grpc.MethodHandler) grpc.MethodHandler {
+	return func(srv any, ctx context.Context, receive func(any) error, ic grpc.UnaryServerInterceptor) (out any,
+		err error) {
 		var call *audit.Call
 		defer func() {
 			if p := recover(); p != nil {
-				out, err = nil, call.End(ctx, g.panicked(p), codesOf)
+				out, err = nil, call.End(ctx, g.panicStatus(p), codesOf)
 			}
 		}()
 		in := transport.NewMessage(ctx, g.memory)
 		defer in.Release()
 		give := func() {}
-		if ctx, call, err = g.enter(ctx, method); err == nil {
+		if ctx, call, err = g.authenticateMethod(ctx, method); err == nil {
 			give, err = g.open.takeIfOpen(ctx, method)
 		} else if call != nil && access.From(ctx) != nil { // the event has what a known caller asked for
 			refused := err
@@ -170,28 +176,29 @@ func (g guard) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 				noteSubject(call, m)
 				return err
 			}, ic)
-			err = renamed(err, messageNames[method])
+			err = renameFields(err, messageNames[method])
 		}
 		err = call.End(ctx, err, codesOf)
-		_ = grpc.SetHeader(ctx, g.clock()) // if it fails, the client uses its own clock
+		_ = grpc.SetHeader(ctx, g.clockHeader()) // if it fails, the client uses its own clock
 		if err != nil {
-			return nil, g.status(err)
+			return nil, g.errorStatus(err)
 		}
 		return out, nil
 	}
 }
 
-func (g guard) stream(method string, h grpc.StreamHandler, clientStreams bool) grpc.StreamHandler {
+func (g guard) guardStream(method string, h grpc.StreamHandler, clientStreams bool) grpc.StreamHandler {
 	return func(srv any, stream grpc.ServerStream) (err error) {
-		in := &guardedStream{Stream: transport.NewStream(stream, g.memory), ctx: stream.Context(), clock: g.clock, opens: access.OpensStream(method)}
+		in := &guardedStream{Stream: transport.NewStream(stream, g.memory), ctx: stream.Context(), clock: g.clockHeader,
+			opens: access.OpensStream(method)}
 		defer func() {
 			if p := recover(); p != nil {
-				err = in.call.End(in.ctx, g.panicked(p), codesOf)
+				err = in.call.End(in.ctx, g.panicStatus(p), codesOf)
 			}
 		}()
 		defer in.EndStream()
 		give := func() {}
-		if in.ctx, in.call, err = g.enter(in.ctx, method); err == nil {
+		if in.ctx, in.call, err = g.authenticateMethod(in.ctx, method); err == nil {
 			give, err = g.open.takeIfOpen(in.ctx, method)
 		} else if in.call != nil && access.From(in.ctx) != nil && !clientStreams { // as for other methods
 			_ = h(srv, refusedStream{in, err})
@@ -204,21 +211,21 @@ func (g guard) stream(method string, h grpc.StreamHandler, clientStreams bool) g
 				in.reading = g.streams
 				defer over()
 			}
-			err = cmp.Or(access.Ended(in.ctx), renamed(h(srv, in), messageNames[method]))
+			err = cmp.Or(access.Ended(in.ctx), renameFields(h(srv, in), messageNames[method]))
 			err = cmp.Or(access.Ended(in.ctx), err)
 		}
 		err = in.call.End(stream.Context(), err, codesOf)
-		in.tell() // responses without messages need the clock, too
+		in.sendClockHeader() // responses without messages need the clock, too
 		if err != nil {
-			return g.status(err)
+			return g.errorStatus(err)
 		}
 		return nil
 	}
 }
 
-// enter authenticates the caller of a method, and returns the context of the call, and what the audit log has
-// of it, which has to be ended.
-func (g guard) enter(ctx context.Context, method string) (context.Context, *audit.Call, error) {
+// authenticateMethod authenticates the caller of a method, and returns the context of the call, and what the
+// audit log has of it, which has to be ended.
+func (g guard) authenticateMethod(ctx context.Context, method string) (context.Context, *audit.Call, error) {
 	if g.traced {
 		if span := metadata.ValueFromIncomingContext(ctx, "traceparent"); len(span) == 1 {
 			ctx = rouse.WithTrace(ctx, rouse.ParseTraceparent(span[0]))
@@ -234,7 +241,8 @@ func (g guard) enter(ctx context.Context, method string) (context.Context, *audi
 	if g.gate == nil && g.audit == nil {
 		return ctx, nil, nil
 	}
-	a := access.Arrival{Method: method, Door: "grpc", Request: requestID(metadata.ValueFromIncomingContext(ctx, requestHeader))}
+	a := access.Arrival{Method: method, Door: "grpc",
+		Request: requestID(metadata.ValueFromIncomingContext(ctx, requestHeader))}
 	a.Bearer, a.Bad = access.Bearer(metadata.ValueFromIncomingContext(ctx, "authorization"))
 	if p, ok := peer.FromContext(ctx); ok {
 		a.Remote = addressOf(p.Addr.String())
@@ -251,15 +259,15 @@ func addressOf(remote string) netip.Addr {
 	return at.Addr()
 }
 
-// clock returns the header with the service's clock.
-func (g guard) clock() metadata.MD {
+// clockHeader returns the header with the service's clock.
+func (g guard) clockHeader() metadata.MD {
 	return metadata.MD{nowHeader: {strconv.FormatInt(int64(g.now()), 10)}}
 }
 
-// status returns the status of an error. Unexpected errors are logged, because their text is hidden from
+// errorStatus returns the status of an error. Unexpected errors are logged, because their text is hidden from
 // the client. If the store is away, the client is told when to try again, as over HTTP; a server that shuts
 // down is not worth a pause, as another node may serve the next try at once.
-func (g guard) status(err error) error {
+func (g guard) errorStatus(err error) error {
 	if errors.Is(err, rouse.ErrUnavailable) && !errors.As(err, new(*rouse.RetryAfter)) {
 		err = &rouse.RetryAfter{Err: err, After: again}
 	}
@@ -271,7 +279,7 @@ func (g guard) status(err error) error {
 	return st.Err()
 }
 
-func (g guard) panicked(p any) error {
+func (g guard) panicStatus(p any) error {
 	g.log.Error("request panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	return status.Error(codes.Internal, "internal error")
 }

@@ -29,19 +29,19 @@ type guardedStream struct {
 // Context returns the context of the call.
 func (s *guardedStream) Context() context.Context { return s.ctx }
 
-// tell sets the header with the service's clock unless it is set. It is called when the response begins,
-// which may be long after the call began.
-func (s *guardedStream) tell() {
+// sendClockHeader sets the header with the service's clock unless it is set. It is called when the response
+// begins, which may be long after the call began.
+func (s *guardedStream) sendClockHeader() {
 	s.told.Do(func() { _ = s.SetHeader(s.clock()) })
 }
 
 // SendHeader sends a header and adds the clock.
 func (s *guardedStream) SendHeader(h metadata.MD) error {
 	if len(h.Get(nowHeader)) == 0 {
-		s.tell()
+		s.sendClockHeader()
 	}
 	s.told.Do(func() {})
-	if err := s.opened(); err != nil {
+	if err := s.auditOpened(); err != nil {
 		return err
 	}
 	return s.ServerStream.SendHeader(h)
@@ -49,15 +49,15 @@ func (s *guardedStream) SendHeader(h metadata.MD) error {
 
 // SendMsg sends a message, after a header with the clock.
 func (s *guardedStream) SendMsg(m any) error {
-	s.tell()
-	if err := s.opened(); err != nil {
+	s.sendClockHeader()
+	if err := s.auditOpened(); err != nil {
 		return err
 	}
 	return s.ServerStream.SendMsg(m)
 }
 
-// opened ends the call in the audit log, if it is one that goes on.
-func (s *guardedStream) opened() error {
+// auditOpened ends the call in the audit log, if it is one that goes on.
+func (s *guardedStream) auditOpened() error {
 	if !s.opens {
 		return nil
 	}
@@ -68,10 +68,10 @@ func (s *guardedStream) opened() error {
 func (s *guardedStream) RecvMsg(m any) error {
 	own := s.reading
 	if s.reading = nil; own == nil {
-		return s.receive(m)
+		return s.receiveMessage(m)
 	}
 	received := make(chan error, 1)
-	own.Go(func() { received <- s.receive(m) })
+	own.Go(func() { received <- s.receiveMessage(m) })
 	select {
 	case err := <-received:
 		return err
@@ -80,7 +80,7 @@ func (s *guardedStream) RecvMsg(m any) error {
 	}
 }
 
-func (s *guardedStream) receive(m any) error {
+func (s *guardedStream) receiveMessage(m any) error {
 	err := s.Stream.RecvMsg(m)
 	noteSubject(s.call, m)
 	return err
@@ -94,6 +94,6 @@ type refusedStream struct {
 
 // RecvMsg returns why the call is refused.
 func (s refusedStream) RecvMsg(m any) error {
-	_ = s.receive(m)
+	_ = s.receiveMessage(m)
 	return s.err
 }

@@ -22,9 +22,10 @@ type health struct {
 // healthEvery is the poll interval of watched statuses.
 const healthEvery = 2 * time.Second
 
-func (h *health) status(name string) (healthv1.HealthCheckResponse_ServingStatus, bool) {
+func (h *health) servingStatus(name string) (healthv1.HealthCheckResponse_ServingStatus, bool) {
 	switch name {
-	case "", rousev1.Timers_ServiceDesc.ServiceName, rousev1.Fires_ServiceDesc.ServiceName, rousev1.Calendars_ServiceDesc.ServiceName,
+	case "", rousev1.Timers_ServiceDesc.ServiceName, rousev1.Fires_ServiceDesc.ServiceName,
+		rousev1.Calendars_ServiceDesc.ServiceName,
 		rousev1.Admin_ServiceDesc.ServiceName, rousev1.Access_ServiceDesc.ServiceName:
 	default:
 		return healthv1.HealthCheckResponse_SERVICE_UNKNOWN, false
@@ -36,19 +37,20 @@ func (h *health) status(name string) (healthv1.HealthCheckResponse_ServingStatus
 }
 
 func (h *health) Check(_ context.Context, r *healthv1.HealthCheckRequest) (*healthv1.HealthCheckResponse, error) {
-	st, known := h.status(r.Service)
+	st, known := h.servingStatus(r.Service)
 	if !known {
 		return nil, status.Error(codes.NotFound, "unknown service")
 	}
 	return &healthv1.HealthCheckResponse{Status: st}, nil
 }
 
-func (h *health) Watch(r *healthv1.HealthCheckRequest, stream grpc.ServerStreamingServer[healthv1.HealthCheckResponse]) error {
+func (h *health) Watch(r *healthv1.HealthCheckRequest,
+	stream grpc.ServerStreamingServer[healthv1.HealthCheckResponse]) error {
 	tick := time.NewTicker(healthEvery)
 	defer tick.Stop()
 	told := healthv1.HealthCheckResponse_ServingStatus(-1)
 	for {
-		if st, _ := h.status(r.Service); st != told {
+		if st, _ := h.servingStatus(r.Service); st != told {
 			if err := stream.Send(&healthv1.HealthCheckResponse{Status: st}); err != nil {
 				return err
 			}

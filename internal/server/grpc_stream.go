@@ -60,11 +60,14 @@ type creating struct {
 // them.
 const maxNames = 64 << 10
 
-func (f *timersServer) CreateStream(stream grpc.BidiStreamingServer[rousev1.BatchCreateRequest, rousev1.BatchCreateResponse]) error {
+func (f *timersServer) CreateStream(stream grpc.BidiStreamingServer[rousev1.BatchCreateRequest,
+	rousev1.BatchCreateResponse]) error {
 	if access.RepeatKey(stream.Context()) != "" {
-		return malformed(idempotencyHeader, "", "is for single requests", "leave it out, and give the timers names: those that are there are refused")
+		return refuseMalformed(idempotencyHeader, "", "is for single requests",
+			"leave it out, and give the timers names: those that are there are refused")
 	}
-	c := &createStream{server: f, stream: stream, window: make(chan *creating, createWindow), jobs: make(chan writing), names: map[uint64]uint64{}, seed: maphash.MakeSeed(), progress: make(chan struct{}, 1)}
+	c := &createStream{server: f, stream: stream, window: make(chan *creating, createWindow), jobs: make(chan writing),
+		names: map[uint64]uint64{}, seed: maphash.MakeSeed(), progress: make(chan struct{}, 1)}
 	f.streams.Go(c.readAll)
 	for {
 		select {
@@ -72,26 +75,26 @@ func (f *timersServer) CreateStream(stream grpc.BidiStreamingServer[rousev1.Batc
 			if !ok {
 				return c.err
 			}
-			if err := c.answer(w); err != nil {
+			if err := c.sendResponse(w); err != nil {
 				return err
 			}
 		case <-f.draining.Done():
-			return c.finish()
+			return c.sendRemaining()
 		case <-stream.Context().Done(): // the client is gone, or its credential
 			return stream.Context().Err()
 		}
 	}
 }
 
-// finish sends the outcomes of the messages that were read before the server began to drain.
-func (c *createStream) finish() error {
+// sendRemaining sends the outcomes of the messages that were read before the server began to drain.
+func (c *createStream) sendRemaining() error {
 	for {
 		select {
 		case w, ok := <-c.window:
 			if !ok {
 				return c.err
 			}
-			if err := c.answer(w); err != nil {
+			if err := c.sendResponse(w); err != nil {
 				return err
 			}
 		default:
@@ -100,7 +103,7 @@ func (c *createStream) finish() error {
 	}
 }
 
-func (c *createStream) answer(w *creating) error {
+func (c *createStream) sendResponse(w *creating) error {
 	<-w.done
 	if w.err != nil {
 		return w.err
@@ -127,7 +130,7 @@ func (c *createStream) readAll() {
 			return
 		}
 		w := &creating{done: make(chan struct{})}
-		refused := c.start(ctx, r, w)
+		refused := c.startWrite(ctx, r, w)
 		if refused != nil { // ends the stream after the responses to earlier requests
 			w.err = refused
 			close(w.done)
@@ -143,24 +146,24 @@ func (c *createStream) readAll() {
 	}
 }
 
-// start begins to write a request.
-func (c *createStream) start(ctx context.Context, r *rousev1.BatchCreateRequest, w *creating) error {
+// startWrite begins to write a request.
+func (c *createStream) startWrite(ctx context.Context, r *rousev1.BatchCreateRequest, w *creating) error {
 	b, err := batchFrom(r)
 	if err != nil {
 		return err
 	}
-	if err := c.await(ctx, r); err != nil {
+	if err := c.awaitSharedNames(ctx, r); err != nil {
 		return err
 	}
 	if len(b.puts) == 0 {
 		ctx, call, err := audit.Part(ctx)
-		b.note(ctx)
-		w.response = b.response(nil)
+		b.auditInvalid(ctx)
+		w.response = b.batchResponse(nil)
 		w.err = call.End(ctx, err, codesOf)
 		close(w.done)
 		return nil
 	}
-	taken, err := c.server.admit(ctx, b.puts, true)
+	taken, err := c.server.admitOrShed(ctx, b.puts, true)
 	if err != nil {
 		return err
 	}
@@ -170,7 +173,7 @@ func (c *createStream) start(ctx context.Context, r *rousev1.BatchCreateRequest,
 	default:
 		c.server.streams.Go(func() {
 			for more := true; more; j, more = <-c.jobs {
-				c.write(ctx, j)
+				c.writeBatch(ctx, j)
 			}
 		})
 	}
@@ -184,10 +187,10 @@ type writing struct {
 	taken places
 }
 
-// write writes a request.
-func (c *createStream) write(ctx context.Context, w writing) {
+// writeBatch writes a request.
+func (c *createStream) writeBatch(ctx context.Context, w writing) {
 	defer close(w.done)
-	defer w.batch.end()
+	defer w.batch.releasePuts()
 	defer func() {
 		if p := recover(); p != nil { // the guard recovers only the handler's goroutine
 			w.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -195,22 +198,22 @@ func (c *createStream) write(ctx context.Context, w writing) {
 	}()
 	ctx, call, err := audit.Part(ctx)
 	if err != nil {
-		c.server.writes.give(w.taken)
+		c.server.writes.returnPlaces(w.taken)
 		w.err = err
 		return
 	}
-	w.batch.note(ctx)
+	w.batch.auditInvalid(ctx)
 	call.About(w.batch.puts[0].Key.Namespace)
-	results, err := c.server.put(ctx, w.batch.puts, w.taken)
+	results, err := c.server.putAdmitted(ctx, w.batch.puts, w.taken)
 	if err = call.End(ctx, err, codesOf); err != nil {
 		w.err = err
 		return
 	}
-	w.response = w.batch.response(results)
+	w.response = w.batch.batchResponse(results)
 }
 
-// await waits for earlier requests that share a name with this one.
-func (c *createStream) await(ctx context.Context, r *rousev1.BatchCreateRequest) error {
+// awaitSharedNames waits for earlier requests that share a name with this one.
+func (c *createStream) awaitSharedNames(ctx context.Context, r *rousev1.BatchCreateRequest) error {
 	c.read++
 	var last uint64
 	if c.answered.Load() == c.read-1 || len(c.names) > maxNames {

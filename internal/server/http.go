@@ -59,17 +59,19 @@ type call struct {
 	held    int64           // bytes taken from service.memory for the body and its decoded form
 }
 
-// namespace, name and fire return the variables of a path that has them.
-func (c *call) namespace() string { return c.vars[0] }
-func (c *call) name() string      { return c.vars[1] }
-func (c *call) fire() string      { return c.vars[2] }
+// pathNamespace, name and fire return the variables of a path that has them.
+func (c *call) pathNamespace() string { return c.vars[0] }
+func (c *call) pathName() string      { return c.vars[1] }
+func (c *call) pathFire() string      { return c.vars[2] }
 
-// key returns the timer in the path.
-func (c *call) key() rouse.Key { return rouse.Key{Namespace: c.namespace(), Name: c.name()} }
+// pathKey returns the timer in the path.
+func (c *call) pathKey() rouse.Key {
+	return rouse.Key{Namespace: c.pathNamespace(), Name: c.pathName()}
+}
 
 // deadKey returns the dead letter in the path.
 func (c *call) deadKey() rouse.Key {
-	return rouse.Key{Namespace: c.namespace(), Name: c.name(), Fire: c.fire()}
+	return rouse.Key{Namespace: c.pathNamespace(), Name: c.pathName(), Fire: c.pathFire()}
 }
 
 func (f *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -81,7 +83,7 @@ func (f *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				panic(p)
 			}
 			f.log.Error("request panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			c.problem(c.logged(errors.New("panic")))
+			c.replyProblem(c.endAudit(errors.New("panic")))
 		}
 	}()
 	if f.opts.Console != nil && f.opts.Console(w, r) {
@@ -91,24 +93,24 @@ func (f *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", apiPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Rouse-Now", f.clock().now.String())
-	if err := c.logged(c.serve()); err != nil {
-		c.problem(err)
+	h.Set("Rouse-Now", f.readClock().now.String())
+	if err := c.endAudit(c.serveRoute()); err != nil {
+		c.replyProblem(err)
 	}
 }
 
-// logged ends the request in the audit log. It is called before the response is written, so that what is
+// endAudit ends the request in the audit log. It is called before the response is written, so that what is
 // answered has its event.
-func (c *call) logged(err error) error { return c.audit.End(c.r.Context(), err, codesOf) }
+func (c *call) endAudit(err error) error { return c.audit.End(c.r.Context(), err, codesOf) }
 
-func (c *call) serve() error {
-	route, vars, err := c.handler.table.find(c.r.Method, c.r.URL.EscapedPath())
+func (c *call) serveRoute() error {
+	route, vars, err := c.handler.table.findRoute(c.r.Method, c.r.URL.EscapedPath())
 	if err != nil {
 		return err
 	}
-	leave, call, err := enter(c.handler.opts, "http", route.rpcMethod(), &c.r)
+	leave, call, err := authenticateRequest(c.handler.opts, "http", route.rpcMethod(), &c.r)
 	c.route, c.audit = route, call
-	route.about(call, vars)
+	route.notePathSubject(call, vars)
 	if err != nil {
 		return err
 	}
@@ -118,14 +120,14 @@ func (c *call) serve() error {
 		return err
 	}
 	defer give()
-	keyed, err := c.keyed()
+	keyed, err := c.keyedContext()
 	if err != nil {
 		return err
 	}
 	c.r = c.r.WithContext(keyed)
 	if route.foreign {
 		c.params = params(c.r.URL.Query())
-	} else if c.params, err = c.query(route.params); err != nil {
+	} else if c.params, err = c.parseQueryParams(route.params); err != nil {
 		return err
 	}
 	c.vars = vars
@@ -140,12 +142,13 @@ func (c *call) serve() error {
 		err = ended
 	}
 	// An answer that is a stream has no event yet. leave ends the context in which it is waited for.
-	return c.logged(err)
+	return c.endAudit(err)
 }
 
-// enter authenticates the caller of an HTTP request. The request's context has the principal then, and ends
-// when its credential does.
-func enter(o *Options, door, method string, r **http.Request) (leave func(), call *audit.Call, err error) {
+// authenticateRequest authenticates the caller of an HTTP request. The request's context has the principal
+// then, and ends when its credential does.
+func authenticateRequest(o *Options, door, method string,
+	r **http.Request) (leave func(), call *audit.Call, err error) {
 	leave = func() {}
 	if o.Access == nil && o.Audit == nil {
 		return leave, nil, nil
@@ -178,21 +181,21 @@ func enter(o *Options, door, method string, r **http.Request) (leave func(), cal
 	return leave, call, nil
 }
 
-// reply responds with a value of package api.
-func (c *call) reply(status int, v any) error {
+// replyJSON responds with a value of package api.
+func (c *call) replyJSON(status int, v any) error {
 	body, err := api.Encode(v)
 	if err != nil {
 		return fmt.Errorf("encode %T: %w", v, err)
 	}
-	if err := c.logged(nil); err != nil {
+	if err := c.endAudit(nil); err != nil {
 		return err
 	}
-	c.write(status, jsonType, body)
+	c.writeResponse(status, jsonType, body)
 	return nil
 }
 
-// write sends a complete response. It ignores errors: the client is gone.
-func (c *call) write(status int, contentType string, body []byte) {
+// writeResponse sends a complete response. It ignores errors: the client is gone.
+func (c *call) writeResponse(status int, contentType string, body []byte) {
 	c.w.Header().Set("Content-Type", contentType)
 	c.w.WriteHeader(status)
 	if c.r.Method != http.MethodHead {
@@ -200,24 +203,24 @@ func (c *call) write(status int, contentType string, body []byte) {
 	}
 }
 
-// done responds without content.
-func (c *call) done(err error) error {
-	if err = c.logged(err); err == nil {
+// replyNoContent responds without content.
+func (c *call) replyNoContent(err error) error {
+	if err = c.endAudit(err); err == nil {
 		c.w.WriteHeader(http.StatusNoContent)
 	}
 	return err
 }
 
-// timer responds with a timer. Its entity tag is its revision.
-func (c *call) timer(t rouse.Timer, err error) error {
+// replyTimer responds with a timer. Its entity tag is its revision.
+func (c *call) replyTimer(t rouse.Timer, err error) error {
 	if err != nil {
 		return err
 	}
-	return c.put(http.StatusOK, &timers.PutResult{Timer: t})
+	return c.replyPutResult(http.StatusOK, &timers.PutResult{Timer: t})
 }
 
-// put responds with a timer that was written.
-func (c *call) put(status int, res *timers.PutResult) error {
+// replyPutResult responds with a timer that was written.
+func (c *call) replyPutResult(status int, res *timers.PutResult) error {
 	t := &res.Timer
 	h := c.w.Header()
 	if t.Revision != 0 {
@@ -231,15 +234,16 @@ func (c *call) put(status int, res *timers.PutResult) error {
 	for _, at := range res.Next {
 		body.Next = append(body.Next, api.TimeOf(at))
 	}
-	return c.reply(status, body)
+	return c.replyJSON(status, body)
 }
 
-// match reads If-Match and If-None-Match: a required revision, that the timer has to exist, or that it must
-// not.
-func (c *call) match() (revision uint64, some, none bool, err error) {
+// readPreconditions reads If-Match and If-None-Match: a required revision, that the timer has to exist, or
+// that it must not.
+func (c *call) readPreconditions() (revision uint64, some, none bool, err error) {
 	if v := c.r.Header.Values("If-None-Match"); len(v) > 0 {
 		if len(v) > 1 || v[0] != "*" {
-			return 0, false, false, malformed("If-None-Match", shown(v[0]), "is not supported", "use * to create only")
+			return 0, false, false, refuseMalformed("If-None-Match", printableText(v[0]), "is not supported",
+				"use * to create only")
 		}
 		none = true
 	}
@@ -251,12 +255,13 @@ func (c *call) match() (revision uint64, some, none bool, err error) {
 			tag, ended := strings.CutSuffix(tag, `"`)
 			revision, err = strconv.ParseUint(tag, 10, 64)
 			if len(v) > 1 || !quoted || !ended || err != nil || revision == 0 {
-				return 0, false, false, malformed("If-Match", shown(v[0]), "is no entity tag of a timer", `give the one that you read, such as "17", or *`)
+				return 0, false, false, refuseMalformed("If-Match", printableText(v[0]), "is no entity tag of a timer",
+					`give the one that you read, such as "17", or *`)
 			}
 		}
 	}
 	if none && (some || revision != 0) {
-		return 0, false, false, malformed("If-Match", "", "contradicts If-None-Match", "send one of them")
+		return 0, false, false, refuseMalformed("If-Match", "", "contradicts If-None-Match", "send one of them")
 	}
 	return revision, some, none, nil
 }
@@ -272,10 +277,10 @@ responses:
 }
 
 func (f *httpHandler) showVersion(c *call) error {
-	return c.reply(http.StatusOK, version(f.opts))
+	return c.replyJSON(http.StatusOK, versionInfo(f.opts))
 }
 
 func (f *httpHandler) showOpenAPI(c *call) error {
-	c.write(http.StatusOK, "application/yaml", api.OpenAPI)
+	c.writeResponse(http.StatusOK, "application/yaml", api.OpenAPI)
 	return nil
 }

@@ -29,8 +29,8 @@ var lists = transport.Lists{
 	"rouse.v1.ImportRequest":      {"timers": maxImport, "calendars": maxImportCalendars},
 }
 
-// bounded is a body that contains a list with a limit.
-func bounded(to any) (field string, most int) {
+// boundedList is a body that contains a list with a limit.
+func boundedList(to any) (field string, most int) {
 	switch to.(type) {
 	case *api.BatchCreate:
 		return "timers", rouse.MaxBatch
@@ -40,15 +40,15 @@ func bounded(to any) (field string, most int) {
 	return "", 0
 }
 
-// decode reads the body into a value of package api. With optional the body may be empty.
-func (c *call) decode(limit int64, optional bool, to any) error {
+// decodeBody reads the body into a value of package api. With optional the body may be empty.
+func (c *call) decodeBody(limit int64, optional bool, to any) error {
 	if c.r.ContentLength == 0 && optional {
 		return nil
 	}
 	if err := c.checkType(optional); err != nil {
 		return err
 	}
-	body, err := c.read(limit)
+	body, err := c.readBody(limit)
 	if err != nil {
 		return err
 	}
@@ -56,20 +56,23 @@ func (c *call) decode(limit int64, optional bool, to any) error {
 		if optional {
 			return nil
 		}
-		return malformed("body", "", "is missing", "send a JSON object")
+		return refuseMalformed("body", "", "is missing", "send a JSON object")
 	}
 	cost, longest := transport.WeighJSON(body)
-	if field, most := bounded(to); field != "" && longest > most {
+	if field, most := boundedList(to); field != "" && longest > most {
 		return transport.TooMany(field, longest, most)
 	}
 	if most := c.handler.memory.Most(); cost > most {
-		return &failure{code: "too_large", detail: fmt.Sprintf("the body takes about %d bytes in memory, and all requests together may take %d; send several requests", cost, most)}
+		return &failure{code: "too_large",
+			detail: fmt.Sprintf(
+				"the body takes about %d bytes in memory, and all requests together may take %d; send several requests",
+				cost, most)}
 	}
-	if !c.hold(cost) {
+	if !c.reserveMemory(cost) {
 		return transport.NewMemoryOverload()
 	}
 	if err := api.Decode(body, to); err != nil {
-		return unread(err)
+		return wrapMalformed(err)
 	}
 	return nil
 }
@@ -77,7 +80,7 @@ func (c *call) decode(limit int64, optional bool, to any) error {
 func (c *call) checkType(optional bool) error {
 	h := c.r.Header
 	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return unsupported("Content-Encoding", enc, "send the body as it is")
+		return unsupportedMedia("Content-Encoding", enc, "send the body as it is")
 	}
 	given := h.Get("Content-Type")
 	if given == "" && optional && c.r.ContentLength < 0 {
@@ -85,21 +88,22 @@ func (c *call) checkType(optional bool) error {
 	}
 	media, params, err := mime.ParseMediaType(given)
 	if err != nil || media != jsonType || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
-		return unsupported("Content-Type", given, "send "+jsonType)
+		return unsupportedMedia("Content-Type", given, "send "+jsonType)
 	}
 	return nil
 }
 
-func unsupported(header, value, cure string) error {
-	err := rouse.Refuse(header, shown(value), "is not supported", cure)
-	return &failure{code: "unsupported_media_type", detail: err.Error(), err: err, header: http.Header{"Accept": {jsonType}}}
+func unsupportedMedia(header, value, cure string) error {
+	err := rouse.Refuse(header, printableText(value), "is not supported", cure)
+	return &failure{code: "unsupported_media_type", detail: err.Error(), err: err,
+		header: http.Header{"Accept": {jsonType}}}
 }
 
-// read reads the whole body. It takes memory from a budget shared by all requests as the bytes arrive, so
+// readBody reads the whole body. It takes memory from a budget shared by all requests as the bytes arrive, so
 // neither a large Content-Length nor many slow senders can exhaust it.
-func (c *call) read(limit int64) ([]byte, error) {
+func (c *call) readBody(limit int64) ([]byte, error) {
 	if c.r.ContentLength > limit {
-		return nil, tooLarge(limit)
+		return nil, bodyTooLarge(limit)
 	}
 	from := http.MaxBytesReader(c.w, c.r.Body, limit)
 	var body []byte
@@ -109,7 +113,7 @@ func (c *call) read(limit int64) ([]byte, error) {
 			if n := c.r.ContentLength; n >= 0 && n <= bodyChunk {
 				grown = int(n) + 1
 			}
-			if !c.hold(int64(grown - cap(body))) {
+			if !c.reserveMemory(int64(grown - cap(body))) {
 				return nil, transport.NewMemoryOverload()
 			}
 			body = append(make([]byte, 0, grown), body...)
@@ -125,14 +129,15 @@ func (c *call) read(limit int64) ([]byte, error) {
 	}
 }
 
-// hold takes bytes from the budget until the response is written.
-func (c *call) hold(n int64) bool {
+// reserveMemory takes bytes from the budget until the response is written.
+func (c *call) reserveMemory(n int64) bool {
 	c.held += n
 	return c.handler.memory.TakeBytes(c.conn, n)
 }
 
-func tooLarge(limit int64) error {
-	return &failure{code: "too_large", detail: fmt.Sprintf("the body has more than %d bytes; send less, or several requests", limit)}
+func bodyTooLarge(limit int64) error {
+	return &failure{code: "too_large",
+		detail: fmt.Sprintf("the body has more than %d bytes; send less, or several requests", limit)}
 }
 
 func bodyFailure(err error, limit int64) error {
@@ -140,17 +145,19 @@ func bodyFailure(err error, limit int64) error {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &large):
-		return tooLarge(limit)
+		return bodyTooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return &failure{code: "timeout", detail: "the body did not come in time", header: http.Header{"Connection": {"close"}}}
+		return &failure{code: "timeout", detail: "the body did not come in time",
+			header: http.Header{"Connection": {"close"}}}
 	case errors.Is(err, context.Canceled):
 		return err
 	}
-	return malformed("body", "", "ends early or is not framed properly", "send as many bytes as the headers announce")
+	return refuseMalformed("body", "", "ends early or is not framed properly",
+		"send as many bytes as the headers announce")
 }
 
-// shown returns a short, printable form of a client's text.
-func shown(s string) string {
+// printableText returns a short, printable form of a client's text.
+func printableText(s string) string {
 	return rouse.Shorten(strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r < ' ' || r == 0x7f {
 			return '?'
@@ -159,12 +166,12 @@ func shown(s string) string {
 	}, s), 128)
 }
 
-// bare reads a request that needs no body and has no parameters.
-func (c *call) bare(body any) error {
-	return c.decode(maxBody, true, body)
+// decodeOptionalBody reads a request that needs no body and has no parameters.
+func (c *call) decodeOptionalBody(body any) error {
+	return c.decodeBody(maxBody, true, body)
 }
 
-// whole decodes the body of a request without query parameters.
-func (c *call) whole(body any) error {
-	return c.decode(maxBody, false, body)
+// decodeRequiredBody decodes the body of a request without query parameters.
+func (c *call) decodeRequiredBody(body any) error {
+	return c.decodeBody(maxBody, false, body)
 }

@@ -33,12 +33,12 @@ func (c *call) sendEvents(follow func(ctx context.Context, begin func() error, e
 	begun := false
 	err := follow(c.r.Context(), func() error {
 		if access.OpensStream(c.route.rpcMethod()) {
-			if err := c.logged(nil); err != nil {
+			if err := c.endAudit(nil); err != nil {
 				return err
 			}
 		}
 		begun = true
-		if err := ev.begin(); err != nil {
+		if err := ev.beginEvents(); err != nil {
 			return err
 		}
 		stop = ev.keepAlive()
@@ -51,23 +51,23 @@ func (c *call) sendEvents(follow func(ctx context.Context, begin func() error, e
 	return err
 }
 
-// one sends a value of package api.
-func (e *events) one(kind string, value any) error {
+// sendEvent sends a value of package api.
+func (e *events) sendEvent(kind string, value any) error {
 	data, err := api.Encode(value)
 	if err != nil {
 		return err
 	}
-	return e.write(slices.Concat([]byte("event: "+kind+"\ndata: "), data, []byte("\n\n")))
+	return e.writeAndFlush(slices.Concat([]byte("event: "+kind+"\ndata: "), data, []byte("\n\n")))
 }
 
-// begin sends the headers.
-func (e *events) begin() error {
+// beginEvents sends the headers.
+func (e *events) beginEvents() error {
 	e.w.Header().Set("Content-Type", eventsType)
-	return e.write([]byte(": following\n\n"))
+	return e.writeAndFlush([]byte(": following\n\n"))
 }
 
-// write sends a part of the stream, at once.
-func (e *events) write(b []byte) error {
+// writeAndFlush sends a part of the stream, at once.
+func (e *events) writeAndFlush(b []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.control.SetWriteDeadline(time.Now().Add(followWrite)); err != nil {
@@ -91,7 +91,7 @@ func (e *events) keepAlive() (stop func()) {
 			case <-done:
 				return
 			case <-tick.C:
-				if e.write([]byte(": quiet\n\n")) != nil {
+				if e.writeAndFlush([]byte(": quiet\n\n")) != nil {
 					return // the next event, or the request's context, reports it
 				}
 			}

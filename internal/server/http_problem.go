@@ -71,20 +71,22 @@ type failure struct {
 func (f *failure) Error() string { return f.detail }
 func (f *failure) Unwrap() error { return f.err }
 
-// malformed refuses input that cannot be parsed.
-func malformed(field, value, wrong, cure string) error {
-	return unread(rouse.Refuse(field, value, wrong, cure))
+// refuseMalformed refuses input that cannot be parsed.
+func refuseMalformed(field, value, wrong, cure string) error {
+	return wrapMalformed(rouse.Refuse(field, value, wrong, cure))
 }
 
-func unread(err error) error { return &failure{code: "malformed", detail: err.Error(), err: err} }
+func wrapMalformed(err error) error {
+	return &failure{code: "malformed", detail: err.Error(), err: err}
+}
 
 // precondition is an error caused by a conditional header.
 type precondition struct{ error }
 
 func (p precondition) Unwrap() error { return p.error }
 
-// asked wraps errors that If-Match or If-None-Match can cause as preconditions.
-func asked(err error) error {
+// asPrecondition wraps errors that If-Match or If-None-Match can cause as preconditions.
+func asPrecondition(err error) error {
 	if errors.Is(err, rouse.ErrExists) || errors.Is(err, rouse.ErrConflict) || errors.Is(err, rouse.ErrNotFound) {
 		return precondition{err}
 	}
@@ -121,11 +123,11 @@ func problemOf(err error) (p api.Problem, known bool) {
 	return p, st.Code() != codes.Internal || f != nil
 }
 
-// problem responds with an error.
-func (c *call) problem(err error) {
+// replyProblem responds with an error.
+func (c *call) replyProblem(err error) {
 	p, known := problemOf(err)
 	if !known {
-		c.handler.log.Error("request failed", "path", shown(c.r.URL.Path), "err", err)
+		c.handler.log.Error("request failed", "path", printableText(c.r.URL.Path), "err", err)
 	}
 	noteFailure(c.handler.refused, err)
 	var f *failure
@@ -149,5 +151,5 @@ func (c *call) problem(err error) {
 	if err != nil { // cannot happen: it contains only text
 		c.handler.log.Error("encode a problem", "err", err)
 	}
-	c.write(p.Status, api.ProblemType, body)
+	c.writeResponse(p.Status, api.ProblemType, body)
 }

@@ -18,11 +18,12 @@ type params url.Values
 // repeated are the parameters that may occur more than once.
 var repeated = []string{"label", "state", "ending", "cause"}
 
-// query parses the query and refuses unknown names: a misspelt filter would match everything.
-func (c *call) query(names []string) (params, error) {
+// parseQueryParams parses the query and refuses unknown names: a misspelt filter would match everything.
+func (c *call) parseQueryParams(names []string) (params, error) {
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return nil, malformed("query", shown(c.r.URL.RawQuery), "is not escaped properly", "write a byte as % and two hexadecimal digits")
+		return nil, refuseMalformed("query", printableText(c.r.URL.RawQuery), "is not escaped properly",
+			"write a byte as % and two hexadecimal digits")
 	}
 	for name, list := range values {
 		switch {
@@ -31,97 +32,98 @@ func (c *call) query(names []string) (params, error) {
 			if len(names) > 0 {
 				cure = "use " + strings.Join(names, ", ")
 			}
-			return nil, malformed(shown(name), "", "is no parameter of this request", cure)
+			return nil, refuseMalformed(printableText(name), "", "is no parameter of this request", cure)
 		case len(list) > 1 && !slices.Contains(repeated, name):
-			return nil, malformed(name, "", "is given twice", "give it once")
+			return nil, refuseMalformed(name, "", "is given twice", "give it once")
 		}
 		for _, v := range list {
 			if !utf8.ValidString(v) {
-				return nil, malformed(name, shown(v), "is not UTF-8", "send UTF-8")
+				return nil, refuseMalformed(name, printableText(v), "is not UTF-8", "send UTF-8")
 			}
 		}
 	}
 	return params(values), nil
 }
 
-func (p params) text(name string) string { return url.Values(p).Get(name) }
+func (p params) textParam(name string) string { return url.Values(p).Get(name) }
 
-func (p params) number(name string, bits int) (uint64, error) {
-	s := p.text(name)
+func (p params) numberParam(name string, bits int) (uint64, error) {
+	s := p.textParam(name)
 	if s == "" {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(s, 10, bits)
 	if err != nil {
-		return 0, malformed(name, s, "is no whole number within bounds", "give digits only")
+		return 0, refuseMalformed(name, s, "is no whole number within bounds", "give digits only")
 	}
 	return n, nil
 }
 
-// count reads a number of 32 bits.
-func (p params) count(name string) (uint32, error) {
-	n, err := p.number(name, 32)
+// countParam reads a number of 32 bits.
+func (p params) countParam(name string) (uint32, error) {
+	n, err := p.numberParam(name, 32)
 	return uint32(n), err
 }
 
-// flag reads a parameter that is true or false; without a value it is true.
-func (p params) flag(name string) (bool, error) {
+// flagParam reads a parameter that is true or false; without a value it is true.
+func (p params) flagParam(name string) (bool, error) {
 	if values, given := p[name]; !given {
 		return false, nil
 	} else if values[0] == "" {
 		return true, nil
 	}
-	v, err := strconv.ParseBool(p.text(name))
+	v, err := strconv.ParseBool(p.textParam(name))
 	if err != nil {
-		return false, malformed(name, shown(p.text(name)), "is neither true nor false", "give true, or leave it out")
+		return false, refuseMalformed(name, printableText(p.textParam(name)), "is neither true nor false",
+			"give true, or leave it out")
 	}
 	return v, nil
 }
 
-func (p params) instant(name string) (rouse.Instant, error) {
-	s := p.text(name)
+func (p params) instantParam(name string) (rouse.Instant, error) {
+	s := p.textParam(name)
 	if s == "" {
 		return 0, nil
 	}
 	i, err := rouse.ParseInstant(s)
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
 		p := inv.Problems[0]
-		return 0, malformed(name, shown(s), p.Wrong, p.Cure+", with + written %2B")
+		return 0, refuseMalformed(name, printableText(s), p.Wrong, p.Cure+", with + written %2B")
 	}
 	return i, err
 }
 
-// page reads the parameters that all lists share.
-func (p params) page() (size uint32, token string, err error) {
-	size, err = p.count("page_size")
-	return size, p.text("page_token"), err
+// pageParams reads the parameters that all lists share.
+func (p params) pageParams() (size uint32, token string, err error) {
+	size, err = p.countParam("page_size")
+	return size, p.textParam("page_token"), err
 }
 
 // everywhere in place of a namespace means all namespaces. It is not a valid name.
 const everywhere = rousev1.AllNamespaces
 
-// sought reads what to search for.
-func (p params) sought() (s rouse.Sought, err error) {
-	code, err := p.number("code", 16)
-	return rouse.Sought{Text: p.text("text"), Target: p.text("target"), Code: int(code)}, err
+// soughtParams reads what to search for.
+func (p params) soughtParams() (s rouse.Sought, err error) {
+	code, err := p.numberParam("code", 16)
+	return rouse.Sought{Text: p.textParam("text"), Target: p.textParam("target"), Code: int(code)}, err
 }
 
-// order reads the order of a list.
-func (p params) order(q *rouse.Query) (err error) {
-	if q.Reverse, err = p.flag("reverse"); err != nil {
+// orderParams reads the order of a list.
+func (p params) orderParams(q *rouse.Query) (err error) {
+	if q.Reverse, err = p.flagParam("reverse"); err != nil {
 		return err
 	}
-	q.Order, err = rouse.ParseOrder(p.text("order_by"))
+	q.Order, err = rouse.ParseOrder(p.textParam("order_by"))
 	return err
 }
 
-// labels reads the labels of a filter.
-func (p params) labels() (map[string]string, error) {
+// labelParams reads the labels of a filter.
+func (p params) labelParams() (map[string]string, error) {
 	var labels map[string]string
 	for _, pair := range p["label"] {
 		k, v, ok := strings.Cut(pair, "=")
 		if before, twice := labels[k]; !ok || twice && before != v {
-			return nil, malformed("label", pair, "is no label, or contradicts another", "give NAME=VALUE, each name once")
+			return nil, refuseMalformed("label", pair, "is no label, or contradicts another", "give NAME=VALUE, each name once")
 		}
 		if labels == nil {
 			labels = map[string]string{}
@@ -131,9 +133,9 @@ func (p params) labels() (map[string]string, error) {
 	return labels, nil
 }
 
-// history reads the parameters of a query of records.
-func (p params) history(namespace string) (q rouse.RecordQuery, err error) {
-	q = rouse.RecordQuery{Namespace: namespace, Prefix: p.text("prefix")}
+// historyParams reads the parameters of a query of records.
+func (p params) historyParams(namespace string) (q rouse.RecordQuery, err error) {
+	q = rouse.RecordQuery{Namespace: namespace, Prefix: p.textParam("prefix")}
 	if namespace == everywhere {
 		q.Namespace = ""
 	} else if err := rouse.CheckNamespace(namespace); err != nil {
@@ -142,55 +144,55 @@ func (p params) history(namespace string) (q rouse.RecordQuery, err error) {
 	for _, name := range p["ending"] {
 		e, err := rouse.ParseEnding(name)
 		if err != nil {
-			return q, unread(err)
+			return q, wrapMalformed(err)
 		}
 		q.Endings = append(q.Endings, e)
 	}
 	for _, name := range p["cause"] {
 		c, ok := rouse.ParseCause(name)
 		if !ok {
-			return q, malformed("cause", shown(name), "is no cause", "give one that docs/policies.md lists")
+			return q, refuseMalformed("cause", printableText(name), "is no cause", "give one that docs/policies.md lists")
 		}
 		q.Causes = append(q.Causes, c)
 	}
-	if q.Labels, err = p.labels(); err != nil {
+	if q.Labels, err = p.labelParams(); err != nil {
 		return q, err
 	}
-	if q.Sought, err = p.sought(); err != nil {
+	if q.Sought, err = p.soughtParams(); err != nil {
 		return q, err
 	}
-	if q.From.Ended, err = p.instant("from"); err != nil {
+	if q.From.Ended, err = p.instantParam("from"); err != nil {
 		return q, err
 	}
-	q.Until.Ended, err = p.instant("until")
+	q.Until.Ended, err = p.instantParam("until")
 	return q, err
 }
 
-// filter reads the parameters of a filter.
-func (p params) filter(namespace string) (rouse.Query, error) {
-	q := rouse.Query{Namespace: namespace, Prefix: p.text("prefix"), Name: p.text("name")}
+// filterParams reads the parameters of a filter.
+func (p params) filterParams(namespace string) (rouse.Query, error) {
+	q := rouse.Query{Namespace: namespace, Prefix: p.textParam("prefix"), Name: p.textParam("name")}
 	if namespace == everywhere {
 		q.Namespace = ""
 	} else if err := rouse.CheckNamespace(namespace); err != nil {
 		return q, err
 	}
 	var err error
-	if q.Labels, err = p.labels(); err != nil {
+	if q.Labels, err = p.labelParams(); err != nil {
 		return q, err
 	}
-	if q.Sought, err = p.sought(); err != nil {
+	if q.Sought, err = p.soughtParams(); err != nil {
 		return q, err
 	}
 	for _, name := range p["state"] {
 		s, err := rouse.ParseState(name)
 		if err != nil {
-			return q, unread(err)
+			return q, wrapMalformed(err)
 		}
 		q.States = append(q.States, s)
 	}
-	if q.DueFrom, err = p.instant("due_from"); err != nil {
+	if q.DueFrom, err = p.instantParam("due_from"); err != nil {
 		return q, err
 	}
-	q.DueUntil, err = p.instant("due_until")
+	q.DueUntil, err = p.instantParam("due_until")
 	return q, err
 }

@@ -33,31 +33,32 @@ func checkImport(timers, calendars int) error {
 	return nil
 }
 
-// restore writes calendars, then timers with their state and the rows that belong to them. Each row has its
-// own outcome. If a calendar is refused, the import ends before any row is written.
-func (s *service) restore(ctx context.Context, rows []rouse.Timer, calendars []rouse.Calendar, mode timers.Mode) ([]timers.PutResult, error) {
+// importRows writes calendars, then timers with their state and the rows that belong to them. Each row has
+// its own outcome. If a calendar is refused, the import ends before any row is written.
+func (s *service) importRows(ctx context.Context, rows []rouse.Timer, calendars []rouse.Calendar,
+	mode timers.Mode) ([]timers.PutResult, error) {
 	puts := make([]timers.Put, len(rows))
 	for i := range rows {
 		puts[i].Spec = rows[i].Spec
 	}
 	for i := range calendars {
 		if _, err := calendars[i].Ordered(); err != nil {
-			return nil, rouse.Under(at("calendars", i), err)
+			return nil, rouse.Under(itemField("calendars", i), err)
 		}
 	}
 	for i := range calendars {
 		if err := s.putCalendar(ctx, calendars[i], new(rousev1.PutCalendarResponse)); err != nil {
-			return nil, rouse.Under(at("calendars", i), err)
+			return nil, rouse.Under(itemField("calendars", i), err)
 		}
 	}
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	taken, err := s.admit(ctx, puts, false)
+	taken, err := s.admitOrShed(ctx, puts, false)
 	if err != nil {
 		return nil, err
 	}
-	defer s.writes.give(taken)
+	defer s.writes.returnPlaces(taken)
 	return s.timers.Import(ctx, rows, mode)
 }
 
@@ -72,7 +73,7 @@ func (f *timersServer) Import(ctx context.Context, r *rousev1.ImportRequest) (*r
 	calendars := make([]rouse.Calendar, len(r.Calendars))
 	for i, p := range r.Calendars {
 		if calendars[i], err = rousev1.CalendarFromProto(p); err != nil {
-			return nil, rouse.Under(at("calendars", i), err)
+			return nil, rouse.Under(itemField("calendars", i), err)
 		}
 		calendars[i].Namespace = keyFrom(p.Namespace, "", "").Namespace
 	}
@@ -90,12 +91,12 @@ func (f *timersServer) Import(ctx context.Context, r *rousev1.ImportRequest) (*r
 		t.Key.Namespace = keyFrom(p.Namespace, "", "").Namespace
 		timers, places = append(timers, t), append(places, i)
 	}
-	results, err := f.restore(ctx, timers, calendars, mode)
+	results, err := f.importRows(ctx, timers, calendars, mode)
 	if err != nil {
 		return nil, err
 	}
 	for i := range results {
-		created(out.Created[places[i]], &results[i])
+		fillCreated(out.Created[places[i]], &results[i])
 	}
 	return out, nil
 }
@@ -104,7 +105,7 @@ func (f *timersServer) Import(ctx context.Context, r *rousev1.ImportRequest) (*r
 // namespace of the path, or into any if that is everywhere.
 func importTimers(f *httpHandler, c *call) error {
 	var body api.Import
-	if err := c.decode(maxBatchBody, false, &body); err != nil {
+	if err := c.decodeBody(maxBatchBody, false, &body); err != nil {
 		return err
 	}
 	if err := checkImport(len(body.Timers), len(body.Calendars)); err != nil {
@@ -122,7 +123,7 @@ func importTimers(f *httpHandler, c *call) error {
 			calendars[i], err = o.Parse()
 		}
 		if err != nil {
-			return rouse.Under(at("calendars", i), err)
+			return rouse.Under(itemField("calendars", i), err)
 		}
 	}
 	out := api.BatchCreated{Created: make([]api.Created, len(body.Timers))}
@@ -137,17 +138,17 @@ func importTimers(f *httpHandler, c *call) error {
 		}
 		if err != nil {
 			audit.Failed(c.ctx, "", o.Name, err)
-			out.Created[i] = failed(o.Name, err)
+			out.Created[i] = failedOutcome(o.Name, err)
 			continue
 		}
 		timers, places = append(timers, t), append(places, i)
 	}
-	results, err := f.restore(c.ctx, timers, calendars, mode)
+	results, err := f.importRows(c.ctx, timers, calendars, mode)
 	if err != nil {
 		return err
 	}
 	for i := range results {
-		out.Created[places[i]] = outcome(timers[i].Key.Name, &results[i])
+		out.Created[places[i]] = batchOutcome(timers[i].Key.Name, &results[i])
 	}
 	return c.batchCreated(&out)
 }
@@ -155,14 +156,15 @@ func importTimers(f *httpHandler, c *call) error {
 // inNamespace sets a missing namespace to that of the path, and refuses a different one.
 func (c *call) inNamespace(namespace *string) error {
 	switch {
-	case c.namespace() == everywhere, *namespace == c.namespace():
+	case c.pathNamespace() == everywhere, *namespace == c.pathNamespace():
 		return nil
 	case *namespace == "":
-		*namespace = c.namespace()
+		*namespace = c.pathNamespace()
 		return nil
 	}
-	return rouse.Refuse("namespace", *namespace, "is not the namespace in the path", `leave it out, make them the same, or use "-" in the path`)
+	return rouse.Refuse("namespace", *namespace, "is not the namespace in the path",
+		`leave it out, make them the same, or use "-" in the path`)
 }
 
-// at returns the field name of item i of a list.
-func at(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
+// itemField returns the field name of item i of a list.
+func itemField(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

@@ -16,9 +16,9 @@ type jobOps interface {
 	CancelJob(ctx context.Context, namespace, id string) (rouse.Job, error)
 }
 
-// jobs returns the jobs of a namespace.
-func (s *service) jobs(ctx context.Context, namespace string) ([]rouse.Job, error) {
-	give, err := s.reads.take(ctx)
+// readJobs returns the jobs of a namespace.
+func (s *service) readJobs(ctx context.Context, namespace string) ([]rouse.Job, error) {
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ type jobsServer struct {
 }
 
 func (f *jobsServer) ListJobs(ctx context.Context, r *rousev1.ListJobsRequest) (*rousev1.ListJobsResponse, error) {
-	list, err := f.jobs(ctx, keyFrom(r.Namespace, "", "").Namespace)
+	list, err := f.readJobs(ctx, keyFrom(r.Namespace, "", "").Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +60,10 @@ func jobOr(j rouse.Job, err error) (*rousev1.Job, error) {
 }
 
 func jobToProto(j *rouse.Job) *rousev1.Job {
-	out := &rousev1.Job{Namespace: j.Namespace, Id: j.ID, Kind: string(j.Kind), Action: j.Action, Calendar: j.Calendar, By: j.By, State: string(j.State),
-		Matched: j.Matched, Changed: j.Changed, Failed: j.Failed, CreatedMs: int64(j.Created), UpdatedMs: int64(j.Updated), EndedMs: int64(j.Ended)}
+	out := &rousev1.Job{Namespace: j.Namespace, Id: j.ID, Kind: string(j.Kind), Action: j.Action, Calendar: j.Calendar,
+		By: j.By, State: string(j.State),
+		Matched: j.Matched, Changed: j.Changed, Failed: j.Failed, CreatedMs: int64(j.Created), UpdatedMs: int64(j.Updated),
+		EndedMs: int64(j.Ended)}
 	if j.Kind == rouse.JobBulk {
 		out.Filter = rousev1.FilterToProto(&j.Query)
 	}
@@ -93,7 +95,7 @@ parameters:
 // The doors of HTTP are written by hand: a message tells less of the errors of a job.
 
 func listJobs(f *httpHandler, c *call) error {
-	list, err := f.jobs(c.ctx, c.namespace())
+	list, err := f.readJobs(c.ctx, c.pathNamespace())
 	if err != nil {
 		return err
 	}
@@ -101,21 +103,21 @@ func listJobs(f *httpHandler, c *call) error {
 	for i := range list {
 		out.Jobs[i] = jobOf(&list[i])
 	}
-	return c.reply(http.StatusOK, out)
+	return c.replyJSON(http.StatusOK, out)
 }
 
 func getJob(f *httpHandler, c *call) error {
-	return c.job(f.timers.Job(c.ctx, c.namespace(), c.name()))
+	return c.replyJob(f.timers.Job(c.ctx, c.pathNamespace(), c.pathName()))
 }
 
 func cancelJob(f *httpHandler, c *call) error {
-	return c.job(f.timers.CancelJob(c.ctx, c.namespace(), c.name()))
+	return c.replyJob(f.timers.CancelJob(c.ctx, c.pathNamespace(), c.pathName()))
 }
 
-// job responds with a job.
-func (c *call) job(j rouse.Job, err error) error {
+// replyJob responds with a job.
+func (c *call) replyJob(j rouse.Job, err error) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, jobOf(&j))
+	return c.replyJSON(http.StatusOK, jobOf(&j))
 }

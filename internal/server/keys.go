@@ -16,18 +16,21 @@ type accessServer struct {
 	*service
 }
 
-// gate returns access control, or an error if it is off: keys that were created by anyone would be valid once
-// it is on.
-func (s *service) gate() (*access.Gate, error) {
+// requireGate returns access control, or an error if it is off: keys that were created by anyone would be
+// valid once it is on.
+func (s *service) requireGate() (*access.Gate, error) {
 	if s.opts.Access == nil {
-		return nil, fmt.Errorf("access control is off, so that there are no keys and roles; turn it on with the setting access: %w", rousev1.ErrFailedPrecondition)
+		return nil,
+			fmt.Errorf("access control is off, so that there are no keys and roles; turn it on with the setting access: %w",
+				rousev1.ErrFailedPrecondition)
 	}
 	return s.opts.Access, nil
 }
 
 // keyPage returns a page of keys and the token of the next one, which is the last id.
-func (s *service) keyPage(ctx context.Context, prefix string, asked uint32, token string) ([]access.Key, string, error) {
-	g, err := s.gate()
+func (s *service) keyPage(ctx context.Context, prefix string, asked uint32,
+	token string) ([]access.Key, string, error) {
+	g, err := s.requireGate()
 	if err != nil {
 		return nil, "", err
 	}
@@ -35,7 +38,7 @@ func (s *service) keyPage(ctx context.Context, prefix string, asked uint32, toke
 	if err != nil {
 		return nil, "", err
 	}
-	give, err := s.reads.take(ctx)
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -48,7 +51,8 @@ func (s *service) keyPage(ctx context.Context, prefix string, asked uint32, toke
 func grantsFromProto(list []*rousev1.Grant) []access.Grant {
 	out := make([]access.Grant, len(list))
 	for i, g := range list {
-		out[i] = access.Grant{Role: g.GetRole(), Scope: access.Scope{Namespaces: g.GetNamespaces(), Targets: g.GetTargets(), Labels: g.GetLabels(), Apps: g.GetApps()}}
+		out[i] = access.Grant{Role: g.GetRole(), Scope: access.Scope{Namespaces: g.GetNamespaces(), Targets: g.GetTargets(),
+			Labels: g.GetLabels(), Apps: g.GetApps()}}
 	}
 	return out
 }
@@ -56,7 +60,8 @@ func grantsFromProto(list []*rousev1.Grant) []access.Grant {
 func grantsToProto(list []access.Grant) []*rousev1.Grant {
 	out := make([]*rousev1.Grant, len(list))
 	for i, g := range list {
-		out[i] = &rousev1.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets, Labels: g.Scope.Labels, Apps: g.Scope.Apps}
+		out[i] = &rousev1.Grant{Role: g.Role, Namespaces: g.Scope.Namespaces, Targets: g.Scope.Targets,
+			Labels: g.Scope.Labels, Apps: g.Scope.Apps}
 	}
 	return out
 }
@@ -69,8 +74,8 @@ func instantOf(t time.Time) rouse.Instant {
 	return rouse.Reached(t)
 }
 
-// timeOf is the reverse of instantOf.
-func timeOf(i rouse.Instant) time.Time {
+// timeFromInstant is the reverse of instantOf.
+func timeFromInstant(i rouse.Instant) time.Time {
 	if i == 0 {
 		return time.Time{}
 	}
@@ -78,7 +83,8 @@ func timeOf(i rouse.Instant) time.Time {
 }
 
 func keyToProto(k *access.Key) *rousev1.Key {
-	out := &rousev1.Key{Id: k.ID, Name: k.Name, Grants: grantsToProto(k.Grants), CreatedMs: int64(instantOf(k.Created)), Creator: k.Creator,
+	out := &rousev1.Key{Id: k.ID, Name: k.Name, Grants: grantsToProto(k.Grants), CreatedMs: int64(instantOf(k.Created)),
+		Creator:   k.Creator,
 		ExpiresMs: int64(instantOf(k.Expires)), UsedMs: int64(instantOf(k.Used))}
 	for _, s := range k.Secrets {
 		out.SecretsMs = append(out.SecretsMs, int64(instantOf(s.Created)))
@@ -102,9 +108,9 @@ func verbNames(verbs []access.Verb) []string {
 	return out
 }
 
-// offered is asked before the body of a request is read.
-func (f *accessServer) offered() error {
-	_, err := f.gate()
+// checkOffered is asked before the body of a request is read.
+func (f *accessServer) checkOffered() error {
+	_, err := f.requireGate()
 	return err
 }
 
@@ -116,20 +122,23 @@ func identityOf(p *access.Principal) *rousev1.WhoAmIResponse {
 	if p == nil {
 		return &rousev1.WhoAmIResponse{}
 	}
-	return &rousev1.WhoAmIResponse{Access: true, Id: p.ID, Name: p.Name, Source: p.Source, Grants: grantsToProto(p.Grants), ExpiresMs: int64(instantOf(p.Expires))}
+	return &rousev1.WhoAmIResponse{Access: true, Id: p.ID, Name: p.Name, Source: p.Source, Grants: grantsToProto(p.Grants),
+		ExpiresMs: int64(instantOf(p.Expires))}
 }
 
 func (f *accessServer) CreateKey(ctx context.Context, r *rousev1.CreateKeyRequest) (*rousev1.CreatedKey, error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err != nil {
 		return nil, err
 	}
-	key := access.Key{Name: r.Name, Grants: grantsFromProto(r.Grants), Expires: timeOf(rouse.Instant(r.ExpiresMs))}
+	key := access.Key{Name: r.Name, Grants: grantsFromProto(r.Grants),
+		Expires: timeFromInstant(rouse.Instant(r.ExpiresMs))}
 	var text string
-	err = f.timers.DoOnce(ctx, "", []any{access.KeysCreate, key.Name, fmt.Sprintf("%+v", key.Grants), key.Expires}, func(ctx context.Context) (err error) {
-		key, text, err = g.Keys.Create(ctx, key)
-		return err
-	})
+	err = f.timers.DoOnce(ctx, "", []any{access.KeysCreate, key.Name, fmt.Sprintf("%+v", key.Grants), key.Expires},
+		func(ctx context.Context) (err error) {
+			key, text, err = g.Keys.Create(ctx, key)
+			return err
+		})
 	return createdOr(key, text, err)
 }
 
@@ -153,7 +162,7 @@ func (f *accessServer) ListKeys(ctx context.Context, r *rousev1.ListKeysRequest)
 }
 
 func (f *accessServer) RotateKey(ctx context.Context, r *rousev1.RotateKeyRequest) (*rousev1.CreatedKey, error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +182,7 @@ func (f *accessServer) RotateKey(ctx context.Context, r *rousev1.RotateKeyReques
 }
 
 func (f *accessServer) RevokeKey(ctx context.Context, r *rousev1.RevokeKeyRequest) (*rousev1.RevokeKeyResponse, error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err == nil {
 		err = g.Keys.Revoke(ctx, r.Id)
 	}
@@ -184,7 +193,7 @@ func (f *accessServer) RevokeKey(ctx context.Context, r *rousev1.RevokeKeyReques
 }
 
 func (f *accessServer) PutRole(ctx context.Context, r *rousev1.PutRoleRequest) (*rousev1.Role, error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err == nil {
 		err = g.Roles.Put(ctx, access.Role{Name: r.Role.GetName(), Verbs: verbsOf(r.Role.GetVerbs())})
 	}
@@ -195,7 +204,7 @@ func (f *accessServer) PutRole(ctx context.Context, r *rousev1.PutRoleRequest) (
 }
 
 func (f *accessServer) ListRoles(ctx context.Context, _ *rousev1.ListRolesRequest) (*rousev1.ListRolesResponse, error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +216,9 @@ func (f *accessServer) ListRoles(ctx context.Context, _ *rousev1.ListRolesReques
 	return out, err
 }
 
-func (f *accessServer) DeleteRole(ctx context.Context, r *rousev1.DeleteRoleRequest) (*rousev1.DeleteRoleResponse, error) {
-	g, err := f.gate()
+func (f *accessServer) DeleteRole(ctx context.Context,
+	r *rousev1.DeleteRoleRequest) (*rousev1.DeleteRoleResponse, error) {
+	g, err := f.requireGate()
 	if err == nil {
 		err = g.Roles.Delete(ctx, r.Name)
 	}

@@ -28,25 +28,27 @@ func pageSize(asked uint32) (int, error) {
 	case asked == 0:
 		return defaultPage, nil
 	case asked > maxPage:
-		return 0, rouse.Refuse("page_size", strconv.FormatUint(uint64(asked), 10), "is too large", fmt.Sprintf("give 1 to %d", maxPage))
+		return 0, rouse.Refuse("page_size", strconv.FormatUint(uint64(asked), 10), "is too large",
+			fmt.Sprintf("give 1 to %d", maxPage))
 	}
 	return int(asked), nil
 }
 
-// list returns a page of matching timers and the token of the next page.
-func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token string) (timers.Listed, string, error) {
+// readTimerPage returns a page of matching timers and the token of the next page.
+func (s *service) readTimerPage(ctx context.Context, q rouse.Query, asked uint32,
+	token string) (timers.Listed, string, error) {
 	var err error
 	if q.Limit, err = pageSize(asked); err != nil {
 		return timers.Listed{}, "", err
 	}
 	first := q
-	if token, err = s.token(token); err == nil {
+	if token, err = s.resolvePageToken(token); err == nil {
 		err = placeOf(token, &q)
 	}
 	if err != nil {
 		return timers.Listed{}, "", err
 	}
-	give, err := s.reads.take(ctx)
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return timers.Listed{}, "", err
 	}
@@ -59,8 +61,8 @@ func (s *service) list(ctx context.Context, q rouse.Query, asked uint32, token s
 	return page, token, err
 }
 
-func (s *service) count(ctx context.Context, q rouse.Query) (int64, error) {
-	give, err := s.reads.take(ctx)
+func (s *service) countMatching(ctx context.Context, q rouse.Query) (int64, error) {
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -77,11 +79,12 @@ func (f *timersServer) List(ctx context.Context, r *rousev1.ListRequest) (*rouse
 		return nil, err
 	}
 	q.Reverse = r.Reverse
-	page, token, err := f.list(ctx, q, r.PageSize, r.PageToken)
+	page, token, err := f.readTimerPage(ctx, q, r.PageSize, r.PageToken)
 	if err != nil {
 		return nil, err
 	}
-	out := &rousev1.ListResponse{Timers: make([]*rousev1.Timer, len(page.Timers)), NextPageToken: token, Searched: page.Searched, Of: page.Of}
+	out := &rousev1.ListResponse{Timers: make([]*rousev1.Timer, len(page.Timers)), NextPageToken: token,
+		Searched: page.Searched, Of: page.Of}
 	for i := range page.Timers {
 		out.Timers[i] = rousev1.TimerToProto(&page.Timers[i])
 	}
@@ -93,7 +96,7 @@ func (f *timersServer) Count(ctx context.Context, r *rousev1.CountRequest) (*rou
 	if err != nil {
 		return nil, err
 	}
-	n, err := f.count(ctx, q)
+	n, err := f.countMatching(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -101,41 +104,42 @@ func (f *timersServer) Count(ctx context.Context, r *rousev1.CountRequest) (*rou
 }
 
 func listTimers(f *httpHandler, c *call) error {
-	return c.page()
+	return c.replyTimerPage()
 }
 
-func (c *call) page(states ...rouse.State) error {
-	q, err := c.params.filter(c.namespace())
+func (c *call) replyTimerPage(states ...rouse.State) error {
+	q, err := c.params.filterParams(c.pathNamespace())
 	if err != nil {
 		return err
 	}
 	q.States = append(q.States, states...)
-	if err := c.params.order(&q); err != nil {
+	if err := c.params.orderParams(&q); err != nil {
 		return err
 	}
-	size, token, err := c.params.page()
+	size, token, err := c.params.pageParams()
 	if err != nil {
 		return err
 	}
-	page, next, err := c.handler.list(c.ctx, q, size, token)
+	page, next, err := c.handler.readTimerPage(c.ctx, q, size, token)
 	if err != nil {
 		return err
 	}
-	out := api.TimerList{Timers: make([]api.Timer, len(page.Timers)), NextPageToken: next, Searched: page.Searched, Of: page.Of}
+	out := api.TimerList{Timers: make([]api.Timer, len(page.Timers)), NextPageToken: next, Searched: page.Searched,
+		Of: page.Of}
 	for i := range page.Timers {
 		out.Timers[i] = api.TimerOf(&page.Timers[i])
 	}
-	return c.reply(http.StatusOK, out)
+	return c.replyJSON(http.StatusOK, out)
 }
 
 func countTimers(f *httpHandler, c *call) error {
-	q, err := c.params.filter(c.namespace())
+	q, err := c.params.filterParams(c.pathNamespace())
 	if err != nil {
 		return err
 	}
-	n, err := f.count(c.ctx, q)
+	n, err := f.countMatching(c.ctx, q)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, api.Count{Count: n})
+	return c.replyJSON(http.StatusOK, api.Count{Count: n})
 }

@@ -38,7 +38,7 @@ responses:
 }
 
 func beginLogin(f *httpHandler, c *call) error {
-	at, cookie, err := f.beginLogin(c)
+	at, cookie, err := f.startLogin(c)
 	if err != nil {
 		return c.signInFailed(err)
 	}
@@ -49,17 +49,17 @@ func beginLogin(f *httpHandler, c *call) error {
 	return nil
 }
 
-func (f *httpHandler) beginLogin(c *call) (at, cookie string, err error) {
-	g, err := f.gate()
+func (f *httpHandler) startLogin(c *call) (at, cookie string, err error) {
+	g, err := f.requireGate()
 	if err != nil {
 		return "", "", err
 	}
-	give, err := f.logins.take(c.ctx)
+	give, err := f.logins.takePlace(c.ctx)
 	if err != nil {
 		return "", "", err
 	}
 	defer give()
-	return g.BeginLogin(c.ctx, c.params.text("issuer"), c.params.text("return"), c.r.Host)
+	return g.BeginLogin(c.ctx, c.params.textParam("issuer"), c.params.textParam("return"), c.r.Host)
 }
 
 func finishLogin(f *httpHandler, c *call) error {
@@ -71,28 +71,29 @@ func finishLogin(f *httpHandler, c *call) error {
 	if p != nil {
 		c.audit.By(p.ID, p.Name, p.Source)
 	}
-	if err := c.logged(err); err != nil {
+	if err := c.endAudit(err); err != nil {
 		return c.signInFailed(err)
 	}
 	setCookie(c.w, sessionCookie, session, time.Until(p.Expires), http.SameSiteStrictMode)
-	c.html(http.StatusOK, "Signed in", "The console opens.", back, "Open the console")
+	c.replyHTML(http.StatusOK, "Signed in", "The console opens.", back, "Open the console")
 	return nil
 }
 
 func (f *httpHandler) finishLogin(c *call) (p *access.Principal, session, back string, err error) {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err != nil {
 		return nil, "", "", err
 	}
 	answer := access.Answer{}
-	for name, to := range map[string]*string{"state": &answer.State, "code": &answer.Code, "iss": &answer.Issuer, "error": &answer.Error, "error_description": &answer.Description} {
+	for name, to := range map[string]*string{"state": &answer.State, "code": &answer.Code, "iss": &answer.Issuer,
+		"error": &answer.Error, "error_description": &answer.Description} {
 		if list := c.params[name]; len(list) > 1 {
-			return nil, "", "", malformed(name, "", "is given twice", "sign in again")
+			return nil, "", "", refuseMalformed(name, "", "is given twice", "sign in again")
 		} else if len(list) == 1 {
 			*to = list[0]
 		}
 	}
-	give, err := f.logins.take(c.ctx)
+	give, err := f.logins.takePlace(c.ctx)
 	if err != nil {
 		return nil, "", "", err
 	}
@@ -102,7 +103,7 @@ func (f *httpHandler) finishLogin(c *call) (p *access.Principal, session, back s
 }
 
 func showSignedOut(_ *httpHandler, c *call) error {
-	c.html(http.StatusOK, "Signed out", "You have signed out.", "/", "Open the console")
+	c.replyHTML(http.StatusOK, "Signed out", "You have signed out.", "/", "Open the console")
 	return nil
 }
 
@@ -120,13 +121,14 @@ func (c *call) signInFailed(err error) error {
 	if p.Status == http.StatusUnauthorized {
 		c.w.Header().Set("WWW-Authenticate", authenticate)
 	}
-	c.html(p.Status, "Signing in failed", strings.ToUpper(text[:1])+text[1:]+".", "", "Back to the console")
+	c.replyHTML(p.Status, "Signing in failed", strings.ToUpper(text[:1])+text[1:]+".", "", "Back to the console")
 	return nil
 }
 
-// html responds with a page for people who come from an issuer. It loads nothing. With a path it leads there
-// by itself: by a page of this origin, so that the browser sends the session's cookie, and Guard lets it in.
-func (c *call) html(status int, title, text, to, link string) {
+// replyHTML responds with a page for people who come from an issuer. It loads nothing. With a path it leads
+// there by itself: by a page of this origin, so that the browser sends the session's cookie, and Guard lets
+// it in.
+func (c *call) replyHTML(status int, title, text, to, link string) {
 	h := c.w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -138,7 +140,7 @@ func (c *call) html(status int, title, text, to, link string) {
 	} else {
 		to = "/"
 	}
-	c.write(status, "text/html; charset=utf-8", fmt.Appendf(nil, `<!doctype html>
+	c.writeResponse(status, "text/html; charset=utf-8", fmt.Appendf(nil, `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">

@@ -26,29 +26,29 @@ func listNamespaces(f *httpHandler, c *call) error {
 	s := &namespacesServer{service: f.service}
 	r := new(rousev1.ListNamespacesRequest)
 	var err error
-	if r.PageSize, r.PageToken, err = c.params.page(); err != nil {
+	if r.PageSize, r.PageToken, err = c.params.pageParams(); err != nil {
 		return err
 	}
-	if r.All, err = c.params.flag("all"); err != nil {
+	if r.All, err = c.params.flagParam("all"); err != nil {
 		return err
 	}
-	if r.Counts, err = c.params.flag("counts"); err != nil {
+	if r.Counts, err = c.params.flagParam("counts"); err != nil {
 		return err
 	}
 	out, err := s.ListNamespaces(c.ctx, r)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, namespaceListToJSON(out))
+	return c.replyJSON(http.StatusOK, namespaceListToJSON(out))
 }
 
 func setNamespace(f *httpHandler, c *call) error {
 	s := &namespacesServer{service: f.service}
-	if err := s.offered(); err != nil {
+	if err := s.checkOffered(); err != nil {
 		return err
 	}
 	var body api.PutNamespace
-	if err := c.decode(maxBody, false, &body); err != nil {
+	if err := c.decodeBody(maxBody, false, &body); err != nil {
 		return err
 	}
 	r := putNamespaceFromJSON(&body)
@@ -57,7 +57,7 @@ func setNamespace(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, namespaceToJSON(out))
+	return c.replyJSON(http.StatusOK, namespaceToJSON(out))
 }
 
 func getNamespace(f *httpHandler, c *call) error {
@@ -68,7 +68,7 @@ func getNamespace(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, namespaceToJSON(out))
+	return c.replyJSON(http.StatusOK, namespaceToJSON(out))
 }
 
 func dropNamespace(f *httpHandler, c *call) error {
@@ -76,7 +76,7 @@ func dropNamespace(f *httpHandler, c *call) error {
 	r := new(rousev1.DeleteNamespaceRequest)
 	r.Name = c.vars[0]
 	_, err := s.DeleteNamespace(c.ctx, r)
-	return c.done(err)
+	return c.replyNoContent(err)
 }
 
 func namespaceListToJSON(p *rousev1.ListNamespacesResponse) api.NamespaceList {

@@ -26,8 +26,8 @@ type namespacesServer struct {
 	*service
 }
 
-// spaces returns the namespaces, or an error if this server has none.
-func (s *service) spaces() (Namespaces, error) {
+// requireNamespaces returns the namespaces, or an error if this server has none.
+func (s *service) requireNamespaces() (Namespaces, error) {
 	if s.opts.Namespaces == nil {
 		return nil, fmt.Errorf("this server keeps no namespaces: %w", rousev1.ErrUnimplemented)
 	}
@@ -35,8 +35,9 @@ func (s *service) spaces() (Namespaces, error) {
 }
 
 // putNamespace creates a namespace, or replaces its quotas.
-func (s *service) putNamespace(ctx context.Context, name string, q rouse.Quotas, only bool, ifRevision uint64) (n rouse.Namespace, err error) {
-	spaces, err := s.spaces()
+func (s *service) putNamespace(ctx context.Context, name string, q rouse.Quotas, only bool,
+	ifRevision uint64) (n rouse.Namespace, err error) {
+	spaces, err := s.requireNamespaces()
 	if err == nil {
 		err = rouse.CheckRevision(ifRevision)
 	}
@@ -59,8 +60,9 @@ func (s *service) putNamespace(ctx context.Context, name string, q rouse.Quotas,
 const maxCountedPage = 100
 
 // namespacePage returns a page of namespaces and the token of the next one, which is the last name.
-func (s *service) namespacePage(ctx context.Context, asked uint32, l rouse.NamespaceQuery) ([]rouse.Namespace, string, error) {
-	spaces, err := s.spaces()
+func (s *service) namespacePage(ctx context.Context, asked uint32,
+	l rouse.NamespaceQuery) ([]rouse.Namespace, string, error) {
+	spaces, err := s.requireNamespaces()
 	if err != nil {
 		return nil, "", err
 	}
@@ -69,9 +71,10 @@ func (s *service) namespacePage(ctx context.Context, asked uint32, l rouse.Names
 		return nil, "", err
 	}
 	if l.Counts && size > maxCountedPage {
-		return nil, "", rouse.Refuse("page_size", strconv.Itoa(size), "is too large with counts", fmt.Sprintf("give 1 to %d", maxCountedPage))
+		return nil, "", rouse.Refuse("page_size", strconv.Itoa(size), "is too large with counts",
+			fmt.Sprintf("give 1 to %d", maxCountedPage))
 	}
-	give, err := s.reads.take(ctx)
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -87,14 +90,18 @@ func (s *service) namespacePage(ctx context.Context, asked uint32, l rouse.Names
 func quotasFromProto(q *rousev1.Quotas) (rouse.Quotas, error) {
 	least, err := rousev1.DurationFromProto("quotas."+rouse.QuotaMinInterval, q.GetMinInterval())
 	longest, wrong := rousev1.DurationFromProto("quotas."+rouse.QuotaMaxTimeout, q.GetMaxTimeout())
-	return rouse.Quotas{Timers: q.GetTimers(), DeadLetters: q.GetDeadLetters(), Overlaps: q.GetOverlaps(), Creates: q.GetCreatesPerSecond(),
-		Fires: q.GetFiresPerSecond(), Reads: q.GetReadsPerSecond(), MinInterval: least, Bytes: q.GetBytes(), PoolGroups: q.GetPoolGroups(),
+	return rouse.Quotas{Timers: q.GetTimers(), DeadLetters: q.GetDeadLetters(), Overlaps: q.GetOverlaps(),
+		Creates: q.GetCreatesPerSecond(),
+		Fires:   q.GetFiresPerSecond(), Reads: q.GetReadsPerSecond(), MinInterval: least, Bytes: q.GetBytes(),
+		PoolGroups:   q.GetPoolGroups(),
 		ScheduleCost: q.GetScheduleCost(), Deliveries: q.GetDeliveries(), MaxTimeout: longest}, cmp.Or(err, wrong)
 }
 
 func namespaceToProto(n *rouse.Namespace) *rousev1.Namespace {
-	q := &rousev1.Quotas{Timers: n.Quotas.Timers, DeadLetters: n.Quotas.DeadLetters, Overlaps: n.Quotas.Overlaps, CreatesPerSecond: n.Quotas.Creates,
-		FiresPerSecond: n.Quotas.Fires, ReadsPerSecond: n.Quotas.Reads, Bytes: n.Quotas.Bytes, PoolGroups: n.Quotas.PoolGroups,
+	q := &rousev1.Quotas{Timers: n.Quotas.Timers, DeadLetters: n.Quotas.DeadLetters, Overlaps: n.Quotas.Overlaps,
+		CreatesPerSecond: n.Quotas.Creates,
+		FiresPerSecond:   n.Quotas.Fires, ReadsPerSecond: n.Quotas.Reads, Bytes: n.Quotas.Bytes,
+		PoolGroups:   n.Quotas.PoolGroups,
 		ScheduleCost: n.Quotas.ScheduleCost, Deliveries: n.Quotas.Deliveries}
 	if n.Quotas.MinInterval != 0 {
 		q.MinInterval = durationpb.New(n.Quotas.MinInterval)
@@ -112,13 +119,14 @@ func namespaceToProto(n *rouse.Namespace) *rousev1.Namespace {
 	return p
 }
 
-// offered is asked before the body of a request is read.
-func (f *namespacesServer) offered() error {
-	_, err := f.spaces()
+// checkOffered is asked before the body of a request is read.
+func (f *namespacesServer) checkOffered() error {
+	_, err := f.requireNamespaces()
 	return err
 }
 
-func (f *namespacesServer) PutNamespace(ctx context.Context, r *rousev1.PutNamespaceRequest) (*rousev1.Namespace, error) {
+func (f *namespacesServer) PutNamespace(ctx context.Context,
+	r *rousev1.PutNamespaceRequest) (*rousev1.Namespace, error) {
 	q, err := quotasFromProto(r.Quotas)
 	if err != nil {
 		return nil, err
@@ -130,8 +138,9 @@ func (f *namespacesServer) PutNamespace(ctx context.Context, r *rousev1.PutNames
 	return namespaceToProto(&n), nil
 }
 
-func (f *namespacesServer) GetNamespace(ctx context.Context, r *rousev1.GetNamespaceRequest) (*rousev1.Namespace, error) {
-	spaces, err := f.spaces()
+func (f *namespacesServer) GetNamespace(ctx context.Context,
+	r *rousev1.GetNamespaceRequest) (*rousev1.Namespace, error) {
+	spaces, err := f.requireNamespaces()
 	if err != nil {
 		return nil, err
 	}
@@ -143,13 +152,16 @@ func (f *namespacesServer) GetNamespace(ctx context.Context, r *rousev1.GetNames
 	if u.Hidden {
 		return out, nil
 	}
-	out.Usage = &rousev1.Usage{Timers: u.Timers, DeadLetters: u.DeadLetters, Overlaps: u.Overlaps, CreatesPerSecond: u.Creates,
-		FiresPerSecond: u.Fires, ReadsPerSecond: u.Reads, Bytes: u.Bytes, PoolGroups: u.PoolGroups}
+	out.Usage = &rousev1.Usage{Timers: u.Timers, DeadLetters: u.DeadLetters, Overlaps: u.Overlaps,
+		CreatesPerSecond: u.Creates,
+		FiresPerSecond:   u.Fires, ReadsPerSecond: u.Reads, Bytes: u.Bytes, PoolGroups: u.PoolGroups}
 	return out, nil
 }
 
-func (f *namespacesServer) ListNamespaces(ctx context.Context, r *rousev1.ListNamespacesRequest) (*rousev1.ListNamespacesResponse, error) {
-	list, next, err := f.namespacePage(ctx, r.PageSize, rouse.NamespaceQuery{After: r.PageToken, All: r.All, Counts: r.Counts})
+func (f *namespacesServer) ListNamespaces(ctx context.Context,
+	r *rousev1.ListNamespacesRequest) (*rousev1.ListNamespacesResponse, error) {
+	list, next, err := f.namespacePage(ctx, r.PageSize,
+		rouse.NamespaceQuery{After: r.PageToken, All: r.All, Counts: r.Counts})
 	if err != nil {
 		return nil, err
 	}
@@ -160,8 +172,9 @@ func (f *namespacesServer) ListNamespaces(ctx context.Context, r *rousev1.ListNa
 	return out, nil
 }
 
-func (f *namespacesServer) DeleteNamespace(ctx context.Context, r *rousev1.DeleteNamespaceRequest) (*rousev1.DeleteNamespaceResponse, error) {
-	spaces, err := f.spaces()
+func (f *namespacesServer) DeleteNamespace(ctx context.Context,
+	r *rousev1.DeleteNamespaceRequest) (*rousev1.DeleteNamespaceResponse, error) {
+	spaces, err := f.requireNamespaces()
 	if err == nil {
 		err = spaces.Delete(ctx, r.Name)
 	}

@@ -13,8 +13,10 @@ import (
 
 // Node is a process that serves the store.
 type Node struct {
-	ID       string        // in printable ASCII
-	Address  string        // as clients reach its API: "host:port", or with http:// or https:// where clients reach its API: "host:port", or a URL with http:// or https://; empty: it has none
+	ID string // in printable ASCII
+	// as clients reach its API: "host:port", or with http:// or https:// where clients reach its API:
+	// "host:port", or a URL with http:// or https://; empty: it has none
+	Address  string
 	Version  string        // of the program
 	Started  rouse.Instant // by the store's clock
 	Self     bool          // the node that answers
@@ -31,8 +33,8 @@ const nodesWithin = 5 * time.Second
 // loneNode is the id of a server that knows of no other nodes.
 const loneNode = "local"
 
-// nodes returns the nodes in the order of their ids.
-func (s *service) nodes(ctx context.Context) ([]Node, error) {
+// sortedNodes returns the nodes in the order of their ids.
+func (s *service) sortedNodes(ctx context.Context) ([]Node, error) {
 	if s.opts.Nodes == nil {
 		return []Node{{ID: loneNode, Version: s.opts.Version, Started: s.started, Self: true, Leader: true, Buckets: 1}}, nil
 	}
@@ -51,13 +53,14 @@ func (s *service) nodes(ctx context.Context) ([]Node, error) {
 }
 
 func (f *adminServer) ListNodes(ctx context.Context, _ *rousev1.ListNodesRequest) (*rousev1.ListNodesResponse, error) {
-	list, err := f.nodes(ctx)
+	list, err := f.sortedNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out := &rousev1.ListNodesResponse{Nodes: make([]*rousev1.Node, len(list))}
 	for i, n := range list {
-		out.Nodes[i] = &rousev1.Node{Id: n.ID, Address: n.Address, Version: n.Version, StartedMs: int64(n.Started), Self: n.Self,
+		out.Nodes[i] = &rousev1.Node{Id: n.ID, Address: n.Address, Version: n.Version, StartedMs: int64(n.Started),
+			Self:   n.Self,
 			Leader: n.Leader, Buckets: uint32(n.Buckets), Strategy: n.Strategy, Roles: n.Roles, Claims: n.Claims}
 	}
 	return out, nil

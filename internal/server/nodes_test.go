@@ -120,12 +120,12 @@ func TestSubscribersAreToldOfChanges(t *testing.T) {
 		if n := count(); n != 0 {
 			t.Errorf("asked %d times without subscriptions", n)
 		}
-		r.join(t.Context())
+		r.joinRoster(t.Context())
 		if got := told(); !slices.Equal(got, []string{"n1|n3@10.0.0.3:7411"}) || count() != 1 {
 			t.Errorf("told %q after %d questions when join returned", got, count())
 		}
 		for range 100 { // polled once for all of them
-			r.join(t.Context())
+			r.joinRoster(t.Context())
 		}
 		time.Sleep(10 * rosterEvery)
 		if got := told(); len(got) != 0 || count() > 12 {
@@ -148,7 +148,7 @@ func TestSubscribersAreToldOfChanges(t *testing.T) {
 			t.Errorf("told %q when the others had gone", got)
 		}
 		for range 101 {
-			r.leave()
+			r.leaveRoster()
 		}
 		time.Sleep(rosterEvery)
 		before := count()
@@ -162,19 +162,19 @@ func TestSubscribersAreToldOfChanges(t *testing.T) {
 func TestAStoreThatHangsHoldsUpNoSubscription(t *testing.T) {
 	rostered(t, func(ctx context.Context) ([]Node, error) { <-ctx.Done(); return nil, ctx.Err() }, func(t *testing.T, r *roster, told func() []string) {
 		began := time.Now()
-		r.join(t.Context())
+		r.joinRoster(t.Context())
 		if took := time.Since(began); took > rosterWithin {
 			t.Errorf("waited for %v", took)
 		}
 		began = time.Now()
-		r.join(t.Context())
+		r.joinRoster(t.Context())
 		if took := time.Since(began); took > 0 {
 			t.Errorf("the next one waited for %v", took)
 		}
 		time.Sleep(time.Minute)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		r.join(ctx) // returns at once, as its context ended
+		r.joinRoster(ctx) // returns at once, as its context ended
 		if got := told(); len(got) != 0 {
 			t.Errorf("told %q", got)
 		}
@@ -187,7 +187,7 @@ func TestPeersAreBounded(t *testing.T) {
 		list = append(list, Node{ID: fmt.Sprintf("n%04d", i), Address: "h:1", Self: i == 9})
 	}
 	r := newRoster(&Options{Nodes: func(context.Context) ([]Node, error) { return list, nil }, Subscriber: echo{}}, nil, t.Context())
-	p, err := r.ask()
+	p, err := r.queryPeers()
 	if err != nil || p.Self.Id != "n0009" || len(p.Others) != maxPeers || p.Others[0].Id != "n0000" {
 		t.Errorf("%d others of %v, %v", len(p.Others), p.Self, err)
 	}

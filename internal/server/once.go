@@ -20,7 +20,8 @@ func idempotencyKey(values []string) (string, error) {
 		return "", nil
 	}
 	if len(values) > 1 {
-		return "", malformed(idempotencyHeader, shown(values[1]), fmt.Sprintf("is one of %d in one request", len(values)), "send the header once")
+		return "", refuseMalformed(idempotencyHeader, printableText(values[1]),
+			fmt.Sprintf("is one of %d in one request", len(values)), "send the header once")
 	}
 	key := values[0]
 	if unquoted, ok := strings.CutPrefix(key, `"`); ok && strings.HasSuffix(unquoted, `"`) {
@@ -28,7 +29,8 @@ func idempotencyKey(values []string) (string, error) {
 	}
 	printable := strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 	if key == "" || len(key) > maxIdempotencyKey || !printable {
-		return "", malformed(idempotencyHeader, shown(values[0]), "is no key", fmt.Sprintf("give one, of 1 to %d printable ASCII characters, such as a UUID", maxIdempotencyKey))
+		return "", refuseMalformed(idempotencyHeader, printableText(values[0]), "is no key",
+			fmt.Sprintf("give one, of 1 to %d printable ASCII characters, such as a UUID", maxIdempotencyKey))
 	}
 	return key, nil
 }
@@ -43,8 +45,8 @@ const (
 	notAtAll                // refuses it
 )
 
-// keyed returns the context of a request, with its key if the route takes one.
-func (c *call) keyed() (context.Context, error) {
+// keyedContext returns the context of a request, with its key if the route takes one.
+func (c *call) keyedContext() (context.Context, error) {
 	ctx := c.r.Context()
 	values := c.r.Header.Values(idempotencyHeader)
 	if len(values) == 0 || c.route.repeats == anyhow {
@@ -52,7 +54,7 @@ func (c *call) keyed() (context.Context, error) {
 	}
 	key, err := idempotencyKey(values)
 	if err == nil && c.route.repeats == notAtAll {
-		err = malformed(idempotencyHeader, "", "cannot make this request repeatable", "leave it out")
+		err = refuseMalformed(idempotencyHeader, "", "cannot make this request repeatable", "leave it out")
 	}
 	if err != nil {
 		return ctx, err
@@ -90,9 +92,9 @@ func (s *service) createOnce(ctx context.Context, puts []timers.Put) ([]timers.P
 			p.Spec.Keep = max(p.Spec.Keep, access.RepeatAge)
 		}
 	}
-	taken, err := s.admit(ctx, puts, false)
+	taken, err := s.admitOrShed(ctx, puts, false)
 	if err != nil {
 		return nil, err
 	}
-	return s.put(ctx, puts, taken)
+	return s.putAdmitted(ctx, puts, taken)
 }

@@ -46,10 +46,10 @@ func newRoster(o *Options, owner *background, draining context.Context) *roster 
 	return r
 }
 
-// join begins a subscription. It waits, with a bound, until the subscriber has a fresh list of nodes, so
-// that the subscription can begin with its own node. If the nodes cannot be listed, the subscription
+// joinRoster begins a subscription. It waits, with a bound, until the subscriber has a fresh list of nodes,
+// so that the subscription can begin with its own node. If the nodes cannot be listed, the subscription
 // continues without them.
-func (r *roster) join(ctx context.Context) {
+func (r *roster) joinRoster(ctx context.Context) {
 	if r.nodes == nil {
 		return
 	}
@@ -59,7 +59,7 @@ func (r *roster) join(ctx context.Context) {
 	switch {
 	case !r.running:
 		r.running = true
-		r.owner.Go(r.run) // polls immediately
+		r.owner.Go(r.pollNodes) // polls immediately
 	case !fresh:
 		notify.Send(r.wake)
 	}
@@ -74,28 +74,28 @@ func (r *roster) join(ctx context.Context) {
 	}
 }
 
-// leave ends what join began.
-func (r *roster) leave() {
+// leaveRoster ends what join began.
+func (r *roster) leaveRoster() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.users--
 }
 
-func (r *roster) used() bool {
+func (r *roster) hasSubscribers() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.users > 0
 }
 
-// run polls until the server drains.
-func (r *roster) run() {
+// pollNodes polls until the server drains.
+func (r *roster) pollNodes() {
 	tick := time.NewTicker(rosterEvery)
 	defer tick.Stop()
 	var told *rousev1.Peers
 	var silent bool // the last poll failed
 	for {
-		if r.used() {
-			p, err := r.ask()
+		if r.hasSubscribers() {
+			p, err := r.queryPeers()
 			switch {
 			case r.draining.Err() != nil:
 				return
@@ -121,8 +121,8 @@ func (r *roster) run() {
 	}
 }
 
-// ask returns the nodes to report to subscribers.
-func (r *roster) ask() (*rousev1.Peers, error) {
+// queryPeers returns the nodes to report to subscribers.
+func (r *roster) queryPeers() (*rousev1.Peers, error) {
 	ctx, cancel := context.WithTimeout(r.draining, rosterWithin)
 	defer cancel()
 	list, err := r.nodes(ctx)

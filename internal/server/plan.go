@@ -17,14 +17,16 @@ type planOps interface {
 	Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error)
 	Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error)
 	Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (timers.Simulated, error)
-	Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by string, place *rouse.ForecastPlace) (rouse.Forecast, error)
+	Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by string,
+		place *rouse.ForecastPlace) (rouse.Forecast, error)
 }
 
 const defaultPreview = 5
 
-// preview returns the next due times of a schedule. The key needs no name.
-func (s *service) preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count uint32) (rouse.Preview, error) {
-	give, err := s.reads.take(ctx)
+// previewOccurrences returns the next due times of a schedule. The key needs no name.
+func (s *service) previewOccurrences(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant,
+	count uint32) (rouse.Preview, error) {
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return rouse.Preview{}, err
 	}
@@ -32,9 +34,9 @@ func (s *service) preview(ctx context.Context, key rouse.Key, spec rouse.Spec, f
 	return s.timers.Preview(ctx, key, spec, from, int(cmp.Or(count, defaultPreview)))
 }
 
-// explain returns why a timer fired or did not fire.
-func (s *service) explain(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error) {
-	give, err := s.reads.take(ctx)
+// explainFiring returns why a timer fired or did not fire.
+func (s *service) explainFiring(ctx context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error) {
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return timers.Explanation{}, err
 	}
@@ -44,10 +46,11 @@ func (s *service) explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 
 const defaultSimulated = 1000
 
-// simulation returns what would fire in a range of time. It begins now by default; a limit of 0 is the
+// simulateQuery returns what would fire in a range of time. It begins now by default; a limit of 0 is the
 // default.
-func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit uint32) (*rousev1.SimulateResponse, error) {
-	give, err := s.simulate.take(ctx)
+func (s *service) simulateQuery(ctx context.Context, q rouse.Query, from, until rouse.Instant,
+	limit uint32) (*rousev1.SimulateResponse, error) {
+	give, err := s.simulate.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +68,12 @@ func (s *service) simulation(ctx context.Context, q rouse.Query, from, until rou
 	return out, nil
 }
 
-// forecast counts what comes due in each step of a range of time, and returns the token with which the rest
-// can be counted.
-func (s *service) forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by, token string) (rouse.Forecast, string, error) {
+// forecastRange counts what comes due in each step of a range of time, and returns the token with which the
+// rest can be counted.
+func (s *service) forecastRange(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by,
+	token string) (rouse.Forecast, string, error) {
 	hash := forecastHash(&q, from, until, step, by)
-	token, err := s.token(token)
+	token, err := s.resolvePageToken(token)
 	if err != nil {
 		return rouse.Forecast{}, "", err
 	}
@@ -77,7 +81,7 @@ func (s *service) forecast(ctx context.Context, q rouse.Query, from, until rouse
 	if err != nil {
 		return rouse.Forecast{}, "", err
 	}
-	give, err := s.simulate.take(ctx)
+	give, err := s.simulate.takePlace(ctx)
 	if err != nil {
 		return rouse.Forecast{}, "", err
 	}
@@ -117,11 +121,12 @@ func (f *timersServer) Preview(ctx context.Context, r *rousev1.PreviewRequest) (
 			return nil, err
 		}
 	}
-	p, err := f.preview(ctx, keyFrom(r.Namespace, r.Name, ""), spec, rouse.Instant(r.FromMs), r.Count)
+	p, err := f.previewOccurrences(ctx, keyFrom(r.Namespace, r.Name, ""), spec, rouse.Instant(r.FromMs), r.Count)
 	if err != nil {
 		return nil, err
 	}
-	out := &rousev1.PreviewResponse{NextMs: make([]int64, len(p.Next)), Next: make([]*rousev1.Coming, len(p.Next)), Words: p.Words, Timezone: zoneName(p.Location)}
+	out := &rousev1.PreviewResponse{NextMs: make([]int64, len(p.Next)), Next: make([]*rousev1.Coming, len(p.Next)),
+		Words: p.Words, Timezone: zoneName(p.Location)}
 	for i := range p.Next {
 		out.NextMs[i], out.Next[i] = int64(p.Next[i].Due), rousev1.ComingToProto(&p.Next[i], p.Location)
 	}
@@ -129,13 +134,14 @@ func (f *timersServer) Preview(ctx context.Context, r *rousev1.PreviewRequest) (
 }
 
 func (f *timersServer) Explain(ctx context.Context, r *rousev1.ExplainRequest) (*rousev1.ExplainResponse, error) {
-	e, err := f.explain(ctx, keyFrom(r.Namespace, r.Name, ""), rouse.Instant(r.AtMs))
+	e, err := f.explainFiring(ctx, keyFrom(r.Namespace, r.Name, ""), rouse.Instant(r.AtMs))
 	if err != nil {
 		return nil, err
 	}
 	out := &rousev1.ExplainResponse{Summary: e.Summary, Words: e.Words, Records: rousev1.RecordsToProto(e.Records)}
 	for _, reason := range e.Reasons {
-		out.Reasons = append(out.Reasons, &rousev1.Reason{Code: reason.Code, Text: reason.Text, AtMs: rousev1.InstantToProto(reason.At),
+		out.Reasons = append(out.Reasons, &rousev1.Reason{Code: reason.Code, Text: reason.Text,
+			AtMs:    rousev1.InstantToProto(reason.At),
 			SinceMs: rousev1.InstantToProto(reason.Since), UntilMs: rousev1.InstantToProto(reason.Until), Cure: reason.Cure})
 	}
 	if e.Timer != nil {
@@ -154,7 +160,7 @@ func (f *timersServer) Simulate(ctx context.Context, r *rousev1.SimulateRequest)
 	if err != nil {
 		return nil, err
 	}
-	return f.simulation(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.Limit)
+	return f.simulateQuery(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), r.Limit)
 }
 
 func (f *timersServer) Forecast(ctx context.Context, r *rousev1.ForecastRequest) (*rousev1.ForecastResponse, error) {
@@ -166,7 +172,7 @@ func (f *timersServer) Forecast(ctx context.Context, r *rousev1.ForecastRequest)
 	if err != nil {
 		return nil, err
 	}
-	c, token, err := f.forecast(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), step, r.By, r.PageToken)
+	c, token, err := f.forecastRange(ctx, q, rouse.Instant(r.FromMs), rouse.Instant(r.UntilMs), step, r.By, r.PageToken)
 	if err != nil {
 		return nil, err
 	}
@@ -180,37 +186,42 @@ parameters:
 
 func previewSchedule(f *httpHandler, c *call) error {
 	var body api.Preview
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
 	when, err := body.Parse()
 	if err != nil {
 		return err
 	}
-	p, err := f.preview(c.ctx, rouse.Key{Namespace: c.namespace(), Name: body.Name}, when, body.From.Instant(), body.Count)
+	p, err := f.previewOccurrences(c.ctx, rouse.Key{Namespace: c.pathNamespace(), Name: body.Name}, when,
+		body.From.Instant(), body.Count)
 	if err != nil {
 		return err
 	}
-	out := api.Next{Next: make([]api.Time, len(p.Next)), Occurrences: make([]api.Coming, len(p.Next)), Words: p.Words, Timezone: zoneName(p.Location)}
+	out := api.Next{Next: make([]api.Time, len(p.Next)), Occurrences: make([]api.Coming, len(p.Next)), Words: p.Words,
+		Timezone: zoneName(p.Location)}
 	for i := range p.Next {
-		out.Next[i], out.Occurrences[i] = api.TimeOf(p.Next[i].Due), api.ComingOf(&p.Next[i], rousev1.Local(p.Next[i].Due, p.Location))
+		out.Next[i], out.Occurrences[i] = api.TimeOf(p.Next[i].Due),
+			api.ComingOf(&p.Next[i], rousev1.Local(p.Next[i].Due, p.Location))
 	}
-	return c.reply(http.StatusOK, out)
+	return c.replyJSON(http.StatusOK, out)
 }
 
 func explainTimer(f *httpHandler, c *call) error {
-	at, err := c.params.instant("at")
+	at, err := c.params.instantParam("at")
 	if err != nil {
 		return err
 	}
-	e, err := f.explain(c.ctx, c.key(), at)
+	e, err := f.explainFiring(c.ctx, c.pathKey(), at)
 	if err != nil {
 		return err
 	}
-	out := api.Explanation{Summary: e.Summary, Words: e.Words, Reasons: make([]api.Reason, len(e.Reasons)), Records: make([]api.Record, len(e.Records)),
-		Next: make([]api.Coming, len(e.Next))}
+	out := api.Explanation{Summary: e.Summary, Words: e.Words, Reasons: make([]api.Reason, len(e.Reasons)),
+		Records: make([]api.Record, len(e.Records)),
+		Next:    make([]api.Coming, len(e.Next))}
 	for i, reason := range e.Reasons {
-		out.Reasons[i] = api.Reason{Code: reason.Code, Text: reason.Text, At: api.TimeOf(reason.At), Since: api.TimeOf(reason.Since), Until: api.TimeOf(reason.Until), Cure: reason.Cure}
+		out.Reasons[i] = api.Reason{Code: reason.Code, Text: reason.Text, At: api.TimeOf(reason.At),
+			Since: api.TimeOf(reason.Since), Until: api.TimeOf(reason.Until), Cure: reason.Cure}
 	}
 	if e.Timer != nil {
 		t := api.TimerOf(e.Timer)
@@ -223,50 +234,52 @@ func explainTimer(f *httpHandler, c *call) error {
 		out.Next[i] = api.ComingOf(&e.Next[i], rousev1.Local(e.Next[i].Due, e.Zone))
 		out.Next[i].FireID = nextFireID(e.Timer, e.Next[i].Due)
 	}
-	return c.reply(http.StatusOK, out)
+	return c.replyJSON(http.StatusOK, out)
 }
 
 func simulateTimers(f *httpHandler, c *call) error {
 	var body api.Simulate
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	q, err := c.filter(body.Filter)
+	q, err := c.parseBodyFilter(body.Filter)
 	if err != nil {
 		return err
 	}
-	out, err := f.simulation(c.ctx, q, body.From.Instant(), body.Until.Instant(), body.Limit)
+	out, err := f.simulateQuery(c.ctx, q, body.From.Instant(), body.Until.Instant(), body.Limit)
 	if err != nil {
-		return renamed(err, filterMember)
+		return renameFields(err, filterMember)
 	}
-	return c.reply(http.StatusOK, simulatedToJSON(out))
+	return c.replyJSON(http.StatusOK, simulatedToJSON(out))
 }
 
 func forecastTimers(f *httpHandler, c *call) error {
 	var body api.AskForecast
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	q, err := c.filter(body.Filter)
+	q, err := c.parseBodyFilter(body.Filter)
 	if err != nil {
 		return err
 	}
-	counts, token, err := f.forecast(c.ctx, q, body.From.Instant(), body.Until.Instant(), time.Duration(body.Step), body.By, body.PageToken)
+	counts, token, err := f.forecastRange(c.ctx, q, body.From.Instant(), body.Until.Instant(), time.Duration(body.Step),
+		body.By, body.PageToken)
 	if err != nil {
-		return renamed(err, filterMember)
+		return renameFields(err, filterMember)
 	}
-	return c.reply(http.StatusOK, api.ForecastOf(&counts, token))
+	return c.replyJSON(http.StatusOK, api.ForecastOf(&counts, token))
 }
 
-// filter returns the query for a filter in a body, in the namespace of the path; nil matches all timers.
-func (c *call) filter(o *api.Filter) (q rouse.Query, err error) {
+// parseBodyFilter returns the query for a filter in a body, in the namespace of the path; nil matches all
+// timers.
+func (c *call) parseBodyFilter(o *api.Filter) (q rouse.Query, err error) {
 	if o != nil {
 		if q, err = o.Parse(); err != nil {
 			return q, rouse.Under("filter", err)
 		}
 	}
-	if c.namespace() != everywhere {
-		q.Namespace = c.namespace()
+	if c.pathNamespace() != everywhere {
+		q.Namespace = c.pathNamespace()
 		err = rouse.CheckNamespace(q.Namespace)
 	}
 	return q, err

@@ -62,7 +62,7 @@ const (
 	callAttempts = 3
 	maxCalls     = 1 << 16 // with a waiting caller
 
-	// lastLook is how long giveUp waits for the outcome of a request that ended just before it was given
+	// lastLook is how long abandonCall waits for the outcome of a request that ended just before it was given
 	// up.
 	lastLook = time.Second
 
@@ -102,28 +102,31 @@ type called struct {
 	attempts uint32
 }
 
-// spec returns the request as a timer.
-func (r *poolRequest) spec(target string, shared bool) rouse.Spec {
+// timerSpec returns the request as a timer.
+func (r *poolRequest) timerSpec(target string, shared bool) rouse.Spec {
 	keep := r.keep
 	if shared && r.wait > 0 {
 		keep = max(keep, elsewhereKeep)
 	}
-	return rouse.Spec{Schedule: "@after 0s", Target: target, Payload: r.payload, ContentType: r.contentType, Labels: r.labels,
+	return rouse.Spec{Schedule: "@after 0s", Target: target, Payload: r.payload, ContentType: r.contentType,
+		Labels:   r.labels,
 		Deadline: r.deadline, Keep: keep, Retry: rouse.Retry{Attempts: r.attempts, Timeout: r.timeout}}
 }
 
-// asks describes the request to the note of its Idempotency-Key.
-func (r *poolRequest) asks() []any {
-	return []any{"call", r.pool, r.key, r.id, r.contentType, string(r.payload), r.labels, r.deadline, r.keep, r.kept, r.attempts, r.timeout}
+// describeRequest describes the request to the note of its Idempotency-Key.
+func (r *poolRequest) describeRequest() []any {
+	return []any{"call", r.pool, r.key, r.id, r.contentType, string(r.payload), r.labels, r.deadline, r.keep, r.kept,
+		r.attempts, r.timeout}
 }
 
-// is reports whether a timer is this request, and not another one with its id.
-func (r *poolRequest) is(t *rouse.Timer, target string) bool {
-	return t.Spec.Target == target && t.Spec.ContentType == r.contentType && bytes.Equal(t.Spec.Payload, r.payload) && maps.Equal(t.Spec.Labels, r.labels)
+// matchesTimer reports whether a timer is this request, and not another one with its id.
+func (r *poolRequest) matchesTimer(t *rouse.Timer, target string) bool {
+	return t.Spec.Target == target && t.Spec.ContentType == r.contentType && bytes.Equal(t.Spec.Payload, r.payload) &&
+		maps.Equal(t.Spec.Labels, r.labels)
 }
 
-// complete checks the request and fills in defaults.
-func (r *poolRequest) complete() error {
+// completeRequest checks the request and fills in defaults.
+func (r *poolRequest) completeRequest() error {
 	if r.id != "" {
 		if err := checkCallID(r.id); err != nil {
 			return err
@@ -148,30 +151,31 @@ func (r *poolRequest) complete() error {
 	}
 	r.attempts = cmp.Or(r.attempts, callAttempts)
 	if r.keep == 0 && r.wait == 0 {
-		return rouse.Refuse("keep", "0s", "discards the answer, as no client waits for it", "give a wait, or keep what becomes of the request")
+		return rouse.Refuse("keep", "0s", "discards the answer, as no client waits for it",
+			"give a wait, or keep what becomes of the request")
 	}
 	return nil
 }
 
-// call sends a request and waits for its end for as long as the request asks.
-func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
+// callWorker sends a request and waits for its end for as long as the request asks.
+func (s *service) callWorker(ctx context.Context, r poolRequest) (called, error) {
 	calls := s.opts.Calls
 	if calls == nil {
 		return called{}, rousev1.ErrUnimplemented
 	}
-	asks := r.asks()
+	asks := r.describeRequest()
 	if tag, ok := access.TagOf(ctx, r.namespace); ok {
 		r.id = cmp.Or(r.id, "call-"+string(tag))
 		r.keep, r.kept = max(r.keep, access.RepeatAge), true
 	}
-	if err := r.complete(); err != nil {
+	if err := r.completeRequest(); err != nil {
 		return called{}, err
 	}
 	target, err := calls.target(r.pool, r.key)
 	if err != nil {
 		return called{}, err
 	}
-	if err := s.control().Require(ctx, access.CallsCall, r.namespace, target, r.labels); err != nil {
+	if err := s.accessControl().Require(ctx, access.CallsCall, r.namespace, target, r.labels); err != nil {
 		return called{}, err
 	}
 	named := r.id != ""
@@ -184,27 +188,28 @@ func (s *service) call(ctx context.Context, r poolRequest) (called, error) {
 }
 
 // sendAndWait sends a request, unless one that is named was sent before, and waits for its end.
-func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string, named bool, asks []any) (called, error) {
+func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string, named bool,
+	asks []any) (called, error) {
 	calls, key := s.opts.Calls, callKey(r.namespace, r.id)
 	var w *wait
 	if r.wait > 0 {
-		give, err := s.calls.take(ctx)
+		give, err := s.calls.takePlace(ctx)
 		if err != nil {
 			return called{}, err
 		}
 		defer give()
-		w = calls.expect(key)
-		defer calls.leave(key, w)
+		w = calls.registerWait(key)
+		defer calls.unregisterWait(key, w)
 	}
 	harmless := access.Harmless(ctx) // the id alone decides
 	err := s.timers.DoOnce(ctx, r.namespace, asks, func(context.Context) error {
-		return s.send(harmless, timers.Put{Key: key, Spec: r.spec(target, s.opts.Nodes != nil), Given: true})
+		return s.putRequest(harmless, timers.Put{Key: key, Spec: r.timerSpec(target, s.opts.Nodes != nil), Given: true})
 	})
 	ctx = harmless
 	switch {
 	case named && errors.Is(err, rouse.ErrExists): // it was already sent
 		t, err := s.timers.Get(access.AsSystem(ctx), key)
-		if err == nil && !r.is(&t, target) {
+		if err == nil && !r.matchesTimer(&t, target) {
 			return called{}, fmt.Errorf("the id %q is that of another request: give each its own: %w", r.id, rouse.ErrConflict)
 		}
 		return s.awaitEnd(ctx, key, r.wait)
@@ -213,29 +218,29 @@ func sendAndWait(ctx context.Context, s *service, r *poolRequest, target string,
 	case w == nil:
 		return called{status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
 	}
-	out, err := s.expected(ctx, key, w, r.wait)
+	out, err := s.waitForCall(ctx, key, w, r.wait)
 	if r.keep == 0 && (err != nil || out.status == rousev1.CallStatus_CALL_STATUS_PENDING) {
-		return s.giveUp(ctx, key, w, err)
+		return s.abandonCall(ctx, key, w, err)
 	}
 	return out, err
 }
 
-// send writes a request. Its place is the caller's, although rouse itself writes it.
-func (s *service) send(ctx context.Context, p timers.Put) error {
+// putRequest writes a request. Its place is the caller's, although rouse itself writes it.
+func (s *service) putRequest(ctx context.Context, p timers.Put) error {
 	puts := []timers.Put{p}
-	taken, err := s.admit(ctx, puts, false)
+	taken, err := s.admitOrShed(ctx, puts, false)
 	if err != nil {
 		return err
 	}
-	results, err := s.put(access.AsSystem(ctx), puts, taken)
+	results, err := s.putAdmitted(access.AsSystem(ctx), puts, taken)
 	if err != nil {
 		return err
 	}
 	return results[0].Err
 }
 
-// expected waits for the end of a request.
-func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience time.Duration) (called, error) {
+// waitForCall waits for the end of a request.
+func (s *service) waitForCall(ctx context.Context, key rouse.Key, w *wait, patience time.Duration) (called, error) {
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
 	timer := time.NewTimer(patience)
@@ -251,8 +256,9 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 		select {
 		case <-w.ended:
 			out := calledOf(&w.record, w.answer)
-			if out.status == rousev1.CallStatus_CALL_STATUS_OK && out.answer == nil { // it may have come before the wait began, and be in the store
-				if kept, err := s.became(ctx, key); !errors.Is(err, rouse.ErrNotFound) {
+			// it may have come before the wait began, and be in the store
+			if out.status == rousev1.CallStatus_CALL_STATUS_OK && out.answer == nil {
+				if kept, err := s.readCallState(ctx, key); !errors.Is(err, rouse.ErrNotFound) {
 					return kept, err
 				}
 			}
@@ -260,9 +266,9 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 		case <-timer.C:
 			return called{status: rousev1.CallStatus_CALL_STATUS_PENDING}, nil
 		case <-ctx.Done():
-			return called{}, s.ended(ctx.Err())
+			return called{}, s.drainError(ctx.Err())
 		case <-look:
-			if out, err := s.became(ctx, key); err == nil && out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
+			if out, err := s.readCallState(ctx, key); err == nil && out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
 				return out, nil
 			}
 			pause.Reset(b.Next())
@@ -270,12 +276,13 @@ func (s *service) expected(ctx context.Context, key rouse.Key, w *wait, patience
 	}
 }
 
-// giveUp deletes a request whose outcome is not kept, because no client waits for it any more, unless it has
-// just ended.
-func (s *service) giveUp(ctx context.Context, key rouse.Key, w *wait, why error) (called, error) {
+// abandonCall deletes a request whose outcome is not kept, because no client waits for it any more, unless it
+// has just ended.
+func (s *service) abandonCall(ctx context.Context, key rouse.Key, w *wait, why error) (called, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	if out, err := s.became(ctx, key); why == nil && err == nil && out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
+	if out, err := s.readCallState(ctx, key); why == nil && err == nil &&
+		out.status != rousev1.CallStatus_CALL_STATUS_PENDING {
 		return out, nil // its row stays for a while, for other nodes
 	}
 	gone, err := s.timers.Delete(access.AsSystem(ctx), key, 0)
@@ -283,7 +290,7 @@ func (s *service) giveUp(ctx context.Context, key rouse.Key, w *wait, why error)
 	case why != nil:
 		return called{}, why
 	case errors.Is(err, rouse.ErrNotFound):
-		return s.expected(ctx, key, w, lastLook)
+		return s.waitForCall(ctx, key, w, lastLook)
 	case err != nil:
 		return called{}, err
 	}
@@ -294,8 +301,8 @@ func (s *service) giveUp(ctx context.Context, key rouse.Key, w *wait, why error)
 	return called{status: rousev1.CallStatus_CALL_STATUS_EXPIRED, detail: text}, nil
 }
 
-// fetch returns the outcome of the request with an id. If it has not ended, fetch waits for its end.
-func (s *service) fetch(ctx context.Context, namespace, id string, patience time.Duration) (called, error) {
+// fetchOutcome returns the outcome of the request with an id. If it has not ended, fetch waits for its end.
+func (s *service) fetchOutcome(ctx context.Context, namespace, id string, patience time.Duration) (called, error) {
 	if s.opts.Calls == nil {
 		return called{}, rousev1.ErrUnimplemented
 	}
@@ -305,11 +312,11 @@ func (s *service) fetch(ctx context.Context, namespace, id string, patience time
 	if patience < 0 || patience > maxCallWait {
 		return called{}, rouse.Refuse("wait", patience.String(), "is out of bounds", "give up to "+maxCallWait.String())
 	}
-	if err := s.control().RequireIn(ctx, access.CallsCall, namespace); err != nil {
+	if err := s.accessControl().RequireIn(ctx, access.CallsCall, namespace); err != nil {
 		return called{}, err
 	}
 	if patience > 0 {
-		give, err := s.calls.take(ctx)
+		give, err := s.calls.takePlace(ctx)
 		if err != nil {
 			return called{}, err
 		}
@@ -318,7 +325,8 @@ func (s *service) fetch(ctx context.Context, namespace, id string, patience time
 	out, err := s.awaitEnd(ctx, callKey(namespace, id), patience)
 	if errors.Is(err, rouse.ErrNotFound) { // a node of an earlier version may have sent it, with its id as the name
 		old := rouse.Key{Namespace: namespace, Name: id}
-		if t, failed := s.timers.Get(access.AsSystem(ctx), old); failed == nil && strings.HasPrefix(t.Spec.Target, poolScheme) {
+		if t, failed := s.timers.Get(access.AsSystem(ctx), old); failed == nil &&
+			strings.HasPrefix(t.Spec.Target, poolScheme) {
 			out, err = s.awaitEnd(ctx, old, patience)
 		}
 	}
@@ -328,24 +336,24 @@ func (s *service) fetch(ctx context.Context, namespace, id string, patience time
 
 // awaitEnd returns the outcome of a request; with patience it waits for its end.
 func (s *service) awaitEnd(ctx context.Context, key rouse.Key, patience time.Duration) (called, error) {
-	w := s.opts.Calls.expect(key) // before reading the store, so that the end is not missed
-	defer s.opts.Calls.leave(key, w)
-	out, err := s.became(ctx, key)
+	w := s.opts.Calls.registerWait(key) // before reading the store, so that the end is not missed
+	defer s.opts.Calls.unregisterWait(key, w)
+	out, err := s.readCallState(ctx, key)
 	if err == nil && out.status == rousev1.CallStatus_CALL_STATUS_PENDING && patience > 0 {
-		return s.expected(ctx, key, w, patience)
+		return s.waitForCall(ctx, key, w, patience)
 	}
 	return out, err
 }
 
-// became returns the state of a request that the caller may make.
-func (s *service) became(ctx context.Context, key rouse.Key) (called, error) {
+// readCallState returns the state of a request that the caller may make.
+func (s *service) readCallState(ctx context.Context, key rouse.Key) (called, error) {
 	t, err := s.timers.Get(access.AsSystem(ctx), key)
 	if err == nil || errors.Is(err, rouse.ErrNotFound) {
-		if err := s.control().Require(ctx, access.CallsCall, key.Namespace, t.Spec.Target, t.Spec.Labels); err != nil {
+		if err := s.accessControl().Require(ctx, access.CallsCall, key.Namespace, t.Spec.Target, t.Spec.Labels); err != nil {
 			return called{}, err
 		}
 		if !strings.HasPrefix(t.Spec.Target, poolScheme) { // another timer of that name
-			s.control().Redact(ctx, &t)
+			s.accessControl().Redact(ctx, &t)
 		}
 	}
 	switch {
@@ -354,18 +362,21 @@ func (s *service) became(ctx context.Context, key rouse.Key) (called, error) {
 	case err != nil && !errors.Is(err, rouse.ErrNotFound):
 		return called{}, err
 	}
-	page, recErr := s.timers.Records(access.AsSystem(ctx), rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 1})
+	page, recErr := s.timers.Records(access.AsSystem(ctx),
+		rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 1})
 	switch {
 	case recErr != nil:
 		return called{}, recErr
 	case t.Redacted:
-		s.control().RedactRecords(ctx, key.Namespace, t.Spec.Target, t.Spec.Labels, page.Records)
+		s.accessControl().RedactRecords(ctx, key.Namespace, t.Spec.Target, t.Spec.Labels, page.Records)
 	}
 	switch {
 	case len(page.Records) > 0 && err != nil && page.Records[0].Ending == rouse.EndFired:
-		return called{}, fmt.Errorf("the answer of request %s is not kept any more: %w", strings.TrimPrefix(key.Name, callPrefix), rouse.ErrNotFound)
+		return called{}, fmt.Errorf("the answer of request %s is not kept any more: %w",
+			strings.TrimPrefix(key.Name, callPrefix), rouse.ErrNotFound)
 	case len(page.Records) == 0 && err != nil:
-		return called{}, fmt.Errorf("nothing is known of request %s: %w", strings.TrimPrefix(key.Name, callPrefix), rouse.ErrNotFound)
+		return called{}, fmt.Errorf("nothing is known of request %s: %w", strings.TrimPrefix(key.Name, callPrefix),
+			rouse.ErrNotFound)
 	case len(page.Records) == 0: // its record was deleted before its row
 		page.Records = []rouse.Record{{Ending: rouse.EndFired, Attempts: 1}}
 	}

@@ -17,19 +17,21 @@ type callsServer struct {
 
 func (f *callsServer) Call(ctx context.Context, r *rousev1.CallRequest) (*rousev1.Called, error) {
 	key := keyFrom(r.Namespace, r.Id, "")
-	in := poolRequest{namespace: key.Namespace, pool: r.Pool, key: r.Key, payload: r.Payload, contentType: r.ContentType, id: r.Id,
+	in := poolRequest{namespace: key.Namespace, pool: r.Pool, key: r.Key, payload: r.Payload,
+		contentType: r.ContentType, id: r.Id,
 		attempts: r.Attempts, labels: r.Labels, kept: r.Keep != nil}
 	for _, d := range []struct {
 		name string
 		from *durationpb.Duration
 		to   *time.Duration
-	}{{"wait", r.Wait, &in.wait}, {"deadline", r.Deadline, &in.deadline}, {"keep", r.Keep, &in.keep}, {"timeout", r.Timeout, &in.timeout}} {
+	}{{"wait", r.Wait, &in.wait}, {"deadline", r.Deadline, &in.deadline}, {"keep", r.Keep, &in.keep},
+		{"timeout", r.Timeout, &in.timeout}} {
 		var err error
 		if *d.to, err = rousev1.DurationFromProto(d.name, d.from); err != nil {
 			return nil, err
 		}
 	}
-	return calledToProto(f.call(ctx, in))
+	return calledToProto(f.callWorker(ctx, in))
 }
 
 func (f *callsServer) Fetch(ctx context.Context, r *rousev1.FetchRequest) (*rousev1.Called, error) {
@@ -37,7 +39,7 @@ func (f *callsServer) Fetch(ctx context.Context, r *rousev1.FetchRequest) (*rous
 	if err != nil {
 		return nil, err
 	}
-	return calledToProto(f.fetch(ctx, keyFrom(r.Namespace, "", "").Namespace, r.Id, wait))
+	return calledToProto(f.fetchOutcome(ctx, keyFrom(r.Namespace, "", "").Namespace, r.Id, wait))
 }
 
 func calledToProto(c called, err error) (*rousev1.Called, error) {

@@ -21,7 +21,8 @@ const (
 const httpCallWait = 30 * time.Second
 
 var poolRoutes = []route{
-	{method: "POST", path: nsPath + "/pools/{pool}/{key}:call", repeats: withKey, serve: (*httpHandler).callPool, rpc: "Calls/Call",
+	{method: "POST", path: nsPath + "/pools/{pool}/{key}:call", repeats: withKey, serve: (*httpHandler).callPool,
+		rpc:    "Calls/Call",
 		params: []string{"id", "wait", "deadline", "keep", "attempts", "timeout"}, answer: "Answer",
 		summary: "Sends a request to the workers of a key, which are started if there are none, and answers with what a worker does.",
 		more: `
@@ -47,7 +48,8 @@ requestBody: {description: 'The request, up to 256 KiB, of any type.', content: 
   application/octet-stream: {schema: {type: string, format: binary}}}}
 responses:
   "202": {$ref: '#/components/responses/Pending'}`},
-	{method: "GET", path: nsPath + "/calls/{name}", serve: (*httpHandler).fetchCall, rpc: "Calls/Fetch", params: []string{"wait"}, answer: "Answer",
+	{method: "GET", path: nsPath + "/calls/{name}", serve: (*httpHandler).fetchCall, rpc: "Calls/Fetch",
+		params: []string{"wait"}, answer: "Answer",
 		summary: "Tells what became of a request to a pool, as long as that is kept.",
 		more: `
 parameters:
@@ -60,49 +62,51 @@ responses:
 // callPool sends the body to a pool and responds with the answer of a worker. The HTTP status reports
 // whether there is an answer, whatever the answer is.
 func (f *httpHandler) callPool(c *call) error {
-	in := poolRequest{namespace: c.vars[0], pool: c.vars[1], key: c.vars[2], contentType: c.r.Header.Get("Content-Type"), id: c.params.text("id"),
-		wait: httpCallWait, kept: c.params.text("keep") != ""}
-	for name, to := range map[string]*time.Duration{"wait": &in.wait, "deadline": &in.deadline, "keep": &in.keep, "timeout": &in.timeout} {
-		if err := c.params.duration(name, to); err != nil {
+	in := poolRequest{namespace: c.vars[0], pool: c.vars[1], key: c.vars[2], contentType: c.r.Header.Get("Content-Type"),
+		id:   c.params.textParam("id"),
+		wait: httpCallWait, kept: c.params.textParam("keep") != ""}
+	for name, to := range map[string]*time.Duration{"wait": &in.wait, "deadline": &in.deadline, "keep": &in.keep,
+		"timeout": &in.timeout} {
+		if err := c.params.durationParam(name, to); err != nil {
 			return err
 		}
 	}
 	var err error
-	if in.attempts, err = c.params.count("attempts"); err != nil {
+	if in.attempts, err = c.params.countParam("attempts"); err != nil {
 		return err
 	}
-	if in.payload, err = c.read(rouse.MaxPayload); err != nil {
+	if in.payload, err = c.readBody(rouse.MaxPayload); err != nil {
 		return err
 	}
-	if err := c.patient(in.wait); err != nil {
+	if err := c.extendDeadlines(in.wait); err != nil {
 		return err
 	}
-	out, err := f.call(c.r.Context(), in)
+	out, err := f.callWorker(c.r.Context(), in)
 	if err != nil {
 		return err
 	}
-	return c.called(out)
+	return c.replyCalled(out)
 }
 
 func (f *httpHandler) fetchCall(c *call) error {
 	var wait time.Duration
-	if err := c.params.duration("wait", &wait); err != nil {
+	if err := c.params.durationParam("wait", &wait); err != nil {
 		return err
 	}
-	if err := c.patient(wait); err != nil {
+	if err := c.extendDeadlines(wait); err != nil {
 		return err
 	}
-	out, err := f.fetch(c.r.Context(), c.namespace(), c.name(), wait)
+	out, err := f.fetchOutcome(c.r.Context(), c.pathNamespace(), c.pathName(), wait)
 	if err != nil {
 		return err
 	}
-	return c.called(out)
+	return c.replyCalled(out)
 }
 
-// patient extends the deadlines of a request by its wait.
-func (c *call) patient(wait time.Duration) error {
+// extendDeadlines extends the deadlines of a request by its wait.
+func (c *call) extendDeadlines(wait time.Duration) error {
 	if wait < 0 || wait > maxCallWait {
-		return malformed("wait", wait.String(), "is out of bounds", "give up to "+maxCallWait.String())
+		return refuseMalformed("wait", wait.String(), "is out of bounds", "give up to "+maxCallWait.String())
 	}
 	control, until := http.NewResponseController(c.w), time.Now().Add(wait+writeTimeout)
 	if err := control.SetReadDeadline(until); err != nil { // when it passes, the client is considered gone
@@ -111,15 +115,15 @@ func (c *call) patient(wait time.Duration) error {
 	return control.SetWriteDeadline(until)
 }
 
-// duration reads a parameter, if present.
-func (p params) duration(name string, to *time.Duration) error {
-	text := p.text(name)
+// durationParam reads a parameter, if present.
+func (p params) durationParam(name string, to *time.Duration) error {
+	text := p.textParam(name)
 	if text == "" {
 		return nil
 	}
 	var d api.Duration
 	if inv, ok := errors.AsType[*rouse.Invalid](d.UnmarshalText([]byte(text))); ok {
-		return malformed(name, shown(text), inv.Problems[0].Wrong, inv.Problems[0].Cure)
+		return refuseMalformed(name, printableText(text), inv.Problems[0].Wrong, inv.Problems[0].Cure)
 	}
 	*to = time.Duration(d)
 	return nil
@@ -130,9 +134,9 @@ func callWord(s rousev1.CallStatus) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "CALL_STATUS_"))
 }
 
-// called responds with the outcome of a request: its answer, that it has not ended, or a problem whose code
-// is the reason.
-func (c *call) called(out called) error {
+// replyCalled responds with the outcome of a request: its answer, that it has not ended, or a problem whose
+// code is the reason.
+func (c *call) replyCalled(out called) error {
 	h := c.w.Header()
 	h.Set(callIDHeader, headerText(out.id))
 	h.Set(callStatusHeader, callWord(out.status))
@@ -153,7 +157,7 @@ func (c *call) called(out called) error {
 		}
 		return nil
 	case rousev1.CallStatus_CALL_STATUS_PENDING:
-		return c.reply(http.StatusAccepted, api.Called{ID: out.id, Status: callWord(out.status)})
+		return c.replyJSON(http.StatusAccepted, api.Called{ID: out.id, Status: callWord(out.status)})
 	}
 	return &failure{code: callWord(out.status), detail: out.detail}
 }

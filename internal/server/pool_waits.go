@@ -31,8 +31,8 @@ func NewCalls(target func(pool, key string) (string, error)) *Calls {
 	return &Calls{target: target, byKey: map[rouse.Key]*wait{}}
 }
 
-// expect registers a caller that waits for a request. It is called before the request is created.
-func (c *Calls) expect(key rouse.Key) *wait {
+// registerWait registers a caller that waits for a request. It is called before the request is created.
+func (c *Calls) registerWait(key rouse.Key) *wait {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.byKey[key]
@@ -45,8 +45,8 @@ func (c *Calls) expect(key rouse.Key) *wait {
 	return w
 }
 
-// leave unregisters a caller.
-func (c *Calls) leave(key rouse.Key, w *wait) {
+// unregisterWait unregisters a caller.
+func (c *Calls) unregisterWait(key rouse.Key, w *wait) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.users--; w.users == 0 && c.byKey[key] == w {

@@ -12,20 +12,20 @@ import (
 
 // ListPools returns the pools of all nodes, or of this one, with at most limit groups.
 func (f *statusServer) ListPools(ctx context.Context, r *rousev1.ListPoolsRequest) (*rousev1.ListPoolsResponse, error) {
-	if err := f.control().Require(ctx, access.NodesRead, "", "", nil); err != nil {
+	if err := f.accessControl().Require(ctx, access.NodesRead, "", "", nil); err != nil {
 		return nil, err
 	}
 	limit, err := targetLimit(r.Limit)
 	if err != nil {
 		return nil, err
 	}
-	give, err := f.reads.take(ctx)
+	give, err := f.reads.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer give()
 	var list []rouse.PoolStatus
-	self := f.self(ctx)
+	self := f.selfNodeID(ctx)
 	if f.opts.PoolStatus != nil {
 		for _, p := range f.opts.PoolStatus() {
 			if p.Node = self; r.Pool == "" || p.Pool == r.Pool {
@@ -35,7 +35,8 @@ func (f *statusServer) ListPools(ctx context.Context, r *rousev1.ListPoolsReques
 	}
 	out := &rousev1.ListPoolsResponse{Nodes: []*rousev1.StatusNode{{Id: self}}}
 	if !r.Local {
-		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context, c rousev1.StatusClient) (*rousev1.ListPoolsResponse, error) {
+		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context,
+			c rousev1.StatusClient) (*rousev1.ListPoolsResponse, error) {
 			return c.ListPools(ctx, &rousev1.ListPoolsRequest{Pool: r.Pool, Limit: uint32(limit), Local: true})
 		}, func(theirs *rousev1.ListPoolsResponse) {
 			out.More = out.More || theirs.More
@@ -47,16 +48,16 @@ func (f *statusServer) ListPools(ctx context.Context, r *rousev1.ListPoolsReques
 	slices.SortFunc(list, func(a, b rouse.PoolStatus) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Node, b.Node))
 	})
-	out.More = troubled(list, limit) || out.More
+	out.More = keepTroubledFirst(list, limit) || out.More
 	for i := range list {
 		out.Pools = append(out.Pools, rousev1.PoolToProto(&list[i]))
 	}
 	return out, nil
 }
 
-// troubled puts groups with trouble first, then those with requests, and leaves limit of all. It reports
-// whether there were more.
-func troubled(list []rouse.PoolStatus, limit int) (more bool) {
+// keepTroubledFirst puts groups with trouble first, then those with requests, and leaves limit of all. It
+// reports whether there were more.
+func keepTroubledFirst(list []rouse.PoolStatus, limit int) (more bool) {
 	type place struct {
 		pool  int
 		group rouse.PoolGroup
@@ -75,7 +76,8 @@ func troubled(list []rouse.PoolStatus, limit int) (more bool) {
 		return 0
 	}
 	slices.SortStableFunc(all, func(a, b place) int {
-		return cmp.Or(cmp.Compare(fine(&a.group), fine(&b.group)), cmp.Compare(b.group.Ready, a.group.Ready), cmp.Compare(a.group.Key, b.group.Key))
+		return cmp.Or(cmp.Compare(fine(&a.group), fine(&b.group)), cmp.Compare(b.group.Ready, a.group.Ready),
+			cmp.Compare(a.group.Key, b.group.Key))
 	})
 	for _, p := range all[:min(len(all), limit)] {
 		list[p.pool].Groups = append(list[p.pool].Groups, p.group)

@@ -25,8 +25,9 @@ type recordOps interface {
 	Follow(ctx context.Context, begin func() error, f func(records []rouse.Record, dropped uint64) error) error
 }
 
-// records returns a page of a history, and the token of the next page.
-func (s *service) records(ctx context.Context, q rouse.RecordQuery, asked uint32, token string) (rouse.RecordPage, string, error) {
+// readRecordPage returns a page of a history, and the token of the next page.
+func (s *service) readRecordPage(ctx context.Context, q rouse.RecordQuery, asked uint32,
+	token string) (rouse.RecordPage, string, error) {
 	var err error
 	if q.Limit, err = pageSize(asked); err != nil {
 		return rouse.RecordPage{}, "", err
@@ -35,7 +36,7 @@ func (s *service) records(ctx context.Context, q rouse.RecordQuery, asked uint32
 	if err := cursorOf(token, &q); err != nil {
 		return rouse.RecordPage{}, "", err
 	}
-	give, err := s.reads.take(ctx)
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return rouse.RecordPage{}, "", err
 	}
@@ -50,17 +51,18 @@ type follower struct {
 	perSecond       uint32 // at most so many, the last ones; the others are counted as dropped; 0: all
 }
 
-func (q *follower) check() error {
+func (q *follower) checkFollower() error {
 	if q.namespace == everywhere {
 		return (&rouse.RecordQuery{Name: q.name}).Check()
 	}
 	return cmp.Or(rouse.CheckNamespace(q.namespace), (&rouse.RecordQuery{Namespace: q.namespace, Name: q.name}).Check())
 }
 
-// following calls f with records as occurrences end, until ctx ends, the server drains, or f fails. It calls
-// begin when the request can no longer be refused, and no record is missed any more.
-func (s *service) following(ctx context.Context, q follower, begin func() error, f func(records []rouse.Record, dropped uint64) error) error {
-	if err := q.check(); err != nil {
+// streamRecords calls f with records as occurrences end, until ctx ends, the server drains, or f fails. It
+// calls begin when the request can no longer be refused, and no record is missed any more.
+func (s *service) streamRecords(ctx context.Context, q follower, begin func() error,
+	f func(records []rouse.Record, dropped uint64) error) error {
+	if err := q.checkFollower(); err != nil {
 		return err
 	}
 	var namespace string // as operations have it
@@ -70,7 +72,7 @@ func (s *service) following(ctx context.Context, q follower, begin func() error,
 	if err := cmp.Or(s.timers.Readable(ctx, namespace, q.name), s.timers.ChargeRead(ctx, namespace)); err != nil {
 		return err
 	}
-	give, err := s.follow.take(ctx)
+	give, err := s.follow.takePlace(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (s *service) following(ctx context.Context, q follower, begin func() error,
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
 	err = s.timers.Follow(ctx, begin, func(records []rouse.Record, dropped uint64) error {
-		mine := q.selected(ctx, s.control(), records)
+		mine := q.selectRecords(ctx, s.accessControl(), records)
 		if len(mine) > 0 { // the rights, or the timer of that name, may be others by now
 			if err := s.timers.Readable(ctx, namespace, q.name); err != nil {
 				return err
@@ -98,11 +100,12 @@ func (s *service) following(ctx context.Context, q follower, begin func() error,
 		backoff.Sleep(ctx, time.Second) // what ends during it waits in the follower's queue
 		return ctx.Err()
 	})
-	return s.ended(err)
+	return s.drainError(err)
 }
 
-// selected returns those of the records that a follower gets, as far as the caller may see them.
-func (q *follower) selected(ctx context.Context, control *access.Control, records []rouse.Record) (mine []rouse.Record) {
+// selectRecords returns those of the records that a follower gets, as far as the caller may see them.
+func (q *follower) selectRecords(ctx context.Context, control *access.Control,
+	records []rouse.Record) (mine []rouse.Record) {
 	all := q.namespace == everywhere
 	for i := range records {
 		r := records[i]
@@ -118,17 +121,19 @@ func (q *follower) selected(ctx context.Context, control *access.Control, record
 	return mine
 }
 
-func (f *timersServer) ListRecords(ctx context.Context, r *rousev1.ListRecordsRequest) (*rousev1.ListRecordsResponse, error) {
+func (f *timersServer) ListRecords(ctx context.Context,
+	r *rousev1.ListRecordsRequest) (*rousev1.ListRecordsResponse, error) {
 	q, err := recordQuery(r.Namespace, r.Name, r.Filter)
 	if err != nil {
 		return nil, err
 	}
 	q.Oldest = r.Oldest
-	page, token, err := f.records(ctx, q, r.PageSize, r.PageToken)
+	page, token, err := f.readRecordPage(ctx, q, r.PageSize, r.PageToken)
 	if err != nil {
 		return nil, err
 	}
-	return &rousev1.ListRecordsResponse{Records: rousev1.RecordsToProto(page.Records), NextPageToken: token, Searched: page.Searched}, nil
+	return &rousev1.ListRecordsResponse{Records: rousev1.RecordsToProto(page.Records), NextPageToken: token,
+		Searched: page.Searched}, nil
 }
 
 // recordQuery returns the query of a message.
@@ -144,23 +149,27 @@ func recordQuery(namespace, name string, f *rousev1.RecordFilter) (rouse.RecordQ
 // followChunk bounds the records of one message.
 const followChunk = 500
 
-func (f *timersServer) FollowRecords(r *rousev1.FollowRecordsRequest, stream grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error {
+func (f *timersServer) FollowRecords(r *rousev1.FollowRecordsRequest,
+	stream grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error {
 	key := keyFrom(r.Namespace, r.Name, "")
 	begin := func() error { return stream.SendHeader(nil) } // tells the client that it follows
-	return f.following(stream.Context(), follower{key.Namespace, key.Name, r.PerSecond}, begin, func(records []rouse.Record, dropped uint64) error {
-		for first := true; first || len(records) > 0; first = false {
-			n := min(len(records), followChunk)
-			if err := stream.Send(&rousev1.FollowRecordsResponse{Records: rousev1.RecordsToProto(records[:n]), Dropped: dropped}); err != nil {
-				return err
+	return f.streamRecords(stream.Context(), follower{key.Namespace, key.Name, r.PerSecond}, begin,
+		func(records []rouse.Record, dropped uint64) error {
+			for first := true; first || len(records) > 0; first = false {
+				n := min(len(records), followChunk)
+				if err := stream.Send(&rousev1.FollowRecordsResponse{Records: rousev1.RecordsToProto(records[:n]),
+					Dropped: dropped}); err != nil {
+					return err
+				}
+				records, dropped = records[n:], 0
 			}
-			records, dropped = records[n:], 0
-		}
-		return nil
-	})
+			return nil
+		})
 }
 
 // recordNames are the parameters of the history of a timer.
-var recordNames = []string{"ending", "cause", "from", "until", "text", "target", "code", "oldest", "page_size", "page_token"}
+var recordNames = []string{"ending", "cause", "from", "until", "text", "target", "code", "oldest", "page_size",
+	"page_token"}
 
 var recordsRoutes = []route{
 	{method: "GET", path: timerPath + "/records", serve: (*httpHandler).timerRecords, rpc: "Timers/ListRecords",
@@ -184,32 +193,33 @@ responses:
   "200": {description: 'The stream, which ends when the server stops.', content: {text/event-stream: {schema: {type: string}}}}`
 
 func (f *httpHandler) timerRecords(c *call) error {
-	if err := c.key().Check(); err != nil {
+	if err := c.pathKey().Check(); err != nil {
 		return err
 	}
-	return c.history(c.name())
+	return c.replyHistory(c.pathName())
 }
 
-func (f *httpHandler) namespaceRecords(c *call) error { return c.history("") }
+func (f *httpHandler) namespaceRecords(c *call) error { return c.replyHistory("") }
 
-func (c *call) history(name string) error {
-	q, err := c.params.history(c.namespace())
+func (c *call) replyHistory(name string) error {
+	q, err := c.params.historyParams(c.pathNamespace())
 	if err != nil {
 		return err
 	}
 	q.Name = name
-	if q.Oldest, err = c.params.flag("oldest"); err != nil {
+	if q.Oldest, err = c.params.flagParam("oldest"); err != nil {
 		return err
 	}
-	size, token, err := c.params.page()
+	size, token, err := c.params.pageParams()
 	if err != nil {
 		return err
 	}
-	page, next, err := c.handler.records(c.ctx, q, size, token)
+	page, next, err := c.handler.readRecordPage(c.ctx, q, size, token)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, api.RecordList{Records: api.RecordsOf(page.Records), NextPageToken: next, Searched: page.Searched})
+	return c.replyJSON(http.StatusOK, api.RecordList{Records: api.RecordsOf(page.Records), NextPageToken: next,
+		Searched: page.Searched})
 }
 
 // A follower that does not read for followWrite is cut. An idle one gets a comment every followQuiet, so
@@ -221,17 +231,17 @@ const (
 
 // followRecords streams records as server-sent events: "record", and "dropped" if some were missed.
 func followRecords(f *httpHandler, c *call) error {
-	perSecond, err := c.params.count("per_second")
+	perSecond, err := c.params.countParam("per_second")
 	if err != nil {
 		return err
 	}
 	return c.sendEvents(func(ctx context.Context, begin func() error, ev *events) error {
-		return f.following(ctx, follower{c.namespace(), c.params.text("name"), perSecond}, begin, ev.send)
+		return f.streamRecords(ctx, follower{c.pathNamespace(), c.params.textParam("name"), perSecond}, begin, ev.sendRecords)
 	})
 }
 
-// send writes records as events.
-func (e *events) send(records []rouse.Record, dropped uint64) error {
+// sendRecords writes records as events.
+func (e *events) sendRecords(records []rouse.Record, dropped uint64) error {
 	var b bytes.Buffer
 	if dropped > 0 {
 		b.WriteString("event: dropped\ndata: {\"dropped\":" + strconv.FormatUint(dropped, 10) + "}\n\n")
@@ -245,5 +255,5 @@ func (e *events) send(records []rouse.Record, dropped uint64) error {
 		b.Write(data)
 		b.WriteString("\n\n")
 	}
-	return e.write(b.Bytes())
+	return e.writeAndFlush(b.Bytes())
 }

@@ -28,11 +28,12 @@ const (
 )
 
 // Limits are the names with which Options.Refused is called.
-var Limits = append(slices.Sorted(maps.Keys(sheds)), limitStore, limitConns, limitConns+transport.PerAddress, limitAdminConns,
+var Limits = append(slices.Sorted(maps.Keys(sheds)), limitStore, limitConns, limitConns+transport.PerAddress,
+	limitAdminConns,
 	limitAdminConns+transport.PerAddress, transport.LimitMemory, transport.LimitReceive, transport.LimitHandshake)
 
-// overloaded is the error of a request that was refused because a limit of sheds was reached.
-func overloaded(limit string) error { return transport.NewOverload(limit, sheds[limit]) }
+// overloadError is the error of a request that was refused because a limit of sheds was reached.
+func overloadError(limit string) error { return transport.NewOverload(limit, sheds[limit]) }
 
 // noteFailure reports a request that failed because the store was unavailable or a limit was reached.
 func noteFailure(refused *transport.Refusals, err error) {

@@ -9,14 +9,17 @@ import (
 // The service names fields like the query parameters and JSON members of HTTP, for which gRPC has
 // messageNames. These are bodies that use other names for some of them.
 var (
-	pollMember = map[string]string{"open.namespace": "namespace", "open.channel": "channel", "open.name_prefix": "name_prefix", "open.labels": "labels"}
+	pollMember = map[string]string{"open.namespace": "namespace", "open.channel": "channel",
+		"open.name_prefix": "name_prefix", "open.labels": "labels"}
 
-	filterMember = map[string]string{"name": "filter.name", "prefix": "filter.prefix", "label": "filter.labels", "states": "filter.states",
-		"due_from": "filter.due_from", "due_until": "filter.due_until", "text": "filter.text", "target": "filter.target", "code": "filter.code"}
+	filterMember = map[string]string{"name": "filter.name", "prefix": "filter.prefix", "label": "filter.labels",
+		"states":   "filter.states",
+		"due_from": "filter.due_from", "due_until": "filter.due_until", "text": "filter.text", "target": "filter.target",
+		"code": "filter.code"}
 )
 
-// renamed translates the field names of an error.
-func renamed(err error, names map[string]string) error {
+// renameFields translates the field names of an error.
+func renameFields(err error, names map[string]string) error {
 	var inv *rouse.Invalid
 	if names == nil || !errors.As(err, &inv) {
 		return err

@@ -21,10 +21,12 @@ type route struct {
 	repeats      repeats  // what an Idempotency-Key does
 	foreign      bool     // another server has made the query: unknown parameters are ignored
 	body         any      // of requests: a value of package api; nil is none
-	answer       any      // of status 200: a value of package api, or the name of a response of openapi.base.yaml; nil is no content
-	summary      string
-	means        string // what the answer is
-	more         string // other parts of the operation, in YAML: its description, media types, parameters that only it has
+	// of status 200: a value of package api, or the name of a response of openapi.base.yaml; nil is no
+	// content
+	answer  any
+	summary string
+	means   string // what the answer is
+	more    string // other parts of the operation, in YAML: its description, media types, parameters that only it has
 }
 
 const (
@@ -44,7 +46,9 @@ func (r *route) rpcMethod() string {
 }
 
 // routes is the whole HTTP API.
-var routes = slices.Concat(createRoutes, batchRoutes, timersRoutes, deadRoutes, editRoutes, recordsRoutes, historyRoutes, firesRoutes, planRoutes, bulkRoutes, jobsRoutes, calendarsRoutes, secretsRoutes, poolRoutes, adminRoutes, accessRoutes, sessionRoutes, loginRoutes, namespacesRoutes, statusRoutes, otherRoutes)
+var routes = slices.Concat(createRoutes, batchRoutes, timersRoutes, deadRoutes, editRoutes, recordsRoutes,
+	historyRoutes, firesRoutes, planRoutes, bulkRoutes, jobsRoutes, calendarsRoutes, secretsRoutes, poolRoutes,
+	adminRoutes, accessRoutes, sessionRoutes, loginRoutes, namespacesRoutes, statusRoutes, otherRoutes)
 
 // table is the routes as a tree of segments. The standard mux cannot be used: it cleans paths, and a timer
 // name may contain any printable character, such as "/" and ":" (escaped as %2F and %3A).
@@ -63,7 +67,7 @@ func newTable(routes []route) *table {
 			path, verb = path[:i], path[i+1:]
 		}
 		for _, segment := range strings.Split(path, "/")[1:] {
-			at = at.child(segment)
+			at = at.ensureChild(segment)
 		}
 		if at.verbs == nil {
 			at.verbs = map[string]map[string]*route{}
@@ -76,7 +80,7 @@ func newTable(routes []route) *table {
 	return root
 }
 
-func (t *table) child(segment string) *table {
+func (t *table) ensureChild(segment string) *table {
 	if strings.HasPrefix(segment, "{") {
 		if t.variable == nil {
 			t.variable = &table{}
@@ -92,9 +96,9 @@ func (t *table) child(segment string) *table {
 	return t.names[segment]
 }
 
-// find returns the route of a request, and the values of the path's variables. The verb follows the last
+// findRoute returns the route of a request, and the values of the path's variables. The verb follows the last
 // ':' that is not escaped.
-func (t *table) find(method, escaped string) (*route, []string, error) {
+func (t *table) findRoute(method, escaped string) (*route, []string, error) {
 	path, verb := escaped, ""
 	if i := strings.LastIndexByte(path, ':'); i > strings.LastIndexByte(path, '/') {
 		path, verb = path[:i], path[i+1:]
@@ -111,7 +115,8 @@ func (t *table) find(method, escaped string) (*route, []string, error) {
 		}
 		value, err := url.PathUnescape(segment)
 		if err != nil {
-			return nil, nil, malformed("path", segment, "is not escaped properly", "write a byte as % and two hexadecimal digits")
+			return nil, nil, refuseMalformed("path", segment, "is not escaped properly",
+				"write a byte as % and two hexadecimal digits")
 		}
 		at, vars = at.variable, append(vars, value)
 	}
@@ -132,7 +137,8 @@ func (t *table) find(method, escaped string) (*route, []string, error) {
 }
 
 func noPath(path string) error {
-	return &failure{code: "no_such_path", detail: fmt.Sprintf("there is nothing at %q; /openapi.yaml lists all paths", shown(path))}
+	return &failure{code: "no_such_path", detail: fmt.Sprintf("there is nothing at %q; /openapi.yaml lists all paths",
+		printableText(path))}
 }
 
 func (t *table) noVerb(verb string) error {
@@ -143,7 +149,7 @@ func (t *table) noVerb(verb string) error {
 		}
 	}
 	slices.Sort(offered)
-	detail := fmt.Sprintf("the verb %q is not offered here", shown(":"+verb))
+	detail := fmt.Sprintf("the verb %q is not offered here", printableText(":"+verb))
 	if len(offered) > 0 {
 		detail += "; these are: " + strings.Join(offered, ", ")
 	}
@@ -162,6 +168,7 @@ func noMethod(method string, methods map[string]*route) error {
 	}
 	slices.Sort(allowed)
 	list := strings.Join(allowed, ", ")
-	return &failure{code: "method_not_allowed", detail: fmt.Sprintf("%s is not offered here; these are: %s", shown(method), list),
+	return &failure{code: "method_not_allowed", detail: fmt.Sprintf("%s is not offered here; these are: %s",
+		printableText(method), list),
 		header: http.Header{"Allow": {list}}}
 }

@@ -34,16 +34,16 @@ func listSecrets(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, secretListToJSON(out))
+	return c.replyJSON(http.StatusOK, secretListToJSON(out))
 }
 
 func putSecret(f *httpHandler, c *call) error {
 	s := &secretsServer{service: f.service}
-	if err := s.offered(); err != nil {
+	if err := s.checkOffered(); err != nil {
 		return err
 	}
 	var body api.PutSecret
-	if err := c.decode(maxSecretBody, false, &body); err != nil {
+	if err := c.decodeBody(maxSecretBody, false, &body); err != nil {
 		return err
 	}
 	r := putSecretFromJSON(&body)
@@ -53,7 +53,7 @@ func putSecret(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, secretToJSON(out))
+	return c.replyJSON(http.StatusOK, secretToJSON(out))
 }
 
 func dropSecret(f *httpHandler, c *call) error {
@@ -62,7 +62,7 @@ func dropSecret(f *httpHandler, c *call) error {
 	r.Namespace = c.vars[0]
 	r.Name = c.vars[1]
 	_, err := s.DeleteSecret(c.ctx, r)
-	return c.done(err)
+	return c.replyNoContent(err)
 }
 
 func listSigning(f *httpHandler, c *call) error {
@@ -73,7 +73,7 @@ func listSigning(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, signingKeysToJSON(out))
+	return c.replyJSON(http.StatusOK, signingKeysToJSON(out))
 }
 
 func revealSigning(f *httpHandler, c *call) error {
@@ -84,16 +84,16 @@ func revealSigning(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, signingKeysToJSON(out))
+	return c.replyJSON(http.StatusOK, signingKeysToJSON(out))
 }
 
 func rotateSigning(f *httpHandler, c *call) error {
 	s := &secretsServer{service: f.service}
-	if err := s.offered(); err != nil {
+	if err := s.checkOffered(); err != nil {
 		return err
 	}
 	var body api.RotateSigningKeys
-	if err := c.decode(maxSecretBody, true, &body); err != nil {
+	if err := c.decodeBody(maxSecretBody, true, &body); err != nil {
 		return err
 	}
 	r := rotateSigningKeysFromJSON(&body)
@@ -102,7 +102,7 @@ func rotateSigning(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, signingKeysToJSON(out))
+	return c.replyJSON(http.StatusOK, signingKeysToJSON(out))
 }
 
 func secretListToJSON(p *rousev1.ListSecretsResponse) api.SecretList {

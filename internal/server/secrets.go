@@ -37,8 +37,8 @@ type SigningKey struct {
 	Public, Secret string
 }
 
-// secrets returns the secrets of the server.
-func (s *service) secrets() (Secrets, error) {
+// requireSecrets returns the secrets of the server.
+func (s *service) requireSecrets() (Secrets, error) {
 	if s.opts.Secrets == nil {
 		return nil, fmt.Errorf("this server keeps no secrets: %w", rousev1.ErrUnimplemented)
 	}
@@ -51,15 +51,15 @@ type secretsServer struct {
 	*service
 }
 
-// offered is asked before the body of a request is read.
-func (f *secretsServer) offered() error {
-	_, err := f.secrets()
+// checkOffered is asked before the body of a request is read.
+func (f *secretsServer) checkOffered() error {
+	_, err := f.requireSecrets()
 	return err
 }
 
 func (f *secretsServer) PutSecret(ctx context.Context, r *rousev1.PutSecretRequest) (*rousev1.Secret, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
-	ops, err := f.secrets()
+	ops, err := f.requireSecrets()
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +70,10 @@ func (f *secretsServer) PutSecret(ctx context.Context, r *rousev1.PutSecretReque
 	return secretToProto(key.Namespace, &s), nil
 }
 
-func (f *secretsServer) ListSecrets(ctx context.Context, r *rousev1.ListSecretsRequest) (*rousev1.ListSecretsResponse, error) {
+func (f *secretsServer) ListSecrets(ctx context.Context,
+	r *rousev1.ListSecretsRequest) (*rousev1.ListSecretsResponse, error) {
 	namespace := keyFrom(r.Namespace, "", "").Namespace
-	ops, err := f.secrets()
+	ops, err := f.requireSecrets()
 	if err != nil {
 		return nil, err
 	}
@@ -87,25 +88,28 @@ func (f *secretsServer) ListSecrets(ctx context.Context, r *rousev1.ListSecretsR
 	return out, nil
 }
 
-func (f *secretsServer) DeleteSecret(ctx context.Context, r *rousev1.DeleteSecretRequest) (*rousev1.DeleteSecretResponse, error) {
+func (f *secretsServer) DeleteSecret(ctx context.Context,
+	r *rousev1.DeleteSecretRequest) (*rousev1.DeleteSecretResponse, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
-	ops, err := f.secrets()
+	ops, err := f.requireSecrets()
 	if err != nil {
 		return nil, err
 	}
 	return &rousev1.DeleteSecretResponse{}, ops.DeleteSecret(ctx, key.Namespace, key.Name)
 }
 
-func (f *secretsServer) ListSigningKeys(ctx context.Context, r *rousev1.ListSigningKeysRequest) (*rousev1.SigningKeys, error) {
+func (f *secretsServer) ListSigningKeys(ctx context.Context,
+	r *rousev1.ListSigningKeysRequest) (*rousev1.SigningKeys, error) {
 	return f.signingKeys(ctx, r.Namespace, false)
 }
 
-func (f *secretsServer) RevealSigningKeys(ctx context.Context, r *rousev1.RevealSigningKeysRequest) (*rousev1.SigningKeys, error) {
+func (f *secretsServer) RevealSigningKeys(ctx context.Context,
+	r *rousev1.RevealSigningKeysRequest) (*rousev1.SigningKeys, error) {
 	return f.signingKeys(ctx, r.Namespace, true)
 }
 
 func (f *secretsServer) signingKeys(ctx context.Context, namespace string, reveal bool) (*rousev1.SigningKeys, error) {
-	ops, err := f.secrets()
+	ops, err := f.requireSecrets()
 	if err != nil {
 		return nil, err
 	}
@@ -116,12 +120,13 @@ func (f *secretsServer) signingKeys(ctx context.Context, namespace string, revea
 	return signingToProto(list), nil
 }
 
-func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.RotateSigningKeysRequest) (*rousev1.SigningKeys, error) {
+func (f *secretsServer) RotateSigningKeys(ctx context.Context,
+	r *rousev1.RotateSigningKeysRequest) (*rousev1.SigningKeys, error) {
 	overlap, err := rousev1.DurationFromProto("overlap", r.Overlap)
 	if err != nil {
 		return nil, err
 	}
-	ops, err := f.secrets()
+	ops, err := f.requireSecrets()
 	if err != nil {
 		return nil, err
 	}
@@ -138,13 +143,15 @@ func (f *secretsServer) RotateSigningKeys(ctx context.Context, r *rousev1.Rotate
 }
 
 func secretToProto(namespace string, s *Secret) *rousev1.Secret {
-	return &rousev1.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, CreatedMs: int64(s.Created), UpdatedMs: int64(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
+	return &rousev1.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, CreatedMs: int64(s.Created),
+		UpdatedMs: int64(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
 }
 
 func signingToProto(list []SigningKey) *rousev1.SigningKeys {
 	out := &rousev1.SigningKeys{}
 	for _, k := range list {
-		out.Keys = append(out.Keys, &rousev1.SigningKey{Id: k.ID, CreatedMs: int64(k.Created), UntilMs: int64(k.Until), PublicKey: k.Public, Secret: k.Secret})
+		out.Keys = append(out.Keys, &rousev1.SigningKey{Id: k.ID, CreatedMs: int64(k.Created), UntilMs: int64(k.Until),
+			PublicKey: k.Public, Secret: k.Secret})
 	}
 	return out
 }

@@ -104,11 +104,13 @@ type Options struct {
 	// be nil.
 	Refused func(limit string)
 
-	MaxConns        int           // connections of the API at a time; default 2048
-	MaxConnsAddress int           // of them from one address; default 512
-	RequestMemory   int64         // bytes that requests of the API may take while they are received, decoded and handled; default 256 MiB
-	MaxInFlight     int           // timers being written at a time, more are shed; 4 KiB of payload count as one more; default 16,384
-	Grace           time.Duration // how long requests may take to end when the server stops; default 10 s
+	MaxConns        int // connections of the API at a time; default 2048
+	MaxConnsAddress int // of them from one address; default 512
+	// bytes that requests of the API may take while they are received, decoded and handled; default 256 MiB
+	RequestMemory int64
+	// timers being written at a time, more are shed; 4 KiB of payload count as one more; default 16,384
+	MaxInFlight int
+	Grace       time.Duration // how long requests may take to end when the server stops; default 10 s
 }
 
 func (o Options) withDefaults() Options {
@@ -165,8 +167,9 @@ func New(o Options) *Server {
 	core := newService(&s.opts, draining)
 	s.core = core
 	s.grpc = newGRPC(map[*grpc.ServiceDesc]any{
-		&rousev1.Timers_ServiceDesc:     &timersServer{service: core, streams: &s.streams},
-		&rousev1.Fires_ServiceDesc:      &firesServer{service: core, subscriber: o.Subscriber, roster: newRoster(&s.opts, &s.streams, draining)},
+		&rousev1.Timers_ServiceDesc: &timersServer{service: core, streams: &s.streams},
+		&rousev1.Fires_ServiceDesc: &firesServer{service: core, subscriber: o.Subscriber,
+			roster: newRoster(&s.opts, &s.streams, draining)},
 		&rousev1.Calendars_ServiceDesc:  &calendarsServer{service: core},
 		&rousev1.Jobs_ServiceDesc:       &jobsServer{service: core},
 		&rousev1.Secrets_ServiceDesc:    &secretsServer{service: core},
@@ -236,7 +239,8 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 		back = transport.NewSplit(adminListener, s.opts.TLS, conns, transport.NewBudget(math.MaxInt64, nil, nil))
 		wrong := wrongPort(apiListener)
 		// Profiles take as long as requested: there is no timeout of requests.
-		admin = s.newHTTP(inBoth(Guard(s.insistOnTLS(newAdmin(s.core, apiListener)), adminListener.Addr(), s.opts.Hosts), wrong))
+		admin = s.newHTTP(inBoth(Guard(s.insistOnTLS(newAdmin(s.core, apiListener)), adminListener.Addr(), s.opts.Hosts),
+			wrong))
 		admin.Protocols.SetUnencryptedHTTP2(true) // transport.Split has removed the TLS
 		running.Go(func() {
 			if err := back.Run(); err != nil {
@@ -249,7 +253,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 
 	<-ctx.Done()
 	if s.drain(); front != nil {
-		s.stop(front)
+		s.stopServing(front)
 	}
 	if back != nil { // last, so that operators can watch the shutdown
 		back.Close()
@@ -281,8 +285,8 @@ func (s *Server) Load() Load {
 	return Load{Conns: s.core.conns.Count(), Memory: s.core.memory.Used()}
 }
 
-// stop shuts down the API: requests in progress have Grace to finish.
-func (s *Server) stop(front *transport.Split) {
+// stopServing shuts down the API: requests in progress have Grace to finish.
+func (s *Server) stopServing(front *transport.Split) {
 	front.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace)
 	defer cancel()
@@ -305,6 +309,6 @@ func (s *Server) stop(front *transport.Split) {
 	ending.Wait()
 }
 
-func version(o *Options) api.Version {
+func versionInfo(o *Options) api.Version {
 	return api.Version{Version: o.Version, API: "rouse.v1", Go: runtime.Version()}
 }

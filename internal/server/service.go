@@ -83,14 +83,18 @@ const (
 func newService(o *Options, draining context.Context) *service {
 	refused := transport.NewRefusals(o.Log, o.Refused)
 	conns := transport.NewConns(limitConns, o.MaxConns, o.MaxConnsAddress, refused)
-	return &service{timers: o.Timers, opts: o, refused: refused, conns: conns, memory: transport.NewBudget(o.RequestMemory, conns, refused),
-		writes: newSlots("writes", o.MaxInFlight), reads: newSlots("reads", maxReads), follow: newSlots("followers", maxFollowers),
-		bulks: newSlots("bulks", maxBulks), simulate: newSlots("simulations", maxSimulations), calls: newSlots("calls", maxCalls),
-		logins: newSlots("logins", maxLogins), open: newSlots("open", maxOpen), started: rouse.Reached(time.Now()), draining: draining}
+	return &service{timers: o.Timers, opts: o, refused: refused, conns: conns,
+		memory: transport.NewBudget(o.RequestMemory, conns, refused),
+		writes: newSlots("writes", o.MaxInFlight), reads: newSlots("reads", maxReads),
+		follow: newSlots("followers", maxFollowers),
+		bulks:  newSlots("bulks", maxBulks), simulate: newSlots("simulations", maxSimulations),
+		calls:  newSlots("calls", maxCalls),
+		logins: newSlots("logins", maxLogins), open: newSlots("open", maxOpen), started: rouse.Reached(time.Now()),
+		draining: draining}
 }
 
-// control decides what callers may do; nil: everything.
-func (s *service) control() *access.Control {
+// accessControl decides what callers may do; nil: everything.
+func (s *service) accessControl() *access.Control {
 	if s.opts.Access == nil {
 		return nil
 	}
@@ -107,17 +111,17 @@ func (s *service) untilDrained(ctx context.Context) (context.Context, context.Ca
 	}
 }
 
-// ended returns the error of a call that used such a context.
-func (s *service) ended(err error) error {
+// drainError returns the error of a call that used such a context.
+func (s *service) drainError(err error) error {
 	if err != nil && s.draining.Err() != nil {
 		return rouse.ErrClosed
 	}
 	return err
 }
 
-// admit admits puts or sheds them; the caller gives the returned places back. With wait it blocks instead of
-// shedding: for streams, whose flow control then slows down the client.
-func (s *service) admit(ctx context.Context, puts []timers.Put, wait bool) (places, error) {
+// admitOrShed admits puts or sheds them; the caller gives the returned places back. With wait it blocks
+// instead of shedding: for streams, whose flow control then slows down the client.
+func (s *service) admitOrShed(ctx context.Context, puts []timers.Put, wait bool) (places, error) {
 	var weight int64
 	for i := range puts {
 		weight += 1 + int64(len(puts[i].Spec.Payload)/weightBytes)

@@ -34,10 +34,13 @@ const sessionPath = "/v1/session"
 
 var sessionRoutes = []route{
 	{method: "GET", path: sessionPath, serve: showSession, answer: api.Session{},
-		summary: "Tells who the caller is, and what it may do; without credentials, that they are needed.", means: "The session."},
-	{method: "POST", path: sessionPath, repeats: notAtAll, serve: beginSession, body: api.BeginSession{}, answer: api.Session{},
+		summary: "Tells who the caller is, and what it may do; without credentials, that they are needed.",
+		means:   "The session."},
+	{method: "POST", path: sessionPath, repeats: notAtAll, serve: beginSession, body: api.BeginSession{},
+		answer:  api.Session{},
 		summary: "Exchanges a key or a token for a cookie, for browsers.", means: "The session."},
-	{method: "DELETE", path: sessionPath, serve: endSession, summary: "Ends the session, and deletes the cookie.", means: "It has ended."},
+	{method: "DELETE", path: sessionPath, serve: endSession, summary: "Ends the session, and deletes the cookie.",
+		means: "It has ended."},
 }
 
 // sessionFor returns what a principal may do; nil is one without credentials.
@@ -71,7 +74,7 @@ func sessionFor(f *httpHandler, p *access.Principal) api.Session {
 // showSession needs no credentials, so that the console learns without an error that there is no session.
 // Those that were sent as a header have to be valid.
 func showSession(f *httpHandler, c *call) error {
-	leave, _, err := enter(f.opts, "http", "/rouse.v1.Access/WhoAmI", &c.r)
+	leave, _, err := authenticateRequest(f.opts, "http", "/rouse.v1.Access/WhoAmI", &c.r)
 	defer leave()
 	if err != nil && c.r.Header.Get("Authorization") != "" {
 		return err
@@ -80,19 +83,20 @@ func showSession(f *httpHandler, c *call) error {
 	if l := loginOf(f, c); l != nil && s.Identity != nil {
 		s.SignOut = f.opts.Access.SignOut(l)
 	}
-	return c.reply(http.StatusOK, s)
+	return c.replyJSON(http.StatusOK, s)
 }
 
 func beginSession(f *httpHandler, c *call) error {
-	g, err := f.gate()
+	g, err := f.requireGate()
 	if err != nil {
 		return err
 	}
 	var body api.BeginSession
-	if err := c.whole(&body); err != nil {
+	if err := c.decodeRequiredBody(&body); err != nil {
 		return err
 	}
-	p, err := g.Authenticators.Authenticate(c.ctx, &access.Credentials{Bearer: strings.TrimSpace(body.Key), Remote: addressOf(c.r.RemoteAddr)})
+	p, err := g.Authenticators.Authenticate(c.ctx, &access.Credentials{Bearer: strings.TrimSpace(body.Key),
+		Remote: addressOf(c.r.RemoteAddr)})
 	if err != nil {
 		return g.Refuse(err)
 	}
@@ -106,7 +110,7 @@ func beginSession(f *httpHandler, c *call) error {
 		return err
 	}
 	setCookie(c.w, sessionCookie, text, until.Sub(c.began), http.SameSiteStrictMode)
-	return c.reply(http.StatusOK, sessionFor(f, p))
+	return c.replyJSON(http.StatusOK, sessionFor(f, p))
 }
 
 // loginOf returns the login whose session a request has; nil if it has none.
@@ -128,11 +132,12 @@ func endSession(f *httpHandler, c *call) error {
 			c.audit.By(p.ID, p.Name, p.Source)
 		}
 		if shown.Session != nil {
-			c.r = c.r.WithContext(context.WithoutCancel(c.r.Context())) // ending the session ends its requests, except for this one
-			return c.done(g.Sessions.End(c.r.Context(), shown.Session))
+			// ending the session ends its requests, except for this one
+			c.r = c.r.WithContext(context.WithoutCancel(c.r.Context()))
+			return c.replyNoContent(g.Sessions.End(c.r.Context(), shown.Session))
 		}
 	}
-	return c.done(nil)
+	return c.replyNoContent(nil)
 }
 
 // setCookie sets a cookie for so long; a negative time deletes it.
@@ -141,5 +146,6 @@ func setCookie(w http.ResponseWriter, name, text string, lasts time.Duration, si
 	if lasts < 0 {
 		age = -1
 	}
-	http.SetCookie(w, &http.Cookie{Name: name, Value: text, Path: "/", MaxAge: age, Secure: true, HttpOnly: true, SameSite: site})
+	http.SetCookie(w, &http.Cookie{Name: name, Value: text, Path: "/", MaxAge: age, Secure: true, HttpOnly: true,
+		SameSite: site})
 }

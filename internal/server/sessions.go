@@ -7,10 +7,11 @@ import (
 	"github.com/rousehq/rouse/internal/access"
 )
 
-// people returns a page of the people with sessions and the token of the next one, which is the last
+// listPeople returns a page of the people with sessions and the token of the next one, which is the last
 // principal.
-func (s *service) people(ctx context.Context, prefix string, asked uint32, token string) ([]access.Person, string, error) {
-	g, err := s.gate()
+func (s *service) listPeople(ctx context.Context, prefix string, asked uint32,
+	token string) ([]access.Person, string, error) {
+	g, err := s.requireGate()
 	if err != nil {
 		return nil, "", err
 	}
@@ -21,8 +22,9 @@ func (s *service) people(ctx context.Context, prefix string, asked uint32, token
 	return g.Sessions.People(ctx, prefix, token, size)
 }
 
-func (f *accessServer) ListSessions(ctx context.Context, r *rousev1.ListSessionsRequest) (*rousev1.ListSessionsResponse, error) {
-	people, next, err := f.people(ctx, r.Prefix, r.PageSize, r.PageToken)
+func (f *accessServer) ListSessions(ctx context.Context,
+	r *rousev1.ListSessionsRequest) (*rousev1.ListSessionsResponse, error) {
+	people, next, err := f.listPeople(ctx, r.Prefix, r.PageSize, r.PageToken)
 	if err != nil {
 		return nil, err
 	}
@@ -30,15 +32,17 @@ func (f *accessServer) ListSessions(ctx context.Context, r *rousev1.ListSessions
 	for _, p := range people {
 		one := &rousev1.Person{Principal: p.Principal, Name: p.Name}
 		for _, s := range p.Sessions {
-			one.Sessions = append(one.Sessions, &rousev1.PersonSession{BeganMs: int64(instantOf(s.Began)), ExpiresMs: int64(instantOf(s.Expires))})
+			one.Sessions = append(one.Sessions, &rousev1.PersonSession{BeganMs: int64(instantOf(s.Began)),
+				ExpiresMs: int64(instantOf(s.Expires))})
 		}
 		out.People = append(out.People, one)
 	}
 	return out, nil
 }
 
-func (f *accessServer) EndSessions(ctx context.Context, r *rousev1.EndSessionsRequest) (*rousev1.EndSessionsResponse, error) {
-	g, err := f.gate()
+func (f *accessServer) EndSessions(ctx context.Context,
+	r *rousev1.EndSessionsRequest) (*rousev1.EndSessionsResponse, error) {
+	g, err := f.requireGate()
 	if err == nil {
 		err = g.Sessions.EndAll(ctx, r.Principal)
 	}
@@ -50,21 +54,22 @@ func (f *accessServer) EndSessions(ctx context.Context, r *rousev1.EndSessionsRe
 
 // rotateSessionKey makes a new key of sessions, if there can be any.
 func (s *service) rotateSessionKey(ctx context.Context) error {
-	if _, err := s.gate(); err != nil {
+	if _, err := s.requireGate(); err != nil {
 		return err
 	}
-	ops, err := s.secrets()
+	ops, err := s.requireSecrets()
 	if err != nil {
 		return err
 	}
 	return s.timers.DoOnce(ctx, "", []any{access.SessionsRotate}, ops.RotateSessionKey)
 }
 
-func (f *accessServer) RotateSessionKey(ctx context.Context, _ *rousev1.RotateSessionKeyRequest) (*rousev1.RotateSessionKeyResponse, error) {
+func (f *accessServer) RotateSessionKey(ctx context.Context,
+	_ *rousev1.RotateSessionKeyRequest) (*rousev1.RotateSessionKeyResponse, error) {
 	return &rousev1.RotateSessionKeyResponse{}, f.rotateSessionKey(ctx)
 }
 
 func rotateSessionKey(f *httpHandler, c *call) error {
 	c.r = c.r.WithContext(context.WithoutCancel(c.r.Context())) // it may end the session of this request
-	return c.done(f.rotateSessionKey(c.ctx))
+	return c.replyNoContent(f.rotateSessionKey(c.ctx))
 }

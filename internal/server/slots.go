@@ -49,22 +49,23 @@ func newSlots(limit string, most int) *slots {
 // placesFor returns the places that a request needs. One that needs more than its holders can have at all
 // gets as many as they can have, and so runs alone among theirs.
 func (s *slots) placesFor(ctx context.Context, n int64) places {
-	most := share(s.most, s.most)
+	most := fairShare(s.most, s.most)
 	if p := access.From(ctx); p != nil {
 		tenant := p.Tenant()
-		return places{[2]holder{{tenant: tenant}, {tenant: tenant, id: p.ID}}, min(n, share(most, most))}
+		return places{[2]holder{{tenant: tenant}, {tenant: tenant, id: p.ID}}, min(n, fairShare(most, most))}
 	}
 	at := holder{address: transport.SourceOf(ctx)}
 	return places{[2]holder{at, at}, min(n, most)}
 }
 
-// take takes a place until the returned function is called, or returns the error of a request that is shed.
-func (s *slots) take(ctx context.Context) (give func(), err error) {
+// takePlace takes a place until the returned function is called, or returns the error of a request that is
+// shed.
+func (s *slots) takePlace(ctx context.Context) (give func(), err error) {
 	p, err := s.takeMany(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	return func() { s.give(p) }, nil
+	return func() { s.returnPlaces(p) }, nil
 }
 
 // takeIfOpen takes a place, as take does, for a call of a method that needs no credentials. Other calls need
@@ -73,7 +74,7 @@ func (s *slots) takeIfOpen(ctx context.Context, method string) (give func(), err
 	if v, _ := access.VerbOf(method); v != access.Open {
 		return func() {}, nil
 	}
-	return s.take(ctx)
+	return s.takePlace(ctx)
 }
 
 // takeMany takes places until they are given back, or returns the error of a request that is shed.
@@ -82,7 +83,7 @@ func (s *slots) takeMany(ctx context.Context, n int64) (places, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.takeIfFair(&p) {
-		return places{}, overloaded(s.limit)
+		return places{}, overloadError(s.limit)
 	}
 	return p, nil
 }
@@ -109,17 +110,17 @@ func (s *slots) awaitMany(ctx context.Context, n int64) (places, error) {
 	if i := slices.Index(s.waiting[key], w); i >= 0 {
 		s.setWaiting(key, slices.Delete(s.waiting[key], i, i+1))
 	} else { // they came at the same time
-		s.release(&w.places)
+		s.subtractPlaces(&w.places)
 	}
 	s.serveWaiting()
 	return places{}, ctx.Err()
 }
 
-// give gives places back.
-func (s *slots) give(p places) {
+// returnPlaces gives places back.
+func (s *slots) returnPlaces(p places) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.release(&p)
+	s.subtractPlaces(&p)
 	s.serveWaiting()
 }
 
@@ -130,25 +131,25 @@ func (s *slots) takeIfFair(p *places) bool {
 		if i > 0 && h == p.of[0] {
 			break
 		}
-		most = share(s.held[h]+max(free, 0), most)
+		most = fairShare(s.held[h]+max(free, 0), most)
 		free = most - s.held[h]
 	}
 	if p.n > free {
 		return false
 	}
-	s.add(p, p.n)
+	s.addPlaces(p, p.n)
 	return true
 }
 
-// share returns how many of most places a holder may have, if left are its own and the free ones.
-func share(left, most int64) int64 {
+// fairShare returns how many of most places a holder may have, if left are its own and the free ones.
+func fairShare(left, most int64) int64 {
 	return int64(throttle.Share(int(left), int(most), throttle.Reserve, 1))
 }
 
-func (s *slots) release(p *places) { s.add(p, -p.n) }
+func (s *slots) subtractPlaces(p *places) { s.addPlaces(p, -p.n) }
 
-// add changes how many the holders of places have.
-func (s *slots) add(p *places, n int64) {
+// addPlaces changes how many the holders of places have.
+func (s *slots) addPlaces(p *places, n int64) {
 	s.used += n
 	for i, h := range p.of {
 		if i > 0 && h == p.of[0] {

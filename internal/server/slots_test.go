@@ -253,7 +253,7 @@ func TestPlacesOfManyTenants(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		n := 0
 		for ; ; n++ {
-			if _, err := s.take(tenant(t, name)); err != nil {
+			if _, err := s.takePlace(tenant(t, name)); err != nil {
 				if !errors.Is(err, rouse.ErrOverloaded) {
 					t.Error(err)
 				}
@@ -295,7 +295,7 @@ func TestALargeWriteWaitsForAFewPlaces(t *testing.T) {
 			}()
 			synctest.Wait()
 			for _, p := range others[:min(len(others), 2*int(want))] { // most of acme's stay
-				s.give(p)
+				s.returnPlaces(p)
 			}
 			synctest.Wait()
 			select {
@@ -319,7 +319,7 @@ func TestWritersWaitInTurn(t *testing.T) {
 		if all, err := s.takeMany(acme, 1000); err != nil || all.n != 144 { // as many as it can have
 			t.Fatalf("took %d, %v", all.n, err)
 		} else {
-			s.give(all)
+			s.returnPlaces(all)
 		}
 		var held []places
 		for range 144 {
@@ -337,7 +337,7 @@ func TestWritersWaitInTurn(t *testing.T) {
 				return
 			}
 			order <- i
-			s.give(p)
+			s.returnPlaces(p)
 		}
 		gone, leave := context.WithCancel(acme)
 		go await(gone, 1)
@@ -349,12 +349,12 @@ func TestWritersWaitInTurn(t *testing.T) {
 		if p, err := s.awaitMany(globex, 48); err != nil || len(order) != 0 {
 			t.Errorf("another tenant: %v; %d of the waiting ones were served", err, len(order))
 		} else {
-			s.give(p)
+			s.returnPlaces(p)
 		}
 		leave()
 		synctest.Wait()
 		for i := range held {
-			s.give(held[i])
+			s.returnPlaces(held[i])
 			synctest.Wait()
 		}
 		for _, want := range []int{-1, 2, 3} {

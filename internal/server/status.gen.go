@@ -28,63 +28,63 @@ func listTargets(f *httpHandler, c *call) error {
 	s := &statusServer{service: f.service}
 	r := new(rousev1.ListTargetsRequest)
 	var err error
-	r.Namespace = c.params.text("namespace")
-	r.Name = c.params.text("target")
-	if r.Limit, err = c.params.count("limit"); err != nil {
+	r.Namespace = c.params.textParam("namespace")
+	r.Name = c.params.textParam("target")
+	if r.Limit, err = c.params.countParam("limit"); err != nil {
 		return err
 	}
-	if r.Local, err = c.params.flag("local"); err != nil {
+	if r.Local, err = c.params.flagParam("local"); err != nil {
 		return err
 	}
 	out, err := s.ListTargets(c.ctx, r)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, targetListToJSON(out))
+	return c.replyJSON(http.StatusOK, targetListToJSON(out))
 }
 
 func getDoctor(f *httpHandler, c *call) error {
 	s := &statusServer{service: f.service}
 	r := new(rousev1.DoctorRequest)
 	var err error
-	if r.Local, err = c.params.flag("local"); err != nil {
+	if r.Local, err = c.params.flagParam("local"); err != nil {
 		return err
 	}
 	out, err := s.Doctor(c.ctx, r)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, diagnosisToJSON(out))
+	return c.replyJSON(http.StatusOK, diagnosisToJSON(out))
 }
 
 func listBuckets(f *httpHandler, c *call) error {
 	s := &statusServer{service: f.service}
 	r := new(rousev1.ListBucketsRequest)
-	r.Namespace = c.params.text("namespace")
-	r.Timer = c.params.text("timer")
+	r.Namespace = c.params.textParam("namespace")
+	r.Timer = c.params.textParam("timer")
 	out, err := s.ListBuckets(c.ctx, r)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, bucketListToJSON(out))
+	return c.replyJSON(http.StatusOK, bucketListToJSON(out))
 }
 
 func listPools(f *httpHandler, c *call) error {
 	s := &statusServer{service: f.service}
 	r := new(rousev1.ListPoolsRequest)
 	var err error
-	r.Pool = c.params.text("pool")
-	if r.Limit, err = c.params.count("limit"); err != nil {
+	r.Pool = c.params.textParam("pool")
+	if r.Limit, err = c.params.countParam("limit"); err != nil {
 		return err
 	}
-	if r.Local, err = c.params.flag("local"); err != nil {
+	if r.Local, err = c.params.flagParam("local"); err != nil {
 		return err
 	}
 	out, err := s.ListPools(c.ctx, r)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, poolListToJSON(out))
+	return c.replyJSON(http.StatusOK, poolListToJSON(out))
 }
 
 func statsToJSON(p *rousev1.Stats) api.Stats {

@@ -48,17 +48,17 @@ type statusServer struct {
 	*service
 }
 
-// status returns what this node knows, or an error if it has no timers.
-func (s *service) status() (Status, error) {
+// requireStatus returns what this node knows, or an error if it has no timers.
+func (s *service) requireStatus() (Status, error) {
 	if s.opts.Status == nil {
 		return nil, fmt.Errorf("this server has no timers: %w", rousev1.ErrUnimplemented)
 	}
 	return s.opts.Status, nil
 }
 
-// self returns the id of this node.
-func (s *service) self(ctx context.Context) string {
-	if list, err := s.nodes(ctx); err == nil {
+// selfNodeID returns the id of this node.
+func (s *service) selfNodeID(ctx context.Context) string {
+	if list, err := s.sortedNodes(ctx); err == nil {
 		for _, n := range list {
 			if n.Self {
 				return n.ID
@@ -70,8 +70,9 @@ func (s *service) self(ctx context.Context) string {
 
 // askOthers calls the other nodes at the same time, and returns which answered; take gets each answer, one at
 // a time.
-func askOthers[T any](ctx context.Context, s *service, ask func(ctx context.Context, c rousev1.StatusClient) (T, error), take func(T)) []*rousev1.StatusNode {
-	nodes := []*rousev1.StatusNode{{Id: s.self(ctx)}}
+func askOthers[T any](ctx context.Context, s *service, ask func(ctx context.Context, c rousev1.StatusClient) (T, error),
+	take func(T)) []*rousev1.StatusNode {
+	nodes := []*rousev1.StatusNode{{Id: s.selfNodeID(ctx)}}
 	if s.opts.Others == nil {
 		return nodes
 	}
@@ -79,7 +80,8 @@ func askOthers[T any](ctx context.Context, s *service, ask func(ctx context.Cont
 	defer cancel()
 	others, err := s.opts.Others(ctx)
 	if err != nil {
-		return append(nodes, &rousev1.StatusNode{Error: "the store did not list the nodes: " + rouse.Shorten(err.Error(), rouse.MaxDetail)})
+		return append(nodes, &rousev1.StatusNode{Error: "the store did not list the nodes: " +
+			rouse.Shorten(err.Error(), rouse.MaxDetail)})
 	}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -112,27 +114,30 @@ func askOthers[T any](ctx context.Context, s *service, ask func(ctx context.Cont
 
 // GetStats returns what happened in a window; 0 is an hour.
 func (f *statusServer) GetStats(ctx context.Context, r *rousev1.GetStatsRequest) (*rousev1.Stats, error) {
-	return f.stats(ctx, cmp.Or(time.Duration(min(max(r.WindowMs, -1), 1e12))*time.Millisecond, recent.FineWindow), r.Local)
+	return f.collectStats(ctx, cmp.Or(time.Duration(min(max(r.WindowMs, -1), 1e12))*time.Millisecond, recent.FineWindow),
+		r.Local)
 }
 
-// stats returns what happened in a window on all nodes, or on this one.
-func (s *service) stats(ctx context.Context, window time.Duration, local bool) (*rousev1.Stats, error) {
-	status, err := s.status()
+// collectStats returns what happened in a window on all nodes, or on this one.
+func (s *service) collectStats(ctx context.Context, window time.Duration, local bool) (*rousev1.Stats, error) {
+	status, err := s.requireStatus()
 	if err == nil {
-		err = s.control().Require(ctx, access.NodesRead, "", "", nil)
+		err = s.accessControl().Require(ctx, access.NodesRead, "", "", nil)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if window < 0 || window > recent.MaxWindow || window != 0 && window < recent.FineStep {
-		return nil, rouse.Refuse("window", window.String(), "is out of bounds", fmt.Sprintf("give %v to %v", recent.FineStep, recent.MaxWindow))
+		return nil, rouse.Refuse("window", window.String(), "is out of bounds",
+			fmt.Sprintf("give %v to %v", recent.FineStep, recent.MaxWindow))
 	}
-	give, err := s.reads.take(ctx)
+	give, err := s.reads.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer give()
-	out := &rousev1.Stats{StepMs: recent.StepOf(window).Milliseconds(), Nodes: []*rousev1.StatusNode{{Id: s.self(ctx)}}}
+	out := &rousev1.Stats{StepMs: recent.StepOf(window).Milliseconds(),
+		Nodes: []*rousev1.StatusNode{{Id: s.selfNodeID(ctx)}}}
 	points := status.Stats(window)
 	if local {
 		for i := range points {
@@ -176,15 +181,16 @@ func targetLimit(asked uint32) (int, error) {
 }
 
 // ListTargets returns what is done for targets, those with trouble first.
-func (f *statusServer) ListTargets(ctx context.Context, r *rousev1.ListTargetsRequest) (*rousev1.ListTargetsResponse, error) {
-	status, err := f.status()
+func (f *statusServer) ListTargets(ctx context.Context,
+	r *rousev1.ListTargetsRequest) (*rousev1.ListTargetsResponse, error) {
+	status, err := f.requireStatus()
 	if err != nil {
 		return nil, err
 	}
 	if r.Namespace != "" {
-		err = cmp.Or(rouse.CheckNamespace(r.Namespace), f.control().RequireIn(ctx, access.TimersRead, r.Namespace))
+		err = cmp.Or(rouse.CheckNamespace(r.Namespace), f.accessControl().RequireIn(ctx, access.TimersRead, r.Namespace))
 	} else {
-		err = f.control().Admit(ctx, access.TimersRead)
+		err = f.accessControl().Admit(ctx, access.TimersRead)
 	}
 	if err != nil {
 		return nil, err
@@ -193,12 +199,13 @@ func (f *statusServer) ListTargets(ctx context.Context, r *rousev1.ListTargetsRe
 	if err != nil {
 		return nil, err
 	}
-	give, err := f.reads.take(ctx)
+	give, err := f.reads.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer give()
-	if p := access.From(ctx); !r.Local || p == nil || p.Source != access.NodeSource { // a node asks for a caller that it has charged
+	// a node asks for a caller that it has charged
+	if p := access.From(ctx); !r.Local || p == nil || p.Source != access.NodeSource {
 		if err := f.timers.ChargeRead(ctx, r.Namespace); err != nil {
 			return nil, err
 		}
@@ -209,22 +216,24 @@ func (f *statusServer) ListTargets(ctx context.Context, r *rousev1.ListTargetsRe
 			mine[i].Node = loneNode
 		}
 	}
-	list := f.visible(ctx, r, mine)
-	out := &rousev1.ListTargetsResponse{Nodes: []*rousev1.StatusNode{{Id: f.self(ctx)}}}
+	list := f.visibleTargets(ctx, r, mine)
+	out := &rousev1.ListTargetsResponse{Nodes: []*rousev1.StatusNode{{Id: f.selfNodeID(ctx)}}}
 	if !r.Local {
-		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context, c rousev1.StatusClient) (*rousev1.ListTargetsResponse, error) {
-			return c.ListTargets(ctx, &rousev1.ListTargetsRequest{Namespace: r.Namespace, Name: r.Name, Limit: maxTargets, Local: true})
+		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context,
+			c rousev1.StatusClient) (*rousev1.ListTargetsResponse, error) {
+			return c.ListTargets(ctx, &rousev1.ListTargetsRequest{Namespace: r.Namespace, Name: r.Name, Limit: maxTargets,
+				Local: true})
 		}, func(theirs *rousev1.ListTargetsResponse) {
 			more = more || theirs.More
 			var parts []rouse.TargetStatus
 			for _, t := range theirs.Targets {
 				parts = append(parts, rousev1.TargetFromProto(t))
 			}
-			list = append(list, f.visible(ctx, r, parts)...)
+			list = append(list, f.visibleTargets(ctx, r, parts)...)
 		})
-		list = together(list)
+		list = mergeTargets(list)
 	}
-	list, cut := worst(list, limit)
+	list, cut := worstTargets(list, limit)
 	out.More = more || cut
 	for i := range list {
 		out.Targets = append(out.Targets, rousev1.TargetToProto(&list[i]))
@@ -232,9 +241,10 @@ func (f *statusServer) ListTargets(ctx context.Context, r *rousev1.ListTargetsRe
 	return out, nil
 }
 
-// visible returns the targets of a query that the caller may see: those of namespaces of which it may read
-// all timers.
-func (s *service) visible(ctx context.Context, r *rousev1.ListTargetsRequest, list []rouse.TargetStatus) []rouse.TargetStatus {
+// visibleTargets returns the targets of a query that the caller may see: those of namespaces of which it may
+// read all timers.
+func (s *service) visibleTargets(ctx context.Context, r *rousev1.ListTargetsRequest,
+	list []rouse.TargetStatus) []rouse.TargetStatus {
 	may := map[string]bool{}
 	out := make([]rouse.TargetStatus, 0, len(list))
 	for i := range list {
@@ -244,7 +254,7 @@ func (s *service) visible(ctx context.Context, r *rousev1.ListTargetsRequest, li
 		}
 		ok, known := may[t.Namespace]
 		if !known {
-			ok = !s.control().Restricted(ctx, access.TimersRead, t.Namespace)
+			ok = !s.accessControl().Restricted(ctx, access.TimersRead, t.Namespace)
 			may[t.Namespace] = ok
 		}
 		if ok {
@@ -254,8 +264,8 @@ func (s *service) visible(ctx context.Context, r *rousev1.ListTargetsRequest, li
 	return out
 }
 
-// together adds up what nodes do for the same targets.
-func together(parts []rouse.TargetStatus) []rouse.TargetStatus {
+// mergeTargets adds up what nodes do for the same targets.
+func mergeTargets(parts []rouse.TargetStatus) []rouse.TargetStatus {
 	at := map[[2]string]int{}
 	var list []rouse.TargetStatus
 	for i := range parts {
@@ -276,8 +286,8 @@ func together(parts []rouse.TargetStatus) []rouse.TargetStatus {
 	return list
 }
 
-// worst returns the first targets in the order of their trouble: open circuits, failures, what waits.
-func worst(list []rouse.TargetStatus, limit int) ([]rouse.TargetStatus, bool) {
+// worstTargets returns the first targets in the order of their trouble: open circuits, failures, what waits.
+func worstTargets(list []rouse.TargetStatus, limit int) ([]rouse.TargetStatus, bool) {
 	open := func(t *rouse.TargetStatus) int {
 		if t.Circuit == rouse.CircuitClosed {
 			return 0
@@ -285,7 +295,8 @@ func worst(list []rouse.TargetStatus, limit int) ([]rouse.TargetStatus, bool) {
 		return 1
 	}
 	slices.SortFunc(list, func(a, b rouse.TargetStatus) int {
-		return cmp.Or(cmp.Compare(open(&b), open(&a)), cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Queued, a.Queued), cmp.Compare(b.InFlight, a.InFlight),
+		return cmp.Or(cmp.Compare(open(&b), open(&a)), cmp.Compare(b.Failed, a.Failed), cmp.Compare(b.Queued, a.Queued),
+			cmp.Compare(b.InFlight, a.InFlight),
 			cmp.Compare(b.Sent, a.Sent), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	if len(list) > limit {
@@ -295,10 +306,11 @@ func worst(list []rouse.TargetStatus, limit int) ([]rouse.TargetStatus, bool) {
 }
 
 // ListBuckets returns the buckets with their owners, or that of a timer.
-func (f *statusServer) ListBuckets(ctx context.Context, r *rousev1.ListBucketsRequest) (*rousev1.ListBucketsResponse, error) {
-	status, err := f.status()
+func (f *statusServer) ListBuckets(ctx context.Context,
+	r *rousev1.ListBucketsRequest) (*rousev1.ListBucketsResponse, error) {
+	status, err := f.requireStatus()
 	if err == nil {
-		err = f.control().Require(ctx, access.NodesRead, "", "", nil)
+		err = f.accessControl().Require(ctx, access.NodesRead, "", "", nil)
 	}
 	if err != nil {
 		return nil, err
@@ -329,14 +341,15 @@ func (f *statusServer) ListBuckets(ctx context.Context, r *rousev1.ListBucketsRe
 // Doctor returns what the checks of all nodes find, or of this one. Findings name namespaces and targets, so
 // the caller has to be allowed to read timers, too.
 func (f *statusServer) Doctor(ctx context.Context, r *rousev1.DoctorRequest) (*rousev1.DoctorResponse, error) {
-	status, err := f.status()
+	status, err := f.requireStatus()
 	if err == nil {
-		err = cmp.Or(f.control().Require(ctx, access.NodesRead, "", "", nil), f.control().Require(ctx, access.TimersRead, "", "", nil))
+		err = cmp.Or(f.accessControl().Require(ctx, access.NodesRead, "", "", nil),
+			f.accessControl().Require(ctx, access.TimersRead, "", "", nil))
 	}
 	if err != nil {
 		return nil, err
 	}
-	give, err := f.reads.take(ctx)
+	give, err := f.reads.takePlace(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -344,9 +357,10 @@ func (f *statusServer) Doctor(ctx context.Context, r *rousev1.DoctorRequest) (*r
 	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
 	defer cancel()
 	list := status.Doctor(ctx, r.Local)
-	out := &rousev1.DoctorResponse{Nodes: []*rousev1.StatusNode{{Id: f.self(ctx)}}}
+	out := &rousev1.DoctorResponse{Nodes: []*rousev1.StatusNode{{Id: f.selfNodeID(ctx)}}}
 	if !r.Local {
-		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context, c rousev1.StatusClient) (*rousev1.DoctorResponse, error) {
+		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context,
+			c rousev1.StatusClient) (*rousev1.DoctorResponse, error) {
 			return c.Doctor(ctx, &rousev1.DoctorRequest{Local: true})
 		}, func(theirs *rousev1.DoctorResponse) {
 			for _, f := range theirs.Findings {
@@ -355,8 +369,10 @@ func (f *statusServer) Doctor(ctx context.Context, r *rousev1.DoctorRequest) (*r
 		})
 		for _, n := range out.Nodes {
 			if n.Error != "" {
-				list = append(list, rouse.Finding{Check: "nodes", Severity: rouse.SeverityWarning, Node: n.Id, Seen: "the node was not checked: " + n.Error,
-					Cure: "see whether it runs, and whether nodes reach each other at the addresses that rouse nodes shows", Doc: rouse.Docs + "runbooks.md#rousedown"})
+				list = append(list, rouse.Finding{Check: "nodes", Severity: rouse.SeverityWarning, Node: n.Id,
+					Seen: "the node was not checked: " + n.Error,
+					Cure: "see whether it runs, and whether nodes reach each other at the addresses that rouse nodes shows",
+					Doc:  rouse.Docs + "runbooks.md#rousedown"})
 			}
 		}
 	}
@@ -391,19 +407,19 @@ parameters:
 
 func getStats(f *httpHandler, c *call) error {
 	window := time.Duration(recent.FineWindow)
-	if text := c.params.text("window"); text != "" {
+	if text := c.params.textParam("window"); text != "" {
 		var err error
 		if window, err = rouse.ParseDuration(text); err != nil {
-			return malformed("window", shown(text), "is no duration", "give one such as 1h")
+			return refuseMalformed("window", printableText(text), "is no duration", "give one such as 1h")
 		}
 	}
-	local, err := c.params.flag("local")
+	local, err := c.params.flagParam("local")
 	if err != nil {
 		return err
 	}
-	out, err := f.stats(c.ctx, window, local)
+	out, err := f.collectStats(c.ctx, window, local)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, statsToJSON(out))
+	return c.replyJSON(http.StatusOK, statsToJSON(out))
 }

@@ -274,12 +274,12 @@ func TestARefusedBatchLeavesItsPlaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		taken, err := core.admit(ctx, b.puts, true)
+		taken, err := core.admitOrShed(ctx, b.puts, true)
 		if err != nil || core.writes.used == 0 {
 			t.Fatalf("%d places are taken, %v", core.writes.used, err)
 		}
 		w := writing{&creating{done: make(chan struct{})}, b, taken}
-		(&createStream{server: &timersServer{service: core}}).write(ctx, w)
+		(&createStream{server: &timersServer{service: core}}).writeBatch(ctx, w)
 		<-w.done
 		if errors.Is(w.err, rouse.ErrUnavailable) != full || core.writes.used != 0 || len(core.writes.held) != 0 {
 			t.Errorf("no room for events: %v; the batch ends with %v and leaves %d places taken", full, w.err, core.writes.used)

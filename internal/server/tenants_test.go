@@ -46,11 +46,11 @@ func TestTokensOfPartsAreHidden(t *testing.T) {
 	q, until := rouse.Query{Namespace: "acme"}, epoch.Add(24*time.Hour)
 	for name, page := range map[string]func(ctx context.Context, token string) (string, error){
 		"list": func(ctx context.Context, token string) (string, error) {
-			_, next, err := s.list(ctx, q, 2, token)
+			_, next, err := s.readTimerPage(ctx, q, 2, token)
 			return next, err
 		},
 		"forecast": func(ctx context.Context, token string) (string, error) {
-			_, next, err := s.forecast(ctx, q, 0, until, time.Hour, "", token)
+			_, next, err := s.forecastRange(ctx, q, 0, until, time.Hour, "", token)
 			return next, err
 		},
 	} {

@@ -55,45 +55,45 @@ parameters:
   - {$ref: '#/components/parameters/If-Match'}`
 )
 
-func getTimer(f *httpHandler, c *call) error { return c.show(c.key()) }
+func getTimer(f *httpHandler, c *call) error { return c.showTimer(c.pathKey()) }
 
-func (c *call) show(key rouse.Key) error {
-	return c.timer(c.handler.timers.Get(c.ctx, key))
+func (c *call) showTimer(key rouse.Key) error {
+	return c.replyTimer(c.handler.timers.Get(c.ctx, key))
 }
 
 func deleteTimer(f *httpHandler, c *call) error {
-	expected, err := c.params.number("expected_revision", 64)
+	expected, err := c.params.numberParam("expected_revision", 64)
 	if err != nil {
 		return err
 	}
-	revision, some, none, err := c.match()
+	revision, some, none, err := c.readPreconditions()
 	if err != nil {
 		return err
 	}
 	if none || revision != 0 && expected != 0 && revision != expected {
-		return malformed("If-Match", "", "does not apply here", "give one revision, in If-Match or expected_revision")
+		return refuseMalformed("If-Match", "", "does not apply here", "give one revision, in If-Match or expected_revision")
 	}
-	d, err := f.timers.Delete(c.ctx, c.key(), max(expected, revision))
+	d, err := f.timers.Delete(c.ctx, c.pathKey(), max(expected, revision))
 	switch {
 	case err != nil && (some || revision != 0):
-		return asked(err)
+		return asPrecondition(err)
 	case err != nil:
 		return err
 	}
-	return c.reply(http.StatusOK, api.Deleted{InFlight: d.InFlight, Generation: d.Generation})
+	return c.replyJSON(http.StatusOK, api.Deleted{InFlight: d.InFlight, Generation: d.Generation})
 }
 
 func pauseTimer(f *httpHandler, c *call) error {
 	var body api.Pause
-	if err := c.bare(&body); err != nil {
+	if err := c.decodeOptionalBody(&body); err != nil {
 		return err
 	}
-	return c.timer(f.timers.Pause(c.ctx, c.key(), body.Reason, body.Until.Instant()))
+	return c.replyTimer(f.timers.Pause(c.ctx, c.pathKey(), body.Reason, body.Until.Instant()))
 }
 
 func resumeTimer(f *httpHandler, c *call) error {
-	if err := c.bare(&struct{}{}); err != nil {
+	if err := c.decodeOptionalBody(&struct{}{}); err != nil {
 		return err
 	}
-	return c.timer(f.timers.Resume(c.ctx, c.key()))
+	return c.replyTimer(f.timers.Resume(c.ctx, c.pathKey()))
 }

@@ -65,7 +65,7 @@ var planRoutes = []route{
 
 func runTimer(f *httpHandler, c *call) error {
 	s := &timersServer{service: f.service}
-	if err := c.bare(&struct{}{}); err != nil {
+	if err := c.decodeOptionalBody(&struct{}{}); err != nil {
 		return err
 	}
 	r := new(rousev1.RunRequest)
@@ -75,7 +75,7 @@ func runTimer(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, ranToJSON(out))
+	return c.replyJSON(http.StatusOK, ranToJSON(out))
 }
 
 func purgeDead(f *httpHandler, c *call) error {
@@ -85,13 +85,13 @@ func purgeDead(f *httpHandler, c *call) error {
 	r.Name = c.vars[1]
 	r.FireId = c.vars[2]
 	_, err := s.Purge(c.ctx, r)
-	return c.done(err)
+	return c.replyNoContent(err)
 }
 
 func redriveDead(f *httpHandler, c *call) error {
 	s := &timersServer{service: f.service}
 	var body api.Redrive
-	if err := c.decode(maxBody, true, &body); err != nil {
+	if err := c.decodeBody(maxBody, true, &body); err != nil {
 		return err
 	}
 	r := redriveFromJSON(&body)
@@ -102,13 +102,13 @@ func redriveDead(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, redrivenToJSON(out))
+	return c.replyJSON(http.StatusOK, redrivenToJSON(out))
 }
 
 func backfillTimer(f *httpHandler, c *call) error {
 	s := &timersServer{service: f.service}
 	var body api.Backfill
-	if err := c.decode(maxBody, false, &body); err != nil {
+	if err := c.decodeBody(maxBody, false, &body); err != nil {
 		return err
 	}
 	r := backfillFromJSON(&body)
@@ -118,13 +118,13 @@ func backfillTimer(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, backfilledToJSON(out))
+	return c.replyJSON(http.StatusOK, backfilledToJSON(out))
 }
 
 func listOutcomes(f *httpHandler, c *call) error {
 	s := &timersServer{service: f.service}
 	var body api.ListOutcomes
-	if err := c.decode(maxBody, false, &body); err != nil {
+	if err := c.decodeBody(maxBody, false, &body); err != nil {
 		return err
 	}
 	r := listOutcomesFromJSON(&body)
@@ -133,7 +133,7 @@ func listOutcomes(f *httpHandler, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, outcomesListToJSON(out))
+	return c.replyJSON(http.StatusOK, outcomesListToJSON(out))
 }
 
 func ranToJSON(p *rousev1.RunResponse) api.Ran {

@@ -28,15 +28,15 @@ const hiddenToken = "."
 
 // pageToken returns a token with the key of a timer as the caller may see it.
 func (s *service) pageToken(ctx context.Context, token, namespace string) (string, error) {
-	if token == "" || !s.control().Restricted(ctx, access.TimersRead, namespace) {
+	if token == "" || !s.accessControl().Restricted(ctx, access.TimersRead, namespace) {
 		return token, nil
 	}
 	text, err := s.opts.Access.Sessions.Hide(token)
 	return hiddenToken + text, err
 }
 
-// token returns the token of a request.
-func (s *service) token(text string) (string, error) {
+// resolvePageToken returns the token of a request.
+func (s *service) resolvePageToken(text string) (string, error) {
 	hidden, ok := strings.CutPrefix(text, hiddenToken)
 	if !ok || s.opts.Access == nil {
 		return text, nil
@@ -65,7 +65,7 @@ func placeOf(token string, q *rouse.Query) error {
 	if token == "" {
 		return nil
 	}
-	b, err := untoken(token, queryHash(q))
+	b, err := decodePageToken(token, queryHash(q))
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func cursorOf(token string, q *rouse.RecordQuery) error {
 	if token == "" {
 		return nil
 	}
-	b, err := untoken(token, historyHash(q))
+	b, err := decodePageToken(token, historyHash(q))
 	if err != nil {
 		return err
 	}
@@ -124,12 +124,13 @@ func forecastPlace(token string, hash []byte) (*rouse.ForecastPlace, error) {
 	if token == "" {
 		return nil, nil
 	}
-	b, err := untoken(token, hash)
+	b, err := decodePageToken(token, hash)
 	if err != nil {
 		return nil, err
 	}
 	r := codec.Read(b)
-	p := &rouse.ForecastPlace{Now: rouse.Instant(r.Varint()), Due: rouse.Instant(r.Varint()), Left: r.Uvarint(), Key: readKey(&r)}
+	p := &rouse.ForecastPlace{Now: rouse.Instant(r.Varint()), Due: rouse.Instant(r.Varint()), Left: r.Uvarint(),
+		Key: readKey(&r)}
 	if !r.Done() || p.Now <= 0 {
 		return nil, badToken(token)
 	}
@@ -147,8 +148,8 @@ func readKey(r *codec.Reader) rouse.Key {
 	return rouse.Key{Namespace: r.Text(), Name: r.Text(), Fire: r.Text()}
 }
 
-// untoken checks the hash of a token and returns the rest.
-func untoken(token string, hash []byte) ([]byte, error) {
+// decodePageToken checks the hash of a token and returns the rest.
+func decodePageToken(token string, hash []byte) ([]byte, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(b) < tokenHash {
 		return nil, badToken(token)
@@ -192,7 +193,8 @@ func historyHash(q *rouse.RecordQuery) []byte {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "records %q %q", q.Namespace, q.Name)
 	if q.Narrow() || q.Oldest || q.From.Ended != 0 || q.Until.Ended != 0 {
-		fmt.Fprintf(h, " %q %v %v %q %q %d %t %d %d", q.Prefix, q.Endings, q.Causes, q.Sought.Text, q.Sought.Target, q.Sought.Code, q.Oldest, q.From.Ended, q.Until.Ended)
+		fmt.Fprintf(h, " %q %v %v %q %q %d %t %d %d", q.Prefix, q.Endings, q.Causes, q.Sought.Text, q.Sought.Target,
+			q.Sought.Code, q.Oldest, q.From.Ended, q.Until.Ended)
 		hashLabels(h, q.Labels)
 	}
 	return h.Sum(nil)

@@ -24,10 +24,12 @@ import (
 // answers that it is unavailable, in the protocol of the request; health with what the node waits for.
 // Afterwards the listeners can be passed to Run. Listeners may be nil, and have to come from net.Listen.
 // secure is their TLS, as of Options.
-func WaitAt(apiListener, adminListener net.Listener, secure *tls.Config, why func() error, log *slog.Logger) (stop func()) {
+func WaitAt(apiListener, adminListener net.Listener, secure *tls.Config, why func() error,
+	log *slog.Logger) (stop func()) {
 	var stops []func()
 	admin := inBoth(waitingHealth(why), wrongPort(apiListener))
-	for l, h := range map[net.Listener]http.Handler{apiListener: inBoth(refusing(why), starting), adminListener: admin} {
+	for l, h := range map[net.Listener]http.Handler{apiListener: inBoth(unavailableHandler(why), startingError),
+		adminListener: admin} {
 		if l != nil {
 			stops = append(stops, serveUntil(l, secure, h, log))
 		}
@@ -51,14 +53,14 @@ func inBoth(other http.Handler, refusal func() error) http.Handler {
 	})
 }
 
-// starting refuses a gRPC call while the node waits for its store or queue. The reason is for operators: it
-// can name a server.
-func starting() error {
+// startingError refuses a gRPC call while the node waits for its store or queue. The reason is for operators:
+// it can name a server.
+func startingError() error {
 	return &rouse.RetryAfter{Err: rousev1.ErrStarting, After: again}
 }
 
-// refusing responds to every request with 503 unavailable.
-func refusing(why func() error) http.Handler {
+// unavailableHandler responds to every request with 503 unavailable.
+func unavailableHandler(why func() error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, _ := problemOf(rouse.Unavailable(why()))
 		body, err := api.Encode(&p)
@@ -75,7 +77,7 @@ func refusing(why func() error) http.Handler {
 // waitingHealth serves operators: the process is alive but not ready.
 func waitingHealth(why func() error) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", probe(func() error { return nil }, nil))
+	mux.HandleFunc("GET /livez", newProbeHandler(func() error { return nil }, nil))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -91,8 +93,10 @@ func serveUntil(l net.Listener, secure *tls.Config, h http.Handler, log *slog.Lo
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	s := &http.Server{Handler: h, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: transport.MaxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	s := &http.Server{Handler: h, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: writeTimeout,
+		IdleTimeout:  idleTimeout, MaxHeaderBytes: transport.MaxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	lent := &lent{Listener: l}
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -104,14 +108,14 @@ func serveUntil(l net.Listener, secure *tls.Config, h http.Handler, log *slog.Lo
 		_ = s.Serve(lent)
 	})
 	return func() {
-		lent.giveBack()
+		lent.returnListener()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if s.Shutdown(ctx) != nil {
 			_ = s.Close()
 		}
 		serving.Wait()
-		lent.renew()
+		lent.clearDeadline()
 	}
 }
 
@@ -135,16 +139,16 @@ func (l *lent) Accept() (net.Conn, error) {
 // Close leaves the listener open.
 func (l *lent) Close() error { return nil }
 
-// deadline sets when Accept fails, if the listener can do that.
-func (l *lent) deadline(t time.Time) {
+// setAcceptDeadline sets when Accept fails, if the listener can do that.
+func (l *lent) setAcceptDeadline(t time.Time) {
 	if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); ok {
 		_ = d.SetDeadline(t)
 	}
 }
 
-func (l *lent) giveBack() {
+func (l *lent) returnListener() {
 	l.over.Store(true)
-	l.deadline(time.Unix(1, 0))
+	l.setAcceptDeadline(time.Unix(1, 0))
 }
 
-func (l *lent) renew() { l.deadline(time.Time{}) }
+func (l *lent) clearDeadline() { l.setAcceptDeadline(time.Time{}) }

@@ -25,14 +25,14 @@ type Kinded interface{ Kind() string }
 
 // Of returns the fields that have a name, those of embedded structures in their place. c is a pointer to a
 // structure; the settings set its fields.
-func Of(c any) []Setting { return of(reflect.ValueOf(c).Elem()) }
+func Of(c any) []Setting { return listSettings(reflect.ValueOf(c).Elem()) }
 
-func of(v reflect.Value) (list []Setting) {
+func listSettings(v reflect.Value) (list []Setting) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		switch name := field.Tag.Get("name"); {
 		case field.Anonymous:
-			list = append(list, of(v.Field(i))...)
+			list = append(list, listSettings(v.Field(i))...)
 		case name != "":
 			list = append(list, Setting{name, field.Tag.Get("default"), field.Tag.Get("help"), v.Field(i)})
 		}
@@ -63,14 +63,14 @@ func (s Setting) Kind() string {
 // Parse sets the value from a text, and leaves it as it was if that fails.
 func (s Setting) Parse(text string) error {
 	before := reflect.ValueOf(s.Value())
-	err := s.parse(text)
+	err := s.parseValue(text)
 	if err != nil {
 		s.value.Set(before)
 	}
 	return err
 }
 
-func (s Setting) parse(text string) (err error) {
+func (s Setting) parseValue(text string) (err error) {
 	switch p := s.value.Addr().Interface().(type) {
 	case *string:
 		*p = text

@@ -52,7 +52,7 @@ func (f *Faults) Break(err error) error {
 }
 
 // Broken returns why nothing can be written any more.
-func (f *Faults) Broken() error { return load(&f.broken) }
+func (f *Faults) Broken() error { return loadError(&f.broken) }
 
 // Note records damage that a call found, and returns the error for the call.
 func (f *Faults) Note(err error) error {
@@ -64,13 +64,13 @@ func (f *Faults) Note(err error) error {
 
 // Corrupted returns the first damage found since the store was opened.
 func (f *Faults) Corrupted() error {
-	if err := load(&f.damaged); err != nil {
+	if err := loadError(&f.damaged); err != nil {
 		return fmt.Errorf("store %s: %w", f.Store, err)
 	}
 	return nil
 }
 
-func load(p *atomic.Pointer[error]) error {
+func loadError(p *atomic.Pointer[error]) error {
 	if err := p.Load(); err != nil {
 		return *err
 	}

@@ -14,7 +14,8 @@ import (
 
 // Aggregate sums up the records that match by a property; step is the length of the groups by time. It reads
 // at most MaxRecordsAggregated, newest first: Next is where the rest begins.
-func (ts *Timers) Aggregate(ctx context.Context, q rouse.RecordQuery, by string, step time.Duration) (out rouse.RecordGroups, err error) {
+func (ts *Timers) Aggregate(ctx context.Context, q rouse.RecordQuery, by string,
+	step time.Duration) (out rouse.RecordGroups, err error) {
 	by = cmp.Or(by, rouse.ByEnding)
 	if step, err = rouse.CheckBy(by, step); err != nil {
 		return out, err
@@ -24,16 +25,17 @@ func (ts *Timers) Aggregate(ctx context.Context, q rouse.RecordQuery, by string,
 	}
 	q.Oldest = false
 	a := aggregate{by: by, step: step, groups: map[place]*group{}}
-	end, err := ts.eachRecord(ctx, q, MaxRecordsAggregated, recordChunk, by == rouse.ByTarget, func(r *rouse.Record, _ rouse.RecordCursor, target string) bool {
-		a.add(r, target)
-		return true
-	})
+	end, err := ts.eachRecord(ctx, q, MaxRecordsAggregated, recordChunk, by == rouse.ByTarget,
+		func(r *rouse.Record, _ rouse.RecordCursor, target string) bool {
+			a.addRecord(r, target)
+			return true
+		})
 	if err != nil {
 		return out, err
 	}
 	out.Searched, out.Next, out.Other = end.searched, end.next, a.other
 	for _, g := range a.groups {
-		g.LagP50, g.LagP99 = g.lag.quantile(g.Lagged, 50), g.lag.quantile(g.Lagged, 99)
+		g.LagP50, g.LagP99 = g.lag.quantileValue(g.Lagged, 50), g.lag.quantileValue(g.Lagged, 99)
 		out.Groups = append(out.Groups, g.RecordGroup)
 	}
 	slices.SortFunc(out.Groups, func(a, b rouse.RecordGroup) int {
@@ -61,13 +63,13 @@ type group struct {
 	lag histogram
 }
 
-// add adds a record to its group.
-func (a *aggregate) add(r *rouse.Record, target string) {
+// addRecord adds a record to its group.
+func (a *aggregate) addRecord(r *rouse.Record, target string) {
 	if a.by == rouse.ByError && r.Ending == rouse.EndFired {
 		return
 	}
 	n := int64(max(1, r.Count))
-	at := a.place(r, target)
+	at := a.groupPlace(r, target)
 	g := a.groups[at]
 	if g == nil {
 		if len(a.groups) == rouse.MaxRecordGroups {
@@ -91,11 +93,11 @@ func (a *aggregate) add(r *rouse.Record, target string) {
 	}
 	if ms, ok := r.Lag(); ok {
 		g.Lagged++
-		g.lag.add(ms)
+		g.lag.countValue(ms)
 	}
 }
 
-func (a *aggregate) place(r *rouse.Record, target string) place {
+func (a *aggregate) groupPlace(r *rouse.Record, target string) place {
 	switch a.by {
 	case rouse.ByTime:
 		step := a.step.Milliseconds()
@@ -123,15 +125,15 @@ func (a *aggregate) place(r *rouse.Record, target string) place {
 // histogram counts milliseconds in steps of an eighth of a power of two.
 type histogram map[uint16]int64
 
-func (h *histogram) add(ms int64) {
+func (h *histogram) countValue(ms int64) {
 	if *h == nil {
 		*h = histogram{}
 	}
-	(*h)[step(uint64(max(0, ms)))]++
+	(*h)[stepOf(uint64(max(0, ms)))]++
 }
 
-// step returns the number of a value's step.
-func step(v uint64) uint16 {
+// stepOf returns the number of a value's step.
+func stepOf(v uint64) uint16 {
 	if v < 8 {
 		return uint16(v)
 	}
@@ -139,8 +141,8 @@ func step(v uint64) uint16 {
 	return uint16(shift+1)<<3 + uint16(v>>shift&7)
 }
 
-// bound returns the greatest value of a step.
-func bound(step uint16) uint64 {
+// greatestOfStep returns the greatest value of a step.
+func greatestOfStep(step uint16) uint64 {
 	if step < 8 {
 		return uint64(step)
 	}
@@ -148,8 +150,8 @@ func bound(step uint16) uint64 {
 	return uint64(8+step&7+1)<<shift - 1
 }
 
-// quantile returns a value that at least percent of n values do not exceed.
-func (h histogram) quantile(n int64, percent int64) time.Duration {
+// quantileValue returns a value that at least percent of n values do not exceed.
+func (h histogram) quantileValue(n int64, percent int64) time.Duration {
 	var steps []uint16
 	for s := range h {
 		steps = append(steps, s)
@@ -158,7 +160,7 @@ func (h histogram) quantile(n int64, percent int64) time.Duration {
 	seen := int64(0)
 	for _, s := range steps {
 		if seen += h[s]; seen*100 >= n*percent {
-			return time.Duration(bound(s)) * time.Millisecond
+			return time.Duration(greatestOfStep(s)) * time.Millisecond
 		}
 	}
 	return 0
@@ -167,10 +169,12 @@ func (h histogram) quantile(n int64, percent int64) time.Duration {
 // Outcomes returns the last records of each of some timers, at most limit.
 func (ts *Timers) Outcomes(ctx context.Context, keys []rouse.Key, limit int) ([]rouse.Outcomes, error) {
 	if len(keys) > rouse.MaxOutcomeNames {
-		return nil, rouse.Refuse("names", strconv.Itoa(len(keys)), "are too many", fmt.Sprintf("give at most %d", rouse.MaxOutcomeNames))
+		return nil, rouse.Refuse("names", strconv.Itoa(len(keys)), "are too many",
+			fmt.Sprintf("give at most %d", rouse.MaxOutcomeNames))
 	}
 	if limit < 1 || limit > rouse.MaxOutcomes {
-		return nil, rouse.Refuse("limit", strconv.Itoa(limit), "is out of bounds", fmt.Sprintf("give 1 to %d", rouse.MaxOutcomes))
+		return nil, rouse.Refuse("limit", strconv.Itoa(limit), "is out of bounds",
+			fmt.Sprintf("give 1 to %d", rouse.MaxOutcomes))
 	}
 	asked := map[string]bool{}
 	for i := range keys {
@@ -189,10 +193,11 @@ func (ts *Timers) Outcomes(ctx context.Context, keys []rouse.Key, limit int) ([]
 		o := &out[i]
 		o.Key = key
 		q := rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: limit}
-		_, err := ts.eachRecord(ctx, q, MaxRecordsSearched, limit, false, func(r *rouse.Record, _ rouse.RecordCursor, _ string) bool {
-			o.Records = append(o.Records, *r)
-			return len(o.Records) < limit
-		})
+		_, err := ts.eachRecord(ctx, q, MaxRecordsSearched, limit, false,
+			func(r *rouse.Record, _ rouse.RecordCursor, _ string) bool {
+				o.Records = append(o.Records, *r)
+				return len(o.Records) < limit
+			})
 		if err != nil {
 			return nil, err
 		}

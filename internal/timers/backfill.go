@@ -54,7 +54,7 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 		return b, rouse.Refuse("until", until.String(), "is not past: now is "+now.String(),
 			"give a range of past times; what is to come fires by itself")
 	}
-	t, err := ts.get(ctx, access.TimersBackfill, key)
+	t, err := ts.getAllowed(ctx, access.TimersBackfill, key)
 	if err != nil {
 		return b, err
 	}
@@ -62,8 +62,8 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 	if err != nil {
 		return b, rouse.Refuse("name", key.Name, "has no schedule to go back on", "create a timer that is due now instead")
 	}
-	b.Zone = describe(s).Location
-	due, err := coming(ctx, &t, s, from-1, until, MaxBackfill+1, maxLookSteps)
+	b.Zone = describeSchedule(s).Location
+	due, err := comingOccurrences(ctx, &t, s, from-1, until, MaxBackfill+1, maxLookSteps)
 	if err != nil {
 		return b, err
 	}
@@ -71,7 +71,7 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 		return b, rouse.Refuse("from", from.String(),
 			fmt.Sprintf("has more than %d occurrences until %v", MaxBackfill, until), "give a shorter range")
 	}
-	if due, err = within(ctx, &t, s, due); err != nil {
+	if due, err = withinMaxOccurrences(ctx, &t, s, due); err != nil {
 		return b, err
 	}
 	b.Count = uint64(len(due))
@@ -80,10 +80,10 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 		b.FireIDs = append(b.FireIDs, rouse.FireID(key.Namespace, key.Name, t.Generation, c.Due, false))
 	}
 	reached := t.Due
-	o := asks(ctx, key, "backfill", from, until, r.PerSecond)
+	o := newRepeatable(ctx, key, "backfill", from, until, r.PerSecond)
 	var was *mark
 	if o != nil && !r.DryRun {
-		if was, err = o.done(ctx, ts, key); err != nil {
+		if was, err = o.findMark(ctx, ts, key); err != nil {
 			return b, err
 		}
 	}
@@ -112,7 +112,7 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 		part := due[:min(len(due), most)]
 		due = due[len(part):]
 		if r.DryRun {
-			n, err := ts.already(ctx, &t, part)
+			n, err := ts.countExisting(ctx, &t, part)
 			if err != nil {
 				return b, err
 			}
@@ -122,7 +122,7 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 		if o != nil {
 			o.Due, o.N = reached, o.N+uint64(len(part))
 		}
-		n, err := ts.backfill(ctx, &t, part, &starts, o)
+		n, err := ts.writeBackfill(ctx, &t, part, &starts, o)
 		if err != nil {
 			return b, err
 		}
@@ -131,10 +131,11 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 	return b, nil
 }
 
-// within returns those of the due times that are not beyond the MaxOccurrences-th of the timer. A timer that
-// goes on has not reached it. The schedule counts from where the timer's generation began; what was due
-// before that does not count.
-func within(ctx context.Context, t *rouse.Timer, s rouse.Schedule, due []rouse.Coming) ([]rouse.Coming, error) {
+// withinMaxOccurrences returns those of the due times that are not beyond the MaxOccurrences-th of the timer.
+// A timer that goes on has not reached it. The schedule counts from where the timer's generation began; what
+// was due before that does not count.
+func withinMaxOccurrences(ctx context.Context, t *rouse.Timer, s rouse.Schedule,
+	due []rouse.Coming) ([]rouse.Coming, error) {
 	left := t.Spec.MaxOccurrences
 	if left == 0 || t.Due != rouse.Never || len(due) == 0 {
 		return due, nil
@@ -160,7 +161,8 @@ func within(ctx context.Context, t *rouse.Timer, s rouse.Schedule, due []rouse.C
 
 // countUntil counts the due times of a timer until a time, up to most of them. It refuses what takes more
 // than maxLookSteps.
-func countUntil(ctx context.Context, t *rouse.Timer, s rouse.Schedule, until rouse.Instant, most uint64) (n uint64, err error) {
+func countUntil(ctx context.Context, t *rouse.Timer, s rouse.Schedule, until rouse.Instant,
+	most uint64) (n uint64, err error) {
 	if c, is := s.(rouse.Counted); is {
 		if n, _, ok := c.Between(t.Anchor, until); ok {
 			return min(n, most), nil
@@ -178,7 +180,8 @@ func countUntil(ctx context.Context, t *rouse.Timer, s rouse.Schedule, until rou
 			return n, nil
 		case spent > maxLookSteps:
 			return 0, rouse.Refuse("name", t.Key.Name,
-				fmt.Sprintf("has had more occurrences before the range than can be counted for max_occurrences in %d steps", maxLookSteps),
+				fmt.Sprintf("has had more occurrences before the range than can be counted for max_occurrences in %d steps",
+					maxLookSteps),
 				"give a range closer to its first occurrence, or create a timer that is due now for each occurrence")
 		}
 		from = next
@@ -211,9 +214,10 @@ func (s *starting) startAfter(row *rouse.Row, i int) {
 	}
 }
 
-// backfill writes the rows of some occurrences, and returns how many existed already. The write is atomic and
-// conditional on the timer: no occurrence begins after its timer was deleted or replaced.
-func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, starts *starting, o *once) (waiting uint64, err error) {
+// writeBackfill writes the rows of some occurrences, and returns how many existed already. The write is
+// atomic and conditional on the timer: no occurrence begins after its timer was deleted or replaced.
+func (ts *Timers) writeBackfill(ctx context.Context, t *rouse.Timer, due []rouse.Coming, starts *starting,
+	o *repeatable) (waiting uint64, err error) {
 	rows := make([]rouse.Row, len(due))
 	keys := make([]rouse.Key, len(due))
 	for i, c := range due {
@@ -237,7 +241,7 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 		}
 		begun := c.Also
 		if !admitted && len(begun) > 0 {
-			if err := ts.admission.occurrences(ctx, t.Key.Namespace, begun); err != nil {
+			if err := ts.admission.admitOccurrences(ctx, t.Key.Namespace, begun); err != nil {
 				return 0, err
 			}
 			admitted = true
@@ -246,7 +250,7 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 		if o != nil {
 			marked := *o
 			marked.More += waiting
-			if err := marked.leave(ts, &c, t.Bucket); err != nil {
+			if err := marked.addMark(ts, &c, t.Bucket); err != nil {
 				return 0, err
 			}
 		}
@@ -264,7 +268,7 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 		}
 		if out[0].Err != nil || out[0].Applied {
 			for i := range begun {
-				touched(ctx, begun[i].Key, rouse.NoRow, out[0].Also+uint64(i))
+				auditRowChange(ctx, begun[i].Key, rouse.NoRow, out[0].Also+uint64(i))
 			}
 			if o != nil {
 				o.More += waiting
@@ -280,7 +284,7 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 			return 0, fmt.Errorf("the timer was replaced during the backfill: %w", rouse.ErrConflict)
 		}
 		if t.Revision = latest.Revision; o != nil { // the change may have come with marks of others
-			if _, err := o.done(ctx, ts, t.Key); err != nil {
+			if _, err := o.findMark(ctx, ts, t.Key); err != nil {
 				return 0, err
 			}
 		}
@@ -288,8 +292,8 @@ func (ts *Timers) backfill(ctx context.Context, t *rouse.Timer, due []rouse.Comi
 	return 0, fmt.Errorf("the timer changes all the time: %w", rouse.ErrConflict)
 }
 
-// already counts the occurrences that have a row next to the timer.
-func (ts *Timers) already(ctx context.Context, t *rouse.Timer, due []rouse.Coming) (n uint64, err error) {
+// countExisting counts the occurrences that have a row next to the timer.
+func (ts *Timers) countExisting(ctx context.Context, t *rouse.Timer, due []rouse.Coming) (n uint64, err error) {
 	keys := make([]rouse.Key, len(due))
 	for i, c := range due {
 		keys[i] = rouse.Key{Namespace: t.Key.Namespace, Name: t.Key.Name,

@@ -64,8 +64,10 @@ var bulkActions = map[string][]rouse.State{
 }
 
 // bulkVerbs are what an action needs for each timer, in addition to access.TimersBulk.
-var bulkVerbs = map[string]access.Verb{"delete": access.TimersDelete, "pause": access.TimersPause, "resume": access.TimersPause,
-	"skip": access.TimersSkip, "reschedule": access.TimersReschedule, "redrive": access.DeadRedrive, "purge": access.DeadPurge, "replan": access.TimersReschedule}
+var bulkVerbs = map[string]access.Verb{"delete": access.TimersDelete, "pause": access.TimersPause,
+	"resume": access.TimersPause,
+	"skip":   access.TimersSkip, "reschedule": access.TimersReschedule, "redrive": access.DeadRedrive,
+	"purge": access.DeadPurge, "replan": access.TimersReschedule}
 
 // Bulk applies one action to all rows that match, as a job, and calls progress soon after it begins, whenever
 // it has come further, and at the end with Done. A failure of one row does not stop the others. If progress
@@ -91,11 +93,12 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 	}
 	first := w.query
 	first.Limit = 1
-	if _, err := ts.page(ctx, first, w.verbs...); err != nil { // the caller may do it somewhere
+	if _, err := ts.pageRows(ctx, first, w.verbs...); err != nil { // the caller may do it somewhere
 		return err
 	}
 	if r.When != nil { // an invalid spec is invalid for every timer
-		if _, err := ts.Preview(access.AsSystem(ctx), rouse.Key{Namespace: r.Query.Namespace, Name: "bulk"}, *r.When, 0, 1); err != nil {
+		if _, err := ts.Preview(access.AsSystem(ctx), rouse.Key{Namespace: r.Query.Namespace, Name: "bulk"}, *r.When, 0,
+			1); err != nil {
 			return err
 		}
 	}
@@ -113,7 +116,7 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 		return err
 	}
 	told := 0
-	return jobs.followJob(ctx, r.space(), id, func(j *rouse.Job) error {
+	return jobs.followJob(ctx, r.jobNamespace(), id, func(j *rouse.Job) error {
 		return cmp.Or(progress(progressOf(j, &told)), endOf(j))
 	})
 }
@@ -142,15 +145,15 @@ func endOf(j *rouse.Job) error {
 // bulkWithoutRow does a bulk change while the store has no room for the row of a job: none of them adds rows.
 // It ends with ctx.
 func (ts working) bulkWithoutRow(ctx context.Context, r *BulkRequest, progress func(BulkProgress) error) error {
-	if !r.once() {
+	if !r.changesOnRepeat() {
 		ctx = access.Harmless(ctx)
 	}
-	j := ts.newJob(ctx, rouse.JobBulk, r.space(), "", 0)
+	j := ts.newJob(ctx, rouse.JobBulk, r.jobNamespace(), "", 0)
 	for j.Bulk = r; j.Job.State == rouse.JobRunning; {
 		told := len(j.Failures)
 		pause, err := ts.workPage(ctx, &j, &j)
 		for _, f := range j.Failures[told:] {
-			j.Job.Failures = append(j.Job.Failures, rouse.JobFailure{Key: f.Key, Err: f.Err.err()})
+			j.Job.Failures = append(j.Job.Failures, rouse.JobFailure{Key: f.Key, Err: f.Err.restoreError()})
 		}
 		if err := cmp.Or(progress(progressOf(&j.Job, &told)), err); err != nil {
 			return err
@@ -169,7 +172,7 @@ func (ts working) dryRun(ctx context.Context, w *work, progress func(BulkProgres
 	q := w.query
 	q.Limit = jobPage
 	for names := 0; ; {
-		page, err := ts.page(ctx, q, w.verbs...)
+		page, err := ts.pageRows(ctx, q, w.verbs...)
 		if err != nil {
 			return err
 		}
@@ -184,7 +187,7 @@ func (ts working) dryRun(ctx context.Context, w *work, progress func(BulkProgres
 		}
 		names += len(p.Names)
 		p.Failures = nil
-		for i, err := range w.targets(ctx, rows) {
+		for i, err := range w.resolveTargets(ctx, rows) {
 			switch {
 			case err != nil:
 				if p.Failed++; p.Failed <= rouse.MaxJobFailures {
@@ -204,8 +207,8 @@ func (ts working) dryRun(ctx context.Context, w *work, progress func(BulkProgres
 	}
 }
 
-// targets gives rows the targets that they would be redriven to.
-func (w *work) targets(ctx context.Context, rows []rouse.Timer) []error {
+// resolveTargets gives rows the targets that they would be redriven to.
+func (w *work) resolveTargets(ctx context.Context, rows []rouse.Timer) []error {
 	errs := make([]error, len(rows))
 	if w.target != nil {
 		inParallel(len(rows), func(i int) { errs[i] = w.target(ctx, &rows[i]) })
@@ -215,12 +218,12 @@ func (w *work) targets(ctx context.Context, rows []rouse.Timer) []error {
 
 // bulkWork is the work of a bulk request, which it checks.
 func (ts working) bulkWork(r *BulkRequest) (*work, error) {
-	q, err := r.check()
+	q, err := r.checkBulk()
 	if err != nil {
 		return nil, err
 	}
 	matches := func(ctx context.Context, t *rouse.Timer) bool { return ts.bulkMatches(ctx, r, &q, t) }
-	own := ts.matching(matches)
+	own := ts.withMatch(matches)
 	w := &work{query: q, verbs: []access.Verb{access.TimersBulk, bulkVerbs[r.Action]}, verb: access.TimersBulk,
 		wants: matches, part: 100, limit: r.Limit,
 		perSecond: r.PerSecond, missing: r.Action == "reschedule"}
@@ -241,9 +244,9 @@ func (ts working) bulkWork(r *BulkRequest) (*work, error) {
 
 // startBulk writes the job of a bulk request, and returns its id.
 func (ts working) startBulk(ctx context.Context, r *BulkRequest) (id string, err error) {
-	namespace := r.space()
+	namespace := r.jobNamespace()
 	if namespace != rouse.Everywhere {
-		if err := ts.admission.exists(namespace); err != nil {
+		if err := ts.admission.requireNamespace(namespace); err != nil {
 			return "", err
 		}
 	}
@@ -258,7 +261,7 @@ func (ts working) startBulk(ctx context.Context, r *BulkRequest) (id string, err
 	bucket := rouse.BucketOf(rouse.JobKey(namespace, id), ts.opts.Engine.Buckets)
 	j := ts.newJob(ctx, rouse.JobBulk, namespace, id, bucket)
 	j.Bulk, j.Job.Action, j.Job.Query = r, r.Action, r.Query
-	t, err := j.timer(now)
+	t, err := j.attentionRow(now)
 	if err != nil {
 		return "", err
 	}
@@ -271,7 +274,7 @@ func (ts working) startBulk(ctx context.Context, r *BulkRequest) (id string, err
 		c := rouse.Change{Key: row.Key, If: rouse.NoRow, To: &row}
 		if note.key.Name != "" {
 			note.Job = id
-			to, err := note.row(now, bucket)
+			to, err := note.storedRow(now, bucket)
 			if err != nil {
 				return "", err
 			}
@@ -297,7 +300,7 @@ func (ts working) askedBefore(ctx context.Context, r *BulkRequest) (n askedNote,
 	if err != nil {
 		return n, err
 	}
-	o := asks(ctx, rouse.Key{Namespace: r.Query.Namespace}, "bulk", string(what))
+	o := newRepeatable(ctx, rouse.Key{Namespace: r.Query.Namespace}, "bulk", string(what))
 	if o == nil {
 		return n, nil
 	}
@@ -310,8 +313,9 @@ func (ts working) askedBefore(ctx context.Context, r *BulkRequest) (n askedNote,
 		return n, err
 	}
 	audit.Repeated(ctx)
-	if _, err = ts.jobOf(ctx, r.space(), n.Job); errors.Is(err, rouse.ErrNotFound) {
-		err = fmt.Errorf("the job %s of the first request with this Idempotency-Key has ended and is not kept any more: %w", n.Job, rouse.ErrNotFound)
+	if _, err = ts.jobOf(ctx, r.jobNamespace(), n.Job); errors.Is(err, rouse.ErrNotFound) {
+		err = fmt.Errorf("the job %s of the first request with this Idempotency-Key has ended and is not kept any more: %w",
+			n.Job, rouse.ErrNotFound)
 	}
 	return n, err
 }
@@ -319,12 +323,12 @@ func (ts working) askedBefore(ctx context.Context, r *BulkRequest) (n askedNote,
 // bulkMatches reports whether a request with the query is about a row.
 func (ts working) bulkMatches(ctx context.Context, r *BulkRequest, q *rouse.Query, t *rouse.Timer) bool {
 	row := rouse.Row{Key: t.Key, State: t.State(), Labels: t.Spec.Labels, Due: t.Due}
-	return q.Selects(&row) && ts.mayList(ctx, t, access.TimersBulk, bulkVerbs[r.Action]) && ts.sought(ctx, q, t) &&
+	return q.Selects(&row) && ts.mayList(ctx, t, access.TimersBulk, bulkVerbs[r.Action]) && ts.matchesSought(ctx, q, t) &&
 		ts.failedWith(ctx, r.ErrorContains, t)
 }
 
 // failedWith reports whether the error of a dead letter contains a text, as far as the caller may see it.
-func (ts *sight) failedWith(ctx context.Context, text string, t *rouse.Timer) bool {
+func (ts *visibility) failedWith(ctx context.Context, text string, t *rouse.Timer) bool {
 	if text == "" {
 		return true
 	}
@@ -333,8 +337,8 @@ func (ts *sight) failedWith(ctx context.Context, text string, t *rouse.Timer) bo
 	return strings.Contains(shown.LastError, text)
 }
 
-// once reports whether the action changes something more when it is done again.
-func (r *BulkRequest) once() bool { return r.Action == "skip" || r.Action == "reschedule" }
+// changesOnRepeat reports whether the action changes something more when it is done again.
+func (r *BulkRequest) changesOnRepeat() bool { return r.Action == "skip" || r.Action == "reschedule" }
 
 // selectsAll reports whether the request is about all timers of the store.
 func (r *BulkRequest) selectsAll() bool {
@@ -343,26 +347,29 @@ func (r *BulkRequest) selectsAll() bool {
 		q.Sought == rouse.Sought{} && r.Limit == 0
 }
 
-// space returns the namespace of the request's job.
-func (r *BulkRequest) space() string { return cmp.Or(r.Query.Namespace, rouse.Everywhere) }
+// jobNamespace returns the namespace of the request's job.
+func (r *BulkRequest) jobNamespace() string { return cmp.Or(r.Query.Namespace, rouse.Everywhere) }
 
-// check validates the request, and returns the query of its rows.
-func (r *BulkRequest) check() (rouse.Query, error) {
+// checkBulk validates the request, and returns the query of its rows.
+func (r *BulkRequest) checkBulk() (rouse.Query, error) {
 	q := r.Query
 	states, ok := bulkActions[r.Action]
 	if !ok {
-		return q, rouse.Refuse("action", r.Action, "is no action", "give one of delete, pause, resume, skip, reschedule, redrive, purge, replan")
+		return q, rouse.Refuse("action", r.Action, "is no action",
+			"give one of delete, pause, resume, skip, reschedule, redrive, purge, replan")
 	}
 	if r.Reason != "" && r.Action != "pause" && r.Action != "skip" { // it would be lost
 		return q, rouse.Refuse("reason", r.Reason, "does not go with "+r.Action, "leave it out")
 	}
-	if err := cmp.Or(q.Check(), ordinary(&q), rouse.CheckText("reason", r.Reason, rouse.MaxDetail), rouse.CheckInstant("until", r.Until),
+	if err := cmp.Or(q.Check(), refuseOrder(&q), rouse.CheckText("reason", r.Reason, rouse.MaxDetail),
+		rouse.CheckInstant("until", r.Until),
 		rouse.CheckText("error_contains", r.ErrorContains, rouse.MaxDetail)); err != nil {
 		return q, err
 	}
 	for _, s := range q.States {
-		if !contains(states, s) {
-			return q, rouse.Refuse("states", s.String(), "does not go with "+r.Action, fmt.Sprintf("give some of %v, or none", states))
+		if !containsState(states, s) {
+			return q, rouse.Refuse("states", s.String(), "does not go with "+r.Action,
+				fmt.Sprintf("give some of %v, or none", states))
 		}
 	}
 	if len(q.States) == 0 {
@@ -375,7 +382,8 @@ func (r *BulkRequest) check() (rouse.Query, error) {
 		return q, rouse.Refuse("until", r.Until.String(), "does not go with "+r.Action, "leave it out")
 	}
 	if r.ErrorContains != "" && states[0] != rouse.StateDead {
-		return q, rouse.Refuse("error_contains", r.ErrorContains, "does not go with "+r.Action, "use it with redrive or purge")
+		return q, rouse.Refuse("error_contains", r.ErrorContains, "does not go with "+r.Action,
+			"use it with redrive or purge")
 	}
 	if r.CurrentSpec && r.Action != "redrive" {
 		return q, rouse.Refuse("with_current_spec", "true", "does not go with "+r.Action, "use it with redrive")
@@ -389,7 +397,7 @@ func (r *BulkRequest) check() (rouse.Query, error) {
 	return q, nil
 }
 
-func contains(states []rouse.State, s rouse.State) bool {
+func containsState(states []rouse.State, s rouse.State) bool {
 	for _, o := range states {
 		if o == s {
 			return true

@@ -15,9 +15,10 @@ import (
 // the order of keys.
 
 const (
-	maxWindow   = 2_000       // rows, or records, of a window of time, which are sorted
-	maxWindows  = 64          // windows of time that one page reads
-	firstWindow = time.Minute // the width of the first window; narrower ones have few rows in every store with an index of due times
+	maxWindow  = 2_000 // rows, or records, of a window of time, which are sorted
+	maxWindows = 64    // windows of time that one page reads
+	// the width of the first window; narrower ones have few rows in every store with an index of due times
+	firstWindow = time.Minute
 	farAhead    = 366 * 24 * time.Hour
 )
 
@@ -35,17 +36,18 @@ func (s *search) byDue(ctx context.Context) error {
 		return err
 	}
 	at, width := low, max(firstWindow, now.Sub(low)) // first all that is overdue: few, usually
-	ahead := rouse.Never                             // the beginning of the first window of a list in reverse: thousands of years, with few timers
+	// the beginning of the first window of a list in reverse: thousands of years, with few timers
+	ahead := rouse.Never
 	if s.asked.Reverse {
 		at, ahead = high, max(low, now.Add(farAhead))
 	}
 	if s.asked.AfterAt >= rouse.UnknownDue {
-		return s.dueless(ctx)
+		return s.readDueless(ctx)
 	}
-	if s.started() {
+	if s.isContinued() {
 		at, width, ahead = s.asked.AfterAt, firstWindow, rouse.Never
 		if key := s.asked.After; key != (rouse.Key{}) {
-			if done, err := s.instant(ctx, at, key); err != nil || !done {
+			if done, err := s.readInstant(ctx, at, key); err != nil || !done {
 				return err
 			}
 			if !s.asked.Reverse {
@@ -57,7 +59,7 @@ func (s *search) byDue(ctx context.Context) error {
 	}
 	moved := false
 	for (low < at || !s.asked.Reverse && low == at) && (at < high || s.asked.Reverse) {
-		if s.full() || moved && s.spent() { // each page goes on, at least a little
+		if s.isPageFull() || moved && s.hasSpentBudget() { // each page goes on, at least a little
 			s.out.Next = &Place{At: at}
 			if s.asked.Reverse {
 				s.out.Next.At--
@@ -72,22 +74,22 @@ func (s *search) byDue(ctx context.Context) error {
 			}
 			ahead = rouse.Never
 		}
-		places, verdict, err := s.within(ctx, from, until)
+		places, verdict, err := s.readWindow(ctx, from, until)
 		switch {
 		case err != nil:
 			return err
 		case verdict == sparse && until.Sub(from) <= firstWindow:
 			s.out, s.bytes = Listed{}, 0
-			return s.sorted(ctx)
+			return s.readSorted(ctx)
 		case verdict != whole && until.Sub(from) > time.Millisecond:
 			width = max(time.Millisecond, (until.Sub(from) / 16).Truncate(time.Millisecond))
 			continue
 		case verdict != whole:
-			if done, err := s.instant(ctx, from, rouse.Key{}); err != nil || !done {
+			if done, err := s.readInstant(ctx, from, rouse.Key{}); err != nil || !done {
 				return err
 			}
 		default:
-			if full, err := s.fetch(ctx, places); err != nil || full {
+			if full, err := s.fetchPlaces(ctx, places); err != nil || full {
 				return err
 			}
 			if len(places) < bounds.window/16 {
@@ -99,31 +101,31 @@ func (s *search) byDue(ctx context.Context) error {
 			at = from
 		}
 	}
-	return s.dueless(ctx)
+	return s.readDueless(ctx)
 }
 
-// bounds sets the range of due times of a query.
-func (s *search) bounds(q *rouse.Query, from, until rouse.Instant) {
+// setDueRange sets the range of due times of a query.
+func (s *search) setDueRange(q *rouse.Query, from, until rouse.Instant) {
 	if q.DueFrom, q.DueUntil = from, until; from == rouse.MinInstant && s.asked.DueFrom == 0 {
 		q.DueFrom = 0 // imported timers may be older
 	}
 }
 
-// instant reads the timers of one due time, in the order of keys. It reports whether it has all of them.
-func (s *search) instant(ctx context.Context, at rouse.Instant, after rouse.Key) (done bool, err error) {
+// readInstant reads the timers of one due time, in the order of keys. It reports whether it has all of them.
+func (s *search) readInstant(ctx context.Context, at rouse.Instant, after rouse.Key) (done bool, err error) {
 	q := s.q
-	s.bounds(&q, at, at+1)
+	s.setDueRange(&q, at, at+1)
 	q.After = after
 	err = s.byName(ctx, q, at)
 	return s.out.Next == nil, err
 }
 
-// dueless reads the timers without a due time.
-func (s *search) dueless(ctx context.Context) error {
+// readDueless reads the timers without a due time.
+func (s *search) readDueless(ctx context.Context) error {
 	if s.asked.DueUntil != 0 {
 		return nil
 	}
-	if s.full() || s.spent() {
+	if s.isPageFull() || s.hasSpentBudget() {
 		s.out.Next = &Place{At: rouse.UnknownDue}
 		return nil
 	}
@@ -144,15 +146,15 @@ const (
 	sparse                 // the store read many rows to find a few
 )
 
-// within returns the places of the rows of a window of time, in the order of the list.
-func (s *search) within(ctx context.Context, from, until rouse.Instant) ([]Place, verdict, error) {
+// readWindow returns the places of the rows of a window of time, in the order of the list.
+func (s *search) readWindow(ctx context.Context, from, until rouse.Instant) ([]Place, verdict, error) {
 	s.windows++
 	var found []Place
 	q := s.q
-	s.bounds(&q, from, until)
+	s.setDueRange(&q, from, until)
 	q.After, q.Limit = rouse.Key{}, min(2*pageChunk, bounds.window+1)
 	for rows, read := 0, 0; ; {
-		page, err := s.page(ctx, q, access.TimersRead)
+		page, err := s.pageRows(ctx, q, access.TimersRead)
 		if err != nil {
 			return nil, whole, err
 		}
@@ -160,7 +162,7 @@ func (s *search) within(ctx context.Context, from, until rouse.Instant) ([]Place
 			row := &page.Rows[i]
 			read += len(row.Body)
 			if s.asked.Sought.Any() {
-				if _, ok := s.look(ctx, row); !ok {
+				if _, ok := s.matchRow(ctx, row); !ok {
 					continue
 				}
 			}
@@ -169,7 +171,7 @@ func (s *search) within(ctx context.Context, from, until rouse.Instant) ([]Place
 		rows += len(page.Rows)
 		switch {
 		case page.Next == nil:
-			slices.SortFunc(found, s.compare)
+			slices.SortFunc(found, s.comparePlaces)
 			s.out.Searched += int64(rows)
 			s.read += read
 			return found, whole, nil

@@ -46,7 +46,7 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	if ts.opts.Engine.Shared {
 		begin = begin.Add(2 * schedulecache.SharedAge)
 	}
-	t, err := j.timer(begin)
+	t, err := j.attentionRow(begin)
 	if err != nil {
 		return c, job, err
 	}
@@ -57,7 +57,7 @@ func (ts *Timers) PutCalendar(ctx context.Context, c rouse.Calendar) (saved rous
 	}
 	ts.schedules.Invalidate(key)
 	c.Revision = out.Revision
-	audit.Touched(ctx, c.Namespace, c.Name, before(rouse.AnyRevision, out.Existed), c.Revision)
+	audit.Touched(ctx, c.Namespace, c.Name, replacedRevision(rouse.AnyRevision, out.Existed), c.Revision)
 	job, err = jobs.awaitJob(ctx, &j)
 	return c, job, err
 }
@@ -71,7 +71,7 @@ func (ts working) calendarWork(j *jobRow) *work {
 	if j.Cursor == (rouse.Key{}) { // the job may begin before PutCalendar goes on
 		ts.schedules.Invalidate(rouse.CalendarKey(j.Job.Namespace, j.Job.Calendar))
 	}
-	own := working{ts.matching(uses)}
+	own := working{ts.withMatch(uses)}
 	return &work{
 		query: rouse.Query{Namespace: j.Job.Namespace},
 		verbs: []access.Verb{access.TimersRead},
@@ -79,7 +79,7 @@ func (ts working) calendarWork(j *jobRow) *work {
 		wants: uses,
 		do: func(ctx context.Context, rows []rouse.Timer) []error {
 			errs := make([]error, len(rows))
-			inParallel(len(rows), func(i int) { errs[i] = own.replan(ctx, rows[i].Key, 0) })
+			inParallel(len(rows), func(i int) { errs[i] = own.replanTimer(ctx, rows[i].Key, 0) })
 			return errs
 		},
 		part: 100,
@@ -93,7 +93,7 @@ func usesCalendar(t *rouse.Timer, calendar string) bool {
 
 // eachWithCalendar calls do for every timer of a namespace that uses a calendar.
 func (ts working) eachWithCalendar(ctx context.Context, namespace, calendar string, do func(*rouse.Timer) error) error {
-	return ts.each(ctx, rouse.Query{Namespace: namespace}, func(t *rouse.Timer) error {
+	return ts.eachReadable(ctx, rouse.Query{Namespace: namespace}, func(t *rouse.Timer) error {
 		if usesCalendar(t, calendar) {
 			return do(t)
 		}
@@ -101,18 +101,18 @@ func (ts working) eachWithCalendar(ctx context.Context, namespace, calendar stri
 	})
 }
 
-// each calls do for every row that matches and that the caller may read, page by page. Rows that cannot be
-// read are skipped.
-func (ts *Timers) each(ctx context.Context, q rouse.Query, do func(*rouse.Timer) error) error {
+// eachReadable calls do for every row that matches and that the caller may read, page by page. Rows that
+// cannot be read are skipped.
+func (ts *Timers) eachReadable(ctx context.Context, q rouse.Query, do func(*rouse.Timer) error) error {
 	q.Limit = 500
 	for {
-		page, err := ts.page(ctx, q, access.TimersRead)
+		page, err := ts.pageRows(ctx, q, access.TimersRead)
 		if err != nil {
 			return err
 		}
 		for i := range page.Rows {
 			t, err := ts.Read(&page.Rows[i])
-			if err != nil || !ts.mayList(ctx, &t, access.TimersRead) || !ts.sought(ctx, &q, &t) {
+			if err != nil || !ts.mayList(ctx, &t, access.TimersRead) || !ts.matchesSought(ctx, &q, &t) {
 				continue
 			}
 			if err := do(&t); err != nil {
@@ -131,7 +131,7 @@ const MaxNamespaceCalendars = 1000
 
 // roomForCalendar refuses a calendar that its namespace has no room for.
 func (ts *Timers) roomForCalendar(ctx context.Context, key rouse.Key, row *rouse.Row) error {
-	if err := ts.admission.exists(key.Namespace); err != nil {
+	if err := ts.admission.requireNamespace(key.Namespace); err != nil {
 		return err
 	}
 	old, err := ts.store.Get(ctx, []rouse.Key{key})
@@ -144,10 +144,11 @@ func (ts *Timers) roomForCalendar(ctx context.Context, key rouse.Key, row *rouse
 			return err
 		}
 		if n >= MaxNamespaceCalendars {
-			return fmt.Errorf("the namespace %s has %d calendars, as many as it may: delete one: %w", key.Namespace, n, rouse.ErrFull)
+			return fmt.Errorf("the namespace %s has %d calendars, as many as it may: delete one: %w", key.Namespace, n,
+				rouse.ErrFull)
 		}
 	}
-	return ts.admission.grows(key.Namespace, &old[0], row)
+	return ts.admission.admitGrowth(key.Namespace, &old[0], row)
 }
 
 // calendarKey refuses keys that cannot be of a calendar.

@@ -38,9 +38,9 @@ type call struct {
 	spec     rouse.Spec
 	how      rouse.Coalesce
 	span     *rouse.TraceContext
-	asks     *once      // nil: it is not repeated
-	noted    *rouse.Row // where asks has its note
-	admitted bool       // by the quota of writes, which counts each call once
+	asks     *repeatable // nil: it is not repeated
+	noted    *rouse.Row  // where asks has its note
+	admitted bool        // by the quota of writes, which counts each call once
 
 	answered chan struct{} // closed when the answer is there
 	res      PutResult
@@ -201,7 +201,7 @@ func tryCalls(ts *Timers, key rouse.Key, calls []*call) (left []*call, out calls
 	case err != nil:
 		answerCalls(m.calls, err)
 	case !applied:
-		m.giveBack()
+		m.returnRoom()
 		return append(m.calls, left...), callsConflict
 	case m.timer.Due <= m.now:
 		return left, callsDue
@@ -221,7 +221,7 @@ type mergedCalls struct {
 	timer          *rouse.Timer // what it is by now; nil: there is none
 	to             rouse.Row    // of timer
 	calls          []*call      // that are merged into it
-	last           *once        // of the last call that has one
+	last           *repeatable  // of the last call that has one
 }
 
 // readTimer reads the timer that there is.
@@ -250,17 +250,19 @@ func (m *mergedCalls) canJoin(c *call) bool {
 		return true
 	}
 	one := m.calls[0]
-	if (c.ts.access != nil || one.ts.access != nil) && (c.spec.Target != one.spec.Target || !maps.Equal(c.spec.Labels, one.spec.Labels)) {
+	if (c.ts.access != nil || one.ts.access != nil) &&
+		(c.spec.Target != one.spec.Target || !maps.Equal(c.spec.Labels, one.spec.Labels)) {
 		return false
 	}
-	return c.asks == nil || !slices.ContainsFunc(m.calls, func(other *call) bool { return other.asks != nil && other.asks.Tag == c.asks.Tag })
+	return c.asks == nil || !slices.ContainsFunc(m.calls,
+		func(other *call) bool { return other.asks != nil && other.asks.Tag == c.asks.Tag })
 }
 
 // mergeCall merges a call. It is done if an earlier request has made the same call; then the call has its
 // answer.
 func (m *mergedCalls) mergeCall(ctx context.Context, c *call) (done bool, err error) {
 	if c.asks != nil {
-		if was, err := c.asks.among(c.ctx, c.ts, m.marks); err != nil || was != nil {
+		if was, err := c.asks.findMarkIn(c.ctx, c.ts, m.marks); err != nil || was != nil {
 			c.res = readRepeated(c.ctx, c.ts, m.key, err)
 			return true, c.res.Err
 		}
@@ -282,9 +284,9 @@ func (m *mergedCalls) mergeCall(ctx context.Context, c *call) (done bool, err er
 		return false, err
 	}
 	t := c.how.Merge(m.key, c.spec, m.timer, m.busy && len(m.calls) == 0, m.now)
-	t.Bucket, t.Trace = m.ts.placed(m.key, c.spec.Target), c.span
+	t.Bucket, t.Trace = m.ts.timerBucket(m.key, c.spec.Target), c.span
 	row := t.Row()
-	if err := m.ts.admission.grows(m.key.Namespace, &m.to, &row); err != nil {
+	if err := m.ts.admission.admitGrowth(m.key.Namespace, &m.to, &row); err != nil {
 		return false, err
 	}
 	if c.asks != nil {
@@ -304,7 +306,7 @@ func (m *mergedCalls) admitCall(ctx context.Context, c *call) error {
 		return nil
 	}
 	if !c.admitted {
-		if _, err := m.ts.admission.writes(m.key.Namespace, 1); err != nil {
+		if _, err := m.ts.admission.takeWrites(m.key.Namespace, 1); err != nil {
 			return err
 		}
 		c.admitted = true
@@ -316,8 +318,8 @@ func (m *mergedCalls) admitCall(ctx context.Context, c *call) error {
 	return err
 }
 
-// giveBack gives back the room that was taken for a timer which was not written.
-func (m *mergedCalls) giveBack() { m.ts.admission.returned(m.key.Namespace, m.row, &m.to) }
+// returnRoom gives back the room that was taken for a timer which was not written.
+func (m *mergedCalls) returnRoom() { m.ts.admission.returnBytes(m.key.Namespace, m.row, &m.to) }
 
 // writeMerged writes the timer, and answers the calls if that was applied.
 func (m *mergedCalls) writeMerged(ctx context.Context) (applied bool, err error) {
@@ -327,7 +329,7 @@ func (m *mergedCalls) writeMerged(ctx context.Context) (applied bool, err error)
 	}
 	w := &engine.Write{Change: m.ts.Engine.StepChange(m.key, m.row.Revision, step)}
 	if m.last != nil {
-		if err := m.last.leave(m.ts, &w.Change, m.timer.Bucket); err != nil {
+		if err := m.last.addMark(m.ts, &w.Change, m.timer.Bucket); err != nil {
 			return false, err
 		}
 	}
@@ -351,7 +353,7 @@ func (m *mergedCalls) writeMerged(ctx context.Context) (applied bool, err error)
 	m.timer.Revision, m.timer.Generation = out.Revision, out.Revision
 	res := PutResult{Timer: *m.timer, Replaced: m.old != nil, InFlight: w.InFlight || m.mayBeOut}
 	for i, c := range m.calls {
-		touched(c.ctx, m.key, m.row.Revision, out.Revision)
+		auditRowChange(c.ctx, m.key, m.row.Revision, out.Revision)
 		own := res
 		if i < len(m.calls)-1 { // another call's payload
 			c.ts.access.Redact(c.ctx, &own.Timer)

@@ -36,7 +36,7 @@ type HighClock struct {
 	highest atomic.Int64         // as Keep has read it last
 }
 
-func (h *HighClock) notes() *note.Notes {
+func (h *HighClock) clockNotes() *note.Notes {
 	return &note.Notes{Store: h.store, Namespace: access.Reserved, Prefix: "\x01", Buckets: 1, Patience: clockPatience}
 }
 
@@ -49,7 +49,7 @@ func (h *HighClock) Keep(ctx context.Context, keep bool) (from rouse.Instant, er
 	if err != nil {
 		return 0, err
 	}
-	notes := h.notes()
+	notes := h.clockNotes()
 	list, err := notes.Get(ctx, clockNote)
 	if err != nil {
 		return 0, err
@@ -88,13 +88,13 @@ func (h *HighClock) WasAhead() error {
 	return nil
 }
 
-// accept lowers the mark to the present time: all timers are set right.
-func (h *HighClock) accept(ctx context.Context) error {
+// lowerMark lowers the mark to the present time: all timers are set right.
+func (h *HighClock) lowerMark(ctx context.Context) error {
 	now, err := h.store.Now(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err = h.notes().Put(ctx, note.Set(clockNote, clockMark{now}, rouse.AnyRevision)); err == nil {
+	if _, err = h.clockNotes().Put(ctx, note.Set(clockNote, clockMark{now}, rouse.AnyRevision)); err == nil {
 		h.highest.Store(int64(now))
 	}
 	return err
@@ -102,7 +102,8 @@ func (h *HighClock) accept(ctx context.Context) error {
 
 // hasRepairedClock reports whether a job that has ended has set all timers of the store right.
 func (ts working) hasRepairedClock(ctx context.Context, j *jobRow) bool {
-	return j.Job.State == rouse.JobDone && j.Job.Failed == 0 && j.Bulk != nil && j.Bulk.Action == "replan" && j.Bulk.selectsAll() &&
+	return j.Job.State == rouse.JobDone && j.Job.Failed == 0 && j.Bulk != nil && j.Bulk.Action == "replan" &&
+		j.Bulk.selectsAll() &&
 		ts.access.Allows(j.Caller.As(ctx), access.TimersReschedule, "", "", nil)
 }
 
@@ -117,7 +118,7 @@ func replanNow(ctx context.Context, ts *Timers, row *rouse.Timer) error {
 		var s rouse.Schedule
 		if t.Due > now && t.Due != rouse.Never {
 			var err error
-			if s, err = (working{ts}).replanned(t); err != nil {
+			if s, err = (working{ts}).currentSchedule(t); err != nil {
 				return rouse.Step{}, err
 			}
 		}

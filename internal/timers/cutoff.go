@@ -11,7 +11,8 @@ func (ts *Timers) cutOff(step *rouse.Step, t *rouse.Timer, end cut) {
 	step.Log = append(step.Log, t.CutOff(now, scheduleOf(ts, t), out, end.cause, end.what)...)
 	for _, occ := range out {
 		if later {
-			step.Also = append(step.Also, rouse.CutLater(t, occ, now.Add(ts.opts.Engine.Hold+t.Spec.Retry.Effective().Timeout), end.cause, end.what))
+			step.Also = append(step.Also, rouse.CutLater(t, occ, now.Add(ts.opts.Engine.Hold+t.Spec.Retry.Effective().Timeout),
+				end.cause, end.what))
 		}
 	}
 }

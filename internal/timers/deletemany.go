@@ -51,7 +51,7 @@ func (ts *Timers) deleteRows(ctx context.Context, timers []rouse.Timer) []error 
 	writes := make([]*engine.Write, len(timers))
 	for i := range timers {
 		t := &timers[i]
-		writes[i] = &engine.Write{Change: ts.Engine.StepChange(t.Key, t.Revision, ts.deletion(t, deleted))}
+		writes[i] = &engine.Write{Change: ts.Engine.StepChange(t.Key, t.Revision, ts.deletionStep(t, deleted))}
 	}
 	out, err := ts.Engine.Write(ctx, writes)
 	if err != nil {
@@ -64,7 +64,7 @@ func (ts *Timers) deleteRows(ctx context.Context, timers []rouse.Timer) []error 
 		case !w.Applied:
 			_, errs[i] = ts.Delete(ctx, keys[i], 0)
 		default:
-			touched(ctx, keys[i], timers[i].Revision, rouse.NoRow)
+			auditRowChange(ctx, keys[i], timers[i].Revision, rouse.NoRow)
 		}
 		if errors.Is(errs[i], rouse.ErrNotFound) { // another call was faster
 			errs[i] = nil
@@ -78,11 +78,11 @@ func (ts *Timers) deleteRows(ctx context.Context, timers []rouse.Timer) []error 
 func deleteGone(ctx context.Context, ts *Timers, key rouse.Key, generation uint64) error {
 	defer ts.Engine.Freeze(key)()
 	replaced := false
-	_, err := ts.edit(ctx, access.TimersDelete, key, 0, nil, func(t *rouse.Timer) (rouse.Step, error) {
+	_, err := ts.editRow(ctx, access.TimersDelete, key, 0, nil, func(t *rouse.Timer) (rouse.Step, error) {
 		if replaced = t.Generation != generation; replaced {
-			return rouse.Step{}, missing(key)
+			return rouse.Step{}, notFoundError(key)
 		}
-		return ts.deletion(t, deleted), nil
+		return ts.deletionStep(t, deleted), nil
 	})
 	if replaced || err != nil && !errors.Is(err, rouse.ErrNotFound) {
 		return err

@@ -16,7 +16,7 @@ func (ts *Timers) Read(row *rouse.Row) (rouse.Timer, error) {
 	if !ok {
 		return rouse.DecodeTimer(row)
 	}
-	t, err := ts.made(row, spec)
+	t, err := ts.timerFromDraft(row, spec)
 	if err != nil {
 		return rouse.Unreadable(row, err), nil
 	}
@@ -54,7 +54,7 @@ func (ts *Timers) TakeUp(row *rouse.Row) (rouse.Timer, error) {
 	return t, err
 }
 
-func (ts *Timers) made(row *rouse.Row, json []byte) (t rouse.Timer, err error) {
+func (ts *Timers) timerFromDraft(row *rouse.Row, json []byte) (t rouse.Timer, err error) {
 	if ts.opts.Spec == nil {
 		return t, errDrafts
 	}
@@ -62,7 +62,7 @@ func (ts *Timers) made(row *rouse.Row, json []byte) (t rouse.Timer, err error) {
 	if p.Spec, err = ts.opts.Spec(json); err != nil {
 		return t, err
 	}
-	if err := ts.check(&p); err != nil {
+	if err := ts.checkPutFields(&p); err != nil {
 		return t, err
 	}
 	s, err := ts.schedules.Parse(&p.Spec, rouse.ScheduleInput{Key: row.Key, Anchor: row.Due})
@@ -75,6 +75,6 @@ func (ts *Timers) made(row *rouse.Row, json []byte) (t rouse.Timer, err error) {
 	if t, err = rouse.NewTimer(row.Key, p.Spec, row.Due, row.Due, s); err != nil {
 		return t, err
 	}
-	t.Bucket, t.Generation, t.Revision = ts.placed(row.Key, p.Spec.Target), row.Generation, row.Revision
+	t.Bucket, t.Generation, t.Revision = ts.timerBucket(row.Key, p.Spec.Target), row.Generation, row.Revision
 	return t, nil
 }

@@ -23,15 +23,15 @@ type Deleted struct {
 
 // Get returns a timer, or the dead letter that key.Fire names.
 func (ts *Timers) Get(ctx context.Context, key rouse.Key) (rouse.Timer, error) {
-	t, err := ts.get(ctx, access.TimersRead, key)
+	t, err := ts.getAllowed(ctx, access.TimersRead, key)
 	if err == nil {
 		ts.access.Redact(ctx, &t)
 	}
 	return t, err
 }
 
-// missing returns the error for a row that does not exist.
-func missing(key rouse.Key) error {
+// notFoundError returns the error for a row that does not exist.
+func notFoundError(key rouse.Key) error {
 	if key.Fire != "" {
 		return fmt.Errorf("fire %s of timer %q: %w", key.Fire, key.Name, rouse.ErrNotFound)
 	}
@@ -40,7 +40,7 @@ func missing(key rouse.Key) error {
 
 // List returns the timers that match, in the order of keys, and where the next page begins.
 func (ts *Timers) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error) {
-	if err := cmp.Or(q.Check(), ordinary(&q)); err != nil {
+	if err := cmp.Or(q.Check(), refuseOrder(&q)); err != nil {
 		return nil, nil, err
 	}
 	if q.Limit < 1 {
@@ -49,7 +49,7 @@ func (ts *Timers) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rous
 	if err := ts.ChargeRead(ctx, q.Namespace); err != nil {
 		return nil, nil, err
 	}
-	timers, next, err := ts.list(ctx, q, access.TimersRead)
+	timers, next, err := ts.listVisible(ctx, q, access.TimersRead)
 	for i := range timers {
 		ts.access.Redact(ctx, &timers[i])
 	}
@@ -63,10 +63,12 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 	if err := cmp.Or(key.Check(), rouse.CheckRevision(ifRevision)); err != nil {
 		return Deleted{}, err
 	}
-	v := deletes(key)
+	v := deleteVerb(key)
 	d, err := ts.deleteRow(ctx, key, ifRevision, deleted)
-	swept := errors.Is(err, rouse.ErrNotFound) && !ts.access.Restricted(ctx, v, key.Namespace) // else what is left may not be the caller's
-	if (err == nil || swept) && key.Fire == "" {                                               // an earlier call may have been cut off between the two
+	// else what is left may not be the caller's
+	swept := errors.Is(err, rouse.ErrNotFound) && !ts.access.Restricted(ctx, v, key.Namespace)
+	// an earlier call may have been cut off between the two
+	if (err == nil || swept) && key.Fire == "" {
 		detached, failed := rowsNextTo{ts}.deleteStale(ctx, key, deleted, nil)
 		d.InFlight = d.InFlight || detached.InFlight
 		switch {
@@ -87,8 +89,8 @@ type cut struct {
 
 var deleted = cut{rouse.CauseDeleted, "deleted"}
 
-// deletes returns the verb for deleting a row.
-func deletes(key rouse.Key) access.Verb {
+// deleteVerb returns the verb for deleting a row.
+func deleteVerb(key rouse.Key) access.Verb {
 	if key.Fire != "" {
 		return access.DeadPurge
 	}
@@ -98,16 +100,16 @@ func deletes(key rouse.Key) access.Verb {
 // deleteRow removes a timer, or a row next to one, and records what ends with it.
 func (ts *Timers) deleteRow(ctx context.Context, key rouse.Key, ifRevision uint64, end cut) (d Deleted, err error) {
 	defer ts.Engine.Freeze(key)()
-	out, err := ts.edit(ctx, deletes(key), key, ifRevision, nil, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := ts.editRow(ctx, deleteVerb(key), key, ifRevision, nil, func(t *rouse.Timer) (rouse.Step, error) {
 		d.Generation = t.Generation
-		return ts.deletion(t, end), nil
+		return ts.deletionStep(t, end), nil
 	})
 	d.InFlight = out.inFlight
 	return d, err
 }
 
-// deletion is the step that removes a timer, with the records of the occurrences that it ends.
-func (ts *Timers) deletion(t *rouse.Timer, end cut) rouse.Step {
+// deletionStep is the step that removes a timer, with the records of the occurrences that it ends.
+func (ts *Timers) deletionStep(t *rouse.Timer, end cut) rouse.Step {
 	var step rouse.Step
 	ts.cutOff(&step, t, end)
 	if t.Spec.Expect.Any() && t.Key.Fire == "" { // it finds that its timer is gone
@@ -118,12 +120,14 @@ func (ts *Timers) deletion(t *rouse.Timer, end cut) rouse.Step {
 
 // Pause stops a timer's scheduled occurrences until Resume, or until the given time if that is not 0.
 func (ts *Timers) Pause(ctx context.Context, key rouse.Key, reason string, until rouse.Instant) (rouse.Timer, error) {
-	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail), rouse.CheckInstant("until", until)); err != nil {
+	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail),
+		rouse.CheckInstant("until", until)); err != nil {
 		return rouse.Timer{}, err
 	}
-	o := asks(ctx, key, "pause", reason, until)
+	o := newRepeatable(ctx, key, "pause", reason, until)
 	return ts.editTimer(ctx, access.TimersPause, key, o, func(t *rouse.Timer) (rouse.Step, error) {
-		if t.Paused && t.PauseCause == rouse.PauseRequested && t.Reason == rouse.Shorten(reason, rouse.MaxDetail) && t.Until == until {
+		if t.Paused && t.PauseCause == rouse.PauseRequested && t.Reason == rouse.Shorten(reason, rouse.MaxDetail) &&
+			t.Until == until {
 			return rouse.Step{Keep: true}, nil
 		}
 		err := t.Pause(reason, until, ts.Engine.Latest())
@@ -137,21 +141,22 @@ func (ts *Timers) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error
 		return rouse.Timer{}, err
 	}
 	defer ts.Engine.Freeze(key)()
-	return ts.editTimer(ctx, access.TimersPause, key, asks(ctx, key, "resume"), func(t *rouse.Timer) (rouse.Step, error) {
-		if !t.Paused {
-			return rouse.Step{Keep: true}, nil
-		}
-		s, err := ts.schedules.Metered(t)
-		if err != nil {
-			return rouse.Step{}, err
-		}
-		return t.Resume(ts.Engine.Latest(), s, ts.Engine.Underway(t)), nil
-	})
+	return ts.editTimer(ctx, access.TimersPause, key, newRepeatable(ctx, key, "resume"),
+		func(t *rouse.Timer) (rouse.Step, error) {
+			if !t.Paused {
+				return rouse.Step{Keep: true}, nil
+			}
+			s, err := ts.schedules.Metered(t)
+			if err != nil {
+				return rouse.Step{}, err
+			}
+			return t.Resume(ts.Engine.Latest(), s, ts.Engine.Underway(t)), nil
+		})
 }
 
-// touched notes for the audit log that a caller changed a row. Only what reads by this package's own means is
-// as the store has it: 0 is no row.
-func touched(ctx context.Context, key rouse.Key, before, after uint64) {
+// auditRowChange notes for the audit log that a caller changed a row. Only what reads by this package's own
+// means is as the store has it: 0 is no row.
+func auditRowChange(ctx context.Context, key rouse.Key, before, after uint64) {
 	audit.Touched(ctx, key.Namespace, audit.Joined(key.Name, key.Fire), before, after)
 }
 
@@ -161,7 +166,8 @@ func forTimers(key rouse.Key) error {
 		return err
 	}
 	if key.Fire != "" {
-		return rouse.Refuse("fire_id", key.Fire, "names an occurrence next to its timer", "leave it out: this is done to timers")
+		return rouse.Refuse("fire_id", key.Fire, "names an occurrence next to its timer",
+			"leave it out: this is done to timers")
 	}
 	return nil
 }
@@ -177,19 +183,21 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 		return rouse.Timer{}, err
 	}
 	defer ts.Engine.Freeze(key)()
-	return ts.editTimer(ctx, access.TimersSkip, key, asks(ctx, key, "skip", count, reason), func(t *rouse.Timer) (rouse.Step, error) {
-		s, err := ts.schedules.Metered(t)
-		if err != nil {
-			return rouse.Step{}, err
-		}
-		return t.Skip(count, reason, ts.Engine.Latest(), s, ts.Engine.Underway(t))
-	})
+	return ts.editTimer(ctx, access.TimersSkip, key, newRepeatable(ctx, key, "skip", count, reason),
+		func(t *rouse.Timer) (rouse.Step, error) {
+			s, err := ts.schedules.Metered(t)
+			if err != nil {
+				return rouse.Step{}, err
+			}
+			return t.Skip(count, reason, ts.Engine.Latest(), s, ts.Engine.Underway(t))
+		})
 }
 
 // Reschedule replaces the schedule of a timer by that of the spec when, and keeps the rest; with an
 // ifRevision other than 0, only if the timer has that revision. It is a put of the spec with that schedule.
 // If it is only to validate, nothing is written, and the result is what would be stored, with its next times.
-func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64, validate bool) (PutResult, error) {
+func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64,
+	validate bool) (PutResult, error) {
 	res := PutResult{Replaced: true}
 	if validate {
 		audit.Checks(ctx)
@@ -203,13 +211,14 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 	if validate {
 		return validateReschedule(ctx, ts, key, &when, ifRevision)
 	}
-	w := rescheduling(ts, key, &when)
-	w.ifRevision, w.asks = ifRevision, asks(ctx, key, "reschedule", ifRevision, contents(&rouse.Timer{Spec: when}))
-	return w.write(ctx)
+	w := newRescheduling(ts, key, &when)
+	w.ifRevision, w.asks = ifRevision, newRepeatable(ctx, key, "reschedule", ifRevision,
+		timerContents(&rouse.Timer{Spec: when}))
+	return w.writeRewritten(ctx)
 }
 
-// rescheduling gives a timer another schedule.
-func rescheduling(ts *Timers, key rouse.Key, when *rouse.Spec) rewriting {
+// newRescheduling gives a timer another schedule.
+func newRescheduling(ts *Timers, key rouse.Key, when *rouse.Spec) rewriting {
 	return rewriting{Timers: ts, key: key, verb: access.TimersReschedule, end: cut{rouse.CauseReplaced, "rescheduled"},
 		spec: func(t *rouse.Timer) (rouse.Spec, error) {
 			spec := t.Spec
@@ -230,9 +239,9 @@ func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rou
 	if err := forTimers(key); err != nil {
 		return "", 0, err
 	}
-	o := asks(ctx, key, "run")
+	o := newRepeatable(ctx, key, "run")
 	var generation uint64
-	out, err := ts.edit(ctx, access.TimersRun, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := ts.editRow(ctx, access.TimersRun, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
 		var side *rouse.Timer
 		if err = nil; t.Spec.Overlap == rouse.OverlapAllow {
 			err = rowsNextTo{ts}.roomForRun(ctx, t)
@@ -308,11 +317,12 @@ func (ts *Timers) Report(ctx context.Context, key rouse.Key, r Report) (deadline
 	patient, cancel := context.WithTimeout(ctx, reportPatience)
 	defer cancel()
 	for b := backoff.New(2*time.Millisecond, 100*time.Millisecond); ; {
-		deadline, err = report(ctx, ts, key, &r)
-		if key.Fire == "" && (errors.Is(err, rouse.ErrConflict) || errors.Is(err, rouse.ErrNotFound)) && !errors.Is(err, errEarly) {
+		deadline, err = reportAttempt(ctx, ts, key, &r)
+		if key.Fire == "" && (errors.Is(err, rouse.ErrConflict) || errors.Is(err, rouse.ErrNotFound)) &&
+			!errors.Is(err, errEarly) {
 			of := key
 			of.Fire = r.FireID
-			if at, own := report(ctx, ts, of, &r); !errors.Is(own, rouse.ErrNotFound) {
+			if at, own := reportAttempt(ctx, ts, of, &r); !errors.Is(own, rouse.ErrNotFound) {
 				deadline, err = at, own
 			}
 		}
@@ -322,10 +332,10 @@ func (ts *Timers) Report(ctx context.Context, key rouse.Key, r Report) (deadline
 	}
 }
 
-func report(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline rouse.Instant, err error) {
-	o := asks(ctx, key, "report", r.FireID, r.Token, r.Outcome.Verdict, r.Outcome.After, r.Outcome.Detail)
+func reportAttempt(ctx context.Context, ts *Timers, key rouse.Key, r *Report) (deadline rouse.Instant, err error) {
+	o := newRepeatable(ctx, key, "report", r.FireID, r.Token, r.Outcome.Verdict, r.Outcome.After, r.Outcome.Detail)
 	var accepted rouse.Timer // as it was before the report
-	out, err := ts.edit(ctx, access.FiresReport, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := ts.editRow(ctx, access.FiresReport, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
 		occ, ok := t.Current()
 		if !ok || t.Token != r.Token || t.Fire(occ).ID != r.FireID {
 			err := fmt.Errorf("fire %s with token %d is not in progress: %w", r.FireID, r.Token, rouse.ErrConflict)
@@ -373,10 +383,10 @@ func (ts *Timers) Purge(ctx context.Context, key rouse.Key) error {
 }
 
 // editTimer is edit that returns the timer as it is then, as the caller may see it.
-func (ts *Timers) editTimer(ctx context.Context, v access.Verb, key rouse.Key, o *once,
+func (ts *Timers) editTimer(ctx context.Context, v access.Verb, key rouse.Key, o *repeatable,
 	fn func(*rouse.Timer) (rouse.Step, error)) (rouse.Timer, error) {
 	var last rouse.Timer
-	out, err := ts.edit(ctx, v, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := ts.editRow(ctx, v, key, 0, o, func(t *rouse.Timer) (rouse.Step, error) {
 		step, err := fn(t)
 		if last = *t; step.To != nil {
 			last = *step.To
@@ -410,19 +420,19 @@ type edited struct {
 	timer    *rouse.Timer // with before: the timer as it is now, unless the error is rouse.ErrNotFound
 }
 
-// edit reads a row that the caller has the verb for, lets fn change it, and writes it back unless o, which
+// editRow reads a row that the caller has the verb for, lets fn change it, and writes it back unless o, which
 // may be nil, was done before. If it has changed since, it begins again. fn may be called several times, and
 // must change nothing but its result.
-func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevision uint64, o *once,
+func (ts *Timers) editRow(ctx context.Context, v access.Verb, key rouse.Key, ifRevision uint64, o *repeatable,
 	fn func(*rouse.Timer) (rouse.Step, error)) (edited, error) {
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return edited{}, err
 	}
 	var fenced uint64 // the revision by which this node has taken it over
 	for b := backoff.New(firstEditPause, nextEditPause); ; {
-		t, err := ts.get(ctx, v, key)
+		t, err := ts.getAllowed(ctx, v, key)
 		if o != nil && (err == nil || errors.Is(err, rouse.ErrNotFound)) {
-			if was, failed := o.done(ctx, ts, key); failed != nil || was != nil {
+			if was, failed := o.findMark(ctx, ts, key); failed != nil || was != nil {
 				return edited{revision: t.Revision, before: was, timer: &t}, cmp.Or(failed, err)
 			}
 		}
@@ -432,8 +442,9 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 		if ts.match != nil && !ts.match(ctx, &t) {
 			return edited{}, errNoMatch
 		}
-		if ifRevision != 0 && t.Revision != ifRevision && t.Revision != fenced { // a fence of that revision changes nothing else
-			return edited{}, conflicting(key, t.Revision)
+		// a fence of that revision changes nothing else
+		if ifRevision != 0 && t.Revision != ifRevision && t.Revision != fenced {
+			return edited{}, conflictError(key, t.Revision)
 		}
 		read, stored := t.Revision, t.Visible
 		in := ts.Engine.HolderOf(&t)
@@ -463,7 +474,7 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 		}
 		w.Change = ts.Engine.StepChange(key, read, step)
 		if o != nil {
-			if err := o.leave(ts, &w.Change, was.Bucket); err != nil {
+			if err := o.addMark(ts, &w.Change, was.Bucket); err != nil {
 				return edited{}, err
 			}
 		}
@@ -472,7 +483,7 @@ func (ts *Timers) edit(ctx context.Context, v access.Verb, key rouse.Key, ifRevi
 			return edited{}, err
 		}
 		if out.Applied {
-			touched(ctx, key, read, out.Revision)
+			auditRowChange(ctx, key, read, out.Revision)
 			return edited{revision: out.Revision, inFlight: w.InFlight || ts.Engine.MayBeOut(&was)}, nil
 		}
 		if !b.Pause(ctx) {

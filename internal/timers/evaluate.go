@@ -29,14 +29,14 @@ func (ts working) evaluateWork(j *jobRow) *work {
 	if j.Cursor == (rouse.Key{}) {
 		ts.schedules.Clear()
 	}
-	own := working{ts.matching(wants)}
+	own := working{ts.withMatch(wants)}
 	return &work{
 		verbs: []access.Verb{access.TimersRead},
 		verb:  access.ClockAdvance,
 		wants: wants,
 		do: func(ctx context.Context, rows []rouse.Timer) []error {
 			errs := make([]error, len(rows))
-			inParallel(len(rows), func(i int) { errs[i] = own.replan(ctx, rows[i].Key, zoneShift) })
+			inParallel(len(rows), func(i int) { errs[i] = own.replanTimer(ctx, rows[i].Key, zoneShift) })
 			return errs
 		},
 		part: 100,
@@ -53,14 +53,14 @@ func mayUseZone(s *rouse.Spec) bool {
 	return uses
 }
 
-// replan moves a timer to its due time by its schedule as it is now; errNoMatch: it has that. shift is as
-// in skippedUntil.
-func (ts working) replan(ctx context.Context, key rouse.Key, shift time.Duration) error {
+// replanTimer moves a timer to its due time by its schedule as it is now; errNoMatch: it has that. shift is
+// as in skippedUntil.
+func (ts working) replanTimer(ctx context.Context, key rouse.Key, shift time.Duration) error {
 	moved := false
 	_, err := ts.editTimer(ctx, access.CalendarsWrite, key, nil, func(t *rouse.Timer) (rouse.Step, error) {
 		moved = false
 		now := ts.Engine.Latest()
-		s, err := ts.replanned(t)
+		s, err := ts.currentSchedule(t)
 		if err != nil {
 			return rouse.Step{}, err
 		}
@@ -79,8 +79,8 @@ func (ts working) replan(ctx context.Context, key rouse.Key, shift time.Duration
 	return err
 }
 
-// replanned returns the schedule of a timer, also of one that has a single time.
-func (ts working) replanned(t *rouse.Timer) (rouse.Schedule, error) {
+// currentSchedule returns the schedule of a timer, also of one that has a single time.
+func (ts working) currentSchedule(t *rouse.Timer) (rouse.Schedule, error) {
 	return ts.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})
 }
 
@@ -97,13 +97,15 @@ func (ts working) skippedUntil(ctx context.Context, t *rouse.Timer, now rouse.In
 	if !ok || !t.Spec.Recurring() || t.Due >= rouse.UnknownDue || first >= t.Due {
 		return 0, nil
 	}
-	page, err := ts.store.Records(ctx, rouse.RecordQuery{Namespace: t.Key.Namespace, Name: t.Key.Name, Limit: recentRecords})
+	page, err := ts.store.Records(ctx, rouse.RecordQuery{Namespace: t.Key.Namespace, Name: t.Key.Name,
+		Limit: recentRecords})
 	if err != nil {
 		return 0, err
 	}
 	for i := range page.Records {
 		r := &page.Records[i]
-		if last := cmp.Or(r.LastDue, r.Due); r.Cause == rouse.CauseSkippedByRequest && r.Generation == t.Generation && last > now && last < t.Due {
+		if last := cmp.Or(r.LastDue, r.Due); r.Cause == rouse.CauseSkippedByRequest && r.Generation == t.Generation &&
+			last > now && last < t.Due {
 			return last, nil
 		}
 	}

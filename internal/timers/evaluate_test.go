@@ -168,7 +168,7 @@ func TestAnEvaluationGivesEachTimerTheDueTimeOfAFreshOne(t *testing.T) {
 				t.Fatalf("%+v, %v", job, err)
 			}
 			now := ts.Engine.Latest()
-			err = ts.each(t.Context(), rouse.Query{Namespace: "n"}, func(tm *rouse.Timer) error {
+			err = ts.eachReadable(t.Context(), rouse.Query{Namespace: "n"}, func(tm *rouse.Timer) error {
 				s, err := schedule.Compile(&tm.Spec, rouse.ScheduleInput{Key: tm.Key, Anchor: tm.Anchor})
 				if err != nil {
 					return err
@@ -211,7 +211,7 @@ func TestAnEvaluationGivesEachTimerTheDueTimeOfAFreshOne(t *testing.T) {
 func evaluateAll(t *testing.T, ts *Timers) (rouse.Job, error) {
 	jobs := working{ts}
 	j := jobs.newEvaluation(t.Context())
-	tm, err := j.timer(ts.Engine.Latest())
+	tm, err := j.attentionRow(ts.Engine.Latest())
 	if err != nil {
 		return rouse.Job{}, err
 	}

@@ -39,28 +39,29 @@ func (ts expecting) checkExpect(ctx context.Context, namespace string, s *rouse.
 	return rouse.Under("expect.notify", err)
 }
 
-// expects returns the row of the expectation of a timer that is being written; false if it has none.
-func (ts expecting) expects(t *rouse.Timer, s rouse.Schedule) (rouse.Timer, bool) {
+// expectationRow returns the row of the expectation of a timer that is being written; false if it has none.
+func (ts expecting) expectationRow(t *rouse.Timer, s rouse.Schedule) (rouse.Timer, bool) {
 	if !t.Spec.Expect.Any() || t.Key.Fire != "" {
 		return rouse.Timer{}, false
 	}
-	return t.Expectation(ts.look(t, s, ts.Engine.Latest())), true
+	return t.Expectation(ts.nextCheckTime(t, s, ts.Engine.Latest())), true
 }
 
 // tellExpected explains by when a timer has to succeed.
 func (ts explaining) tellExpected(x *Explanation, t *rouse.Timer) {
 	last := "it never has"
 	if t.Succeeded != 0 {
-		last = "it did last at " + x.when(t.Succeeded)
+		last = "it did last at " + x.formatTime(t.Succeeded)
 	}
 	told := ""
 	if t.Spec.Expect.Notify != "" {
 		told = ", and " + t.Spec.Expect.Notify + " was told"
 	}
 	if t.Overdue != 0 {
-		x.say("overdue", t.Overdue, "It is overdue: it was expected to succeed until %s%s; %s.", x.when(t.Overdue),
-			told, last).lasts(t.Overdue, 0).
-			cure("look at why it fails or does not fire; the next success ends this, also one of rouse run")
+		x.addReason("overdue", t.Overdue, "It is overdue: it was expected to succeed until %s%s; %s.",
+			x.formatTime(t.Overdue),
+			told, last).setPeriod(t.Overdue, 0).
+			setCure("look at why it fails or does not fire; the next success ends this, also one of rouse run")
 		return
 	}
 	s, err := ts.schedules.Of(t)
@@ -68,12 +69,13 @@ func (ts explaining) tellExpected(x *Explanation, t *rouse.Timer) {
 		return
 	}
 	if by, ok := t.ExpectedBy(s); ok {
-		x.say("expected", by, "It is expected to succeed until %s; %s.", x.when(by), last).lasts(max(t.Succeeded, t.ExpectFrom), by)
+		x.addReason("expected", by, "It is expected to succeed until %s; %s.", x.formatTime(by),
+			last).setPeriod(max(t.Succeeded, t.ExpectFrom), by)
 	}
 }
 
-// look returns when a timer is to be looked at next.
-func (ts expecting) look(t *rouse.Timer, s rouse.Schedule, now rouse.Instant) rouse.Instant {
+// nextCheckTime returns when a timer is to be looked at next.
+func (ts expecting) nextCheckTime(t *rouse.Timer, s rouse.Schedule, now rouse.Instant) rouse.Instant {
 	if t.Overdue != 0 {
 		return now.Add(overdueLook)
 	}
@@ -85,8 +87,8 @@ func (ts expecting) look(t *rouse.Timer, s rouse.Schedule, now rouse.Instant) ro
 	return max(by, now.Add(leastLook))
 }
 
-// expect decides about expectations that need attention.
-func (ts expecting) expect(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error) {
+// decideExpectations decides about expectations that need attention.
+func (ts expecting) decideExpectations(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error) {
 	ctx = access.AsSystem(ctx)
 	keys := make([]rouse.Key, len(rows))
 	for i := range rows {
@@ -102,7 +104,7 @@ func (ts expecting) expect(ctx context.Context, rows []rouse.Row) ([]rouse.Step,
 		if err != nil || timers[i].Revision == 0 {
 			continue // the timer is gone
 		}
-		next, err := ts.expectation(ctx, &timers[i], was.Succeeded)
+		next, err := ts.updateExpectation(ctx, &timers[i], was.Succeeded)
 		switch {
 		case errors.Is(err, rouse.ErrNotFound):
 			continue
@@ -118,33 +120,34 @@ func (ts expecting) expect(ctx context.Context, rows []rouse.Row) ([]rouse.Step,
 	return steps, nil
 }
 
-// expectation brings the timer of a row up to date with a success next to it and with the time, and returns
-// its expectation; rouse.ErrNotFound if it has none.
-func (ts expecting) expectation(ctx context.Context, row *rouse.Row, succeeded rouse.Instant) (none rouse.Timer, err error) {
+// updateExpectation brings the timer of a row up to date with a success next to it and with the time, and
+// returns its expectation; rouse.ErrNotFound if it has none.
+func (ts expecting) updateExpectation(ctx context.Context, row *rouse.Row,
+	succeeded rouse.Instant) (none rouse.Timer, err error) {
 	t, err := ts.Read(row)
 	if err != nil {
 		return none, err
 	}
 	if t.Spec.Expect.Any() {
-		t, err = ts.attend(ctx, t, succeeded)
+		t, err = ts.updateOverdue(ctx, t, succeeded)
 	}
 	if err != nil {
 		return none, err
 	}
 	if !t.Spec.Expect.Any() || t.Over() {
-		return none, missing(row.Key)
+		return none, notFoundError(row.Key)
 	}
 	s, err := ts.schedules.Settling(&t)
 	if err != nil {
 		return none, err
 	}
-	next := t.Expectation(ts.look(&t, s, ts.Engine.Latest()))
+	next := t.Expectation(ts.nextCheckTime(&t, s, ts.Engine.Latest()))
 	next.Succeeded = max(t.Succeeded, succeeded)
 	return next, nil
 }
 
-// attend changes a timer if it has to be, and returns it as it is then.
-func (ts expecting) attend(ctx context.Context, t rouse.Timer, succeeded rouse.Instant) (rouse.Timer, error) {
+// updateOverdue changes a timer if it has to be, and returns it as it is then.
+func (ts expecting) updateOverdue(ctx context.Context, t rouse.Timer, succeeded rouse.Instant) (rouse.Timer, error) {
 	change := func(t *rouse.Timer) (rouse.Step, error) {
 		s, err := ts.schedules.Settling(t)
 		if err != nil {

@@ -26,7 +26,9 @@ type Explanation struct {
 
 // Reason is one fact of an explanation.
 type Reason struct {
-	Code string        // overdue, expected, firing, waiting, obstacle, accepted, retrying, paused, scheduled, waited, unclaimed, skips, ended, dead, fired, missed, skipped, calendar, clock, unknown, off
+	// overdue, expected, firing, waiting, obstacle, accepted, retrying, paused, scheduled, waited, unclaimed,
+	// skips, ended, dead, fired, missed, skipped, calendar, clock, unknown, off
+	Code string
 	Text string        // a sentence
 	At   rouse.Instant // when it happened, or will; 0 is now
 
@@ -53,7 +55,7 @@ func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 	if err := ts.Engine.Ready(ctx); err != nil {
 		return x, err
 	}
-	t, err := ts.get(ctx, access.TimersRead, key)
+	t, err := ts.getAllowed(ctx, access.TimersRead, key)
 	there := err == nil
 	if err != nil && !errors.Is(err, rouse.ErrNotFound) {
 		return x, err
@@ -78,9 +80,9 @@ func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 	if there {
 		x.Timer = &t
 		if s, err = ts.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: key, Anchor: t.Anchor}); err == nil {
-			p := describe(s)
+			p := describeSchedule(s)
 			x.Words, x.Zone = p.Words, p.Location
-			x.Next = explaining{ts}.next(ctx, &t, s)
+			x.Next = explaining{ts}.nextOccurrences(ctx, &t, s)
 		}
 	}
 	if at != 0 {
@@ -99,24 +101,24 @@ func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 
 const cureClock = "set the timers right: rouse clock repair"
 
-// say adds a reason. What is set of the result holds until the next call.
-func (x *Explanation) say(code string, at rouse.Instant, format string, args ...any) *Reason {
+// addReason adds a reason. What is set of the result holds until the next call.
+func (x *Explanation) addReason(code string, at rouse.Instant, format string, args ...any) *Reason {
 	x.Reasons = append(x.Reasons, Reason{Code: code, At: at, Text: fmt.Sprintf(format, args...)})
 	return &x.Reasons[len(x.Reasons)-1]
 }
 
-// lasts sets since when a reason holds, and until when.
-func (r *Reason) lasts(since, until rouse.Instant) *Reason {
+// setPeriod sets since when a reason holds, and until when.
+func (r *Reason) setPeriod(since, until rouse.Instant) *Reason {
 	if r.Since = since; until != rouse.Never {
 		r.Until = until
 	}
 	return r
 }
 
-func (r *Reason) cure(text string) { r.Cure = text }
+func (r *Reason) setCure(text string) { r.Cure = text }
 
-// when shows a time in the zone of the schedule.
-func (x *Explanation) when(i rouse.Instant) string {
+// formatTime shows a time in the zone of the schedule.
+func (x *Explanation) formatTime(i rouse.Instant) string {
 	if i == rouse.Never {
 		return "never"
 	}
@@ -126,8 +128,8 @@ func (x *Explanation) when(i rouse.Instant) string {
 // explaining is what explanations need of the timers.
 type explaining struct{ *Timers }
 
-// next returns the coming occurrences of a timer.
-func (ts explaining) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule) []rouse.Coming {
+// nextOccurrences returns the coming occurrences of a timer.
+func (ts explaining) nextOccurrences(ctx context.Context, t *rouse.Timer, s rouse.Schedule) []rouse.Coming {
 	if t.Due == rouse.Never || t.Key.Fire != "" {
 		return nil
 	}
@@ -135,7 +137,7 @@ func (ts explaining) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule)
 		var list []rouse.Coming
 		m := &schedulecache.Meter{Limit: maxLookSteps}
 		now := ts.Engine.Now()
-		_ = ts.simulated(ctx, t, m, now, now, rouse.Never, func(c rouse.Coming, _ *time.Location) bool {
+		_ = ts.eachSimulated(ctx, t, m, now, now, rouse.Never, func(c rouse.Coming, _ *time.Location) bool {
 			list = append(list, c)
 			return len(list) < explainNext
 		})
@@ -148,7 +150,8 @@ func (ts explaining) next(ctx context.Context, t *rouse.Timer, s rouse.Schedule)
 	if !t.Spec.Recurring() {
 		return []rouse.Coming{{Due: t.Due, At: t.SentAt(t.Due)}}
 	}
-	list, _ := coming(ctx, t, s, t.Due-1, rouse.Never, n, maxLookSteps) // a schedule that costs too much is explained without its next times
+	// a schedule that costs too much is explained without its next times
+	list, _ := comingOccurrences(ctx, t, s, t.Due-1, rouse.Never, n, maxLookSteps)
 	return list
 }
 
@@ -157,21 +160,24 @@ func (ts explaining) explainNow(ctx context.Context, x *Explanation, key rouse.K
 	now := ts.Engine.Now()
 	t, records := x.Timer, x.Records[:min(len(x.Records), 2)]
 	if t != nil && t.Over() && len(records) > 0 { // what ended it comes first
-		x.tell(&records[0])
+		x.explainRecord(&records[0])
 		records = records[1:]
 	}
 	if t == nil {
-		x.say("ended", x.Records[0].Ended, "There is no timer of this name any more: its schedule has ended, or it was deleted.")
+		x.addReason("ended", x.Records[0].Ended,
+			"There is no timer of this name any more: its schedule has ended, or it was deleted.")
 	} else {
 		ts.explainState(x, t, now)
 	}
 	for i := range records {
-		x.tell(&records[i])
+		x.explainRecord(&records[i])
 	}
-	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: []rouse.State{rouse.StateDead}})
+	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name,
+		States: []rouse.State{rouse.StateDead}})
 	if err == nil && n > 0 {
-		x.say("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n).
-			cure("repair the target, then redrive them: rouse dead redrive, or with --with-current-spec if the timer has another target now")
+		x.addReason("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n).
+			setCure(
+				"repair the target, then redrive them: rouse dead redrive, or with --with-current-spec if the timer has another target now")
 	}
 	return err
 }
@@ -192,40 +198,51 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 		ts.tellExpected(x, t)
 	}
 	if from := ts.Clock.Back(); from != 0 {
-		x.say("clock", from, "The store's clock showed %s and was set back to %s: what was advanced before waits for times after that.",
-			x.when(from), x.when(now)).lasts(0, from).cure(cureClock)
+		x.addReason("clock", from,
+			"The store's clock showed %s and was set back to %s: what was advanced before waits for times after that.",
+			x.formatTime(from), x.formatTime(now)).setPeriod(0, from).setCure(cureClock)
 	}
 	switch {
 	case p.Sending && current:
-		x.say("firing", p.Sent, "Attempt %d of %d of the occurrence of %s is on its way to %s.", p.Attempt, most,
-			x.when(occ.Due), t.Spec.Target).lasts(p.Sent, 0)
+		x.addReason("firing", p.Sent, "Attempt %d of %d of the occurrence of %s is on its way to %s.", p.Attempt, most,
+			x.formatTime(occ.Due), t.Spec.Target).setPeriod(p.Sent, 0)
 	case t.Token != 0:
-		x.say("accepted", t.Visible, "The receiver has accepted the occurrence of %s and has until %s to report; then the attempt counts as failed.", x.when(occ.Due), x.when(t.Visible)).lasts(t.Began, t.Visible)
+		x.addReason("accepted", t.Visible,
+			"The receiver has accepted the occurrence of %s and has until %s to report; then the attempt counts as failed.",
+			x.formatTime(occ.Due), x.formatTime(t.Visible)).setPeriod(t.Began, t.Visible)
 	case p.Queued && current:
-		x.say("waiting", occ.Due, "The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time%s.", x.when(occ.Due), p.Waiting, p.Limit, p.Rates).lasts(occ.Due, 0).cure("make the target faster, or raise its limits: see rouse targets, and limits and host-concurrency of rouse serve")
+		x.addReason("waiting", occ.Due,
+			"The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time%s.", x.formatTime(occ.Due), p.Waiting, p.Limit, p.Rates).setPeriod(occ.Due, 0).setCure("make the target faster, or raise its limits: see rouse targets, and limits and host-concurrency of rouse serve")
 	case t.Paused:
-		x.say("paused", t.Until, "It is paused%s%s.", pauseText(t), until(x, t.Until)).lasts(0, t.Until).cure(cureResume)
+		x.addReason("paused", t.Until, "It is paused%s%s.", pauseText(t), untilSuffix(x, t.Until)).setPeriod(0,
+			t.Until).setCure(cureResume)
 	case t.Attempts != 0:
-		x.say("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s%s.",
-			t.Attempts, most, x.when(occ.Due), t.LastError, x.when(t.Visible), lostNote(t)).lasts(t.Began, t.Visible).cure("look at the target; the retry policy goes on by itself")
+		x.addReason("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s%s.",
+			t.Attempts, most, x.formatTime(occ.Due), t.LastError, x.formatTime(t.Visible), lostNote(t)).setPeriod(t.Began,
+			t.Visible).setCure("look at the target; the retry policy goes on by itself")
 	case t.Over():
-		x.say("ended", 0, "Its schedule has ended, after %d occurrences; its row is kept until %s.", t.Ended,
-			x.when(t.Visible)).lasts(0, t.Visible)
+		x.addReason("ended", 0, "Its schedule has ended, after %d occurrences; its row is kept until %s.", t.Ended,
+			x.formatTime(t.Visible)).setPeriod(0, t.Visible)
 	case current && !occ.Manual && t.SentAt(occ.Due) > now:
 		at := t.SentAt(occ.Due)
-		x.say("scheduled", at, "Nothing is due: the next occurrence is at %s%s.", x.when(at), jitterNote(x, t)).lasts(0, at)
+		x.addReason("scheduled", at, "Nothing is due: the next occurrence is at %s%s.", x.formatTime(at),
+			jitterNote(x, t)).setPeriod(0, at)
 	case current && in.Until > now:
-		x.say("waiting", occ.Due, "The occurrence of %s is due, and another node has it; if that node is gone, it is taken over at %s.", x.when(occ.Due), x.when(in.Until)).lasts(occ.Due, in.Until)
+		x.addReason("waiting", occ.Due,
+			"The occurrence of %s is due, and another node has it; if that node is gone, it is taken over at %s.",
+			x.formatTime(occ.Due), x.formatTime(in.Until)).setPeriod(occ.Due, in.Until)
 	case current && visible > now:
-		x.say("waiting", visible, "The occurrence of %s is due, but was put off; it is tried again at %s.",
-			x.when(occ.Due), x.when(visible)).lasts(occ.Due, visible)
+		x.addReason("waiting", visible, "The occurrence of %s is due, but was put off; it is tried again at %s.",
+			x.formatTime(occ.Due), x.formatTime(visible)).setPeriod(occ.Due, visible)
 	case withheld != "":
-		x.say("waiting", visible, "The occurrence of %s is due, and waits: %s.", x.when(occ.Due), withheld).lasts(occ.Due, 0).cure(cureWithheld)
+		x.addReason("waiting", visible, "The occurrence of %s is due, and waits: %s.", x.formatTime(occ.Due),
+			withheld).setPeriod(occ.Due, 0).setCure(cureWithheld)
 	default:
-		x.say("waiting", visible, "The occurrence of %s is due and about to be sent.", x.when(occ.Due)).lasts(occ.Due, 0)
+		x.addReason("waiting", visible, "The occurrence of %s is due and about to be sent.",
+			x.formatTime(occ.Due)).setPeriod(occ.Due, 0)
 	}
 	if withheld != "" && t.Attempts != 0 && !p.Sending && !p.Queued {
-		x.say("obstacle", 0, "Its next attempt waits: %s.", withheld).cure(cureWithheld)
+		x.addReason("obstacle", 0, "Its next attempt waits: %s.", withheld).setCure(cureWithheld)
 	}
 	if t.Overdue == 0 {
 		ts.tellExpected(x, t)
@@ -235,21 +252,23 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	}
 	x.tellWaits(t)
 	if t.Paused && t.Attempts != 0 {
-		x.say("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", pauseText(t),
-			until(x, t.Until), x.when(occ.Due)).lasts(0, t.Until).cure(cureResume)
+		x.addReason("paused", t.Until, "It is paused%s%s, while the occurrence of %s is being retried.", pauseText(t),
+			untilSuffix(x, t.Until), x.formatTime(occ.Due)).setPeriod(0, t.Until).setCure(cureResume)
 	}
 	if ts.Engine.Unclaimed(t.Key.Namespace) {
-		x.say("unclaimed", 0, "No live node claims the namespace %q, so nothing of it fires until one does: see claims of rouse serve, and rouse nodes.", t.Key.Namespace).cure("start a node whose claims name the namespace, or are empty")
+		x.addReason("unclaimed", 0,
+			"No live node claims the namespace %q, so nothing of it fires until one does: see claims of rouse serve, and rouse nodes.", t.Key.Namespace).setCure("start a node whose claims name the namespace, or are empty")
 		if current && t.SentAt(occ.Due) <= now { // this is the main reason
 			last := len(x.Reasons) - 1
 			x.Reasons[0], x.Reasons[last] = x.Reasons[last], x.Reasons[0]
 		}
 	}
 	if obstacle != "" {
-		x.say("obstacle", 0, "Its target is held up: %s.", obstacle).cure("see rouse targets, and look at the target; fires go on by themselves")
+		x.addReason("obstacle", 0, "Its target is held up: %s.",
+			obstacle).setCure("see rouse targets, and look at the target; fires go on by themselves")
 	}
 	if t.Skips > 0 {
-		x.say("skips", 0, "The %d occurrences after the one in progress are to be skipped.", t.Skips)
+		x.addReason("skips", 0, "The %d occurrences after the one in progress are to be skipped.", t.Skips)
 	}
 	for _, f := range t.Failures {
 		x.tellFailure(f)
@@ -261,22 +280,22 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 func (x *Explanation) tellFailure(f rouse.Attempt) {
 	what := "An attempt failed"
 	if f.Sent != 0 {
-		what = fmt.Sprintf("An attempt at %s failed after %v", x.when(f.Sent), f.Took)
+		what = fmt.Sprintf("An attempt at %s failed after %v", x.formatTime(f.Sent), f.Took)
 	}
-	x.say("retrying", f.Sent, "%s: %s.", what, rouse.Answered(f.Code, f.Detail))
+	x.addReason("retrying", f.Sent, "%s: %s.", what, rouse.Answered(f.Code, f.Detail))
 }
 
 // cureWithheld is the cure of rouse.Withholding.
 const cureWithheld = "see the Redis of index, and rouse doctor; more critical timers do not wait for it"
 
-func attempts(n uint32) string {
+func attemptsText(n uint32) string {
 	if n == 1 {
 		return "1 attempt"
 	}
 	return fmt.Sprint(n, " attempts")
 }
 
-func because(reason string) string {
+func reasonSuffix(reason string) string {
 	if reason == "" {
 		return ""
 	}
@@ -286,35 +305,35 @@ func because(reason string) string {
 // pauseText is why a timer is paused, with the cause if no client asked for it.
 func pauseText(t *rouse.Timer) string {
 	if t.PauseCause == rouse.PauseRequested {
-		return because(t.Reason)
+		return reasonSuffix(t.Reason)
 	}
-	return fmt.Sprintf(" (%s)%s", t.PauseCause, because(t.Reason))
+	return fmt.Sprintf(" (%s)%s", t.PauseCause, reasonSuffix(t.Reason))
 }
 
-func until(x *Explanation, at rouse.Instant) string {
+func untilSuffix(x *Explanation, at rouse.Instant) string {
 	if at == 0 {
 		return ", until a client resumes it"
 	}
-	return ", until " + x.when(at)
+	return ", until " + x.formatTime(at)
 }
 
 func jitterNote(x *Explanation, t *rouse.Timer) string {
 	if t.SentAt(t.Due) == t.Due {
 		return ""
 	}
-	return fmt.Sprintf(" (due at %s, plus its jitter)", x.when(t.Due))
+	return fmt.Sprintf(" (due at %s, plus its jitter)", x.formatTime(t.Due))
 }
 
-// tell explains a record.
-func (x *Explanation) tell(r *rouse.Record) {
-	what := "The occurrence of " + x.when(r.Due)
+// explainRecord explains a record.
+func (x *Explanation) explainRecord(r *rouse.Record) {
+	what := "The occurrence of " + x.formatTime(r.Due)
 	if r.Manual {
-		what = "The run asked for at " + x.when(r.Due)
+		what = "The run asked for at " + x.formatTime(r.Due)
 	}
 	if r.LastDue > r.Due {
-		what = fmt.Sprintf("The occurrences from %s to %s", x.when(r.Due), x.when(r.LastDue))
+		what = fmt.Sprintf("The occurrences from %s to %s", x.formatTime(r.Due), x.formatTime(r.LastDue))
 		if r.Count > 0 {
-			what = fmt.Sprintf("The %d occurrences from %s to %s", r.Count, x.when(r.Due), x.when(r.LastDue))
+			what = fmt.Sprintf("The %d occurrences from %s to %s", r.Count, x.formatTime(r.Due), x.formatTime(r.LastDue))
 		}
 	}
 	switch r.Ending {
@@ -323,23 +342,27 @@ func (x *Explanation) tell(r *rouse.Record) {
 		if r.Began != 0 {
 			late = r.Began.Sub(r.Due)
 		}
-		x.say("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what,
-			x.when(r.Sent), r.Attempts, late, because(rouse.Answered(r.Code, r.Reason))).lasts(r.Began, r.Ended)
+		x.addReason("fired", r.Ended, "%s was delivered at %s, on attempt %d, first sent %v after it was due%s.", what,
+			x.formatTime(r.Sent), r.Attempts, late, reasonSuffix(rouse.Answered(r.Code, r.Reason))).setPeriod(r.Began, r.Ended)
 	case rouse.EndDead:
-		x.say("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.when(r.Ended), attempts(r.Attempts),
-			r.Cause, because(rouse.Answered(r.Code,
-				r.Reason))).lasts(r.Began, r.Ended).cure("repair the target, then redrive it: rouse dead redrive, or with --with-current-spec if the timer has another target now")
+		x.addReason("dead", r.Ended, "%s was given up at %s after %s (%s)%s.", what, x.formatTime(r.Ended),
+			attemptsText(r.Attempts),
+			r.Cause, reasonSuffix(rouse.Answered(r.Code,
+				r.Reason))).setPeriod(r.Began,
+			r.Ended).setCure(
+			"repair the target, then redrive it: rouse dead redrive, or with --with-current-spec if the timer has another target now")
 	case rouse.EndSkipped:
-		x.say("skipped", r.Ended, "%s did not fire, on purpose: %s (%s%s).", what, x.causeText(r), r.Cause,
-			because(r.Reason)).lasts(r.Due, max(r.Due, r.LastDue)).cure(causeCures[r.Cause])
+		x.addReason("skipped", r.Ended, "%s did not fire, on purpose: %s (%s%s).", what, x.causeText(r), r.Cause,
+			reasonSuffix(r.Reason)).setPeriod(r.Due, max(r.Due, r.LastDue)).setCure(causeCures[r.Cause])
 	case rouse.EndMissed:
-		x.say("missed", r.Ended, "%s did not fire: %s (%s). Given up at %s by %s.", what, x.causeText(r), r.Cause,
-			x.when(r.Ended), r.Reason).lasts(r.Due, max(r.Due, r.LastDue)).cure(causeCures[r.Cause])
+		x.addReason("missed", r.Ended, "%s did not fire: %s (%s). Given up at %s by %s.", what, x.causeText(r), r.Cause,
+			x.formatTime(r.Ended), r.Reason).setPeriod(r.Due, max(r.Due, r.LastDue)).setCure(causeCures[r.Cause])
 	}
 }
 
 // explainAt explains the occurrence of one time.
-func (ts explaining) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s rouse.Schedule, at rouse.Instant) error {
+func (ts explaining) explainAt(ctx context.Context, x *Explanation, key rouse.Key, s rouse.Schedule,
+	at rouse.Instant) error {
 	t := x.Timer
 	q := rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: 500}
 	for looked := 0; looked < explainSearch; {
@@ -349,7 +372,7 @@ func (ts explaining) explainAt(ctx context.Context, x *Explanation, key rouse.Ke
 		}
 		for i := range page.Records {
 			if r := &page.Records[i]; at == r.Due || at > r.Due && at <= r.LastDue {
-				x.tell(r)
+				x.explainRecord(r)
 			}
 		}
 		if looked += len(page.Records); page.Next == nil {
@@ -361,7 +384,8 @@ func (ts explaining) explainAt(ctx context.Context, x *Explanation, key rouse.Ke
 		return nil
 	}
 	if t == nil {
-		x.say("unknown", at, "There is no timer of this name any more, and no record of an occurrence of %s: there was none, or its record was deleted by age or number.", x.when(at))
+		x.addReason("unknown", at,
+			"There is no timer of this name any more, and no record of an occurrence of %s: there was none, or its record was deleted by age or number.", x.formatTime(at))
 		return nil
 	}
 	now := ts.Engine.Now()
@@ -370,26 +394,31 @@ func (ts explaining) explainAt(ctx context.Context, x *Explanation, key rouse.Ke
 		return nil
 	}
 	if s == nil {
-		x.say("unknown", at, "No record of an occurrence of %s is kept.", x.when(at))
+		x.addReason("unknown", at, "No record of an occurrence of %s is kept.", x.formatTime(at))
 		return nil
 	}
 	next, ok := s.Next(at - 1)
 	switch {
 	case ok && next == at && at < t.Created:
-		x.say("off", at, "The timer was created later, at %s.", x.when(t.Created))
+		x.addReason("off", at, "The timer was created later, at %s.", x.formatTime(t.Created))
 	case ok && next == at && at <= now && at < t.Due:
-		x.say("unknown", at, "Its schedule has an occurrence at %s, of which no record is kept: it was deleted by age or number, or belongs to another version of the timer (this one began at %s).", x.when(at), x.when(t.Anchor))
+		x.addReason("unknown", at,
+			"Its schedule has an occurrence at %s, of which no record is kept: it was deleted by age or number, or belongs to another version of the timer (this one began at %s).", x.formatTime(at), x.formatTime(t.Anchor))
 	case ok && next == at && t.Due == rouse.Never:
-		x.say("ended", at, "Its schedule has ended, after %d occurrences.", t.Passed)
+		x.addReason("ended", at, "Its schedule has ended, after %d occurrences.", t.Passed)
 	case ok && next == at:
-		x.say("scheduled", at, "It is to come.")
+		x.addReason("scheduled", at, "It is to come.")
 		if t.Paused && (t.Until == 0 || t.Until > at) {
-			x.say("paused", t.Until, "But the timer is paused%s%s.", pauseText(t), until(x, t.Until)).lasts(0, t.Until).cure(cureResume)
+			x.addReason("paused", t.Until, "But the timer is paused%s%s.", pauseText(t), untilSuffix(x, t.Until)).setPeriod(0,
+				t.Until).setCure(cureResume)
 		}
 	case ts.takenOut(t, at):
-		x.say("calendar", at, "Its schedule has an occurrence at %s, which its calendars or exceptions take out or move.%s", x.when(at), around(x, s, at, next, ok))
+		x.addReason("calendar", at,
+			"Its schedule has an occurrence at %s, which its calendars or exceptions take out or move.%s", x.formatTime(at),
+			occurrencesAround(x, s, at, next, ok))
 	default:
-		x.say("off", at, "Its schedule has no occurrence at %s.%s", x.when(at), around(x, s, at, next, ok))
+		x.addReason("off", at, "Its schedule has no occurrence at %s.%s", x.formatTime(at),
+			occurrencesAround(x, s, at, next, ok))
 	}
 	return nil
 }
@@ -409,14 +438,14 @@ func (ts explaining) takenOut(t *rouse.Timer, at rouse.Instant) bool {
 	return ok && next == at
 }
 
-// around names the occurrences before and after a time.
-func around(x *Explanation, s rouse.Schedule, at, next rouse.Instant, ok bool) string {
+// occurrencesAround names the occurrences before and after a time.
+func occurrencesAround(x *Explanation, s rouse.Schedule, at, next rouse.Instant, ok bool) string {
 	var parts []string
-	if last, found := previous(s, at); found {
-		parts = append(parts, "before it is "+x.when(last))
+	if last, found := previousDue(s, at); found {
+		parts = append(parts, "before it is "+x.formatTime(last))
 	}
 	if ok {
-		parts = append(parts, "after it is "+x.when(next))
+		parts = append(parts, "after it is "+x.formatTime(next))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -424,9 +453,9 @@ func around(x *Explanation, s rouse.Schedule, at, next rouse.Instant, ok bool) s
 	return " The one " + strings.Join(parts, ", the one ") + "."
 }
 
-// previous returns the last due time before at, if it is within some years: a binary search over a range with
-// at most a few thousand due times.
-func previous(s rouse.Schedule, at rouse.Instant) (last rouse.Instant, found bool) {
+// previousDue returns the last due time before at, if it is within some years: a binary search over a range
+// with at most a few thousand due times.
+func previousDue(s rouse.Schedule, at rouse.Instant) (last rouse.Instant, found bool) {
 	for back := time.Minute; back <= 5*366*24*time.Hour; back *= 4 {
 		first, ok := s.Next(at.Add(-back))
 		if !ok || first >= at {

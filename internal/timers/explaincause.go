@@ -59,7 +59,7 @@ func (x *Explanation) causeText(r *rouse.Record) string {
 		if r.OtherManual {
 			what = "the run asked for at"
 		}
-		text = fmt.Sprintf("%s %s was in progress when it was due", what, x.when(r.Other))
+		text = fmt.Sprintf("%s %s was in progress when it was due", what, x.formatTime(r.Other))
 	}
 	if r.LastDue > r.Due && r.Cause == rouse.CauseOverlapped {
 		text += ", or they waited behind it"
@@ -71,8 +71,8 @@ func (x *Explanation) causeText(r *rouse.Record) string {
 func (x *Explanation) tellWaits(t *rouse.Timer) {
 	for i := len(t.Waits) - 1; i >= 0; i-- {
 		w := t.Waits[i]
-		x.say("waited", w.From, "From %s until %s it waited: %s (%s).", x.when(w.From), x.when(w.To),
-			causeTexts[w.Cause], w.Cause).lasts(w.From, w.To).cure(causeCures[w.Cause])
+		x.addReason("waited", w.From, "From %s until %s it waited: %s (%s).", x.formatTime(w.From), x.formatTime(w.To),
+			causeTexts[w.Cause], w.Cause).setPeriod(w.From, w.To).setCure(causeCures[w.Cause])
 	}
 }
 
@@ -81,5 +81,7 @@ func lostNote(t *rouse.Timer) string {
 	if t.Lost == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; receivers that have gone with it in hand, in a row: %d, and with %d it becomes a dead letter with the cause %s", t.Lost, rouse.MaxLost, rouse.CausePoison)
+	return fmt.Sprintf(
+		"; receivers that have gone with it in hand, in a row: %d, and with %d it becomes a dead letter with the cause %s",
+		t.Lost, rouse.MaxLost, rouse.CausePoison)
 }

@@ -23,7 +23,7 @@ const MaxForecast = 50_000
 func (ts *Timers) Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration,
 	by string, place *rouse.ForecastPlace) (rouse.Forecast, error) {
 	none := rouse.Forecast{}
-	if err := cmp.Or(q.Check(), ordinary(&q), ts.ChargeRead(ctx, q.Namespace)); err != nil {
+	if err := cmp.Or(q.Check(), refuseOrder(&q), ts.ChargeRead(ctx, q.Namespace)); err != nil {
 		return none, err
 	}
 	now, err := ts.store.Now(ctx)
@@ -43,7 +43,7 @@ func (ts *Timers) Forecast(ctx context.Context, q rouse.Query, from, until rouse
 	f := forecast{Timers: ts, now: now, from: from, until: until, step: rouse.Instant(step.Milliseconds()), by: by,
 		counts: map[rouse.Load]int64{}, keys: map[string]bool{}}
 	f.meter.Limit = bounds.steps
-	next, err := f.run(ctx, q, place)
+	next, err := f.countAfter(ctx, q, place)
 	if err != nil {
 		return none, err
 	}
@@ -73,29 +73,30 @@ type forecast struct {
 	read             int64
 }
 
-// run reads timers after a place, and returns where it stopped; nil at the end.
-func (f *forecast) run(ctx context.Context, q rouse.Query, place *rouse.ForecastPlace) (*rouse.ForecastPlace, error) {
+// countAfter reads timers after a place, and returns where it stopped; nil at the end.
+func (f *forecast) countAfter(ctx context.Context, q rouse.Query,
+	place *rouse.ForecastPlace) (*rouse.ForecastPlace, error) {
 	if place != nil {
 		if q.After = place.Key; place.Due != 0 {
-			if next, err := f.resume(ctx, place); next != nil || err != nil {
+			if next, err := f.countRest(ctx, place); next != nil || err != nil {
 				return next, err
 			}
 		}
 	}
 	for rows, bytes, sparse := 0, 0, 0; ; {
 		q.Limit = min(5*pageChunk, bounds.forecast-rows)
-		page, err := f.page(ctx, q, access.TimersRead)
+		page, err := f.pageRows(ctx, q, access.TimersRead)
 		if err != nil {
 			return nil, err
 		}
 		for i := range page.Rows {
 			bytes += len(page.Rows[i].Body)
 			t, err := f.Read(&page.Rows[i])
-			if err != nil || !f.mayList(ctx, &t, access.TimersRead) || !f.sought(ctx, &q, &t) {
+			if err != nil || !f.mayList(ctx, &t, access.TimersRead) || !f.matchesSought(ctx, &q, &t) {
 				continue
 			}
 			f.read++
-			if next, err := f.count(ctx, &t, planned(&t, f.now, f.from)); next != nil || err != nil {
+			if next, err := f.countOccurrences(ctx, &t, newPlan(&t, f.now, f.from)); next != nil || err != nil {
 				return next, err
 			}
 		}
@@ -111,29 +112,29 @@ func (f *forecast) run(ctx context.Context, q rouse.Query, place *rouse.Forecast
 	}
 }
 
-// resume counts the rest of the timer in which the part before stopped.
-func (f *forecast) resume(ctx context.Context, place *rouse.ForecastPlace) (*rouse.ForecastPlace, error) {
-	t, err := f.get(ctx, access.TimersRead, place.Key)
+// countRest counts the rest of the timer in which the part before stopped.
+func (f *forecast) countRest(ctx context.Context, place *rouse.ForecastPlace) (*rouse.ForecastPlace, error) {
+	t, err := f.getAllowed(ctx, access.TimersRead, place.Key)
 	switch {
 	case errors.Is(err, rouse.ErrNotFound): // it was deleted since
 		return nil, nil
 	case err != nil:
 		return nil, err
 	}
-	p := planned(&t, f.now, f.from)
+	p := newPlan(&t, f.now, f.from)
 	if p.after = place.Due; place.Due >= p.next {
 		p.left = place.Left
 	}
-	return f.count(ctx, &t, p)
+	return f.countOccurrences(ctx, &t, p)
 }
 
-// count counts the occurrences of a timer. It returns the place where the steps were used up; nil if all were
-// counted.
-func (f *forecast) count(ctx context.Context, t *rouse.Timer, p plan) (*rouse.ForecastPlace, error) {
+// countOccurrences counts the occurrences of a timer. It returns the place where the steps were used up; nil
+// if all were counted.
+func (f *forecast) countOccurrences(ctx context.Context, t *rouse.Timer, p plan) (*rouse.ForecastPlace, error) {
 	s, err := f.schedules.Of(t)
 	if errors.Is(err, schedulecache.ErrNone) {
 		if t.Due >= f.from && t.Due < f.until && !t.Paused {
-			f.counts[rouse.Load{From: t.Due / f.step * f.step, Key: f.keyOf(t)}]++
+			f.counts[rouse.Load{From: t.Due / f.step * f.step, Key: f.forecastKey(t)}]++
 		}
 		return nil, nil
 	}
@@ -141,7 +142,7 @@ func (f *forecast) count(ctx context.Context, t *rouse.Timer, p plan) (*rouse.Fo
 		return nil, nil // a schedule that is no longer valid fires nothing
 	}
 	f.meter.On(s)
-	key, at, left := f.keyOf(t), p.after, p.left
+	key, at, left := f.forecastKey(t), p.after, p.left
 	for left > 0 {
 		due, ok := f.meter.Next(at)
 		switch {
@@ -184,8 +185,8 @@ func (f *forecast) count(ctx context.Context, t *rouse.Timer, p plan) (*rouse.Fo
 	return nil, nil
 }
 
-// keyOf returns what a timer is counted by; empty if there are too many.
-func (f *forecast) keyOf(t *rouse.Timer) (key string) {
+// forecastKey returns what a timer is counted by; empty if there are too many.
+func (f *forecast) forecastKey(t *rouse.Timer) (key string) {
 	switch f.by {
 	case rouse.ByNamespace:
 		key = t.Key.Namespace

@@ -139,7 +139,7 @@ func TestPastOccurrencesUseUpNothing(t *testing.T) {
 			tm := rouse.Timer{Key: rouse.Key{Namespace: "a", Name: "x"}, Generation: 1, Spec: rouse.Spec{Schedule: "@every 3s", MaxOccurrences: 6, Target: "stream:x"},
 				Passed: 3, Anchor: now.Add(-time.Hour), Due: now}
 			n := 0
-			err := ts.simulated(t.Context(), &tm, &schedulecache.Meter{Limit: maxSimulatedSteps}, now, now.Add(-past), now.Add(time.Hour), func(rouse.Coming, *time.Location) bool {
+			err := ts.eachSimulated(t.Context(), &tm, &schedulecache.Meter{Limit: maxSimulatedSteps}, now, now.Add(-past), now.Add(time.Hour), func(rouse.Coming, *time.Location) bool {
 				n++
 				return true
 			})

@@ -31,10 +31,11 @@ func (ts *Timers) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.
 	if err := cmp.Or(q.Check(), ts.mayRead(ctx, q.Namespace)); err != nil {
 		return page, err
 	}
-	stopped, err := ts.eachRecord(ctx, q, bounds.records, q.Limit, false, func(r *rouse.Record, at rouse.RecordCursor, _ string) bool {
-		page.Records, page.At = append(page.Records, *r), append(page.At, at)
-		return len(page.Records) < q.Limit
-	})
+	stopped, err := ts.eachRecord(ctx, q, bounds.records, q.Limit, false,
+		func(r *rouse.Record, at rouse.RecordCursor, _ string) bool {
+			page.Records, page.At = append(page.Records, *r), append(page.At, at)
+			return len(page.Records) < q.Limit
+		})
 	if err != nil {
 		return rouse.RecordPage{}, err
 	}
@@ -46,7 +47,7 @@ func (ts *Timers) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.
 
 // mayRead refuses a call that reads a namespace of which the caller has nothing, or whose rate of reads is
 // used up.
-func (ts *sight) mayRead(ctx context.Context, namespace string) error {
+func (ts *visibility) mayRead(ctx context.Context, namespace string) error {
 	if namespace != "" {
 		if err := ts.access.RequireIn(ctx, access.TimersRead, namespace); err != nil {
 			return err
@@ -69,24 +70,24 @@ func (ts *Timers) eachRecord(ctx context.Context, q rouse.RecordQuery, most int6
 	if err := q.Check(); err != nil {
 		return ended{}, err
 	}
-	names, err := ts.histories(ctx, &q)
+	names, err := ts.historyNamespaces(ctx, &q)
 	if err != nil {
 		return ended{}, err
 	}
-	p := past{sight: &ts.sight, q: q, names: names, most: most, do: do, chunk: recordChunk, joins: joins}
+	p := past{visibility: &ts.visibility, q: q, names: names, most: most, do: do, chunk: recordChunk, joins: joins}
 	if !q.Narrow() {
 		p.chunk = max(fewRecords, min(recordChunk, wanted))
 	}
 	if q.Oldest {
-		err = p.oldest(ctx)
+		err = p.readOldestFirst(ctx)
 	} else {
-		err = p.newest(ctx)
+		err = p.readNewestFirst(ctx)
 	}
 	return p.ended, err
 }
 
-// histories returns the namespaces of a query.
-func (ts *sight) histories(ctx context.Context, q *rouse.RecordQuery) ([]string, error) {
+// historyNamespaces returns the namespaces of a query.
+func (ts *visibility) historyNamespaces(ctx context.Context, q *rouse.RecordQuery) ([]string, error) {
 	if q.Namespace != "" {
 		if q.Name != "" {
 			return []string{q.Namespace}, ts.Readable(ctx, q.Namespace, q.Name)
@@ -112,7 +113,7 @@ func (ts *sight) histories(ctx context.Context, q *rouse.RecordQuery) ([]string,
 
 // past reads the records of a query.
 type past struct {
-	*sight
+	*visibility
 	q     rouse.RecordQuery
 	names []string
 	most  int64
@@ -133,15 +134,15 @@ func byEnd(a, b rouse.RecordCursor) int {
 	return cmp.Or(cmp.Compare(a.Ended, b.Ended), cmp.Compare(a.Seq, b.Seq))
 }
 
-// newest reads newest first.
-func (p *past) newest(ctx context.Context) error {
-	m := p.merge(p.q.From, p.q.Until)
+// readNewestFirst reads newest first.
+func (p *past) readNewestFirst(ctx context.Context) error {
+	m := p.newMerge(p.q.From, p.q.Until)
 	for {
-		some, err := m.take(ctx, p.chunk)
+		some, err := m.takeNewest(ctx, p.chunk)
 		if err != nil || len(some) == 0 {
 			return err
 		}
-		stop, err := p.sift(ctx, some)
+		stop, err := p.passMatching(ctx, some)
 		if err != nil {
 			return err
 		}
@@ -151,7 +152,7 @@ func (p *past) newest(ctx context.Context) error {
 		last := len(some) - 1
 		if stop >= 0 && stop < last {
 			last = stop
-		} else if rest, err := m.take(ctx, 1); err != nil || len(rest) == 0 {
+		} else if rest, err := m.takeNewest(ctx, 1); err != nil || len(rest) == 0 {
 			return err
 		}
 		p.next = &some[last].at
@@ -159,9 +160,9 @@ func (p *past) newest(ctx context.Context) error {
 	}
 }
 
-// oldest reads oldest first. Stores read newest first, so it asks for window after window of the history,
-// each so short that it can be turned around.
-func (p *past) oldest(ctx context.Context) error {
+// readOldestFirst reads oldest first. Stores read newest first, so it asks for window after window of the
+// history, each so short that it can be turned around.
+func (p *past) readOldestFirst(ctx context.Context) error {
 	at, end := p.q.From, p.q.Until
 	if end == (rouse.RecordCursor{}) {
 		end.Ended = rouse.Never
@@ -175,7 +176,7 @@ func (p *past) oldest(ctx context.Context) error {
 		w.ms = max(w.ms, int64(now))
 	}
 	for byEnd(at, end) < 0 {
-		until := w.after(at)
+		until := w.windowEnd(at)
 		if byEnd(until, end) > 0 {
 			until = end
 		}
@@ -183,19 +184,19 @@ func (p *past) oldest(ctx context.Context) error {
 		if from == (rouse.RecordCursor{}) {
 			from.Ended = math.MinInt64
 		}
-		m := p.merge(from, until)
-		some, err := m.take(ctx, bounds.window+1)
+		m := p.newMerge(from, until)
+		some, err := m.takeNewest(ctx, bounds.window+1)
 		if err != nil {
 			return err
 		}
-		if len(some) > bounds.window && !w.shrink() {
+		if len(some) > bounds.window && !w.shrinkWindow() {
 			return fmt.Errorf("%d records have one place: %w", len(some), rouse.ErrCorrupt)
 		} else if len(some) > bounds.window {
 			continue
 		}
 		slices.Reverse(some)
 		for chunk := range slices.Chunk(some, recordChunk) {
-			stop, err := p.sift(ctx, chunk)
+			stop, err := p.passMatching(ctx, chunk)
 			if err != nil {
 				return err
 			}
@@ -210,7 +211,7 @@ func (p *past) oldest(ctx context.Context) error {
 			}
 		}
 		if at = until; len(some) < bounds.window/16 {
-			w.grow()
+			w.growWindow()
 		}
 	}
 	return nil
@@ -218,7 +219,7 @@ func (p *past) oldest(ctx context.Context) error {
 
 // goOn sets where the next page begins, if there is more.
 func (p *past) goOn(ctx context.Context, at rouse.RecordCursor) error {
-	more, err := p.merge(at, p.q.Until).take(ctx, 1)
+	more, err := p.newMerge(at, p.q.Until).takeNewest(ctx, 1)
 	if len(more) > 0 {
 		p.next = &at
 	}
@@ -234,7 +235,7 @@ type span struct {
 // longest is the length, in milliseconds, of a window that has the rest.
 const longest = 1 << 45
 
-func (w *span) after(at rouse.RecordCursor) rouse.RecordCursor {
+func (w *span) windowEnd(at rouse.RecordCursor) rouse.RecordCursor {
 	if w.ms >= longest {
 		return rouse.RecordCursor{Ended: rouse.Never}
 	}
@@ -248,8 +249,8 @@ func (w *span) after(at rouse.RecordCursor) rouse.RecordCursor {
 	return rouse.RecordCursor{Ended: at.Ended + 1}
 }
 
-// shrink makes the window shorter; it returns false if it is the shortest.
-func (w *span) shrink() bool {
+// shrinkWindow makes the window shorter; it returns false if it is the shortest.
+func (w *span) shrinkWindow() bool {
 	switch {
 	case w.ms > 1:
 		w.ms = max(1, w.ms/16)
@@ -263,7 +264,7 @@ func (w *span) shrink() bool {
 	return true
 }
 
-func (w *span) grow() {
+func (w *span) growWindow() {
 	if w.ms > 0 {
 		w.ms = min(4*w.ms, longest)
 	} else {
@@ -271,9 +272,9 @@ func (w *span) grow() {
 	}
 }
 
-// sift passes on those records that the caller may see and that match. It returns the index of the record at
-// which do had enough; -1 if it had not.
-func (p *past) sift(ctx context.Context, some []placed) (int, error) {
+// passMatching passes on those records that the caller may see and that match. It returns the index of the
+// record at which do had enough; -1 if it had not.
+func (p *past) passMatching(ctx context.Context, some []placed) (int, error) {
 	now, err := p.timersOf(ctx, some)
 	if err != nil {
 		return -1, err
@@ -285,7 +286,8 @@ func (p *past) sift(ctx context.Context, some []placed) (int, error) {
 		if !p.access.Allows(ctx, access.TimersRead, r.Namespace, t.Spec.Target, t.Spec.Labels) {
 			continue
 		}
-		p.access.RedactRecord(ctx, r, t.Spec.Target, t.Spec.Labels) // before the comparison: a search finds what its caller can see
+		// before the comparison: a search finds what its caller can see
+		p.access.RedactRecord(ctx, r, t.Spec.Target, t.Spec.Labels)
 		if !p.q.Matches(r, t.Spec.Target, t.Spec.Labels) {
 			continue
 		}
@@ -325,7 +327,7 @@ func (p *past) timersOf(ctx context.Context, some []placed) (map[rouse.Key]*rous
 		if rows[i].Revision == 0 {
 			continue
 		}
-		if t, err := p.sight.read(&rows[i]); err == nil {
+		if t, err := p.visibility.read(&rows[i]); err == nil {
 			found[keys[i]] = &t
 		}
 	}

@@ -23,15 +23,17 @@ type working struct{ *Timers }
 
 // jobRow is a job as its row has it.
 type jobRow struct {
-	Job      rouse.Job         `json:"job"`
-	Err      *storedError      `json:"error,omitempty"`
-	Failures []failedRow       `json:"failures,omitempty"`
-	Bulk     *BulkRequest      `json:"bulk,omitempty"`
-	Caller   access.Caller     `json:"caller"`
-	Cursor   rouse.Key         `json:"cursor"`          // what is done: everything up to this key
-	Until    rouse.Key         `json:"until"`           // of a bulk change with a limit: what is counted, and being done, is up to this key
-	Zones    map[string]string `json:"zones,omitempty"` // of an evaluation: the rules by which it moves timers
-	Sweep    []rouse.Key       `json:"sweep,omitempty"` // timers that are being deleted: the rows next to them have to go, too
+	Job      rouse.Job     `json:"job"`
+	Err      *storedError  `json:"error,omitempty"`
+	Failures []failedRow   `json:"failures,omitempty"`
+	Bulk     *BulkRequest  `json:"bulk,omitempty"`
+	Caller   access.Caller `json:"caller"`
+	Cursor   rouse.Key     `json:"cursor"` // what is done: everything up to this key
+	// of a bulk change with a limit: what is counted, and being done, is up to this key
+	Until rouse.Key         `json:"until"`
+	Zones map[string]string `json:"zones,omitempty"` // of an evaluation: the rules by which it moves timers
+	// timers that are being deleted: the rows next to them have to go, too
+	Sweep []rouse.Key `json:"sweep,omitempty"`
 
 	bucket     uint32
 	generation uint64
@@ -60,15 +62,15 @@ func storeError(err error) storedError {
 	return s
 }
 
-func (s *storedError) err() error {
+func (s *storedError) restoreError() error {
 	if s.Invalid != nil {
 		return s.Invalid
 	}
 	return rouse.ErrorOf(s.Class, s.Text)
 }
 
-// timer returns the row that needs attention at a time.
-func (j *jobRow) timer(at rouse.Instant) (rouse.Timer, error) {
+// attentionRow returns the row that needs attention at a time.
+func (j *jobRow) attentionRow(at rouse.Instant) (rouse.Timer, error) {
 	stored := *j
 	stored.Job.Err, stored.Job.Failures = nil, nil
 	body, err := json.Marshal(&stored)
@@ -85,10 +87,10 @@ func readJob(t *rouse.Timer) (jobRow, error) {
 	}
 	j.bucket, j.generation, j.revision = t.Bucket, t.Generation, t.Revision
 	if j.Err != nil {
-		j.Job.Err = j.Err.err()
+		j.Job.Err = j.Err.restoreError()
 	}
 	for _, f := range j.Failures {
-		j.Job.Failures = append(j.Job.Failures, rouse.JobFailure{Key: f.Key, Err: f.Err.err()})
+		j.Job.Failures = append(j.Job.Failures, rouse.JobFailure{Key: f.Key, Err: f.Err.restoreError()})
 	}
 	return j, nil
 }
@@ -112,7 +114,8 @@ func (j *jobRow) endJob(state rouse.JobState, err error, now rouse.Instant) {
 // newJob returns a job that begins now. Its row is in the bucket.
 func (ts working) newJob(ctx context.Context, kind rouse.JobKind, namespace, id string, bucket uint32) jobRow {
 	now := ts.Engine.Latest()
-	j := jobRow{Job: rouse.Job{Namespace: namespace, ID: id, Kind: kind, State: rouse.JobRunning, Created: now, Updated: now},
+	j := jobRow{Job: rouse.Job{Namespace: namespace, ID: id, Kind: kind, State: rouse.JobRunning, Created: now,
+		Updated: now},
 		Caller: ts.access.CallerOf(ctx), bucket: bucket}
 	j.Job.By = j.Caller.ID
 	return j
@@ -123,7 +126,8 @@ const bulkID = "bulk-"
 
 // newBulkID returns an id for a bulk change that begins at a time.
 func newBulkID(now rouse.Instant) string {
-	return fmt.Sprintf("%s%09s-%05s", bulkID, strconv.FormatInt(int64(now), 36), strconv.FormatUint(rand.Uint64N(36*36*36*36*36), 36))
+	return fmt.Sprintf("%s%09s-%05s", bulkID, strconv.FormatInt(int64(now), 36),
+		strconv.FormatUint(rand.Uint64N(36*36*36*36*36), 36))
 }
 
 // roomForJob removes the oldest job of a namespace that has ended, if it has as many as it may.
@@ -144,13 +148,15 @@ func (ts working) roomForJob(ctx context.Context, namespace string) error {
 			if err != nil || j.Job.State == rouse.JobRunning {
 				continue
 			}
-			out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: page.Rows[i].Key, If: page.Rows[i].Revision}})
+			out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: page.Rows[i].Key,
+				If: page.Rows[i].Revision}})
 			if err != nil || out.Applied {
 				return err
 			}
 		}
 		if page.Next == nil {
-			return fmt.Errorf("the namespace %s has %d jobs that are running, as many as it may: wait, or cancel some: %w", namespace, n, rouse.ErrOverloaded)
+			return fmt.Errorf("the namespace %s has %d jobs that are running, as many as it may: wait, or cancel some: %w",
+				namespace, n, rouse.ErrOverloaded)
 		}
 		q.After = *page.Next
 	}

@@ -158,7 +158,7 @@ func (ts *Timers) CancelJob(ctx context.Context, namespace, id string) (rouse.Jo
 		read := j.revision
 		now := ts.Engine.Latest()
 		j.endJob(rouse.JobCancelled, nil, now)
-		t, err := j.timer(now.Add(rouse.JobAge))
+		t, err := j.attentionRow(now.Add(rouse.JobAge))
 		if err != nil {
 			return j.Job, err
 		}
@@ -184,9 +184,11 @@ func (ts working) mayCancel(ctx context.Context, j *rouse.Job) error {
 	}
 	switch j.Kind {
 	case rouse.JobEvaluate:
-		return fmt.Errorf("the job %q cannot be cancelled, because some timers would stay at due times of before; it changes only those that have to move: %w", j.ID, rouse.ErrConflict)
+		return fmt.Errorf(
+			"the job %q cannot be cancelled, because some timers would stay at due times of before; it changes only those that have to move: %w", j.ID, rouse.ErrConflict)
 	case rouse.JobCalendar:
-		return fmt.Errorf("the job of a calendar cannot be cancelled, because timers would stay at due times of its old days; put other days: %w", rouse.ErrConflict)
+		return fmt.Errorf(
+			"the job of a calendar cannot be cancelled, because timers would stay at due times of its old days; put other days: %w", rouse.ErrConflict)
 	}
 	return nil
 }

@@ -25,9 +25,11 @@ type work struct {
 	limit     uint64                                             // of rows; 0: all
 	perSecond float64                                            // 0: as fast as possible
 	missing   bool                                               // rouse.ErrNotFound may be of something else than the row
-	redrives  bool                                               // do leaves the targets that rows were redriven to in them
-	sweeps    bool                                               // do deletes timers, and not the rows next to them
-	target    func(ctx context.Context, t *rouse.Timer) error    // gives a row the target that it would be redriven to; nil: it has that
+	// do leaves the targets that rows were redriven to in them
+	redrives bool
+	sweeps   bool // do deletes timers, and not the rows next to them
+	// gives a row the target that it would be redriven to; nil: it has that
+	target func(ctx context.Context, t *rouse.Timer) error
 }
 
 const (
@@ -44,7 +46,8 @@ const (
 // workOf returns the work of a job, and the context of its caller.
 func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context, error) {
 	if j.Job.Kind == rouse.JobCalendar {
-		return ts.calendarWork(j), access.AsSystem(ctx), nil // it moves the timers that use it, whatever the caller may do with them
+		// it moves the timers that use it, whatever the caller may do with them
+		return ts.calendarWork(j), access.AsSystem(ctx), nil
 	}
 	if j.Job.Kind == rouse.JobEvaluate {
 		return ts.evaluateWork(j), access.AsSystem(ctx), nil
@@ -54,7 +57,7 @@ func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context
 	}
 	w, err := ts.bulkWork(j.Bulk)
 	ctx = j.Caller.As(ctx)
-	if j.Bulk.once() && j.Job.ID != "" { // a page is done again after a crash
+	if j.Bulk.changesOnRepeat() && j.Job.ID != "" { // a page is done again after a crash
 		ctx = access.RepeatableParts(ctx, "job "+j.Job.ID)
 	}
 	return w, ctx, err
@@ -63,7 +66,7 @@ func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context
 // attendRows decides about rows that need attention other than a fire.
 func (ts working) attendRows(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error) {
 	if !rouse.IsJob(rows[0].Key) {
-		return expecting(ts).expect(ctx, rows)
+		return expecting(ts).decideExpectations(ctx, rows)
 	}
 	steps := make([]rouse.Step, len(rows))
 	for i := range rows {
@@ -100,7 +103,7 @@ func (ts working) workOn(ctx context.Context, row *rouse.Row) (rouse.Step, error
 	if errors.Is(err, errOtherwise) { // then its row has its end already, and gets the counts
 		err = nil
 	} else if err == nil && ts.hasRepairedClock(ctx, &j) {
-		err = ts.Clock.accept(ctx)
+		err = ts.Clock.lowerMark(ctx)
 	}
 	at := ts.nextTurn(&j, pause, err)
 	return rouse.Step{Keep: true}, ts.saveJob(ctx, &was, &j, at)
@@ -111,7 +114,7 @@ func (ts working) workOn(ctx context.Context, row *rouse.Row) (rouse.Step, error
 // the page, it stays as it is.
 func (ts working) saveJob(ctx context.Context, was, j *jobRow, at rouse.Instant) error {
 	for range maxTries {
-		t, err := j.timer(at)
+		t, err := j.attentionRow(at)
 		if err != nil {
 			return err
 		}
@@ -176,7 +179,7 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 		portion = min(jobPage, max(1, int(w.perSecond/10)))
 		q.Limit = max(portion, leastPage)
 	}
-	page, err := ts.page(ctx, q, w.verbs...)
+	page, err := ts.pageRows(ctx, q, w.verbs...)
 	if err != nil {
 		return 0, err
 	}
@@ -290,7 +293,8 @@ func (w *work) pauseAfter(n int) time.Duration {
 
 // wantedRows returns the rows of a page that are to be changed, at most so many, and where the next page
 // begins. Rows that cannot be read are none of them (countUnreadable).
-func (ts working) wantedRows(ctx context.Context, w *work, page *rouse.Page, j *jobRow, most int) (list []rouse.Timer, next *rouse.Key) {
+func (ts working) wantedRows(ctx context.Context, w *work, page *rouse.Page, j *jobRow,
+	most int) (list []rouse.Timer, next *rouse.Key) {
 	counted := j.Until != rouse.Key{}
 	for i := range page.Rows {
 		switch {
@@ -327,7 +331,8 @@ func (ts working) saveBefore(ctx context.Context, was, j *jobRow) error {
 	if err != nil {
 		return err
 	}
-	if now.Until != j.Until || !slices.Equal(now.Sweep, j.Sweep) || now.Job.State != rouse.JobRunning { // another node does it, or it has been cancelled
+	// another node does it, or it has been cancelled
+	if now.Until != j.Until || !slices.Equal(now.Sweep, j.Sweep) || now.Job.State != rouse.JobRunning {
 		*was, *j = now, now
 		return errOtherwise
 	}
@@ -401,7 +406,8 @@ func (ts working) stillRunning(ctx context.Context, j *jobRow) error {
 	}
 	now, err := ts.jobOf(ctx, j.Job.Namespace, j.Job.ID)
 	switch {
-	case errors.Is(err, rouse.ErrNotFound), err == nil && (now.Job.State != rouse.JobRunning || now.generation != j.generation):
+	case errors.Is(err, rouse.ErrNotFound), err == nil &&
+		(now.Job.State != rouse.JobRunning || now.generation != j.generation):
 		return errOtherwise
 	}
 	return err

@@ -20,8 +20,8 @@ type reading struct {
 	end   bool     // there are none after these
 }
 
-// merge returns the records of the query from a place on until before another.
-func (p *past) merge(from, until rouse.RecordCursor) *merge {
+// newMerge returns the records of the query from a place on until before another.
+func (p *past) newMerge(from, until rouse.RecordCursor) *merge {
 	m := &merge{store: p.store, from: from}
 	for _, name := range p.names {
 		q := rouse.RecordQuery{Namespace: name, Name: p.q.Name, Until: until, Limit: p.chunk}
@@ -33,13 +33,13 @@ func (p *past) merge(from, until rouse.RecordCursor) *merge {
 	return m
 }
 
-// take returns the next records, at most n.
-func (m *merge) take(ctx context.Context, n int) (out []placed, err error) {
+// takeNewest returns the next records, at most n.
+func (m *merge) takeNewest(ctx context.Context, n int) (out []placed, err error) {
 	for len(out) < n {
 		var newest *reading
 		for i := 0; i < len(m.of); i++ {
 			r := m.of[i]
-			if err := m.fill(ctx, r); err != nil {
+			if err := m.fillReading(ctx, r); err != nil {
 				return nil, err
 			}
 			if len(r.known) == 0 {
@@ -61,8 +61,8 @@ func (m *merge) take(ctx context.Context, n int) (out []placed, err error) {
 	return out, nil
 }
 
-// fill reads more of a history if what is known of it was taken.
-func (m *merge) fill(ctx context.Context, r *reading) error {
+// fillReading reads more of a history if what is known of it was taken.
+func (m *merge) fillReading(ctx context.Context, r *reading) error {
 	for len(r.known) == 0 && !r.end {
 		page, err := m.store.Records(ctx, r.q)
 		if err != nil {

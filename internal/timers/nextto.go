@@ -14,25 +14,28 @@ import (
 type rowsNextTo struct{ *Timers }
 
 // eachFiring calls do for each row next to a timer that is on its way.
-func (ts rowsNextTo) eachFiring(ctx context.Context, key rouse.Key, do func(ctx context.Context, t *rouse.Timer) error) error {
+func (ts rowsNextTo) eachFiring(ctx context.Context, key rouse.Key,
+	do func(ctx context.Context, t *rouse.Timer) error) error {
 	firing := []rouse.State{rouse.StateFiring}
 	if n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, States: firing}); err != nil || n == 0 {
 		return err
 	}
 	ctx = access.AsSystem(ctx)
-	return ts.Timers.each(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: firing}, func(t *rouse.Timer) error {
-		if err := do(ctx, t); !errors.Is(err, rouse.ErrNotFound) { // else it has ended in the meantime
-			return err
-		}
-		return nil
-	})
+	return ts.Timers.eachReadable(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name, States: firing},
+		func(t *rouse.Timer) error {
+			if err := do(ctx, t); !errors.Is(err, rouse.ErrNotFound) { // else it has ended in the meantime
+				return err
+			}
+			return nil
+		})
 }
 
 // deleteStale removes the rows next to a timer that are on their way and not of its present generation,
 // but for the keys to keep: its generation was replaced, or it was deleted. It returns the latest generation
 // that it removed one of, 0 for none, and whether an attempt of one of them is in flight.
-func (ts rowsNextTo) deleteStale(ctx context.Context, key rouse.Key, end cut, keep map[rouse.Key]bool) (swept Deleted, err error) {
-	ts.Timers = ts.matching(nil) // they are not what was selected, but next to it
+func (ts rowsNextTo) deleteStale(ctx context.Context, key rouse.Key, end cut,
+	keep map[rouse.Key]bool) (swept Deleted, err error) {
+	ts.Timers = ts.withMatch(nil) // they are not what was selected, but next to it
 	var now *rouse.Row
 	err = ts.eachFiring(ctx, key, func(ctx context.Context, t *rouse.Timer) error {
 		if now == nil {
@@ -58,7 +61,7 @@ func (ts rowsNextTo) deleteStale(ctx context.Context, key rouse.Key, end cut, ke
 // removes those of an earlier generation that the write which ended it did not come to: what a client has
 // asked for since stays. So a write that was interrupted is completed when it is repeated.
 func (ts rowsNextTo) amendRows(ctx context.Context, of *rouse.Timer, end cut) error {
-	ts.Timers = ts.matching(nil)
+	ts.Timers = ts.withMatch(nil)
 	return ts.eachFiring(ctx, of.Key, func(ctx context.Context, t *rouse.Timer) error {
 		switch {
 		case t.Generation != of.Generation && t.Updated < of.Anchor:
@@ -67,8 +70,8 @@ func (ts rowsNextTo) amendRows(ctx context.Context, of *rouse.Timer, end cut) er
 		case t.Generation != of.Generation, t.Notice != 0:
 			return nil
 		}
-		_, err := ts.edit(ctx, access.TimersCreate, t.Key, 0, nil, func(t *rouse.Timer) (rouse.Step, error) {
-			if !t.Live || contents(&rouse.Timer{Spec: t.Spec}) == contents(&rouse.Timer{Spec: of.Spec}) {
+		_, err := ts.editRow(ctx, access.TimersCreate, t.Key, 0, nil, func(t *rouse.Timer) (rouse.Step, error) {
+			if !t.Live || timerContents(&rouse.Timer{Spec: t.Spec}) == timerContents(&rouse.Timer{Spec: of.Spec}) {
 				return rouse.Step{Keep: true}, nil
 			}
 			t.Spec = of.Spec
@@ -88,7 +91,8 @@ func (ts rowsNextTo) roomForRun(ctx context.Context, t *rouse.Timer) error {
 		return nil
 	})
 	if err == nil && runs >= rouse.MaxRuns {
-		err = rouse.Refuse("name", t.Key.Name, strconv.Itoa(runs)+" runs of this timer are on their way already", "wait for them to end")
+		err = rouse.Refuse("name", t.Key.Name, strconv.Itoa(runs)+" runs of this timer are on their way already",
+			"wait for them to end")
 	}
 	return err
 }

@@ -43,12 +43,13 @@ type Put struct {
 // PutResult is the result of one Put.
 type PutResult struct {
 	Timer     rouse.Timer
-	Replaced  bool            // there was a timer of that name before
-	Unchanged bool            // nothing of it differed, and nothing was written
-	Notes     []string        // what of it could not be kept, for people
-	InFlight  bool            // an attempt with the spec before had started and may still arrive; none starts after the answer
-	Next      []rouse.Instant // of a put that was validated alone: the next times
-	Err       error           // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
+	Replaced  bool     // there was a timer of that name before
+	Unchanged bool     // nothing of it differed, and nothing was written
+	Notes     []string // what of it could not be kept, for people
+	// an attempt with the spec before had started and may still arrive; none starts after the answer
+	InFlight bool
+	Next     []rouse.Instant // of a put that was validated alone: the next times
+	Err      error           // *rouse.Invalid, rouse.ErrExists, rouse.ErrNotFound, rouse.ErrConflict, rouse.ErrFull
 }
 
 // Put writes timers, each with an outcome of its own: new ones in one durable step, and then those that exist
@@ -95,7 +96,7 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 				continue
 			}
 		}
-		if err := ts.prepare(ctx, &puts[i], row, &results[i].Timer, &backing[i], now, span); err != nil {
+		if err := ts.preparePut(ctx, &puts[i], row, &results[i].Timer, &backing[i], now, span); err != nil {
 			results[i] = PutResult{Err: err}
 			continue
 		}
@@ -105,7 +106,7 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 		for _, i := range rewrites {
 			results[i] = validateReplace(ctx, ts, &puts[i], &existing[i], len(puts) == 1)
 		}
-		return results, validate(ctx, ts, puts, items, at, results)
+		return results, validatePuts(ctx, ts, puts, items, at, results)
 	}
 	if len(items) > 0 {
 		if err := ts.writePuts(ctx, puts, items, at, nil, results); err != nil {
@@ -135,7 +136,7 @@ func (ts *Timers) Put(ctx context.Context, puts []Put) (results []PutResult, err
 	}
 	inParallel(len(keys), func(j int) {
 		for _, i := range ofKey[keys[j]] {
-			results[i] = replacement(ctx, ts, &puts[i], span).replace(ctx, &puts[i])
+			results[i] = newReplacement(ctx, ts, &puts[i], span).replaceTimer(ctx, &puts[i])
 		}
 	})
 	for _, i := range rewrites {
@@ -215,11 +216,11 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 			ts.Engine.WarnUnclaimed(puts[i].Key.Namespace)
 		}
 	}
-	items, at, note, err := repeated(ctx, ts, puts, items, at, results)
+	items, at, note, err := takeOutRepeated(ctx, ts, puts, items, at, results)
 	if err != nil || len(items) == 0 {
 		return err
 	}
-	if items, at, err = ts.admission.admit(ctx, puts, items, at, results); err != nil || len(items) == 0 {
+	if items, at, err = ts.admission.admitPuts(ctx, puts, items, at, results); err != nil || len(items) == 0 {
 		return err
 	}
 	if note != nil {
@@ -242,7 +243,7 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 		default:
 			created++
 			engine.Stamp(&res.Timer, r.Revision)
-			touched(ctx, p.Key, before(items[j].Change.If, r.Existed), r.Revision)
+			auditRowChange(ctx, p.Key, replacedRevision(items[j].Change.If, r.Existed), r.Revision)
 			res.Replaced, res.InFlight = r.Existed, res.InFlight || items[j].InFlight
 			if r.Existed && p.Key.Fire == "" {
 				detached, err := rowsNextTo{ts}.deleteStale(ctx, p.Key, cut{rouse.CauseReplaced, "replaced"}, here)
@@ -256,8 +257,8 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 	return nil
 }
 
-// before returns the revision that a write replaced, as far as it is known.
-func before(condition uint64, existed bool) uint64 {
+// replacedRevision returns the revision that a write replaced, as far as it is known.
+func replacedRevision(condition uint64, existed bool) uint64 {
 	if !existed {
 		return rouse.NoRow
 	}
@@ -271,26 +272,26 @@ func reportCreated(report func(n int), n int) {
 	}
 }
 
-// refused returns the error of a put that was not applied.
-func refused(p *Put, r engine.Written) error {
+// putRefusal returns the error of a put that was not applied.
+func putRefusal(p *Put, r engine.Written) error {
 	switch {
 	case !r.Existed:
-		return missing(p.Key)
+		return notFoundError(p.Key)
 	case p.Mode == CreateOnly && p.IfRevision == 0:
 		return fmt.Errorf("timer %q: %w", p.Key.Name, rouse.ErrExists)
 	}
-	return conflicting(p.Key, r.Revision)
+	return conflictError(p.Key, r.Revision)
 }
 
 // notApplied is the result of a put that was not applied: that of the same request, if that was at the same
 // time. That of a put that is alone tells by what its name is taken.
 func notApplied(ctx context.Context, ts *Timers, p *Put, r engine.Written, alone bool) PutResult {
-	err := refused(p, r)
+	err := putRefusal(p, r)
 	if !errors.Is(err, rouse.ErrExists) {
 		return PutResult{Err: err}
 	}
-	if o := p.request(ctx); o != nil {
-		if was, err := o.done(ctx, ts, p.Key); err != nil || was != nil {
+	if o := p.repeatablePut(ctx); o != nil {
+		if was, err := o.findMark(ctx, ts, p.Key); err != nil || was != nil {
 			return readRepeated(ctx, ts, p.Key, err)
 		}
 	}
@@ -312,32 +313,34 @@ func describeTaker(ctx context.Context, ts *Timers, key rouse.Key) string {
 	return fmt.Sprintf(" (%v)", t.State())
 }
 
-// conflicting returns the error for a row with another revision than the caller expects.
-func conflicting(key rouse.Key, is uint64) error {
+// conflictError returns the error for a row with another revision than the caller expects.
+func conflictError(key rouse.Key, is uint64) error {
 	return fmt.Errorf("timer %q: the revision is %d: %w", key.Name, is, rouse.ErrConflict)
 }
 
 // checkEvery refuses a spec that comes due too often for its target, or that costs more than its namespace
 // may.
 func (ts *Timers) checkEvery(namespace string, spec *rouse.Spec, from rouse.Instant, s rouse.Schedule) error {
-	any := slices.ContainsFunc(ts.opts.AnyInterval, func(target string) bool { return strings.HasPrefix(spec.Target, target) })
-	return ts.admission.recurs(namespace, spec, from, s, any)
+	any := slices.ContainsFunc(ts.opts.AnyInterval,
+		func(target string) bool { return strings.HasPrefix(spec.Target, target) })
+	return ts.admission.checkRecurrence(namespace, spec, from, s, any)
 }
 
-// prepare checks a put and makes its change. old is the row that it replaces whatever is in it, nil for none.
-func (ts *Timers) prepare(ctx context.Context, p *Put, old *rouse.Row, t *rouse.Timer, w *writing, now rouse.Instant,
+// preparePut checks a put and makes its change. old is the row that it replaces whatever is in it, nil for
+// none.
+func (ts *Timers) preparePut(ctx context.Context, p *Put, old *rouse.Row, t *rouse.Timer, w *writing, now rouse.Instant,
 	span *rouse.TraceContext) error {
-	s, err := ts.compile(ctx, p, now)
+	s, err := ts.compilePut(ctx, p, now)
 	if err != nil {
 		return err
 	}
 	if *t, err = rouse.NewTimer(p.Key, p.Spec, ts.Engine.Now(), now, s); err != nil {
 		return err
 	}
-	t.Bucket, t.Trace = ts.placed(p.Key, p.Spec.Target), span
+	t.Bucket, t.Trace = ts.timerBucket(p.Key, p.Spec.Target), span
 	w.row = t.Row()
 	w.Change = rouse.Change{Key: p.Key, To: &w.row}
-	if x, ok := (expecting{ts}).expects(t, s); ok {
+	if x, ok := (expecting{ts}).expectationRow(t, s); ok {
 		w.Change.Also = []rouse.Row{x.Row()}
 	}
 	if p.Given {
@@ -353,15 +356,15 @@ func (ts *Timers) prepare(ctx context.Context, p *Put, old *rouse.Row, t *rouse.
 			w.Change.If = p.IfRevision
 		}
 	case p.IfRevision != 0 || p.Mode == ReplaceOnly:
-		return missing(p.Key)
+		return notFoundError(p.Key)
 	default:
 		w.Change.If = rouse.NoRow
 	}
 	return nil
 }
 
-// compile checks a put, and returns the schedule of its spec, anchored at now.
-func (ts *Timers) compile(ctx context.Context, p *Put, now rouse.Instant) (rouse.Schedule, error) {
+// compilePut checks a put, and returns the schedule of its spec, anchored at now.
+func (ts *Timers) compilePut(ctx context.Context, p *Put, now rouse.Instant) (rouse.Schedule, error) {
 	if err := ts.checkPut(ctx, p); err != nil {
 		return nil, err
 	}
@@ -377,10 +380,11 @@ func (ts *Timers) compile(ctx context.Context, p *Put, now rouse.Instant) (rouse
 
 // checkPut refuses a timer that is wrong, or that needs what its namespace does not have.
 func (ts *Timers) checkPut(ctx context.Context, p *Put) error {
-	if err := ts.check(p); err != nil {
+	if err := ts.checkPutFields(p); err != nil {
 		return err
 	}
-	return cmp.Or((expecting{ts}).checkExpect(ctx, p.Key.Namespace, &p.Spec), checkNamespace(ctx, ts, p.Key.Namespace, &p.Spec))
+	return cmp.Or((expecting{ts}).checkExpect(ctx, p.Key.Namespace, &p.Spec),
+		checkNamespace(ctx, ts, p.Key.Namespace, &p.Spec))
 }
 
 // checkNamespace refuses a spec that needs what its namespace does not have. It is no part of the checks of
@@ -392,7 +396,7 @@ func checkNamespace(ctx context.Context, ts *Timers, namespace string, s *rouse.
 	return ts.opts.Check(ctx, namespace, s)
 }
 
-func (ts *Timers) check(p *Put) error {
+func (ts *Timers) checkPutFields(p *Put) error {
 	if err := rouse.CheckNamespace(p.Key.Namespace); err != nil {
 		return err
 	}
@@ -402,7 +406,7 @@ func (ts *Timers) check(p *Put) error {
 	if err := rouse.CheckRevision(p.IfRevision); err != nil {
 		return err
 	}
-	return cmp.Or(ts.checkSpec(&p.Spec), ts.admission.lasts(p.Key.Namespace, &p.Spec))
+	return cmp.Or(ts.checkSpec(&p.Spec), ts.admission.checkTimeout(p.Key.Namespace, &p.Spec))
 }
 
 func (ts *Timers) checkSpec(s *rouse.Spec) error {
@@ -412,16 +416,17 @@ func (ts *Timers) checkSpec(s *rouse.Spec) error {
 	return ts.sink.Check(s)
 }
 
-// placed returns the bucket of a timer: that of its key, unless its target is routed.
-func (ts *Timers) placed(k rouse.Key, target string) uint32 {
+// timerBucket returns the bucket of a timer: that of its key, unless its target is routed.
+func (ts *Timers) timerBucket(k rouse.Key, target string) uint32 {
 	return rouse.Placed(k, target, ts.opts.Engine.Route, ts.opts.Engine.Buckets)
 }
 
 // MaxPreview bounds the due times of one preview.
 const MaxPreview = 1000
 
-// previewed refuses keys that are not of a timer. The name may be empty, because the timer need not exist.
-func previewed(key rouse.Key) error {
+// checkPreviewKey refuses keys that are not of a timer. The name may be empty, because the timer need not
+// exist.
+func checkPreviewKey(key rouse.Key) error {
 	if key.Name == "" {
 		return rouse.CheckNamespace(key.Namespace)
 	}
@@ -431,15 +436,17 @@ func previewed(key rouse.Key) error {
 // Preview returns the next due times of a spec's schedule after from (0: now), and the schedule in words. The
 // key's namespace has the calendars; its name spreads H and jitter. Nothing is stored. It needs a running
 // engine for the default of from only.
-func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error) {
-	if err := cmp.Or(previewed(key), rouse.CheckInstant("from", from)); err != nil {
+func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant,
+	count int) (rouse.Preview, error) {
+	if err := cmp.Or(checkPreviewKey(key), rouse.CheckInstant("from", from)); err != nil {
 		return rouse.Preview{}, err
 	}
 	if err := ts.access.RequireIn(ctx, access.TimersRead, key.Namespace); err != nil {
 		return rouse.Preview{}, err
 	}
 	if count < 1 || count > MaxPreview {
-		return rouse.Preview{}, rouse.Refuse("count", strconv.Itoa(count), "is out of bounds", fmt.Sprintf("use 1 to %d", MaxPreview))
+		return rouse.Preview{}, rouse.Refuse("count", strconv.Itoa(count), "is out of bounds",
+			fmt.Sprintf("use 1 to %d", MaxPreview))
 	}
 	anchor := from
 	if anchor == 0 {
@@ -467,7 +474,8 @@ func (ts *Timers) Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, f
 }
 
 // PreviewSchedule is Preview of a schedule whose cost was checked, with a bound of its steps.
-func PreviewSchedule(ctx context.Context, key rouse.Key, spec rouse.Spec, s rouse.Schedule, from rouse.Instant, count, steps int) (rouse.Preview, error) {
+func PreviewSchedule(ctx context.Context, key rouse.Key, spec rouse.Spec, s rouse.Schedule, from rouse.Instant, count,
+	steps int) (rouse.Preview, error) {
 	if first, ok := s.Next(from); ok {
 		if err := spec.CheckIntervals(first, s); err != nil {
 			return rouse.Preview{}, err
@@ -476,14 +484,14 @@ func PreviewSchedule(ctx context.Context, key rouse.Key, spec rouse.Spec, s rous
 	if spec.MaxOccurrences != 0 {
 		count = int(min(uint64(count), spec.MaxOccurrences))
 	}
-	p := describe(s)
+	p := describeSchedule(s)
 	var err error
-	p.Next, err = coming(ctx, &rouse.Timer{Key: key, Spec: spec}, s, from, rouse.Never, count, steps)
+	p.Next, err = comingOccurrences(ctx, &rouse.Timer{Key: key, Spec: spec}, s, from, rouse.Never, count, steps)
 	return p, err
 }
 
-// describe is a preview without times.
-func describe(s rouse.Schedule) rouse.Preview {
+// describeSchedule is a preview without times.
+func describeSchedule(s rouse.Schedule) rouse.Preview {
 	if d, ok := s.(rouse.Described); ok {
 		return rouse.Preview{Words: d.Describe(), Location: d.Location()}
 	}
@@ -494,9 +502,10 @@ func describe(s rouse.Schedule) rouse.Preview {
 // about a tenth of a second.
 const maxLookSteps = 200_000
 
-// coming returns up to count due times after from and before until. It refuses schedules that need more than
-// most steps, and ends with ctx.
-func coming(ctx context.Context, t *rouse.Timer, s rouse.Schedule, from, until rouse.Instant, count, most int) (list []rouse.Coming, err error) {
+// comingOccurrences returns up to count due times after from and before until. It refuses schedules that need
+// more than most steps, and ends with ctx.
+func comingOccurrences(ctx context.Context, t *rouse.Timer, s rouse.Schedule, from, until rouse.Instant, count,
+	most int) (list []rouse.Coming, err error) {
 	for spent := 0; len(list) < count; {
 		next, ok, steps := rouse.Look(s, from)
 		spent += steps

@@ -47,30 +47,31 @@ type admission struct {
 	explicit bool          // timers are written only in namespaces that have been created
 }
 
-// exists refuses a namespace that has to be created first.
-func (a *admission) exists(namespace string) error {
+// requireNamespace refuses a namespace that has to be created first.
+func (a *admission) requireNamespace(namespace string) error {
 	if a.explicit && !a.quotas.Exists(namespace) {
 		return rouse.Refuse("namespace", namespace, "has not been created", "create it, or use another one")
 	}
 	return nil
 }
 
-// writes returns how many of n writes a namespace allows now, and why no more.
-func (a *admission) writes(namespace string, n int) (int, error) {
-	if err := a.exists(namespace); err != nil {
+// takeWrites returns how many of n writes a namespace allows now, and why no more.
+func (a *admission) takeWrites(namespace string, n int) (int, error) {
+	if err := a.requireNamespace(namespace); err != nil {
 		return 0, err
 	}
 	return a.quotas.Writes(namespace, n)
 }
 
-// admit drops the puts that the quotas of their namespaces do not allow, with the reason as their results.
-func (a *admission) admit(ctx context.Context, puts []Put, items []*engine.Write, at []int,
+// admitPuts drops the puts that the quotas of their namespaces do not allow, with the reason as their
+// results.
+func (a *admission) admitPuts(ctx context.Context, puts []Put, items []*engine.Write, at []int,
 	results []PutResult) ([]*engine.Write, []int, error) {
 	if a.quotas == nil {
 		return items, at, nil
 	}
 	if len(items) == 1 { // by far the most frequent, and so without what lists need
-		err := a.only(ctx, &puts[at[0]], items[0])
+		err := a.admitPut(ctx, &puts[at[0]], items[0])
 		switch {
 		case err == nil:
 			return items, at, nil
@@ -87,10 +88,10 @@ func (a *admission) admit(ctx context.Context, puts []Put, items []*engine.Write
 	}
 	refused := make([]error, len(items))
 	for ns, list := range spaces {
-		if err := a.in(ctx, ns, puts, at, list, refused); err != nil {
+		if err := a.refuseInNamespace(ctx, ns, puts, at, list, refused); err != nil {
 			return nil, nil, err
 		}
-		if err := a.fit(ctx, ns, items, list, refused); err != nil {
+		if err := a.fitBytes(ctx, ns, items, list, refused); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -109,9 +110,9 @@ func (a *admission) admit(ctx context.Context, puts []Put, items []*engine.Write
 	return keptItems, keptAt, nil
 }
 
-// only is admit for one put.
-func (a *admission) only(ctx context.Context, p *Put, w *engine.Write) error {
-	if _, err := a.writes(p.Key.Namespace, 1); err != nil {
+// admitPut is admit for one put.
+func (a *admission) admitPut(ctx context.Context, p *Put, w *engine.Write) error {
+	if _, err := a.takeWrites(p.Key.Namespace, 1); err != nil {
 		return err
 	}
 	var old rouse.Row
@@ -143,15 +144,16 @@ func (a *admission) only(ctx context.Context, p *Put, w *engine.Write) error {
 			return err
 		}
 	}
-	return a.grows(p.Key.Namespace, &old, w.Change.To)
+	return a.admitGrowth(p.Key.Namespace, &old, w.Change.To)
 }
 
 // mayAdd reports whether a put may add a timer.
 func (p *Put) mayAdd() bool { return p.Mode != ReplaceOnly && p.IfRevision == 0 && p.Key.Fire == "" }
 
-// in fills in why the puts of a list, which are of one namespace, are refused.
-func (a *admission) in(ctx context.Context, namespace string, puts []Put, at, list []int, refused []error) error {
-	n, why := a.writes(namespace, len(list))
+// refuseInNamespace fills in why the puts of a list, which are of one namespace, are refused.
+func (a *admission) refuseInNamespace(ctx context.Context, namespace string, puts []Put, at, list []int,
+	refused []error) error {
+	n, why := a.takeWrites(namespace, len(list))
 	for _, j := range list[n:] {
 		refused[j] = why
 	}
@@ -168,11 +170,11 @@ func (a *admission) in(ctx context.Context, namespace string, puts []Put, at, li
 	case !errors.Is(why, rouse.ErrQuota):
 		return why
 	}
-	return a.replacing(ctx, puts, at, fresh[room:], why, refused)
+	return a.refuseAdditions(ctx, puts, at, fresh[room:], why, refused)
 }
 
-// replacing refuses the puts of a list, except those that replace a timer, which needs no room.
-func (a *admission) replacing(ctx context.Context, puts []Put, at, list []int, why error, refused []error) error {
+// refuseAdditions refuses the puts of a list, except those that replace a timer, which needs no room.
+func (a *admission) refuseAdditions(ctx context.Context, puts []Put, at, list []int, why error, refused []error) error {
 	keys := make([]rouse.Key, len(list))
 	for i, j := range list {
 		keys[i] = puts[at[j]].Key
@@ -189,8 +191,9 @@ func (a *admission) replacing(ctx context.Context, puts []Put, at, list []int, w
 	return nil
 }
 
-// fit fills in which puts of a list the quota of bytes refuses. What a put replaces makes room for it.
-func (a *admission) fit(ctx context.Context, namespace string, items []*engine.Write, list []int, refused []error) error {
+// fitBytes fills in which puts of a list the quota of bytes refuses. What a put replaces makes room for it.
+func (a *admission) fitBytes(ctx context.Context, namespace string, items []*engine.Write, list []int,
+	refused []error) error {
 	if a.quotas.Of(namespace).Bytes == 0 {
 		return nil
 	}
@@ -229,20 +232,20 @@ func rowSize(row *rouse.Row) int64 {
 	return row.Size()
 }
 
-// one is admit for one write; fresh means that it adds a timer.
-func (a *admission) one(ctx context.Context, namespace string, fresh bool) error {
+// admitWrite is admit for one write; fresh means that it adds a timer.
+func (a *admission) admitWrite(ctx context.Context, namespace string, fresh bool) error {
 	if a.quotas == nil {
 		return nil
 	}
-	if _, err := a.writes(namespace, 1); err != nil || !fresh {
+	if _, err := a.takeWrites(namespace, 1); err != nil || !fresh {
 		return err
 	}
 	_, err := a.quotas.Room(ctx, namespace, 1)
 	return err
 }
 
-// grows admits that a write of one timer replaces a row, if there is one.
-func (a *admission) grows(namespace string, old, row *rouse.Row) error {
+// admitGrowth admits that a write of one timer replaces a row, if there is one.
+func (a *admission) admitGrowth(namespace string, old, row *rouse.Row) error {
 	if a.quotas == nil {
 		return nil
 	}
@@ -250,8 +253,8 @@ func (a *admission) grows(namespace string, old, row *rouse.Row) error {
 	return err
 }
 
-// occurrences admits that all of the rows of occurrences are written next to a timer, or nothing.
-func (a *admission) occurrences(ctx context.Context, namespace string, rows []rouse.Row) error {
+// admitOccurrences admits that all of the rows of occurrences are written next to a timer, or nothing.
+func (a *admission) admitOccurrences(ctx context.Context, namespace string, rows []rouse.Row) error {
 	if a.quotas == nil {
 		return nil
 	}
@@ -266,12 +269,12 @@ func (a *admission) occurrences(ctx context.Context, namespace string, rows []ro
 	return err
 }
 
-// redrives admits that a dead letter becomes an occurrence in progress.
-func (a *admission) redrives(ctx context.Context, namespace string, dead, row *rouse.Row) error {
+// admitRedrive admits that a dead letter becomes an occurrence in progress.
+func (a *admission) admitRedrive(ctx context.Context, namespace string, dead, row *rouse.Row) error {
 	if _, err := a.quotas.OverlapRoom(ctx, namespace, 1); err != nil {
 		return err
 	}
-	return a.grows(namespace, dead, row)
+	return a.admitGrowth(namespace, dead, row)
 }
 
 // takesUp admits a timer of a size that was written as a draft so long ago.
@@ -279,7 +282,7 @@ func (a *admission) takesUp(ctx context.Context, namespace string, age time.Dura
 	if a.quotas == nil {
 		return nil
 	}
-	if err := a.exists(namespace); err != nil {
+	if err := a.requireNamespace(namespace); err != nil {
 		return err
 	}
 	if err := a.quotas.TakeUp(ctx, namespace, age); err != nil {
@@ -305,18 +308,18 @@ func (a *admission) occurrencesAtATime(namespace string, size int64, most int) i
 	return max(1, most)
 }
 
-// returned gives back the room of a row that was admitted in place of another one, and is not written. What
-// was taken of other quotas comes back by itself.
-func (a *admission) returned(namespace string, old, row *rouse.Row) {
+// returnBytes gives back the room of a row that was admitted in place of another one, and is not written.
+// What was taken of other quotas comes back by itself.
+func (a *admission) returnBytes(namespace string, old, row *rouse.Row) {
 	if a.quotas == nil || a.quotas.Of(namespace).Bytes == 0 {
 		return
 	}
 	_, _ = a.quotas.Fit(namespace, []int64{rowSize(old) - rowSize(row)})
 }
 
-// lasts refuses a spec whose attempts may take longer than its namespace may have them: each holds a place of
-// the node's deliveries.
-func (a *admission) lasts(namespace string, spec *rouse.Spec) error {
+// checkTimeout refuses a spec whose attempts may take longer than its namespace may have them: each holds a
+// place of the node's deliveries.
+func (a *admission) checkTimeout(namespace string, spec *rouse.Spec) error {
 	most, cure := a.longest, "use less, answer 202 and report later, or raise max-timeout of the server"
 	if a.quotas != nil {
 		if q := a.quotas.Of(namespace).MaxTimeout; q > 0 {
@@ -330,9 +333,10 @@ func (a *admission) lasts(namespace string, spec *rouse.Spec) error {
 	return nil
 }
 
-// recurs refuses a schedule that comes too often for its namespace, unless any interval will do, or that
-// takes too long to search.
-func (a *admission) recurs(namespace string, spec *rouse.Spec, from rouse.Instant, s rouse.Schedule, any bool) error {
+// checkRecurrence refuses a schedule that comes too often for its namespace, unless any interval will do, or
+// that takes too long to search.
+func (a *admission) checkRecurrence(namespace string, spec *rouse.Spec, from rouse.Instant, s rouse.Schedule,
+	any bool) error {
 	least := a.least
 	if any {
 		least = 0

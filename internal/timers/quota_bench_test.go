@@ -35,10 +35,10 @@ func BenchmarkAdmission(b *testing.B) {
 			items := []*engine.Write{{Change: rouse.Change{Key: key, To: &row}}}
 			results := make([]PutResult, 1)
 			for b.Loop() {
-				if err := a.recurs(c.namespace, &puts[0].Spec, 0, nil, true); err != nil {
+				if err := a.checkRecurrence(c.namespace, &puts[0].Spec, 0, nil, true); err != nil {
 					b.Fatal(err)
 				}
-				if kept, _, err := a.admit(b.Context(), puts, items, []int{0}, results); err != nil || len(kept) != 1 {
+				if kept, _, err := a.admitPuts(b.Context(), puts, items, []int{0}, results); err != nil || len(kept) != 1 {
 					b.Fatal(kept, err)
 				}
 			}

@@ -17,24 +17,26 @@ func (ts *Timers) Redrive(ctx context.Context, key rouse.Key, current bool) (tar
 	if err := forFires(key); err != nil {
 		return "", err
 	}
-	t, err := ts.editTimer(ctx, access.DeadRedrive, key, asks(ctx, rouse.Key{Namespace: key.Namespace, Name: key.Name + " " + key.Fire}, "redrive", current), func(t *rouse.Timer) (rouse.Step, error) {
-		if t.Live {
-			return rouse.Step{Keep: true}, nil
-		}
-		to := t.Redrive(ts.Engine.Latest())
-		if current {
-			if err := takeCurrentSpec(ctx, ts, &to); err != nil {
-				return rouse.Step{}, err
+	t, err := ts.editTimer(ctx, access.DeadRedrive, key,
+		newRepeatable(ctx, rouse.Key{Namespace: key.Namespace, Name: key.Name + " " + key.Fire}, "redrive", current),
+		func(t *rouse.Timer) (rouse.Step, error) {
+			if t.Live {
+				return rouse.Step{Keep: true}, nil
 			}
-		}
-		if ts.admission.quotas != nil {
-			was, is := t.Row(), to.Row()
-			if err := ts.admission.redrives(ctx, key.Namespace, &was, &is); err != nil {
-				return rouse.Step{}, err
+			to := t.Redrive(ts.Engine.Latest())
+			if current {
+				if err := takeCurrentSpec(ctx, ts, &to); err != nil {
+					return rouse.Step{}, err
+				}
 			}
-		}
-		return rouse.Step{To: &to}, nil
-	})
+			if ts.admission.quotas != nil {
+				was, is := t.Row(), to.Row()
+				if err := ts.admission.admitRedrive(ctx, key.Namespace, &was, &is); err != nil {
+					return rouse.Step{}, err
+				}
+			}
+			return rouse.Step{To: &to}, nil
+		})
 	return t.Spec.Target, err
 }
 
@@ -42,11 +44,12 @@ func (ts *Timers) Redrive(ctx context.Context, key rouse.Key, current bool) (tar
 // the target of notices only. The caller needs the verb for the timer, too.
 func takeCurrentSpec(ctx context.Context, ts *Timers, dead *rouse.Timer) error {
 	key := rouse.Key{Namespace: dead.Key.Namespace, Name: dead.Key.Name}
-	t, err := ts.get(ctx, access.DeadRedrive, key)
+	t, err := ts.getAllowed(ctx, access.DeadRedrive, key)
 	cure := fmt.Sprintf("leave it out to redrive it to %s, as it died, or create the timer again", dead.Spec.Target)
 	switch {
 	case errors.Is(err, rouse.ErrNotFound):
-		return rouse.Refuse("with_current_spec", "true", fmt.Sprintf("needs the timer %q, which does not exist any more", key.Name), cure)
+		return rouse.Refuse("with_current_spec", "true",
+			fmt.Sprintf("needs the timer %q, which does not exist any more", key.Name), cure)
 	case err != nil:
 		return err
 	case dead.Notice != 0 && t.Spec.Expect.Notify == "":
@@ -59,6 +62,6 @@ func takeCurrentSpec(ctx context.Context, ts *Timers, dead *rouse.Timer) error {
 		dead.Spec = t.Spec
 		dead.Spec.SetWhen(&when)
 	}
-	dead.Bucket = ts.placed(dead.Key, dead.Spec.Target)
+	dead.Bucket = ts.timerBucket(dead.Key, dead.Spec.Target)
 	return nil
 }

@@ -16,12 +16,13 @@ func (ts *Timers) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64,
 	if err := forTimers(key); err != nil {
 		return rouse.Timer{}, err
 	}
-	defer ts.Engine.Freeze(key)() // where another node has it, this one takes it over first, and sends nothing by the version before
+	// where another node has it, this one takes it over first, and sends nothing by the version before
+	defer ts.Engine.Freeze(key)()
 	var last rouse.Timer
 	if err := ts.access.Require(ctx, access.TimersCreate, key.Namespace, target, labels); err != nil {
 		return rouse.Timer{}, err
 	}
-	out, err := ts.edit(ctx, access.TimersCreate, key, ifRevision, nil, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := ts.editRow(ctx, access.TimersCreate, key, ifRevision, nil, func(t *rouse.Timer) (rouse.Step, error) {
 		t.Spec.Target, t.Spec.Labels, t.Updated = target, maps.Clone(labels), ts.Engine.Latest()
 		last = *t
 		return rouse.Step{To: t}, ts.checkSpec(&t.Spec)

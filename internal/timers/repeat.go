@@ -44,8 +44,8 @@ type mark struct {
 	More uint64        `json:"more,omitempty"`
 }
 
-// once is a request that may be repeated.
-type once struct {
+// repeatable is a request that may be repeated.
+type repeatable struct {
 	mark
 	list      []mark // that the row has already
 	namespace string
@@ -53,9 +53,9 @@ type once struct {
 	note      *askedNote // that it has to leave; nil if it is there
 }
 
-// asks returns the request of a call, described by the timer and by what it asks for; nil if its caller does
-// not repeat it.
-func asks(ctx context.Context, key rouse.Key, what ...any) *once {
+// newRepeatable returns the request of a call, described by the timer and by what it asks for; nil if its
+// caller does not repeat it.
+func newRepeatable(ctx context.Context, key rouse.Key, what ...any) *repeatable {
 	tag, ok := access.TagOf(ctx, key.Namespace)
 	if !ok {
 		return nil
@@ -64,7 +64,7 @@ func asks(ctx context.Context, key rouse.Key, what ...any) *once {
 	for _, w := range what {
 		fmt.Fprintf(h, "%q\x00", fmt.Sprint(w))
 	}
-	o := &once{mark: mark{Tag: tag, Asks: h.Sum64()}, namespace: key.Namespace}
+	o := &repeatable{mark: mark{Tag: tag, Asks: h.Sum64()}, namespace: key.Namespace}
 	if !access.OfParts(ctx) {
 		fmt.Fprintf(h, "of %q", key.Name)
 		o.whole = h.Sum64()
@@ -87,22 +87,23 @@ type askedNote struct {
 	revision uint64 // that the note has; rouse.NoRow if there is none
 }
 
-// row is the note as it is stored.
-func (n *askedNote) row(now rouse.Instant, bucket uint32) (rouse.Row, error) {
+// storedRow is the note as it is stored.
+func (n *askedNote) storedRow(now rouse.Instant, bucket uint32) (rouse.Row, error) {
 	n.At = now
 	body, err := json.Marshal(&n.asked)
-	return rouse.Row{Key: n.key, Bucket: bucket, State: rouse.StateNote, Due: rouse.Never, Visible: now.Add(access.RepeatAge), Body: body}, err
+	return rouse.Row{Key: n.key, Bucket: bucket, State: rouse.StateNote, Due: rouse.Never,
+		Visible: now.Add(access.RepeatAge), Body: body}, err
 }
 
 // noteKey is where the note of the request is.
-func (o *once) noteKey() rouse.Key {
+func (o *repeatable) noteKey() rouse.Key {
 	in := rouse.JobKey(cmp.Or(o.namespace, rouse.Everywhere), "")
 	return rouse.Key{Namespace: in.Namespace, Name: access.NoteName + string(o.Tag)}
 }
 
 // noteIn returns the note of the request, from the row that was read. It is refused if the key is of another
 // request.
-func (o *once) noteIn(ts *Timers, row *rouse.Row) (n askedNote, err error) {
+func (o *repeatable) noteIn(ts *Timers, row *rouse.Row) (n askedNote, err error) {
 	n = askedNote{asked: asked{Asks: o.whole}, key: o.noteKey(), revision: rouse.NoRow}
 	if row.Revision == 0 {
 		return n, nil
@@ -122,13 +123,14 @@ func (o *once) noteIn(ts *Timers, row *rouse.Row) (n askedNote, err error) {
 }
 
 // ErrOtherRequest refuses a request whose key another one had.
-var ErrOtherRequest = rouse.Refuse("Idempotency-Key", "", "was given with another request", "give each request a key of its own")
+var ErrOtherRequest = rouse.Refuse("Idempotency-Key", "", "was given with another request",
+	"give each request a key of its own")
 
 // DoOnce does what a call asks for, and then makes its Idempotency-Key, if it has one, the key of that. It
 // refuses the key of another call before. That a repetition is not done again is up to what is done, which
 // has a context of access.CarriedOut if the first call has left its note.
 func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do func(context.Context) error) error {
-	o := asks(ctx, rouse.Key{Namespace: namespace}, what...)
+	o := newRepeatable(ctx, rouse.Key{Namespace: namespace}, what...)
 	if o == nil || o.whole == 0 {
 		return do(ctx)
 	}
@@ -158,7 +160,7 @@ func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do f
 }
 
 // leaveNote leaves the note of a request whose mark is written later, or elsewhere.
-func (o *once) leaveNote(ctx context.Context, ts *Timers) error {
+func (o *repeatable) leaveNote(ctx context.Context, ts *Timers) error {
 	if o == nil || o.whole == 0 {
 		return nil
 	}
@@ -184,19 +186,19 @@ func (o *once) leaveNote(ctx context.Context, ts *Timers) error {
 }
 
 // noteWrite is the write of the note that the request has to leave; nil if it is there.
-func (o *once) noteWrite(ts *Timers) (*engine.Write, error) {
+func (o *repeatable) noteWrite(ts *Timers) (*engine.Write, error) {
 	if o == nil || o.note == nil {
 		return nil, nil
 	}
 	n := o.note
 	o.note = nil
-	row, err := n.row(ts.Engine.Latest(), rouse.BucketOf(n.key, ts.opts.Engine.Buckets))
+	row, err := n.storedRow(ts.Engine.Latest(), rouse.BucketOf(n.key, ts.opts.Engine.Buckets))
 	return &engine.Write{Change: rouse.Change{Key: n.key, If: n.revision, To: &row}}, err
 }
 
 // writeWithNote makes a write of the request, which has its mark, and leaves its note in the same step. That
 // another request with the key has left one in the meantime changes nothing: neither was repeated.
-func (o *once) writeWithNote(ctx context.Context, ts *Timers, w *engine.Write) (engine.Written, error) {
+func (o *repeatable) writeWithNote(ctx context.Context, ts *Timers, w *engine.Write) (engine.Written, error) {
 	note, err := o.noteWrite(ts)
 	if err != nil {
 		return engine.Written{}, err
@@ -211,8 +213,8 @@ func (o *once) writeWithNote(ctx context.Context, ts *Timers, w *engine.Write) (
 	return out[0], out[0].Err
 }
 
-// contents describes a timer to asks.
-func contents(t *rouse.Timer) string {
+// timerContents describes a timer to asks.
+func timerContents(t *rouse.Timer) string {
 	row := t.Row()
 	for _, k := range slices.Sorted(maps.Keys(row.Labels)) {
 		row.Body = binary.AppendUvarint(row.Body, uint64(len(k)))
@@ -224,10 +226,10 @@ func contents(t *rouse.Timer) string {
 	return string(row.Body)
 }
 
-// done returns the mark that an earlier request has left next to the row of the key; nil if there is none. It
-// refuses a key that another request had. It has to be called after the row was read: then no mark is missing
-// that the row's revision came with.
-func (o *once) done(ctx context.Context, ts *Timers, key rouse.Key) (*mark, error) {
+// findMark returns the mark that an earlier request has left next to the row of the key; nil if there is
+// none. It refuses a key that another request had. It has to be called after the row was read: then no mark
+// is missing that the row's revision came with.
+func (o *repeatable) findMark(ctx context.Context, ts *Timers, key rouse.Key) (*mark, error) {
 	keys := []rouse.Key{markKey(key), o.noteKey()}
 	if o.whole == 0 {
 		keys = keys[:1]
@@ -236,7 +238,7 @@ func (o *once) done(ctx context.Context, ts *Timers, key rouse.Key) (*mark, erro
 	if err != nil {
 		return nil, err
 	}
-	was, err := o.among(ctx, ts, &rows[0])
+	was, err := o.findMarkIn(ctx, ts, &rows[0])
 	if was != nil || err != nil || o.whole == 0 {
 		return was, err
 	}
@@ -244,7 +246,7 @@ func (o *once) done(ctx context.Context, ts *Timers, key rouse.Key) (*mark, erro
 }
 
 // expectNote finds out from the row whether the request has to leave its note.
-func (o *once) expectNote(ts *Timers, row *rouse.Row) error {
+func (o *repeatable) expectNote(ts *Timers, row *rouse.Row) error {
 	n, err := o.noteIn(ts, row)
 	if o.note = nil; err == nil && n.At == 0 {
 		o.note = &n
@@ -252,8 +254,8 @@ func (o *once) expectNote(ts *Timers, row *rouse.Row) error {
 	return err
 }
 
-// among is done for a row of marks that was read.
-func (o *once) among(ctx context.Context, ts *Timers, row *rouse.Row) (*mark, error) {
+// findMarkIn is done for a row of marks that was read.
+func (o *repeatable) findMarkIn(ctx context.Context, ts *Timers, row *rouse.Row) (*mark, error) {
 	o.list = nil
 	if row.Revision != 0 {
 		if err := json.Unmarshal(row.Body, &o.list); err != nil {
@@ -273,10 +275,11 @@ func (o *once) among(ctx context.Context, ts *Timers, row *rouse.Row) (*mark, er
 	return &o.list[i], nil
 }
 
-// leave adds the mark of the request to its change.
-func (o *once) leave(ts *Timers, c *rouse.Change, bucket uint32) error {
+// addMark adds the mark of the request to its change.
+func (o *repeatable) addMark(ts *Timers, c *rouse.Change, bucket uint32) error {
 	o.At = ts.Engine.Latest()
-	list := slices.DeleteFunc(slices.Clone(o.list), func(m mark) bool { return m.Tag == o.Tag }) // an earlier part of the same request
+	// an earlier part of the same request
+	list := slices.DeleteFunc(slices.Clone(o.list), func(m mark) bool { return m.Tag == o.Tag })
 	list = append(list, o.mark)
 	body, err := json.Marshal(list[max(0, len(list)-maxMarks):])
 	if err != nil {
@@ -301,7 +304,7 @@ func hashPuts(ctx context.Context, puts []Put) {
 		if p.whole != 0 { // of a call that is tried again
 			return
 		}
-		p.asks = contents(&rouse.Timer{Spec: p.Spec})
+		p.asks = timerContents(&rouse.Timer{Spec: p.Spec})
 		fmt.Fprintf(h, "%q %d %d %q\x00", p.Key.Name, p.Mode, p.IfRevision, p.asks)
 		switch first := named[p.Key]; {
 		case first == nil:
@@ -321,22 +324,23 @@ func refuseClash(p *Put) error {
 	if p.Mode == CreateOnly && p.IfRevision == 0 {
 		err = rouse.ErrExists
 	}
-	return fmt.Errorf("timer %q (of this request, with another spec; with an Idempotency-Key, give each name once): %w", p.Key.Name, err)
+	return fmt.Errorf("timer %q (of this request, with another spec; with an Idempotency-Key, give each name once): %w",
+		p.Key.Name, err)
 }
 
 // asks returns the request of a put; nil if its caller does not repeat it.
-func (p *Put) request(ctx context.Context) *once {
-	o := asks(ctx, p.Key, "put", p.Mode, p.IfRevision, p.asks)
+func (p *Put) repeatablePut(ctx context.Context) *repeatable {
+	o := newRepeatable(ctx, p.Key, "put", p.Mode, p.IfRevision, p.asks)
 	if o != nil {
 		o.whole = p.whole
 	}
 	return o
 }
 
-// repeated takes the puts out that an earlier request with the same key has made, and gives them what is
-// there now as their result; the others get its mark, and the first of them its note, which is the last of
+// takeOutRepeated takes the puts out that an earlier request with the same key has made, and gives them what
+// is there now as their result; the others get its mark, and the first of them its note, which is the last of
 // the writes then.
-func repeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int,
+func takeOutRepeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int,
 	results []PutResult) ([]*engine.Write, []int, *engine.Write, error) {
 	if access.RepeatKey(ctx) == "" || len(items) == 0 {
 		return items, at, nil, nil
@@ -345,7 +349,7 @@ func repeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write
 	for _, i := range at {
 		keys = append(keys, markKey(puts[i].Key))
 	}
-	first := puts[at[0]].request(ctx)
+	first := puts[at[0]].repeatablePut(ctx)
 	rows, err := ts.store.Get(ctx, append(keys, first.noteKey()))
 	if err != nil {
 		return nil, nil, nil, err
@@ -354,13 +358,13 @@ func repeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write
 	var leftAt []int
 	for j, i := range at {
 		p, res := &puts[i], &results[i]
-		o := p.request(ctx)
-		was, err := o.among(ctx, ts, &rows[j])
+		o := p.repeatablePut(ctx)
+		was, err := o.findMarkIn(ctx, ts, &rows[j])
 		if err != nil || was != nil {
 			*res = readRepeated(ctx, ts, p.Key, err)
 			continue
 		}
-		if err := o.leave(ts, &items[j].Change, res.Timer.Bucket); err != nil {
+		if err := o.addMark(ts, &items[j].Change, res.Timer.Bucket); err != nil {
 			return nil, nil, nil, err
 		}
 		leftItems, leftAt = append(leftItems, items[j]), append(leftAt, i)

@@ -18,16 +18,16 @@ type rewriting struct {
 	spec       func(t *rouse.Timer) (rouse.Spec, error)
 	compile    func(spec *rouse.Spec, now rouse.Instant) (rouse.Schedule, error)
 	trace      *rouse.TraceContext
-	asks       *once
+	asks       *repeatable
 }
 
-// replace gives an existing timer the spec of a put.
-func (w rewriting) replace(ctx context.Context, p *Put) PutResult {
-	if err := w.admission.one(ctx, p.Key.Namespace, false); err != nil {
+// replaceTimer gives an existing timer the spec of a put.
+func (w rewriting) replaceTimer(ctx context.Context, p *Put) PutResult {
+	if err := w.admission.admitWrite(ctx, p.Key.Namespace, false); err != nil {
 		return PutResult{Err: err}
 	}
-	w.asks = p.request(ctx)
-	res, err := w.write(ctx)
+	w.asks = p.repeatablePut(ctx)
+	res, err := w.writeRewritten(ctx)
 	if err != nil {
 		return PutResult{Err: err}
 	}
@@ -37,16 +37,16 @@ func (w rewriting) replace(ctx context.Context, p *Put) PutResult {
 	return res
 }
 
-// replacement is the rewriting of a put.
-func replacement(ctx context.Context, ts *Timers, p *Put, span *rouse.TraceContext) rewriting {
+// newReplacement is the rewriting of a put.
+func newReplacement(ctx context.Context, ts *Timers, p *Put, span *rouse.TraceContext) rewriting {
 	return rewriting{Timers: ts, trace: span, key: p.Key, ifRevision: p.IfRevision, verb: access.TimersCreate,
 		end: cut{rouse.CauseReplaced, "replaced"}, restart: p.Restart,
 		spec:    func(*rouse.Timer) (rouse.Spec, error) { return p.Spec, nil },
-		compile: func(_ *rouse.Spec, now rouse.Instant) (rouse.Schedule, error) { return ts.compile(ctx, p, now) }}
+		compile: func(_ *rouse.Spec, now rouse.Instant) (rouse.Schedule, error) { return ts.compilePut(ctx, p, now) }}
 }
 
-// of returns what the rewriting makes of a timer.
-func (w *rewriting) of(t *rouse.Timer) (r rouse.Rewritten, err error) {
+// rewrittenTimer returns what the rewriting makes of a timer.
+func (w *rewriting) rewrittenTimer(t *rouse.Timer) (r rouse.Rewritten, err error) {
 	spec, err := w.spec(t)
 	if err != nil {
 		return r, err
@@ -64,7 +64,8 @@ func (w *rewriting) of(t *rouse.Timer) (r rouse.Rewritten, err error) {
 		w.cutOff(&step, t, w.end)
 		return step
 	}
-	r, err = t.Rewrite(spec, rouse.Rewriting{Sure: w.Engine.Now(), Now: now, Bucket: w.placed(w.key, spec.Target), Old: old, New: made,
+	r, err = t.Rewrite(spec, rouse.Rewriting{Sure: w.Engine.Now(), Now: now, Bucket: w.timerBucket(w.key, spec.Target),
+		Old: old, New: made,
 		Restart: w.restart, CutOff: cutOff})
 	if err != nil || r.Unchanged {
 		return r, err
@@ -73,20 +74,20 @@ func (w *rewriting) of(t *rouse.Timer) (r rouse.Rewritten, err error) {
 	if r.To.Generation != 0 {
 		s = old
 	}
-	if x, ok := (expecting{w.Timers}).expects(r.To, s); ok {
+	if x, ok := (expecting{w.Timers}).expectationRow(r.To, s); ok {
 		r.Also = append(r.Also, x)
 	}
 	return r, nil
 }
 
-// write gives an existing timer another spec, as rouse.Timer.Rewrite has it.
-func (w *rewriting) write(ctx context.Context) (res PutResult, err error) {
+// writeRewritten gives an existing timer another spec, as rouse.Timer.Rewrite has it.
+func (w *rewriting) writeRewritten(ctx context.Context) (res PutResult, err error) {
 	defer w.Engine.Freeze(w.key)()
 	var last rouse.Rewritten
 	busy := false
-	out, err := w.edit(ctx, w.verb, w.key, w.ifRevision, w.asks, func(t *rouse.Timer) (rouse.Step, error) {
+	out, err := w.editRow(ctx, w.verb, w.key, w.ifRevision, w.asks, func(t *rouse.Timer) (rouse.Step, error) {
 		res.Timer, busy = *t, w.Engine.Busy(t)
-		if last, err = w.of(t); err != nil || last.Unchanged {
+		if last, err = w.rewrittenTimer(t); err != nil || last.Unchanged {
 			return last.Step, err
 		}
 		res.Timer = *last.To
@@ -95,7 +96,7 @@ func (w *rewriting) write(ctx context.Context) (res PutResult, err error) {
 		}
 		if w.admission.quotas != nil {
 			was, is := t.Row(), last.To.Row()
-			err = w.admission.grows(w.key.Namespace, &was, &is)
+			err = w.admission.admitGrowth(w.key.Namespace, &was, &is)
 		}
 		return last.Step, err
 	})

@@ -59,15 +59,16 @@ func (ts *Timers) Search(ctx context.Context, q rouse.Query) (Listed, error) {
 	if err := ts.ChargeRead(ctx, q.Namespace); err != nil {
 		return Listed{}, err
 	}
-	s := search{sight: &ts.sight, asked: q, q: q}
+	s := search{visibility: &ts.visibility, asked: q, q: q}
 	var err error
 	switch {
 	case q.Order == rouse.OrderName && !q.Reverse:
 		err = s.byName(ctx, s.q, 0)
-	case q.Order == rouse.OrderDue && q.Name == "" && (len(q.States) == 0 || slices.Contains(q.States, rouse.StateScheduled)):
+	case q.Order == rouse.OrderDue && q.Name == "" &&
+		(len(q.States) == 0 || slices.Contains(q.States, rouse.StateScheduled)):
 		err = s.byDue(ctx)
 	default:
-		err = s.sorted(ctx)
+		err = s.readSorted(ctx)
 	}
 	if err != nil {
 		return Listed{}, err
@@ -82,7 +83,7 @@ func (ts *Timers) Search(ctx context.Context, q rouse.Query) (Listed, error) {
 
 // search reads one page.
 type search struct {
-	*sight
+	*visibility
 	asked   rouse.Query
 	q       rouse.Query // what the store is asked
 	out     Listed
@@ -92,17 +93,17 @@ type search struct {
 	windows int // windows of time that were read
 }
 
-// spent reports whether the page is to end here, although it is not full.
-func (s *search) spent() bool {
+// hasSpentBudget reports whether the page is to end here, although it is not full.
+func (s *search) hasSpentBudget() bool {
 	return s.out.Searched >= bounds.searched || s.read >= searchBytes || s.sparse >= maxSparse || s.windows >= maxWindows
 }
 
-// full reports whether the page is full.
-func (s *search) full() bool { return len(s.out.Timers) >= s.asked.Limit || s.bytes >= pageBytes }
+// isPageFull reports whether the page is full.
+func (s *search) isPageFull() bool { return len(s.out.Timers) >= s.asked.Limit || s.bytes >= pageBytes }
 
-// look returns a row as a timer, if it is one of those that the query asks for.
-func (s *search) look(ctx context.Context, row *rouse.Row) (t rouse.Timer, ok bool) {
-	t, err := s.sight.read(row)
+// matchRow returns a row as a timer, if it is one of those that the query asks for.
+func (s *search) matchRow(ctx context.Context, row *rouse.Row) (t rouse.Timer, ok bool) {
+	t, err := s.visibility.read(row)
 	if err != nil { // shown as such: the other timers of the list are no worse for it
 		t = rouse.Unreadable(row, err)
 	}
@@ -113,10 +114,10 @@ func (s *search) look(ctx context.Context, row *rouse.Row) (t rouse.Timer, ok bo
 	return t, s.asked.Sought.Timer(&t)
 }
 
-// add adds a timer to the page.
-func (s *search) add(t rouse.Timer) {
+// addTimer adds a timer to the page.
+func (s *search) addTimer(t rouse.Timer) {
 	s.out.Timers = append(s.out.Timers, t)
-	s.bytes += weigh(&t)
+	s.bytes += wireSize(&t)
 }
 
 // byName reads the rows of a query in the order of names, until the page is full or ended. at is the time of
@@ -126,18 +127,18 @@ func (s *search) byName(ctx context.Context, q rouse.Query, at rouse.Instant) er
 		if q.Limit = chunk; !s.asked.Sought.Any() {
 			q.Limit = min(chunk, s.asked.Limit-len(s.out.Timers))
 		}
-		page, err := s.page(ctx, q, access.TimersRead)
+		page, err := s.pageRows(ctx, q, access.TimersRead)
 		if err != nil {
 			return err
 		}
 		for i := range page.Rows {
 			s.out.Searched++
 			s.read += len(page.Rows[i].Body)
-			t, ok := s.look(ctx, &page.Rows[i])
+			t, ok := s.matchRow(ctx, &page.Rows[i])
 			if !ok {
 				continue
 			}
-			if s.add(t); s.full() && (i < len(page.Rows)-1 || page.Next != nil) {
+			if s.addTimer(t); s.isPageFull() && (i < len(page.Rows)-1 || page.Next != nil) {
 				s.out.Next = &Place{at, t.Key}
 				return nil
 			}
@@ -148,7 +149,7 @@ func (s *search) byName(ctx context.Context, q rouse.Query, at rouse.Instant) er
 		if len(page.Rows) < q.Limit {
 			s.sparse++
 		}
-		if s.spent() {
+		if s.hasSpentBudget() {
 			s.out.Next = &Place{at, *page.Next}
 			return nil
 		}
@@ -156,8 +157,8 @@ func (s *search) byName(ctx context.Context, q rouse.Query, at rouse.Instant) er
 	}
 }
 
-// compare is the order of places: by time, or latest first; those of one time by key.
-func (s *search) compare(a, b Place) int {
+// comparePlaces is the order of places: by time, or latest first; those of one time by key.
+func (s *search) comparePlaces(a, b Place) int {
 	by := cmp.Compare(a.At, b.At)
 	if s.asked.Reverse {
 		by = -by
@@ -174,31 +175,31 @@ func (s *search) compare(a, b Place) int {
 	return a.Key.Compare(b.Key)
 }
 
-// started reports whether this is not the first page.
-func (s *search) started() bool { return s.asked.After != (rouse.Key{}) || s.asked.AfterAt != 0 }
+// isContinued reports whether this is not the first page.
+func (s *search) isContinued() bool { return s.asked.After != (rouse.Key{}) || s.asked.AfterAt != 0 }
 
-// sorted reads all rows that match, and keeps the first ones after the place of the page before. The rows
+// readSorted reads all rows that match, and keeps the first ones after the place of the page before. The rows
 // are read again with each page, so their number is bounded.
-func (s *search) sorted(ctx context.Context) error {
+func (s *search) readSorted(ctx context.Context) error {
 	q, after := s.q, Place{s.asked.AfterAt, s.asked.After}
 	q.After = rouse.Key{}
 	var found []Place
 	most, cut := s.asked.Limit+1, false
 	for rows := 0; ; {
 		q.Limit = 2 * pageChunk
-		page, err := s.page(ctx, q, access.TimersRead)
+		page, err := s.pageRows(ctx, q, access.TimersRead)
 		if err != nil {
 			return err
 		}
 		s.out.Searched += int64(len(page.Rows))
 		for i := range page.Rows {
-			t, ok := s.look(ctx, &page.Rows[i])
-			if at := (Place{t.OrderTime(s.asked.Order), t.Key}); ok && (!s.started() || s.compare(at, after) > 0) {
+			t, ok := s.matchRow(ctx, &page.Rows[i])
+			if at := (Place{t.OrderTime(s.asked.Order), t.Key}); ok && (!s.isContinued() || s.comparePlaces(at, after) > 0) {
 				found = append(found, at)
 			}
 		}
 		if len(found) >= 4*most {
-			slices.SortFunc(found, s.compare)
+			slices.SortFunc(found, s.comparePlaces)
 			found, cut = found[:most], true
 		}
 		if len(page.Rows) < q.Limit && page.Next != nil {
@@ -208,22 +209,23 @@ func (s *search) sorted(ctx context.Context) error {
 			break
 		}
 		if rows >= MaxSorted || s.sparse >= maxSparser {
-			return rouse.Refuse("order_by", s.asked.Order.String(), fmt.Sprintf("has to sort more than %d timers here", MaxSorted),
+			return rouse.Refuse("order_by", s.asked.Order.String(),
+				fmt.Sprintf("has to sort more than %d timers here", MaxSorted),
 				"narrow the filter by namespace, prefix, label or state, or leave the order out")
 		}
 		q.After = *page.Next
 	}
-	slices.SortFunc(found, s.compare)
-	full, err := s.fetch(ctx, found)
+	slices.SortFunc(found, s.comparePlaces)
+	full, err := s.fetchPlaces(ctx, found)
 	if cut && !full { // some were deleted since, and there are more than were kept
 		s.out.Next = &found[len(found)-1]
 	}
 	return err
 }
 
-// fetch adds the timers of places, in their order, until the page is full. It reports whether it is, and
-// there are more.
-func (s *search) fetch(ctx context.Context, found []Place) (full bool, err error) {
+// fetchPlaces adds the timers of places, in their order, until the page is full. It reports whether it is,
+// and there are more.
+func (s *search) fetchPlaces(ctx context.Context, found []Place) (full bool, err error) {
 	for len(found) > 0 {
 		some := found[:min(len(found), pageChunk)]
 		if len(s.out.Timers) == 0 {
@@ -241,10 +243,10 @@ func (s *search) fetch(ctx context.Context, found []Place) (full bool, err error
 			if rows[i].Revision == 0 { // it was deleted since
 				continue
 			}
-			if t, ok := s.look(ctx, &rows[i]); ok {
-				s.add(t)
+			if t, ok := s.matchRow(ctx, &rows[i]); ok {
+				s.addTimer(t)
 			}
-			if s.full() && i < len(found)-1 {
+			if s.isPageFull() && i < len(found)-1 {
 				s.out.Next = &found[i]
 				return true, nil
 			}
@@ -254,9 +256,10 @@ func (s *search) fetch(ctx context.Context, found []Place) (full bool, err error
 	return false, nil
 }
 
-// weigh returns about how many bytes a timer has on the wire.
-func weigh(t *rouse.Timer) int {
-	n := 256 + len(t.Key.Name) + len(t.Spec.Payload) + len(t.Spec.Target) + len(t.Spec.Schedule) + len(t.Reason) + len(t.LastError)
+// wireSize returns about how many bytes a timer has on the wire.
+func wireSize(t *rouse.Timer) int {
+	n := 256 + len(t.Key.Name) + len(t.Spec.Payload) + len(t.Spec.Target) + len(t.Spec.Schedule) + len(t.Reason) +
+		len(t.LastError)
 	if t.Answer != nil {
 		n += len(t.Answer.Payload)
 	}

@@ -9,25 +9,25 @@ import (
 	"github.com/rousehq/rouse/internal/access"
 )
 
-// sight is what a caller may see of the timers.
-type sight struct {
+// visibility is what a caller may see of the timers.
+type visibility struct {
 	store     rouse.Store
 	access    *access.Control // nil: everything
 	admission admission
 	read      func(row *rouse.Row) (rouse.Timer, error)
 }
 
-// page returns a page of rows in the namespaces of which the caller has some by the verbs. Without a
+// pageRows returns a page of rows in the namespaces of which the caller has some by the verbs. Without a
 // namespace in the query it goes from one of them to the next. The rows may still be of other targets or
 // labels: mayList tells.
-func (ts *sight) page(ctx context.Context, q rouse.Query, verbs ...access.Verb) (rouse.Page, error) {
+func (ts *visibility) pageRows(ctx context.Context, q rouse.Query, verbs ...access.Verb) (rouse.Page, error) {
 	if len(q.States) != 1 || q.States[0] != rouse.StateOverdue {
-		return ts.rows(ctx, q, verbs...)
+		return ts.listRows(ctx, q, verbs...)
 	}
 	if q.After.Name != "" { // that is a timer, and its expectation was before
 		q.After.Fire = rouse.ExpectFire
 	}
-	page, err := ts.rows(ctx, q, verbs...)
+	page, err := ts.listRows(ctx, q, verbs...)
 	if err != nil || len(page.Rows) == 0 {
 		return page, err
 	}
@@ -40,8 +40,8 @@ func (ts *sight) page(ctx context.Context, q rouse.Query, verbs ...access.Verb) 
 	return page, err
 }
 
-// rows is page for the rows themselves; those of state overdue are not timers, but next to them.
-func (ts *sight) rows(ctx context.Context, q rouse.Query, verbs ...access.Verb) (rouse.Page, error) {
+// listRows is page for the rows themselves; those of state overdue are not timers, but next to them.
+func (ts *visibility) listRows(ctx context.Context, q rouse.Query, verbs ...access.Verb) (rouse.Page, error) {
 	q.Sought, q.Order, q.Reverse, q.AfterAt = rouse.Sought{}, 0, false, 0
 	for _, v := range verbs {
 		if q.Namespace == "" {
@@ -80,7 +80,8 @@ func (ts *sight) rows(ctx context.Context, q rouse.Query, verbs ...access.Verb) 
 }
 
 // pageOf returns a page of one span.
-func (ts *sight) pageOf(ctx context.Context, q rouse.Query, s access.Span, rest []access.Span) (rouse.Page, error) {
+func (ts *visibility) pageOf(ctx context.Context, q rouse.Query, s access.Span,
+	rest []access.Span) (rouse.Page, error) {
 	if start := (rouse.Key{Namespace: s.Fixed}); q.After.Compare(start) < 0 {
 		q.After = start
 	}
@@ -107,7 +108,7 @@ func (ts *sight) pageOf(ctx context.Context, q rouse.Query, s access.Span, rest 
 }
 
 // mayList reports whether the caller has the verbs for a timer of a page.
-func (ts *sight) mayList(ctx context.Context, t *rouse.Timer, verbs ...access.Verb) bool {
+func (ts *visibility) mayList(ctx context.Context, t *rouse.Timer, verbs ...access.Verb) bool {
 	for _, v := range verbs {
 		if !ts.access.Allows(ctx, v, t.Key.Namespace, t.Spec.Target, t.Spec.Labels) {
 			return false
@@ -116,9 +117,9 @@ func (ts *sight) mayList(ctx context.Context, t *rouse.Timer, verbs ...access.Ve
 	return true
 }
 
-// sought reports whether a timer is what a query seeks, by what the caller can see of it: a search for what
-// is redacted finds nothing.
-func (ts *sight) sought(ctx context.Context, q *rouse.Query, t *rouse.Timer) bool {
+// matchesSought reports whether a timer is what a query seeks, by what the caller can see of it: a search for
+// what is redacted finds nothing.
+func (ts *visibility) matchesSought(ctx context.Context, q *rouse.Query, t *rouse.Timer) bool {
 	if !q.Sought.Any() {
 		return true
 	}
@@ -129,24 +130,25 @@ func (ts *sight) sought(ctx context.Context, q *rouse.Query, t *rouse.Timer) boo
 
 // mayReveal refuses a caller that may see the contents of no timers of a namespace; without a namespace of
 // any.
-func (ts *sight) mayReveal(ctx context.Context, namespace string) error {
+func (ts *visibility) mayReveal(ctx context.Context, namespace string) error {
 	if namespace == "" {
 		return ts.access.Admit(ctx, access.Reveal)
 	}
 	return ts.access.RequireIn(ctx, access.Reveal, namespace)
 }
 
-// ordinary refuses a query in another order than by name, where there is no other.
-func ordinary(q *rouse.Query) error {
+// refuseOrder refuses a query in another order than by name, where there is no other.
+func refuseOrder(q *rouse.Query) error {
 	if q.Order != rouse.OrderName || q.Reverse {
 		return rouse.Refuse("order_by", q.Order.String(), "goes with lists only", "leave it out")
 	}
 	return nil
 }
 
-// list returns the timers of a page that the caller has the verbs for.
-func (ts *sight) list(ctx context.Context, q rouse.Query, verbs ...access.Verb) ([]rouse.Timer, *rouse.Key, error) {
-	page, err := ts.page(ctx, q, verbs...)
+// listVisible returns the timers of a page that the caller has the verbs for.
+func (ts *visibility) listVisible(ctx context.Context, q rouse.Query,
+	verbs ...access.Verb) ([]rouse.Timer, *rouse.Key, error) {
+	page, err := ts.pageRows(ctx, q, verbs...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -156,7 +158,7 @@ func (ts *sight) list(ctx context.Context, q rouse.Query, verbs ...access.Verb) 
 		if err != nil { // shown as such: the other timers of the list are no worse for it
 			t = rouse.Unreadable(&page.Rows[i], err)
 		}
-		if ts.mayList(ctx, &t, verbs...) && ts.sought(ctx, &q, &t) {
+		if ts.mayList(ctx, &t, verbs...) && ts.matchesSought(ctx, &q, &t) {
 			timers = append(timers, t)
 		}
 	}
@@ -165,8 +167,8 @@ func (ts *sight) list(ctx context.Context, q rouse.Query, verbs ...access.Verb) 
 
 // Count returns how many timers match. It is refused if the caller may see a part of them only that cannot be
 // counted without reading all.
-func (ts *sight) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
-	if err := cmp.Or(q.Check(), ordinary(&q)); err != nil {
+func (ts *visibility) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
+	if err := cmp.Or(q.Check(), refuseOrder(&q)); err != nil {
 		return 0, err
 	}
 	if q.Sought.Any() {
@@ -210,7 +212,8 @@ func (ts *sight) Count(ctx context.Context, q rouse.Query) (n int64, err error) 
 // recordsOf refuses the history of a timer, or of a namespace, that the caller may not read. It returns the
 // timer's target and labels, none if it does not exist. A caller that has a part of a namespace only reads
 // the histories of the existing timers of that part.
-func (ts *sight) recordsOf(ctx context.Context, namespace, name string) (target string, labels map[string]string, err error) {
+func (ts *visibility) recordsOf(ctx context.Context, namespace,
+	name string) (target string, labels map[string]string, err error) {
 	const v = access.TimersRead
 	if ts.access == nil {
 		return "", nil, nil
@@ -243,7 +246,7 @@ func (ts *sight) recordsOf(ctx context.Context, namespace, name string) (target 
 // rate of reads is used up. A request for all namespaces, which has none, is charged to each of which the
 // caller may read something. Callers that may read everything are operators: what they read so is charged to
 // none.
-func (ts *sight) ChargeRead(ctx context.Context, namespace string) error {
+func (ts *visibility) ChargeRead(ctx context.Context, namespace string) error {
 	switch {
 	case ts.admission.quotas == nil:
 		return nil
@@ -259,7 +262,7 @@ func (ts *sight) ChargeRead(ctx context.Context, namespace string) error {
 
 // Readable refuses the history of a timer, or of a namespace, that the caller may not read; without a
 // namespace those of a caller that may read none.
-func (ts *sight) Readable(ctx context.Context, namespace, name string) error {
+func (ts *visibility) Readable(ctx context.Context, namespace, name string) error {
 	if namespace == "" {
 		return ts.access.Admit(ctx, access.TimersRead)
 	}
@@ -268,7 +271,7 @@ func (ts *sight) Readable(ctx context.Context, namespace, name string) error {
 }
 
 // mayReplace refuses a row that the caller may not write.
-func (ts *sight) mayReplace(ctx context.Context, v access.Verb, row *rouse.Row) error {
+func (ts *visibility) mayReplace(ctx context.Context, v access.Verb, row *rouse.Row) error {
 	t, err := ts.read(row)
 	if err != nil { // its target is not known
 		return ts.access.Require(ctx, v, row.Key.Namespace, "", nil)
@@ -276,8 +279,8 @@ func (ts *sight) mayReplace(ctx context.Context, v access.Verb, row *rouse.Row) 
 	return ts.mayTouch(ctx, v, &t)
 }
 
-// get reads a timer for a verb.
-func (ts *sight) get(ctx context.Context, v access.Verb, key rouse.Key) (rouse.Timer, error) {
+// getAllowed reads a timer for a verb.
+func (ts *visibility) getAllowed(ctx context.Context, v access.Verb, key rouse.Key) (rouse.Timer, error) {
 	if err := key.Check(); err != nil {
 		return rouse.Timer{}, err
 	}
@@ -294,7 +297,7 @@ func (ts *sight) get(ctx context.Context, v access.Verb, key rouse.Key) (rouse.T
 		return rouse.Timer{}, err
 	}
 	if rows[0].Revision == 0 {
-		return rouse.Timer{}, missing(key)
+		return rouse.Timer{}, notFoundError(key)
 	}
 	t, err := ts.read(&rows[0])
 	if err != nil {
@@ -304,6 +307,6 @@ func (ts *sight) get(ctx context.Context, v access.Verb, key rouse.Key) (rouse.T
 }
 
 // mayTouch refuses a timer that the caller does not have the verb for.
-func (ts *sight) mayTouch(ctx context.Context, v access.Verb, t *rouse.Timer) error {
+func (ts *visibility) mayTouch(ctx context.Context, v access.Verb, t *rouse.Timer) error {
 	return ts.access.Require(ctx, v, t.Key.Namespace, t.Spec.Target, t.Spec.Labels)
 }

@@ -36,7 +36,8 @@ const (
 
 // Simulate returns the fires of the matching timers from from on (0: now) and before until, the earliest up
 // to limit. It uses schedules alone: retries and requested runs are not included. It changes nothing.
-func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant, limit int) (Simulated, error) {
+func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant,
+	limit int) (Simulated, error) {
 	var sim Simulated
 	if err := q.Check(); err != nil {
 		return sim, err
@@ -70,7 +71,7 @@ func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse
 	for span := firstSpan; first.Add(span) < until; span *= spanGrowth { // the limit may be reached by few timers
 		q.DueUntil = first.Add(span)
 		began := time.Now()
-		sim, err := ts.simulate(ctx, q, now, from, q.DueUntil, limit)
+		sim, err := ts.simulateRange(ctx, q, now, from, q.DueUntil, limit)
 		if err != nil || sim.More {
 			return sim, err
 		}
@@ -81,7 +82,7 @@ func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse
 	if bounded {
 		q.DueUntil = until
 	}
-	return ts.simulate(ctx, q, now, from, until, limit)
+	return ts.simulateRange(ctx, q, now, from, until, limit)
 }
 
 // A simulation first looks at a short part of its range, from the first row that is visible in it on, and at
@@ -92,13 +93,14 @@ const (
 	slowSpan   = 200 * time.Millisecond
 )
 
-// simulate is Simulate for one range.
-func (ts *Timers) simulate(ctx context.Context, q rouse.Query, now, from, until rouse.Instant, limit int) (sim Simulated, err error) {
+// simulateRange is Simulate for one range.
+func (ts *Timers) simulateRange(ctx context.Context, q rouse.Query, now, from, until rouse.Instant,
+	limit int) (sim Simulated, err error) {
 	var earliest latestFirst
 	m := &schedulecache.Meter{Limit: maxSimulatedSteps}
-	err = ts.each(ctx, q, func(t *rouse.Timer) error {
+	err = ts.eachReadable(ctx, q, func(t *rouse.Timer) error {
 		sim.Timers++
-		err := ts.simulated(ctx, t, m, now, from, until, func(c rouse.Coming, zone *time.Location) bool {
+		err := ts.eachSimulated(ctx, t, m, now, from, until, func(c rouse.Coming, zone *time.Location) bool {
 			if len(earliest) == limit {
 				sim.More = true
 				if c.At >= earliest[0].At {
@@ -128,8 +130,8 @@ func (ts *Timers) simulate(ctx context.Context, q rouse.Query, now, from, until 
 // errSpent ends a simulation that has taken all its steps.
 var errSpent = errors.New("no steps are left")
 
-// simulated calls yield for the due times of a timer in a range, until it returns false.
-func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecache.Meter, now, from,
+// eachSimulated calls yield for the due times of a timer in a range, until it returns false.
+func (ts *Timers) eachSimulated(ctx context.Context, t *rouse.Timer, m *schedulecache.Meter, now, from,
 	until rouse.Instant, yield func(rouse.Coming, *time.Location) bool) error {
 	s, err := ts.schedules.Of(t)
 	if errors.Is(err, schedulecache.ErrNone) {
@@ -141,8 +143,8 @@ func (ts *Timers) simulated(ctx context.Context, t *rouse.Timer, m *schedulecach
 	if err != nil {
 		return nil // a schedule that is no longer valid fires nothing
 	}
-	p := planned(t, now, from)
-	at, zone := p.after, describe(s).Location
+	p := newPlan(t, now, from)
+	at, zone := p.after, describeSchedule(s).Location
 	m.On(s)
 	for left := p.left; left > 0; {
 		due, ok := m.Next(at)
@@ -181,7 +183,7 @@ type plan struct {
 	pause rouse.Span
 }
 
-func planned(t *rouse.Timer, now, from rouse.Instant) plan {
+func newPlan(t *rouse.Timer, now, from rouse.Instant) plan {
 	p := plan{after: from - 1, left: 1<<64 - 1, next: t.Due, first: from}
 	if t.Spec.MaxOccurrences != 0 {
 		p.left = t.Spec.MaxOccurrences - min(t.Passed, t.Spec.MaxOccurrences)

@@ -48,7 +48,7 @@ type Options struct {
 // need Run.
 type Timers struct {
 	*engine.Engine
-	sight
+	visibility
 	sink      rouse.Sink
 	Clock     *HighClock
 	withheld  func(*rouse.Spec) string // rouse.Withholding
@@ -68,7 +68,7 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 	ts := &Timers{
 		sink:      sink,
 		schedules: schedulecache.New(o.Compile, available, o.Engine.Shared),
-		sight: sight{
+		visibility: visibility{
 			store:     available,
 			access:    o.Access,
 			admission: admission{o.Quotas, available, o.MinInterval, o.MaxTimeout, o.hasExplicitNamespaces()},
@@ -123,9 +123,9 @@ func (ts *Timers) Unguarded() *Timers {
 	return &own
 }
 
-// matching returns the same timers, whose edits leave a row as it is, with errNoMatch, unless match accepts
+// withMatch returns the same timers, whose edits leave a row as it is, with errNoMatch, unless match accepts
 // the version that they change.
-func (ts *Timers) matching(match func(ctx context.Context, t *rouse.Timer) bool) *Timers {
+func (ts *Timers) withMatch(match func(ctx context.Context, t *rouse.Timer) bool) *Timers {
 	own := *ts
 	own.match = match
 	return &own

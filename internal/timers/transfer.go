@@ -28,7 +28,7 @@ func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) (
 	left := make([]int, len(timers))
 	for i := range timers {
 		keys[i], left[i] = timers[i].Key, i
-		puts[i] = Put{Key: keys[i], Mode: mode, asks: "import " + contents(&timers[i])}
+		puts[i] = Put{Key: keys[i], Mode: mode, asks: "import " + timerContents(&timers[i])}
 		here[keys[i]] = true
 	}
 	defer ts.Engine.Freeze(keys...)()
@@ -61,7 +61,7 @@ func importSome(ctx context.Context, ts *Timers, timers []rouse.Timer, puts []Pu
 			old = existing[i]
 		}
 		var w *engine.Write
-		if results[i], w = imported(ctx, ts, timers[i], &puts[i], &old); w != nil {
+		if results[i], w = prepareImport(ctx, ts, timers[i], &puts[i], &old); w != nil {
 			items, at = append(items, w), append(at, i)
 		}
 	}
@@ -71,20 +71,21 @@ func importSome(ctx context.Context, ts *Timers, timers []rouse.Timer, puts []Pu
 	return ts.writePuts(ctx, puts, items, at, here, results)
 }
 
-// imported checks a timer from elsewhere, and makes its change; nil if it is refused, or is what is there.
-func imported(ctx context.Context, ts *Timers, t rouse.Timer, p *Put, old *rouse.Row) (PutResult, *engine.Write) {
+// prepareImport checks a timer from elsewhere, and makes its change; nil if it is refused, or is what is
+// there.
+func prepareImport(ctx context.Context, ts *Timers, t rouse.Timer, p *Put, old *rouse.Row) (PutResult, *engine.Write) {
 	t, s, err := acceptImport(ctx, ts, t)
 	if err != nil {
 		return PutResult{Err: err}, nil
 	}
 	step := rouse.Step{To: &t}
-	if x, ok := (expecting{ts}).expects(&t, s); ok {
+	if x, ok := (expecting{ts}).expectationRow(&t, s); ok {
 		step.Also = []rouse.Timer{x}
 	}
 	out := false
 	switch {
 	case old.Revision == 0 && p.Mode == ReplaceOnly:
-		return PutResult{Err: missing(t.Key)}, nil
+		return PutResult{Err: notFoundError(t.Key)}, nil
 	case old.Revision != 0:
 		if err := ts.mayReplace(ctx, access.TimersImport, old); err != nil {
 			return PutResult{Err: err}, nil
@@ -96,7 +97,8 @@ func imported(ctx context.Context, ts *Timers, t rouse.Timer, p *Put, old *rouse
 				if access.RepeatKey(ctx) == "" {
 					return res, nil
 				}
-				return res, &engine.Write{Change: rouse.Change{Key: t.Key, If: old.Revision, Keep: true}} // with the mark of the request
+				// with the mark of the request
+				return res, &engine.Write{Change: rouse.Change{Key: t.Key, If: old.Revision, Keep: true}}
 			}
 			if t.Key.Fire == "" { // else it is the same occurrence, which goes on
 				ts.cutOff(&step, &was, cut{rouse.CauseReplaced, "replaced by an import"})
@@ -112,7 +114,8 @@ func sameImport(was rouse.Timer, t *rouse.Timer, now rouse.Instant) bool {
 	if was.Revision, was.Token = 0, 0; was.Key.Fire == "" {
 		was.Generation = 0
 	}
-	if was.State() == rouse.StateDead || was.Normalize(now) != nil { // the import of a dead letter keeps it for as long as a new one
+	// the import of a dead letter keeps it for as long as a new one
+	if was.State() == rouse.StateDead || was.Normalize(now) != nil {
 		return false
 	}
 	a, b := was.Row(), t.Row()
@@ -135,15 +138,18 @@ func acceptImport(ctx context.Context, ts *Timers, t rouse.Timer) (rouse.Timer, 
 	if err := ts.mayTouch(ctx, access.TimersImport, &t); err != nil {
 		return t, nil, err
 	}
-	if err := cmp.Or(ts.admission.lasts(t.Key.Namespace, &t.Spec), (expecting{ts}).checkExpect(ctx, t.Key.Namespace, &t.Spec), checkNamespace(ctx, ts, t.Key.Namespace, &t.Spec)); err != nil {
+	if err := cmp.Or(ts.admission.checkTimeout(t.Key.Namespace, &t.Spec),
+		(expecting{ts}).checkExpect(ctx, t.Key.Namespace, &t.Spec),
+		checkNamespace(ctx, ts, t.Key.Namespace, &t.Spec)); err != nil {
 		return t, nil, err
 	}
 	if t.Key.Fire == "" {
 		t.Generation = 0
 	} else if id := rouse.FireID(t.Key.Namespace, t.Key.Name, t.Generation, t.Due, t.Manual); id != t.Key.Fire {
-		return t, nil, rouse.Refuse("fire_id", t.Key.Fire, "is not the id of this fire, "+id, "export it again, with its generation and due time")
+		return t, nil, rouse.Refuse("fire_id", t.Key.Fire, "is not the id of this fire, "+id,
+			"export it again, with its generation and due time")
 	}
-	t.Bucket, t.Revision = ts.placed(t.Key, t.Spec.Target), 0
+	t.Bucket, t.Revision = ts.timerBucket(t.Key, t.Spec.Target), 0
 	if err := t.Normalize(ts.Engine.Latest()); err != nil {
 		return t, nil, err
 	}

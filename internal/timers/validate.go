@@ -11,11 +11,12 @@ import (
 // nextShown is how many of the next times a validated put shows, if it is the only one.
 const nextShown = 5
 
-// validate finishes puts that are only to be checked: their quotas have to allow them, and the names have to
-// be as they want them. The results are what would be stored, without a revision. Like writes, they count
+// validatePuts finishes puts that are only to be checked: their quotas have to allow them, and the names have
+// to be as they want them. The results are what would be stored, without a revision. Like writes, they count
 // towards the rate of creates.
-func validate(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int, results []PutResult) error {
-	items, at, err := ts.admission.admit(ctx, puts, items, at, results)
+func validatePuts(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int,
+	results []PutResult) error {
+	items, at, err := ts.admission.admitPuts(ctx, puts, items, at, results)
 	if err != nil || len(items) == 0 {
 		return err
 	}
@@ -30,10 +31,11 @@ func validate(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write
 	earlier := map[rouse.Key]bool{} // names that puts before would have taken
 	for j, i := range at {
 		p, res := &puts[i], &results[i]
-		ts.admission.returned(p.Key.Namespace, &rows[j], items[j].Change.To)
+		ts.admission.returnBytes(p.Key.Namespace, &rows[j], items[j].Change.To)
 		exists := rows[j].Revision != 0 || earlier[p.Key]
 		if p.IfRevision != 0 && p.IfRevision != rows[j].Revision || p.IfRevision == 0 && p.Mode == CreateOnly && exists {
-			*res = PutResult{Err: refused(p, engine.Written{Result: rouse.Result{Existed: exists, Revision: rows[j].Revision}})}
+			*res = PutResult{Err: putRefusal(p, engine.Written{Result: rouse.Result{Existed: exists,
+				Revision: rows[j].Revision}})}
 			continue
 		}
 		res.Replaced = exists
@@ -50,9 +52,9 @@ func validate(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write
 
 // validateReplace is what a put onto an existing timer would make of it.
 func validateReplace(ctx context.Context, ts *Timers, p *Put, row *rouse.Row, alone bool) PutResult {
-	res, err := PutResult{}, ts.admission.one(ctx, p.Key.Namespace, false)
+	res, err := PutResult{}, ts.admission.admitWrite(ctx, p.Key.Namespace, false)
 	if err == nil && p.IfRevision != 0 && row.Revision != p.IfRevision {
-		err = conflicting(p.Key, row.Revision)
+		err = conflictError(p.Key, row.Revision)
 	}
 	if err == nil {
 		err = ts.mayReplace(ctx, access.TimersCreate, row)
@@ -60,13 +62,13 @@ func validateReplace(ctx context.Context, ts *Timers, p *Put, row *rouse.Row, al
 	if err == nil {
 		var t rouse.Timer
 		if t, err = ts.Read(row); err == nil {
-			res, err = replacement(ctx, ts, p, nil).wouldBe(ctx, &t, alone)
+			res, err = newReplacement(ctx, ts, p, nil).wouldBe(ctx, &t, alone)
 		}
 	}
 	if err == nil {
 		is := res.Timer.Row()
-		if err = ts.admission.grows(p.Key.Namespace, row, &is); err == nil {
-			ts.admission.returned(p.Key.Namespace, row, &is)
+		if err = ts.admission.admitGrowth(p.Key.Namespace, row, &is); err == nil {
+			ts.admission.returnBytes(p.Key.Namespace, row, &is)
 		}
 	}
 	if err != nil {
@@ -77,7 +79,7 @@ func validateReplace(ctx context.Context, ts *Timers, p *Put, row *rouse.Row, al
 
 // wouldBe is the result of a rewriting that is not made.
 func (w rewriting) wouldBe(ctx context.Context, t *rouse.Timer, alone bool) (res PutResult, err error) {
-	r, err := w.of(t)
+	r, err := w.rewrittenTimer(t)
 	if err != nil {
 		return res, err
 	}
@@ -94,15 +96,16 @@ func (w rewriting) wouldBe(ctx context.Context, t *rouse.Timer, alone bool) (res
 }
 
 // validateReschedule is Reschedule without its write.
-func validateReschedule(ctx context.Context, ts *Timers, key rouse.Key, when *rouse.Spec, ifRevision uint64) (PutResult, error) {
-	t, err := ts.get(ctx, access.TimersReschedule, key)
+func validateReschedule(ctx context.Context, ts *Timers, key rouse.Key, when *rouse.Spec,
+	ifRevision uint64) (PutResult, error) {
+	t, err := ts.getAllowed(ctx, access.TimersReschedule, key)
 	if err == nil && ifRevision != 0 && t.Revision != ifRevision {
-		err = conflicting(key, t.Revision)
+		err = conflictError(key, t.Revision)
 	}
 	if err != nil {
 		return PutResult{}, err
 	}
-	return rescheduling(ts, key, when).wouldBe(ctx, &t, true)
+	return newRescheduling(ts, key, when).wouldBe(ctx, &t, true)
 }
 
 // nextOf returns the next times of a timer that is not stored.
@@ -122,7 +125,7 @@ func nextOf(ctx context.Context, ts *Timers, t *rouse.Timer) ([]rouse.Instant, e
 	if !t.Spec.Recurring() {
 		return next, nil
 	}
-	list, err := coming(ctx, t, s, t.Due, rouse.Never, count-1, maxLookSteps)
+	list, err := comingOccurrences(ctx, t, s, t.Due, rouse.Never, count-1, maxLookSteps)
 	for i := range list {
 		next = append(next, list[i].Due)
 	}

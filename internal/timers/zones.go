@@ -36,11 +36,13 @@ type Zones struct {
 }
 
 const (
-	zonesLook      = time.Hour
-	zonesRetry     = time.Minute         // after the store did not answer, or with a job for which this node has not the rules
-	rulesAge       = time.Minute         // how old a reading of the rules may be for a job
-	maxZoneRules   = 8                   // of a zone that the note remembers
-	zonesUnsettled = 30 * 24 * time.Hour // after a change of rules: for so long nodes begin the job again when they get them
+	zonesLook = time.Hour
+	// after the store did not answer, or with a job for which this node has not the rules
+	zonesRetry   = time.Minute
+	rulesAge     = time.Minute // how old a reading of the rules may be for a job
+	maxZoneRules = 8           // of a zone that the note remembers
+	// after a change of rules: for so long nodes begin the job again when they get them
+	zonesUnsettled = 30 * 24 * time.Hour
 )
 
 // zonesNote is the note, as JSON.
@@ -182,7 +184,8 @@ func (ts zoning) compareRules(ctx context.Context, first bool) error {
 // takeRules brings the note up to date with the rules of a machine. It returns whether there are zones that
 // it did not have, and which zones have other rules now; and those of which the machine has rules that they
 // had before: then nothing is taken but what is new to the note.
-func (n *zonesNote) takeRules(mine map[string]string, shared bool, now rouse.Instant) (added bool, moved, behind []string) {
+func (n *zonesNote) takeRules(mine map[string]string, shared bool,
+	now rouse.Instant) (added bool, moved, behind []string) {
 	for _, name := range slices.Sorted(maps.Keys(mine)) {
 		switch was, ok := n.Rules[name]; {
 		case !ok:
@@ -234,7 +237,7 @@ func (ts zoning) noteChange(ctx context.Context, note *zonesNote, revision uint6
 		j.Zones[name] = note.Rules[name]
 	}
 	// What was being settled by the old rules is written by then.
-	t, err := j.timer(now.Add(time.Second))
+	t, err := j.attentionRow(now.Add(time.Second))
 	c.Also = []rouse.Row{t.Row()}
 	return c, err
 }

@@ -42,7 +42,8 @@ func (b *Budget) TakeBytes(c *Conn, n int64) bool {
 		b.refused.NoteRefusal(LimitMemory, "requests refused: what is being received takes too much memory", "most", b.most)
 		return false
 	}
-	b.refused.NoteRefusal(LimitMemory, "connection closed: its requests take too much memory", "address", heaviest.source, "bytes", heaviest.held.Load(), "most", b.most)
+	b.refused.NoteRefusal(LimitMemory, "connection closed: its requests take too much memory", "address", heaviest.source,
+		"bytes", heaviest.held.Load(), "most", b.most)
 	heaviest.abortConn()
 	return true
 }

@@ -107,5 +107,6 @@ func refuseUnreadable(err error) error {
 	if err == nil {
 		return nil
 	}
-	return rouse.Refuse("request", "", "cannot be read: "+rouse.Shorten(err.Error(), rouse.MaxDetail), "send a message of rouse.v1, with texts in UTF-8")
+	return rouse.Refuse("request", "", "cannot be read: "+rouse.Shorten(err.Error(), rouse.MaxDetail),
+		"send a message of rouse.v1, with texts in UTF-8")
 }

@@ -77,7 +77,8 @@ func (handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo
 	if !ok || c.tls == nil {
 		return conn, nil, nil
 	}
-	return conn, credentials.TLSInfo{State: *c.tls, CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, nil
+	return conn, credentials.TLSInfo{State: *c.tls,
+		CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, nil
 }
 
 // refuseHandshake reports why a handshake failed. A client of plain HTTP gets an answer that it understands.
@@ -85,9 +86,12 @@ func (c *Conn) refuseHandshake(err error) {
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) {
 		return // it was closed: a check of the port, or the end of this server
 	}
-	c.conns.refused.NoteRefusal(LimitHandshake, "connections closed: no TLS handshake", "address", c.source, "most", HandshakeTimeout, "error", err)
-	if head, ok := errors.AsType[tls.RecordHeaderError](err); ok && head.Conn != nil && bytes.Contains(methods, head.RecordHeader[:]) {
-		_, _ = io.WriteString(head.Conn, "HTTP/1.0 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\nThis port has TLS: use https.\n")
+	c.conns.refused.NoteRefusal(LimitHandshake, "connections closed: no TLS handshake", "address", c.source, "most",
+		HandshakeTimeout, "error", err)
+	if head, ok := errors.AsType[tls.RecordHeaderError](err); ok && head.Conn != nil &&
+		bytes.Contains(methods, head.RecordHeader[:]) {
+		_, _ = io.WriteString(head.Conn,
+			"HTTP/1.0 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\nThis port has TLS: use https.\n")
 	}
 }
 
@@ -149,7 +153,8 @@ func (c *Conn) receiveBytes(b []byte) (n int, err error) {
 		}
 		since, some := c.meter.unfinishedSince()
 		if some && time.Since(since) >= ReceiveTimeout {
-			c.conns.refused.NoteRefusal(LimitReceive, "connection closed: a message did not arrive in time", "address", c.source, "most", ReceiveTimeout)
+			c.conns.refused.NoteRefusal(LimitReceive, "connection closed: a message did not arrive in time", "address", c.source,
+				"most", ReceiveTimeout)
 			return n, err
 		}
 		if c.armed = some; some {

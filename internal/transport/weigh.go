@@ -47,7 +47,8 @@ func weighMessage(b []byte, d protoreflect.MessageDescriptor, lists Lists) (cost
 	return cost, nil
 }
 
-func weighFields(b []byte, d protoreflect.MessageDescriptor, depth int, item func(protoreflect.FieldDescriptor)) (cost int64) {
+func weighFields(b []byte, d protoreflect.MessageDescriptor, depth int,
+	item func(protoreflect.FieldDescriptor)) (cost int64) {
 	cost = messageCost
 	fields := d.Fields()
 	for len(b) > 0 {

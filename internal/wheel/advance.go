@@ -12,10 +12,10 @@ import (
 // in the order of their times, and in the order of their insertion where times are equal. A now before the
 // wheel's time leaves that where it is, and no entry later than now expires.
 func (w *Wheel) Advance(now rouse.Instant, dst []uint64) []uint64 {
-	to := tick(now)
+	to := toTick(now)
 	dst = w.expireDue(to, dst)
 	for {
-		start, level, slot, ok := w.first()
+		start, level, slot, ok := w.firstSlot()
 		if !ok || start > to {
 			break
 		}
@@ -23,17 +23,17 @@ func (w *Wheel) Advance(now rouse.Instant, dst []uint64) []uint64 {
 		// insert into its span at the new time, which keeps insertions in order.
 		l := w.slots[level][slot]
 		w.slots[level][slot] = list{}
-		w.clear(level, slot)
+		w.markSlotEmpty(level, slot)
 		w.now = start
 		for i := l.head; i != 0; {
-			e := w.slab.at(i)
+			e := w.slab.entryAt(i)
 			next := e.next
 			if e.at == start {
 				dst = append(dst, e.value)
 				w.n--
-				w.slab.free(i, e)
+				w.slab.freeEntry(i, e)
 			} else {
-				w.link(i, e)
+				w.linkEntry(i, e)
 			}
 			i = next
 		}
@@ -42,10 +42,10 @@ func (w *Wheel) Advance(now rouse.Instant, dst []uint64) []uint64 {
 	return dst
 }
 
-// first returns the first slot in use, and where its span of time starts. The first on the lowest level is
-// the earliest: the entries of a level agree with the wheel's time in all higher bytes, those of higher
+// firstSlot returns the first slot in use, and where its span of time starts. The first on the lowest level
+// is the earliest: the entries of a level agree with the wheel's time in all higher bytes, those of higher
 // levels are beyond.
-func (w *Wheel) first() (start uint64, level int, slot uint8, ok bool) {
+func (w *Wheel) firstSlot() (start uint64, level int, slot uint8, ok bool) {
 	if w.inUse == 0 {
 		return 0, 0, 0, false
 	}
@@ -73,7 +73,7 @@ func (w *Wheel) expireDue(to uint64, dst []uint64) []uint64 {
 	order, sorted := w.scratch[:0], true
 	var last uint64
 	for i := w.due.head; i != 0; {
-		e := w.slab.at(i)
+		e := w.slab.entryAt(i)
 		if e.at <= to {
 			sorted = sorted && last <= e.at
 			last = e.at
@@ -83,16 +83,16 @@ func (w *Wheel) expireDue(to uint64, dst []uint64) []uint64 {
 	}
 	if !sorted {
 		slices.SortFunc(order, func(a, b uint32) int {
-			x, y := w.slab.at(a), w.slab.at(b)
+			x, y := w.slab.entryAt(a), w.slab.entryAt(b)
 			return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.seq, y.seq))
 		})
 	}
 	for _, i := range order {
-		e := w.slab.at(i)
+		e := w.slab.entryAt(i)
 		dst = append(dst, e.value)
-		w.due.remove(&w.slab, e)
+		w.due.unlinkEntry(&w.slab, e)
 		w.n--
-		w.slab.free(i, e)
+		w.slab.freeEntry(i, e)
 	}
 	if w.scratch = order; cap(order) > maxScratch {
 		w.scratch = nil

@@ -11,26 +11,26 @@ type entry struct {
 // list is a doubly linked list of entries. Index 0 is no entry.
 type list struct{ head, tail uint32 }
 
-func (l *list) push(s *slab, i uint32, e *entry) {
+func (l *list) pushEntry(s *slab, i uint32, e *entry) {
 	e.next, e.prev = 0, l.tail
 	if l.tail == 0 {
 		l.head = i
 	} else {
-		s.at(l.tail).next = i
+		s.entryAt(l.tail).next = i
 	}
 	l.tail = i
 }
 
-func (l *list) remove(s *slab, e *entry) {
+func (l *list) unlinkEntry(s *slab, e *entry) {
 	if e.prev == 0 {
 		l.head = e.next
 	} else {
-		s.at(e.prev).next = e.next
+		s.entryAt(e.prev).next = e.next
 	}
 	if e.next == 0 {
 		l.tail = e.prev
 	} else {
-		s.at(e.next).prev = e.prev
+		s.entryAt(e.next).prev = e.prev
 	}
 }
 
@@ -57,23 +57,23 @@ type chunk struct {
 	free       uint32 // first of the used ones that are free again, as an index
 }
 
-// at returns the entry of an index that is in use.
-func (s *slab) at(i uint32) *entry {
+// entryAt returns the entry of an index that is in use.
+func (s *slab) entryAt(i uint32) *entry {
 	return &s.chunks[i>>chunkBits].entries[i%chunkSize]
 }
 
-// find returns the entry of any index, nil if its chunk is gone.
-func (s *slab) find(i uint32) *entry {
+// findEntry returns the entry of any index, nil if its chunk is gone.
+func (s *slab) findEntry(i uint32) *entry {
 	if c := int(i >> chunkBits); c < len(s.chunks) && s.chunks[c].entries != nil {
 		return &s.chunks[c].entries[i%chunkSize]
 	}
 	return nil
 }
 
-// take returns a free entry, which the caller gives a seq.
-func (s *slab) take() (uint32, *entry) {
+// takeFree returns a free entry, which the caller gives a seq.
+func (s *slab) takeFree() (uint32, *entry) {
 	if s.room == 0 {
-		s.grow()
+		s.addChunk()
 	}
 	number := s.room
 	c := &s.chunks[number]
@@ -89,31 +89,31 @@ func (s *slab) take() (uint32, *entry) {
 		c.fresh++
 	}
 	if c.live++; c.live == chunkSize {
-		s.unlink(c)
+		s.unlinkChunk(c)
 	}
 	return i, e
 }
 
-// free returns an entry that is in no list.
-func (s *slab) free(i uint32, e *entry) {
+// freeEntry returns an entry that is in no list.
+func (s *slab) freeEntry(i uint32, e *entry) {
 	number := i >> chunkBits
 	c := &s.chunks[number]
 	e.seq = 0
 	e.next, c.free = c.free, i
 	if c.live == chunkSize {
-		s.link(number, c)
+		s.linkChunk(number, c)
 	}
 	if c.live--; c.live == 0 {
-		s.unlink(c)
+		s.unlinkChunk(c)
 		s.spare = c.entries // one is kept, so that a wheel that fills and empties does not allocate each time
 		*c = chunk{next: s.absent}
 		s.absent = number
 	}
 }
 
-// grow adds a chunk. A chunk that was used before is handed out again from its first entry on: its entries'
-// seq is 0.
-func (s *slab) grow() {
+// addChunk adds a chunk. A chunk that was used before is handed out again from its first entry on: its
+// entries' seq is 0.
+func (s *slab) addChunk() {
 	if len(s.chunks) == 0 {
 		s.chunks = make([]chunk, 1)
 	}
@@ -132,11 +132,11 @@ func (s *slab) grow() {
 	if s.spare = nil; c.entries == nil {
 		c.entries = new([chunkSize]entry)
 	}
-	s.link(number, c)
+	s.linkChunk(number, c)
 }
 
-// link puts a chunk in front of those with free entries.
-func (s *slab) link(number uint32, c *chunk) {
+// linkChunk puts a chunk in front of those with free entries.
+func (s *slab) linkChunk(number uint32, c *chunk) {
 	c.next, c.prev = s.room, 0
 	if s.room != 0 {
 		s.chunks[s.room].prev = number
@@ -144,7 +144,7 @@ func (s *slab) link(number uint32, c *chunk) {
 	s.room = number
 }
 
-func (s *slab) unlink(c *chunk) {
+func (s *slab) unlinkChunk(c *chunk) {
 	if c.prev == 0 {
 		s.room = c.next
 	} else {

@@ -55,12 +55,12 @@ type Handle struct {
 }
 
 // New returns an empty wheel that stands at now.
-func New(now rouse.Instant) *Wheel { return &Wheel{now: tick(now)} }
+func New(now rouse.Instant) *Wheel { return &Wheel{now: toTick(now)} }
 
-// tick maps instants to unsigned numbers of the same order.
-func tick(i rouse.Instant) uint64 { return uint64(i) ^ 1<<63 }
+// toTick maps instants to unsigned numbers of the same order.
+func toTick(i rouse.Instant) uint64 { return uint64(i) ^ 1<<63 }
 
-func instant(t uint64) rouse.Instant { return rouse.Instant(t ^ 1<<63) }
+func tickInstant(t uint64) rouse.Instant { return rouse.Instant(t ^ 1<<63) }
 
 // Len returns how many entries the wheel has.
 func (w *Wheel) Len() int { return w.n }
@@ -68,33 +68,33 @@ func (w *Wheel) Len() int { return w.n }
 // Insert adds an entry that expires at the given time; one whose time has passed expires with the next
 // Advance.
 func (w *Wheel) Insert(at rouse.Instant, value uint64) Handle {
-	i, e := w.slab.take()
+	i, e := w.slab.takeFree()
 	w.seq++
 	w.n++
-	e.at, e.value, e.seq = tick(at), value, w.seq
-	w.link(i, e)
+	e.at, e.value, e.seq = toTick(at), value, w.seq
+	w.linkEntry(i, e)
 	return Handle{e.seq, i}
 }
 
 // Cancel removes an entry and returns its value. It is false if the entry has expired or was cancelled
 // before.
 func (w *Wheel) Cancel(h Handle) (value uint64, ok bool) {
-	e := w.slab.find(h.index)
+	e := w.slab.findEntry(h.index)
 	if e == nil || e.seq != h.seq || h.seq == 0 {
 		return 0, false
 	}
 	value = e.value
 	if e.at <= w.now {
-		w.due.remove(&w.slab, e)
+		w.due.unlinkEntry(&w.slab, e)
 	} else {
-		level, slot := place(e.at, w.now)
+		level, slot := slotFor(e.at, w.now)
 		l := &w.slots[level][slot]
-		if l.remove(&w.slab, e); l.head == 0 {
-			w.clear(level, slot)
+		if l.unlinkEntry(&w.slab, e); l.head == 0 {
+			w.markSlotEmpty(level, slot)
 		}
 	}
 	w.n--
-	w.slab.free(h.index, e)
+	w.slab.freeEntry(h.index, e)
 	return value, true
 }
 
@@ -104,35 +104,35 @@ func (w *Wheel) Cancel(h Handle) (value uint64, ok bool) {
 // entry's own. It is false if the wheel is empty.
 func (w *Wheel) Next() (rouse.Instant, bool) {
 	if w.due.head != 0 {
-		return instant(w.oldest), true
+		return tickInstant(w.oldest), true
 	}
-	start, _, _, ok := w.first()
-	return instant(start), ok
+	start, _, _, ok := w.firstSlot()
+	return tickInstant(start), ok
 }
 
-// place returns where an entry lies that is later than now.
-func place(at, now uint64) (level int, slot uint8) {
+// slotFor returns where an entry lies that is later than now.
+func slotFor(at, now uint64) (level int, slot uint8) {
 	level = (bits.Len64(at^now) - 1) / digit
 	return level, uint8(at >> (level * digit))
 }
 
-// link puts an entry where it belongs at the wheel's time.
-func (w *Wheel) link(i uint32, e *entry) {
+// linkEntry puts an entry where it belongs at the wheel's time.
+func (w *Wheel) linkEntry(i uint32, e *entry) {
 	if e.at <= w.now {
 		if w.due.head == 0 || e.at < w.oldest {
 			w.oldest = e.at
 		}
-		w.due.push(&w.slab, i, e)
+		w.due.pushEntry(&w.slab, i, e)
 		return
 	}
-	level, slot := place(e.at, w.now)
-	w.slots[level][slot].push(&w.slab, i, e)
+	level, slot := slotFor(e.at, w.now)
+	w.slots[level][slot].pushEntry(&w.slab, i, e)
 	w.used[level][slot/64] |= 1 << (slot % 64)
 	w.inUse |= 1 << level
 }
 
-// clear marks a slot as empty.
-func (w *Wheel) clear(level int, slot uint8) {
+// markSlotEmpty marks a slot as empty.
+func (w *Wheel) markSlotEmpty(level int, slot uint8) {
 	used := &w.used[level]
 	used[slot/64] &^= 1 << (slot % 64)
 	if *used == [slots / 64]uint64{} {

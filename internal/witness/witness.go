@@ -82,7 +82,7 @@ func Open(f File) (*Witness, Note, error) {
 		if n, err := f.ReadAt(b[:], i*slotApart); err != nil && !(errors.Is(err, io.EOF) && n < slotSize) {
 			return nil, last, err
 		}
-		if serial, note, ok := decode(b[:]); ok && serial > w.serial {
+		if serial, note, ok := decodeNote(b[:]); ok && serial > w.serial {
 			w.serial, last = serial, note
 		}
 	}
@@ -92,9 +92,10 @@ func Open(f File) (*Witness, Note, error) {
 	return w, last, nil
 }
 
-func decode(b []byte) (serial uint64, n Note, ok bool) {
+func decodeNote(b []byte) (serial uint64, n Note, ok bool) {
 	more := binary.BigEndian.Uint64(b[24:])
-	if binary.BigEndian.Uint32(b) != magic || more > MaxMore || binary.BigEndian.Uint32(b[4:]) != crc32.ChecksumIEEE(b[8:headSize+8*more]) {
+	if binary.BigEndian.Uint32(b) != magic || more > MaxMore ||
+		binary.BigEndian.Uint32(b[4:]) != crc32.ChecksumIEEE(b[8:headSize+8*more]) {
 		return 0, n, false
 	}
 	n.Revision = binary.BigEndian.Uint64(b[16:])

@@ -28,14 +28,15 @@ import (
 // served is implemented by the values of parts that add to what the API and the admin port serve.
 type served interface{ Serve(o *server.Options) }
 
-// check checks the bounds of requests.
-func check(c *node.Config) error {
+// checkRequestBounds checks the bounds of requests.
+func checkRequestBounds(c *node.Config) error {
 	var bad rouse.Invalid
 	for _, n := range []struct {
 		name        string
 		value       int64
 		least, most int64
-	}{{"max-connections", int64(c.MaxConnections), 1, 1 << 20}, {"max-connections-per-address", int64(c.MaxConnectionsAddress), 1, 1 << 20},
+	}{{"max-connections", int64(c.MaxConnections), 1, 1 << 20},
+		{"max-connections-per-address", int64(c.MaxConnectionsAddress), 1, 1 << 20},
 		{"request-memory", int64(c.RequestMemory), 16 << 20, 1 << 40}} {
 		if n.value < n.least || n.value > n.most {
 			bad.Wrong(n.name, "is %d: give %d to %d", n.value, n.least, n.most)
@@ -52,7 +53,7 @@ type part struct {
 	server  *server.Server // nil: there is nothing to serve
 }
 
-func open(_ context.Context, c core) (parts.Part, error) {
+func openAPIPart(_ context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
 	o := stream.Options{Now: func() rouse.Instant { return c.Timers().Now() }}
 	if cfg.Clock != nil {
@@ -61,19 +62,23 @@ func open(_ context.Context, c core) (parts.Part, error) {
 		o.Wait, o.MaxPutOff = time.Millisecond, 5*time.Minute
 	}
 	p := &part{core: c, streams: stream.New(o), others: &others{core: c, conns: map[string]*grpc.ClientConn{}}}
-	return parts.Part{Value: p, Sinks: map[string]rouse.Sink{"stream": p.streams}, Start: p.start, Serve: p.serve, Drain: p.streams.Drain, Leave: p.leave, Close: p.close}, nil
+	return parts.Part{Value: p, Sinks: map[string]rouse.Sink{"stream": p.streams}, Start: p.makeAPIServer,
+		Serve: p.runServer, Drain: p.streams.Drain, Leave: p.endSubscriptions, Close: p.closeServer}, nil
 }
 
-// start makes the server, from what the node and its other parts have.
-func (p *part) start() error {
+// makeAPIServer makes the server, from what the node and its other parts have.
+func (p *part) makeAPIServer() error {
 	c, cfg := p.core, p.core.Config()
 	api, admin := c.Listeners()
 	if api == nil && admin == nil {
 		return nil
 	}
-	o := server.Options{Subscriber: p.streams, Polls: p.streams.Poll, Metrics: c.Metrics(), Version: cfg.Version, Log: cfg.Log, Grace: cfg.Grace,
-		ParseCalendar: schedule.ParseICalendar, Access: c.Access(), Namespaces: c.Quotas(), TLS: c.TLS(), Hosts: cfg.Hosts, MaxConns: cfg.MaxConnections,
-		MaxConnsAddress: cfg.MaxConnectionsAddress, RequestMemory: int64(cfg.RequestMemory), Refused: refused(c.Registry())}
+	o := server.Options{Subscriber: p.streams, Polls: p.streams.Poll, Metrics: c.Metrics(), Version: cfg.Version,
+		Log: cfg.Log, Grace: cfg.Grace,
+		ParseCalendar: schedule.ParseICalendar, Access: c.Access(), Namespaces: c.Quotas(), TLS: c.TLS(), Hosts: cfg.Hosts,
+		MaxConns:        cfg.MaxConnections,
+		MaxConnsAddress: cfg.MaxConnectionsAddress, RequestMemory: int64(cfg.RequestMemory),
+		Refused: refusalCounter(c.Registry())}
 	if cfg.Console {
 		o.Console = console.Serve
 	}
@@ -89,7 +94,7 @@ func (p *part) start() error {
 		o.Clock = movable{c, cfg.Clock}
 	}
 	if c.Nodes() != nil {
-		o.Nodes, o.Others = p.nodes, p.others.list
+		o.Nodes, o.Others = p.shownNodes, p.others.otherNodes
 	}
 	if _, ok := c.Store().(rouse.Checkpointer); ok {
 		o.Backup = func(ctx context.Context, w io.Writer) error {
@@ -108,11 +113,11 @@ func (p *part) start() error {
 		}
 	})
 	p.server = server.New(o)
-	watch(c.Registry(), p.server)
+	watchLoad(c.Registry(), p.server)
 	return nil
 }
 
-func (p *part) serve(ctx context.Context) error {
+func (p *part) runServer(ctx context.Context) error {
 	if p.server == nil {
 		return nil
 	}
@@ -120,23 +125,23 @@ func (p *part) serve(ctx context.Context) error {
 	return p.server.Run(ctx, api, admin)
 }
 
-// leave ends subscriptions, so that the server need not wait for them.
-func (p *part) leave() error {
+// endSubscriptions ends subscriptions, so that the server need not wait for them.
+func (p *part) endSubscriptions() error {
 	p.streams.Close()
 	return nil
 }
 
-func (p *part) close() error {
+func (p *part) closeServer() error {
 	if p.server != nil {
 		p.server.Close()
 	}
-	p.others.close()
+	p.others.closeConnections()
 	p.streams.Wait()
 	return nil
 }
 
-// nodes returns the nodes as the API shows them.
-func (p *part) nodes(ctx context.Context) ([]server.Node, error) {
+// shownNodes returns the nodes as the API shows them.
+func (p *part) shownNodes(ctx context.Context) ([]server.Node, error) {
 	nodes, err := p.core.Nodes()(ctx)
 	if err != nil {
 		return nil, rouse.Unavailable(err)
@@ -144,7 +149,8 @@ func (p *part) nodes(ctx context.Context) ([]server.Node, error) {
 	list := make([]server.Node, len(nodes))
 	for i, n := range nodes {
 		s := parts.PublishedBy(n.Data)
-		list[i] = server.Node{ID: n.ID, Address: s.Address, Version: s.Version, Started: s.Started, Self: n.ID == p.core.Config().Node, Leader: n.Leader,
+		list[i] = server.Node{ID: n.ID, Address: s.Address, Version: s.Version, Started: s.Started,
+			Self: n.ID == p.core.Config().Node, Leader: n.Leader,
 			Buckets: len(n.Buckets), Strategy: s.Strategy, Roles: s.Roles, Claims: s.Claims}
 	}
 	return list, nil

@@ -6,9 +6,11 @@ import (
 	"github.com/rousehq/rouse/internal/server"
 )
 
-// refused returns what counts a request or a connection that was refused because a limit was reached.
-func refused(r prometheus.Registerer) func(limit string) {
-	count := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_refused_total", Help: "Requests and connections that were refused because a limit was reached, or the store was away."}, []string{"limit"})
+// refusalCounter returns what counts a request or a connection that was refused because a limit was reached.
+func refusalCounter(r prometheus.Registerer) func(limit string) {
+	count := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_refused_total",
+		Help: "Requests and connections that were refused because a limit was reached, or the store was away."},
+		[]string{"limit"})
 	for _, limit := range server.Limits {
 		count.WithLabelValues(limit)
 	}
@@ -16,11 +18,13 @@ func refused(r prometheus.Registerer) func(limit string) {
 	return func(limit string) { count.WithLabelValues(limit).Inc() }
 }
 
-// watch adds what requests take.
-func watch(r prometheus.Registerer, s *server.Server) {
+// watchLoad adds what requests take.
+func watchLoad(r prometheus.Registerer, s *server.Server) {
 	gauge := func(name, help string, read func(server.Load) float64) {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return read(s.Load()) }))
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return read(s.Load()) }))
 	}
 	gauge("rouse_api_connections", "Connections to the API.", func(l server.Load) float64 { return float64(l.Conns) })
-	gauge("rouse_request_memory_bytes", "Bytes of requests that are being received, decoded and handled.", func(l server.Load) float64 { return float64(l.Memory) })
+	gauge("rouse_request_memory_bytes", "Bytes of requests that are being received, decoded and handled.",
+		func(l server.Load) float64 { return float64(l.Memory) })
 }

@@ -23,8 +23,8 @@ type others struct {
 	closed bool
 }
 
-// list returns the other nodes.
-func (o *others) list(ctx context.Context) ([]server.Other, error) {
+// otherNodes returns the other nodes.
+func (o *others) otherNodes(ctx context.Context) ([]server.Other, error) {
 	nodes, err := o.core.Nodes()(ctx)
 	if err != nil {
 		return nil, rouse.Unavailable(err)
@@ -43,19 +43,19 @@ func (o *others) list(ctx context.Context) ([]server.Other, error) {
 			}
 			return ctx
 		}}
-		if conn, err := o.conn(address); err != nil {
+		if conn, err := o.connectionTo(address); err != nil {
 			one.Err = err
 		} else {
 			one.Conn = conn
 		}
 		list = append(list, one)
 	}
-	o.prune(live)
+	o.pruneConnections(live)
 	return list, nil
 }
 
-// conn returns the connection to an address.
-func (o *others) conn(address string) (*grpc.ClientConn, error) {
+// connectionTo returns the connection to an address.
+func (o *others) connectionTo(address string) (*grpc.ClientConn, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
@@ -77,8 +77,8 @@ func (o *others) conn(address string) (*grpc.ClientConn, error) {
 	return conn, err
 }
 
-// prune closes connections to nodes that are gone.
-func (o *others) prune(live map[string]bool) {
+// pruneConnections closes connections to nodes that are gone.
+func (o *others) pruneConnections(live map[string]bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for address, conn := range o.conns {
@@ -89,9 +89,9 @@ func (o *others) prune(live map[string]bool) {
 	}
 }
 
-func (o *others) close() {
+func (o *others) closeConnections() {
 	o.mu.Lock()
 	o.closed = true
 	o.mu.Unlock()
-	o.prune(nil)
+	o.pruneConnections(nil)
 }

@@ -13,8 +13,9 @@ type (
 )
 
 func init() {
-	parts.Register("api", kind{Check: check, Open: open, Await: func(c core, why func() error) (stop func()) {
-		api, admin := c.Listeners()
-		return server.WaitAt(api, admin, c.TLS(), why, c.Config().Log)
-	}})
+	parts.Register("api", kind{Check: checkRequestBounds, Open: openAPIPart,
+		Await: func(c core, why func() error) (stop func()) {
+			api, admin := c.Listeners()
+			return server.WaitAt(api, admin, c.TLS(), why, c.Config().Log)
+		}})
 }

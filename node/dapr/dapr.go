@@ -34,35 +34,38 @@ type Door struct {
 // Of returns the door of a node.
 func Of(n *node.Node) *Door { return node.Find[*Door](n) }
 
-// check checks what concerns Dapr's sidecars.
-func check(c *node.Config) error {
+// checkDaprSettings checks what concerns Dapr's sidecars.
+func checkDaprSettings(c *node.Config) error {
 	var bad rouse.Invalid
 	if c.DaprListen == "" {
 		return nil
 	}
-	rule := listen.Rule{Insecure: c.Insecure, TLS: identified(c), Access: identified(c), How: "give the node an identity with dapr-sentry or dapr-cert"}
+	rule := listen.Rule{Insecure: c.Insecure, TLS: hasIdentity(c), Access: hasIdentity(c),
+		How: "give the node an identity with dapr-sentry or dapr-cert"}
 	bad.Add(rule.Check("dapr", "dapr-listen", c.DaprListen, "127.0.0.1:50006, or nothing"))
 	if !c.Has("executor") {
 		bad.Wrong("dapr-listen", "is for nodes that deliver, and roles leaves out executor: give both, or neither")
 	}
 	if c.DaprAdvertise != "" {
 		if _, _, err := net.SplitHostPort(c.DaprAdvertise); err != nil {
-			bad.Wrong("dapr-advertise", "%q is no address: give HOST:PORT as sidecars reach this node, or nothing", c.DaprAdvertise)
+			bad.Wrong("dapr-advertise", "%q is no address: give HOST:PORT as sidecars reach this node, or nothing",
+				c.DaprAdvertise)
 		}
 	}
 	if c.DaprConnections < 1 {
 		bad.Wrong("dapr-connections", "is %d: give 1 or more", c.DaprConnections)
 	}
 	if c.Queue != "" {
-		bad.Wrong("dapr-listen", "does not go with a queue: a trigger waits for its answer as long as that takes, and brokers do not; leave one of them out")
+		bad.Wrong("dapr-listen",
+			"does not go with a queue: a trigger waits for its answer as long as that takes, and brokers do not; leave one of them out")
 	}
 	bad.Add(checkIdentity(c))
 	return bad.Err()
 }
 
-// open opens the listener, if there is to be one, and the sink of jobs, which holds up to half of what the
-// engine has in memory.
-func open(ctx context.Context, c core) (parts.Part, error) {
+// openDaprPart opens the listener, if there is to be one, and the sink of jobs, which holds up to half of
+// what the engine has in memory.
+func openDaprPart(ctx context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
 	d := &Door{core: c, sink: watch.New(watch.Options{MaxHeld: cfg.Window / 2, MaxStreams: cfg.DaprConnections})}
 	p := parts.Part{Value: d, Drain: d.sink.Drain, Sinks: map[string]rouse.Sink{"dapr": unwatched{d.sink}}}
@@ -70,8 +73,8 @@ func open(ctx context.Context, c core) (parts.Part, error) {
 		return p, nil
 	}
 	p.Sinks["dapr"] = d.sink
-	p.Publish = func(to *parts.Published) { to.Dapr = d.known() }
-	p.Start, p.Serve, p.Close = d.start, d.serve, d.close
+	p.Publish = func(to *parts.Published) { to.Dapr = d.reachableAddress() }
+	p.Start, p.Serve, p.Close = d.makeDaprServer, d.serveSidecars, d.closeListener
 	return p, c.Await(ctx, "the identity for Dapr's sidecars", func() (err error) {
 		if d.identity, err = whoIs(cfg); errors.Is(err, fs.ErrNotExist) {
 			return rouse.Unavailable(err) // what mounts secrets may be late
@@ -89,13 +92,15 @@ func open(ctx context.Context, c core) (parts.Part, error) {
 type unwatched struct{ *watch.Sink }
 
 func (unwatched) Check(spec *rouse.Spec) error {
-	return rouse.Refuse("target", spec.Target, "is of Dapr's sidecars, and none can watch for it here", "set dapr-listen, on every node of the store")
+	return rouse.Refuse("target", spec.Target, "is of Dapr's sidecars, and none can watch for it here",
+		"set dapr-listen, on every node of the store")
 }
 
-// start makes the server, when the engine is there.
-func (d *Door) start() error {
+// makeDaprServer makes the server, when the engine is there.
+func (d *Door) makeDaprServer() error {
 	cfg := d.core.Config()
-	o := scheduler.Options{Timers: d.core.Timers(), Watch: d.sink, Address: d.known(), Identity: d.identity, Log: cfg.Log, Grace: cfg.Grace,
+	o := scheduler.Options{Timers: d.core.Timers(), Watch: d.sink, Address: d.reachableAddress(), Identity: d.identity,
+		Log: cfg.Log, Grace: cfg.Grace,
 		MaxConns: cfg.DaprConnections}
 	if nodes := d.core.Nodes(); nodes != nil {
 		o.Hosts = func(ctx context.Context) (list []string, err error) {
@@ -115,9 +120,9 @@ func (d *Door) start() error {
 	return d.core.Registry().Register(metrics{d.sink.Counts, d.server.Counts})
 }
 
-// known is where sidecars reach this node: what is advertised, or where it listens, but with an address of
-// the machine if that is every address.
-func (d *Door) known() string {
+// reachableAddress is where sidecars reach this node: what is advertised, or where it listens, but with an
+// address of the machine if that is every address.
+func (d *Door) reachableAddress() string {
 	addr, told := d.Addr(), d.core.Config().DaprAdvertise
 	if told != "" {
 		return told
@@ -126,13 +131,13 @@ func (d *Door) known() string {
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
 		return addr
 	}
-	return net.JoinHostPort(machine(), port)
+	return net.JoinHostPort(machineAddress(), port)
 }
 
-// machine returns an address of this machine that others may reach: the first one of its network that is no
-// loopback, or else its name. It is an address rather than the name because the name of a pod means nothing
-// to other pods.
-func machine() string {
+// machineAddress returns an address of this machine that others may reach: the first one of its network that
+// is no loopback, or else its name. It is an address rather than the name because the name of a pod means
+// nothing to other pods.
+func machineAddress() string {
 	addresses, err := net.InterfaceAddrs()
 	if err == nil {
 		for _, want4 := range []bool{true, false} {
@@ -174,8 +179,8 @@ func (d *Door) Addr() string {
 	return d.listener.Addr().String()
 }
 
-// close ends what a node that never ran has of it.
-func (d *Door) close() error {
+// closeListener ends what a node that never ran has of it.
+func (d *Door) closeListener() error {
 	if d.server != nil {
 		d.server.Close()
 	}

@@ -23,13 +23,13 @@ func TestDaprAddressOfAllNetworks(t *testing.T) {
 	}
 	defer l.Close()
 	d := &Door{core: &configured{}, listener: l}
-	host, port, err := net.SplitHostPort(d.known())
+	host, port, err := net.SplitHostPort(d.reachableAddress())
 	_, want, _ := net.SplitHostPort(l.Addr().String())
 	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() || port != want {
-		t.Errorf("sidecars are told %s, of %s", d.known(), l.Addr())
+		t.Errorf("sidecars are told %s, of %s", d.reachableAddress(), l.Addr())
 	}
 	d.core.Config().DaprAdvertise = "scheduler.example:1"
-	if got := d.known(); got != "scheduler.example:1" {
+	if got := d.reachableAddress(); got != "scheduler.example:1" {
 		t.Errorf("sidecars are told %s", got)
 	}
 }

@@ -14,8 +14,8 @@ import (
 // schedulerID is the app id of Dapr's scheduler, which sidecars expect of whom they connect to.
 const schedulerID = "dapr-scheduler"
 
-// identified reports whether Dapr's sidecars are asked who they are.
-func identified(c *node.Config) bool {
+// hasIdentity reports whether Dapr's sidecars are asked who they are.
+func hasIdentity(c *node.Config) bool {
 	return c.DaprCert != "" || c.DaprSentry != "" || c.DaprWorkloadAPI != ""
 }
 
@@ -26,12 +26,13 @@ func checkIdentity(c *node.Config) error {
 	case (c.DaprCert == "") != (c.DaprKey == ""):
 		bad.Wrong("dapr-cert", "and dapr-key go together: give both, or neither")
 	case c.DaprWorkloadAPI != "" && (c.DaprCert != "" || c.DaprSentry != "" || c.DaprTrustAnchors != ""):
-		bad.Wrong("dapr-workload-api", "gives certificate, key and trust anchors: leave out dapr-cert, dapr-sentry and dapr-trust-anchors")
+		bad.Wrong("dapr-workload-api",
+			"gives certificate, key and trust anchors: leave out dapr-cert, dapr-sentry and dapr-trust-anchors")
 	case c.DaprCert != "" && c.DaprSentry != "":
 		bad.Wrong("dapr-sentry", "is asked for a certificate, and dapr-cert is one: give one of them")
 	case (c.DaprCert != "" || c.DaprSentry != "") && c.DaprTrustAnchors == "":
 		bad.Wrong("dapr-trust-anchors", "is empty: name the file of trust anchors by which sidecars are believed")
-	case !identified(c) && c.DaprTrustAnchors != "":
+	case !hasIdentity(c) && c.DaprTrustAnchors != "":
 		bad.Wrong("dapr-trust-anchors", "is for a node with a certificate: give dapr-cert and dapr-key, or dapr-sentry")
 	}
 	if c.DaprSentry == "" {
@@ -53,11 +54,13 @@ func checkIdentity(c *node.Config) error {
 func whoIs(c *node.Config) (i *identity.Identity, err error) {
 	switch {
 	case c.DaprCert != "":
-		i, err = identity.FromFiles(identity.Files{Certificate: c.DaprCert, Key: c.DaprKey, TrustAnchors: c.DaprTrustAnchors, Log: c.Log})
+		i, err = identity.FromFiles(identity.Files{Certificate: c.DaprCert, Key: c.DaprKey, TrustAnchors: c.DaprTrustAnchors,
+			Log: c.Log})
 	case c.DaprWorkloadAPI != "":
 		i, err = identity.FromWorkload(identity.Workload{Address: c.DaprWorkloadAPI, App: schedulerID, Log: c.Log})
 	case c.DaprSentry != "":
-		i, err = identity.FromSentry(identity.Sentry{Address: c.DaprSentry, TrustAnchors: c.DaprTrustAnchors, TokenFile: c.DaprSentryToken,
+		i, err = identity.FromSentry(identity.Sentry{Address: c.DaprSentry, TrustAnchors: c.DaprTrustAnchors,
+			TokenFile:  c.DaprSentryToken,
 			Kubernetes: c.DaprSentryKubernetes, Log: c.Log,
 			Self: identity.ID{TrustDomain: c.DaprTrustDomain, Namespace: c.DaprNamespace, App: schedulerID}})
 	}
@@ -67,8 +70,8 @@ func whoIs(c *node.Config) (i *identity.Identity, err error) {
 	return i, nil
 }
 
-// serve serves sidecars until ctx ends. Those that come before the node has a certificate wait.
-func (d *Door) serve(ctx context.Context) error {
+// serveSidecars serves sidecars until ctx ends. Those that come before the node has a certificate wait.
+func (d *Door) serveSidecars(ctx context.Context) error {
 	if i := d.identity; i != nil {
 		var keeping sync.WaitGroup
 		defer keeping.Wait()
@@ -81,6 +84,7 @@ func (d *Door) serve(ctx context.Context) error {
 			return nil
 		}
 	}
-	d.core.Config().Log.Info("Dapr's sidecars are served", "address", d.Addr(), "known as", d.known(), "identities", d.identity != nil)
+	d.core.Config().Log.Info("Dapr's sidecars are served", "address", d.Addr(), "known as", d.reachableAddress(),
+		"identities", d.identity != nil)
 	return d.server.Run(ctx, d.listener)
 }

@@ -16,35 +16,43 @@ type metrics struct {
 	calls func() scheduler.Counts
 }
 
-func metric(name, help string, labels ...string) *prometheus.Desc {
+func schedulerMetric(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("dapr_scheduler_"+name, help, labels, nil)
 }
 
 var (
-	descSidecars      = metric("sidecars_connected", "Open watches; a sidecar has several.")
-	descCreated       = metric("jobs_created_total", "Jobs that were scheduled.", "type")
-	descCreatedFailed = metric("jobs_created_failed_total", "Jobs that were refused, or could not be scheduled.", "type")
-	descDeleted       = metric("jobs_deleted_total", "Jobs that were deleted by their names.", "type")
-	descBulkDeleted   = metric("jobs_bulk_deleted_total", "Calls that deleted many jobs.")
-	descTriggered     = metric("jobs_triggered_total", "Triggers that succeeded.", "type")
-	descFailed        = metric("jobs_failed_total", "Triggers that failed, each attempt for itself.", "type")
-	descUndelivered   = metric("jobs_undelivered_total", "Triggers that no sidecar watched for.", "type")
-	descLatency       = metric("trigger_latency", "How long triggers took until they were answered, in milliseconds.", "type")
-	descErrors        = metric("sidecar_errors_total", "What went wrong with sidecars, by reason.", "reason")
-	descInflight      = metric("concurrency_inflight", "Triggers under a concurrency limit that are with sidecars of this member.", "concurrency_key")
-	descPending       = metric("concurrency_pending", "Triggers that wait for a concurrency limit on this member.", "concurrency_key")
-	descThrottled     = metric("concurrency_throttled_total", "Triggers that had to wait for a concurrency limit when they came.", "concurrency_key")
+	descSidecars      = schedulerMetric("sidecars_connected", "Open watches; a sidecar has several.")
+	descCreated       = schedulerMetric("jobs_created_total", "Jobs that were scheduled.", "type")
+	descCreatedFailed = schedulerMetric("jobs_created_failed_total",
+		"Jobs that were refused, or could not be scheduled.", "type")
+	descDeleted     = schedulerMetric("jobs_deleted_total", "Jobs that were deleted by their names.", "type")
+	descBulkDeleted = schedulerMetric("jobs_bulk_deleted_total", "Calls that deleted many jobs.")
+	descTriggered   = schedulerMetric("jobs_triggered_total", "Triggers that succeeded.", "type")
+	descFailed      = schedulerMetric("jobs_failed_total", "Triggers that failed, each attempt for itself.", "type")
+	descUndelivered = schedulerMetric("jobs_undelivered_total", "Triggers that no sidecar watched for.", "type")
+	descLatency     = schedulerMetric("trigger_latency",
+		"How long triggers took until they were answered, in milliseconds.", "type")
+	descErrors   = schedulerMetric("sidecar_errors_total", "What went wrong with sidecars, by reason.", "reason")
+	descInflight = schedulerMetric("concurrency_inflight",
+		"Triggers under a concurrency limit that are with sidecars of this member.", "concurrency_key")
+	descPending = schedulerMetric("concurrency_pending",
+		"Triggers that wait for a concurrency limit on this member.", "concurrency_key")
+	descThrottled = schedulerMetric("concurrency_throttled_total",
+		"Triggers that had to wait for a concurrency limit when they came.", "concurrency_key")
 )
 
 // What is rouse's own.
 var (
 	descConns   = prometheus.NewDesc("rouse_dapr_connections", "Connections of Dapr's sidecars that are open.", nil, nil)
-	descRefused = prometheus.NewDesc("rouse_dapr_refused_total", "Connections and watches that were refused because as many were open as dapr-connections allows.", []string{"what"}, nil)
+	descRefused = prometheus.NewDesc("rouse_dapr_refused_total",
+		"Connections and watches that were refused because as many were open as dapr-connections allows.",
+		[]string{"what"}, nil)
 )
 
 // Describe sends all that there are.
 func (metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descSidecars, descCreated, descCreatedFailed, descDeleted, descBulkDeleted, descTriggered, descFailed,
+	for _, d := range []*prometheus.Desc{descSidecars, descCreated, descCreatedFailed, descDeleted, descBulkDeleted,
+		descTriggered, descFailed,
 		descUndelivered, descLatency, descErrors, descInflight, descPending, descThrottled, descConns, descRefused} {
 		to <- d
 	}
@@ -77,9 +85,9 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 		took := k.triggers.Took
 		buckets := map[float64]uint64{}
 		for i, most := range watch.Latencies {
-			buckets[milliseconds(most)] = took.Buckets[i]
+			buckets[inMilliseconds(most)] = took.Buckets[i]
 		}
-		to <- prometheus.MustNewConstHistogram(descLatency, took.Count, milliseconds(took.Sum), buckets, k.name)
+		to <- prometheus.MustNewConstHistogram(descLatency, took.Count, inMilliseconds(took.Sum), buckets, k.name)
 	}
 	count(descBulkDeleted, c.BulkDeleted)
 	count(descErrors, c.Unauthorized, "auth_failed")
@@ -92,4 +100,4 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func inMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -11,4 +11,4 @@ type (
 	kind = parts.Kind[node.Config, *timers.Timers]
 )
 
-func init() { parts.Register("dapr", kind{Check: check, Open: open}) }
+func init() { parts.Register("dapr", kind{Check: checkDaprSettings, Open: openDaprPart}) }

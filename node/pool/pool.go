@@ -49,7 +49,7 @@ type part struct {
 
 // Views returns what the pools look like.
 func (p *part) Views() (views []pool.View) {
-	for _, p := range p.served() {
+	for _, p := range p.servedPools() {
 		views = append(views, p.Manager.View())
 	}
 	return views
@@ -58,8 +58,8 @@ func (p *part) Views() (views []pool.View) {
 // Groups returns how many groups of workers the requests of a namespace have started on this node.
 func (p *part) Groups(namespace string) int { return p.owned.Of(namespace) }
 
-// check checks what concerns pools.
-func check(c *node.Config) error {
+// checkPoolSettings checks what concerns pools.
+func checkPoolSettings(c *node.Config) error {
 	var bad rouse.Invalid
 	if len(c.Pools) == 0 {
 		return nil
@@ -70,13 +70,16 @@ func check(c *node.Config) error {
 		bad.Wrong("pools", "have requests in a store, and a node with the role pools has none: give it the other roles")
 	case c.PoolsOnly():
 	case onStore && (c.Listen == "" || !c.Has("api")):
-		bad.Wrong("pools", "are set, and there is no API at which their workers could connect: give listen and the role api, or leave them out")
+		bad.Wrong("pools",
+			"are set, and there is no API at which their workers could connect: give listen and the role api, or leave them out")
 	case c.Strategy == "tick" && onStore:
-		bad.Wrong("pools", "are set, and with the strategy tick any node fires any timer, so that a key would have workers on each: set the strategy bucket or lease")
+		bad.Wrong("pools",
+			"are set, and with the strategy tick any node fires any timer, so that a key would have workers on each: set the strategy bucket or lease")
 	case !c.Has("executor"):
 		bad.Wrong("pools", "are for nodes that deliver, and roles leaves out executor: give both, or neither")
 	case c.Queue != "":
-		bad.Wrong("pools", "do not go with a queue: a request waits for its answer as long as that takes, and brokers do not; leave one of them out")
+		bad.Wrong("pools",
+			"do not go with a queue: a request waits for its answer as long as that takes, and brokers do not; leave one of them out")
 	}
 	for i := range c.Pools {
 		if c.Pools[i].Open == nil {
@@ -102,9 +105,11 @@ func checkPinned(c pool.Config) error {
 	c.Namespaces = pool.Apart
 	for i, name := range c.Pinned {
 		if _, err := c.ParseGroup(name); err != nil {
-			bad.Problems = append(bad.Problems, rouse.Problem{Field: fmt.Sprintf("pinned[%d]", i), Value: rouse.Shorten(name, 128),
-				Wrong: fmt.Sprintf("names no namespace and key, and with access control the pool %q keeps namespaces apart by default", c.Name),
-				Cure:  "write NAMESPACE/KEY, or namespaces: shared for the pool"})
+			bad.Problems = append(bad.Problems, rouse.Problem{Field: fmt.Sprintf("pinned[%d]", i),
+				Value: rouse.Shorten(name, 128),
+				Wrong: fmt.Sprintf(
+					"names no namespace and key, and with access control the pool %q keeps namespaces apart by default", c.Name),
+				Cure: "write NAMESPACE/KEY, or namespaces: shared for the pool"})
 		}
 	}
 	return bad.Err()
@@ -117,11 +122,11 @@ const (
 	localRest   = 10 * time.Millisecond
 )
 
-// open makes the pools, which do nothing before the node runs.
-func open(_ context.Context, c core) (parts.Part, error) {
+// openPoolPart makes the pools, which do nothing before the node runs.
+func openPoolPart(_ context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
 	p := &part{core: c, stop: func() {}}
-	o := local.Options{MaxHeld: cfg.Window / 2, Now: p.now, Alive: p.alive}
+	o := local.Options{MaxHeld: cfg.Window / 2, Now: p.storeNow, Alive: p.fireSourcesExist}
 	if len(cfg.Pools) > 0 {
 		p.calls = server.NewCalls(target.Checked)
 		o.Answered = p.calls.Answered
@@ -134,9 +139,10 @@ func open(_ context.Context, c core) (parts.Part, error) {
 	}
 	o.MaxHeld /= sinks
 	p.sink = local.New(o)
-	made := parts.Part{Value: p, Engine: p.engine, Begin: p.begin, Drain: p.drain, Leave: p.leave, Close: func() error { p.sink.Wait(); return nil }}
+	made := parts.Part{Value: p, Engine: p.extendEngine, Begin: p.beginPools, Drain: p.drainPools, Leave: p.endPools,
+		Close: func() error { p.sink.Wait(); return nil }}
 	if cfg.PoolsOnly() {
-		made.Work = p.work
+		made.Work = p.waitUntilBroken
 	}
 	if gate := c.Access(); gate != nil && len(cfg.Pools) > 0 {
 		p.tokens = newTokens()
@@ -144,17 +150,17 @@ func open(_ context.Context, c core) (parts.Part, error) {
 	}
 	registry := pool.NewRegistry(c.Registry())
 	for i := range cfg.Pools {
-		if err := p.add(&cfg.Pools[i], registry, o); err != nil {
-			return made, errors.Join(err, p.leave())
+		if err := p.addPool(&cfg.Pools[i], registry, o); err != nil {
+			return made, errors.Join(err, p.endPools())
 		}
 	}
-	made.Sinks = map[string]rouse.Sink{"pool": p.target()}
+	made.Sinks = map[string]rouse.Sink{"pool": p.sinkOfPools()}
 	return made, nil
 }
 
-func (p *part) now() rouse.Instant { return p.core.Timers().Now() }
+func (p *part) storeNow() rouse.Instant { return p.core.Timers().Now() }
 
-func (p *part) add(of *pool.Setup, registry *pool.Registry, o local.Options) error {
+func (p *part) addPool(of *pool.Setup, registry *pool.Registry, o local.Options) error {
 	c, log := *of, p.core.Config().Log
 	d, err := c.Open(log)
 	if err != nil {
@@ -180,14 +186,15 @@ func (p *part) add(of *pool.Setup, registry *pool.Registry, o local.Options) err
 	}
 	p.prewarm = max(p.prewarm, c.Prewarm)
 	if c.Requests != nil {
-		controller, caller, err := c.Requests(m, pool.CallerOptions{MaxWaiting: o.MaxHeld, Prewarm: c.Prewarm, Answered: o.Answered})
+		controller, caller, err := c.Requests(m, pool.CallerOptions{MaxWaiting: o.MaxHeld, Prewarm: c.Prewarm,
+			Answered: o.Answered})
 		if err != nil {
 			return err
 		}
 		p.remote = append(p.remote, remotePool{c.Name, m, controller, caller})
 		return nil
 	}
-	options := local.PoolOptions{Address: p.address, Prewarm: c.Prewarm, Stall: c.Stall}
+	options := local.PoolOptions{Address: p.workerAddress, Prewarm: c.Prewarm, Stall: c.Stall}
 	if p.tokens != nil {
 		options.Token = func(group string) string { return p.tokens.tokenOf(c.Name, group) }
 		options.Ended = func(group string) { p.tokens.endToken(c.Name, group) }
@@ -200,12 +207,13 @@ func (p *part) add(of *pool.Setup, registry *pool.Registry, o local.Options) err
 	return nil
 }
 
-// alive reports of fires whether what fired them still exists: a timer, or a row next to it.
-func (p *part) alive(ctx context.Context, fires []rouse.Fire) ([]bool, error) {
+// fireSourcesExist reports of fires whether what fired them still exists: a timer, or a row next to it.
+func (p *part) fireSourcesExist(ctx context.Context, fires []rouse.Fire) ([]bool, error) {
 	keys := make([]rouse.Key, 0, 2*len(fires))
 	for i := range fires {
 		f := &fires[i]
-		keys = append(keys, rouse.Key{Namespace: f.Namespace, Name: f.Name}, rouse.Key{Namespace: f.Namespace, Name: f.Name, Fire: f.ID})
+		keys = append(keys, rouse.Key{Namespace: f.Namespace, Name: f.Name},
+			rouse.Key{Namespace: f.Namespace, Name: f.Name, Fire: f.ID})
 	}
 	rows, err := p.core.Store().Get(ctx, keys)
 	if err != nil {
@@ -220,9 +228,9 @@ func (p *part) alive(ctx context.Context, fires []rouse.Fire) ([]bool, error) {
 	return is, nil
 }
 
-// address is where workers reach the API: what is advertised, or where it listens, on loopback if that is
-// every address.
-func (p *part) address() string {
+// workerAddress is where workers reach the API: what is advertised, or where it listens, on loopback if that
+// is every address.
+func (p *part) workerAddress() string {
 	if p.core.Config().Advertise != "" {
 		return p.core.Advertised()
 	}
@@ -234,8 +242,8 @@ func (p *part) address() string {
 	return addr
 }
 
-// begin manages the pools until they leave. It returns when they take requests.
-func (p *part) begin(ctx context.Context) error {
+// beginPools manages the pools until they leave. It returns when they take requests.
+func (p *part) beginPools(ctx context.Context) error {
 	ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for _, one := range p.list {
 		run, err := one.Begin(ctx)
@@ -246,18 +254,18 @@ func (p *part) begin(ctx context.Context) error {
 	}
 	if p.core.Config().PoolsOnly() {
 		p.broke = make(chan error, 1)
-		p.life.Go(func() { p.broke <- p.lead(ctx) })
+		p.life.Go(func() { p.broke <- p.manageUntilBroken(ctx) })
 		return nil
 	}
 	for _, r := range p.remote {
-		p.life.Go(func() { r.lead(ctx, p.core.Config().Log) })
+		p.life.Go(func() { r.manageRemote(ctx, p.core.Config().Log) })
 		p.life.Go(func() { r.caller.Run(ctx) })
 	}
 	return nil
 }
 
-// leave ends the pools and their workers: what they had is settled by now, or never will be.
-func (p *part) leave() error {
+// endPools ends the pools and their workers: what they had is settled by now, or never will be.
+func (p *part) endPools() error {
 	p.stop()
 	p.life.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), p.core.Config().Grace)
@@ -272,9 +280,9 @@ func (p *part) leave() error {
 	return errors.Join(errs...)
 }
 
-// engine adds what pools need of the engine: records of requests for those that wait for them, and fires some
-// time ahead, for which groups are started. Nodes that hold what they read keep to what is set.
-func (p *part) engine(o *engine.Options) {
+// extendEngine adds what pools need of the engine: records of requests for those that wait for them, and
+// fires some time ahead, for which groups are started. Nodes that hold what they read keep to what is set.
+func (p *part) extendEngine(o *engine.Options) {
 	if p.calls != nil {
 		before := o.Events.Recorded
 		o.Events.Recorded = func(records []rouse.Record) {
@@ -285,7 +293,7 @@ func (p *part) engine(o *engine.Options) {
 	if p.prewarm == 0 {
 		return
 	}
-	o.Near = p.target().Near
+	o.Near = p.sinkOfPools().Near
 	if p.core.Config().Strategy == node.Defaults().Strategy {
 		o.Ahead = max(o.Ahead, p.prewarm+2*time.Second)
 	}
@@ -296,16 +304,17 @@ func (p *part) Serve(o *server.Options) {
 	if o.Timers != nil {
 		o.Subscriber = subscribers{o.Subscriber, p.sink}
 	} else {
-		o.Ready = p.ready
+		o.Ready = p.notReadyReason
 	}
 	if len(p.drivers) > 0 {
-		o.Calls, o.Pools = p.calls, pool.NewHandler(p.served())
-		o.PoolStatus = func() []rouse.PoolStatus { return pool.Statuses(p.served()) }
+		o.Calls, o.Pools = p.calls, pool.NewHandler(p.servedPools())
+		o.PoolStatus = func() []rouse.PoolStatus { return pool.Statuses(p.servedPools()) }
 	}
 }
 
-// ready returns why a node that manages pools only is not ready, or nil: it leads each, or stands by.
-func (p *part) ready() error {
+// notReadyReason returns why a node that manages pools only is not ready, or nil: it leads each, or stands
+// by.
+func (p *part) notReadyReason() error {
 	for _, r := range p.remote {
 		if state := r.controller.State(); state == pool.StateConnecting {
 			return fmt.Errorf("pool %s is %s", r.name, state)
@@ -314,7 +323,7 @@ func (p *part) ready() error {
 	return nil
 }
 
-func (p *part) served() []pool.Served {
+func (p *part) servedPools() []pool.Served {
 	served := make([]pool.Served, len(p.list))
 	for i, one := range p.list {
 		served[i] = pool.Served{Manager: one.Manager(), Transport: one}

@@ -25,9 +25,9 @@ type remotePool struct {
 // refusedPause is how long a broker that will not have this node is left alone.
 const refusedPause = 30 * time.Second
 
-// lead manages the pool, or stands by, until ctx ends. A broker that refuses it is no reason for the node to
-// end, as timers go on.
-func (r *remotePool) lead(ctx context.Context, log *slog.Logger) {
+// manageRemote manages the pool, or stands by, until ctx ends. A broker that refuses it is no reason for the
+// node to end, as timers go on.
+func (r *remotePool) manageRemote(ctx context.Context, log *slog.Logger) {
 	for ctx.Err() == nil {
 		if err := r.controller.Run(ctx); err != nil {
 			log.Error("a pool cannot be managed; it is tried again", "pool", r.name, "after", refusedPause, "error", err)
@@ -36,9 +36,9 @@ func (r *remotePool) lead(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// lead manages the pools of a node that does nothing else, until ctx ends or one of them cannot be managed.
-// Then another node takes over at once.
-func (p *part) lead(ctx context.Context) error {
+// manageUntilBroken manages the pools of a node that does nothing else, until ctx ends or one of them cannot
+// be managed. Then another node takes over at once.
+func (p *part) manageUntilBroken(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
@@ -57,8 +57,8 @@ func (p *part) lead(ctx context.Context) error {
 	return nil
 }
 
-// work returns why the pools of such a node cannot be managed; nil if ctx ends before.
-func (p *part) work(ctx context.Context) error {
+// waitUntilBroken returns why the pools of such a node cannot be managed; nil if ctx ends before.
+func (p *part) waitUntilBroken(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -75,9 +75,9 @@ type poolSink struct {
 	now    func() rouse.Instant
 }
 
-// target is the sink of all pools.
-func (p *part) target() poolSink {
-	s := poolSink{Sink: p.sink, remote: map[string]pool.Caller{}, apart: map[string]bool{}, now: p.now}
+// sinkOfPools is the sink of all pools.
+func (p *part) sinkOfPools() poolSink {
+	s := poolSink{Sink: p.sink, remote: map[string]pool.Caller{}, apart: map[string]bool{}, now: p.storeNow}
 	for _, r := range p.remote {
 		c := r.manager.Config()
 		s.remote[r.name], s.apart[r.name] = r.caller, c.Apart()
@@ -85,9 +85,9 @@ func (p *part) target() poolSink {
 	return s
 }
 
-// caller returns who makes requests to the pool of a target, and their key; nil if it is a pool on the store,
-// or no target of a pool.
-func (s poolSink) caller(to string) (pool.Caller, string) {
+// callerOfTarget returns who makes requests to the pool of a target, and their key; nil if it is a pool on
+// the store, or no target of a pool.
+func (s poolSink) callerOfTarget(to string) (pool.Caller, string) {
 	if len(s.remote) == 0 {
 		return nil, ""
 	}
@@ -100,7 +100,7 @@ func (s poolSink) caller(to string) (pool.Caller, string) {
 
 // Check refuses what is no target of a pool that is here.
 func (s poolSink) Check(spec *rouse.Spec) error {
-	if c, _ := s.caller(spec.Target); c != nil {
+	if c, _ := s.callerOfTarget(spec.Target); c != nil {
 		return local.CheckOptions(spec)
 	}
 	return s.Sink.Check(spec)
@@ -118,7 +118,7 @@ func (s poolSink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 // Deliver makes requests.
 func (s poolSink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	if len(fires) > 0 {
-		if c, key := s.caller(fires[0].Spec.Target); c != nil {
+		if c, key := s.callerOfTarget(fires[0].Spec.Target); c != nil {
 			c.Deliver(ctx, key, fires, settle)
 			return
 		}
@@ -128,7 +128,7 @@ func (s poolSink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 
 // Obstacle returns what keeps requests from their workers.
 func (s poolSink) Obstacle(namespace string, spec *rouse.Spec) string {
-	if c, _ := s.caller(spec.Target); c != nil {
+	if c, _ := s.callerOfTarget(spec.Target); c != nil {
 		return c.Obstacle()
 	}
 	return s.Sink.Obstacle(namespace, spec)
@@ -136,15 +136,15 @@ func (s poolSink) Obstacle(namespace string, spec *rouse.Spec) string {
 
 // Near tells of a fire that comes.
 func (s poolSink) Near(namespace, target string, at rouse.Instant) {
-	if c, key := s.caller(target); c != nil {
+	if c, key := s.callerOfTarget(target); c != nil {
 		c.Near(namespace, key, at.Sub(s.now()))
 		return
 	}
 	s.Sink.Near(namespace, target, at)
 }
 
-// drain puts off all requests, and what comes from now on.
-func (p *part) drain() {
+// drainPools puts off all requests, and what comes from now on.
+func (p *part) drainPools() {
 	p.sink.Drain()
 	for _, r := range p.remote {
 		r.caller.Drain()

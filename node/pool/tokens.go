@@ -48,8 +48,10 @@ func (t *tokens) tokenOf(of, group string) string {
 		namespace = "*"
 	}
 	t.byGroup[id] = text
-	t.known[sha256.Sum256([]byte(text))] = access.Revocable(access.Principal{ID: "worker:" + target.Channel(of, group), Name: "a worker of the pool " + of,
-		Source: workerSource, Grants: []access.Grant{{Role: "worker", Scope: access.Scope{Namespaces: []string{namespace}, Targets: []string{target.Of(of, key)}}}}})
+	t.known[sha256.Sum256([]byte(text))] = access.Revocable(access.Principal{ID: "worker:" + target.Channel(of, group),
+		Name:   "a worker of the pool " + of,
+		Source: workerSource, Grants: []access.Grant{{Role: "worker",
+			Scope: access.Scope{Namespaces: []string{namespace}, Targets: []string{target.Of(of, key)}}}}})
 	return text
 }
 
@@ -77,7 +79,8 @@ func (t *tokens) Authenticate(_ context.Context, c *access.Credentials) (*access
 	defer t.mu.Unlock()
 	p := t.known[sha256.Sum256([]byte(c.Bearer))]
 	if p == nil {
-		return nil, access.Unauthenticated(access.ReasonUnknown, "the token of a worker is of a group that this node does not have: its workers get another one")
+		return nil, access.Unauthenticated(access.ReasonUnknown,
+			"the token of a worker is of a group that this node does not have: its workers get another one")
 	}
 	return p, nil
 }

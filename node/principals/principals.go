@@ -21,13 +21,13 @@ import (
 	"github.com/rousehq/rouse/node"
 )
 
-// check refuses a file that means nothing, or something that cannot happen.
-func check(c *node.Config) error {
+// checkPrincipals refuses a file that means nothing, or something that cannot happen.
+func checkPrincipals(c *node.Config) error {
 	if c.Principals == "" {
 		return nil
 	}
 	refuse := func(wrong, cure string) error { return rouse.Refuse("principals", c.Principals, wrong, cure) }
-	cfg, err := read(c.Principals)
+	cfg, err := readRulesFile(c.Principals)
 	if err != nil {
 		return refuse(err.Error(), "give a YAML file with certificates, issuers, or both")
 	}
@@ -48,8 +48,8 @@ func check(c *node.Config) error {
 // maxFile bounds the file.
 const maxFile = 1 << 20
 
-// read reads the rules of a file. Unknown fields are errors.
-func read(name string) (c rules.Config, err error) {
+// readRulesFile reads the rules of a file. Unknown fields are errors.
+func readRulesFile(name string) (c rules.Config, err error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return c, fmt.Errorf("cannot be read: %w", err)
@@ -68,13 +68,13 @@ func read(name string) (c rules.Config, err error) {
 	return c, nil
 }
 
-// open adds the authenticators of the file to access control.
-func open(_ context.Context, n core) (parts.Part, error) {
+// openPrincipalsPart adds the authenticators of the file to access control.
+func openPrincipalsPart(_ context.Context, n core) (parts.Part, error) {
 	file := n.Config().Principals
 	if file == "" {
 		return parts.Part{}, nil
 	}
-	cfg, err := read(file)
+	cfg, err := readRulesFile(file)
 	if err != nil {
 		return parts.Part{}, fmt.Errorf("principals: %s %w", file, err)
 	}

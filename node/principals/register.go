@@ -11,4 +11,4 @@ type (
 	kind = parts.Kind[node.Config, *timers.Timers]
 )
 
-func init() { parts.Register("principals", kind{Check: check, Open: open}) }
+func init() { parts.Register("principals", kind{Check: checkPrincipals, Open: openPrincipalsPart}) }

@@ -11,4 +11,4 @@ type (
 	kind = parts.Kind[node.Config, *timers.Timers]
 )
 
-func init() { parts.Register("reminder", kind{Check: check, Open: open}) }
+func init() { parts.Register("reminder", kind{Check: checkReminderSettings, Open: openReminderPart}) }

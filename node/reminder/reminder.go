@@ -42,8 +42,8 @@ type part struct {
 	listener net.Listener // for other instances; nil: there are none
 }
 
-// check checks what concerns the reminder service.
-func check(c *node.Config) error {
+// checkReminderSettings checks what concerns the reminder service.
+func checkReminderSettings(c *node.Config) error {
 	var bad rouse.Invalid
 	if c.ReminderBucketSize < 20 || c.ReminderBucketSize > 100_000_000 {
 		bad.Wrong("reminder-bucket-size", "is %d: give 20 to 100000000", c.ReminderBucketSize)
@@ -58,7 +58,8 @@ func check(c *node.Config) error {
 		name        string
 		value       time.Duration
 		least, most time.Duration
-	}{{"reminder-heartbeat", c.ReminderHeartbeat, 100 * time.Millisecond, time.Minute}, {"reminder-timeout", c.ReminderTimeout, 100 * time.Millisecond, time.Hour}} {
+	}{{"reminder-heartbeat", c.ReminderHeartbeat, 100 * time.Millisecond, time.Minute},
+		{"reminder-timeout", c.ReminderTimeout, 100 * time.Millisecond, time.Hour}} {
 		if d.value < d.least || d.value > d.most {
 			bad.Wrong(d.name, "is %v: give %v to %v", d.value, d.least, d.most)
 		}
@@ -68,20 +69,23 @@ func check(c *node.Config) error {
 	}
 	switch {
 	case c.Listen == "" || !c.Has("api"):
-		bad.Wrong("reminders", "is on, and there is no API at which sidecars could connect: give listen and the role api, or turn it off")
+		bad.Wrong("reminders",
+			"is on, and there is no API at which sidecars could connect: give listen and the role api, or turn it off")
 	case !c.Has("executor"):
 		bad.Wrong("reminders", "is for nodes that deliver, and roles leaves out executor: give both, or neither")
 	case c.Queue != "":
-		bad.Wrong("reminders", "does not go with a queue: the sidecar that has a reminder is found by the node that fires it; leave one of them out")
+		bad.Wrong("reminders",
+			"does not go with a queue: the sidecar that has a reminder is found by the node that fires it; leave one of them out")
 	}
 	return bad.Err()
 }
 
-// open makes the sink of reminders, which holds up to half of what the engine has in memory.
-func open(_ context.Context, c core) (parts.Part, error) {
+// openReminderPart makes the sink of reminders, which holds up to half of what the engine has in memory.
+func openReminderPart(_ context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
 	rs := &part{core: c}
-	rs.calls = call.New(call.Options{Heartbeat: cfg.ReminderHeartbeat, Timeout: cfg.ReminderTimeout, MaxHeld: cfg.Window / 2, Node: cfg.Node,
+	rs.calls = call.New(call.Options{Heartbeat: cfg.ReminderHeartbeat, Timeout: cfg.ReminderTimeout,
+		MaxHeld: cfg.Window / 2, Node: cfg.Node,
 		Now: func() rouse.Instant { return c.Timers().Now() },
 		Changed: func() {
 			if rs.service != nil {
@@ -89,7 +93,8 @@ func open(_ context.Context, c core) (parts.Part, error) {
 			}
 		},
 		Recall: func(ctx context.Context, address string, timers []string) { rs.service.Recall(ctx, address, timers) },
-		Lend: func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest, lost uint32) rouse.Outcome {
+		Lend: func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest,
+			lost uint32) rouse.Outcome {
 			return rs.service.Lend(ctx, address, app, timer, r, lost)
 		},
 		Host: func(app string, a *reminderv1.Actor) string {
@@ -98,20 +103,21 @@ func open(_ context.Context, c core) (parts.Part, error) {
 			}
 			return rs.actors.Host(app, a)
 		}})
-	p := parts.Part{Value: rs, Drain: rs.calls.Drain, Leave: rs.leave, Close: rs.close}
+	p := parts.Part{Value: rs, Drain: rs.calls.Drain, Leave: rs.endStreams, Close: rs.waitForStreams}
 	if !cfg.Reminders {
 		p.Sinks = map[string]rouse.Sink{"reminder": unserved{rs.calls}}
 		return p, nil
 	}
-	p.Sinks = map[string]rouse.Sink{"reminder": &actor.Placing{Sink: rs.calls, Service: func() *actor.Service { return rs.actors }}}
-	p.Publish = func(to *parts.Published) { to.Reminders, to.Peer = rs.address(), rs.peerAddress() }
+	p.Sinks = map[string]rouse.Sink{"reminder": &actor.Placing{Sink: rs.calls,
+		Service: func() *actor.Service { return rs.actors }}}
+	p.Publish = func(to *parts.Published) { to.Reminders, to.Peer = rs.serviceAddress(), rs.peerAddress() }
 	if c.SharesStore() {
 		var err error
 		if rs.listener, err = net.Listen("tcp", cfg.PeerListen()); err != nil {
 			return p, fmt.Errorf("listen for other nodes: %w", err)
 		}
 	}
-	p.Start, p.Serve = rs.start, rs.run
+	p.Start, p.Serve = rs.startService, rs.runService
 	return p, nil
 }
 
@@ -119,15 +125,19 @@ func open(_ context.Context, c core) (parts.Part, error) {
 type unserved struct{ *call.Sink }
 
 func (unserved) Check(spec *rouse.Spec) error {
-	return rouse.Refuse("target", spec.Target, "is of a reminder, and no sidecar can connect here", "turn reminders on, on every node of the store")
+	return rouse.Refuse("target", spec.Target, "is of a reminder, and no sidecar can connect here",
+		"turn reminders on, on every node of the store")
 }
 
-// start makes the service, when the engine is there.
-func (p *part) start() error {
+// startService makes the service, when the engine is there.
+func (p *part) startService() error {
 	cfg := p.core.Config()
-	o := service.Options{Timers: p.core.Timers(), Calls: p.calls, Notes: state.New(engine.Available(p.core.Store()), namespace, p.core.Buckets()),
-		Namespace: namespace, Address: p.address(), Senders: p.senders, Node: cfg.Node, Leader: p.core.Leads(), Size: cfg.ReminderBucketSize,
-		Metadata: cfg.ReminderMetadata, Capacity: cfg.ReminderCapacity, Pending: cfg.Window / 4, Access: p.core.Access().Decider(), Log: cfg.Log}
+	o := service.Options{Timers: p.core.Timers(), Calls: p.calls,
+		Notes:     state.New(engine.Available(p.core.Store()), namespace, p.core.Buckets()),
+		Namespace: namespace, Address: p.serviceAddress(), Senders: p.senderAddresses, Node: cfg.Node, Leader: p.core.Leads(),
+		Size:     cfg.ReminderBucketSize,
+		Metadata: cfg.ReminderMetadata, Capacity: cfg.ReminderCapacity, Pending: cfg.Window / 4,
+		Access: p.core.Access().Decider(), Log: cfg.Log}
 	if nodes := p.core.Nodes(); nodes != nil {
 		o.Instances = func(ctx context.Context) (list []service.Instance, err error) {
 			all, err := nodes(ctx)
@@ -142,8 +152,10 @@ func (p *part) start() error {
 	}
 	_, o.PeerTLS = p.core.Mutual()
 	p.service = service.New(o)
-	p.actors = actor.New(actor.Options{Store: engine.Available(p.core.Store()), Timers: p.core.Timers(), Buckets: p.core.Buckets(), Namespace: namespace,
-		Address: o.Address, Heartbeat: cfg.ReminderHeartbeat, Access: o.Access, Log: cfg.Log, Instances: func(ctx context.Context) ([]string, error) {
+	p.actors = actor.New(actor.Options{Store: engine.Available(p.core.Store()), Timers: p.core.Timers(),
+		Buckets: p.core.Buckets(), Namespace: namespace,
+		Address: o.Address, Heartbeat: cfg.ReminderHeartbeat, Access: o.Access, Log: cfg.Log,
+		Instances: func(ctx context.Context) ([]string, error) {
 			if o.Instances == nil {
 				return []string{o.Address}, nil
 			}
@@ -154,7 +166,7 @@ func (p *part) start() error {
 			}
 			return list, err
 		}})
-	p.watch(p.core.Registry())
+	p.addReminderMetrics(p.core.Registry())
 	return nil
 }
 
@@ -169,9 +181,10 @@ func (p *part) Serve(o *server.Options) {
 	})
 }
 
-// senders is service.Options.Senders. A node that does not serve reminders executes none.
-func (p *part) senders(ctx context.Context, timers []rouse.Timer, within time.Duration) ([][]string, error) {
-	addresses, peers := []string{p.address()}, []engine.Peer{{Claims: true}} // of itself it knows nothing better if its lease is over
+// senderAddresses is service.Options.Senders. A node that does not serve reminders executes none.
+func (p *part) senderAddresses(ctx context.Context, timers []rouse.Timer, within time.Duration) ([][]string, error) {
+	// of itself it knows nothing better if its lease is over
+	addresses, peers := []string{p.serviceAddress()}, []engine.Peer{{Claims: true}}
 	if list := p.core.Nodes(); list != nil {
 		nodes, err := list(ctx)
 		if err != nil {
@@ -199,8 +212,8 @@ func (p *part) senders(ctx context.Context, timers []rouse.Timer, within time.Du
 	return lists, nil
 }
 
-// address is where sidecars and other instances reach the reminder service of this node.
-func (p *part) address() string {
+// serviceAddress is where sidecars and other instances reach the reminder service of this node.
+func (p *part) serviceAddress() string {
 	return cmp.Or(p.core.Advertised(), p.core.Addr())
 }
 
@@ -212,8 +225,8 @@ func (p *part) peerAddress() string {
 	return p.core.Config().PeerAddress(p.listener.Addr().String(), p.core.Addr())
 }
 
-// leave ends all streams.
-func (p *part) leave() error {
+// endStreams ends all streams.
+func (p *part) endStreams() error {
 	p.calls.Close()
 	if p.actors != nil {
 		p.actors.Close()
@@ -221,8 +234,8 @@ func (p *part) leave() error {
 	return nil
 }
 
-// close waits for the goroutines of streams that have ended.
-func (p *part) close() error {
+// waitForStreams waits for the goroutines of streams that have ended.
+func (p *part) waitForStreams() error {
 	p.calls.Wait()
 	if p.listener != nil {
 		_ = p.listener.Close() // the server has closed it if it ran
@@ -233,9 +246,9 @@ func (p *part) close() error {
 	return nil
 }
 
-// run takes part in the reminder service until ctx ends.
-func (p *part) run(ctx context.Context) error {
-	p.core.Config().Log.Info("reminders are served", "known as", p.address())
+// runService takes part in the reminder service until ctx ends.
+func (p *part) runService(ctx context.Context) error {
+	p.core.Config().Log.Info("reminders are served", "known as", p.serviceAddress())
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	var running sync.WaitGroup
@@ -257,20 +270,24 @@ func (p *part) run(ctx context.Context) error {
 // Counts returns what is counted of executions.
 func (p *part) Counts() call.Counts { return p.calls.Counts() }
 
-// watch adds the metrics of the reminder service.
-func (p *part) watch(registry prometheus.Registerer) {
+// addReminderMetrics adds the metrics of the reminder service.
+func (p *part) addReminderMetrics(registry prometheus.Registerer) {
 	gauge := func(name, help string, read func() float64) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 	}
 	counter := func(result string, read func(call.Counts) uint64) {
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_reminder_executions_total",
-			Help: "Executions of reminders by how they ended, and those that were sent.", ConstLabels: prometheus.Labels{"result": result}},
+			Help:        "Executions of reminders by how they ended, and those that were sent.",
+			ConstLabels: prometheus.Labels{"result": result}},
 			func() float64 { return float64(read(p.calls.Counts())) }))
 	}
-	gauge("rouse_reminder_sidecars", "Sidecars that are connected.", func() float64 { return float64(p.calls.Counts().Streams) })
+	gauge("rouse_reminder_sidecars", "Sidecars that are connected.",
+		func() float64 { return float64(p.calls.Counts().Streams) })
 	gauge("rouse_reminder_executions", "Executions in memory.", func() float64 { return float64(p.calls.Counts().Inside) })
-	gauge("rouse_reminder_executions_waiting", "Executions for which no sidecar is connected.", func() float64 { return float64(p.calls.Counts().Waiting) })
-	gauge("rouse_reminder_load_factor", "What this node does, relative to what it is set to be able to do: from 1 on, scale out.", p.service.Load)
+	gauge("rouse_reminder_executions_waiting", "Executions for which no sidecar is connected.",
+		func() float64 { return float64(p.calls.Counts().Waiting) })
+	gauge("rouse_reminder_load_factor",
+		"What this node does, relative to what it is set to be able to do: from 1 on, scale out.", p.service.Load)
 	gauge("rouse_reminder_buckets", "Token buckets.", func() float64 { return float64(len(p.service.Table().Rows)) })
 	gauge("rouse_reminder_buckets_max", "Token buckets that there may be.", func() float64 { return service.MostBuckets })
 	counter("sent", func(c call.Counts) uint64 { return c.Sent })

@@ -30,13 +30,13 @@ func fromEnv() environment {
 		kind:     cmp.Or(get("OTEL_TRACES_EXPORTER"), "otlp"), disabled: strings.EqualFold(get("OTEL_SDK_DISABLED"), "true")}
 }
 
-// on reports whether there are traces: only if the environment names where to.
-func (e environment) on() bool { return e.endpoint != "" && e.kind != "none" && !e.disabled }
+// isEnabled reports whether there are traces: only if the environment names where to.
+func (e environment) isEnabled() bool { return e.endpoint != "" && e.kind != "none" && !e.disabled }
 
-// check refuses what cannot be done.
-func (e environment) check() error {
+// checkExport refuses what cannot be done.
+func (e environment) checkExport() error {
 	switch {
-	case !e.on():
+	case !e.isEnabled():
 	case e.kind != "otlp":
 		return rouse.Refuse("OTEL_TRACES_EXPORTER", e.kind, "is not supported", "give otlp or none")
 	case e.protocol != "grpc" && e.protocol != "http/protobuf":
@@ -45,7 +45,7 @@ func (e environment) check() error {
 	return nil
 }
 
-func (e environment) exporter(ctx context.Context) (sdk.SpanExporter, error) {
+func (e environment) newExporter(ctx context.Context) (sdk.SpanExporter, error) {
 	var c otlptrace.Client = otlptracehttp.NewClient()
 	if e.protocol == "grpc" {
 		c = otlptracegrpc.NewClient()

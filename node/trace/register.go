@@ -12,5 +12,5 @@ type (
 )
 
 func init() {
-	parts.Register("trace", kind{Check: func(*node.Config) error { return fromEnv().check() }, Open: open})
+	parts.Register("trace", kind{Check: func(*node.Config) error { return fromEnv().checkExport() }, Open: openTracePart})
 }

@@ -33,29 +33,30 @@ type attempt struct{ fire, span trace.Span }
 func (s *sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	begun := make([]attempt, len(fires))
 	for i := range fires {
-		begun[i] = s.tracer.attempt(ctx, &fires[i])
+		begun[i] = s.tracer.beginAttempt(ctx, &fires[i])
 	}
 	s.Sink.Deliver(ctx, fires, func(i int, o rouse.Outcome) {
-		begun[i].end(&o, fires[i].Last)
+		begun[i].endSpans(&o, fires[i].Last)
 		settle(i, o)
 	})
 }
 
-// attempt begins the span of an attempt.
-func (t *tracer) attempt(ctx context.Context, f *rouse.Fire) (a attempt) {
-	ctx, a.fire = t.fire(ctx, f)
+// beginAttempt begins the span of an attempt.
+func (t *tracer) beginAttempt(ctx context.Context, f *rouse.Fire) (a attempt) {
+	ctx, a.fire = t.beginFireSpan(ctx, f)
 	a.span = a.fire
 	if a.fire.SpanContext().IsSampled() {
 		scheme := schemeOf(f.Spec.Target)
-		_, a.span = t.spans.Start(ctx, "deliver "+scheme, trace.WithSpanKind(kindOf(scheme)),
-			trace.WithAttributes(attribute.Int64("rouse.attempt", int64(f.Attempt)), attribute.String("rouse.target", f.Spec.Target)))
+		_, a.span = t.spans.Start(ctx, "deliver "+scheme, trace.WithSpanKind(spanKindOf(scheme)),
+			trace.WithAttributes(attribute.Int64("rouse.attempt", int64(f.Attempt)),
+				attribute.String("rouse.target", f.Spec.Target)))
 	}
 	f.Traceparent = spanOf(a.span.SpanContext()).String()
 	return a
 }
 
-// end ends the span of an attempt, and that of its fire if no other attempt follows.
-func (a *attempt) end(o *rouse.Outcome, last bool) {
+// endSpans ends the span of an attempt, and that of its fire if no other attempt follows.
+func (a *attempt) endSpans(o *rouse.Outcome, last bool) {
 	if !a.span.IsRecording() {
 		return
 	}

@@ -40,30 +40,32 @@ type tracer struct {
 	spans    trace.Tracer
 }
 
-func open(ctx context.Context, n core) (parts.Part, error) {
+func openTracePart(ctx context.Context, n core) (parts.Part, error) {
 	env := fromEnv()
-	if !env.on() {
+	if !env.isEnabled() {
 		return parts.Part{}, nil
 	}
-	exporter, err := env.exporter(ctx)
+	exporter, err := env.newExporter(ctx)
 	if err != nil {
 		return parts.Part{}, fmt.Errorf("trace: %w", err)
 	}
 	cfg := n.Config()
-	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "rouse"), attribute.String("service.version", cfg.Version),
+	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "rouse"),
+		attribute.String("service.version", cfg.Version),
 		attribute.String("service.instance.id", cfg.Node)), resource.WithFromEnv(), resource.WithTelemetrySDK())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return parts.Part{}, fmt.Errorf("trace: %w", err)
 	}
 	c := newCounts(n.Registry())
-	p := sdk.NewTracerProvider(sdk.WithBatcher(counting{exporter, c, cfg.Log}), sdk.WithSpanProcessor(ended{c}), sdk.WithResource(about), sdk.WithIDGenerator(generator{}))
+	p := sdk.NewTracerProvider(sdk.WithBatcher(counting{exporter, c, cfg.Log}), sdk.WithSpanProcessor(ended{c}),
+		sdk.WithResource(about), sdk.WithIDGenerator(generator{}))
 	t := &tracer{provider: p, spans: p.Tracer("github.com/rousehq/rouse")}
 	cfg.Log.Info("traces are sent", "protocol", env.protocol)
-	return parts.Part{Value: t, Engine: func(o *engine.Options) { o.Created = t.created },
-		Deliver: func(s rouse.Sink) rouse.Sink { return &sink{s, t} }, Close: t.close}, nil
+	return parts.Part{Value: t, Engine: func(o *engine.Options) { o.Created = t.beginCreateSpan },
+		Deliver: func(s rouse.Sink) rouse.Sink { return &sink{s, t} }, Close: t.shutDownTracer}, nil
 }
 
-func (t *tracer) close() error {
+func (t *tracer) shutDownTracer() error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	_ = t.provider.Shutdown(ctx) // what could not be sent was counted and logged; it is no reason to fail
@@ -73,8 +75,9 @@ func (t *tracer) close() error {
 // Traces marks the value of a part that wants the contexts of callers.
 func (t *tracer) Traces() {}
 
-// created begins the span of a call that creates timers: a child of the caller's span, if there is one.
-func (t *tracer) created(ctx context.Context, key rouse.Key, timers int) (*rouse.TraceContext, func(error)) {
+// beginCreateSpan begins the span of a call that creates timers: a child of the caller's span, if there is
+// one.
+func (t *tracer) beginCreateSpan(ctx context.Context, key rouse.Key, timers int) (*rouse.TraceContext, func(error)) {
 	if c := rouse.TraceOf(ctx); c != nil && !trace.SpanContextFromContext(ctx).IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, contextOf(c))
 	}
@@ -84,7 +87,8 @@ func (t *tracer) created(ctx context.Context, key rouse.Key, timers int) (*rouse
 	} else {
 		attributes = append(attributes, attribute.Int("messaging.batch.message_count", timers))
 	}
-	_, span := t.spans.Start(ctx, "create timer", trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attributes...))
+	_, span := t.spans.Start(ctx, "create timer", trace.WithSpanKind(trace.SpanKindProducer),
+		trace.WithAttributes(attributes...))
 	return spanOf(span.SpanContext()), func(err error) {
 		if err != nil {
 			span.SetStatus(codes.Error, err.Error())
@@ -93,10 +97,10 @@ func (t *tracer) created(ctx context.Context, key rouse.Key, timers int) (*rouse
 	}
 }
 
-// fire begins the span of a fire, or begins it again for a further attempt: its ids and its begin are always
-// the same, and only the attempt that ends the fire ends it. A span that does not end is never sent. It is
-// not recorded if the timer was created by a span that was not.
-func (t *tracer) fire(ctx context.Context, f *rouse.Fire) (context.Context, trace.Span) {
+// beginFireSpan begins the span of a fire, or begins it again for a further attempt: its ids and its begin
+// are always the same, and only the attempt that ends the fire ends it. A span that does not end is never
+// sent. It is not recorded if the timer was created by a span that was not.
+func (t *tracer) beginFireSpan(ctx context.Context, f *rouse.Fire) (context.Context, trace.Span) {
 	ids := idsOf(f.ID)
 	if f.Origin != nil && !f.Origin.Sampled() {
 		c := trace.NewSpanContext(trace.SpanContextConfig{TraceID: ids.trace, SpanID: ids.span})
@@ -104,7 +108,8 @@ func (t *tracer) fire(ctx context.Context, f *rouse.Fire) (context.Context, trac
 		return ctx, trace.SpanFromContext(ctx)
 	}
 	o := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithTimestamp(f.Due.Time()), trace.WithAttributes(
-		attribute.String("rouse.namespace", f.Namespace), attribute.String("rouse.timer", f.Name), attribute.String("rouse.fire_id", f.ID),
+		attribute.String("rouse.namespace", f.Namespace), attribute.String("rouse.timer", f.Name),
+		attribute.String("rouse.fire_id", f.ID),
 		attribute.String("rouse.due", f.Due.String()), attribute.Bool("rouse.manual", f.Manual))}
 	if f.Origin != nil {
 		o = append(o, trace.WithLinks(trace.Link{SpanContext: contextOf(f.Origin)}))
@@ -114,15 +119,15 @@ func (t *tracer) fire(ctx context.Context, f *rouse.Fire) (context.Context, trac
 
 // Exemplar returns the trace of a fire, "" if it is not recorded.
 func (t *tracer) Exemplar(f *rouse.Fire) string {
-	_, span := t.fire(context.Background(), f)
+	_, span := t.beginFireSpan(context.Background(), f)
 	if !span.SpanContext().IsSampled() {
 		return ""
 	}
 	return span.SpanContext().TraceID().String()
 }
 
-// kindOf returns the kind of span of an attempt: a request that waits for its response, or a message.
-func kindOf(scheme string) trace.SpanKind {
+// spanKindOf returns the kind of span of an attempt: a request that waits for its response, or a message.
+func spanKindOf(scheme string) trace.SpanKind {
 	switch scheme {
 	case "http", "https", "func":
 		return trace.SpanKindClient
@@ -138,7 +143,8 @@ func schemeOf(target string) string {
 
 // contextOf returns a span as OpenTelemetry has it.
 func contextOf(c *rouse.TraceContext) trace.SpanContext {
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: c.Trace, SpanID: c.Span, TraceFlags: trace.TraceFlags(c.Flags), Remote: true})
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: c.Trace, SpanID: c.Span,
+		TraceFlags: trace.TraceFlags(c.Flags), Remote: true})
 }
 
 // spanOf returns a span as rouse has it.
@@ -191,6 +197,8 @@ func newCounts(r prometheus.Registerer) counts {
 		r.MustRegister(c)
 		return c
 	}
-	return counts{counter("rouse_trace_spans_total", "Spans that ended and are to be sent. More than were sent or failed: dropped, as the queue of spans was full."),
-		counter("rouse_trace_spans_sent_total", "Spans that were sent."), counter("rouse_trace_spans_failed_total", "Spans that could not be sent, and are lost.")}
+	return counts{counter("rouse_trace_spans_total",
+		"Spans that ended and are to be sent. More than were sent or failed: dropped, as the queue of spans was full."),
+		counter("rouse_trace_spans_sent_total", "Spans that were sent."),
+		counter("rouse_trace_spans_failed_total", "Spans that could not be sent, and are lost.")}
 }

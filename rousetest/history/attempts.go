@@ -8,8 +8,9 @@ func (c *checker) judgeAttempts(g *generation, d *delivery) {
 	most := g.put.Spec.MaxAttempts
 	d.done = c.doneBy(g, d)
 	d.settled = c.settledBy(g, d)
-	if n := d.countAttempts(); most > 0 && n > most && !c.faults.touch(d.arrivals[0].T, d.arrivals[len(d.arrivals)-1].T) {
-		c.violate("C9-retry", g, d.lo, "%d attempts, max_attempts is %d", n, most)
+	if n := d.countAttempts(); most > 0 && n > most &&
+		!c.faults.hasFaultBetween(d.arrivals[0].T, d.arrivals[len(d.arrivals)-1].T) {
+		c.addViolation("C9-retry", g, d.lo, "%d attempts, max_attempts is %d", n, most)
 	}
 	var ok, fatal, running *arrival // the latest of each before the one that is looked at
 	for i := range d.arrivals {
@@ -18,10 +19,10 @@ func (c *checker) judgeAttempts(g *generation, d *delivery) {
 		if i > 0 {
 			c.judgeNext(g, d, &d.arrivals[i-1], a)
 		}
-		again := c.repeated(g, d, ok, a, "after the reply ok")
-		again = c.repeated(g, d, fatal, a, "after the reply fatal") || again
-		if running != nil && a.T < c.running(running) {
-			again = c.repeated(g, d, running, a, "while an attempt was running") || again
+		again := c.judgeRepeated(g, d, ok, a, "after the reply ok")
+		again = c.judgeRepeated(g, d, fatal, a, "after the reply fatal") || again
+		if running != nil && a.T < c.runningUntil(running) {
+			again = c.judgeRepeated(g, d, running, a, "while an attempt was running") || again
 		}
 		if again {
 			c.report.Stats.Dups++
@@ -32,33 +33,34 @@ func (c *checker) judgeAttempts(g *generation, d *delivery) {
 		case ReplyFatal:
 			fatal = a
 		}
-		if running == nil || c.running(a) > c.running(running) {
+		if running == nil || c.runningUntil(a) > c.runningUntil(running) {
 			running = a
 		}
 	}
 	c.judgeEnd(g, d, ok != nil || fatal != nil)
 	for _, dead := range d.deads {
 		n := len(d.arrivals)
-		if fatal == nil && n < most && len(d.asked) == 0 && !c.expired(g, d, dead.T) && !c.faults.touch(min(d.lo, dead.T), dead.T) {
-			c.violate("C9-dead", g, d.lo, "it is a dead letter after %d attempts, max_attempts is %d", n, most)
+		if fatal == nil && n < most && len(d.asked) == 0 && !c.deadlinePassed(g, d, dead.T) &&
+			!c.faults.hasFaultBetween(min(d.lo, dead.T), dead.T) {
+			c.addViolation("C9-dead", g, d.lo, "it is a dead letter after %d attempts, max_attempts is %d", n, most)
 		}
 	}
 }
 
-// running returns until when an attempt may have been running.
-func (c *checker) running(a *arrival) Time { return min(a.end, a.T.Add(c.cfg.AttemptTimeout)) }
+// runningUntil returns until when an attempt may have been running.
+func (c *checker) runningUntil(a *arrival) Time { return min(a.end, a.T.Add(c.cfg.AttemptTimeout)) }
 
-// repeated judges an attempt by an earlier one after which, or in parallel to which, there should be none. It
-// reports whether there is such an earlier one.
-func (c *checker) repeated(g *generation, d *delivery, before, a *arrival, how string) bool {
+// judgeRepeated judges an attempt by an earlier one after which, or in parallel to which, there should be
+// none. It reports whether there is such an earlier one.
+func (c *checker) judgeRepeated(g *generation, d *delivery, before, a *arrival, how string) bool {
 	if before == nil {
 		return false
 	}
-	if running := a.T < c.running(before); running != (how == "while an attempt was running") {
+	if running := a.T < c.runningUntil(before); running != (how == "while an attempt was running") {
 		return false // told by the other
 	}
-	if c.cfg.StrictDup && !c.doubles.touch(before.T, a.T) {
-		c.violate("C6-dup", g, d.lo, "an attempt arrived at %v %s: that of %v", a.T, how, before.T)
+	if c.cfg.StrictDup && !c.doubles.hasFaultBetween(before.T, a.T) {
+		c.addViolation("C6-dup", g, d.lo, "an attempt arrived at %v %s: that of %v", a.T, how, before.T)
 	}
 	return true
 }
@@ -72,12 +74,14 @@ func (c *checker) judgeNext(g *generation, d *delivery, before, a *arrival) {
 	if from == forever {
 		from = before.T
 	}
-	_, paused := g.timer.paused(before.T, a.T) // the end of a pause ends the wait
-	if wait := c.cfg.MinBackoff; wait > 0 && !sentOnceMore(before, a) && a.T < from.Add(wait) && !paused && !c.faults.touch(before.T, a.T) {
-		c.violate("C9-retry", g, d.lo, "it was tried again at %v, %v after an attempt had failed; the least is %v", a.T, a.T.Sub(from), wait)
+	_, paused := g.timer.pausedBetween(before.T, a.T) // the end of a pause ends the wait
+	if wait := c.cfg.MinBackoff; wait > 0 && !sentOnceMore(before, a) && a.T < from.Add(wait) && !paused &&
+		!c.faults.hasFaultBetween(before.T, a.T) {
+		c.addViolation("C9-retry", g, d.lo, "it was tried again at %v, %v after an attempt had failed; the least is %v", a.T,
+			a.T.Sub(from), wait)
 	}
-	if by := c.retriedBy(g, d, before); a.T > by && !g.contested(by) {
-		c.violate("C1-lost", g, d.lo, "after the attempt of %v had failed, nothing came by %v", before.T, by)
+	if by := c.retriedBy(g, d, before); a.T > by && !g.mayHaveEnded(by) {
+		c.addViolation("C1-lost", g, d.lo, "after the attempt of %v had failed, nothing came by %v", before.T, by)
 	}
 }
 
@@ -95,7 +99,8 @@ func (d *delivery) countAttempts() int {
 // sentOnceMore reports whether an arrival is the same attempt over another connection: the one before broke
 // without an answer.
 func sentOnceMore(before, a *arrival) bool {
-	return before.reply == ReplyNone && before.end != forever && a.Attempt > 0 && a.Attempt == before.Attempt && a.Epoch == before.Epoch
+	return before.reply == ReplyNone && before.end != forever && a.Attempt > 0 && a.Attempt == before.Attempt &&
+		a.Epoch == before.Epoch
 }
 
 // judgeEnd reports whether an occurrence whose attempts all failed was given up without a record. A crash
@@ -103,18 +108,19 @@ func sentOnceMore(before, a *arrival) bool {
 // give the occurrence up after all.
 func (c *checker) judgeEnd(g *generation, d *delivery, settled bool) {
 	n, most := len(d.arrivals), g.put.Spec.MaxAttempts
-	if n == 0 || settled || g.died(d) || most > 0 && n >= most {
+	if n == 0 || settled || g.becameDeadLetter(d) || most > 0 && n >= most {
 		return
 	}
 	last := &d.arrivals[n-1]
 	by := c.retriedBy(g, d, last)
-	if !d.manual && c.faults.touch(last.T, by) {
-		if _, paused := g.timer.paused(last.T, by); paused && g.put.Spec.recurring() || c.givenUp(g, occurrence{d.lo, d.lo}, true, by, by) {
+	if !d.manual && c.faults.hasFaultBetween(last.T, by) {
+		if _, paused := g.timer.pausedBetween(last.T, by); paused && g.put.Spec.isRecurring() ||
+			c.givenUp(g, occurrence{d.lo, d.lo}, true, by, by) {
 			return
 		}
 	}
-	if by <= c.end && !g.contested(by) {
-		c.violate("C1-lost", g, d.lo, "all %d attempts failed, and after that of %v nothing came by %v", n, last.T, by)
+	if by <= c.end && !g.mayHaveEnded(by) {
+		c.addViolation("C1-lost", g, d.lo, "all %d attempts failed, and after that of %v nothing came by %v", n, last.T, by)
 	}
 }
 
@@ -125,22 +131,23 @@ func (c *checker) retriedBy(g *generation, d *delivery, a *arrival) Time {
 		by = max(by, a.end)
 	}
 	wait := c.cfg.MaxBackoff + c.cfg.MaxLate + c.cfg.ClockErr
-	by = c.faults.push(a.T, by.Add(wait), c.cfg.MaxLate)
-	if !d.manual && c.faults.touch(a.T, by) { // the attempt was lost, and runs that were requested since may be before the next
+	by = c.faults.postponeDeadline(a.T, by.Add(wait), c.cfg.MaxLate)
+	// the attempt was lost, and runs that were requested since may be before the next
+	if !d.manual && c.faults.hasFaultBetween(a.T, by) {
 		for i := range g.manual.deliveries {
 			if run := &g.manual.deliveries[i]; len(run.arrivals) > 0 && run.arrivals[0].T <= by && run.settled > a.T {
-				by = max(by, c.faults.push(a.T, run.settled.Add(wait), c.cfg.MaxLate))
+				by = max(by, c.faults.postponeDeadline(a.T, run.settled.Add(wait), c.cfg.MaxLate))
 			}
 		}
 	}
-	if end, paused := g.timer.paused(a.T, by); paused && !d.manual {
-		by = max(by, c.faults.push(a.T, end.Add(wait), c.cfg.MaxLate))
+	if end, paused := g.timer.pausedBetween(a.T, by); paused && !d.manual {
+		by = max(by, c.faults.postponeDeadline(a.T, end.Add(wait), c.cfg.MaxLate))
 	}
 	return by
 }
 
-// contested reports whether something that may have ended the generation began before a time.
-func (g *generation) contested(by Time) bool { return g.threat != nil && g.threat.t0 < by }
+// mayHaveEnded reports whether something that may have ended the generation began before a time.
+func (g *generation) mayHaveEnded(by Time) bool { return g.threat != nil && g.threat.t0 < by }
 
 // doneBy returns when an occurrence had ended. Attempts that a crash lost do not count towards the last one.
 func (c *checker) doneBy(g *generation, d *delivery) Time {
@@ -152,9 +159,9 @@ func (c *checker) doneBy(g *generation, d *delivery) Time {
 	}
 	n, most := len(d.arrivals), g.put.Spec.MaxAttempts
 	spent := func() bool {
-		return most > 0 && n >= most && !c.faults.touch(d.arrivals[0].T, c.running(&d.arrivals[max(0, n-2)]))
+		return most > 0 && n >= most && !c.faults.hasFaultBetween(d.arrivals[0].T, c.runningUntil(&d.arrivals[max(0, n-2)]))
 	}
-	if done == forever && n > 0 && (g.died(d) || spent()) {
+	if done == forever && n > 0 && (g.becameDeadLetter(d) || spent()) {
 		last := &d.arrivals[n-1]
 		if done = last.end; done == forever {
 			done = last.T // the service may have seen at once that it was cut
@@ -175,28 +182,31 @@ func (c *checker) settledBy(g *generation, d *delivery) Time {
 		return d.done
 	}
 	settled := d.done.Add(c.cfg.MaxBackoff)
-	if end, paused := g.timer.paused(last.T, settled); paused {
-		settled = max(settled, c.faults.push(end, end.Add(c.cfg.MaxBackoff), c.cfg.MaxLate))
+	if end, paused := g.timer.pausedBetween(last.T, settled); paused {
+		settled = max(settled, c.faults.postponeDeadline(end, end.Add(c.cfg.MaxBackoff), c.cfg.MaxLate))
 	}
 	return settled
 }
 
-// died reports whether the service gave an occurrence up: it is a dead letter, or was one that was redriven,
-// or is recorded as one. What was backfilled while it was being tried goes on as what was asked for: the two
-// cannot be told apart.
-func (g *generation) died(d *delivery) bool {
+// becameDeadLetter reports whether the service gave an occurrence up: it is a dead letter, or was one that
+// was redriven, or is recorded as one. What was backfilled while it was being tried goes on as what was asked
+// for: the two cannot be told apart.
+func (g *generation) becameDeadLetter(d *delivery) bool {
 	records := g.records
 	if d.manual {
 		records = g.manual.records
 	}
 	return len(d.deads) > 0 || d.manual && g.redrivenRuns(d.lo, forever) > 0 ||
-		!d.manual && slices.ContainsFunc(g.asks, func(a ask) bool { return a.covers(d.occurrence) && a.t0 > d.first() }) ||
+		!d.manual && slices.ContainsFunc(g.asks, func(a ask) bool {
+			return a.coversOccurrence(d.occurrence) &&
+				a.t0 > d.arrivalOrForever()
+		}) ||
 		slices.ContainsFunc(records, func(r *Record) bool { return r.Ending == Died && sameMilli(r.Due, d.lo) })
 }
 
-// first returns when the occurrence first arrived, forever if it did not.
-func (d *delivery) first() Time {
-	if began, ok := d.began(); ok {
+// arrivalOrForever returns when the occurrence first arrived, forever if it did not.
+func (d *delivery) arrivalOrForever() Time {
+	if began, ok := d.firstArrival(); ok {
 		return began
 	}
 	return forever
@@ -204,12 +214,12 @@ func (d *delivery) first() Time {
 
 // judgeOrder judges when an occurrence began by when the one before it was done.
 func (c *checker) judgeOrder(g *generation, previous, d *delivery, began Time) {
-	if !g.put.Spec.ordered() || previous == nil || began >= previous.done-micros(c.cfg.ClockErr) {
+	if !g.put.Spec.isOrdered() || previous == nil || began >= previous.done-toMicros(c.cfg.ClockErr) {
 		return
 	}
-	before, _ := previous.began()
-	if !c.faults.touch(min(before, began), max(before, began)) {
-		c.violate("C10-order", g, d.lo, "it began at %v, the one due %v was done %v", began, previous.lo, previous.done)
+	before, _ := previous.firstArrival()
+	if !c.faults.hasFaultBetween(min(before, began), max(before, began)) {
+		c.addViolation("C10-order", g, d.lo, "it began at %v, the one due %v was done %v", began, previous.lo, previous.done)
 	}
 }
 
@@ -222,13 +232,13 @@ func (c *checker) judgeDeleted(g *generation, d *delivery, a *arrival) {
 	// A write between the two whose answer was lost may have ended the generation, and have reported that an
 	// attempt was in flight.
 	case (w.inflight || g.threat != w && g.threat.res == Info) && d.lo <= w.t1 && a.T <= w.t1.Add(c.cfg.Lease):
-	case g.put.Res == Info && g.put.Spec.Delay != 0 && a.Due >= w.t0+micros(g.put.Spec.Delay): // applied after that, as its client had given it up
-	case c.cfg.ZombieOK && c.faults.touch(min(d.lo, w.t0), a.T):
+	case g.put.Res == Info && g.put.Spec.Delay != 0 && a.Due >= w.t0+toMicros(g.put.Spec.Delay): // applied after that, as its client had given it up
+	case c.cfg.ZombieOK && c.faults.hasFaultBetween(min(d.lo, w.t0), a.T):
 	default:
 		what := "deleted"
 		if w.gen != nil {
 			what = "replaced"
 		}
-		c.violate("C7-after-delete", g, d.lo, "an attempt arrived at %v, the timer was %s by %v", a.T, what, w.t1)
+		c.addViolation("C7-after-delete", g, d.lo, "an attempt arrived at %v, the timer was %s by %v", a.T, what, w.t1)
 	}
 }

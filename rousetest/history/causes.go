@@ -8,11 +8,15 @@ import (
 // causes are the endings that each cause of a record goes with.
 var causes = map[string][]Ending{
 	"delivered": {Fired}, "notice": {Fired},
-	"rejected": {Died}, "attempts_exhausted": {Died}, "give_up": {Died}, "gone": {Died}, "deadline": {Died}, "invalid": {Died}, "poison": {Died},
-	"paused": {Skipped, Missed}, "skipped_by_request": {Skipped}, "deleted": {Skipped}, "replaced": {Skipped}, "overlap_limit": {Skipped},
-	"overlapped":  {Skipped, Missed},
-	"server_down": {Missed}, "store_unavailable": {Missed}, "clock_moved": {Missed}, "no_subscriber": {Missed}, "circuit_open": {Missed},
-	"broker_unavailable": {Missed}, "rate_limited": {Missed}, "backlog": {Missed}, "deferred": {Missed}, "created_late": {Missed}, "no_secret": {Missed},
+	"rejected": {Died}, "attempts_exhausted": {Died}, "give_up": {Died}, "gone": {Died}, "deadline": {Died},
+	"invalid": {Died}, "poison": {Died},
+	"paused": {Skipped, Missed}, "skipped_by_request": {Skipped}, "deleted": {Skipped}, "replaced": {Skipped},
+	"overlap_limit": {Skipped},
+	"overlapped":    {Skipped, Missed},
+	"server_down":   {Missed}, "store_unavailable": {Missed}, "clock_moved": {Missed}, "no_subscriber": {Missed},
+	"circuit_open":       {Missed},
+	"broker_unavailable": {Missed}, "rate_limited": {Missed}, "backlog": {Missed}, "deferred": {Missed},
+	"created_late": {Missed}, "no_secret": {Missed},
 }
 
 // judgeCause judges whether the cause of a record is plausible by what was seen from outside.
@@ -21,7 +25,7 @@ func (c *checker) judgeCause(g *generation, a *account, ds []delivery) {
 		return
 	}
 	wrong := func(why string) {
-		c.violate("R8-cause", g, a.from, "a record has the ending %s with cause %s, but %s", a.Ending, a.Cause, why)
+		c.addViolation("R8-cause", g, a.from, "a record has the ending %s with cause %s, but %s", a.Ending, a.Cause, why)
 	}
 	if endings, known := causes[a.Cause]; !known || !slices.Contains(endings, a.Ending) {
 		wrong("this cause does not go with that ending")
@@ -37,22 +41,22 @@ func (c *checker) judgeCause(g *generation, a *account, ds []delivery) {
 		switch {
 		case !c.busyAt(g, first, ds) || !c.busyAt(g, last, ds):
 			wrong("no other occurrence was in progress when it was due")
-		case a.Other != 0 && !c.knows(g, a.Other, ds):
+		case a.Other != 0 && !c.hasOccurrenceDue(g, a.Other, ds):
 			wrong("the timer has no occurrence or run of " + a.Other.String())
 		}
 	case "server_down", "store_unavailable", "clock_moved":
 		if a.Cause == "server_down" && c.cfg.Handovers || a.Cause == "store_unavailable" && c.cfg.SlowStore {
 			break
 		}
-		if faults := c.explains[a.Cause]; !faults.touch(a.from, c.givenUpBy(g, a)) {
+		if faults := c.explains[a.Cause]; !faults.hasFaultBetween(a.from, c.givenUpBy(g, a)) {
 			wrong("there was no fault that can be the cause")
 		}
 	case "paused":
-		if until, ok := g.timer.paused(a.from, c.end); !ok || a.to > until.Add(c.cfg.ClockErr) {
+		if until, ok := g.timer.pausedBetween(a.from, c.end); !ok || a.to > until.Add(c.cfg.ClockErr) {
 			wrong("the timer was not paused")
 		}
 	case "skipped_by_request":
-		if g.skippable(forever) == 0 {
+		if g.maxSkipped(forever) == 0 {
 			wrong("no client asked to skip any")
 		}
 	case "deleted", "replaced":
@@ -68,7 +72,7 @@ func (c *checker) judgeCause(g *generation, a *account, ds []delivery) {
 			wrong("it was tried less often, or more, than the timer allows")
 		}
 	case "rejected":
-		if i := slices.IndexFunc(ds, func(d delivery) bool { return d.lo == a.from }); i >= 0 && !c.refused(&ds[i]) {
+		if i := slices.IndexFunc(ds, func(d delivery) bool { return d.lo == a.from }); i >= 0 && !c.mayBeRejected(&ds[i]) {
 			wrong("no attempt of it was refused for good")
 		}
 	}
@@ -79,16 +83,20 @@ func (c *checker) judgeCause(g *generation, a *account, ds []delivery) {
 func (c *checker) givenUpBy(g *generation, a *account) Time {
 	s := &g.put.Spec
 	wait := max(s.Within, s.Deadline, skipGrace)
-	if next, ok := g.expect.next(a.to); ok && s.Misfire == MisfireLatest {
+	if next, ok := g.expect.nextOccurrence(a.to); ok && s.Misfire == MisfireLatest {
 		wait = max(wait, next.lo.Sub(a.to)+c.cfg.AttemptTimeout)
 	}
 	return a.to.Add(s.Jitter + wait + c.cfg.MaxLate + c.cfg.ClockErr)
 }
 
-// refused reports whether an attempt of an occurrence was refused for good, or a fault may have hidden that.
-func (c *checker) refused(d *delivery) bool {
+// mayBeRejected reports whether an attempt of an occurrence was refused for good, or a fault may have hidden
+// that.
+func (c *checker) mayBeRejected(d *delivery) bool {
 	for _, list := range [][]arrival{d.arrivals, d.asked} {
-		if slices.ContainsFunc(list, func(a arrival) bool { return a.reply == ReplyFatal || c.faults.touch(a.T, a.end) }) {
+		if slices.ContainsFunc(list, func(a arrival) bool {
+			return a.reply == ReplyFatal ||
+				c.faults.hasFaultBetween(a.T, a.end)
+		}) {
 			return true
 		}
 	}
@@ -102,8 +110,9 @@ func (c *checker) busyAt(g *generation, o occurrence, ds []delivery) bool {
 	return c.inProgress(o, ds) || c.inProgress(o, g.manual.deliveries)
 }
 
-// knows reports whether a time is the due time of an occurrence of the timer that arrived, or of a run.
-func (c *checker) knows(g *generation, due Time, ds []delivery) bool {
+// hasOccurrenceDue reports whether a time is the due time of an occurrence of the timer that arrived, or of a
+// run.
+func (c *checker) hasOccurrenceDue(g *generation, due Time, ds []delivery) bool {
 	at := func(d delivery) bool { return d.lo <= due && due <= max(d.hi, d.lo.Add(time.Millisecond)) }
 	return slices.ContainsFunc(ds, at) || slices.ContainsFunc(g.manual.deliveries, at)
 }

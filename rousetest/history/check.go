@@ -41,14 +41,15 @@ import (
 func Check(h *History) Report {
 	all := func(*Fault) bool { return true }
 	c := &checker{
-		cfg: h.Config, end: h.End.T, crons: map[cronKey]known{}, explains: explains(h),
-		faults: newWindows(h, h.Config.Recovery, all), doubles: newWindows(h, cmp.Or(h.Config.Excuse, h.Config.Recovery), all),
+		cfg: h.Config, end: h.End.T, crons: map[cronKey]known{}, explains: newCauseWindows(h),
+		faults: newWindows(h, h.Config.Recovery, all), doubles: newWindows(h,
+			cmp.Or(h.Config.Excuse, h.Config.Recovery), all),
 	}
-	c.gather(h)
+	c.gatherHistory(h)
 	for _, t := range c.timers {
 		for i := range t.writes {
 			if w := &t.writes[i]; w.gen != nil && w.res != Fail && w.gen.goes == nil && !w.gen.blind {
-				c.judge(w.gen)
+				c.judgeGeneration(w.gen)
 			}
 		}
 	}
@@ -56,7 +57,7 @@ func Check(h *History) Report {
 	c.judgeReads(h)
 	sortViolations(c.report.Violations)
 	c.report.Stats.Events, c.report.Stats.Fires = h.Events, len(h.Fires)
-	c.report.Stats.Lateness = lateness(c.late)
+	c.report.Stats.Lateness = summarizeLateness(c.late)
 	return c.report
 }
 
@@ -116,8 +117,8 @@ type arrival struct {
 	end   Time // of the attempt; forever if it hung
 }
 
-// gather puts together what belongs together. What belongs nowhere is a phantom.
-func (c *checker) gather(h *History) {
+// gatherHistory puts together what belongs together. What belongs nowhere is a phantom.
+func (c *checker) gatherHistory(h *History) {
 	c.byName = make(map[string]*timer, len(h.Puts))
 	gens := make(map[generationKey]*generation, len(h.Puts))
 	named := func(name string) *timer {
@@ -143,7 +144,7 @@ func (c *checker) gather(h *History) {
 	}
 	c.gatherCalls(h, named)
 	for _, t := range c.timers {
-		t.relate()
+		t.relateWrites()
 		for i := range t.writes {
 			if g := t.writes[i].gen; g != nil && g.goes != nil {
 				gens[generationKey{t.name, g.put.Gen}] = g.goes
@@ -161,7 +162,7 @@ func (c *checker) gather(h *History) {
 				g.arrivals = append(g.arrivals, *a)
 			}
 		} else {
-			c.phantom("an arrival", a.Timer, a.Gen, a.Due, a.T, c.whyUnknown(a.Timer, g))
+			c.reportPhantom("an arrival", a.Timer, a.Gen, a.Due, a.T, c.whyUnknown(a.Timer, g))
 		}
 	}
 	for i := range h.Deads {
@@ -173,7 +174,7 @@ func (c *checker) gather(h *History) {
 				g.deads = append(g.deads, d)
 			}
 		} else {
-			c.phantom("a dead letter", d.Timer, d.Gen, d.Due, d.T, c.whyUnknown(d.Timer, g))
+			c.reportPhantom("a dead letter", d.Timer, d.Gen, d.Due, d.T, c.whyUnknown(d.Timer, g))
 		}
 	}
 	for i := range h.Records {
@@ -189,8 +190,8 @@ func (c *checker) gather(h *History) {
 	}
 }
 
-// relate sorts a timer's writes, and finds which later ones may affect each put.
-func (t *timer) relate() {
+// relateWrites sorts a timer's writes, and finds which later ones may affect each put.
+func (t *timer) relateWrites() {
 	slices.SortFunc(t.writes, func(a, b write) int { return cmp.Or(cmp.Compare(a.t0, b.t0), cmp.Compare(a.t1, b.t1)) })
 	t.relateChanges()
 	var threat, ended *write
@@ -259,8 +260,9 @@ func (c *checker) whyUnknown(name string, g *generation) string {
 	return "no write of the timer had this gen"
 }
 
-func (c *checker) phantom(what, name string, gen uint64, due, t Time, why string) {
-	c.report.Violations = append(c.report.Violations, Violation{"C4-phantom", name, gen, due, what + " at " + t.String() + ": " + why})
+func (c *checker) reportPhantom(what, name string, gen uint64, due, t Time, why string) {
+	c.report.Violations = append(c.report.Violations,
+		Violation{"C4-phantom", name, gen, due, what + " at " + t.String() + ": " + why})
 }
 
 func (c *checker) phantomRecord(r *Record, why string) {

@@ -57,7 +57,7 @@ func parseCron(text, tz string) (*cron, error) {
 		{&c.day, 1, 31, ""}, {&c.month, 1, 12, monthNames}, {&c.weekday, 0, 6, dayNames},
 	} {
 		for part := range strings.SplitSeq(f[i], ",") {
-			if err := field.set.add(part, field.low, field.high, strings.Fields(field.names)); err != nil {
+			if err := field.set.addCronPart(part, field.low, field.high, strings.Fields(field.names)); err != nil {
 				return nil, fmt.Errorf("field %q: %w", f[i], err)
 			}
 		}
@@ -73,14 +73,14 @@ func parseCron(text, tz string) (*cron, error) {
 	return c, err
 }
 
-// add puts a part of a list into the set: *, a or a-b, each with or without a step.
-func (s *set) add(part string, low, high int, names []string) error {
+// addCronPart puts a part of a list into the set: *, a or a-b, each with or without a step.
+func (s *set) addCronPart(part string, low, high int, names []string) error {
 	weekday := high == 6
 	span, stepText, stepped := strings.Cut(part, "/")
 	step := 1
 	if stepped {
 		var err error
-		if step, err = plain(stepText); err != nil {
+		if step, err = parseDigits(stepText); err != nil {
 			return err
 		}
 		if step < 1 || step > high-low {
@@ -91,12 +91,12 @@ func (s *set) add(part string, low, high int, names []string) error {
 	if span != "*" {
 		a, b, isRange := strings.Cut(span, "-")
 		var err error
-		if from, err = number(a, low, high, names); err != nil {
+		if from, err = parseCronValue(a, low, high, names); err != nil {
 			return err
 		}
 		switch {
 		case isRange:
-			if to, err = number(b, low, high, names); err != nil {
+			if to, err = parseCronValue(b, low, high, names); err != nil {
 				return err
 			}
 			if weekday && strings.EqualFold(b, names[0]) && from > 0 {
@@ -121,14 +121,14 @@ func (s *set) add(part string, low, high int, names []string) error {
 	return nil
 }
 
-// number reads a value: a name, or a number between low and high; 7 is Sunday as well.
-func number(text string, low, high int, names []string) (int, error) {
+// parseCronValue reads a value: a name, or a number between low and high; 7 is Sunday as well.
+func parseCronValue(text string, low, high int, names []string) (int, error) {
 	for i, name := range names {
 		if strings.EqualFold(text, name) {
 			return low + i, nil
 		}
 	}
-	n, err := plain(text)
+	n, err := parseDigits(text)
 	if err != nil {
 		return 0, err
 	}
@@ -141,8 +141,8 @@ func number(text string, low, high int, names []string) (int, error) {
 	return n, nil
 }
 
-// plain reads digits and nothing else.
-func plain(text string) (int, error) {
+// parseDigits reads digits and nothing else.
+func parseDigits(text string) (int, error) {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
 			return 0, fmt.Errorf("%q is no number", text)

@@ -94,7 +94,7 @@ func TestWalk(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, due := range c.between(tc.policy, At(from), At(from.Add(3*time.Hour)), 100) {
+		for _, due := range c.timesBetween(tc.policy, At(from), At(from.Add(3*time.Hour)), 100) {
 			got = append(got, strings.TrimSuffix(due.Time().Format("15:04:05"), ":00"))
 		}
 		if s := strings.Join(got, " "); s != tc.want {
@@ -126,17 +126,17 @@ func TestNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	day := Time(24 * time.Hour / time.Microsecond)
-	want := c.between(Vixie, sec(0), sec(0)+40*day, 1<<20)
+	want := c.timesBetween(Vixie, sec(0), sec(0)+40*day, 1<<20)
 	times := &cronTimes{cron: c, policy: Vixie}
 	n := 0
 	for _, start := range []int{300, 310, 290, 0, 700, 500, 5, 299} {
 		at := want[start] - 1
 		for i := start; i < start+80; i++ {
-			got, ok := times.next(at)
+			got, ok := times.nextCronTime(at)
 			if !ok || got != want[i] {
 				t.Fatalf("after %v: %v, %v, want %v", at, got, ok, want[i])
 			}
-			if !times.has(got) || times.has(got+1) || times.has(got+60_000_000) && want[i+1] != got+60_000_000 {
+			if !times.hasCronTime(got) || times.hasCronTime(got+1) || times.hasCronTime(got+60_000_000) && want[i+1] != got+60_000_000 {
 				t.Fatalf("has does not agree at %v", got)
 			}
 			at, n = got, n+1

@@ -15,15 +15,15 @@ type days struct {
 	list []string // dates and days of the week
 }
 
-// off reports whether a time lies on such a day.
-func (d *days) off(t Time) bool {
+// isDayOff reports whether a time lies on such a day.
+func (d *days) isDayOff(t Time) bool {
 	local := t.Time().In(d.loc)
 	return slices.Contains(d.list, local.Format(time.DateOnly)) || slices.Contains(d.list, weekdayNames[local.Weekday()])
 }
 
-// end returns when the day of a time ends: with the last minute that shows its date, as midnight may be
+// dayEnd returns when the day of a time ends: with the last minute that shows its date, as midnight may be
 // skipped or come twice.
-func (d *days) end(t Time) Time {
+func (d *days) dayEnd(t Time) Time {
 	local := t.Time().In(d.loc)
 	for at := local.Truncate(time.Minute); ; at = at.Add(time.Minute) {
 		if at.YearDay() != local.YearDay() {
@@ -41,19 +41,19 @@ type working struct {
 // maxOff bounds the days in a row that are looked at: a schedule whose every day is off has no occurrences.
 const maxOff = 2 * 366
 
-func (e *working) match(due Time) (occurrence, bool) {
-	o, ok := e.expectation.match(due)
-	return o, ok && !e.days.off(o.lo)
+func (e *working) matchDue(due Time) (occurrence, bool) {
+	o, ok := e.expectation.matchDue(due)
+	return o, ok && !e.days.isDayOff(o.lo)
 }
 
-func (e *working) wide() expectation { return &working{e.expectation.wide(), e.days} }
+func (e *working) widenStart() expectation { return &working{e.expectation.widenStart(), e.days} }
 
-func (e *working) next(after Time) (o occurrence, ok bool) {
+func (e *working) nextOccurrence(after Time) (o occurrence, ok bool) {
 	for range maxOff {
-		if o, ok = e.expectation.next(after); !ok || !e.days.off(o.lo) {
+		if o, ok = e.expectation.nextOccurrence(after); !ok || !e.days.isDayOff(o.lo) {
 			return o, ok
 		}
-		after = e.days.end(o.lo) - 1
+		after = e.days.dayEnd(o.lo) - 1
 	}
 	return o, false
 }

@@ -24,30 +24,30 @@ type kind struct {
 }
 
 var kinds = map[string]kind{
-	"config":     kindOf(settings{Defaults}, (*reader).addConfig),
-	"create":     kindOf(Put{Spec: noForm}, (*reader).addPut),
-	"replace":    kindOf(Put{Spec: noForm, Replace: true}, (*reader).addPut),
-	"reschedule": kindOf(Put{Spec: noForm, Reschedule: true}, (*reader).addPut),
-	"delete":     kindOf(Delete{}, (*reader).addDelete),
-	"pause":      kindOf(Pause{}, (*reader).addPause),
-	"resume":     kindOf(Resume{}, (*reader).addResume),
-	"skip":       kindOf(Skip{}, (*reader).addSkip),
-	"run":        kindOf(Run{}, (*reader).addRun),
-	"backfill":   kindOf(Backfill{}, (*reader).addBackfill),
-	"redrive":    kindOf(Redrive{}, (*reader).addRedrive),
-	"get":        kindOf(Get{}, (*reader).addGet),
-	"final":      kindOf(Final{}, (*reader).addFinal),
-	"fire":       kindOf(Fire{}, (*reader).addFire),
-	"ack":        kindOf(Ack{}, (*reader).addAck),
-	"dead":       kindOf(Dead{}, (*reader).addDead),
-	"record":     kindOf(Record{}, (*reader).addRecord),
-	"fault":      kindOf(Fault{}, (*reader).addFault),
-	"heal":       kindOf(Heal{}, (*reader).addHeal),
-	"end":        kindOf(End{}, (*reader).addEnd),
+	"config":     newLineKind(settings{Defaults}, (*reader).addConfig),
+	"create":     newLineKind(Put{Spec: noForm}, (*reader).addPut),
+	"replace":    newLineKind(Put{Spec: noForm, Replace: true}, (*reader).addPut),
+	"reschedule": newLineKind(Put{Spec: noForm, Reschedule: true}, (*reader).addPut),
+	"delete":     newLineKind(Delete{}, (*reader).addDelete),
+	"pause":      newLineKind(Pause{}, (*reader).addPause),
+	"resume":     newLineKind(Resume{}, (*reader).addResume),
+	"skip":       newLineKind(Skip{}, (*reader).addSkip),
+	"run":        newLineKind(Run{}, (*reader).addRun),
+	"backfill":   newLineKind(Backfill{}, (*reader).addBackfill),
+	"redrive":    newLineKind(Redrive{}, (*reader).addRedrive),
+	"get":        newLineKind(Get{}, (*reader).addGet),
+	"final":      newLineKind(Final{}, (*reader).addFinal),
+	"fire":       newLineKind(Fire{}, (*reader).addFire),
+	"ack":        newLineKind(Ack{}, (*reader).addAck),
+	"dead":       newLineKind(Dead{}, (*reader).addDead),
+	"record":     newLineKind(Record{}, (*reader).addRecord),
+	"fault":      newLineKind(Fault{}, (*reader).addFault),
+	"heal":       newLineKind(Heal{}, (*reader).addHeal),
+	"end":        newLineKind(End{}, (*reader).addEnd),
 }
 
-// kindOf reads lines over blank, which has what a line does not set.
-func kindOf[E any](blank E, add func(*reader, *E) error) kind {
+// newLineKind reads lines over blank, which has what a line does not set.
+func newLineKind[E any](blank E, add func(*reader, *E) error) kind {
 	k := kind{required: []string{"op"}}
 	for field := range reflect.TypeFor[E]().Fields() {
 		if name, option, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" && option == "" {
@@ -58,16 +58,16 @@ func kindOf[E any](blank E, add func(*reader, *E) error) kind {
 		e := blank
 		l := line[E]{Event: &e}
 		if err := json.Unmarshal(text, &l, decoding); err != nil {
-			return short(err)
+			return shortenError(err)
 		}
 		return add(rd, &e)
 	}
 	return k
 }
 
-// line reads an object whose members are those of its op.
-func (rd *reader) line(text []byte) error {
-	op, err := rd.head(text)
+// readEventLine reads an object whose members are those of its op.
+func (rd *reader) readEventLine(text []byte) error {
+	op, err := rd.readMemberNames(text)
 	if err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func (rd *reader) line(text []byte) error {
 	return k.read(rd, text)
 }
 
-// head reads the names of a line's members, and its op. No value is null.
-func (rd *reader) head(text []byte) (op string, err error) {
+// readMemberNames reads the names of a line's members, and its op. No value is null.
+func (rd *reader) readMemberNames(text []byte) (op string, err error) {
 	rd.members = rd.members[:0]
 	rd.src.Reset(text)
 	rd.json.Reset(&rd.src)
@@ -96,7 +96,7 @@ func (rd *reader) head(text []byte) (op string, err error) {
 		case err != nil:
 			return "", err
 		case tok.Kind() == 'n':
-			return "", fmt.Errorf("%s is null", member(rd.json.StackPointer()))
+			return "", fmt.Errorf("%s is null", memberPath(rd.json.StackPointer()))
 		case rd.json.StackDepth() != 1 || in != '{' || tok.Kind() != '"':
 		case n%2 == 1:
 			rd.members = append(rd.members, tok.String())
@@ -109,12 +109,12 @@ func (rd *reader) head(text []byte) (op string, err error) {
 // decoding reads what encoding writes. A fault's id may be a number.
 var decoding = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(json.JoinUnmarshalers(
 	json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *time.Duration) error {
-		n, err := whole(d, maxMillis)
+		n, err := readWholeNumber(d, maxMillis)
 		*to = time.Duration(n) * time.Millisecond
 		return err
 	}),
 	json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *int) error {
-		n, err := whole(d, math.MaxInt32)
+		n, err := readWholeNumber(d, math.MaxInt32)
 		*to = int(n)
 		return err
 	}),
@@ -122,7 +122,7 @@ var decoding = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmars
 		if d.PeekKind() != '0' || d.StackPointer() != "/fid" {
 			return errors.ErrUnsupported // by this function: texts are read as usual
 		}
-		n, err := whole(d, math.MaxInt64)
+		n, err := readWholeNumber(d, math.MaxInt64)
 		*to = strconv.FormatUint(n, 10)
 		return err
 	}))))
@@ -130,7 +130,7 @@ var decoding = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmars
 // maxMillis is 200 years: a time.Duration holds no more than 292.
 const maxMillis = 200 * 366 * 24 * 60 * 60 * 1000
 
-func whole(d *jsontext.Decoder, limit uint64) (uint64, error) {
+func readWholeNumber(d *jsontext.Decoder, limit uint64) (uint64, error) {
 	v, err := d.ReadValue()
 	if err != nil {
 		return 0, err
@@ -142,13 +142,13 @@ func whole(d *jsontext.Decoder, limit uint64) (uint64, error) {
 	return n, nil
 }
 
-// short is an error without the names of Go types.
-func short(err error) error {
+// shortenError is an error without the names of Go types.
+func shortenError(err error) error {
 	var e *json.SemanticError
 	if !errors.As(err, &e) {
 		return err
 	}
-	at := member(e.JSONPointer)
+	at := memberPath(e.JSONPointer)
 	switch {
 	case errors.Is(e.Err, json.ErrUnknownName):
 		return fmt.Errorf("unknown field %s", at)
@@ -158,7 +158,7 @@ func short(err error) error {
 	return fmt.Errorf("%s: %w", at, e.Err)
 }
 
-// member is the path of a member as text: "spec.at".
-func member(p jsontext.Pointer) string {
+// memberPath is the path of a member as text: "spec.at".
+func memberPath(p jsontext.Pointer) string {
 	return strings.Join(slices.Collect(p.Tokens()), ".")
 }

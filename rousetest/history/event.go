@@ -5,7 +5,7 @@ import "time"
 // Event is a line of a history: Config, Put, Delete, Pause, Resume, Skip, Run, Backfill, Redrive, Get, Final,
 // Fire, Ack, Dead, Record, Fault, Heal or End. The tags of their fields are the members of the line; those
 // that are not left out when they are zero have to be there.
-type Event interface{ line() any }
+type Event interface{ eventLine() any }
 
 // Res is what a client knows of a call.
 type Res string
@@ -33,44 +33,53 @@ type Put struct {
 	Replace    bool   `json:"-"`
 	Reschedule bool   `json:"-"` // a pause goes on
 	Timer      string `json:"timer"`
-	Gen        uint64 `json:"gen"` // the client's number of the write, which the payload carries; or the observer of a reschedule knows it
-	Spec       Spec   `json:"spec"`
-	T0         Time   `json:"t0"` // the call began
-	T1         Time   `json:"t1"` // the answer came, or was given up
-	Res        Res    `json:"res"`
-	Due        Time   `json:"due,omitzero"`      // what the service answered as first due, if it did
-	InFlight   bool   `json:"inflight,omitzero"` // of a replace or reschedule: the answer reported that an attempt of the old generation may still arrive
+	// the client's number of the write, which the payload carries; or the observer of a reschedule knows it
+	Gen  uint64 `json:"gen"`
+	Spec Spec   `json:"spec"`
+	T0   Time   `json:"t0"` // the call began
+	T1   Time   `json:"t1"` // the answer came, or was given up
+	Res  Res    `json:"res"`
+	Due  Time   `json:"due,omitzero"` // what the service answered as first due, if it did
+	// of a replace or reschedule: the answer reported that an attempt of the old generation may still arrive
+	InFlight bool `json:"inflight,omitzero"`
 }
 
 // Spec is when a timer is due: At, Every or Cron; and after Delay if none of them is set.
 type Spec struct {
-	At          Time          `json:"at,omitzero"`
-	Delay       time.Duration `json:"delay_ms,omitzero"`
-	Every       time.Duration `json:"every_ms,omitzero"`
-	Start       Time          `json:"start,omitzero"`     // of Every: the first occurrence; zero: the first is one interval after the write. Of Cron: none is earlier
-	Cron        string        `json:"cron,omitzero"`      // five fields; six, or "cron6:" and six, with seconds first; or a word such as @daily
-	TZ          string        `json:"tz,omitzero"`        // of Cron; empty is UTC
-	DST         DST           `json:"dst,omitzero"`       // of Cron; empty is the config's
-	Except      []string      `json:"except,omitzero"`    // of Every and Cron: dates, as YYYY-MM-DD in TZ, without occurrences
-	Off         []string      `json:"off,omitzero"`       // of Every and Cron: days of the week, as sun to sat, and dates without occurrences
-	Until       Time          `json:"until,omitzero"`     // no occurrence is later
-	Count       int           `json:"count,omitzero"`     // so many occurrences at most; 0: no bound
-	Jitter      time.Duration `json:"jitter_ms,omitzero"` // an occurrence is sent up to so much later than due
-	Misfire     Misfire       `json:"misfire,omitzero"`
-	Within      time.Duration `json:"within_ms,omitzero"`    // of MisfireWithin
-	Overlap     Overlap       `json:"overlap,omitzero"`      // empty: not known, not judged
-	Deadline    time.Duration `json:"deadline_ms,omitzero"`  // no attempt starts later than so long after it was to be sent; 0: none
+	At    Time          `json:"at,omitzero"`
+	Delay time.Duration `json:"delay_ms,omitzero"`
+	Every time.Duration `json:"every_ms,omitzero"`
+	// of Every: the first occurrence; zero: the first is one interval after the write. Of Cron: none is
+	// earlier
+	Start Time `json:"start,omitzero"`
+	// five fields; six, or "cron6:" and six, with seconds first; or a word such as @daily
+	Cron string `json:"cron,omitzero"`
+	TZ   string `json:"tz,omitzero"`  // of Cron; empty is UTC
+	DST  DST    `json:"dst,omitzero"` // of Cron; empty is the config's
+	// of Every and Cron: dates, as YYYY-MM-DD in TZ, without occurrences
+	Except []string `json:"except,omitzero"`
+	// of Every and Cron: days of the week, as sun to sat, and dates without occurrences
+	Off     []string      `json:"off,omitzero"`
+	Until   Time          `json:"until,omitzero"`     // no occurrence is later
+	Count   int           `json:"count,omitzero"`     // so many occurrences at most; 0: no bound
+	Jitter  time.Duration `json:"jitter_ms,omitzero"` // an occurrence is sent up to so much later than due
+	Misfire Misfire       `json:"misfire,omitzero"`
+	Within  time.Duration `json:"within_ms,omitzero"` // of MisfireWithin
+	Overlap Overlap       `json:"overlap,omitzero"`   // empty: not known, not judged
+	// no attempt starts later than so long after it was to be sent; 0: none
+	Deadline    time.Duration `json:"deadline_ms,omitzero"`
 	MaxAttempts int           `json:"max_attempts,omitzero"` // 0: not known, not judged
-	Serial      bool          `json:"serial,omitzero"`       // an occurrence does not begin before the previous one is done
+	// an occurrence does not begin before the previous one is done
+	Serial bool `json:"serial,omitzero"`
 }
 
-// ordered reports whether no two occurrences are in progress at once.
-func (s *Spec) ordered() bool {
+// isOrdered reports whether no two occurrences are in progress at once.
+func (s *Spec) isOrdered() bool {
 	return s.Serial || s.Overlap == OverlapWait || s.Overlap == OverlapSkip
 }
 
-// recurring reports whether there may be more than one occurrence.
-func (s *Spec) recurring() bool { return s.Every != 0 || s.Cron != "" }
+// isRecurring reports whether there may be more than one occurrence.
+func (s *Spec) isRecurring() bool { return s.Every != 0 || s.Cron != "" }
 
 // Misfire is which occurrences may be left out when there was no time for all.
 type Misfire string
@@ -98,7 +107,8 @@ const (
 type DST string
 
 const (
-	Vixie    DST = "vixie"     // fixed times: in a gap at its end, in a repeated hour in the first pass; with * in minute or hour: Naive
+	// fixed times: in a gap at its end, in a repeated hour in the first pass; with * in minute or hour: Naive
+	Vixie    DST = "vixie"
 	Naive    DST = "naive"     // whenever the clocks show a matching time: never in a gap, twice in a repeated hour
 	SkipOnce DST = "skip_once" // never in a gap, in the first pass of a repeated hour
 	Shift    DST = "shift"     // in a gap later by its length, in the first pass of a repeated hour
@@ -188,11 +198,12 @@ type Final struct {
 
 // Fire is the arrival of an attempt.
 type Fire struct {
-	Timer   string `json:"timer"`
-	Gen     uint64 `json:"gen"`
-	Due     Time   `json:"due,omitzero"` // the occurrence, as the service claims
-	T       Time   `json:"t"`            // the first byte arrived
-	T1      Time   `json:"t1,omitzero"`  // the reply ended: taken just before its last byte, so that nothing which follows from it seems earlier
+	Timer string `json:"timer"`
+	Gen   uint64 `json:"gen"`
+	Due   Time   `json:"due,omitzero"` // the occurrence, as the service claims
+	T     Time   `json:"t"`            // the first byte arrived
+	// the reply ended: taken just before its last byte, so that nothing which follows from it seems earlier
+	T1      Time   `json:"t1,omitzero"`
 	Key     string `json:"key,omitzero"`
 	Attempt int    `json:"attempt,omitzero"`
 	Epoch   uint64 `json:"epoch,omitzero"` // fencing number
@@ -228,13 +239,15 @@ const (
 
 // Record is an entry of the service's list of ended occurrences: of one, or of all from Due to LastDue.
 type Record struct {
-	Timer    string `json:"timer"`
-	Gen      uint64 `json:"gen"`
-	Due      Time   `json:"due"`
-	LastDue  Time   `json:"last_due,omitzero"` // 0: a single occurrence
-	Count    int    `json:"count,omitzero"`    // how many, with LastDue; 0: not counted
-	Ending   Ending `json:"ending"`
-	Reason   string `json:"reason,omitzero"` // of Skipped: begins with paused, asked, overlap, or deleted, replaced, rescheduled; of Missed: with misfire or deadline
+	Timer   string `json:"timer"`
+	Gen     uint64 `json:"gen"`
+	Due     Time   `json:"due"`
+	LastDue Time   `json:"last_due,omitzero"` // 0: a single occurrence
+	Count   int    `json:"count,omitzero"`    // how many, with LastDue; 0: not counted
+	Ending  Ending `json:"ending"`
+	// of Skipped: begins with paused, asked, overlap, or deleted, replaced, rescheduled; of Missed: with
+	// misfire or deadline
+	Reason   string `json:"reason,omitzero"`
 	Attempts int    `json:"attempts,omitzero"`
 	Manual   bool   `json:"manual,omitzero"`    // of a Run
 	Cause    string `json:"cause,omitzero"`     // why, in the service's words for programs; empty: it is not judged

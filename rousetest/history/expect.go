@@ -2,12 +2,12 @@ package history
 
 // expectation is the set of occurrences of one generation.
 type expectation interface {
-	// match returns the occurrence that a claimed due time names.
-	match(due Time) (o occurrence, ok bool)
-	// next returns the first occurrence that begins after a time.
-	next(after Time) (o occurrence, ok bool)
-	// wide returns the expectation as if the timer had been made long ago.
-	wide() expectation
+	// matchDue returns the occurrence that a claimed due time names.
+	matchDue(due Time) (o occurrence, ok bool)
+	// nextOccurrence returns the first occurrence that begins after a time.
+	nextOccurrence(after Time) (o occurrence, ok bool)
+	// widenStart returns the expectation as if the timer had been made long ago.
+	widenStart() expectation
 }
 
 // occurrence is due between lo and hi, which differ where the time from which the service counts is unknown.
@@ -15,7 +15,7 @@ type occurrence struct{ lo, hi Time }
 
 const milli = Time(1000)
 
-func floorMilli(t Time) Time { return t - Time(mod(int64(t), int64(milli))) }
+func floorMilli(t Time) Time { return t - Time(positiveMod(int64(t), int64(milli))) }
 func ceilMilli(t Time) Time  { return floorMilli(t + milli - 1) }
 
 // sameMilli reports whether a claim names a point in time: services count in milliseconds and may round.
@@ -30,7 +30,7 @@ type once struct {
 	claim Time // what it claimed first; 0 before
 }
 
-func (e *once) match(due Time) (occurrence, bool) {
+func (e *once) matchDue(due Time) (occurrence, bool) {
 	switch {
 	case e.claim != 0:
 		return e.occurrence, due == e.claim
@@ -40,9 +40,9 @@ func (e *once) match(due Time) (occurrence, bool) {
 	return e.occurrence, floorMilli(e.lo-e.slack) <= due && due <= ceilMilli(e.hi+e.slack)
 }
 
-func (e *once) next(after Time) (occurrence, bool) { return e.occurrence, e.lo > after }
+func (e *once) nextOccurrence(after Time) (occurrence, bool) { return e.occurrence, e.lo > after }
 
-func (e *once) wide() expectation { return e }
+func (e *once) widenStart() expectation { return e }
 
 // every is due at k·step after its first occurrence, k = 0, 1, …, until the given time.
 type every struct {
@@ -52,48 +52,48 @@ type every struct {
 	start       Time // of the schedule; first is not before the timer
 }
 
-func (e *every) at(k Time) (occurrence, bool) {
+func (e *every) nthOccurrence(k Time) (occurrence, bool) {
 	o := occurrence{e.first.lo + k*e.step, e.first.hi + k*e.step}
 	return o, o.lo <= e.until
 }
 
-func (e *every) match(due Time) (occurrence, bool) {
+func (e *every) matchDue(due Time) (occurrence, bool) {
 	from := floorMilli(e.first.lo - e.slack)
 	if due < from {
 		return occurrence{}, false
 	}
-	o, ok := e.at((due - from) / e.step)
+	o, ok := e.nthOccurrence((due - from) / e.step)
 	if e.first.lo == e.first.hi {
 		return o, ok && sameMilli(due, o.lo)
 	}
 	return o, ok && due <= ceilMilli(o.hi+e.slack)
 }
 
-func (e *every) next(after Time) (occurrence, bool) {
+func (e *every) nextOccurrence(after Time) (occurrence, bool) {
 	if after < e.first.lo {
-		return e.at(0)
+		return e.nthOccurrence(0)
 	}
-	return e.at((after-e.first.lo)/e.step + 1)
+	return e.nthOccurrence((after-e.first.lo)/e.step + 1)
 }
 
-func (e *every) wide() expectation {
+func (e *every) widenStart() expectation {
 	if e.start == 0 {
 		return e
 	}
 	return &every{first: occurrence{e.start, e.start}, step: e.step, until: e.until, start: e.start}
 }
 
-// pin settles from which time the service counts, by the first due time that it claims.
-func pin(e expectation, due Time) {
+// pinFirstDue settles from which time the service counts, by the first due time that it claims.
+func pinFirstDue(e expectation, due Time) {
 	switch e := e.(type) {
 	case *once:
 		if e.lo < e.hi {
 			e.claim = due
 		}
 	case *working:
-		pin(e.expectation, due)
+		pinFirstDue(e.expectation, due)
 	case *every:
-		if o, ok := e.match(due); ok && e.first.lo < e.first.hi {
+		if o, ok := e.matchDue(due); ok && e.first.lo < e.first.hi {
 			base := due - (o.lo - e.first.lo)
 			e.first, e.slack = occurrence{base, base}, 0
 		}
@@ -107,13 +107,13 @@ type crontab struct {
 	start       Time // of the schedule
 }
 
-func (e *crontab) match(due Time) (occurrence, bool) {
-	return occurrence{due, due}, e.from <= due && due <= e.until && e.times.has(due)
+func (e *crontab) matchDue(due Time) (occurrence, bool) {
+	return occurrence{due, due}, e.from <= due && due <= e.until && e.times.hasCronTime(due)
 }
 
-func (e *crontab) next(after Time) (occurrence, bool) {
-	t, ok := e.times.next(max(after, e.from-1))
+func (e *crontab) nextOccurrence(after Time) (occurrence, bool) {
+	t, ok := e.times.nextCronTime(max(after, e.from-1))
 	return occurrence{t, t}, ok && t <= e.until
 }
 
-func (e *crontab) wide() expectation { return &crontab{e.times, e.start, e.until, e.start} }
+func (e *crontab) widenStart() expectation { return &crontab{e.times, e.start, e.until, e.start} }

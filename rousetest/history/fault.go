@@ -52,9 +52,9 @@ func newWindows(h *History, felt time.Duration, of func(*Fault) bool) windows {
 // cause.
 var blames = map[string]string{"server_down": "server", "store_unavailable": "store", "clock_moved": "clock"}
 
-// explains returns the windows of the faults that can have had each of these causes: those whose kind names
-// nothing else that broke.
-func explains(h *History) map[string]windows {
+// newCauseWindows returns the windows of the faults that can have had each of these causes: those whose kind
+// names nothing else that broke.
+func newCauseWindows(h *History) map[string]windows {
 	by := make(map[string]windows, len(blames))
 	for cause, broken := range blames {
 		by[cause] = newWindows(h, h.Config.Recovery, func(f *Fault) bool {
@@ -65,14 +65,14 @@ func explains(h *History) map[string]windows {
 	return by
 }
 
-// first returns the first window that may reach from or beyond.
-func (w *windows) first(from Time) int {
+// firstWindow returns the first window that may reach from or beyond.
+func (w *windows) firstWindow(from Time) int {
 	return sort.Search(len(w.latest), func(i int) bool { return w.latest[i] >= from })
 }
 
-// touch reports whether a fault touches the time between two.
-func (w *windows) touch(from, to Time) bool {
-	for _, f := range w.list[w.first(from):] {
+// hasFaultBetween reports whether a fault touches the time between two.
+func (w *windows) hasFaultBetween(from, to Time) bool {
+	for _, f := range w.list[w.firstWindow(from):] {
 		if f.from > to {
 			return false
 		}
@@ -83,10 +83,10 @@ func (w *windows) touch(from, to Time) bool {
 	return false
 }
 
-// push moves a deadline that counts from lo: every fault that touches the time between, also as it grows by
-// this, puts it off until maxLate after the recovery.
-func (w *windows) push(lo, deadline Time, maxLate time.Duration) Time {
-	for _, f := range w.list[w.first(lo):] {
+// postponeDeadline moves a deadline that counts from lo: every fault that touches the time between, also as
+// it grows by this, puts it off until maxLate after the recovery.
+func (w *windows) postponeDeadline(lo, deadline Time, maxLate time.Duration) Time {
+	for _, f := range w.list[w.firstWindow(lo):] {
 		if f.from > deadline {
 			break
 		}

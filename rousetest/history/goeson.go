@@ -25,7 +25,7 @@ func (t *timer) relateChanges() {
 		}
 		switch {
 		case j < 0:
-		case len(live) == 1 && w.res == OK && p.continues(live[0].put) && p.Spec.samePolicies(&live[0].put.Spec):
+		case len(live) == 1 && w.res == OK && p.continuesPut(live[0].put) && p.Spec.samePolicies(&live[0].put.Spec):
 			w.gen.goes = live[0]
 			continue
 		default:
@@ -41,19 +41,21 @@ func (t *timer) relateChanges() {
 // sameTimes reports whether two specs are due at the same times, if they count from the same one. One that
 // counts from the write has other times each time.
 func (s *Spec) sameTimes(o *Spec) bool {
-	return (s.recurring() || s.At != 0) && s.At == o.At && s.Every == o.Every && s.Start == o.Start && s.Cron == o.Cron && s.TZ == o.TZ && s.DST == o.DST &&
+	return (s.isRecurring() || s.At != 0) && s.At == o.At && s.Every == o.Every && s.Start == o.Start &&
+		s.Cron == o.Cron && s.TZ == o.TZ && s.DST == o.DST &&
 		slices.Equal(s.Except, o.Except) && slices.Equal(s.Off, o.Off) && s.Until == o.Until && s.Count == o.Count
 }
 
 // samePolicies reports whether two specs of the same times have the same policies, too.
 func (s *Spec) samePolicies(o *Spec) bool {
-	return s.Jitter == o.Jitter && s.Misfire == o.Misfire && s.Within == o.Within && s.Overlap == o.Overlap && s.Deadline == o.Deadline &&
+	return s.Jitter == o.Jitter && s.Misfire == o.Misfire && s.Within == o.Within && s.Overlap == o.Overlap &&
+		s.Deadline == o.Deadline &&
 		s.MaxAttempts == o.MaxAttempts && s.Serial == o.Serial
 }
 
-// continues reports whether the timer of an earlier put was surely there when this one was acknowledged: what
-// the service answered as due is in step with what it had answered then, or the only time had not come.
-func (p *Put) continues(was *Put) bool {
+// continuesPut reports whether the timer of an earlier put was surely there when this one was acknowledged:
+// what the service answered as due is in step with what it had answered then, or the only time had not come.
+func (p *Put) continuesPut(was *Put) bool {
 	s := &p.Spec
 	switch {
 	case s.Until != 0 || s.Count != 0:
@@ -61,7 +63,7 @@ func (p *Put) continues(was *Put) bool {
 	case s.At != 0:
 		return p.T1 < s.At
 	case s.Every != 0 && s.Start == 0:
-		return p.Due != 0 && was.Due != 0 && mod(int64(p.Due-was.Due), int64(micros(s.Every))) == 0
+		return p.Due != 0 && was.Due != 0 && positiveMod(int64(p.Due-was.Due), int64(toMicros(s.Every))) == 0
 	}
 	return true
 }

@@ -48,21 +48,30 @@ type History struct {
 
 // Config is what the service promises, as the harness knows it.
 type Config struct {
-	MaxLate        time.Duration `json:"max_late_ms"`         // an occurrence may arrive so late
-	EarlyTol       time.Duration `json:"early_tol_ms"`        // or so early
-	ClockErr       time.Duration `json:"clock_err_ms"`        // how far the observers' clocks, and the service's, may be apart
-	Recovery       time.Duration `json:"recovery_ms"`         // how long a fault is felt after it was healed
-	Excuse         time.Duration `json:"excuse_ms,omitzero"`  // how long after a fault ended it excuses another delivery; 0: for Recovery
-	Lease          time.Duration `json:"lease_ms"`            // how long an attempt may be on its way after an answer of in flight
-	MinBackoff     time.Duration `json:"min_backoff_ms"`      // the least time between a refused attempt and the next; 0: not judged
+	MaxLate  time.Duration `json:"max_late_ms"`  // an occurrence may arrive so late
+	EarlyTol time.Duration `json:"early_tol_ms"` // or so early
+	// how far the observers' clocks, and the service's, may be apart
+	ClockErr time.Duration `json:"clock_err_ms"`
+	Recovery time.Duration `json:"recovery_ms"` // how long a fault is felt after it was healed
+	// how long after a fault ended it excuses another delivery; 0: for Recovery
+	Excuse time.Duration `json:"excuse_ms,omitzero"`
+	// how long an attempt may be on its way after an answer of in flight
+	Lease time.Duration `json:"lease_ms"`
+	// the least time between a refused attempt and the next; 0: not judged
+	MinBackoff     time.Duration `json:"min_backoff_ms"`
 	MaxBackoff     time.Duration `json:"max_backoff_ms"`      // the longest
 	AttemptTimeout time.Duration `json:"attempt_timeout_ms"`  // how long an attempt may run
 	StrictDup      bool          `json:"strict_dup,omitzero"` // judge rule C6
 	ZombieOK       bool          `json:"zombie_ok,omitzero"`  // a fault excuses arrivals after a delete
-	Records        bool          `json:"records,omitzero"`    // the log has all records of the service, so that what has none is judged
-	Handovers      bool          `json:"handovers,omitzero"`  // nodes come and go, and the log does not tell all that each had: server_down and overlapped as causes are not judged
-	SlowStore      bool          `json:"slow_store,omitzero"` // its calls may take more than a second all the time: store_unavailable as a cause is not judged
-	DST            DST           `json:"dst,omitzero"`        // what cron means where clocks are put forward or back, unless a spec sets it
+	// the log has all records of the service, so that what has none is judged
+	Records bool `json:"records,omitzero"`
+	// nodes come and go, and the log does not tell all that each had: server_down and overlapped as causes
+	// are not judged
+	Handovers bool `json:"handovers,omitzero"`
+	// its calls may take more than a second all the time: store_unavailable as a cause is not judged
+	SlowStore bool `json:"slow_store,omitzero"`
+	// what cron means where clocks are put forward or back, unless a spec sets it
+	DST DST `json:"dst,omitzero"`
 }
 
 // Defaults is the Config of a log that has none; its fields stand for those that a config line leaves out.

@@ -16,22 +16,22 @@ type delivery struct {
 	manual   bool // it is a run's
 }
 
-// began returns when the occurrence first arrived.
-func (d *delivery) began() (Time, bool) {
+// firstArrival returns when the occurrence first arrived.
+func (d *delivery) firstArrival() (Time, bool) {
 	if len(d.arrivals) == 0 {
 		return 0, false
 	}
 	return d.arrivals[0].T, true
 }
 
-// judge holds what was delivered of a generation against what it promised.
-func (c *checker) judge(g *generation) {
+// judgeGeneration holds what was delivered of a generation against what it promised.
+func (c *checker) judgeGeneration(g *generation) {
 	slices.SortStableFunc(g.arrivals, func(a, b arrival) int { return cmp.Compare(a.T, b.T) })
-	if g.expect = c.expect(g); g.expect == nil {
+	if g.expect = c.newExpectation(g); g.expect == nil {
 		return
 	}
 	c.relateAsks(g)
-	ds := c.deliveries(g)
+	ds := c.groupDeliveries(g)
 	c.judgeRunAttempts(g)
 	var previous *delivery
 	came := 0
@@ -39,7 +39,7 @@ func (c *checker) judge(g *generation) {
 		d := &ds[i]
 		c.judgeAttempts(g, d)
 		c.judgePause(g, d)
-		if began, ok := d.began(); ok {
+		if began, ok := d.firstArrival(); ok {
 			c.judgeOrder(g, previous, d, began)
 			previous = d
 		}
@@ -47,7 +47,7 @@ func (c *checker) judge(g *generation) {
 			came++
 		}
 		if n := g.put.Spec.Count; n > 0 && came == n+1 {
-			c.violate("C11-count", g, d.lo, "%d occurrences or more were delivered, count is %d", came, n)
+			c.addViolation("C11-count", g, d.lo, "%d occurrences or more were delivered, count is %d", came, n)
 			came++ // told
 		}
 	}
@@ -65,23 +65,23 @@ type claim struct {
 	asked   bool
 }
 
-// deliveries sorts arrivals and dead letters by the occurrences that they name, earliest first. Those that
-// name none are phantoms.
-func (c *checker) deliveries(g *generation) []delivery {
+// groupDeliveries sorts arrivals and dead letters by the occurrences that they name, earliest first. Those
+// that name none are phantoms.
+func (c *checker) groupDeliveries(g *generation) []delivery {
 	claims := make([]claim, 0, len(g.arrivals)+len(g.deads))
 	add := func(what string, due, t Time, cl claim) {
 		var ok bool
-		cl.occurrence, ok = g.name(due)
-		cl.asked = ok && cl.arrival != nil && c.asked(g, cl.occurrence, t)
+		cl.occurrence, ok = g.findOccurrence(due)
+		cl.asked = ok && cl.arrival != nil && c.mayBeRequested(g, cl.occurrence, t)
 		switch {
 		case due == 0:
-			c.phantom(what, g.put.Timer, g.put.Gen, due, t, "it names no due time")
+			c.reportPhantom(what, g.put.Timer, g.put.Gen, due, t, "it names no due time")
 		case !ok:
-			c.phantom(what, g.put.Timer, g.put.Gen, due, t, "the timer has no such occurrence")
+			c.reportPhantom(what, g.put.Timer, g.put.Gen, due, t, "the timer has no such occurrence")
 		default:
 			if len(claims) == 0 {
-				pin(g.expect, due)
-				cl.occurrence, _ = g.name(due)
+				pinFirstDue(g.expect, due)
+				cl.occurrence, _ = g.findOccurrence(due)
 			}
 			claims = append(claims, cl)
 		}
@@ -135,13 +135,13 @@ func (c *checker) judgeArrivals(g *generation, ds []delivery) (fates []fate) {
 		if d != nil && len(d.arrivals) > 0 {
 			c.judgeOverlap(g, d, p.previous)
 			p.previous = d
-			if g.put.Spec.ordered() {
+			if g.put.Spec.isOrdered() {
 				p.busy = max(p.busy, d.settled)
 			}
 		}
-		if d != nil && g.put.Spec.ordered() {
+		if d != nil && g.put.Spec.isOrdered() {
 			for i := range d.asked { // any of them may be what was due, and had not come, when it was asked for
-				p.busy = max(p.busy, c.running(&d.asked[i]))
+				p.busy = max(p.busy, c.runningUntil(&d.asked[i]))
 			}
 		}
 		if keep {
@@ -154,7 +154,7 @@ func (c *checker) judgeArrivals(g *generation, ds []delivery) (fates []fate) {
 	}
 	index := 0
 	if g.put.Res == OK && !g.unsure {
-		for o, ok := g.expect.next(0); ok && o.lo <= limit; o, ok = g.expect.next(o.lo) {
+		for o, ok := g.expect.nextOccurrence(0); ok && o.lo <= limit; o, ok = g.expect.nextOccurrence(o.lo) {
 			for len(ds) > 0 && ds[0].lo < o.lo {
 				came(ds[0].occurrence, &ds[0], index)
 				ds = ds[1:]
@@ -187,25 +187,25 @@ type pressure struct {
 // index is its place among all from the beginning of the call that made the timer.
 func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, press *pressure, index int) fate {
 	p, s := g.put, &g.put.Spec
-	busy := c.behind(g.manual.deliveries, max(o.hi, p.T1, press.busy), s.Jitter)
+	busy := c.busyUntil(g.manual.deliveries, max(o.hi, p.T1, press.busy), s.Jitter)
 	if busy == max(o.hi, p.T1) {
 		busy = press.busy
 	}
 	hi := max(o.hi, p.T1, min(busy, c.end))
 	late := s.Jitter + c.cfg.MaxLate + c.cfg.ClockErr
-	deadline := c.faults.push(o.lo, hi.Add(late), c.cfg.MaxLate)
-	end, paused := g.timer.paused(o.lo, deadline)
+	deadline := c.faults.postponeDeadline(o.lo, hi.Add(late), c.cfg.MaxLate)
+	end, paused := g.timer.pausedBetween(o.lo, deadline)
 	if paused { // a run that was asked for in the pause may be under way at its end
-		waits := c.behind(g.manual.deliveries, end, s.Jitter)
+		waits := c.busyUntil(g.manual.deliveries, end, s.Jitter)
 		if waits == forever {
 			busy = forever
 		}
-		deadline = max(deadline, c.faults.push(o.lo, min(waits, c.end).Add(late), c.cfg.MaxLate))
+		deadline = max(deadline, c.faults.postponeDeadline(o.lo, min(waits, c.end).Add(late), c.cfg.MaxLate))
 	}
 	// After the call, or the only one: a call that is not over may have come too late for it.
 	f := fate{occurrence: o, d: d, deadline: deadline}
-	f.certain = o.lo > p.T1.Add(c.cfg.ClockErr) || p.Res == OK && p.single()
-	f.contested = g.contested(deadline)
+	f.certain = o.lo > p.T1.Add(c.cfg.ClockErr) || p.Res == OK && p.hasOneOccurrence()
+	f.contested = g.mayHaveEnded(deadline)
 	counted := s.Count == 0 || index < s.Count
 	must := f.certain && !f.contested && counted && p.Res == OK && !g.unsure && deadline <= c.end && busy != forever
 	f.certain = f.certain && counted
@@ -213,19 +213,20 @@ func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, press *pre
 		f.deadline = forever
 	}
 	if d == nil || len(d.arrivals) == 0 && len(d.deads) == 0 {
-		delayed := paused || hi > max(o.hi, p.T1) || p.T1 > o.hi || c.faults.touch(o.lo, deadline)
+		delayed := paused || hi > max(o.hi, p.T1) || p.T1 > o.hi || c.faults.hasFaultBetween(o.lo, deadline)
 		switch {
-		case !must || paused && s.recurring() || c.givenUp(g, o, delayed, hi, deadline) || c.overlapped(g, o, press.all):
-		case c.asked(g, o, deadline): // what came, or was to come, cannot be told from what was asked for
-		case press.skipped < g.skippable(deadline):
+		case !must || paused && s.isRecurring() || c.givenUp(g, o, delayed, hi, deadline) ||
+			c.excusedByOverlap(g, o, press.all):
+		case c.mayBeRequested(g, o, deadline): // what came, or was to come, cannot be told from what was asked for
+		case press.skipped < g.maxSkipped(deadline):
 			press.skipped++
 		default:
 			f.told = true
 			c.report.Stats.Musts++
 			if g.usedUp(o) {
-				c.violate("R6-run", g, o.lo, "a run came in its place")
+				c.addViolation("R6-run", g, o.lo, "a run came in its place")
 			} else {
-				c.violate("C1-lost", g, o.lo, "nothing came by %v", deadline)
+				c.addViolation("C1-lost", g, o.lo, "nothing came by %v", deadline)
 			}
 		}
 		return f
@@ -233,7 +234,7 @@ func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, press *pre
 	if must {
 		c.report.Stats.Musts++
 	}
-	first, ok := d.began()
+	first, ok := d.firstArrival()
 	if !ok {
 		return f
 	}
@@ -241,15 +242,15 @@ func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, press *pre
 		c.report.Stats.Early++
 	}
 	c.late = append(c.late, max(0, first-hi))
-	if first < o.lo-micros(c.cfg.EarlyTol)-micros(c.cfg.ClockErr) {
-		c.violate("C2-early", g, o.lo, "it arrived at %v, %v early", first, o.lo.Sub(first))
+	if first < o.lo-toMicros(c.cfg.EarlyTol)-toMicros(c.cfg.ClockErr) {
+		c.addViolation("C2-early", g, o.lo, "it arrived at %v, %v early", first, o.lo.Sub(first))
 	}
 	if first > deadline && !f.contested && (f.certain || p.Res == OK) && busy != forever {
-		c.violate("C3-late", g, o.lo, "it arrived at %v, %v after its deadline", first, first.Sub(deadline))
+		c.addViolation("C3-late", g, o.lo, "it arrived at %v, %v after its deadline", first, first.Sub(deadline))
 	}
 	c.judgeDeadline(g, d)
 	return f
 }
 
-// single reports whether the timer has one occurrence.
-func (p *Put) single() bool { return !p.Spec.recurring() }
+// hasOneOccurrence reports whether the timer has one occurrence.
+func (p *Put) hasOneOccurrence() bool { return !p.Spec.isRecurring() }

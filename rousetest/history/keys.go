@@ -22,10 +22,10 @@ func (c *checker) noteKeys(g *generation, d *delivery) {
 			a := &all[i][j]
 			switch {
 			case a.Key == "":
-				c.violate("C5-key", g, d.lo, "the attempt of %v has no key", a.T)
+				c.addViolation("C5-key", g, d.lo, "the attempt of %v has no key", a.T)
 			case a.Key != first:
 				if first != "" {
-					c.violate("C5-key", g, d.lo, "the attempt of %v has the key %q, the first had %q", a.T, a.Key, first)
+					c.addViolation("C5-key", g, d.lo, "the attempt of %v has the key %q, the first had %q", a.T, a.Key, first)
 				} else {
 					first = a.Key
 				}
@@ -44,7 +44,8 @@ func (c *checker) judgeKeys() {
 	for i := 1; i < len(c.keys); i++ {
 		a, b := c.keys[i-1], c.keys[i]
 		if a.key == b.key && (a.g != b.g || a.due != b.due || a.manual != b.manual) {
-			c.violate("C5-key", b.g, b.due, "its key %q is also that of timer %q gen %d due %v", b.key, a.g.put.Timer, a.g.put.Gen, a.due)
+			c.addViolation("C5-key", b.g, b.due, "its key %q is also that of timer %q gen %d due %v", b.key, a.g.put.Timer,
+				a.g.put.Gen, a.due)
 		}
 	}
 }

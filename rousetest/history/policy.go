@@ -19,21 +19,22 @@ func (c *checker) givenUp(g *generation, o occurrence, delayed bool, hi, deadlin
 	}
 	switch s.Misfire {
 	case MisfireLatest:
-		next, ok := g.expect.next(o.lo)
+		next, ok := g.expect.nextOccurrence(o.lo)
 		return ok && next.lo < deadline
 	case MisfireSkip:
 		// A previous occurrence that took long is as good a reason as a fault.
-		return c.faults.touch(o.lo, deadline) || hi > max(o.hi, g.put.T1) || delayed && deadline > o.lo.Add(skipGrace)
+		return c.faults.hasFaultBetween(o.lo, deadline) || hi > max(o.hi, g.put.T1) ||
+			delayed && deadline > o.lo.Add(skipGrace)
 	case MisfireWithin:
 		return delayed && deadline > o.lo.Add(s.Within)
 	}
 	return false
 }
 
-// overlapped reports whether the overlap policy excuses an occurrence that did not come, because an earlier
-// one may have been in progress when it came due. While a backlog is worked off that need not be the one
-// before it.
-func (c *checker) overlapped(g *generation, o occurrence, ds []delivery) bool {
+// excusedByOverlap reports whether the overlap policy excuses an occurrence that did not come, because an
+// earlier one may have been in progress when it came due. While a backlog is worked off that need not be the
+// one before it.
+func (c *checker) excusedByOverlap(g *generation, o occurrence, ds []delivery) bool {
 	return g.put.Spec.Overlap == OverlapSkip && c.busyAt(g, o, ds) // what counts is when it was to be sent
 }
 
@@ -42,19 +43,20 @@ func (c *checker) overlapped(g *generation, o occurrence, ds []delivery) bool {
 func (c *checker) inProgress(o occurrence, ds []delivery) bool {
 	first, _ := slices.BinarySearchFunc(ds, o.hi, func(d delivery, t Time) int { return cmp.Compare(d.lo, t) })
 	for i, looks := first-1, 1000; i >= 0 && looks > 0; i, looks = i-1, looks-1 {
-		if c.spans(&ds[i], o) {
+		if c.mayBeInProgress(&ds[i], o) {
 			return true
 		}
 	}
 	return false
 }
 
-// spans reports whether what was delivered may have been in progress at a moment between lo and hi of another
-// occurrence.
-func (c *checker) spans(d *delivery, o occurrence) bool {
+// mayBeInProgress reports whether what was delivered may have been in progress at a moment between lo and hi
+// of another occurrence.
+func (c *checker) mayBeInProgress(d *delivery, o occurrence) bool {
 	slack := c.cfg.MaxLate + c.cfg.ClockErr
-	began, ok := d.began()
-	return ok && (d.manual || d.lo < o.lo) && began <= o.hi.Add(slack) && o.lo <= c.faults.push(began, d.settled.Add(slack), c.cfg.MaxLate)
+	began, ok := d.firstArrival()
+	return ok && (d.manual || d.lo < o.lo) && began <= o.hi.Add(slack) &&
+		o.lo <= c.faults.postponeDeadline(began, d.settled.Add(slack), c.cfg.MaxLate)
 }
 
 // judgeOverlap judges the arrival of an occurrence by whether the one before was surely in progress when it
@@ -63,11 +65,14 @@ func (c *checker) judgeOverlap(g *generation, d, previous *delivery) {
 	if g.put.Spec.Overlap != OverlapSkip || previous == nil {
 		return
 	}
-	was, _ := previous.began()
-	began, _ := d.began()
-	slack := micros(c.cfg.ClockErr)
-	if sent := d.lo.Add(g.put.Spec.Jitter); was+slack < d.lo && sent < previous.done-slack && began >= previous.done-slack && !c.faults.touch(was, began) {
-		c.violate("R4-overlap", g, d.lo, "it arrived at %v, but came due while that of %v was in progress, from %v to %v", began, previous.lo, was, previous.done)
+	was, _ := previous.firstArrival()
+	began, _ := d.firstArrival()
+	slack := toMicros(c.cfg.ClockErr)
+	if sent := d.lo.Add(g.put.Spec.Jitter); was+slack < d.lo && sent < previous.done-slack &&
+		began >= previous.done-slack && !c.faults.hasFaultBetween(was, began) {
+		c.addViolation("R4-overlap", g, d.lo,
+			"it arrived at %v, but came due while that of %v was in progress, from %v to %v", began, previous.lo, was,
+			previous.done)
 	}
 }
 
@@ -78,7 +83,8 @@ func (c *checker) judgeDeadline(g *generation, d *delivery) {
 	slack := s.Jitter + c.cfg.MaxLate + c.cfg.ClockErr
 	if s.Misfire == MisfireWithin {
 		if first, latest := d.arrivals[0].T, d.hi.Add(s.Within+slack); first > latest {
-			c.violate("R5-deadline", g, d.lo, "it arrived at %v, %v after the misfire policy gives it up", first, first.Sub(latest))
+			c.addViolation("R5-deadline", g, d.lo, "it arrived at %v, %v after the misfire policy gives it up", first,
+				first.Sub(latest))
 		}
 	}
 	if s.Deadline == 0 {
@@ -87,14 +93,14 @@ func (c *checker) judgeDeadline(g *generation, d *delivery) {
 	latest := d.hi.Add(s.Deadline + slack)
 	for i := range d.arrivals {
 		if t := d.arrivals[i].T; t > latest {
-			c.violate("R5-deadline", g, d.lo, "an attempt arrived at %v, %v after its deadline", t, t.Sub(latest))
+			c.addViolation("R5-deadline", g, d.lo, "an attempt arrived at %v, %v after its deadline", t, t.Sub(latest))
 			return
 		}
 	}
 }
 
-// expired reports whether the deadline may have ended an occurrence's attempts by a time.
-func (c *checker) expired(g *generation, d *delivery, by Time) bool {
+// deadlinePassed reports whether the deadline may have ended an occurrence's attempts by a time.
+func (c *checker) deadlinePassed(g *generation, d *delivery, by Time) bool {
 	s := &g.put.Spec
 	return s.Deadline != 0 && by.Add(c.cfg.ClockErr) >= d.lo.Add(s.Deadline)
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// micros is a duration as the difference of two Times.
-func micros(d time.Duration) Time { return Time(d.Microseconds()) }
+// toMicros is a duration as the difference of two Times.
+func toMicros(d time.Duration) Time { return Time(d.Microseconds()) }
 
-// expect returns what a generation promises, nil if that cannot be told; and judges the due time that the
-// service answered (C13), and whether it should have accepted the expression at all (C12).
-func (c *checker) expect(g *generation) expectation {
+// newExpectation returns what a generation promises, nil if that cannot be told; and judges the due time that
+// the service answered (C13), and whether it should have accepted the expression at all (C12).
+func (c *checker) newExpectation(g *generation) expectation {
 	p, s := g.put, &g.put.Spec
-	slack, until := micros(c.cfg.ClockErr), s.Until
+	slack, until := toMicros(c.cfg.ClockErr), s.Until
 	if until == 0 {
 		until = forever
 	}
@@ -29,9 +29,9 @@ func (c *checker) expect(g *generation) expectation {
 	case s.Cron != "":
 		return c.expectCron(g, until)
 	}
-	d := micros(s.Delay)
+	d := toMicros(s.Delay)
 	e := &once{occurrence: occurrence{p.T0 + d, c.appliedBy(p) + d}, slack: slack}
-	if _, ok := e.match(p.Due); c.judgeTold(g, ok) {
+	if _, ok := e.matchDue(p.Due); c.judgeTold(g, ok) {
 		e.lo, e.hi = p.Due, p.Due
 	}
 	g.unsure = e.hi > until
@@ -49,7 +49,7 @@ func (c *checker) appliedBy(p *Put) Time {
 
 func (c *checker) expectEvery(g *generation, until Time) expectation {
 	p, s := g.put, &g.put.Spec
-	slack, step := micros(c.cfg.ClockErr), micros(s.Every)
+	slack, step := toMicros(c.cfg.ClockErr), toMicros(s.Every)
 	if s.Start == 0 {
 		e := &every{first: occurrence{p.T0 + step, c.appliedBy(p) + step}, step: step, until: until, slack: slack}
 		told := e.first.lo-slack <= ceilMilli(p.Due) && p.Due <= min(ceilMilli(e.first.hi+slack), until)
@@ -59,7 +59,7 @@ func (c *checker) expectEvery(g *generation, until Time) expectation {
 		return e
 	}
 	e := &every{first: occurrence{s.Start, s.Start}, step: step, until: until, start: s.Start}
-	if o, _ := e.next(p.T0 - slack - 1); o.lo > s.Start {
+	if o, _ := e.nextOccurrence(p.T0 - slack - 1); o.lo > s.Start {
 		e.first = o // what was due before the timer was there is not expected
 	}
 	c.judgeTold(g, c.isFirst(e, p))
@@ -70,12 +70,12 @@ func (c *checker) expectEvery(g *generation, until Time) expectation {
 // so the due time that was answered may be any multiple of them later.
 func (c *checker) expectWorking(g *generation, until Time) expectation {
 	p, s := g.put, &g.put.Spec
-	step, slack := micros(s.Every), micros(c.cfg.ClockErr)
+	step, slack := toMicros(s.Every), toMicros(c.cfg.ClockErr)
 	e := &every{step: step, until: until, start: s.Start}
 	w := &working{e, days{time.UTC, slices.Concat(s.Except, s.Off)}}
 	if s.Start != 0 {
 		e.first = occurrence{s.Start, s.Start}
-		if o, _ := e.next(p.T0 - slack - 1); o.lo > s.Start {
+		if o, _ := e.nextOccurrence(p.T0 - slack - 1); o.lo > s.Start {
 			e.first = o
 		}
 		c.judgeTold(g, c.isFirst(w, p))
@@ -83,18 +83,19 @@ func (c *checker) expectWorking(g *generation, until Time) expectation {
 	}
 	e.first, e.slack = occurrence{p.T0 + step, c.appliedBy(p) + step}, slack
 	earliest := floorMilli(e.first.lo - slack)
-	base := earliest + Time(mod(int64(p.Due-earliest), int64(step)))
-	if told := p.Due >= base && base <= ceilMilli(e.first.hi+slack) && p.Due <= until; c.judgeTold(g, told && first(w, e, base) == p.Due) {
+	base := earliest + Time(positiveMod(int64(p.Due-earliest), int64(step)))
+	if told := p.Due >= base && base <= ceilMilli(e.first.hi+slack) &&
+		p.Due <= until; c.judgeTold(g, told && firstWorkingDue(w, e, base) == p.Due) {
 		e.first, e.slack = occurrence{base, base}, 0
 	}
 	return w
 }
 
-// first returns the first due time of w, whose intervals e begin to end at base.
-func first(w *working, e *every, base Time) Time {
+// firstWorkingDue returns the first due time of w, whose intervals e begin to end at base.
+func firstWorkingDue(w *working, e *every, base Time) Time {
 	was := *e
 	e.first, e.slack = occurrence{base, base}, 0
-	o, _ := w.next(base - 1)
+	o, _ := w.nextOccurrence(base - 1)
 	*e = was
 	return o.lo
 }
@@ -114,11 +115,13 @@ func (c *checker) expectCron(g *generation, until Time) expectation {
 	}
 	if times.err != nil {
 		if p.Res == OK || len(g.arrivals) > 0 {
-			c.violate("C12-bad-input", g, 0, "the service accepted the cron expression %q in the zone %q: %v", s.Cron, s.TZ, times.err)
+			c.addViolation("C12-bad-input", g, 0, "the service accepted the cron expression %q in the zone %q: %v", s.Cron,
+				s.TZ, times.err)
 		}
 		return nil
 	}
-	var e expectation = &crontab{times: times.cronTimes, from: max(s.Start, p.T0-micros(c.cfg.ClockErr)), until: until, start: s.Start}
+	var e expectation = &crontab{times: times.cronTimes, from: max(s.Start, p.T0-toMicros(c.cfg.ClockErr)), until: until,
+		start: s.Start}
 	if len(s.Except)+len(s.Off) > 0 {
 		e = &working{e, days{times.cron.loc, slices.Concat(s.Except, s.Off)}}
 	}
@@ -141,11 +144,11 @@ func (c *checker) isFirst(e expectation, p *Put) bool {
 	if p.Due == 0 {
 		return true
 	}
-	slack := micros(c.cfg.ClockErr)
-	if _, ok := e.match(p.Due); !ok { // nothing from before the call matches
+	slack := toMicros(c.cfg.ClockErr)
+	if _, ok := e.matchDue(p.Due); !ok { // nothing from before the call matches
 		return false
 	}
-	first, ok := e.next(p.T1 + slack)
+	first, ok := e.nextOccurrence(p.T1 + slack)
 	return !ok || floorMilli(p.Due) <= first.lo
 }
 
@@ -155,12 +158,13 @@ func (c *checker) judgeTold(g *generation, right bool) bool {
 		return false
 	}
 	if !right {
-		c.violate("C13-bad-due", g, g.put.Due, "the service answered %v as first due, which is not what the %s asks for", g.put.Due, g.put.form())
+		c.addViolation("C13-bad-due", g, g.put.Due, "the service answered %v as first due, which is not what the %s asks for",
+			g.put.Due, g.put.scheduleForm())
 	}
 	return right
 }
 
-func (p *Put) form() string {
+func (p *Put) scheduleForm() string {
 	switch {
 	case p.Spec.At != 0:
 		return "at"

@@ -18,7 +18,8 @@ const maxLine = 1 << 30
 // Read reads a history. Empty lines and those that begin with # are skipped. An error names the line: one
 // that cannot be understood, has fields or ops that are not known, or contradicts another.
 func Read(r io.Reader) (*History, error) {
-	rd := reader{h: &History{Config: Defaults}, json: jsontext.NewDecoder(bytes.NewReader(nil)), gens: map[generationKey]int{}, fids: map[string]int{}}
+	rd := reader{h: &History{Config: Defaults}, json: jsontext.NewDecoder(bytes.NewReader(nil)),
+		gens: map[generationKey]int{}, fids: map[string]int{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	for lines.Scan() {
@@ -27,7 +28,7 @@ func Read(r io.Reader) (*History, error) {
 		if len(b) == 0 || b[0] == '#' {
 			continue
 		}
-		if err := rd.line(b); err != nil {
+		if err := rd.readEventLine(b); err != nil {
 			return nil, fmt.Errorf("line %d: %w", rd.n, err)
 		}
 		rd.h.Events++
@@ -38,7 +39,7 @@ func Read(r io.Reader) (*History, error) {
 	if rd.end == 0 {
 		return nil, fmt.Errorf("line %d: the log stops without an end line", rd.n)
 	}
-	if err := rd.relate(); err != nil {
+	if err := rd.checkWholeLog(); err != nil {
 		return nil, err
 	}
 	return rd.h, nil
@@ -72,8 +73,8 @@ type call struct {
 	line   int
 }
 
-// call notes a client's write.
-func (rd *reader) call(timer string, t0, t1 Time, res Res) error {
+// recordCall notes a client's write.
+func (rd *reader) recordCall(timer string, t0, t1 Time, res Res) error {
 	rd.calls = append(rd.calls, call{timer, t0, t1, rd.n})
 	return errors.Join(oneOf(res, OK, Fail, Info), inOrder("t0", t0, "t1", t1))
 }
@@ -83,7 +84,7 @@ func (rd *reader) addConfig(s *settings) error {
 		return fmt.Errorf("a second config, after line %d", rd.config)
 	}
 	rd.config, rd.h.Config = rd.n, s.Config
-	return s.Config.DST.check()
+	return s.Config.DST.checkDSTName()
 }
 
 func (rd *reader) addPut(p *Put) error {
@@ -92,29 +93,29 @@ func (rd *reader) addPut(p *Put) error {
 		return fmt.Errorf("gen %d of %q was written before, in line %d", p.Gen, p.Timer, first)
 	}
 	rd.gens[key] = rd.n
-	if p.op() == "create" && slices.Contains(rd.members, "inflight") {
+	if p.opName() == "create" && slices.Contains(rd.members, "inflight") {
 		return errors.New("a create has no field inflight")
 	}
-	if err := p.Spec.check(); err != nil {
+	if err := p.Spec.checkSpecForm(); err != nil {
 		return fmt.Errorf("spec: %w", err)
 	}
 	rd.h.Puts = append(rd.h.Puts, *p)
-	return rd.call(p.Timer, p.T0, p.T1, p.Res)
+	return rd.recordCall(p.Timer, p.T0, p.T1, p.Res)
 }
 
 func (rd *reader) addDelete(d *Delete) error {
 	rd.h.Deletes = append(rd.h.Deletes, *d)
-	return rd.call(d.Timer, d.T0, d.T1, d.Res)
+	return rd.recordCall(d.Timer, d.T0, d.T1, d.Res)
 }
 
 func (rd *reader) addPause(p *Pause) error {
 	rd.h.Pauses = append(rd.h.Pauses, *p)
-	return rd.call(p.Timer, p.T0, p.T1, p.Res)
+	return rd.recordCall(p.Timer, p.T0, p.T1, p.Res)
 }
 
 func (rd *reader) addResume(r *Resume) error {
 	rd.h.Resumes = append(rd.h.Resumes, *r)
-	return rd.call(r.Timer, r.T0, r.T1, r.Res)
+	return rd.recordCall(r.Timer, r.T0, r.T1, r.Res)
 }
 
 func (rd *reader) addSkip(s *Skip) error {
@@ -122,7 +123,7 @@ func (rd *reader) addSkip(s *Skip) error {
 		return errors.New("a skip of 0 occurrences")
 	}
 	rd.h.Skips = append(rd.h.Skips, *s)
-	return rd.call(s.Timer, s.T0, s.T1, s.Res)
+	return rd.recordCall(s.Timer, s.T0, s.T1, s.Res)
 }
 
 func (rd *reader) addRun(r *Run) error {
@@ -130,7 +131,7 @@ func (rd *reader) addRun(r *Run) error {
 		return errors.New("a run that is ok without the key that was answered")
 	}
 	rd.h.Runs = append(rd.h.Runs, *r)
-	return rd.call(r.Timer, r.T0, r.T1, r.Res)
+	return rd.recordCall(r.Timer, r.T0, r.T1, r.Res)
 }
 
 func (rd *reader) addBackfill(b *Backfill) error {
@@ -138,12 +139,12 @@ func (rd *reader) addBackfill(b *Backfill) error {
 		return errors.New("until is not after from")
 	}
 	rd.h.Backfills = append(rd.h.Backfills, *b)
-	return rd.call(b.Timer, b.T0, b.T1, b.Res)
+	return rd.recordCall(b.Timer, b.T0, b.T1, b.Res)
 }
 
 func (rd *reader) addRedrive(r *Redrive) error {
 	rd.h.Redrives = append(rd.h.Redrives, *r)
-	return rd.call(r.Timer, r.T0, r.T1, r.Res)
+	return rd.recordCall(r.Timer, r.T0, r.T1, r.Res)
 }
 
 func (rd *reader) addGet(g *Get) error {
@@ -223,8 +224,8 @@ func oneOf[S ~string](s S, offered ...S) error {
 	return fmt.Errorf("%q is none of %q", s, offered)
 }
 
-// relate checks what only the whole log can tell, as lines come in any order.
-func (rd *reader) relate() error {
+// checkWholeLog checks what only the whole log can tell, as lines come in any order.
+func (rd *reader) checkWholeLog() error {
 	healed := map[string]int{}
 	for i, heal := range rd.h.Heals {
 		line := rd.healLines[i]

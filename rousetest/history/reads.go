@@ -55,7 +55,8 @@ func (c *checker) judgeRead(what, name string, t0, t1 Time, gen uint64, shown bo
 		}
 	}
 	if !shown {
-		if acknowledged != nil && acknowledged.gen != nil && len(possible) == 0 && c.lives(acknowledged.gen, t1.Add(slack)) {
+		if acknowledged != nil && acknowledged.gen != nil && len(possible) == 0 &&
+			c.isStillDue(acknowledged.gen, t1.Add(slack)) {
 			violate("no timer, but gen %d was acknowledged at %v and is due again", acknowledged.gen.put.Gen, acknowledged.t1)
 		}
 		return
@@ -75,21 +76,21 @@ func (c *checker) judgeRead(what, name string, t0, t1 Time, gen uint64, shown bo
 	}
 }
 
-// lives reports whether a generation that nothing has ended is surely due after a time.
-func (c *checker) lives(g *generation, t Time) bool {
+// isStillDue reports whether a generation that nothing has ended is surely due after a time.
+func (c *checker) isStillDue(g *generation, t Time) bool {
 	if g.expect == nil || g.unsure || g.fatal != 0 && g.fatal <= t {
 		return false // a target that wants no more may end a timer
 	}
 	if n := g.put.Spec.Count; n > 0 {
-		for o, ok := g.expect.next(0); ok && o.lo <= t; o, ok = g.expect.next(o.lo) {
+		for o, ok := g.expect.nextOccurrence(0); ok && o.lo <= t; o, ok = g.expect.nextOccurrence(o.lo) {
 			if n--; n == 0 {
 				return false
 			}
 		}
 	}
-	o, ok := g.expect.next(t)
-	for n := g.skippable(t); ok && n > 0; n-- { // a skip may have ended the schedule
-		o, ok = g.expect.next(o.lo)
+	o, ok := g.expect.nextOccurrence(t)
+	for n := g.maxSkipped(t); ok && n > 0; n-- { // a skip may have ended the schedule
+		o, ok = g.expect.nextOccurrence(o.lo)
 	}
 	return ok
 }

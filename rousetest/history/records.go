@@ -14,7 +14,7 @@ type account struct {
 
 // judgeRecords compares the service's records of a generation's occurrences with what was seen.
 func (c *checker) judgeRecords(g *generation, fates []fate, ds []delivery) {
-	accounts := c.accounts(g)
+	accounts := c.collectAccounts(g)
 	for i := range accounts {
 		c.judgeReason(g, &accounts[i], ds)
 		c.judgeCause(g, &accounts[i], ds)
@@ -22,10 +22,12 @@ func (c *checker) judgeRecords(g *generation, fates []fate, ds []delivery) {
 	c.judgeSkips(g, accounts)
 	// Whether what comes later has been dealt with, so that what was before it must have been.
 	passed := make([]bool, len(fates))
-	if g.put.Spec.ordered() && len(fates) > 0 {
+	if g.put.Spec.isOrdered() && len(fates) > 0 {
 		latest := Time(0)
 		for i := range accounts {
-			if o := (occurrence{accounts[i].to, accounts[i].to}); !accounts[i].overtaken() && !c.asked(g, o, forever) { // what ended with the timer was recorded at once
+			// what ended with the timer was recorded at once
+			if o := (occurrence{accounts[i].to, accounts[i].to}); !accounts[i].endedWithTimer() &&
+				!c.mayBeRequested(g, o, forever) {
 				latest = max(latest, o.lo)
 			}
 		}
@@ -44,35 +46,39 @@ func (c *checker) judgeRecords(g *generation, fates []fate, ds []delivery) {
 	}
 }
 
-// accounts returns the records of expected occurrences by their first one, and judges what they count.
-func (c *checker) accounts(g *generation) (list []account) {
+// collectAccounts returns the records of expected occurrences by their first one, and judges what they count.
+func (c *checker) collectAccounts(g *generation) (list []account) {
 	for _, r := range g.records {
-		first, ok := g.name(r.Due)
+		first, ok := g.findOccurrence(r.Due)
 		if !ok {
 			c.phantomRecord(r, "the timer has no such occurrence")
 			continue
 		}
 		a := account{r, first.lo, first.lo}
 		if r.LastDue != 0 {
-			last, ok := g.name(r.LastDue)
+			last, ok := g.findOccurrence(r.LastDue)
 			if !ok {
 				c.phantomRecord(r, "the timer has no occurrence of "+r.LastDue.String())
 				continue
 			}
 			a.to = last.lo
-			if n := c.between(g, a.from, a.to); r.Count != 0 && n != r.Count {
-				c.violate("R1-record", g, a.from, "a record counts %d occurrences from there to %v, there are %d", r.Count, a.to, n)
+			if n := c.countDueBetween(g, a.from, a.to); r.Count != 0 && n != r.Count {
+				c.addViolation("R1-record", g, a.from, "a record counts %d occurrences from there to %v, there are %d",
+					r.Count, a.to, n)
 			}
 		}
 		list = append(list, a)
 	}
-	slices.SortStableFunc(list, func(a, b account) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
+	slices.SortStableFunc(list, func(a, b account) int {
+		return cmp.Or(cmp.Compare(a.from, b.from),
+			cmp.Compare(a.to, b.to))
+	})
 	return list
 }
 
-// between counts the occurrences from one to another, both included.
-func (c *checker) between(g *generation, from, to Time) (n int) {
-	for o, ok := g.expect.next(from - 1); ok && o.lo <= to; o, ok = g.expect.next(o.lo) {
+// countDueBetween counts the occurrences from one to another, both included.
+func (c *checker) countDueBetween(g *generation, from, to Time) (n int) {
+	for o, ok := g.expect.nextOccurrence(from - 1); ok && o.lo <= to; o, ok = g.expect.nextOccurrence(o.lo) {
 		n++
 	}
 	return n
@@ -86,7 +92,7 @@ func (c *checker) judgeRecorded(g *generation, f *fate, records []account, passe
 		switch {
 		case r.Ending == Fired:
 			fired = true
-		case r.Ending == Missed, r.Ending == Skipped && !r.overtaken():
+		case r.Ending == Missed, r.Ending == Skipped && !r.endedWithTimer():
 			gone = string(r.Ending)
 		}
 	}
@@ -96,31 +102,32 @@ func (c *checker) judgeRecorded(g *generation, f *fate, records []account, passe
 	}
 	again := 0 // what was asked for once more has a record more
 	for i := range g.asks {
-		if g.asks[i].covers(f.occurrence) {
+		if g.asks[i].coversOccurrence(f.occurrence) {
 			again++
 		}
 	}
-	touched := len(arrivals) > 0 && c.faults.touch(arrivals[0].T, c.over(arrivals))
+	touched := len(arrivals) > 0 && c.faults.hasFaultBetween(arrivals[0].T, c.recordedBy(arrivals))
 	switch n := len(records); {
 	case n > 1+again && !touched:
-		c.violate("R1-record", g, f.lo, "%d records say what became of it", n)
-	case n == 0 && c.cfg.Records && !f.told && c.recordable(g, f, passed, touched):
-		c.violate("R1-record", g, f.lo, "there is no record of how it ended")
+		c.addViolation("R1-record", g, f.lo, "%d records say what became of it", n)
+	case n == 0 && c.cfg.Records && !f.told && c.mustHaveRecord(g, f, passed, touched):
+		c.addViolation("R1-record", g, f.lo, "there is no record of how it ended")
 	}
 	accepted := func(a arrival) bool { return a.reply == ReplyOK }
 	if fired && !slices.ContainsFunc(arrivals, accepted) && !slices.ContainsFunc(asked, accepted) {
-		c.violate("R2-ending", g, f.lo, "it is recorded as fired, but no attempt was answered ok")
+		c.addViolation("R2-ending", g, f.lo, "it is recorded as fired, but no attempt was answered ok")
 	}
 	if gone != "" && len(arrivals) > 0 && !touched {
-		c.violate("R2-ending", g, f.lo, "it is recorded as %s, but it arrived at %v", gone, arrivals[0].T)
+		c.addViolation("R2-ending", g, f.lo, "it is recorded as %s, but it arrived at %v", gone, arrivals[0].T)
 	}
 	if fired || len(records) == 0 || !c.cfg.Records {
 		return
 	}
 	for i := range arrivals {
 		a := &arrivals[i]
-		if a.reply == ReplyOK && a.end <= a.T.Add(c.cfg.AttemptTimeout) && !touched && a.end.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end && !g.cutOff(a, records) {
-			c.violate("R2-ending", g, f.lo, "the attempt of %v was answered ok, but no record shows that it fired", a.T)
+		if a.reply == ReplyOK && a.end <= a.T.Add(c.cfg.AttemptTimeout) && !touched &&
+			a.end.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end && !g.cutOff(a, records) {
+			c.addViolation("R2-ending", g, f.lo, "the attempt of %v was answered ok, but no record shows that it fired", a.T)
 			return
 		}
 	}
@@ -130,7 +137,7 @@ func (c *checker) judgeRecorded(g *generation, f *fate, records []account, passe
 // the record is that of this end. It is so if the attempt had been accepted, or if the answer to the write
 // reported it as in flight, or may have.
 func (g *generation) cutOff(a *arrival, records []account) bool {
-	if !slices.ContainsFunc(records, func(r account) bool { return r.Ending == Skipped && r.overtaken() }) {
+	if !slices.ContainsFunc(records, func(r account) bool { return r.Ending == Skipped && r.endedWithTimer() }) {
 		return false
 	}
 	for _, w := range []*write{g.threat, g.ended} {
@@ -141,32 +148,35 @@ func (g *generation) cutOff(a *arrival, records []account) bool {
 	return false
 }
 
-// over returns when all that follows from attempts has been written down.
-func (c *checker) over(arrivals []arrival) Time {
+// recordedBy returns when all that follows from attempts has been written down.
+func (c *checker) recordedBy(arrivals []arrival) Time {
 	var end Time
 	for i := range arrivals {
-		end = max(end, c.running(&arrivals[i]))
+		end = max(end, c.runningUntil(&arrivals[i]))
 	}
 	return min(end, c.end).Add(c.cfg.MaxLate)
 }
 
-// recordable reports whether there must be a record of an occurrence by now.
-func (c *checker) recordable(g *generation, f *fate, passed, touched bool) bool {
+// mustHaveRecord reports whether there must be a record of an occurrence by now.
+func (c *checker) mustHaveRecord(g *generation, f *fate, passed, touched bool) bool {
 	switch {
 	case !f.certain || g.put.Res != OK || g.unsure:
 		return false
 	case f.d != nil && len(f.d.arrivals) > 0:
 		if f.d.done == forever {
 			w := g.ended // with the timer, what was tried in vain until then ended, too
-			return !touched && (passed || w != nil && c.over(f.d.arrivals) <= w.t0 && w.t1.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end && g.threat == w)
+			return !touched && (passed || w != nil && c.recordedBy(f.d.arrivals) <= w.t0 &&
+				w.t1.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end && g.threat == w)
 		}
-		by := c.faults.push(f.d.settled, f.d.settled.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate)
-		if end, paused := g.timer.paused(f.d.settled, by); touched && paused { // a fault lost it, and it cannot come again yet
-			by = max(by, c.faults.push(end, end.Add(c.cfg.AttemptTimeout), c.cfg.MaxLate))
+		by := c.faults.postponeDeadline(f.d.settled, f.d.settled.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate)
+		// a fault lost it, and it cannot come again yet
+		if end, paused := g.timer.pausedBetween(f.d.settled, by); touched && paused {
+			by = max(by, c.faults.postponeDeadline(end, end.Add(c.cfg.AttemptTimeout), c.cfg.MaxLate))
 		}
-		return by <= c.end && !(touched && g.contested(by))
+		return by <= c.end && !(touched && g.mayHaveEnded(by))
 	}
-	if w := g.ended; passed && w != nil && w.inflight && w.t0 <= f.deadline && c.faults.touch(w.t0, w.t1.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate)) {
+	if w := g.ended; passed && w != nil && w.inflight && w.t0 <= f.deadline &&
+		c.faults.hasFaultBetween(w.t0, w.t1.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate)) {
 		return false // its attempt was out, and what knew of it was lost before the attempt's end
 	}
 	return passed || f.deadline <= c.end && !f.contested
@@ -175,42 +185,43 @@ func (c *checker) recordable(g *generation, f *fate, passed, touched bool) bool 
 // judgeReason judges whether a timer's policies, or its clients, gave a record's reason.
 func (c *checker) judgeReason(g *generation, a *account, ds []delivery) {
 	s := &g.put.Spec
-	switch word := a.word(); {
+	switch word := a.reasonWord(); {
 	case a.Ending == Fired || a.Ending == Died:
 		return
-	case a.Ending == Missed && word == "misfire" && (s.Misfire == MisfireLatest || s.Misfire == MisfireSkip || s.Misfire == MisfireWithin):
-		if next, ok := g.expect.next(a.to); s.Misfire != MisfireLatest || ok && next.lo <= c.end {
+	case a.Ending == Missed && word == "misfire" && (s.Misfire == MisfireLatest || s.Misfire == MisfireSkip ||
+		s.Misfire == MisfireWithin):
+		if next, ok := g.expect.nextOccurrence(a.to); s.Misfire != MisfireLatest || ok && next.lo <= c.end {
 			return
 		}
 	case a.Ending == Missed && word == "deadline" && s.Deadline != 0:
 		return
 	case a.Ending == Skipped && word == "paused":
-		if until, ok := g.timer.paused(a.from, c.end); ok && a.to <= until.Add(c.cfg.ClockErr) {
+		if until, ok := g.timer.pausedBetween(a.from, c.end); ok && a.to <= until.Add(c.cfg.ClockErr) {
 			return
 		}
-	case a.Ending == Skipped && a.overtaken():
+	case a.Ending == Skipped && a.endedWithTimer():
 		if g.threat != nil {
 			return
 		}
-	case a.Ending == Skipped && word == "asked" && g.skippable(forever) > 0:
+	case a.Ending == Skipped && word == "asked" && g.maxSkipped(forever) > 0:
 		return
 	case a.Ending == Skipped && word == "overlap" && s.Overlap == OverlapSkip:
-		if c.overlapped(g, occurrence{a.from, a.from}, ds) && c.overlapped(g, occurrence{a.to, a.to}, ds) {
+		if c.excusedByOverlap(g, occurrence{a.from, a.from}, ds) && c.excusedByOverlap(g, occurrence{a.to, a.to}, ds) {
 			return
 		}
 	}
-	c.violate("R3-reason", g, a.from, "it is recorded as %s: %q, for which there is no reason", a.Ending, a.Reason)
+	c.addViolation("R3-reason", g, a.from, "it is recorded as %s: %q, for which there is no reason", a.Ending, a.Reason)
 }
 
-// word is what a record's reason begins with.
-func (r *Record) word() string {
+// reasonWord is what a record's reason begins with.
+func (r *Record) reasonWord() string {
 	word, _, _ := strings.Cut(r.Reason, " ")
 	return strings.TrimRight(word, ":")
 }
 
-// overtaken reports whether an occurrence ended with its timer, while it was in progress.
-func (r *Record) overtaken() bool {
-	return slices.Contains([]string{"deleted", "replaced", "rescheduled"}, r.word())
+// endedWithTimer reports whether an occurrence ended with its timer, while it was in progress.
+func (r *Record) endedWithTimer() bool {
+	return slices.Contains([]string{"deleted", "replaced", "rescheduled"}, r.reasonWord())
 }
 
 // judgeSkips compares how many occurrences were skipped on request with how many skips were requested.
@@ -225,33 +236,34 @@ func (c *checker) judgeSkips(g *generation, accounts []account) {
 		}
 		n += max(1, a.Count)
 	}
-	most := g.skippable(forever)
+	most := g.maxSkipped(forever)
 	if n > most && most > 0 { // with none, each is without a reason
-		c.violate("R3-reason", g, 0, "%d occurrences were skipped as asked for, but %d were asked for", n, most)
+		c.addViolation("R3-reason", g, 0, "%d occurrences were skipped as asked for, but %d were asked for", n, most)
 	}
 	if !c.cfg.Records || g.threat != nil || n >= most {
 		return
 	}
 	least, last := 0, Time(0)
 	for _, s := range g.timer.calls.skips {
-		if s.Res == OK && g.meant(s.T0) {
+		if s.Res == OK && g.mayBeMeant(s.T0) {
 			least, last = least+s.Count, max(last, s.T1)
 		}
 	}
 	// The schedule must have had so many left, and none be in progress that the skips still wait for.
-	if by := c.faults.push(last, last.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate), c.cfg.MaxLate); n < least && by <= c.end && c.left(g, by, least) {
-		c.violate("R3-reason", g, 0, "%d occurrences were skipped as asked for, but %d were asked for", n, least)
+	if by := c.faults.postponeDeadline(last, last.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate), c.cfg.MaxLate); n < least &&
+		by <= c.end && c.hasOccurrencesLeft(g, by, least) {
+		c.addViolation("R3-reason", g, 0, "%d occurrences were skipped as asked for, but %d were asked for", n, least)
 	}
 }
 
-// left reports whether a generation has so many occurrences after a time, and went on after it.
-func (c *checker) left(g *generation, after Time, n int) bool {
+// hasOccurrencesLeft reports whether a generation has so many occurrences after a time, and went on after it.
+func (c *checker) hasOccurrencesLeft(g *generation, after Time, n int) bool {
 	if g.put.Spec.Count > 0 {
 		return false // skips count as well
 	}
-	o, ok := g.expect.next(after)
+	o, ok := g.expect.nextOccurrence(after)
 	for ; ok && n > 1; n-- {
-		o, ok = g.expect.next(o.lo)
+		o, ok = g.expect.nextOccurrence(o.lo)
 	}
 	return ok && slices.ContainsFunc(g.records, func(r *Record) bool { return max(r.Due, r.LastDue) > after })
 }

@@ -58,8 +58,8 @@ func (s Stats) String() string {
 		s.Events, s.Fires, s.Musts, s.Dups, s.Early, l.P50, l.P99, l.P999, l.Max)
 }
 
-// lateness summarises; it sorts what it is given.
-func lateness(of []Time) Lateness {
+// summarizeLateness summarises; it sorts what it is given.
+func summarizeLateness(of []Time) Lateness {
 	if len(of) == 0 {
 		return Lateness{}
 	}
@@ -71,13 +71,15 @@ func lateness(of []Time) Lateness {
 	return Lateness{at(500), at(990), at(999), at(1000)}
 }
 
-func (c *checker) violate(rule string, g *generation, due Time, format string, args ...any) {
-	c.report.Violations = append(c.report.Violations, Violation{rule, g.put.Timer, g.put.Gen, due, fmt.Sprintf(format, args...)})
+func (c *checker) addViolation(rule string, g *generation, due Time, format string, args ...any) {
+	c.report.Violations = append(c.report.Violations,
+		Violation{rule, g.put.Timer, g.put.Gen, due, fmt.Sprintf(format, args...)})
 }
 
 func sortViolations(vs []Violation) {
 	slices.SortStableFunc(vs, func(a, b Violation) int {
-		return cmp.Or(compareRules(a.Rule, b.Rule), strings.Compare(a.Timer, b.Timer), cmp.Compare(a.Gen, b.Gen), cmp.Compare(a.Due, b.Due))
+		return cmp.Or(compareRules(a.Rule, b.Rule), strings.Compare(a.Timer, b.Timer), cmp.Compare(a.Gen, b.Gen),
+			cmp.Compare(a.Due, b.Due))
 	})
 }
 

@@ -39,7 +39,7 @@ func TestStats(t *testing.T) {
 	if s := r.Stats.String(); s != line {
 		t.Fatalf("%s\n%s", s, line)
 	}
-	if (Lateness{}) != lateness(nil) || lateness([]Time{7}) != (Lateness{7000, 7000, 7000, 7000}) {
+	if (Lateness{}) != summarizeLateness(nil) || summarizeLateness([]Time{7}) != (Lateness{7000, 7000, 7000, 7000}) {
 		t.Fatal("lateness of nothing, or of one")
 	}
 }

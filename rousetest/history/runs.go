@@ -18,12 +18,15 @@ type manual struct {
 // judgeRunAttempts collects the attempts of each run, and judges them.
 func (c *checker) judgeRunAttempts(g *generation) {
 	m := &g.manual
-	slices.SortStableFunc(m.arrivals, func(a, b arrival) int { return cmp.Or(strings.Compare(a.Key, b.Key), cmp.Compare(a.T, b.T)) })
+	slices.SortStableFunc(m.arrivals, func(a, b arrival) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key),
+			cmp.Compare(a.T, b.T))
+	})
 	for i := range m.arrivals {
 		a := &m.arrivals[i]
 		if i == 0 || a.Key != m.arrivals[i-1].Key {
-			if why := c.unasked(g, a); why != "" {
-				c.phantom("an arrival", g.put.Timer, g.put.Gen, a.Due, a.T, why)
+			if why := c.whyUnasked(g, a); why != "" {
+				c.reportPhantom("an arrival", g.put.Timer, g.put.Gen, a.Due, a.T, why)
 			}
 			m.deliveries = append(m.deliveries, delivery{occurrence: occurrence{a.Due, a.Due}, manual: true})
 		}
@@ -46,8 +49,8 @@ func (c *checker) judgeRunAttempts(g *generation) {
 	slices.SortStableFunc(m.deliveries, func(a, b delivery) int { return cmp.Compare(a.arrivals[0].T, b.arrivals[0].T) })
 }
 
-// unasked reports why no client asked for what arrived; empty if one did.
-func (c *checker) unasked(g *generation, a *arrival) string {
+// whyUnasked reports why no client asked for what arrived; empty if one did.
+func (c *checker) whyUnasked(g *generation, a *arrival) string {
 	if r := c.runs[a.Key]; r != nil {
 		switch {
 		case r.Timer != g.put.Timer:
@@ -57,17 +60,21 @@ func (c *checker) unasked(g *generation, a *arrival) string {
 		}
 		return ""
 	}
-	if slices.ContainsFunc(g.timer.calls.runs, func(r *Run) bool { return r.Key == "" && r.Res != Fail && r.T0 <= a.T.Add(c.cfg.ClockErr) }) {
+	if slices.ContainsFunc(g.timer.calls.runs, func(r *Run) bool {
+		return r.Key == "" && r.Res != Fail &&
+			r.T0 <= a.T.Add(c.cfg.ClockErr)
+	}) {
 		return ""
 	}
 	return "no call asked for a run with its key"
 }
 
-// behind returns until when the attempts of others, in the order of their beginnings, may keep waiting what
-// could begin at a time, or later by its jitter.
-func (c *checker) behind(ds []delivery, at Time, jitter time.Duration) Time {
+// busyUntil returns until when the attempts of others, in the order of their beginnings, may keep waiting
+// what could begin at a time, or later by its jitter.
+func (c *checker) busyUntil(ds []delivery, at Time, jitter time.Duration) Time {
 	for i := range ds {
-		if began, ok := ds[i].began(); ok && began <= c.faults.push(at, at.Add(jitter+c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate) {
+		if began, ok := ds[i].firstArrival(); ok && began <= c.faults.postponeDeadline(at,
+			at.Add(jitter+c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate) {
 			at = max(at, ds[i].settled)
 		}
 	}
@@ -80,19 +87,19 @@ func (c *checker) judgeRuns(g *generation, ds []delivery) {
 	others = slices.DeleteFunc(others, func(d delivery) bool { return len(d.arrivals) == 0 })
 	slices.SortStableFunc(others, func(a, b delivery) int { return cmp.Compare(a.arrivals[0].T, b.arrivals[0].T) })
 	for _, r := range g.timer.calls.runs {
-		if r.Res != OK || !g.meant(r.T0) {
+		if r.Res != OK || !g.mayBeMeant(r.T0) {
 			continue
 		}
 		at := slices.IndexFunc(g.manual.deliveries, func(d delivery) bool { return d.arrivals[0].Key == r.Key })
-		by := c.behind(others, r.T1, 0)
+		by := c.busyUntil(others, r.T1, 0)
 		if by != forever {
-			by = c.faults.push(r.T0, by.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate)
+			by = c.faults.postponeDeadline(r.T0, by.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate)
 		}
 		died := slices.ContainsFunc(g.manual.deads, func(d *Dead) bool { return sameMilli(d.Due, r.Due) })
 		if at < 0 && !died {
-			if by <= c.end && !g.contested(by) {
+			if by <= c.end && !g.mayHaveEnded(by) {
 				c.report.Stats.Musts++
-				c.violate("R6-run", g, r.Due, "nothing came by %v of the run of %v", by, r.T0)
+				c.addViolation("R6-run", g, r.Due, "nothing came by %v of the run of %v", by, r.T0)
 			}
 			continue
 		}
@@ -109,17 +116,21 @@ func (c *checker) judgeRuns(g *generation, ds []delivery) {
 		if at >= 0 {
 			d := &g.manual.deliveries[at]
 			settled = d.done
-			touched = c.faults.touch(d.arrivals[0].T, min(d.done, c.end).Add(c.cfg.MaxLate))
+			touched = c.faults.hasFaultBetween(d.arrivals[0].T, min(d.done, c.end).Add(c.cfg.MaxLate))
 		}
 		switch {
-		case n == 0 && settled != forever && c.faults.push(settled, settled.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate) <= c.end && !(touched && g.threat != nil):
-			c.violate("R6-run", g, r.Due, "there is no record of how the run of %v ended", r.T0)
+		case n == 0 && settled != forever && c.faults.postponeDeadline(settled, settled.Add(c.cfg.MaxLate+c.cfg.ClockErr),
+			c.cfg.MaxLate) <= c.end && !(touched && g.threat != nil):
+			c.addViolation("R6-run", g, r.Due, "there is no record of how the run of %v ended", r.T0)
 		case n > 1+g.redrivenRuns(r.Due, forever) && !touched:
-			c.violate("R6-run", g, r.Due, "%d records say what became of the run of %v", n, r.T0)
+			c.addViolation("R6-run", g, r.Due, "%d records say what became of the run of %v", n, r.T0)
 		}
 	}
 	for _, record := range g.manual.records {
-		if !slices.ContainsFunc(g.timer.calls.runs, func(r *Run) bool { return r.Res != Fail && (r.Due == 0 || sameMilli(record.Due, r.Due)) }) {
+		if !slices.ContainsFunc(g.timer.calls.runs, func(r *Run) bool {
+			return r.Res != Fail &&
+				(r.Due == 0 || sameMilli(record.Due, r.Due))
+		}) {
 			c.phantomRecord(record, "no call asked for this run")
 		}
 	}

@@ -10,8 +10,8 @@ import (
 // noForm is a Spec to read into: what is not negative was read.
 var noForm = Spec{Delay: -1, Every: -1}
 
-// check refuses a spec that was read over noForm and cannot be understood.
-func (s *Spec) check() error {
+// checkSpecForm refuses a spec that was read over noForm and cannot be understood.
+func (s *Spec) checkSpecForm() error {
 	forms, every, cron := 0, s.Every >= 0, s.Cron != ""
 	for _, is := range [...]bool{s.At != 0, s.Delay >= 0, every, cron} {
 		if is {
@@ -36,17 +36,18 @@ func (s *Spec) check() error {
 		return errors.New("tz and dst belong to cron")
 	}
 	for _, day := range slices.Concat(s.Except, s.Off) {
-		if _, err := time.Parse(time.DateOnly, day); err != nil && (slices.Contains(s.Except, day) || !slices.Contains(weekdayNames, day)) {
+		if _, err := time.Parse(time.DateOnly, day); err != nil &&
+			(slices.Contains(s.Except, day) || !slices.Contains(weekdayNames, day)) {
 			return fmt.Errorf("%q is no day", day)
 		}
 	}
-	return errors.Join(s.DST.check(), oneOf(s.Misfire, "", MisfireAll, MisfireLatest, MisfireSkip, MisfireWithin),
+	return errors.Join(s.DST.checkDSTName(), oneOf(s.Misfire, "", MisfireAll, MisfireLatest, MisfireSkip, MisfireWithin),
 		oneOf(s.Overlap, "", OverlapWait, OverlapSkip, OverlapAllow))
 }
 
-// check refuses what is neither empty, nor a policy's name, nor a pair.
-func (p DST) check() error {
-	if _, _, _, ok := p.rules(); !ok && p != "" {
+// checkDSTName refuses what is neither empty, nor a policy's name, nor a pair.
+func (p DST) checkDSTName() error {
+	if _, _, _, ok := p.dstRules(); !ok && p != "" {
 		return fmt.Errorf("%q is none of %q, nor a pair such as \"skip,both\"", p, []DST{Vixie, Naive, SkipOnce, Shift})
 	}
 	return nil

@@ -27,17 +27,17 @@ const (
 	horizon = Time(41 * 366 * 24 * time.Hour / time.Microsecond)
 )
 
-func (c *cronTimes) has(t Time) bool {
+func (c *cronTimes) hasCronTime(t Time) bool {
 	if c.from <= t && t <= c.to {
 		_, ok := slices.BinarySearch(c.list, t)
 		return ok
 	}
-	return len(c.cron.between(c.policy, t, t, 1)) == 1
+	return len(c.cron.timesBetween(c.policy, t, t, 1)) == 1
 }
 
-// next returns the first time after the given one.
-func (c *cronTimes) next(after Time) (Time, bool) {
-	c.grow(after)
+// nextCronTime returns the first time after the given one.
+func (c *cronTimes) nextCronTime(after Time) (Time, bool) {
+	c.growStretch(after)
 	if c.from <= after+1 && after < c.to {
 		i, _ := slices.BinarySearch(c.list, after+1)
 		if i < len(c.list) {
@@ -47,26 +47,26 @@ func (c *cronTimes) next(after Time) (Time, bool) {
 	}
 	if after < c.after || c.then <= after {
 		c.after, c.then, c.found = after, after+horizon, false
-		if l := c.cron.between(c.policy, after+1, c.then, 1); len(l) == 1 {
+		if l := c.cron.timesBetween(c.policy, after+1, c.then, 1); len(l) == 1 {
 			c.then, c.found = l[0], true
 		}
 	}
 	return c.then, c.found
 }
 
-// grow walks on if that brings the stretch to a time.
-func (c *cronTimes) grow(t Time) {
+// growStretch walks on if that brings the stretch to a time.
+func (c *cronTimes) growStretch(t Time) {
 	switch {
 	case c.to == 0:
 		c.from, c.to = t, t+stride
-		c.list = c.cron.between(c.policy, c.from, c.to, 1<<31)
+		c.list = c.cron.timesBetween(c.policy, c.from, c.to, 1<<31)
 	case c.from-stride <= t && t < c.from:
 		from := t - stride
-		c.list = append(c.cron.between(c.policy, from, c.from-1, 1<<31), c.list...)
+		c.list = append(c.cron.timesBetween(c.policy, from, c.from-1, 1<<31), c.list...)
 		c.from = from
 	case c.to <= t && t <= c.to+stride:
 		to := t + stride
-		c.list = append(c.list, c.cron.between(c.policy, c.to+1, to, 1<<31)...)
+		c.list = append(c.list, c.cron.timesBetween(c.policy, c.to+1, to, 1<<31)...)
 		c.to = to
 	}
 }

@@ -49,8 +49,8 @@ func (c *checker) gatherCalls(h *History, named func(string) *timer) {
 	}
 }
 
-// meant reports whether a call that began at t0 may have been about the generation.
-func (g *generation) meant(t0 Time) bool {
+// mayBeMeant reports whether a call that began at t0 may have been about the generation.
+func (g *generation) mayBeMeant(t0 Time) bool {
 	return g.put.T0 <= t0 && (g.ended == nil || t0 < g.ended.t1)
 }
 
@@ -92,7 +92,7 @@ func (t *timer) relatePauses(clockErr time.Duration) {
 		}
 		span := pause{p.T0, forever, window{p.T1, forever}}
 		if p.Until != 0 {
-			span.to, span.sure.to = p.Until.Add(clockErr), p.Until-micros(clockErr)
+			span.to, span.sure.to = p.Until.Add(clockErr), p.Until-toMicros(clockErr)
 		}
 		for _, e := range ends {
 			if e.t0 < p.T1 || e.t0 == p.T0 || e.res == Fail {
@@ -111,9 +111,9 @@ func (t *timer) relatePauses(clockErr time.Duration) {
 	}
 }
 
-// paused reports whether the timer may have been paused between two times, and until when: one pause may go
-// on in another.
-func (t *timer) paused(from, to Time) (until Time, ok bool) {
+// pausedBetween reports whether the timer may have been paused between two times, and until when: one pause
+// may go on in another.
+func (t *timer) pausedBetween(from, to Time) (until Time, ok bool) {
 	for i := range t.pauses { // in the order of their beginnings
 		if p := &t.pauses[i]; p.from <= max(to, until) && from <= p.to {
 			until, ok = max(until, p.to), true
@@ -124,30 +124,31 @@ func (t *timer) paused(from, to Time) (until Time, ok bool) {
 
 // judgePause judges whether an occurrence should have arrived first when it did.
 func (c *checker) judgePause(g *generation, d *delivery) {
-	began, ok := d.began()
+	began, ok := d.firstArrival()
 	if !ok {
 		return
 	}
-	slack := micros(c.cfg.ClockErr)
+	slack := toMicros(c.cfg.ClockErr)
 	for i := range g.timer.pauses {
 		p := g.timer.pauses[i].sure
-		onItsWay := p.from + slack + micros(c.cfg.MaxLate)              // until then it may have been
-		if g.put.Spec.Overlap == OverlapAllow && d.lo <= p.from+slack { // it went its own way when it came due, and waited for the end of a fault
-			onItsWay = c.faults.push(p.from, onItsWay, c.cfg.MaxLate)
+		onItsWay := p.from + slack + toMicros(c.cfg.MaxLate) // until then it may have been
+		// it went its own way when it came due, and waited for the end of a fault
+		if g.put.Spec.Overlap == OverlapAllow && d.lo <= p.from+slack {
+			onItsWay = c.faults.postponeDeadline(p.from, onItsWay, c.cfg.MaxLate)
 		}
 		within := onItsWay < began && began < p.to-slack
-		cameDue := g.put.Spec.recurring() && p.from+slack < d.lo && d.lo < p.to-slack && p.from < began
+		cameDue := g.put.Spec.isRecurring() && p.from+slack < d.lo && d.lo < p.to-slack && p.from < began
 		if within || cameDue {
-			c.violate("R7-pause", g, d.lo, "it arrived at %v, the timer was paused from %v to %v", began, p.from, p.to)
+			c.addViolation("R7-pause", g, d.lo, "it arrived at %v, the timer was paused from %v to %v", began, p.from, p.to)
 			return
 		}
 	}
 }
 
-// skippable returns how many occurrences may have been given up by skips that began before a time.
-func (g *generation) skippable(by Time) (n int) {
+// maxSkipped returns how many occurrences may have been given up by skips that began before a time.
+func (g *generation) maxSkipped(by Time) (n int) {
 	for _, s := range g.timer.calls.skips {
-		if s.Res != Fail && s.T0 < by && g.meant(s.T0) {
+		if s.Res != Fail && s.T0 < by && g.mayBeMeant(s.T0) {
 			n += s.Count
 		}
 	}
@@ -162,12 +163,12 @@ type ask struct {
 	backfill    bool
 }
 
-func (a *ask) covers(o occurrence) bool { return a.from <= o.lo && o.lo < a.until }
+func (a *ask) coversOccurrence(o occurrence) bool { return a.from <= o.lo && o.lo < a.until }
 
 // relateAsks finds out which occurrences were asked for again.
 func (c *checker) relateAsks(g *generation) {
 	for _, b := range g.timer.calls.backfills {
-		if b.Res != Fail && g.meant(b.T0) {
+		if b.Res != Fail && g.mayBeMeant(b.T0) {
 			g.asks = append(g.asks, ask{b.From, b.Until, b.T0, b.T1, b.Res == OK, true})
 		}
 	}
@@ -175,47 +176,49 @@ func (c *checker) relateAsks(g *generation) {
 		if r.Res == Fail || r.Gen != g.put.Gen || r.Manual {
 			continue
 		}
-		if o, ok := g.name(r.Due); ok {
+		if o, ok := g.findOccurrence(r.Due); ok {
 			g.asks = append(g.asks, ask{o.lo, o.lo + 1, r.T0, r.T1, r.Res == OK, false})
 		}
 	}
 	slices.SortStableFunc(g.asks, func(a, b ask) int { return cmp.Compare(a.t0, b.t0) })
 }
 
-// name returns the occurrence that a due time names, be it one that only a backfill can ask for.
-func (g *generation) name(due Time) (occurrence, bool) {
-	o, ok := g.expect.match(due)
+// findOccurrence returns the occurrence that a due time names, be it one that only a backfill can ask for.
+func (g *generation) findOccurrence(due Time) (occurrence, bool) {
+	o, ok := g.expect.matchDue(due)
 	if !ok {
-		if o, ok = g.expect.wide().match(due); ok {
-			ok = slices.ContainsFunc(g.asks, func(a ask) bool { return a.backfill && a.covers(o) })
+		if o, ok = g.expect.widenStart().matchDue(due); ok {
+			ok = slices.ContainsFunc(g.asks, func(a ask) bool { return a.backfill && a.coversOccurrence(o) })
 		}
 	}
 	return o, ok
 }
 
-// asked reports whether what arrived of an occurrence at a time may have been asked for.
-func (c *checker) asked(g *generation, o occurrence, t Time) bool {
-	return slices.ContainsFunc(g.asks, func(a ask) bool { return a.covers(o) && a.t0 <= t.Add(c.cfg.ClockErr) })
+// mayBeRequested reports whether what arrived of an occurrence at a time may have been asked for.
+func (c *checker) mayBeRequested(g *generation, o occurrence, t Time) bool {
+	return slices.ContainsFunc(g.asks, func(a ask) bool { return a.coversOccurrence(o) && a.t0 <= t.Add(c.cfg.ClockErr) })
 }
 
 // judgeAsks judges whether what was asked for came.
 func (c *checker) judgeAsks(g *generation, ds []delivery) {
 	for i := range g.asks {
 		a := &g.asks[i]
-		by := c.faults.push(a.t0, a.t1.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate)
-		if !a.sure || by > c.end || g.contested(by) {
+		by := c.faults.postponeDeadline(a.t0, a.t1.Add(c.cfg.MaxLate+c.cfg.ClockErr), c.cfg.MaxLate)
+		if !a.sure || by > c.end || g.mayHaveEnded(by) {
 			continue
 		}
-		wide := g.expect.wide()
-		for o, ok := wide.next(a.from - 1); ok && o.lo < a.until && o.hi < a.t0; o, ok = wide.next(o.lo) {
-			if a.backfill && slices.ContainsFunc(g.asks[:i], func(b ask) bool { return b.covers(o) }) {
+		wide := g.expect.widenStart()
+		for o, ok := wide.nextOccurrence(a.from - 1); ok && o.lo < a.until && o.hi < a.t0; o, ok = wide.nextOccurrence(o.lo) {
+			if a.backfill && slices.ContainsFunc(g.asks[:i], func(b ask) bool { return b.coversOccurrence(o) }) {
 				continue // what an earlier call asked for may still be on its way, and is left alone
 			}
 			at, found := slices.BinarySearchFunc(ds, o.lo, func(d delivery, lo Time) int { return cmp.Compare(d.lo, lo) })
-			if found && (ds[at].cameBetween(a.t0-micros(c.cfg.ClockErr), by) || ds[at].open(a.t0) || a.backfill && ds[at].refused()) {
+			if found && (ds[at].cameBetween(a.t0-toMicros(c.cfg.ClockErr), by) || ds[at].isInProgress(a.t0) ||
+				a.backfill && ds[at].failedAllAttempts()) {
 				continue // it came, is on its way, or is a dead letter that is left alone
 			}
-			if deadline := c.faults.push(o.lo, o.hi.Add(c.cfg.MaxLate+c.cfg.ClockErr+g.put.Spec.Jitter), c.cfg.MaxLate); a.backfill && a.t0 < deadline {
+			if deadline := c.faults.postponeDeadline(o.lo, o.hi.Add(c.cfg.MaxLate+c.cfg.ClockErr+g.put.Spec.Jitter),
+				c.cfg.MaxLate); a.backfill && a.t0 < deadline {
 				continue // it may have been on its way
 			}
 			what := "redrive"
@@ -223,7 +226,7 @@ func (c *checker) judgeAsks(g *generation, ds []delivery) {
 				what = "backfill"
 			}
 			c.report.Stats.Musts++
-			c.violate("C1-lost", g, o.lo, "nothing came by %v of the %s of %v", by, what, a.t0)
+			c.addViolation("C1-lost", g, o.lo, "nothing came by %v of the %s of %v", by, what, a.t0)
 		}
 	}
 }
@@ -238,13 +241,13 @@ func (d *delivery) cameBetween(from, to Time) bool {
 	return false
 }
 
-// refused reports whether there were attempts, none of which was answered ok.
-func (d *delivery) refused() bool {
+// failedAllAttempts reports whether there were attempts, none of which was answered ok.
+func (d *delivery) failedAllAttempts() bool {
 	return len(d.arrivals) > 0 && !slices.ContainsFunc(d.arrivals, func(a arrival) bool { return a.reply == ReplyOK })
 }
 
-// open reports whether attempts of the occurrence were made and not ended at a time.
-func (d *delivery) open(at Time) bool {
-	began, ok := d.began()
+// isInProgress reports whether attempts of the occurrence were made and not ended at a time.
+func (d *delivery) isInProgress(at Time) bool {
+	began, ok := d.firstArrival()
 	return ok && began <= at && at <= d.done
 }

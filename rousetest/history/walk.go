@@ -16,9 +16,9 @@ type walker struct {
 	after       int64 // offset of the stretch after
 }
 
-// rules are what a policy does with fixed times in a gap and in a repeated hour; strict means that it does so
-// with * in minute or hour as well.
-func (d DST) rules() (gap, repeat string, strict, ok bool) {
+// dstRules are what a policy does with fixed times in a gap and in a repeated hour; strict means that it does
+// so with * in minute or hour as well.
+func (d DST) dstRules() (gap, repeat string, strict, ok bool) {
 	switch d {
 	case Vixie:
 		return "next", "first", false, true
@@ -30,12 +30,13 @@ func (d DST) rules() (gap, repeat string, strict, ok bool) {
 		return "shift", "first", true, true
 	}
 	gap, repeat, _ = strings.Cut(string(d), ",")
-	ok = (gap == "next" || gap == "skip" || gap == "shift") && (repeat == "first" || repeat == "second" || repeat == "both")
+	ok = (gap == "next" || gap == "skip" || gap == "shift") &&
+		(repeat == "first" || repeat == "second" || repeat == "both")
 	return gap, repeat, false, ok
 }
 
-func (c *cron) walker(policy DST) *walker {
-	gap, repeat, strict, _ := policy.rules()
+func (c *cron) newWalker(policy DST) *walker {
+	gap, repeat, strict, _ := policy.dstRules()
 	if c.wild && !strict {
 		gap, repeat = "skip", "both"
 	}
@@ -45,8 +46,8 @@ func (c *cron) walker(policy DST) *walker {
 // far stands for the ends of time in seconds: beyond any year of four digits.
 const far = 1 << 40
 
-// look finds the stretch that an instant lies in.
-func (w *walker) look(at int64) {
+// findStretch finds the stretch that an instant lies in.
+func (w *walker) findStretch(at int64) {
 	if w.from <= at && at < w.until {
 		return
 	}
@@ -69,12 +70,12 @@ func (w *walker) look(at int64) {
 	}
 }
 
-// minute calls yield with the seconds of the minute that begins at an instant at which the expression is due,
-// in order. It is false if yield was.
-func (w *walker) minute(at int64, yield func(at int64) bool) bool {
-	w.look(at)
+// yieldMinute calls yield with the seconds of the minute that begins at an instant at which the expression is
+// due, in order. It is false if yield was.
+func (w *walker) yieldMinute(at int64, yield func(at int64) bool) bool {
+	w.findStretch(at)
 	var due set
-	if !w.otherPass(at) && w.matches(at+w.offset) {
+	if !w.otherPass(at) && w.matchesWall(at+w.offset) {
 		due = w.second
 	}
 	if gap := w.offset - w.before; gap > 0 && w.from <= at && at < w.from+gap {
@@ -82,9 +83,9 @@ func (w *walker) minute(at int64, yield func(at int64) bool) bool {
 		case w.gap == "next" && at == w.from:
 			// What was skipped is due now, once.
 			for wall := at + w.before; wall < at+w.offset && !due[0]; wall += 60 {
-				due[0] = w.matches(wall)
+				due[0] = w.matchesWall(wall)
 			}
-		case w.gap == "shift" && w.matches(at+w.before):
+		case w.gap == "shift" && w.matchesWall(at+w.before):
 			for s, on := range w.second {
 				due[s] = due[s] || on
 			}
@@ -111,10 +112,10 @@ func (w *walker) otherPass(at int64) bool {
 	return false
 }
 
-// matches reports whether a wall time's minute is one of those meant. Walls are counted in seconds as if they
-// stood in UTC.
-func (w *walker) matches(wall int64) bool {
-	m := mod(wall, 86400) / 60
+// matchesWall reports whether a wall time's minute is one of those meant. Walls are counted in seconds as if
+// they stood in UTC.
+func (w *walker) matchesWall(wall int64) bool {
+	m := positiveMod(wall, 86400) / 60
 	if !w.cron.minute[m%60] || !w.hour[m/60] {
 		return false
 	}
@@ -129,16 +130,16 @@ func (w *walker) matches(wall int64) bool {
 	return day || weekday
 }
 
-func mod(a, b int64) int64 { return ((a % b) + b) % b }
+func positiveMod(a, b int64) int64 { return ((a % b) + b) % b }
 
-// between returns the times from one to another, both included, at most so many.
-func (c *cron) between(policy DST, from, to Time, most int) []Time {
+// timesBetween returns the times from one to another, both included, at most so many.
+func (c *cron) timesBetween(policy DST, from, to Time, most int) []Time {
 	const second = Time(time.Second / time.Microsecond)
-	w := c.walker(policy)
+	w := c.newWalker(policy)
 	var out []Time
 	at := int64(from / second)
-	for at -= mod(at, 60); Time(at)*second <= to; at += 60 {
-		if !w.minute(at, func(due int64) bool {
+	for at -= positiveMod(at, 60); Time(at)*second <= to; at += 60 {
+		if !w.yieldMinute(at, func(due int64) bool {
 			if t := Time(due) * second; from <= t && t <= to {
 				out = append(out, t)
 			}

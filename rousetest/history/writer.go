@@ -29,7 +29,7 @@ func (w *Writer) Write(e Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		w.err = json.MarshalEncode(w.json, e.line())
+		w.err = json.MarshalEncode(w.json, e.eventLine())
 	}
 	return w.err
 }
@@ -62,26 +62,26 @@ type settings struct {
 	Config Config `json:"cfg"`
 }
 
-func (c Config) line() any   { return line[settings]{"config", &settings{c}} }
-func (p Put) line() any      { return line[Put]{p.op(), &p} }
-func (d Delete) line() any   { return line[Delete]{"delete", &d} }
-func (p Pause) line() any    { return line[Pause]{"pause", &p} }
-func (r Resume) line() any   { return line[Resume]{"resume", &r} }
-func (s Skip) line() any     { return line[Skip]{"skip", &s} }
-func (r Run) line() any      { return line[Run]{"run", &r} }
-func (b Backfill) line() any { return line[Backfill]{"backfill", &b} }
-func (r Redrive) line() any  { return line[Redrive]{"redrive", &r} }
-func (f Final) line() any    { return line[Final]{"final", &f} }
-func (f Fire) line() any     { return line[Fire]{"fire", &f} }
-func (a Ack) line() any      { return line[Ack]{"ack", &a} }
-func (d Dead) line() any     { return line[Dead]{"dead", &d} }
-func (r Record) line() any   { return line[Record]{"record", &r} }
-func (f Fault) line() any    { return line[Fault]{"fault", &f} }
-func (h Heal) line() any     { return line[Heal]{"heal", &h} }
-func (e End) line() any      { return line[End]{"end", &e} }
+func (c Config) eventLine() any   { return line[settings]{"config", &settings{c}} }
+func (p Put) eventLine() any      { return line[Put]{p.opName(), &p} }
+func (d Delete) eventLine() any   { return line[Delete]{"delete", &d} }
+func (p Pause) eventLine() any    { return line[Pause]{"pause", &p} }
+func (r Resume) eventLine() any   { return line[Resume]{"resume", &r} }
+func (s Skip) eventLine() any     { return line[Skip]{"skip", &s} }
+func (r Run) eventLine() any      { return line[Run]{"run", &r} }
+func (b Backfill) eventLine() any { return line[Backfill]{"backfill", &b} }
+func (r Redrive) eventLine() any  { return line[Redrive]{"redrive", &r} }
+func (f Final) eventLine() any    { return line[Final]{"final", &f} }
+func (f Fire) eventLine() any     { return line[Fire]{"fire", &f} }
+func (a Ack) eventLine() any      { return line[Ack]{"ack", &a} }
+func (d Dead) eventLine() any     { return line[Dead]{"dead", &d} }
+func (r Record) eventLine() any   { return line[Record]{"record", &r} }
+func (f Fault) eventLine() any    { return line[Fault]{"fault", &f} }
+func (h Heal) eventLine() any     { return line[Heal]{"heal", &h} }
+func (e End) eventLine() any      { return line[End]{"end", &e} }
 
-// line has the generation if there is a timer, even if it is 0.
-func (g Get) line() any {
+// eventLine has the generation if there is a timer, even if it is 0.
+func (g Get) eventLine() any {
 	if g.Res != OK {
 		return line[Get]{"get", &g}
 	}
@@ -91,7 +91,7 @@ func (g Get) line() any {
 	}{line[Get]{"get", &g}, g.Gen}
 }
 
-func (p *Put) op() string {
+func (p *Put) opName() string {
 	switch {
 	case p.Replace:
 		return "replace"

@@ -98,7 +98,7 @@ func Endless(code int, contentType string) Answer {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
 		w.WriteHeader(code)
-		flood(r.Context(), w, bytes.Repeat([]byte("endless "), 4096))
+		writeEndlessly(r.Context(), w, bytes.Repeat([]byte("endless "), 4096))
 	}
 }
 
@@ -123,7 +123,7 @@ var bomb = sync.OnceValue(func() []byte {
 
 // Reset answers with a TCP reset.
 func Reset() Answer {
-	return raw(func(_ context.Context, c net.Conn) {
+	return hijackAnswer(func(_ context.Context, c net.Conn) {
 		if t, ok := c.(*clockConn).Conn.(*net.TCPConn); ok {
 			_ = t.SetLinger(0)
 		}
@@ -135,31 +135,32 @@ func Cut() Answer { return Raw("") }
 
 // HalfReply promises a body and closes the connection in the middle of it.
 func HalfReply(code int, contentType, half string) Answer {
-	return Raw("HTTP/1.1 " + strconv.Itoa(code) + " Half\r\nContent-Type: " + contentType + "\r\nContent-Length: " + strconv.Itoa(2*len(half)+1) + "\r\n\r\n" + half)
+	return Raw("HTTP/1.1 " + strconv.Itoa(code) + " Half\r\nContent-Type: " + contentType + "\r\nContent-Length: " +
+		strconv.Itoa(2*len(half)+1) + "\r\n\r\n" + half)
 }
 
 // Raw answers with these bytes and closes the connection.
 func Raw(text string) Answer {
-	return raw(func(_ context.Context, c net.Conn) { _, _ = io.WriteString(c, text) })
+	return hijackAnswer(func(_ context.Context, c net.Conn) { _, _ = io.WriteString(c, text) })
 }
 
 // HugeHeader answers 200 with a header that never ends.
 func HugeHeader() Answer {
-	return raw(func(ctx context.Context, c net.Conn) {
+	return hijackAnswer(func(ctx context.Context, c net.Conn) {
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX-Huge: ")
-		flood(ctx, c, bytes.Repeat([]byte{'a'}, 4096))
+		writeEndlessly(ctx, c, bytes.Repeat([]byte{'a'}, 4096))
 	})
 }
 
 // Informational answers 103 for ever.
 func Informational() Answer {
-	return raw(func(ctx context.Context, c net.Conn) {
-		flood(ctx, c, bytes.Repeat([]byte("HTTP/1.1 103 Early Hints\r\n\r\n"), 64))
+	return hijackAnswer(func(ctx context.Context, c net.Conn) {
+		writeEndlessly(ctx, c, bytes.Repeat([]byte("HTTP/1.1 103 Early Hints\r\n\r\n"), 64))
 	})
 }
 
-// raw takes the connection over; it is closed at the end.
-func raw(talk func(ctx context.Context, c net.Conn)) Answer {
+// hijackAnswer takes the connection over; it is closed at the end.
+func hijackAnswer(talk func(ctx context.Context, c net.Conn)) Answer {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -171,8 +172,8 @@ func raw(talk func(ctx context.Context, c net.Conn)) Answer {
 	}
 }
 
-// flood writes until the reader has had enough.
-func flood(ctx context.Context, w io.Writer, block []byte) {
+// writeEndlessly writes until the reader has had enough.
+func writeEndlessly(ctx context.Context, w io.Writer, block []byte) {
 	for ctx.Err() == nil {
 		if _, err := w.Write(block); err != nil {
 			return

@@ -23,7 +23,7 @@ func (a *Arrival) Fires() ([]rouse.Fire, error) {
 		}
 		fires := make([]rouse.Fire, len(events))
 		for i := range events {
-			f, err := events[i].fire()
+			f, err := events[i].decodeFire()
 			if err != nil {
 				return nil, fmt.Errorf("event %d: %w", i, err)
 			}
@@ -35,7 +35,7 @@ func (a *Arrival) Fires() ([]rouse.Fire, error) {
 		if err := json.Unmarshal(a.Body, &e); err != nil {
 			return nil, fmt.Errorf("an event that is no JSON: %w", err)
 		}
-		f, err := e.fire()
+		f, err := e.decodeFire()
 		return []rouse.Fire{f}, err
 	}
 	f, err := fromHeaders(a.Header)
@@ -45,11 +45,12 @@ func (a *Arrival) Fires() ([]rouse.Fire, error) {
 
 func fromHeaders(h http.Header) (f rouse.Fire, err error) {
 	get := func(name string) string { return h.Get("Rouse-" + name) }
-	f = rouse.Fire{ID: get("Fire-Id"), Namespace: get("Namespace"), Manual: get("Manual") == "true", Last: get("Last") == "true", Traceparent: h.Get("Traceparent")}
+	f = rouse.Fire{ID: get("Fire-Id"), Namespace: get("Namespace"), Manual: get("Manual") == "true",
+		Last: get("Last") == "true", Traceparent: h.Get("Traceparent")}
 	if f.Name, err = url.PathUnescape(get("Timer")); err != nil {
 		return f, err
 	}
-	err = numbers(&f, get("Due"), get("Attempt"), get("Token"), get("Generation"))
+	err = parseFireNumbers(&f, get("Due"), get("Attempt"), get("Token"), get("Generation"))
 	return f, err
 }
 
@@ -70,8 +71,9 @@ type event struct {
 	Base64     []byte          `json:"data_base64"`
 }
 
-func (e *event) fire() (rouse.Fire, error) {
-	f := rouse.Fire{ID: e.ID, Name: e.Subject, Manual: e.Manual, Last: e.Last, Traceparent: e.Trace, Spec: &rouse.Spec{Payload: e.Data, ContentType: e.Type}}
+func (e *event) decodeFire() (rouse.Fire, error) {
+	f := rouse.Fire{ID: e.ID, Name: e.Subject, Manual: e.Manual, Last: e.Last, Traceparent: e.Trace,
+		Spec: &rouse.Spec{Payload: e.Data, ContentType: e.Type}}
 	if e.Data == nil {
 		f.Spec.Payload = e.Base64
 	}
@@ -81,11 +83,11 @@ func (e *event) fire() (rouse.Fire, error) {
 		return f, fmt.Errorf("the source %q does not fit the subject %q", e.Source, e.Subject)
 	}
 	f.Namespace = ns
-	return f, numbers(&f, e.Time, strconv.FormatUint(uint64(e.Attempt), 10), e.Token, e.Generation)
+	return f, parseFireNumbers(&f, e.Time, strconv.FormatUint(uint64(e.Attempt), 10), e.Token, e.Generation)
 }
 
-// numbers sets the fields of a fire that are numbers and times.
-func numbers(f *rouse.Fire, due, attempt, token, generation string) error {
+// parseFireNumbers sets the fields of a fire that are numbers and times.
+func parseFireNumbers(f *rouse.Fire, due, attempt, token, generation string) error {
 	var err error
 	if f.Due, err = rouse.ParseInstant(due); err != nil {
 		return err

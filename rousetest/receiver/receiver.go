@@ -104,7 +104,7 @@ func New(o Options) *Receiver {
 	life, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	r.server = &http.Server{
-		Handler:           http.HandlerFunc(r.serve),
+		Handler:           http.HandlerFunc(r.serveArrival),
 		BaseContext:       func(net.Listener) context.Context { return life },
 		ConnContext:       withClock,
 		ConnState:         resetClock,
@@ -131,18 +131,18 @@ func (r *Receiver) Script(answers ...Answer) {
 func (r *Receiver) Next(ctx context.Context) (*Arrival, error) {
 	select {
 	case a, ok := <-r.arrivals:
-		return r.got(a, ok)
+		return r.arrivalOrClosed(a, ok)
 	default:
 	}
 	select {
 	case a, ok := <-r.arrivals:
-		return r.got(a, ok)
+		return r.arrivalOrClosed(a, ok)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (r *Receiver) got(a *Arrival, ok bool) (*Arrival, error) {
+func (r *Receiver) arrivalOrClosed(a *Arrival, ok bool) (*Arrival, error) {
 	if !ok {
 		return nil, ErrClosed
 	}
@@ -167,13 +167,13 @@ func (r *Receiver) Close() {
 	}
 }
 
-// serve keeps a request and answers it.
-func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) {
-	if !r.enter() {
+// serveArrival keeps a request and answers it.
+func (r *Receiver) serveArrival(w http.ResponseWriter, req *http.Request) {
+	if !r.enterRequest() {
 		panic(http.ErrAbortHandler)
 	}
 	defer r.running.Done()
-	a := r.record(req)
+	a := r.readArrival(req)
 	answer := r.opts.Answer
 	if !r.opts.Manual {
 		r.mu.Lock()
@@ -206,8 +206,8 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) {
 	answer(watched, req)
 }
 
-// enter counts a request as running, unless the receiver is being closed.
-func (r *Receiver) enter() bool {
+// enterRequest counts a request as running, unless the receiver is being closed.
+func (r *Receiver) enterRequest() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -217,8 +217,9 @@ func (r *Receiver) enter() bool {
 	return true
 }
 
-func (r *Receiver) record(req *http.Request) *Arrival {
-	a := &Arrival{Time: firstByte(req.Context()), From: req.RemoteAddr, Method: req.Method, URL: req.URL.RequestURI(), Header: req.Header, reply: make(chan Answer, 1)}
+func (r *Receiver) readArrival(req *http.Request) *Arrival {
+	a := &Arrival{Time: firstByte(req.Context()), From: req.RemoteAddr, Method: req.Method, URL: req.URL.RequestURI(),
+		Header: req.Header, reply: make(chan Answer, 1)}
 	a.Body, a.Broken = io.ReadAll(io.LimitReader(req.Body, int64(r.opts.MaxBody)+1))
 	if len(a.Body) > r.opts.MaxBody {
 		a.Body, a.Truncated = a.Body[:r.opts.MaxBody], true

@@ -57,8 +57,8 @@ func (a *Availability) Await(ctx context.Context) bool {
 	}
 }
 
-// set requires a.mu.
-func (a *Availability) set(up bool) {
+// setAvailable requires a.mu.
+func (a *Availability) setAvailable(up bool) {
 	a.up = up
 	if a.changed != nil {
 		close(a.changed)
@@ -74,7 +74,7 @@ func (a *Availability) Lost(why error) {
 		a.since = time.Now()
 	}
 	a.why = why
-	a.set(false)
+	a.setAvailable(false)
 	a.mu.Unlock()
 	if news && a.Changed != nil {
 		a.Changed(fmt.Errorf("%s: %w", a.Broker, why))
@@ -86,7 +86,7 @@ func (a *Availability) Back() {
 	a.mu.Lock()
 	news := !a.since.IsZero()
 	a.since, a.why = time.Time{}, nil
-	a.set(true)
+	a.setAvailable(true)
 	a.mu.Unlock()
 	if news && a.Changed != nil {
 		a.Changed(nil)
@@ -128,5 +128,6 @@ func (a *Availability) Obstacle() string {
 	case a.since.IsZero():
 		return a.notYet()
 	}
-	return printable(fmt.Sprintf("%s has been unavailable for %v: %v", a.Broker, time.Since(a.since).Round(time.Second), a.why))
+	return printableDetail(fmt.Sprintf("%s has been unavailable for %v: %v", a.Broker,
+		time.Since(a.since).Round(time.Second), a.why))
 }

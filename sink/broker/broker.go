@@ -112,14 +112,15 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	messages, index := make([]Message, 0, len(fires)), make([]int, 0, len(fires))
 	var c *connection
 	for i := range fires {
-		t, err := s.target(fires[i].Spec.Target)
+		t, err := s.resolveTarget(fires[i].Spec.Target)
 		switch {
 		case err != nil:
 			settle(i, Failed(0, "not sent: "+err.Error()))
 		case ctx.Err() != nil:
 			settle(i, stopping)
 		case c != nil && t.connection != c:
-			settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: rouse.AtOnce, Detail: "not sent: it is for another broker than the rest of its delivery"})
+			settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: rouse.AtOnce,
+				Detail: "not sent: it is for another broker than the rest of its delivery"})
 		default:
 			c = t.connection
 			messages, index = append(messages, Message{&fires[i], t.Target}), append(index, i)
@@ -145,9 +146,9 @@ const lanes = 16
 
 // Obstacle describes what prevents sending to the broker of the spec's target now.
 func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
-	t, err := s.target(spec.Target)
+	t, err := s.resolveTarget(spec.Target)
 	if err != nil {
-		return printable(err.Error())
+		return printableDetail(err.Error())
 	}
 	return t.connection.publisher.Obstacle()
 }

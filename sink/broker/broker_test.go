@@ -52,7 +52,7 @@ func TestTargets(t *testing.T) {
 		"amqp:orders/events/order.due?mode=binary":      {Scheme: "amqp", Connection: "orders", Path: "events/order.due"},
 		"amqp:orders/events/order.late?mode=structured": {Scheme: "amqp", Connection: "orders", Path: "events/order.late", Structured: true},
 	} {
-		if got, err := s.target(target); err != nil || got.Target != want {
+		if got, err := s.resolveTarget(target); err != nil || got.Target != want {
 			t.Errorf("%s is %+v, %v", target, got.Target, err)
 		}
 	}

@@ -17,7 +17,9 @@ import (
 // Connection describes a broker. Zero fields have the defaults that their comments name.
 type Connection struct {
 	Name string // its name in targets: 1 to 64 of a-z, 0-9, '-', '_' and '.', with a letter or digit first
-	URL  string // amqp://, amqps://, nats://, tls://, redis://, rediss://, with user and password as usual, or {{secret:NAMESPACE/NAME}} (Sealed)
+	// amqp://, amqps://, nats://, tls://, redis://, rediss://, with user and password as usual, or
+	// {{secret:NAMESPACE/NAME}} (Sealed)
+	URL string
 
 	CA   string // PEM file of the authorities for the broker's certificate; default the system's
 	Cert string // PEM file of the client certificate; default none
@@ -53,7 +55,8 @@ func (c Connection) WithDefaults() Connection {
 }
 
 // kinds maps the schemes of URLs to those of targets.
-var kinds = map[string]string{"amqp": "amqp", "amqps": "amqp", "nats": "nats", "tls": "nats", "redis": "redis", "rediss": "redis"}
+var kinds = map[string]string{"amqp": "amqp", "amqps": "amqp", "nats": "nats", "tls": "nats", "redis": "redis",
+	"rediss": "redis"}
 
 // Kind returns the scheme of the connection's targets; empty if its URL is not that of a broker.
 func (c *Connection) Kind() string {
@@ -82,7 +85,8 @@ func (c *Connection) Check() error {
 	var bad rouse.Invalid
 	add := func(field, value, wrong, cure string) { bad.Add(rouse.Refuse(field, value, wrong, cure)) }
 	if rouse.CheckNamespace(c.Name) != nil {
-		add("name", c.Name, "is no name of a connection", "use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
+		add("name", c.Name, "is no name of a connection",
+			"use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
 	}
 	plain, wrong := c.withoutSecrets()
 	if wrong != "" {
@@ -91,15 +95,18 @@ func (c *Connection) Check() error {
 	u, err := url.Parse(plain)
 	kind := c.Kind()
 	if c.URL == "" {
-		add("url", "", "is missing", "give the address of the broker, such as amqps://user:password@host/vhost, nats://user:password@host:4222 or rediss://user:password@host:6379")
+		add("url", "", "is missing",
+			"give the address of the broker, such as amqps://user:password@host/vhost, nats://user:password@host:4222 or rediss://user:password@host:6379")
 	} else if err != nil || kind == "" || u.Host == "" {
-		add("url", "", "is not the URL of a broker", "begin it with amqp://, amqps://, nats://, tls://, redis:// or rediss://, and percent-encode what is special in a password")
+		add("url", "", "is not the URL of a broker",
+			"begin it with amqp://, amqps://, nats://, tls://, redis:// or rediss://, and percent-encode what is special in a password")
 	}
 	for _, n := range []struct {
 		name        string
 		value       int64
 		least, most int64
-	}{{"in_flight", int64(c.InFlight), 1, 1 << 16}, {"max_length", c.MaxLength, 1, 1 << 40}, {"replicas", int64(c.Replicas), 1, 16}} {
+	}{{"in_flight", int64(c.InFlight), 1, 1 << 16}, {"max_length", c.MaxLength, 1, 1 << 40},
+		{"replicas", int64(c.Replicas), 1, 16}} {
 		if n.value != 0 && (n.value < n.least || n.value > n.most) {
 			add(n.name, fmt.Sprint(n.value), "is out of bounds", fmt.Sprintf("give %d to %d", n.least, n.most))
 		}
@@ -108,7 +115,8 @@ func (c *Connection) Check() error {
 		name        string
 		value       time.Duration
 		least, most time.Duration
-	}{{"patience", c.Patience, time.Second, 31 * 24 * time.Hour}, {"timeout", c.Timeout, 100 * time.Millisecond, time.Minute}} {
+	}{{"patience", c.Patience, time.Second, 31 * 24 * time.Hour},
+		{"timeout", c.Timeout, 100 * time.Millisecond, time.Minute}} {
 		if d.value != 0 && (d.value < d.least || d.value > d.most) {
 			add(d.name, d.value.String(), "is out of bounds", fmt.Sprintf("give %v to %v", d.least, d.most))
 		}
@@ -116,7 +124,8 @@ func (c *Connection) Check() error {
 	for _, of := range []struct {
 		name, kind string
 		given      bool
-	}{{"credentials", "nats", c.Credentials != ""}, {"max_length", "redis", c.MaxLength != 0}, {"replicas", "redis", c.Replicas != 0}} {
+	}{{"credentials", "nats", c.Credentials != ""}, {"max_length", "redis", c.MaxLength != 0},
+		{"replicas", "redis", c.Replicas != 0}} {
 		if of.given && kind != "" && kind != of.kind {
 			add(of.name, "", "is of connections of the kind "+of.kind, "leave it out")
 		}
@@ -137,7 +146,8 @@ func (c *Connection) checkFiles() error {
 	case (c.Cert == "") != (c.Key == ""):
 		add("cert", "and key do not come together", "give both, or neither")
 	case (c.CA != "" || c.Cert != "") && !c.Secure():
-		add("ca", "and cert are of connections with TLS, and the URL asks for none", "write amqps://, tls:// or rediss://, or leave them out")
+		add("ca", "and cert are of connections with TLS, and the URL asks for none",
+			"write amqps://, tls:// or rediss://, or leave them out")
 	case c.Secure():
 		if _, err := c.TLS(); err != nil {
 			add("ca", "cert or key cannot be used: "+err.Error(), "name PEM files that belong together")
@@ -178,9 +188,9 @@ func (c *Connection) TLS() (*tls.Config, error) {
 	return o, nil
 }
 
-// allows reports whether a target may have the path. It compares the path as written, so that a place has
+// allowsPath reports whether a target may have the path. It compares the path as written, so that a place has
 // only one spelling.
-func (c *Connection) allows(path string) bool {
+func (c *Connection) allowsPath(path string) bool {
 	for _, a := range c.Allow {
 		if whole, ok := strings.CutSuffix(a, "$"); ok && path == whole || !ok && strings.HasPrefix(path, a) {
 			return true

@@ -24,7 +24,8 @@ type Flight struct {
 
 // newFlight returns the flight of messages; report is called once for each.
 func newFlight(messages []Message, report func(i int, o rouse.Outcome)) *Flight {
-	return &Flight{messages: messages, began: time.Now(), report: report, done: make(chan struct{}), settled: make([]bool, len(messages)), left: len(messages)}
+	return &Flight{messages: messages, began: time.Now(), report: report, done: make(chan struct{}),
+		settled: make([]bool, len(messages)), left: len(messages)}
 }
 
 // Settle reports a message, if it was not reported yet.
@@ -72,23 +73,24 @@ func (f *Flight) Await(ctx context.Context, late func(i int)) {
 	limit := time.NewTimer(0)
 	defer limit.Stop()
 	for {
-		limit.Reset(time.Until(f.next()))
+		limit.Reset(time.Until(f.earliestDeadline()))
 		select {
 		case <-f.done:
 			return
 		case <-ctx.Done():
-			f.giveUp(late, func(int) (rouse.Outcome, bool) { return stopping, true })
+			f.failUnreported(late, func(int) (rouse.Outcome, bool) { return stopping, true })
 		case now := <-limit.C:
-			f.giveUp(late, func(i int) (rouse.Outcome, bool) {
+			f.failUnreported(late, func(i int) (rouse.Outcome, bool) {
 				timeout := f.Deadline(i).Sub(f.began)
-				return Failed(0, fmt.Sprintf("no confirm within %v: the broker may have the message", timeout)), !f.Deadline(i).After(now)
+				return Failed(0, fmt.Sprintf("no confirm within %v: the broker may have the message", timeout)),
+					!f.Deadline(i).After(now)
 			})
 		}
 	}
 }
 
-// next returns the earliest deadline of the unreported messages.
-func (f *Flight) next() time.Time {
+// earliestDeadline returns the earliest deadline of the unreported messages.
+func (f *Flight) earliestDeadline() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	earliest := time.Now().Add(time.Hour)
@@ -100,7 +102,7 @@ func (f *Flight) next() time.Time {
 	return earliest
 }
 
-func (f *Flight) giveUp(late func(i int), judge func(i int) (rouse.Outcome, bool)) {
+func (f *Flight) failUnreported(late func(i int), judge func(i int) (rouse.Outcome, bool)) {
 	for i := range f.messages {
 		if f.Settled(i) {
 			continue

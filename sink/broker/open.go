@@ -17,7 +17,8 @@ func Open(c Connection, changed func(error)) (Publisher, error) {
 	kind := c.Kind()
 	open, linked := openers[kind]
 	if !linked {
-		return nil, fmt.Errorf("this program does not link brokers of the kind %s: import _ %q", kind, "github.com/rousehq/rouse/sink/broker/"+kind)
+		return nil, fmt.Errorf("this program does not link brokers of the kind %s: import _ %q", kind,
+			"github.com/rousehq/rouse/sink/broker/"+kind)
 	}
 	p, err := open(c, changed)
 	if err != nil {

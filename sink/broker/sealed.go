@@ -57,7 +57,8 @@ type generation struct {
 
 // OpenSealed returns a publisher for a connection that passed Check. Its errors, and those of value, must not
 // contain secrets.
-func OpenSealed(c Connection, changed func(error), value func(namespace, name string) (string, error)) (*Sealed, error) {
+func OpenSealed(c Connection, changed func(error),
+	value func(namespace, name string) (string, error)) (*Sealed, error) {
 	s := &Sealed{connection: c, changed: changed, value: value}
 	return s, s.Refresh()
 }
@@ -68,7 +69,7 @@ func (s *Sealed) Refresh() error {
 	address, err := rouse.ExpandSecrets(s.connection.URL, func(name string) (string, error) {
 		namespace, name, _ := strings.Cut(name, "/")
 		v, err := s.value(namespace, name)
-		return escaped(v), err
+		return escapeForURL(v), err
 	})
 	s.mu.Lock()
 	old := s.current
@@ -104,12 +105,12 @@ func (s *Sealed) Refresh() error {
 	return old.Close()
 }
 
-// escaped percent-encodes everything that may have a meaning in a URL.
-func escaped(text string) string {
+// escapeForURL percent-encodes everything that may have a meaning in a URL.
+func escapeForURL(text string) string {
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 }
 
-func (s *Sealed) use() *generation {
+func (s *Sealed) useCurrent() *generation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current != nil {
@@ -120,7 +121,7 @@ func (s *Sealed) use() *generation {
 
 // Check returns what is wrong with a target. While a secret is missing, every target is accepted.
 func (s *Sealed) Check(t *Target) (wrong, cure string) {
-	g := s.use()
+	g := s.useCurrent()
 	if g == nil {
 		return "", ""
 	}
@@ -133,7 +134,7 @@ const secretPause = 5 * time.Second
 
 // Publish publishes messages, or puts them off while a secret is missing.
 func (s *Sealed) Publish(ctx context.Context, messages []Message, f *Flight) {
-	g := s.use()
+	g := s.useCurrent()
 	if g == nil {
 		o := Unsent(secretPause, s.Obstacle())
 		o.Cause = rouse.CauseNoSecret
@@ -148,7 +149,7 @@ func (s *Sealed) Publish(ctx context.Context, messages []Message, f *Flight) {
 
 // Obstacle describes what prevents publishing now.
 func (s *Sealed) Obstacle() string {
-	g := s.use()
+	g := s.useCurrent()
 	if g == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -39,7 +39,7 @@ func Schemes() []string { return slices.Sorted(maps.Keys(examples)) }
 
 // Check refuses invalid targets, targets without a connection of this server, and options of webhooks.
 func (s *Sink) Check(spec *rouse.Spec) error {
-	t, err := s.target(spec.Target)
+	t, err := s.resolveTarget(spec.Target)
 	if err != nil {
 		return err
 	}
@@ -54,10 +54,11 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	return nil
 }
 
-// target parses a target and finds its connection. Its errors are *rouse.Invalid, and contain no password.
-func (s *Sink) target(text string) (located, error) {
+// resolveTarget parses a target and finds its connection. Its errors are *rouse.Invalid, and contain no
+// password.
+func (s *Sink) resolveTarget(text string) (located, error) {
 	refuse := func(wrong, cure string) (located, error) {
-		return located{}, rouse.Refuse("target", hide(text), wrong, cure)
+		return located{}, rouse.Refuse("target", hidePassword(text), wrong, cure)
 	}
 	scheme, rest, ok := strings.Cut(text, ":")
 	example := examples[scheme]
@@ -65,7 +66,8 @@ func (s *Sink) target(text string) (located, error) {
 	case !ok || example == "":
 		return refuse("is no target at a broker", "give one such as "+examples["amqp"])
 	case strings.HasPrefix(rest, "/"):
-		return refuse("is the address of a broker, and targets name connections of the server instead", s.offer(scheme))
+		return refuse("is the address of a broker, and targets name connections of the server instead",
+			s.connectionCure(scheme))
 	}
 	rest, options, _ := strings.Cut(rest, "?")
 	name, path, ok := strings.Cut(rest, "/")
@@ -75,20 +77,24 @@ func (s *Sink) target(text string) (located, error) {
 	t := located{Target: Target{Scheme: scheme, Connection: name, Path: path}, connection: s.connections[name]}
 	switch c := t.connection; {
 	case c == nil:
-		return refuse(fmt.Sprintf("names the connection %q, which this server does not have", rouse.Shorten(name, 64)), s.offer(scheme))
+		return refuse(fmt.Sprintf("names the connection %q, which this server does not have", rouse.Shorten(name, 64)),
+			s.connectionCure(scheme))
 	case c.kind != scheme:
-		return refuse("names the connection "+name+", which is not one of that kind", "write "+strings.Replace(examples[c.kind], "CONNECTION", name, 1))
-	case !c.allows(path):
-		return refuse("is not allowed for the connection "+name, "use one of the prefixes that its operator allows: "+strings.Join(c.Allow, ", "))
+		return refuse("names the connection "+name+", which is not one of that kind",
+			"write "+strings.Replace(examples[c.kind], "CONNECTION", name, 1))
+	case !c.allowsPath(path):
+		return refuse("is not allowed for the connection "+name,
+			"use one of the prefixes that its operator allows: "+strings.Join(c.Allow, ", "))
 	}
-	if wrong := t.read(options); wrong != "" {
-		return refuse(wrong, "use mode=structured, mode=binary and, with nats:, via=core and via=jetstream, with & between; write a question mark of a name as %3F")
+	if wrong := t.readOptions(options); wrong != "" {
+		return refuse(wrong,
+			"use mode=structured, mode=binary and, with nats:, via=core and via=jetstream, with & between; write a question mark of a name as %3F")
 	}
 	return t, nil
 }
 
-// read parses the options of a target and returns what is wrong with them.
-func (t *Target) read(options string) (wrong string) {
+// readOptions parses the options of a target and returns what is wrong with them.
+func (t *Target) readOptions(options string) (wrong string) {
 	if options == "" {
 		return ""
 	}
@@ -109,8 +115,8 @@ func (t *Target) read(options string) (wrong string) {
 	return ""
 }
 
-// offer lists the valid beginnings of a target of a scheme.
-func (s *Sink) offer(scheme string) string {
+// connectionCure lists the valid beginnings of a target of a scheme.
+func (s *Sink) connectionCure(scheme string) string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.connections)) {
 		if s.connections[name].kind == scheme {
@@ -118,13 +124,14 @@ func (s *Sink) offer(scheme string) string {
 		}
 	}
 	if len(names) == 0 {
-		return "write " + examples[scheme] + ", with a connection that the operator describes in the file of the setting brokers: there is none of this kind"
+		return "write " + examples[scheme] +
+			", with a connection that the operator describes in the file of the setting brokers: there is none of this kind"
 	}
 	return "write " + examples[scheme] + ", with one of the connections " + strings.Join(names, ", ")
 }
 
-// hide removes a possible password.
-func hide(target string) string {
+// hidePassword removes a possible password.
+func hidePassword(target string) string {
 	if i := strings.LastIndexByte(target, '@'); i >= 0 {
 		if scheme, rest, ok := strings.Cut(target, "//"); ok && strings.Contains(rest, "@") {
 			return scheme + "//…" + target[i:]

@@ -131,9 +131,9 @@ func (s *Sink) Handle(name string, fn Handler, opts ...Option) error {
 
 // Obstacle reports that no function is registered for the spec's target, or that all its places are taken.
 func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
-	switch f := s.function(spec.Target); {
+	switch f := s.findFunction(spec.Target); {
 	case f == nil:
-		return printable(unregistered + spec.Target)
+		return printableDetail(unregistered + spec.Target)
 	case len(f.places) == cap(f.places):
 		return fmt.Sprintf("all %d calls of the function that may run at a time are running", cap(f.places))
 	}
@@ -142,7 +142,7 @@ func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 
 const unregistered = "no function is registered here for "
 
-func (s *Sink) function(target string) *registered {
+func (s *Sink) findFunction(target string) *registered {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.functions[target]
@@ -160,7 +160,8 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	}
 	w := &spec.Webhook
 	if w.Any() {
-		return rouse.Refuse("webhook", "", "has no meaning for a function target", "leave it out, or give an http or https target")
+		return rouse.Refuse("webhook", "", "has no meaning for a function target",
+			"leave it out, or give an http or https target")
 	}
 	return nil
 }
@@ -172,7 +173,8 @@ func checkName(field, value, name string) error {
 		ok = ok && ('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte(".-_/", c) >= 0)
 	}
 	if !ok {
-		return rouse.Refuse(field, value, "names no function", fmt.Sprintf("use 1 to %d letters, digits, '.', '-', '_' and '/'", MaxName))
+		return rouse.Refuse(field, value, "names no function",
+			fmt.Sprintf("use 1 to %d letters, digits, '.', '-', '_' and '/'", MaxName))
 	}
 	return nil
 }
@@ -183,7 +185,7 @@ const unknownLimit = 256
 // Lane returns a lane for each function. Fires are delivered one at a time, so that each attempt is written
 // separately.
 func (s *Sink) Lane(_ string, spec *rouse.Spec) rouse.Lane {
-	if f := s.function(spec.Target); f != nil {
+	if f := s.findFunction(spec.Target); f != nil {
 		return rouse.Lane{Name: f.target, Limit: cap(f.places), Batch: 1, Spend: true}
 	}
 	// Clone the target: it may be a part of a timer's row, which it would keep in memory. Nothing is

@@ -43,13 +43,13 @@ func RetryAfter(err error, after time.Duration) error {
 // maxRetryAfter bounds how far a function can defer the next attempt, as a timer's own backoff is bounded.
 const maxRetryAfter = 7 * 24 * time.Hour
 
-// judge returns the outcome for a function's error. ctx is the delivery's, run the one that the function
-// was given.
-func judge(ctx, run context.Context, err error, timeout time.Duration) rouse.Outcome {
+// errorOutcome returns the outcome for a function's error. ctx is the delivery's, run the one that the
+// function was given.
+func errorOutcome(ctx, run context.Context, err error, timeout time.Duration) rouse.Outcome {
 	if err == nil { // even if its ctx has ended: it has done its work
 		return rouse.Outcome{Verdict: rouse.Done}
 	}
-	detail := printable(err.Error())
+	detail := printableDetail(err.Error())
 	detail = cmp.Or(detail, "the function returned an error without text")
 	var again *rouse.RetryAfter
 	var never *permanent
@@ -59,23 +59,24 @@ func judge(ctx, run context.Context, err error, timeout time.Duration) rouse.Out
 	case errors.As(err, &never):
 		return rouse.Outcome{Verdict: rouse.Rejected, Detail: detail}
 	case ctx.Err() != nil:
-		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: printable("broken off, as the service is stopping: " + detail)}
+		return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond,
+			Detail: printableDetail("broken off, as the service is stopping: " + detail)}
 	case errors.As(err, &again):
 		return rouse.Outcome{Verdict: rouse.Failed, After: min(max(again.After, rouse.AtOnce), maxRetryAfter), Detail: detail}
 	case errors.Is(run.Err(), context.DeadlineExceeded):
-		detail = printable(fmt.Sprintf("timeout of %v: %s", timeout, detail))
+		detail = printableDetail(fmt.Sprintf("timeout of %v: %s", timeout, detail))
 	}
 	return rouse.Outcome{Verdict: rouse.Failed, Detail: detail}
 }
 
-// safely calls a function and sends its result; a panic, or the end of its goroutine, counts as an error.
-func (s *Sink) safely(ctx context.Context, call Handler, f rouse.Fire, ended chan<- error) {
+// callSafely calls a function and sends its result; a panic, or the end of its goroutine, counts as an error.
+func (s *Sink) callSafely(ctx context.Context, call Handler, f rouse.Fire, ended chan<- error) {
 	err := errors.New("the function ended its goroutine")
 	returned := false
 	defer func() {
 		if !returned {
 			if value := recover(); value != nil {
-				err = fmt.Errorf("panic: %v (%s)", value, caller())
+				err = fmt.Errorf("panic: %v (%s)", value, panicOrigin())
 				s.opts.Panicked(f, value, debug.Stack())
 			}
 		}
@@ -85,9 +86,9 @@ func (s *Sink) safely(ctx context.Context, call Handler, f rouse.Fire, ended cha
 	returned = true
 }
 
-// caller returns the place that panicked: the first frame outside of the runtime below the deferred
+// panicOrigin returns the place that panicked: the first frame outside of the runtime below the deferred
 // function.
-func caller() string {
+func panicOrigin() string {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
 	panicked := false
@@ -95,7 +96,8 @@ func caller() string {
 		f, more := frames.Next()
 		inRuntime := strings.HasPrefix(f.Function, "runtime.")
 		if panicked && !inRuntime {
-			return fmt.Sprintf("%s, %s:%d", f.Function[strings.LastIndexByte(f.Function, '/')+1:], f.File[strings.LastIndexByte(f.File, '/')+1:], f.Line)
+			return fmt.Sprintf("%s, %s:%d", f.Function[strings.LastIndexByte(f.Function, '/')+1:],
+				f.File[strings.LastIndexByte(f.File, '/')+1:], f.Line)
 		}
 		panicked = panicked || f.Function == "runtime.gopanic"
 		if !more {
@@ -104,8 +106,8 @@ func caller() string {
 	}
 }
 
-// printable returns text in a form that fits a record: shortened, on one line.
-func printable(s string) string {
+// printableDetail returns text in a form that fits a record: shortened, on one line.
+func printableDetail(s string) string {
 	return rouse.Shorten(strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
 			return r

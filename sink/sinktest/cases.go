@@ -11,15 +11,16 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// same checks that a fire arrived unchanged.
-func same(t *testing.T, got *Arrival, want rouse.Fire) {
+// checkUnchanged checks that a fire arrived unchanged.
+func checkUnchanged(t *testing.T, got *Arrival, want rouse.Fire) {
 	t.Helper()
 	g := got.Fire
 	if g.Spec == nil {
 		t.Fatal("the arrival has no spec")
 	}
 	if !bytes.Equal(g.Spec.Payload, want.Spec.Payload) {
-		t.Errorf("payload of %d bytes arrived as %d bytes: %.80q became %.80q", len(want.Spec.Payload), len(g.Spec.Payload), want.Spec.Payload, g.Spec.Payload)
+		t.Errorf("payload of %d bytes arrived as %d bytes: %.80q became %.80q", len(want.Spec.Payload), len(g.Spec.Payload),
+			want.Spec.Payload, g.Spec.Payload)
 	}
 	if len(want.Spec.Payload) > 0 && g.Spec.ContentType != want.Spec.ContentType {
 		t.Errorf("content type %q arrived as %q", want.Spec.ContentType, g.Spec.ContentType)
@@ -31,17 +32,17 @@ func same(t *testing.T, got *Arrival, want rouse.Fire) {
 	}
 }
 
-// exchange delivers one fire, compares it, answers, and returns the outcome.
-func (p *Peer) exchange(t *testing.T, f rouse.Fire, say Answer) rouse.Outcome {
+// deliverOne delivers one fire, compares it, answers, and returns the outcome.
+func (p *Peer) deliverOne(t *testing.T, f rouse.Fire, say Answer) rouse.Outcome {
 	t.Helper()
-	pl := p.send(t.Context(), t, []rouse.Fire{f}, 1)
-	a := p.next(t)
-	same(t, a, f)
+	pl := p.sendFires(t.Context(), t, []rouse.Fire{f}, 1)
+	a := p.nextArrival(t)
+	checkUnchanged(t, a, f)
 	a.Answer(say)
-	return pl.wait()[0]
+	return pl.awaitOutcomes()[0]
 }
 
-func unchanged(t *testing.T, _ Harness, p *Peer) {
+func testUnchanged(t *testing.T, _ Harness, p *Peer) {
 	f := p.newFire(0, []byte(`{"hello":"there"}`), "application/json")
 	later := p.newFire(1, []byte("x"), "text/plain")
 	later.Attempt, later.Token, later.Generation, later.Last = 8, 1<<63+5, 1<<62+3, true
@@ -49,13 +50,13 @@ func unchanged(t *testing.T, _ Harness, p *Peer) {
 	manual := p.newFire(2, nil, "")
 	manual.Manual = true
 	for _, f := range []rouse.Fire{f, later, manual} {
-		if o := p.exchange(t, f, Take); o.Verdict != rouse.Done {
+		if o := p.deliverOne(t, f, Take); o.Verdict != rouse.Done {
 			t.Errorf("taken, but reported as %v: %s", o.Verdict, o.Detail)
 		}
 	}
 }
 
-func hostile(t *testing.T, _ Harness, p *Peer) {
+func testHostile(t *testing.T, _ Harness, p *Peer) {
 	all := make([]byte, 256)
 	for i := range all {
 		all[i] = byte(i)
@@ -75,7 +76,7 @@ func hostile(t *testing.T, _ Harness, p *Peer) {
 		f := p.newFire(i, []byte(c.payload), c.contentType)
 		f.Name = c.name
 		f.ID = rouse.FireID(f.Namespace, f.Name, f.Generation, f.Due, false)
-		if o := p.exchange(t, f, Take); o.Verdict != rouse.Done {
+		if o := p.deliverOne(t, f, Take); o.Verdict != rouse.Done {
 			t.Errorf("%s: taken, but reported as %v: %s", c.name, o.Verdict, o.Detail)
 		}
 	}
@@ -83,7 +84,7 @@ func hostile(t *testing.T, _ Harness, p *Peer) {
 
 func onceEach(t *testing.T, h Harness, p *Peer) {
 	fires := p.newFires(100)
-	pl := p.send(t.Context(), t, fires, 10)
+	pl := p.sendFires(t.Context(), t, fires, 10)
 	answers := map[string]Answer{}
 	kinds := 3
 	if h.NoReject {
@@ -94,24 +95,24 @@ func onceEach(t *testing.T, h Harness, p *Peer) {
 	}
 	seen := map[string]bool{}
 	for range fires {
-		a := p.next(t)
+		a := p.nextArrival(t)
 		if seen[a.Fire.ID] || answers[a.Fire.ID] == 0 {
 			t.Errorf("fire %q arrived twice, or was never sent", a.Fire.ID)
 		}
 		seen[a.Fire.ID] = true
 		a.Answer(answers[a.Fire.ID])
 	}
-	for i, o := range pl.wait() {
+	for i, o := range pl.awaitOutcomes() {
 		if want := []rouse.Verdict{rouse.Done, rouse.Failed, rouse.Rejected}[i%kinds]; o.Verdict != want {
 			t.Errorf("fire %d: %v, want %v: each fire has the outcome of its own answer", i, o.Verdict, want)
 		}
 	}
-	p.none(t)
+	p.checkNoArrival(t)
 	p.Close()
-	pl.once()
+	pl.checkOnce()
 }
 
-func verdicts(t *testing.T, h Harness, p *Peer) {
+func testVerdicts(t *testing.T, h Harness, p *Peer) {
 	for i, c := range []struct {
 		say  Answer
 		want rouse.Verdict
@@ -119,7 +120,7 @@ func verdicts(t *testing.T, h Harness, p *Peer) {
 		if c.say == Reject && h.NoReject {
 			continue
 		}
-		o := p.exchange(t, p.newFire(i, []byte("x"), "text/plain"), c.say)
+		o := p.deliverOne(t, p.newFire(i, []byte("x"), "text/plain"), c.say)
 		if o.Verdict != c.want {
 			t.Errorf("reported %v, want %v (%s)", o.Verdict, c.want, o.Detail)
 		}
@@ -130,37 +131,37 @@ func verdicts(t *testing.T, h Harness, p *Peer) {
 }
 
 func noRetry(t *testing.T, _ Harness, p *Peer) {
-	if o := p.exchange(t, p.newFire(0, []byte("x"), "text/plain"), Fail); o.Verdict != rouse.Failed {
+	if o := p.deliverOne(t, p.newFire(0, []byte("x"), "text/plain"), Fail); o.Verdict != rouse.Failed {
 		t.Errorf("reported %v", o.Verdict)
 	}
-	p.none(t)
+	p.checkNoArrival(t)
 }
 
-// concurrent holds all answers back until every fire has arrived: if one waited for another, the case would
-// not end.
-func concurrent(t *testing.T, _ Harness, p *Peer) {
+// testConcurrent holds all answers back until every fire has arrived: if one waited for another, the case
+// would not end.
+func testConcurrent(t *testing.T, _ Harness, p *Peer) {
 	first := p.newFire(0, nil, "")
 	n := min(32, p.Sink.Lane(first.Namespace, first.Spec).Limit)
 	fires := p.newFires(n)
-	pl := p.send(t.Context(), t, fires, 1)
+	pl := p.sendFires(t.Context(), t, fires, 1)
 	var waiting []*Arrival
 	for range n {
-		waiting = append(waiting, p.next(t))
+		waiting = append(waiting, p.nextArrival(t))
 	}
 	for i := range waiting { // in reverse order of arrival
 		waiting[n-1-i].Answer(Take)
 	}
-	for i, o := range pl.wait() {
+	for i, o := range pl.awaitOutcomes() {
 		if o.Verdict != rouse.Done {
 			t.Errorf("fire %d: %v: %s", i, o.Verdict, o.Detail)
 		}
 	}
 }
 
-// undone checks outcomes of attempts that are not known to have succeeded.
-func undone(t *testing.T, pl *play) {
+// checkUndone checks outcomes of attempts that are not known to have succeeded.
+func checkUndone(t *testing.T, pl *play) {
 	t.Helper()
-	for i, o := range pl.wait() {
+	for i, o := range pl.awaitOutcomes() {
 		if o.Verdict != rouse.Failed && o.Verdict != rouse.Deferred {
 			t.Errorf("fire %d: %v, want failed or deferred: %s", i, o.Verdict, o.Detail)
 		}
@@ -169,37 +170,37 @@ func undone(t *testing.T, pl *play) {
 
 func obeysContext(t *testing.T, _ Harness, p *Peer) {
 	ctx, cancel := context.WithCancel(t.Context())
-	pl := p.send(ctx, t, p.newFires(4), 4)
+	pl := p.sendFires(ctx, t, p.newFires(4), 4)
 	for range 4 {
-		p.next(t)
+		p.nextArrival(t)
 	}
 	cancel()
-	undone(t, pl)
+	checkUndone(t, pl)
 	p.Close()
-	pl.once()
+	pl.checkOnce()
 }
 
 func endedContext(t *testing.T, _ Harness, p *Peer) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	pl := p.send(ctx, t, p.newFires(4), 4)
-	undone(t, pl)
-	p.none(t)
+	pl := p.sendFires(ctx, t, p.newFires(4), 4)
+	checkUndone(t, pl)
+	p.checkNoArrival(t)
 	p.Close()
-	pl.once()
+	pl.checkOnce()
 }
 
-func timeout(t *testing.T, _ Harness, p *Peer) {
+func testTimeout(t *testing.T, _ Harness, p *Peer) {
 	f := p.newFire(0, []byte("x"), "text/plain")
 	f.Spec.Retry.Timeout = 100 * time.Millisecond
-	pl := p.send(t.Context(), t, []rouse.Fire{f}, 1)
-	a := p.next(t)
-	if o := pl.wait()[0]; o.Verdict != rouse.Failed {
+	pl := p.sendFires(t.Context(), t, []rouse.Fire{f}, 1)
+	a := p.nextArrival(t)
+	if o := pl.awaitOutcomes()[0]; o.Verdict != rouse.Failed {
 		t.Errorf("reported %v, want failed: %s", o.Verdict, o.Detail)
 	}
 	a.Answer(Take) // too late, and without effect
 	p.Close()
-	pl.once()
+	pl.checkOnce()
 }
 
 func lostAnswer(t *testing.T, _ Harness, p *Peer) {
@@ -207,14 +208,14 @@ func lostAnswer(t *testing.T, _ Harness, p *Peer) {
 	for i := range fires { // a sink may keep a fire for another peer until the attempt times out
 		fires[i].Spec.Retry.Timeout = time.Second
 	}
-	pl := p.send(t.Context(), t, fires, 4)
+	pl := p.sendFires(t.Context(), t, fires, 4)
 	for range fires {
-		p.next(t)
+		p.nextArrival(t)
 	}
 	p.Vanish()
-	undone(t, pl)
+	checkUndone(t, pl)
 	p.Close()
-	pl.once()
+	pl.checkOnce()
 }
 
 func noListener(t *testing.T, _ Harness, p *Peer) {
@@ -223,10 +224,10 @@ func noListener(t *testing.T, _ Harness, p *Peer) {
 	for i := range fires {
 		fires[i].Spec.Retry.Timeout = time.Second
 	}
-	undone(t, p.send(t.Context(), t, fires, 4))
+	checkUndone(t, p.sendFires(t.Context(), t, fires, 4))
 }
 
-func lanes(t *testing.T, _ Harness, p *Peer) {
+func testLanes(t *testing.T, _ Harness, p *Peer) {
 	a, b := p.newFire(0, []byte("a"), "text/plain"), p.newFire(1, []byte("b"), "application/json")
 	la, lb := p.Sink.Lane("ns", a.Spec), p.Sink.Lane("ns", b.Spec)
 	if la != lb || la != p.Sink.Lane("ns", a.Spec) {
@@ -237,7 +238,7 @@ func lanes(t *testing.T, _ Harness, p *Peer) {
 	}
 }
 
-func checks(t *testing.T, h Harness, p *Peer) {
+func testChecks(t *testing.T, h Harness, p *Peer) {
 	f := p.newFire(0, []byte("x"), "text/plain")
 	if err := p.Sink.Check(f.Spec); err != nil {
 		t.Errorf("the peer's own spec is refused: %v", err)

@@ -44,9 +44,10 @@ type play struct {
 	left     int
 }
 
-// send delivers the fires in deliveries of up to size fires, all concurrently.
-func (p *Peer) send(ctx context.Context, t *testing.T, fires []rouse.Fire, size int) *play {
-	pl := &play{t: t, fires: fires, settled: make(chan struct{}), outcomes: make([][]rouse.Outcome, len(fires)), left: len(fires)}
+// sendFires delivers the fires in deliveries of up to size fires, all concurrently.
+func (p *Peer) sendFires(ctx context.Context, t *testing.T, fires []rouse.Fire, size int) *play {
+	pl := &play{t: t, fires: fires, settled: make(chan struct{}), outcomes: make([][]rouse.Outcome, len(fires)),
+		left: len(fires)}
 	lane := p.Sink.Lane(fires[0].Namespace, fires[0].Spec)
 	size = max(1, min(size, lane.Batch, lane.Limit))
 	for from := 0; from < len(fires); from += size {
@@ -57,14 +58,14 @@ func (p *Peer) send(ctx context.Context, t *testing.T, fires []rouse.Fire, size 
 					t.Errorf("reported fire %d of %d", i, len(part))
 					return
 				}
-				pl.settle(from+i, o)
+				pl.recordOutcome(from+i, o)
 			})
 		})
 	}
 	return pl
 }
 
-func (pl *play) settle(i int, o rouse.Outcome) {
+func (pl *play) recordOutcome(i int, o rouse.Outcome) {
 	pl.mu.Lock()
 	defer pl.mu.Unlock()
 	pl.outcomes[i] = append(pl.outcomes[i], o)
@@ -75,8 +76,8 @@ func (pl *play) settle(i int, o rouse.Outcome) {
 	}
 }
 
-// wait waits until all fires are reported and every Deliver has returned.
-func (pl *play) wait() []rouse.Outcome {
+// awaitOutcomes waits until all fires are reported and every Deliver has returned.
+func (pl *play) awaitOutcomes() []rouse.Outcome {
 	pl.t.Helper()
 	returned := make(chan struct{})
 	var waiter sync.WaitGroup
@@ -107,8 +108,8 @@ func (pl *play) wait() []rouse.Outcome {
 	return out
 }
 
-// once checks, when nothing runs any more, that no fire was reported twice.
-func (pl *play) once() {
+// checkOnce checks, when nothing runs any more, that no fire was reported twice.
+func (pl *play) checkOnce() {
 	pl.t.Helper()
 	pl.mu.Lock()
 	defer pl.mu.Unlock()
@@ -147,8 +148,8 @@ func wellFormed(t *testing.T, o rouse.Outcome) {
 	}
 }
 
-// next takes the next arrival from the peer.
-func (p *Peer) next(t *testing.T) *Arrival {
+// nextArrival takes the next arrival from the peer.
+func (p *Peer) nextArrival(t *testing.T) *Arrival {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -159,9 +160,9 @@ func (p *Peer) next(t *testing.T) *Arrival {
 	return a
 }
 
-// none checks that everything that arrived was taken. Everything has been reported, so nothing is still on
-// the wire.
-func (p *Peer) none(t *testing.T) {
+// checkNoArrival checks that everything that arrived was taken. Everything has been reported, so nothing is
+// still on the wire.
+func (p *Peer) checkNoArrival(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

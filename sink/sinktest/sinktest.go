@@ -100,19 +100,19 @@ func Run(t *testing.T, h Harness) {
 		name string
 		run  func(t *testing.T, h Harness, p *Peer)
 	}{
-		{"delivers payload, id and facts unchanged", unchanged},
-		{"delivers hostile payloads and names unchanged", hostile},
+		{"delivers payload, id and facts unchanged", testUnchanged},
+		{"delivers hostile payloads and names unchanged", testHostile},
 		{"reports each fire exactly once", onceEach},
-		{"tells failure from rejection", verdicts},
+		{"tells failure from rejection", testVerdicts},
 		{"does not retry", noRetry},
-		{"keeps fires apart that run at the same time", concurrent},
+		{"keeps fires apart that run at the same time", testConcurrent},
 		{"ends when ctx ends", obeysContext},
 		{"delivers nothing for a ctx that has ended", endedContext},
-		{"fails an attempt that takes too long", timeout},
+		{"fails an attempt that takes too long", testTimeout},
 		{"does not take a lost answer for a done one", lostAnswer},
 		{"fails or defers without a listener", noListener},
-		{"has pure lanes", lanes},
-		{"checks specs", checks},
+		{"has pure lanes", testLanes},
+		{"checks specs", testChecks},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -19,8 +19,8 @@ type (
 
 type channelKey struct{ namespace, name string }
 
-// clone copies the strings, which may be parts of a timer's row.
-func (k channelKey) clone() channelKey {
+// cloneKey copies the strings, which may be parts of a timer's row.
+func (k channelKey) cloneKey() channelKey {
 	return channelKey{strings.Clone(k.namespace), strings.Clone(k.name)}
 }
 
@@ -52,7 +52,8 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 // Put passes fires to the subscribers of a channel, whatever their targets, as Deliver does, but returns
 // immediately. The caller has to call the returned function, which returns when nothing of the context is
 // outstanding.
-func (s *Sink) Put(ctx context.Context, namespace, name string, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) (stay func()) {
+func (s *Sink) Put(ctx context.Context, namespace, name string, fires []rouse.Fire,
+	settle func(i int, o rouse.Outcome)) (stay func()) {
 	d := s.hub.NewDelivery(ctx, fires, settle)
 	d.Key = channelKey{namespace, name}
 	return s.hub.Take(d)
@@ -75,9 +76,9 @@ func (s *Sink) Load(namespace, name string) (l Load) {
 	return l
 }
 
-// until returns when a fire that begins to wait has waited long enough. The timer's deadline ends the wait as
-// well, so that the engine can report it as expired; a fire that arrived after its deadline has none.
-func (s *Sink) until(it *item) time.Duration {
+// waitDeadline returns when a fire that begins to wait has waited long enough. The timer's deadline ends the
+// wait as well, so that the engine can report it as expired; a fire that arrived after its deadline has none.
+func (s *Sink) waitDeadline(it *item) time.Duration {
 	f, until := it.Fire(), s.hub.Now()+s.opts.Wait
 	it.Of.expires = false
 	if f.Spec.Deadline == 0 || f.Manual {
@@ -95,31 +96,32 @@ func (s *Sink) until(it *item) time.Duration {
 // pastDeadline is added to a deadline to be sure that it has passed.
 const pastDeadline = 2 * time.Millisecond
 
-// expired returns the outcome of a fire that has waited long enough, or that was not settled in time.
-func (s *Sink) expired(it *item) rouse.Outcome {
+// expiredOutcome returns the outcome of a fire that has waited long enough, or that was not settled in time.
+func (s *Sink) expiredOutcome(it *item) rouse.Outcome {
 	if it.Sent() {
-		s.cancel(it)
+		s.cancelFire(it)
 		return rouse.Outcome{Verdict: rouse.Failed, Detail: "not settled in time"}
 	}
 	c := it.Channel()
-	o := rouse.Outcome{Verdict: rouse.Deferred, Cause: untaken(c, it), After: time.Millisecond, Detail: "no subscriber has taken it"}
+	o := rouse.Outcome{Verdict: rouse.Deferred, Cause: untakenCause(c, it), After: time.Millisecond,
+		Detail: "no subscriber has taken it"}
 	if it.Of.expires {
 		return o
 	}
 	now := s.opts.Now()
 	late := now.Sub(it.Fire().Due)
 	if len(c.Subs) == 0 {
-		late = min(late, s.unserved.since(c.Key, now))
+		late = min(late, s.unserved.unservedFor(c.Key, now))
 	}
 	o.After = hub.PutOff(late, s.opts.MaxPutOff)
 	return o
 }
 
-// untaken returns why a waiting fire was not taken: it passes no subscriber's filter, or the matching
+// untakenCause returns why a waiting fire was not taken: it passes no subscriber's filter, or the matching
 // subscribers have no credits left.
-func untaken(c *channel, it *item) rouse.Cause {
+func untakenCause(c *channel, it *item) rouse.Cause {
 	for _, sub := range c.Subs {
-		if wants(sub, it) {
+		if passesFilter(sub, it) {
 			return rouse.CauseBacklog
 		}
 	}
@@ -159,8 +161,8 @@ func (s *Sink) Recall(namespace string, had time.Duration, most int, alive func(
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	for i, one := range of {
-		if it, _ := one.sub.Of.slots.find(one.tag); it != nil && !wanted[i] {
-			s.cancel(it)
+		if it, _ := one.sub.Of.slots.findTag(one.tag); it != nil && !wanted[i] {
+			s.cancelFire(it)
 			s.hub.Report(it, rouse.Outcome{Verdict: rouse.Failed, Detail: "it was deleted or replaced in the meantime"})
 		}
 	}

@@ -243,14 +243,14 @@ func TestNoSubscriber(t *testing.T) {
 func TestUnservedChannelsAreDropped(t *testing.T) {
 	l := unserved{}
 	for i := range 2 * maxUnserved {
-		if d := l.since(channelKey{"default", fmt.Sprint(i)}, 1000); d != 0 {
+		if d := l.unservedFor(channelKey{"default", fmt.Sprint(i)}, 1000); d != 0 {
 			t.Fatalf("channel %d is new and was unserved for %v", i, d)
 		}
 	}
 	if len(l) != maxUnserved {
 		t.Errorf("%d are remembered, want %d", len(l), maxUnserved)
 	}
-	if d := l.since(channelKey{"default", fmt.Sprint(2*maxUnserved - 1)}, 3000); d != 2*time.Second {
+	if d := l.unservedFor(channelKey{"default", fmt.Sprint(2*maxUnserved - 1)}, 3000); d != 2*time.Second {
 		t.Errorf("unserved for %v, want 2s", d)
 	}
 }
@@ -317,7 +317,7 @@ func TestEndOfContext(t *testing.T) {
 // ended.
 func TestEndedContextTakesUnsentBack(t *testing.T) {
 	s := New(Options{})
-	sub, err := s.join(channelKey{"default", "jobs"}, jobs(10))
+	sub, err := s.addSubscriber(channelKey{"default", "jobs"}, jobs(10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +332,7 @@ func TestEndedContextTakesUnsentBack(t *testing.T) {
 	}
 	s.hub.Lock()
 	defer s.hub.Unlock()
-	m := s.pull(sub)
+	m := s.pullMessage(sub)
 	if len(m.response.Fires) != 1 || m.response.Fires[0].Name != "b" {
 		t.Errorf("sends %v", m.response.Fires)
 	}
@@ -354,10 +354,10 @@ func TestRecycledMessagesHoldNothing(t *testing.T) {
 	m := new(message)
 	f := fire("a", labels(map[string]string{"k": "v"}))
 	for range 3 {
-		rousev1.FireToProto(&f, m.add())
+		rousev1.FireToProto(&f, m.nextFireSlot())
 	}
 	all := m.response.Fires
-	m.recycle()
+	m.recycleMessage()
 	for _, p := range all {
 		if p.Id+p.Namespace+p.Name+p.ContentType != "" || p.Payload != nil || p.Labels != nil {
 			t.Errorf("holds %v", p)

@@ -16,8 +16,8 @@ type message struct {
 
 var messages = sync.Pool{New: func() any { return new(message) }}
 
-// add returns the next fire of the message to fill in.
-func (m *message) add() *rousev1.Fire {
+// nextFireSlot returns the next fire of the message to fill in.
+func (m *message) nextFireSlot() *rousev1.Fire {
 	n := len(m.response.Fires)
 	if n == len(m.fires) {
 		more := make([]rousev1.Fire, min(max(4, n), maxFires-n))
@@ -29,8 +29,8 @@ func (m *message) add() *rousev1.Fire {
 	return m.fires[n]
 }
 
-// recycle clears all references of the message and keeps it for reuse.
-func (m *message) recycle() {
+// recycleMessage clears all references of the message and keeps it for reuse.
+func (m *message) recycleMessage() {
 	clearFires(m.response.Fires)
 	m.response.Fires, m.response.Peers, m.response.Cancelled = nil, nil, nil
 	messages.Put(m)

@@ -27,7 +27,7 @@ func (s *Sink) Poll(ctx context.Context, open *rousev1.Open, wait time.Duration)
 	if err := s.opts.Admit(ctx, open); err != nil {
 		return nil, err
 	}
-	sub, err := s.join(channelKey{namespace, name}, open)
+	sub, err := s.addSubscriber(channelKey{namespace, name}, open)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (s *Sink) Poll(ctx context.Context, open *rousev1.Open, wait time.Duration)
 	var fires []*rousev1.Fire
 	take := func() bool {
 		if ctx.Err() == nil { // else the caller is gone: the fires go to others
-			fires = s.accept(sub)
+			fires = s.acceptFires(sub)
 		}
 		return fires != nil
 	}
@@ -53,8 +53,8 @@ func (s *Sink) Poll(ctx context.Context, open *rousev1.Open, wait time.Duration)
 	return nil, err
 }
 
-// accept reports the fires that a poll has as accepted, and returns them. Locked.
-func (s *Sink) accept(sub *subscriber) (fires []*rousev1.Fire) {
+// acceptFires reports the fires that a poll has as accepted, and returns them. Locked.
+func (s *Sink) acceptFires(sub *subscriber) (fires []*rousev1.Fire) {
 	s.hub.Feed(sub)
 	if sub.Unsent() == 0 {
 		return nil

@@ -139,7 +139,7 @@ func TestPollsAreChecked(t *testing.T) {
 	if _, err := s.Poll(t.Context(), &rousev1.Open{Namespace: "default", Channel: "a\nb"}, 0); !errors.As(err, &inv) {
 		t.Errorf("a channel with a line break: %v", err)
 	}
-	sub, err := s.join(channelKey{"default", "jobs"}, jobs(1))
+	sub, err := s.addSubscriber(channelKey{"default", "jobs"}, jobs(1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,23 +10,23 @@ import (
 	"github.com/rousehq/rouse/internal/hub"
 )
 
-// settle handles a subscriber's outcomes. It applies all valid ones before it returns an error: losing an
-// outcome would cause another attempt.
-func (s *Sink) settle(sub *subscriber, m *rousev1.Settle) error {
+// applySettles handles a subscriber's outcomes. It applies all valid ones before it returns an error: losing
+// an outcome would cause another attempt.
+func (s *Sink) applySettles(sub *subscriber, m *rousev1.Settle) error {
 	var faults []rouse.Problem
 	for i, tag := range m.Done {
-		if it := tagged(sub, tag, "settle.done", i, &faults); it != nil {
+		if it := fireByTag(sub, tag, "settle.done", i, &faults); it != nil {
 			s.hub.Report(it, rouse.Outcome{Verdict: rouse.Done})
 		}
 	}
 	for i, a := range m.Answers {
-		if it := tagged(sub, a.GetTag(), "settle.answers", i, &faults); it != nil {
-			s.hub.Report(it, answered(a))
+		if it := fireByTag(sub, a.GetTag(), "settle.answers", i, &faults); it != nil {
+			s.hub.Report(it, answerOutcome(a))
 		}
 	}
 	for i, f := range m.Failures {
-		if it := tagged(sub, f.GetTag(), "settle.failures", i, &faults); it != nil {
-			o, err := failure(f)
+		if it := fireByTag(sub, f.GetTag(), "settle.failures", i, &faults); it != nil {
+			o, err := failureOutcome(f)
 			if err != nil {
 				faults = appendFault(faults, fmt.Sprintf("settle.failures[%d]", i), err)
 			}
@@ -35,7 +35,7 @@ func (s *Sink) settle(sub *subscriber, m *rousev1.Settle) error {
 	}
 	now := s.hub.Now()
 	for i, e := range m.Extensions {
-		it := tagged(sub, e.GetTag(), "settle.extensions", i, &faults)
+		it := fireByTag(sub, e.GetTag(), "settle.extensions", i, &faults)
 		by, err := rousev1.DurationFromProto("by", e.GetBy())
 		if err == nil && by == 0 {
 			err = rouse.Refuse("by", "", "is missing", "give how much longer the fire may take, from now")
@@ -53,10 +53,10 @@ func (s *Sink) settle(sub *subscriber, m *rousev1.Settle) error {
 	return nil
 }
 
-// tagged returns the fire of a tag. If the fire has ended, that is no error: its deadline and the outcome
+// fireByTag returns the fire of a tag. If the fire has ended, that is no error: its deadline and the outcome
 // crossed.
-func tagged(sub *subscriber, tag uint64, list string, i int, faults *[]rouse.Problem) *item {
-	it, known := sub.Of.slots.find(tag)
+func fireByTag(sub *subscriber, tag uint64, list string, i int, faults *[]rouse.Problem) *item {
+	it, known := sub.Of.slots.findTag(tag)
 	if list != "settle.extensions" {
 		delete(sub.Of.owes, tag)
 	}
@@ -77,14 +77,16 @@ func appendFault(faults []rouse.Problem, path string, err error) []rouse.Problem
 	return faults
 }
 
-// answered returns the outcome for an answer. An answer that is too large is rejected, as it would be
+// answerOutcome returns the outcome for an answer. An answer that is too large is rejected, as it would be
 // again.
-func answered(a *rousev1.Answer) rouse.Outcome {
+func answerOutcome(a *rousev1.Answer) rouse.Outcome {
 	if n := len(a.Payload); n > rouse.MaxPayload {
-		return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the answer has %d bytes; use at most %d", n, rouse.MaxPayload)}
+		return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the answer has %d bytes; use at most %d", n,
+			rouse.MaxPayload)}
 	}
 	if n := len(a.ContentType); n > maxContentType {
-		return rouse.Outcome{Verdict: rouse.Rejected, Detail: fmt.Sprintf("the answer's content type has %d bytes; use at most %d", n, maxContentType)}
+		return rouse.Outcome{Verdict: rouse.Rejected,
+			Detail: fmt.Sprintf("the answer's content type has %d bytes; use at most %d", n, maxContentType)}
 	}
 	return rouse.Outcome{Verdict: rouse.Done, Answer: &rouse.Answer{ContentType: a.ContentType, Payload: a.Payload}}
 }
@@ -92,10 +94,10 @@ func answered(a *rousev1.Answer) rouse.Outcome {
 // maxContentType bounds the content type of an answer, in bytes.
 const maxContentType = 256
 
-// failure returns the outcome for a failure. Without retry_after the timer's own backoff applies; 0s means
-// immediately.
-func failure(f *rousev1.Failure) (rouse.Outcome, error) {
-	o := rouse.Outcome{Verdict: rouse.Failed, Detail: printable(f.Detail)}
+// failureOutcome returns the outcome for a failure. Without retry_after the timer's own backoff applies; 0s
+// means immediately.
+func failureOutcome(f *rousev1.Failure) (rouse.Outcome, error) {
+	o := rouse.Outcome{Verdict: rouse.Failed, Detail: printableDetail(f.Detail)}
 	if o.Detail == "" {
 		o.Detail = "the subscriber reported a failure"
 	}
@@ -116,8 +118,8 @@ func failure(f *rousev1.Failure) (rouse.Outcome, error) {
 // maxRetryAfter bounds a subscriber's retry_after, as a timer's own backoff is bounded.
 const maxRetryAfter = 7 * 24 * time.Hour
 
-// printable returns text in a form that fits a record: shortened, on one line.
-func printable(s string) string {
+// printableDetail returns text in a form that fits a record: shortened, on one line.
+func printableDetail(s string) string {
 	return rouse.Shorten(strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
 		case r < ' ', r == 0x7f, r == '\uFFFD':

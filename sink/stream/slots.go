@@ -24,8 +24,8 @@ func newSlots() slots {
 	return slots{first: first, number: first - 1}
 }
 
-// take creates a tag for a fire.
-func (t *slots) take(it *item) uint64 {
+// createTag creates a tag for a fire.
+func (t *slots) createTag(it *item) uint64 {
 	at := t.free - 1
 	if at >= 0 {
 		t.free = t.table[at].next
@@ -39,8 +39,8 @@ func (t *slots) take(it *item) uint64 {
 	return tag
 }
 
-// find returns the fire of a tag. For a tag whose fire has ended, it is nil and known is true.
-func (t *slots) find(tag uint64) (it *item, known bool) {
+// findTag returns the fire of a tag. For a tag whose fire has ended, it is nil and known is true.
+func (t *slots) findTag(tag uint64) (it *item, known bool) {
 	if at := tag & (1<<tagSlotBits - 1); at < uint64(len(t.table)) && tag != 0 && t.table[at].tag == tag {
 		return t.table[at].item, true
 	}
@@ -48,8 +48,8 @@ func (t *slots) find(tag uint64) (it *item, known bool) {
 	return nil, t.first <= n && n <= t.number
 }
 
-// release frees a tag that find finds.
-func (t *slots) release(tag uint64) {
+// freeTag frees a tag that find finds.
+func (t *slots) freeTag(tag uint64) {
 	at := int32(tag & (1<<tagSlotBits - 1))
 	t.table[at] = slot{next: t.free}
 	t.free = at + 1

@@ -15,7 +15,7 @@ func TestSlots(t *testing.T) {
 	for range 20_000 {
 		if len(live) < 300 && r.IntN(2) == 0 {
 			it := new(item)
-			tag := s.take(it)
+			tag := s.createTag(it)
 			if _, ok := live[tag]; ok || over[tag] || tag == 0 {
 				t.Fatalf("tag %d is given twice", tag)
 			}
@@ -29,16 +29,16 @@ func TestSlots(t *testing.T) {
 		at := r.IntN(len(tags))
 		tag := tags[at]
 		tags = slices.Delete(tags, at, at+1)
-		f, known := s.find(tag)
+		f, known := s.findTag(tag)
 		if f == nil || !known || f != live[tag] {
 			t.Fatalf("tag %d: found %v, %v", tag, f, known)
 		}
-		s.release(tag)
+		s.freeTag(tag)
 		delete(live, tag)
 		over[tag] = true
 	}
 	for tag := range over {
-		if f, known := s.find(tag); f != nil || !known {
+		if f, known := s.findTag(tag); f != nil || !known {
 			t.Fatalf("a tag that is over: %v, %v", f, known)
 		}
 	}

@@ -139,7 +139,8 @@ func New(o Options) *Sink {
 		return scheme + namespace + "/" + strings.TrimPrefix(target, scheme)
 	}
 	s.hub = hub.New(hub.Options[channelKey, state, ticket]{MaxSubs: s.opts.MaxSubscribers, Reuse: true, Now: s.opts.Now,
-		Clone: channelKey.clone, Ready: ready, Wants: wants, Assigned: assigned, Back: back, Parted: s.placeItems, Until: s.until, Expired: s.expired, Check: s.overdue})
+		Clone: channelKey.cloneKey, Ready: canTake, Wants: passesFilter, Assigned: addBytes, Back: takeBack,
+		Parted: s.placeItems, Until: s.waitDeadline, Expired: s.expiredOutcome, Check: s.reportOverdue})
 	return s
 }
 
@@ -162,7 +163,8 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	}
 	w := &spec.Webhook
 	if w.Any() {
-		return rouse.Refuse("webhook", "", "has no meaning for a stream target", "leave it out, or give an http or https target")
+		return rouse.Refuse("webhook", "", "has no meaning for a stream target",
+			"leave it out, or give an http or https target")
 	}
 	return nil
 }

@@ -33,37 +33,37 @@ func (s *Sink) Subscribe(stream rousev1.Fires_SubscribeServer) error {
 	}
 	open := first.GetOpen()
 	if open == nil {
-		return refused(rouse.Refuse("request", "", "does not open a subscription", "send open first"))
+		return toStatus(rouse.Refuse("request", "", "does not open a subscription", "send open first"))
 	}
 	if open.Namespace == "" {
 		open.Namespace = "default"
 	}
 	namespace, name, err := s.opts.Channel(open)
 	if err != nil {
-		return refused(err)
+		return toStatus(err)
 	}
 	if err := s.opts.Admit(stream.Context(), open); err != nil {
-		return refused(err)
+		return toStatus(err)
 	}
-	sub, err := s.join(channelKey{namespace, name}, open)
+	sub, err := s.addSubscriber(channelKey{namespace, name}, open)
 	if err != nil {
-		return refused(err)
+		return toStatus(err)
 	}
 	defer func() { s.hub.Leave(sub, err) }()
 	s.opts.Happened(namespace, name, Joined)
-	if err = stream.SendHeader(s.header()); err != nil {
+	if err = stream.SendHeader(s.streamHeader()); err != nil {
 		return err
 	}
 	s.hub.Lock()
 	s.hub.Go(func() {
-		s.hub.Leave(sub, hub.Receive(stream, func(r *rousev1.SubscribeRequest) error { return s.take(sub, r) }))
+		s.hub.Leave(sub, hub.Receive(stream, func(r *rousev1.SubscribeRequest) error { return s.applyRequest(sub, r) }))
 	})
 	s.hub.Unlock()
-	err = s.send(stream, sub)
-	return refused(err)
+	err = s.sendMessages(stream, sub)
+	return toStatus(err)
 }
 
-func (s *Sink) header() metadata.MD {
+func (s *Sink) streamHeader() metadata.MD {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	h := metadata.Pairs(NowHeader, strconv.FormatInt(int64(s.opts.Now()), 10), CanHeader, "leave")
@@ -84,7 +84,7 @@ func (s *Sink) Peers(p *rousev1.Peers) {
 	}
 }
 
-func refused(err error) error { return rousev1.ErrorToStatus(err).Err() }
+func toStatus(err error) error { return rousev1.ErrorToStatus(err).Err() }
 
 // checkOpen refuses filters that no timer can match.
 func checkOpen(open *rousev1.Open) error {
@@ -95,16 +95,18 @@ func checkOpen(open *rousev1.Open) error {
 		return rouse.Refuse("open.channel", open.Channel, wrong, channelCure)
 	}
 	if len(open.NamePrefix) > rouse.MaxName {
-		return rouse.Refuse("open.name_prefix", open.NamePrefix, "is longer than a name can be", fmt.Sprintf("use up to %d bytes", rouse.MaxName))
+		return rouse.Refuse("open.name_prefix", open.NamePrefix, "is longer than a name can be",
+			fmt.Sprintf("use up to %d bytes", rouse.MaxName))
 	}
 	if len(open.Labels) > rouse.MaxLabels {
-		return rouse.Refuse("open.labels", strconv.Itoa(len(open.Labels)), "are more than a timer can have", fmt.Sprintf("use up to %d", rouse.MaxLabels))
+		return rouse.Refuse("open.labels", strconv.Itoa(len(open.Labels)), "are more than a timer can have",
+			fmt.Sprintf("use up to %d", rouse.MaxLabels))
 	}
 	return nil
 }
 
-// join adds a subscriber to its channel.
-func (s *Sink) join(key channelKey, open *rousev1.Open) (*subscriber, error) {
+// addSubscriber adds a subscriber to its channel.
+func (s *Sink) addSubscriber(key channelKey, open *rousev1.Open) (*subscriber, error) {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	sub := newSubscriber(key, open)
@@ -115,11 +117,11 @@ func (s *Sink) join(key channelKey, open *rousev1.Open) (*subscriber, error) {
 	return sub, nil
 }
 
-// send sends messages until the end of the stream.
-func (s *Sink) send(stream rousev1.Fires_SubscribeServer, sub *subscriber) error {
+// sendMessages sends messages until the end of the stream.
+func (s *Sink) sendMessages(stream rousev1.Fires_SubscribeServer, sub *subscriber) error {
 	var m *message
 	pull := func() bool {
-		m = s.pull(sub)
+		m = s.pullMessage(sub)
 		if sub.Of.leaving && sub.Held() == 0 {
 			s.hub.Part(sub, nil)
 			return false
@@ -134,13 +136,13 @@ func (s *Sink) send(stream rousev1.Fires_SubscribeServer, sub *subscriber) error
 		if err == nil {
 			sub.Wrote(n)
 		}
-		m.recycle()
+		m.recycleMessage()
 		return err
 	})
 }
 
-// take applies one request.
-func (s *Sink) take(sub *subscriber, request *rousev1.SubscribeRequest) (err error) {
+// applyRequest applies one request.
+func (s *Sink) applyRequest(sub *subscriber, request *rousev1.SubscribeRequest) (err error) {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	if sub.Gone() {
@@ -148,13 +150,13 @@ func (s *Sink) take(sub *subscriber, request *rousev1.SubscribeRequest) (err err
 	}
 	switch r := request.Request.(type) {
 	case *rousev1.SubscribeRequest_Credits:
-		sub.Of.grant(r.Credits)
+		sub.Of.addCredits(r.Credits)
 	case *rousev1.SubscribeRequest_Settle:
 		if r.Settle != nil {
-			err = s.settle(sub, r.Settle)
+			err = s.applySettles(sub, r.Settle)
 		}
 	case *rousev1.SubscribeRequest_Leave:
-		s.quit(sub, r.Leave.GetReturned())
+		s.startLeaving(sub, r.Leave.GetReturned())
 	case *rousev1.SubscribeRequest_Open:
 		err = rouse.Refuse("request", "open", "opens a subscription that is open", "use another stream for another one")
 	default:

@@ -103,7 +103,7 @@ func TestUnwrittenFiresOfOneWhoLeavesAreNoAttempt(t *testing.T) {
 // A fire that was not sent to the leaving subscriber spends no attempt: it waits for the next one.
 func TestUnsentFiresOfOneWhoLeavesAreNoAttempt(t *testing.T) {
 	s := New(Options{})
-	sub, err := s.join(channelKey{"default", "jobs"}, jobs(10))
+	sub, err := s.addSubscriber(channelKey{"default", "jobs"}, jobs(10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -422,7 +422,7 @@ func TestClose(t *testing.T) {
 
 func TestCreditsAreBounded(t *testing.T) {
 	sub := newSubscriber(channelKey{}, jobs(1<<31))
-	sub.Of.grant(1<<32 - 1)
+	sub.Of.addCredits(1<<32 - 1)
 	if sub.Of.credits != MaxCredits {
 		t.Errorf("%d credits", sub.Of.credits)
 	}

@@ -30,8 +30,8 @@ func newSubscriber(key channelKey, open *rousev1.Open) *subscriber {
 		owes: map[uint64]time.Duration{}, credits: int(min(open.Credits, MaxCredits)), slots: newSlots()})
 }
 
-// wants reports whether a fire passes the subscriber's filter.
-func wants(sub *subscriber, it *item) bool {
+// passesFilter reports whether a fire passes the subscriber's filter.
+func passesFilter(sub *subscriber, it *item) bool {
 	st := &sub.Of
 	if st.prefix == "" && len(st.labels) == 0 {
 		return true
@@ -48,38 +48,38 @@ func wants(sub *subscriber, it *item) bool {
 	return true
 }
 
-// ready reports whether the subscriber can take a fire now.
-func ready(sub *subscriber, it *item) bool {
+// canTake reports whether the subscriber can take a fire now.
+func canTake(sub *subscriber, it *item) bool {
 	st := &sub.Of
 	if st.sending || st.leaving || len(st.owes) > 0 || sub.Held() >= st.credits {
 		return false
 	}
 	n := sub.Unsent()
-	return n == 0 || n < maxFires && st.bytes+sizeOf(it) <= maxBytes
+	return n == 0 || n < maxFires && st.bytes+messageBytes(it) <= maxBytes
 }
 
-func sizeOf(it *item) int {
+func messageBytes(it *item) int {
 	if it.Of.size == 0 {
 		it.Of.size = fireSize(it.Fire())
 	}
 	return it.Of.size
 }
 
-// assigned adds a fire to the next message, and back removes it from the next message or from the sent fires.
-func assigned(sub *subscriber, it *item) { sub.Of.bytes += sizeOf(it) }
+// addBytes adds a fire to the next message, and back removes it from the next message or from the sent fires.
+func addBytes(sub *subscriber, it *item) { sub.Of.bytes += messageBytes(it) }
 
-func back(sub *subscriber, it *item) {
+func takeBack(sub *subscriber, it *item) {
 	if !it.Sent() {
-		sub.Of.bytes -= sizeOf(it)
+		sub.Of.bytes -= messageBytes(it)
 		return
 	}
-	sub.Of.slots.release(it.Of.tag)
+	sub.Of.slots.freeTag(it.Of.tag)
 	it.Of.tag = 0
 }
 
-// pull returns the next message, or nil; the previous one counts as sent. From here on its fires are
+// pullMessage returns the next message, or nil; the previous one counts as sent. From here on its fires are
 // attempts, each with a tag and a deadline.
-func (s *Sink) pull(sub *subscriber) (m *message) {
+func (s *Sink) pullMessage(sub *subscriber) (m *message) {
 	st := &sub.Of
 	st.sending = false
 	s.hub.Feed(sub)
@@ -92,11 +92,12 @@ func (s *Sink) pull(sub *subscriber) (m *message) {
 	if sub.Unsent() > 0 {
 		at, now := s.hub.Now(), s.opts.Now()
 		for it := range sub.Queue() {
-			s.add(more(), sub, it, at, now)
+			s.appendFire(more(), sub, it, at, now)
 		}
 		st.bytes = 0
 	}
-	if s.peers != st.told && (st.told != nil || len(s.peers.GetOthers()) > 0) { // a node without others has nothing to report
+	// a node without others has nothing to report
+	if s.peers != st.told && (st.told != nil || len(s.peers.GetOthers()) > 0) {
 		st.told = s.peers
 		more().response.Peers = s.peers
 	}
@@ -107,16 +108,16 @@ func (s *Sink) pull(sub *subscriber) (m *message) {
 	return m
 }
 
-// add adds a fire to a message.
-func (s *Sink) add(m *message, sub *subscriber, it *item, at time.Duration, now rouse.Instant) {
+// appendFire adds a fire to a message.
+func (s *Sink) appendFire(m *message, sub *subscriber, it *item, at time.Duration, now rouse.Instant) {
 	f := it.Fire()
 	timeout := timeoutOf(f)
 	it.Of.sent, it.Of.latest = at, at+max(timeout, s.opts.MaxHold)
 	if s.opts.Strict && f.Spec.Retry.Timeout > 0 {
 		it.Of.latest = at + timeout
 	}
-	it.Of.tag = sub.Of.slots.take(it)
-	p := m.add()
+	it.Of.tag = sub.Of.slots.createTag(it)
+	p := m.nextFireSlot()
 	rousev1.FireToProto(f, p)
 	p.Tag, p.DeadlineMs = it.Of.tag, int64(now)+timeout.Milliseconds()
 	s.hub.MarkSent(it, at+timeout)
@@ -130,13 +131,13 @@ func timeoutOf(f *rouse.Fire) time.Duration {
 	return rouse.DefaultRetry.Timeout
 }
 
-// grant adds credits.
-func (st *state) grant(more uint32) {
+// addCredits adds credits.
+func (st *state) addCredits(more uint32) {
 	st.credits = int(min(uint64(st.credits)+uint64(more), MaxCredits))
 }
 
-// cancel notifies a subscriber that it has lost a fire. With Strict it may still settle it.
-func (s *Sink) cancel(it *item) {
+// cancelFire notifies a subscriber that it has lost a fire. With Strict it may still settle it.
+func (s *Sink) cancelFire(it *item) {
 	sub := it.Sub()
 	st := &sub.Of
 	if s.opts.Strict {
@@ -150,9 +151,9 @@ func (s *Sink) cancel(it *item) {
 	}
 }
 
-// overdue reports once each subscriber with an unsettled fire that exceeded its grace period, and returns the
-// next such time.
-func (s *Sink) overdue(now time.Duration) (next time.Duration) {
+// reportOverdue reports once each subscriber with an unsettled fire that exceeded its grace period, and
+// returns the next such time.
+func (s *Sink) reportOverdue(now time.Duration) (next time.Duration) {
 	next = hub.Never
 	if !s.opts.Strict {
 		return next
@@ -175,15 +176,15 @@ func (s *Sink) overdue(now time.Duration) (next time.Duration) {
 	return next
 }
 
-// quit stops giving fires to the subscriber. Fires that were not sent, or that it reports as not begun, go to
-// others.
-func (s *Sink) quit(sub *subscriber, tags []uint64) {
+// startLeaving stops giving fires to the subscriber. Fires that were not sent, or that it reports as not
+// begun, go to others.
+func (s *Sink) startLeaving(sub *subscriber, tags []uint64) {
 	sub.Of.leaving = true
 	for it := range sub.Queue() {
 		s.hub.Offer(it)
 	}
 	for _, tag := range tags {
-		if it, _ := sub.Of.slots.find(tag); it != nil { // another one may have been settled or timed out in the meantime
+		if it, _ := sub.Of.slots.findTag(tag); it != nil { // another one may have been settled or timed out in the meantime
 			s.hub.Offer(it)
 		}
 	}

@@ -15,8 +15,8 @@ type unserved map[channelKey]rouse.Instant
 // maxUnserved bounds the remembered channels; a channel that is dropped starts again from zero.
 const maxUnserved = 4096
 
-// since returns for how long the channel has been without subscribers.
-func (l unserved) since(key channelKey, now rouse.Instant) time.Duration {
+// unservedFor returns for how long the channel has been without subscribers.
+func (l unserved) unservedFor(key channelKey, now rouse.Instant) time.Duration {
 	first, ok := l[key]
 	if !ok {
 		for old := range l {

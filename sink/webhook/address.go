@@ -3,7 +3,7 @@ package webhook
 import "net/netip"
 
 // never are the networks that no setting allows: link-local addresses, and the metadata services of clouds.
-var never = prefixes(
+var never = parsePrefixes(
 	"169.254.0.0/16", "fe80::/10", // link-local; also the metadata of most clouds
 	"fd00:ec2::/32",      // AWS
 	"fd20:ce::254/128",   // Google
@@ -18,13 +18,14 @@ var global = netip.MustParsePrefix("2000::/3")
 
 // special are the networks of IPv4, and of global, that are not globally reachable unicast. AllowPrivate
 // allows them.
-var special = prefixes(
-	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
+var special = parsePrefixes(
+	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+	"192.88.99.0/24",
 	"192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 )
 
-func prefixes(list ...string) []netip.Prefix {
+func parsePrefixes(list ...string) []netip.Prefix {
 	out := make([]netip.Prefix, len(list))
 	for i, s := range list {
 		out[i] = netip.MustParsePrefix(s)
@@ -32,27 +33,27 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
-// fault returns why no request may go to an address; empty if one may.
-func fault(a netip.Addr, allowPrivate bool) string {
+// addressFault returns why no request may go to an address; empty if one may.
+func addressFault(a netip.Addr, allowPrivate bool) string {
 	if a.Zone() != "" {
 		return "is link-local"
 	}
 	a = a.Unmap()
-	if within(a, never) {
+	if inNetworks(a, never) {
 		return "is link-local, or a cloud's metadata service"
 	}
-	for _, inner := range embedded(a) {
-		if within(inner, never) {
+	for _, inner := range embeddedAddrs(a) {
+		if inNetworks(inner, never) {
 			return "stands for " + inner.String() + ", which is link-local, or a cloud's metadata service"
 		}
 	}
-	if !allowPrivate && (within(a, special) || a.Is6() && !global.Contains(a)) {
+	if !allowPrivate && (inNetworks(a, special) || a.Is6() && !global.Contains(a)) {
 		return "is not public, and this server delivers to public addresses only"
 	}
 	return ""
 }
 
-func within(a netip.Addr, list []netip.Prefix) bool {
+func inNetworks(a netip.Addr, list []netip.Prefix) bool {
 	for _, p := range list {
 		if p.Contains(a) {
 			return true
@@ -70,8 +71,8 @@ var (
 	teredo     = netip.MustParsePrefix("2001::/32")
 )
 
-// embedded returns the IPv4 addresses to which an IPv6 address may be translated.
-func embedded(a netip.Addr) []netip.Addr {
+// embeddedAddrs returns the IPv4 addresses to which an IPv6 address may be translated.
+func embeddedAddrs(a netip.Addr) []netip.Addr {
 	if a.Is4() {
 		return nil
 	}

@@ -34,10 +34,10 @@ func TestAddresses(t *testing.T) {
 		"2001:0:a9fe:a9fe::": closed, "2001:0:1:1:0:0:5601:5601": closed, "2606::1%eth0": closed,
 	} {
 		a := netip.MustParseAddr(text)
-		if got := fault(a, false); (got == "") != (want == public) {
+		if got := addressFault(a, false); (got == "") != (want == public) {
 			t.Errorf("%s without AllowPrivate: %q", text, got)
 		}
-		if got := fault(a, true); (got == "") != (want != closed) {
+		if got := addressFault(a, true); (got == "") != (want != closed) {
 			t.Errorf("%s with AllowPrivate: %q", text, got)
 		}
 	}

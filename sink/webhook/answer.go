@@ -27,21 +27,22 @@ type answer struct {
 // headBytes is how much of a body is kept for people.
 const headBytes = rouse.MaxDetail
 
-// read reads a response, and reports whether its body ended within MaxAnswer. The status counts even if the
-// body is endless, slow or broken.
-func (a *answer) read(o *Options, resp *http.Response) (ended bool) {
+// readResponse reads a response, and reports whether its body ended within MaxAnswer. The status counts even
+// if the body is endless, slow or broken.
+func (a *answer) readResponse(o *Options, resp *http.Response) (ended bool) {
 	a.code, a.retryAfter = resp.StatusCode, resp.Header.Get("Retry-After")
 	if resp.Body == http.NoBody {
 		return true
 	}
 	keep := headBytes
-	maybe := resp.StatusCode/100 == 2 && cloudevent.IsJSON(resp.Header.Get("Content-Type")) && resp.Header.Get("Content-Encoding") == ""
+	maybe := resp.StatusCode/100 == 2 && cloudevent.IsJSON(resp.Header.Get("Content-Type")) &&
+		resp.Header.Get("Content-Encoding") == ""
 	if maybe {
 		keep = o.MaxAnswer
 	}
 	kept, total, ended := readUpTo(resp.Body, keep, o.MaxAnswer)
 	whole := ended && total == len(kept)
-	kept = hidden(kept, a.secrets)
+	kept = hideSecrets(kept, a.secrets)
 	a.head = kept[:min(len(kept), headBytes)]
 	if maybe {
 		a.body, a.garbled = readWishes(kept, whole)
@@ -68,21 +69,22 @@ func readUpTo(r io.Reader, keep, limit int) (kept []byte, total int, ended bool)
 	}
 }
 
-// outcome returns the outcome of a fire of the spec.
-func (a *answer) outcome(spec *rouse.Spec, now time.Time) rouse.Outcome {
+// fireOutcome returns the outcome of a fire of the spec.
+func (a *answer) fireOutcome(spec *rouse.Spec, now time.Time) rouse.Outcome {
 	if a.garbled {
-		return rouse.Outcome{Verdict: rouse.Failed, Code: a.code, Detail: excerpt(status(a.code)+`: the body names "rouse" and cannot be read: `, string(a.head))}
+		return rouse.Outcome{Verdict: rouse.Failed, Code: a.code,
+			Detail: makeExcerpt(statusText(a.code)+`: the body names "rouse" and cannot be read: `, string(a.head))}
 	}
 	if a.body != nil {
-		if o, asked := a.body.wish.outcome(a.code, now); asked {
+		if o, asked := a.body.wish.wishOutcome(a.code, now); asked {
 			return o
 		}
 	}
-	return meaning(a.code, a.retryAfter, string(a.head), spec, now)
+	return statusOutcome(a.code, a.retryAfter, string(a.head), spec, now)
 }
 
-// meaning returns the outcome for a status.
-func meaning(code int, retryAfter, head string, spec *rouse.Spec, now time.Time) rouse.Outcome {
+// statusOutcome returns the outcome for a status.
+func statusOutcome(code int, retryAfter, head string, spec *rouse.Spec, now time.Time) rouse.Outcome {
 	o := rouse.Outcome{Code: code}
 	var note string
 	switch {
@@ -96,7 +98,8 @@ func meaning(code int, retryAfter, head string, spec *rouse.Spec, now time.Time)
 		}
 	case code == http.StatusGone:
 		o.Verdict = rouse.Gone
-	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code/100 != 3 && code/100 != 4, spec.Webhook.Retries(code):
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests,
+		code/100 != 3 && code/100 != 4, spec.Webhook.Retries(code):
 		o.Verdict = rouse.Failed
 		o.After, note = parseRetryAfter(retryAfter, now)
 	default:
@@ -105,16 +108,16 @@ func meaning(code int, retryAfter, head string, spec *rouse.Spec, now time.Time)
 	if code/100 == 3 {
 		note += ", and redirects are not followed"
 	}
-	label := status(code) + note
+	label := statusText(code) + note
 	if head != "" {
 		label += ": "
 	}
-	o.Detail = excerpt(label, head)
+	o.Detail = makeExcerpt(label, head)
 	return o
 }
 
-// status returns a code with its usual text; the receiver's reason phrase is not used.
-func status(code int) string {
+// statusText returns a code with its usual text; the receiver's reason phrase is not used.
+func statusText(code int) string {
 	if text := http.StatusText(code); text != "" {
 		return strconv.Itoa(code) + " " + text
 	}
@@ -128,16 +131,16 @@ func parseRetryAfter(value string, now time.Time) (after time.Duration, note str
 		return 0, ""
 	}
 	if n, err := strconv.ParseUint(value, 10, 64); err == nil {
-		return bounded(time.Duration(min(n, uint64(MaxRetryAfter/time.Second)+1)) * time.Second)
+		return boundWait(time.Duration(min(n, uint64(MaxRetryAfter/time.Second)+1)) * time.Second)
 	}
 	if t, err := http.ParseTime(value); err == nil && t.After(now) {
-		return bounded(t.Sub(now))
+		return boundWait(t.Sub(now))
 	}
 	return 0, ""
 }
 
-// bounded applies MaxRetryAfter.
-func bounded(d time.Duration) (time.Duration, string) {
+// boundWait applies MaxRetryAfter.
+func boundWait(d time.Duration) (time.Duration, string) {
 	if d > MaxRetryAfter {
 		return MaxRetryAfter, " (the wait it asks for is cut to " + MaxRetryAfter.String() + ")"
 	}

@@ -61,9 +61,10 @@ func (r reader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// exchange sends a request and lets read have the response. again reports whether the connection can be used
+// roundTrip sends a request and lets read have the response. again reports whether the connection can be used
 // for another one. It can be called again for the same request, with another connection.
-func (c *conn) exchange(r *request, deadline time.Time, bodyTime time.Duration, read func(*http.Response) (ended bool)) (again bool, err error) {
+func (c *conn) roundTrip(r *request, deadline time.Time, bodyTime time.Duration,
+	read func(*http.Response) (ended bool)) (again bool, err error) {
 	if err := c.SetDeadline(deadline); err != nil {
 		return false, err
 	}
@@ -71,7 +72,7 @@ func (c *conn) exchange(r *request, deadline time.Time, bodyTime time.Duration, 
 		r.head, r.body = append(r.head, r.body...), nil
 		_, wrote := c.Write(r.head)
 		// A receiver may answer, and close the connection, before it has read all.
-		if again, err = c.answer(r.method, bodyTime, read); err != nil && wrote != nil {
+		if again, err = c.receiveAnswer(r.method, bodyTime, read); err != nil && wrote != nil {
 			err = wrote
 		}
 		return again && wrote == nil, err
@@ -82,7 +83,7 @@ func (c *conn) exchange(r *request, deadline time.Time, bodyTime time.Duration, 
 		_, err := buffers.WriteTo(c.Conn)
 		sent <- err
 	}()
-	again, err = c.answer(r.method, bodyTime, read)
+	again, err = c.receiveAnswer(r.method, bodyTime, read)
 	select {
 	case wrote := <-sent:
 		again = again && wrote == nil
@@ -94,19 +95,21 @@ func (c *conn) exchange(r *request, deadline time.Time, bodyTime time.Duration, 
 	return again, err
 }
 
-// answer reads a response. again reports whether the connection is as before it.
-func (c *conn) answer(method string, bodyTime time.Duration, read func(*http.Response) (ended bool)) (again bool, err error) {
-	resp, err := c.head(method)
+// receiveAnswer reads a response. again reports whether the connection is as before it.
+func (c *conn) receiveAnswer(method string, bodyTime time.Duration,
+	read func(*http.Response) (ended bool)) (again bool, err error) {
+	resp, err := c.receiveHead(method)
 	if err != nil {
 		return false, err
 	}
 	now := time.Now()
 	c.until = reuseUntil(c.oldest, resp.Header.Get("Keep-Alive"), now)
-	return c.body(resp, bodyTime, read) && !resp.Close && now.Before(c.until) && c.in.Buffered() == 0 && c.isQuiet(), nil
+	return c.receiveBody(resp, bodyTime, read) && !resp.Close && now.Before(c.until) && c.in.Buffered() == 0 &&
+		c.isQuiet(), nil
 }
 
-// head reads the status line and the headers of a response.
-func (c *conn) head(method string) (*http.Response, error) {
+// receiveHead reads the status line and the headers of a response.
+func (c *conn) receiveHead(method string) (*http.Response, error) {
 	c.asks.Method = method
 	for i := range 1 + maxInterim {
 		c.left = maxHead
@@ -114,7 +117,7 @@ func (c *conn) head(method string) (*http.Response, error) {
 		_, err := c.in.Peek(1)
 		c.cut = i == 0 && isEnd(err)
 		if err == nil {
-			if resp = c.plain(); resp == nil {
+			if resp = c.readPlain(); resp == nil {
 				resp, err = http.ReadResponse(c.in, &c.asks)
 			}
 		}
@@ -134,9 +137,9 @@ func (c *conn) head(method string) (*http.Response, error) {
 	return nil, fmt.Errorf("more than %d answers with a status of 1xx", maxInterim)
 }
 
-// body lets read have the response, whose body may take a time. It reports whether the body was read to its
-// end. It does not close the body, which would read all of it.
-func (c *conn) body(resp *http.Response, limit time.Duration, read func(*http.Response) bool) (ended bool) {
+// receiveBody lets read have the response, whose body may take a time. It reports whether the body was read
+// to its end. It does not close the body, which would read all of it.
+func (c *conn) receiveBody(resp *http.Response, limit time.Duration, read func(*http.Response) bool) (ended bool) {
 	if resp.Body != http.NoBody && c.SetReadDeadline(time.Now().Add(limit)) != nil {
 		return false
 	}

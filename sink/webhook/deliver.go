@@ -23,12 +23,12 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	}
 	for i := range fires {
 		f := &fires[i]
-		a, failed := s.exchange(ctx, f.Spec, s.single(f, time.Now()))
+		a, failed := s.exchangeRequest(ctx, f.Spec, s.newSingleRequest(f, time.Now()))
 		if a == nil {
 			settle(i, failed)
 			continue
 		}
-		settle(i, a.outcome(f.Spec, time.Now()))
+		settle(i, a.fireOutcome(f.Spec, time.Now()))
 	}
 }
 
@@ -38,9 +38,9 @@ func (s *Sink) deliverBatch(ctx context.Context, fires []rouse.Fire, settle func
 	for from := 0; from < len(fires); {
 		body, n := batchBody(fires[from:], s.opts.BatchBytes)
 		part := fires[from : from+n]
-		a, failed := s.exchange(ctx, part[0].Spec, s.batch(part, body, time.Now()))
+		a, failed := s.exchangeRequest(ctx, part[0].Spec, s.newBatchRequest(part, body, time.Now()))
 		if a != nil {
-			a.settle(part, time.Now(), func(i int, o rouse.Outcome) { settle(from+i, o) })
+			a.reportBatch(part, time.Now(), func(i int, o rouse.Outcome) { settle(from+i, o) })
 		} else {
 			for i := range part {
 				settle(from+i, failed)
@@ -49,12 +49,14 @@ func (s *Sink) deliverBatch(ctx context.Context, fires []rouse.Fire, settle func
 		from += n
 		if s.draining.Load() {
 			for ; from < len(fires); from++ {
-				settle(from, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "not sent: the server is stopping"})
+				settle(from, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond,
+					Detail: "not sent: the server is stopping"})
 			}
 		}
 		if a == nil || a.code == http.StatusTooManyRequests || a.code >= 500 {
 			for ; from < len(fires); from++ {
-				settle(from, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: time.Second, Detail: "not sent: the request before it failed"})
+				settle(from, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseCircuitOpen, After: time.Second,
+					Detail: "not sent: the request before it failed"})
 			}
 		}
 	}
@@ -85,20 +87,20 @@ func batchBody(fires []rouse.Fire, limit int) (body []byte, n int) {
 // bodyTime is how long the body of a response may take after its head.
 const bodyTime = 5 * time.Second
 
-// exchange sends one request and reads the response; without a response it returns the outcome of the fires
-// instead. It uses the request up.
-func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*answer, rouse.Outcome) {
-	defer r.free()
+// exchangeRequest sends one request and reads the response; without a response it returns the outcome of the
+// fires instead. It uses the request up.
+func (s *Sink) exchangeRequest(ctx context.Context, spec *rouse.Spec, r *request) (*answer, rouse.Outcome) {
+	defer r.recycleRequest()
 	if wait, ok := r.err.(*waiting); ok { //nolint:errorlint // exactly this value
-		return nil, wait.outcome()
+		return nil, wait.deferredOutcome()
 	}
 	if r.err != nil { // no receiver has done anything, and none would get it later
-		return nil, rouse.Outcome{Verdict: rouse.Rejected, Detail: excerpt("", r.err.Error())}
+		return nil, rouse.Outcome{Verdict: rouse.Rejected, Detail: makeExcerpt("", r.err.Error())}
 	}
 	timeout := spec.Retry.Effective().Timeout
 	deadline := time.Now().Add(timeout)
 	a := &answer{secrets: r.used}
-	reached, err := s.send(ctx, r, deadline, min(timeout, bodyTime), a)
+	reached, err := s.sendWithReuse(ctx, r, deadline, min(timeout, bodyTime), a)
 	if err == nil {
 		return a, rouse.Outcome{}
 	}
@@ -109,43 +111,45 @@ func (s *Sink) exchange(ctx context.Context, spec *rouse.Spec, r *request) (*ans
 	case ctx.Err() != nil, errors.Is(err, errStopping):
 		return nil, stopping
 	case errors.As(err, &full):
-		return nil, full.outcome()
+		return nil, full.deferredOutcome()
 	case errors.As(err, &no):
-		return nil, rouse.Outcome{Verdict: rouse.Rejected, Detail: excerpt("", no.Error())}
+		return nil, rouse.Outcome{Verdict: rouse.Rejected, Detail: makeExcerpt("", no.Error())}
 	case errors.As(err, &late) && late.Timeout() && !time.Now().Before(deadline):
 		err = fmt.Errorf("no answer within %v", timeout)
 	}
-	o := failure(err)
+	o := failedOutcome(err)
 	o.Unreached = !reached
 	return nil, o
 }
 
-// send sends a request over a connection that is idle, or over a new one, and reads the answer. reached
-// reports whether there was a connection.
+// sendWithReuse sends a request over a connection that is idle, or over a new one, and reads the answer.
+// reached reports whether there was a connection.
 //
 // A receiver may close an idle connection while a request is on its way. If that connection ends before the
 // first byte of an answer, the request is sent once more, over a new connection. The receiver may then get it
 // twice, as after each failure, with the same fire id. If there is no new connection, for whatever reason,
 // the receiver may still have the request: the attempt has failed with the end of the first connection.
-func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTime time.Duration, a *answer) (reached bool, err error) {
-	kept := s.kept(r)
+func (s *Sink) sendWithReuse(ctx context.Context, r *request, deadline time.Time, bodyTime time.Duration,
+	a *answer) (reached bool, err error) {
+	kept := s.idleName(r)
 	at := claim{of: &s.inflight, namespace: r.namespace}
-	defer at.free()
-	c, err := s.idle.take(kept, at.take)
+	defer at.freePlaces()
+	c, err := s.idle.takeConn(kept, at.claimPlace)
 	if err != nil {
 		return false, err
 	}
 	var ended error // of the connection that was idle
 	if c != nil {
 		began := time.Now()
-		if ended = s.sendAndRead(ctx, c, r, deadline, bodyTime, a); ended == nil || !c.cut || ctx.Err() != nil || time.Since(began) > maxRace {
+		if ended = s.sendAndRead(ctx, c, r, deadline, bodyTime, a); ended == nil || !c.cut || ctx.Err() != nil ||
+			time.Since(began) > maxRace {
 			return true, ended
 		}
 		if s.draining.Load() {
 			return true, errStopping
 		}
 	}
-	if c, err = s.dial(ctx, r, &at, kept, deadline); err != nil {
+	if c, err = s.dialReceiver(ctx, r, &at, kept, deadline); err != nil {
 		if ended != nil {
 			return true, ended
 		}
@@ -156,11 +160,13 @@ func (s *Sink) send(ctx context.Context, r *request, deadline time.Time, bodyTim
 
 // sendAndRead sends a request over a connection, reads the answer, and keeps or closes the connection. When
 // ctx ends, it closes it.
-func (s *Sink) sendAndRead(ctx context.Context, c *conn, r *request, deadline time.Time, bodyTime time.Duration, a *answer) error {
+func (s *Sink) sendAndRead(ctx context.Context, c *conn, r *request, deadline time.Time, bodyTime time.Duration,
+	a *answer) error {
 	unwatch := context.AfterFunc(ctx, func() { _ = c.Close() })
-	again, err := c.exchange(r, deadline, bodyTime, func(resp *http.Response) bool { return a.read(&s.opts, resp) })
+	again, err := c.roundTrip(r, deadline, bodyTime,
+		func(resp *http.Response) bool { return a.readResponse(&s.opts, resp) })
 	if unwatch() && again {
-		s.idle.put(c)
+		s.idle.putConn(c)
 	} else {
 		_ = c.Close()
 	}
@@ -172,8 +178,9 @@ var errStopping = errors.New("the server is stopping")
 
 // stopping is the outcome of attempts that are interrupted by a shutdown. As after a crash they may have
 // arrived, and the same attempt is repeated.
-var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond, Detail: "broken off: the server is stopping"}
+var stopping = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseServerDown, After: time.Millisecond,
+	Detail: "broken off: the server is stopping"}
 
-func failure(err error) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Failed, Detail: excerpt("", err.Error())}
+func failedOutcome(err error) rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Failed, Detail: makeExcerpt("", err.Error())}
 }

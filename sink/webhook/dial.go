@@ -23,7 +23,7 @@ type place struct {
 
 // placeOf cuts a target that passed Check. It runs for every fire, so it does not parse.
 func placeOf(target string) place {
-	p := place{origin: origin(target), path: "/"}
+	p := place{origin: originOf(target), path: "/"}
 	p.authority = target[strings.Index(target, "://")+3:]
 	if i := strings.IndexAny(p.authority, "/?"); i >= 0 {
 		if p.path = p.authority[i:]; p.path[0] == '?' {
@@ -34,8 +34,8 @@ func placeOf(target string) place {
 	return p
 }
 
-// address returns what to dial: host and port.
-func (p place) address() (host, port string) {
+// hostAndPort returns what to dial: host and port.
+func (p place) hostAndPort() (host, port string) {
 	scheme, authority, _ := strings.Cut(p.origin, "://")
 	if host, port, err := net.SplitHostPort(authority); err == nil {
 		return host, port
@@ -48,16 +48,17 @@ func (p place) address() (host, port string) {
 
 var errHandshake = errors.New("TLS handshake timeout")
 
-// dial opens a connection for HTTP/1.1. With one request at a time on a connection it is faster here than
-// HTTP/2's multiplexing, and offers a hostile receiver less to abuse. A name is resolved once, and each of
-// its addresses is judged when it is tried. Proxies of the environment are not used: they would dial the
+// dialReceiver opens a connection for HTTP/1.1. With one request at a time on a connection it is faster here
+// than HTTP/2's multiplexing, and offers a hostile receiver less to abuse. A name is resolved once, and each
+// of its addresses is judged when it is tried. Proxies of the environment are not used: they would dial the
 // target beyond our checks.
-func (s *Sink) dial(ctx context.Context, r *request, at *claim, kept string, deadline time.Time) (*conn, error) {
+func (s *Sink) dialReceiver(ctx context.Context, r *request, at *claim, kept string,
+	deadline time.Time) (*conn, error) {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	p := r.place
-	host, port := p.address()
-	tcp, err := s.reach(ctx, at, host, port)
+	host, port := p.hostAndPort()
+	tcp, err := s.openTCP(ctx, at, host, port)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,8 @@ func (s *Sink) dial(ctx context.Context, r *request, at *claim, kept string, dea
 		return newConn(kept, tcp, raw, addr, oldest), nil
 	}
 	under := &records{Conn: tcp}
-	secure := tls.Client(under, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs, ServerName: host, NextProtos: []string{"http/1.1"}})
+	secure := tls.Client(under, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.opts.RootCAs, ServerName: host,
+		NextProtos: []string{"http/1.1"}})
 	ctx, cancel = context.WithTimeoutCause(ctx, s.opts.TLSTimeout, errHandshake)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -88,9 +90,9 @@ func (s *Sink) dial(ctx context.Context, r *request, at *claim, kept string, dea
 	return c, nil
 }
 
-// reach opens a TCP connection to a target, or through the proxy of the options. With a proxy only names,
+// openTCP opens a TCP connection to a target, or through the proxy of the options. With a proxy only names,
 // ports and literal addresses can be judged: it is the proxy that resolves names.
-func (s *Sink) reach(ctx context.Context, claim *claim, host, port string) (net.Conn, error) {
+func (s *Sink) openTCP(ctx context.Context, claim *claim, host, port string) (net.Conn, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
 		return nil, &forbidden{why: "cannot be judged", target: "the port " + port}
@@ -110,11 +112,11 @@ func (s *Sink) reach(ctx context.Context, claim *claim, host, port string) (net.
 				return &forbidden{why: "is link-local", target: "the address " + address}
 			}
 			addr := at.Addr()
-			if err := s.judge(claim.namespace, host, uint16(n), addr, false); err != nil {
+			if err := s.checkEgress(claim.namespace, host, uint16(n), addr, false); err != nil {
 				return err
 			}
 			open.Store(&addr)
-			return claim.take(addr)
+			return claim.claimPlace(addr)
 		}
 		tcp, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 		// The error is that of the first address. If that is forbidden, one that may get the request decides.
@@ -124,17 +126,18 @@ func (s *Sink) reach(ctx context.Context, claim *claim, host, port string) (net.
 		return tcp, claim.crowdedOr(err)
 	}
 	addr, _ := netip.ParseAddr(host)
-	if err := s.judge(claim.namespace, host, uint16(n), addr, false); err != nil {
+	if err := s.checkEgress(claim.namespace, host, uint16(n), addr, false); err != nil {
 		return nil, err
 	}
-	if _, wrong, _ := s.targetFault("http://" + net.JoinHostPort(host, port)); wrong != "" { // a name that leads to the proxy's own machine
+	// a name that leads to the proxy's own machine
+	if _, wrong, _ := s.targetFault("http://" + net.JoinHostPort(host, port)); wrong != "" {
 		return nil, &forbidden{why: wrong, target: host}
 	}
 	tcp, err := dialer.DialContext(ctx, "tcp", s.opts.Proxy.Host)
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	if err := s.tunnel(ctx, tcp, host, port); err != nil {
+	if err := s.openTunnel(ctx, tcp, host, port); err != nil {
 		return nil, errors.Join(err, tcp.Close())
 	}
 	return tcp, nil

@@ -42,11 +42,12 @@ func ParseRules(text string) (rules []Rule, err error) {
 			return rouse.Refuse(fmt.Sprintf("egress[%d]", len(rules)), rouse.Shorten(strings.Join(words, " "), 128), wrong, cure)
 		}
 		if words[0] != "allow" && words[0] != "deny" {
-			return nil, refuse("begins with neither allow nor deny", "write a rule such as 'allow namespace=acme host=*.example.com port=443'")
+			return nil, refuse("begins with neither allow nor deny",
+				"write a rule such as 'allow namespace=acme host=*.example.com port=443'")
 		}
 		rule := Rule{Allow: words[0] == "allow"}
 		for _, word := range words[1:] {
-			if wrong, cure := rule.read(word); wrong != "" {
+			if wrong, cure := rule.readCondition(word); wrong != "" {
 				return nil, refuse(wrong, cure)
 			}
 		}
@@ -57,8 +58,8 @@ func ParseRules(text string) (rules []Rule, err error) {
 	return rules, nil
 }
 
-// read takes one condition.
-func (r *Rule) read(word string) (wrong, cure string) {
+// readCondition takes one condition.
+func (r *Rule) readCondition(word string) (wrong, cure string) {
 	name, value, _ := strings.Cut(word, "=")
 	switch name {
 	case "namespace":
@@ -95,9 +96,10 @@ func isAddress(text string) bool {
 	return err == nil
 }
 
-// matches reports whether a rule applies. An address that is not known matches no network.
-func (r *Rule) matches(namespace, host string, port uint16, addr netip.Addr) bool {
-	if r.Namespace != "" && r.Namespace != namespace || r.Port != 0 && r.Port != port || r.Net.IsValid() && (!addr.IsValid() || !r.Net.Contains(addr)) {
+// matchesRequest reports whether a rule applies. An address that is not known matches no network.
+func (r *Rule) matchesRequest(namespace, host string, port uint16, addr netip.Addr) bool {
+	if r.Namespace != "" && r.Namespace != namespace || r.Port != 0 && r.Port != port ||
+		r.Net.IsValid() && (!addr.IsValid() || !r.Net.Contains(addr)) {
 		return false
 	}
 	if below, wild := strings.CutPrefix(r.Host, "*"); wild {
@@ -106,26 +108,28 @@ func (r *Rule) matches(namespace, host string, port uint16, addr netip.Addr) boo
 	return r.Host == "" || r.Host == host
 }
 
-// judge returns why a namespace may not send requests to a host at an address, or nil. The first rule that
-// applies decides; an allowed network may be private. Without a rule, public addresses are allowed. early is
-// before the address is known: a rule for networks, which may apply then, leaves the decision to the dial.
-func (s *Sink) judge(namespace, host string, port uint16, addr netip.Addr, early bool) error {
+// checkEgress returns why a namespace may not send requests to a host at an address, or nil. The first rule
+// that applies decides; an allowed network may be private. Without a rule, public addresses are allowed.
+// early is before the address is known: a rule for networks, which may apply then, leaves the decision to the
+// dial.
+func (s *Sink) checkEgress(namespace, host string, port uint16, addr netip.Addr, early bool) error {
 	host, addr = strings.ToLower(strings.TrimSuffix(host, ".")), addr.Unmap()
 	private := s.opts.AllowPrivate
 	for i := range s.opts.Egress {
 		r := &s.opts.Egress[i]
 		if early && r.Net.IsValid() && !addr.IsValid() {
 			open := *r
-			if open.Net = (netip.Prefix{}); open.matches(namespace, host, port, addr) {
+			if open.Net = (netip.Prefix{}); open.matchesRequest(namespace, host, port, addr) {
 				return nil
 			}
 			continue
 		}
-		if !r.matches(namespace, host, port, addr) {
+		if !r.matchesRequest(namespace, host, port, addr) {
 			continue
 		}
 		if !r.Allow {
-			return &forbidden{target: net.JoinHostPort(host, strconv.Itoa(int(port))), why: "is denied to the namespace " + namespace + " by rule " + strconv.Itoa(i+1) + " of egress"}
+			return &forbidden{target: net.JoinHostPort(host, strconv.Itoa(int(port))),
+				why: "is denied to the namespace " + namespace + " by rule " + strconv.Itoa(i+1) + " of egress"}
 		}
 		private = private || r.Net.IsValid()
 		break
@@ -133,7 +137,7 @@ func (s *Sink) judge(namespace, host string, port uint16, addr netip.Addr, early
 	if !addr.IsValid() {
 		return nil
 	}
-	if why := fault(addr, private); why != "" {
+	if why := addressFault(addr, private); why != "" {
 		return &forbidden{target: "the address " + addr.String(), why: why}
 	}
 	return nil
@@ -145,23 +149,28 @@ func (s *Sink) Allowed(namespace string, spec *rouse.Spec) error {
 	if len(s.opts.Egress) == 0 || !strings.HasPrefix(spec.Target, "http") {
 		return nil
 	}
-	host, port := placeOf(spec.Target).address()
+	host, port := placeOf(spec.Target).hostAndPort()
 	n, _ := strconv.ParseUint(port, 10, 16) // Check has refused others
 	addr, _ := netip.ParseAddr(host)
-	if err := s.judge(namespace, host, uint16(n), addr, true); err != nil {
-		return rouse.Refuse("target", spec.Target, strings.TrimPrefix(err.Error(), "not sent: "), "use another target, or ask the operator for a rule that allows it")
+	if err := s.checkEgress(namespace, host, uint16(n), addr, true); err != nil {
+		return rouse.Refuse("target", spec.Target, strings.TrimPrefix(err.Error(), "not sent: "),
+			"use another target, or ask the operator for a rule that allows it")
 	}
 	return nil
 }
 
-// lifted reports whether a rule allows a network with an address, whatever its namespace: Allowed knows that.
-func (s *Sink) lifted(addr netip.Addr) bool {
-	return slices.ContainsFunc(s.opts.Egress, func(r Rule) bool { return r.Allow && r.Net.IsValid() && r.Net.Contains(addr.Unmap()) })
+// allowsNetwork reports whether a rule allows a network with an address, whatever its namespace: Allowed
+// knows that.
+func (s *Sink) allowsNetwork(addr netip.Addr) bool {
+	return slices.ContainsFunc(s.opts.Egress, func(r Rule) bool {
+		return r.Allow && r.Net.IsValid() &&
+			r.Net.Contains(addr.Unmap())
+	})
 }
 
-// kept returns the name under which an idle connection is kept. With rules no namespace uses the connections
-// of another.
-func (s *Sink) kept(r *request) string {
+// idleName returns the name under which an idle connection is kept. With rules no namespace uses the
+// connections of another.
+func (s *Sink) idleName(r *request) string {
 	if len(s.opts.Egress) == 0 {
 		return r.origin
 	}
@@ -171,8 +180,10 @@ func (s *Sink) kept(r *request) string {
 // ParseProxy reads the URL of a proxy; errors do not contain it.
 func ParseProxy(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, rouse.Refuse("egress-proxy", "", "is no proxy", "give one such as http://proxy.internal:3128, with user and password if it needs them")
+	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Path != "" && u.Path != "/" ||
+		u.RawQuery != "" || u.Fragment != "" {
+		return nil, rouse.Refuse("egress-proxy", "", "is no proxy",
+			"give one such as http://proxy.internal:3128, with user and password if it needs them")
 	}
 	return u, nil
 }
@@ -180,8 +191,8 @@ func ParseProxy(text string) (*url.URL, error) {
 // maxConnect bounds the bytes of a proxy's answer.
 const maxConnect = 16 << 10
 
-// tunnel asks the proxy on a connection to connect to the target.
-func (s *Sink) tunnel(ctx context.Context, tcp net.Conn, host, port string) error {
+// openTunnel asks the proxy on a connection to connect to the target.
+func (s *Sink) openTunnel(ctx context.Context, tcp net.Conn, host, port string) error {
 	stop := context.AfterFunc(ctx, func() { _ = tcp.Close() })
 	defer stop()
 	at := net.JoinHostPort(host, port)
@@ -194,14 +205,15 @@ func (s *Sink) tunnel(ctx context.Context, tcp net.Conn, host, port string) erro
 		return fmt.Errorf("proxy: %w", err)
 	}
 	// One byte at a time: what follows the answer is the target's.
-	resp, err := http.ReadResponse(bufio.NewReaderSize(io.LimitReader(oneByOne{tcp}, maxConnect), 16), &http.Request{Method: http.MethodConnect})
+	resp, err := http.ReadResponse(bufio.NewReaderSize(io.LimitReader(oneByOne{tcp}, maxConnect), 16),
+		&http.Request{Method: http.MethodConnect})
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("proxy: %w", context.Cause(ctx))
 	case err != nil:
 		return errors.New("proxy: its answer is broken")
 	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("proxy: it answered CONNECT with %s", status(resp.StatusCode))
+		return fmt.Errorf("proxy: it answered CONNECT with %s", statusText(resp.StatusCode))
 	}
 	return nil
 }

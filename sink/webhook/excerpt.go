@@ -8,9 +8,10 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// excerpt returns label and the beginning of an external text, in MaxDetail bytes, as one line. Characters
-// that terminals or logs could interpret are escaped: control characters, direction marks, invalid UTF-8.
-func excerpt(label, text string) string {
+// makeExcerpt returns label and the beginning of an external text, in MaxDetail bytes, as one line.
+// Characters that terminals or logs could interpret are escaped: control characters, direction marks, invalid
+// UTF-8.
+func makeExcerpt(label, text string) string {
 	b := make([]byte, 0, rouse.MaxDetail+8)
 	b = append(b, label...)
 	text = strings.TrimSpace(text) // the bodies of many errors end with a new line

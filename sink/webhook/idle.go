@@ -20,10 +20,10 @@ type idle struct {
 	sweeper  *time.Timer                // closes the first of all when its time is over; nil before the first one
 }
 
-// take returns a connection to an origin, or nil. The one used last comes first, so that the others can end.
-// may allows a request to its address: if not, the connection stays, and so does the time of its end. Behind
-// a proxy the address is not known.
-func (p *idle) take(origin string, may func(netip.Addr) error) (*conn, error) {
+// takeConn returns a connection to an origin, or nil. The one used last comes first, so that the others can
+// end. may allows a request to its address: if not, the connection stays, and so does the time of its end.
+// Behind a proxy the address is not known.
+func (p *idle) takeConn(origin string, may func(netip.Addr) error) (*conn, error) {
 	for {
 		p.mu.Lock()
 		list := p.byOrigin[origin]
@@ -38,17 +38,17 @@ func (p *idle) take(origin string, may func(netip.Addr) error) (*conn, error) {
 				return nil, err
 			}
 		}
-		c := p.remove(last)
+		c := p.removeConn(last)
 		p.mu.Unlock()
-		if time.Now().Before(c.until) && !c.stale() {
+		if time.Now().Before(c.until) && !c.isStale() {
 			return c, nil
 		}
 		_ = c.Close()
 	}
 }
 
-// remove takes a connection out. The mutex is held.
-func (p *idle) remove(e *list.Element) *conn {
+// removeConn takes a connection out. The mutex is held.
+func (p *idle) removeConn(e *list.Element) *conn {
 	c := p.all.Remove(e).(*conn)
 	list := p.byOrigin[c.origin]
 	i := slices.Index(list, e)
@@ -60,8 +60,8 @@ func (p *idle) remove(e *list.Element) *conn {
 	return c
 }
 
-// put keeps a connection. If there are too many, the one that was idle longest is closed.
-func (p *idle) put(c *conn) {
+// putConn keeps a connection. If there are too many, the one that was idle longest is closed.
+func (p *idle) putConn(c *conn) {
 	c.since = time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,13 +70,13 @@ func (p *idle) put(c *conn) {
 		return
 	}
 	if list := p.byOrigin[c.origin]; len(list) == p.perOrigin {
-		_ = p.remove(list[0]).Close()
+		_ = p.removeConn(list[0]).Close()
 	} else if p.all.Len() == p.most {
-		_ = p.remove(p.all.Front()).Close()
+		_ = p.removeConn(p.all.Front()).Close()
 	}
 	if p.all.Len() == 0 {
 		if p.sweeper == nil {
-			p.sweeper = time.AfterFunc(p.timeout, p.sweep)
+			p.sweeper = time.AfterFunc(p.timeout, p.sweepIdle)
 		} else {
 			p.sweeper.Reset(p.timeout)
 		}
@@ -87,8 +87,8 @@ func (p *idle) put(c *conn) {
 	p.byOrigin[c.origin] = append(p.byOrigin[c.origin], p.all.PushBack(c))
 }
 
-// sweep closes the connections that were idle for too long.
-func (p *idle) sweep() {
+// sweepIdle closes the connections that were idle for too long.
+func (p *idle) sweepIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for e := p.all.Front(); e != nil; e = p.all.Front() {
@@ -96,26 +96,26 @@ func (p *idle) sweep() {
 			p.sweeper.Reset(left)
 			return
 		}
-		_ = p.remove(e).Close()
+		_ = p.removeConn(e).Close()
 	}
 }
 
-// drain closes all connections.
-func (p *idle) drain() {
+// closeIdle closes all connections.
+func (p *idle) closeIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for e := p.all.Front(); e != nil; e = p.all.Front() {
-		_ = p.remove(e).Close()
+		_ = p.removeConn(e).Close()
 	}
 }
 
-// close closes all connections, and those that are put later.
-func (p *idle) close() {
+// closePool closes all connections, and those that are put later.
+func (p *idle) closePool() {
 	p.mu.Lock()
 	p.closed = true
 	if p.sweeper != nil {
 		p.sweeper.Stop()
 	}
 	p.mu.Unlock()
-	p.drain()
+	p.closeIdle()
 }

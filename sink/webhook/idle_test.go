@@ -14,14 +14,14 @@ import (
 func TestARefusedRequestLeavesConnectionsAsTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := idle{most: 2, perOrigin: 2, timeout: time.Minute}
-		defer p.close()
+		defer p.closePool()
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
-		p.put(newConn("http://a.test", ours, nil, netip.MustParseAddr("192.0.2.1"), time.Time{}))
+		p.putConn(newConn("http://a.test", ours, nil, netip.MustParseAddr("192.0.2.1"), time.Time{}))
 		full := errors.New("full")
 		for range 5 {
 			time.Sleep(20 * time.Second)
-			c, err := p.take("http://a.test", func(netip.Addr) error { return full })
+			c, err := p.takeConn("http://a.test", func(netip.Addr) error { return full })
 			if c != nil || err != nil && err != full {
 				t.Fatalf("%v, %v", c, err)
 			}

@@ -36,8 +36,8 @@ type claim struct {
 	full      *crowded // the last address that had no place
 }
 
-// take takes a place for a request to an address, if the request has none there yet.
-func (c *claim) take(addr netip.Addr) error {
+// claimPlace takes a place for a request to an address, if the request has none there yet.
+func (c *claim) claimPlace(addr netip.Addr) error {
 	p := peer{c.namespace, throttle.Source(addr)}
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -69,8 +69,8 @@ func (c *claim) crowdedOr(err error) error {
 	return err
 }
 
-// free gives back the places of the request, which has ended.
-func (c *claim) free() {
+// freePlaces gives back the places of the request, which has ended.
+func (c *claim) freePlaces() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	for _, p := range c.held {
@@ -88,10 +88,12 @@ type crowded struct {
 }
 
 func (e *crowded) Error() string {
-	return fmt.Sprintf("not sent: %d requests of the namespace to the address %v are in progress (address-concurrency)", e.most, e.addr)
+	return fmt.Sprintf("not sent: %d requests of the namespace to the address %v are in progress (address-concurrency)",
+		e.most, e.addr)
 }
 
-// outcome lets the fire wait, some longer than others, as many may wait for the same address.
-func (e *crowded) outcome() rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Second + rand.N(4*time.Second), Detail: e.Error()}
+// deferredOutcome lets the fire wait, some longer than others, as many may wait for the same address.
+func (e *crowded) deferredOutcome() rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Second + rand.N(4*time.Second),
+		Detail: e.Error()}
 }

@@ -18,7 +18,7 @@ func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 		n := int(spec.Webhook.Batch)
 		return rouse.Lane{Name: batchLane(namespace, spec), Limit: s.opts.BatchRequests * n, Batch: n}
 	}
-	return rouse.Lane{Name: origin(spec.Target), Limit: s.opts.HostConcurrency, Batch: 1}
+	return rouse.Lane{Name: originOf(spec.Target), Limit: s.opts.HostConcurrency, Batch: 1}
 }
 
 // Address returns scheme, host and port of a target, and the same with its path: what has a circuit of its
@@ -32,9 +32,9 @@ func (s *Sink) Address(spec *rouse.Spec) (host, address string) {
 	return p.origin, p.origin + path
 }
 
-// origin returns scheme, host and port of a target that passed Check. It runs for every fire, so it slices
+// originOf returns scheme, host and port of a target that passed Check. It runs for every fire, so it slices
 // the string instead of parsing it; Check ensures that a parser would get the same result.
-func origin(target string) string {
+func originOf(target string) string {
 	host := strings.Index(target, "://") + 3
 	if host < 3 {
 		return target
@@ -63,7 +63,7 @@ func batchLane(namespace string, spec *rouse.Spec) string {
 	b = append(b, " namespace="...)
 	b = append(b, namespace...)
 	b = append(b, " method="...)
-	b = append(b, method(spec)...)
+	b = append(b, methodOf(spec)...)
 	b = append(b, " timeout="...)
 	b = strconv.AppendInt(b, int64(spec.Retry.Effective().Timeout), 10)
 	if len(w.Headers) > 0 {
@@ -78,7 +78,7 @@ func batchLane(namespace string, spec *rouse.Spec) string {
 	return string(b)
 }
 
-func method(spec *rouse.Spec) string {
+func methodOf(spec *rouse.Spec) string {
 	if spec.Webhook.Method == "" {
 		return "POST"
 	}

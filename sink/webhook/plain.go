@@ -8,10 +8,10 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// plain returns the usual answer, a success without a body, once its head has come in one piece: it takes a
-// fraction of the time of net/http, and no memory. It returns nil for every other answer, and has read
+// readPlain returns the usual answer, a success without a body, once its head has come in one piece: it takes
+// a fraction of the time of net/http, and no memory. It returns nil for every other answer, and has read
 // nothing of it then. Of the response, only the status is set.
-func (c *conn) plain() *http.Response {
+func (c *conn) readPlain() *http.Response {
 	come, _ := c.in.Peek(c.in.Buffered())
 	code, n := plainHead(come)
 	if n == 0 {
@@ -26,8 +26,9 @@ func (c *conn) plain() *http.Response {
 // open, as long as it may be. n is 0 for others, and for all that net/http would refuse.
 func plainHead(b []byte) (code, n int) {
 	const begin = "HTTP/1.1 2"
-	line, n := lineOf(b, 0)
-	if len(line) < len(begin)+2 || string(line[:len(begin)]) != begin || len(line) > len(begin)+2 && line[len(begin)+2] != ' ' {
+	line, n := nextLine(b, 0)
+	if len(line) < len(begin)+2 || string(line[:len(begin)]) != begin ||
+		len(line) > len(begin)+2 && line[len(begin)+2] != ' ' {
 		return 0, 0
 	}
 	tens, ones := line[len(begin)]-'0', line[len(begin)+1]-'0'
@@ -37,7 +38,7 @@ func plainHead(b []byte) (code, n int) {
 	code = 200 + 10*int(tens) + int(ones)
 	empty := code == http.StatusNoContent
 	for counted := false; ; {
-		if line, n = lineOf(b, n); n == 0 {
+		if line, n = nextLine(b, n); n == 0 {
 			return 0, 0
 		}
 		if len(line) == 0 {
@@ -56,7 +57,8 @@ func plainHead(b []byte) (code, n int) {
 					return 0, 0
 				}
 				counted, empty = true, true
-			case bytes.EqualFold(name, []byte("Connection")), bytes.EqualFold(name, []byte("Keep-Alive")), bytes.EqualFold(name, []byte("Transfer-Encoding")), bytes.EqualFold(name, []byte("Trailer")):
+			case bytes.EqualFold(name, []byte("Connection")), bytes.EqualFold(name, []byte("Keep-Alive")),
+				bytes.EqualFold(name, []byte("Transfer-Encoding")), bytes.EqualFold(name, []byte("Trailer")):
 				return 0, 0
 			}
 		}
@@ -67,8 +69,9 @@ func plainHead(b []byte) (code, n int) {
 	return code, n
 }
 
-// lineOf returns the line of b that begins at from, and where the next one begins; 0 if it does not end in b.
-func lineOf(b []byte, from int) (line []byte, next int) {
+// nextLine returns the line of b that begins at from, and where the next one begins; 0 if it does not end in
+// b.
+func nextLine(b []byte, from int) (line []byte, next int) {
 	i := bytes.IndexByte(b[from:], '\n')
 	if i < 1 || b[from+i-1] != '\r' {
 		return nil, 0

@@ -25,7 +25,7 @@ func FuzzPlain(f *testing.F) {
 	f.Fuzz(func(t *testing.T, come string, get bool) {
 		c := &conn{in: bufio.NewReader(strings.NewReader(come))}
 		_, _ = c.in.Peek(1)
-		resp := c.plain()
+		resp := c.readPlain()
 		left, _ := io.ReadAll(c.in)
 		if resp == nil {
 			if string(left) != come {
@@ -58,7 +58,7 @@ func TestPlainIsUsed(t *testing.T) {
 		c := &conn{in: bufio.NewReader(strings.NewReader(come))}
 		if n := testing.AllocsPerRun(1, func() {
 			c.in.Reset(strings.NewReader(come))
-			if _, _ = c.in.Peek(1); c.plain() == nil {
+			if _, _ = c.in.Peek(1); c.readPlain() == nil {
 				t.Errorf("not used for %q", come)
 			}
 		}); n > 1 { // the reader of the test

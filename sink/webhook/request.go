@@ -34,43 +34,44 @@ var requests = sync.Pool{New: func() any { return new(request) }}
 // newRequest begins a request of a spec. Nothing uses the request any more when it is given back to the pool.
 func (s *Sink) newRequest(namespace string, spec *rouse.Spec) *request {
 	r := requests.Get().(*request)
-	*r = request{place: placeOf(spec.Target), method: method(spec), namespace: namespace, head: r.head[:0], signed: r.signed}
+	*r = request{place: placeOf(spec.Target), method: methodOf(spec), namespace: namespace, head: r.head[:0],
+		signed: r.signed}
 	r.head = append(append(append(append(r.head, r.method...), ' '), r.path...), " HTTP/1.1\r\n"...)
 	if !rouse.IsHeaderValue(spec.Target) || strings.Contains(spec.Target, " ") {
 		r.err = errors.New("not sent: the target has characters that cannot be sent")
 	}
-	r.set("Host", r.authority)
+	r.setHeader("Host", r.authority)
 	agent := s.opts.UserAgent
 	for k, v := range spec.Webhook.Headers {
 		k = http.CanonicalHeaderKey(k)
 		if rouse.HasSecrets(v) {
-			if v = s.expand(r, namespace, k, v); r.err != nil {
+			if v = s.expandSecrets(r, namespace, k, v); r.err != nil {
 				break
 			}
 		}
 		switch {
-		case s.drops(k):
+		case s.dropsHeader(k):
 		case !httpguts.ValidHeaderFieldName(k):
 			r.err = fmt.Errorf("not sent: %q is no name of a header", k)
 		case k == "User-Agent":
 			agent = v
 		default:
-			r.set(k, v)
+			r.setHeader(k, v)
 		}
 	}
-	r.set("User-Agent", agent)
+	r.setHeader("User-Agent", agent)
 	return r
 }
 
-// free gives a request back to the pool.
-func (r *request) free() {
+// recycleRequest gives a request back to the pool.
+func (r *request) recycleRequest() {
 	if cap(r.head) <= 2*inOne {
 		requests.Put(r)
 	}
 }
 
-// set adds a header. No header is set twice: Check refuses those of a spec that are set here.
-func (r *request) set(canonical, value string) {
+// setHeader adds a header. No header is set twice: Check refuses those of a spec that are set here.
+func (r *request) setHeader(canonical, value string) {
 	if !rouse.IsHeaderValue(value) {
 		r.err = fmt.Errorf("not sent: the header %s has a value that cannot be sent", canonical)
 		return
@@ -83,42 +84,42 @@ func (r *request) setUint(canonical string, value uint64) {
 	r.head = append(strconv.AppendUint(r.head, value, 10), "\r\n"...)
 }
 
-// single returns the request for one fire.
-func (s *Sink) single(f *rouse.Fire, now time.Time) *request {
+// newSingleRequest returns the request for one fire.
+func (s *Sink) newSingleRequest(f *rouse.Fire, now time.Time) *request {
 	r := s.newRequest(f.Namespace, f.Spec)
 	name, due := cloudevent.Percent(f.Name), f.Due.String()
 	body := f.Spec.Payload
 	if f.Spec.Webhook.Structured {
-		r.set("Content-Type", "application/cloudevents+json")
+		r.setHeader("Content-Type", "application/cloudevents+json")
 		body = cloudevent.Append(make([]byte, 0, cloudevent.Size(f)), f)
 	} else {
 		if kind := cloudevent.ContentType(f.Spec); kind != "" {
-			r.set("Content-Type", kind)
+			r.setHeader("Content-Type", kind)
 		}
-		r.set("Ce-Specversion", "1.0")
-		r.set("Ce-Id", f.ID)
-		r.set("Ce-Source", cloudevent.Percent(cloudevent.Source(f)))
-		r.set("Ce-Type", cloudevent.Type)
-		r.set("Ce-Time", due)
-		r.set("Ce-Subject", name)
+		r.setHeader("Ce-Specversion", "1.0")
+		r.setHeader("Ce-Id", f.ID)
+		r.setHeader("Ce-Source", cloudevent.Percent(cloudevent.Source(f)))
+		r.setHeader("Ce-Type", cloudevent.Type)
+		r.setHeader("Ce-Time", due)
+		r.setHeader("Ce-Subject", name)
 		r.setUint("Ce-Attempt", uint64(f.Attempt))
 		r.setUint("Ce-Token", f.Token)
 		r.setUint("Ce-Generation", f.Generation)
 	}
-	r.set("Rouse-Fire-Id", f.ID)
-	r.set("Rouse-Namespace", f.Namespace)
-	r.set("Rouse-Timer", name)
-	r.set("Rouse-Due", due)
+	r.setHeader("Rouse-Fire-Id", f.ID)
+	r.setHeader("Rouse-Namespace", f.Namespace)
+	r.setHeader("Rouse-Timer", name)
+	r.setHeader("Rouse-Due", due)
 	r.setUint("Rouse-Attempt", uint64(f.Attempt))
 	r.setUint("Rouse-Token", f.Token)
 	r.setUint("Rouse-Generation", f.Generation)
-	r.set("Rouse-Manual", strconv.FormatBool(f.Manual))
-	r.set("Rouse-Last", strconv.FormatBool(f.Last))
+	r.setHeader("Rouse-Manual", strconv.FormatBool(f.Manual))
+	r.setHeader("Rouse-Last", strconv.FormatBool(f.Last))
 	if f.Traceparent != "" && !hasHeader(f.Spec, "Traceparent") {
-		r.set("Traceparent", f.Traceparent)
+		r.setHeader("Traceparent", f.Traceparent)
 	}
 	r.signed[0] = appendIdentity(r.signed[0][:0], f, name, due)
-	return s.finish(r, f, f.ID, body, r.signed[0], now)
+	return s.finishRequest(r, f, f.ID, body, r.signed[0], now)
 }
 
 // hasHeader reports whether a spec sets a header itself.
@@ -131,13 +132,13 @@ func hasHeader(spec *rouse.Spec, canonical string) bool {
 	return false
 }
 
-// batch returns the request for fires that are the events of body, a JSON array.
-func (s *Sink) batch(fires []rouse.Fire, body []byte, now time.Time) *request {
+// newBatchRequest returns the request for fires that are the events of body, a JSON array.
+func (s *Sink) newBatchRequest(fires []rouse.Fire, body []byte, now time.Time) *request {
 	f := &fires[0]
 	r := s.newRequest(f.Namespace, f.Spec)
-	r.set("Content-Type", "application/cloudevents-batch+json")
-	r.set("Rouse-Namespace", f.Namespace)
-	return s.finish(r, f, batchID(fires), body, nil, now)
+	r.setHeader("Content-Type", "application/cloudevents-batch+json")
+	r.setHeader("Rouse-Namespace", f.Namespace)
+	return s.finishRequest(r, f, batchID(fires), body, nil, now)
 }
 
 // batchID returns an id that is the same whenever the same fires are sent together.
@@ -150,15 +151,15 @@ func batchID(fires []rouse.Fire) string {
 	return "batch-" + base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16])
 }
 
-// finish signs a request, and completes its headers. A batch has no identity.
-func (s *Sink) finish(r *request, f *rouse.Fire, id string, body, identity []byte, now time.Time) *request {
-	r.set(HeaderID, id)
+// finishRequest signs a request, and completes its headers. A batch has no identity.
+func (s *Sink) finishRequest(r *request, f *rouse.Fire, id string, body, identity []byte, now time.Time) *request {
+	r.setHeader(HeaderID, id)
 	r.setUint(HeaderTimestamp, uint64(now.Unix()))
 	if signing, err := s.opts.Signing(f.Namespace); err != nil {
 		r.err = &waiting{err.Error()}
 	} else if signing != nil && len(signing.keys) > 0 {
 		r.signed[1] = appendMessage(r.signed[1][:0], id, now.Unix())
-		r.head = signing.sign(r.head, r.signed[1], body, identity)
+		r.head = signing.appendSignatures(r.head, r.signed[1], body, identity)
 	}
 	if len(body) > 0 || r.method != http.MethodGet && r.method != http.MethodDelete {
 		r.setUint("Content-Length", uint64(len(body)))

@@ -42,11 +42,11 @@ func readWishes(body []byte, whole bool) (w *wishes, garbled bool) {
 	return doc.Rouse, false
 }
 
-// outcome returns the failure for a wish; asked is false without a wish. A wish that cannot be parsed counts
-// as one without a time.
-func (w wish) outcome(code int, now time.Time) (o rouse.Outcome, asked bool) {
+// wishOutcome returns the failure for a wish; asked is false without a wish. A wish that cannot be parsed
+// counts as one without a time.
+func (w wish) wishOutcome(code int, now time.Time) (o rouse.Outcome, asked bool) {
 	o = rouse.Outcome{Verdict: rouse.Failed, Code: code}
-	label := status(code) + ": asks for another attempt"
+	label := statusText(code) + ": asks for another attempt"
 	var at rouse.Instant
 	var d time.Duration
 	var err error
@@ -66,17 +66,17 @@ func (w wish) outcome(code int, now time.Time) (o rouse.Outcome, asked bool) {
 		text = w.RetryAfter
 	}
 	if err != nil {
-		o.Detail = excerpt(label, text+", which cannot be read")
+		o.Detail = makeExcerpt(label, text+", which cannot be read")
 		return o, true
 	}
 	var note string
-	o.After, note = bounded(max(d, rouse.AtOnce))
-	o.Detail = excerpt(label, text+note)
+	o.After, note = boundWait(max(d, rouse.AtOnce))
+	o.Detail = makeExcerpt(label, text+note)
 	return o, true
 }
 
-// settle reports each fire of a batch: by its own result, or else by the status of the response.
-func (a *answer) settle(fires []rouse.Fire, now time.Time, settle func(i int, o rouse.Outcome)) {
+// reportBatch reports each fire of a batch: by its own result, or else by the status of the response.
+func (a *answer) reportBatch(fires []rouse.Fire, now time.Time, settle func(i int, o rouse.Outcome)) {
 	byID := map[string]*result{}
 	if a.body != nil {
 		for i := range a.body.Results {
@@ -86,26 +86,27 @@ func (a *answer) settle(fires []rouse.Fire, now time.Time, settle func(i int, o 
 	for i := range fires {
 		r := byID[fires[i].ID]
 		if r == nil {
-			settle(i, a.outcome(fires[i].Spec, now))
+			settle(i, a.fireOutcome(fires[i].Spec, now))
 			continue
 		}
 		code := a.code
 		if r.Status != 0 {
 			code = r.Status
 		}
-		settle(i, r.outcome(code, fires[i].Spec, now))
+		settle(i, r.resultOutcome(code, fires[i].Spec, now))
 	}
 }
 
-func (r *result) outcome(code int, spec *rouse.Spec, now time.Time) rouse.Outcome {
+func (r *result) resultOutcome(code int, spec *rouse.Spec, now time.Time) rouse.Outcome {
 	if code < 100 || code > 999 {
-		return rouse.Outcome{Verdict: rouse.Failed, Detail: excerpt("the result in the answer to the batch has no valid status: ", r.Detail)}
+		return rouse.Outcome{Verdict: rouse.Failed,
+			Detail: makeExcerpt("the result in the answer to the batch has no valid status: ", r.Detail)}
 	}
-	o, asked := r.wish.outcome(code, now)
+	o, asked := r.wish.wishOutcome(code, now)
 	if !asked {
-		return meaning(code, "", r.Detail, spec, now)
+		return statusOutcome(code, "", r.Detail, spec, now)
 	}
-	switch plain := meaning(code, "", r.Detail, spec, now); plain.Verdict {
+	switch plain := statusOutcome(code, "", r.Detail, spec, now); plain.Verdict {
 	case rouse.Rejected, rouse.Gone:
 		return plain // a wish does not override a final status
 	case rouse.Failed:

@@ -18,13 +18,15 @@ type waiting struct{ why string }
 
 func (w *waiting) Error() string { return w.why }
 
-func (w *waiting) outcome() rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSecret, After: secretPause, Detail: excerpt("not sent: ", w.why)}
+func (w *waiting) deferredOutcome() rouse.Outcome {
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSecret, After: secretPause,
+		Detail: makeExcerpt("not sent: ", w.why)}
 }
 
-// expand returns the value of a header with its secrets. If one is missing, it sets the request's error.
-func (s *Sink) expand(r *request, namespace, header, value string) string {
-	host, _ := r.address()
+// expandSecrets returns the value of a header with its secrets. If one is missing, it sets the request's
+// error.
+func (s *Sink) expandSecrets(r *request, namespace, header, value string) string {
+	host, _ := r.hostAndPort()
 	value, err := rouse.ExpandSecrets(value, func(name string) (string, error) {
 		secret, err := s.opts.Secret(namespace, name, host)
 		r.used = append(r.used, secret)
@@ -39,10 +41,10 @@ func (s *Sink) expand(r *request, namespace, header, value string) string {
 	return value
 }
 
-// hidden returns a receiver's text without secrets of its request: some receivers answer with the headers
-// that they got, and the beginning of an answer is kept and shown. A secret that is cut off at the end of the
-// text is hidden, too.
-func hidden(text []byte, secrets []string) []byte {
+// hideSecrets returns a receiver's text without secrets of its request: some receivers answer with the
+// headers that they got, and the beginning of an answer is kept and shown. A secret that is cut off at the
+// end of the text is hidden, too.
+func hideSecrets(text []byte, secrets []string) []byte {
 	for _, secret := range secrets {
 		if secret == "" {
 			continue
@@ -66,8 +68,8 @@ const (
 // maxHeader bounds the value of a header after its secrets have been filled in.
 const maxHeader = rouse.MaxHeaderValue + rouse.MaxSecret
 
-// drops reports whether the operator wants a header not to be sent.
-func (s *Sink) drops(canonical string) bool {
+// dropsHeader reports whether the operator wants a header not to be sent.
+func (s *Sink) dropsHeader(canonical string) bool {
 	for _, name := range s.opts.DropHeaders {
 		if prefix, open := strings.CutSuffix(name, "*"); canonical == name || open && strings.HasPrefix(canonical, prefix) {
 			return true
@@ -79,12 +81,12 @@ func (s *Sink) drops(canonical string) bool {
 // Obstacle describes what prevents requests of the spec: a secret that is missing, or may not be sent there.
 func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	if _, err := s.opts.Signing(namespace); err != nil {
-		return excerpt("", err.Error())
+		return makeExcerpt("", err.Error())
 	}
-	host, _ := placeOf(spec.Target).address()
+	host, _ := placeOf(spec.Target).hostAndPort()
 	for _, ref := range spec.Webhook.SecretNames() {
 		if _, err := s.opts.Secret(namespace, ref.Name, host); err != nil {
-			return excerpt("the header "+ref.Header+": ", err.Error())
+			return makeExcerpt("the header "+ref.Header+": ", err.Error())
 		}
 	}
 	return ""

@@ -85,7 +85,7 @@ func Sign(secret, id string, timestamp int64, body []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return string(s.keys[0].append(nil, appendMessage(nil, id, timestamp), body)), nil
+	return string(s.keys[0].appendSignature(nil, appendMessage(nil, id, timestamp), body)), nil
 }
 
 // appendMessage appends what is signed before the body: id and timestamp, each with a dot.
@@ -116,11 +116,11 @@ func verifierOf(key string) (v verifier, err error) {
 	return v, nil
 }
 
-// find returns the signature over a and b together in a list of signatures with spaces between; empty if
-// there is none.
-func (v *verifier) find(list string, a, b []byte) string {
+// findSignature returns the signature over a and b together in a list of signatures with spaces between;
+// empty if there is none.
+func (v *verifier) findSignature(list string, a, b []byte) string {
 	if v.public == nil {
-		want := v.append(nil, a, b)
+		want := v.appendSignature(nil, a, b)
 		for one := range strings.SplitSeq(list, " ") {
 			if hmac.Equal([]byte(one), want) {
 				return one
@@ -154,7 +154,7 @@ const maxPublic = 16
 // The headers Rouse-… and Ce-… are not covered by these signatures: read a fire's identity from
 // VerifyIdentity, or from the body.
 func Verify(keys []string, header http.Header, body []byte, now time.Time) error {
-	return verify(keys, header, body, now, func(*verifier, string) bool { return true })
+	return verifyKeys(keys, header, body, now, func(*verifier, string) bool { return true })
 }
 
 // VerifyIdentity is Verify, and returns the identity of the fire after checking that the same key has signed
@@ -168,7 +168,10 @@ func VerifyIdentity(keys []string, header http.Header, body []byte, now time.Tim
 	if list == "" {
 		return Identity{}, ErrUnsigned
 	}
-	if err := verify(keys, header, body, now, func(v *verifier, over string) bool { return v.find(list, content, []byte(over)) != "" }); err != nil {
+	if err := verifyKeys(keys, header, body, now, func(v *verifier,
+		over string) bool {
+		return v.findSignature(list, content, []byte(over)) != ""
+	}); err != nil {
 		return Identity{}, err
 	}
 	if id.FireID != header.Get(HeaderID) {
@@ -177,8 +180,9 @@ func VerifyIdentity(keys []string, header http.Header, body []byte, now time.Tim
 	return id, nil
 }
 
-// verify looks for a key that has signed the body, and with whose signature over the body more agrees.
-func verify(keys []string, header http.Header, body []byte, now time.Time, more func(v *verifier, signature string) bool) error {
+// verifyKeys looks for a key that has signed the body, and with whose signature over the body more agrees.
+func verifyKeys(keys []string, header http.Header, body []byte, now time.Time,
+	more func(v *verifier, signature string) bool) error {
 	id, stamp, given := header.Get(HeaderID), header.Get(HeaderTimestamp), header.Get(HeaderSignature)
 	if id == "" || stamp == "" || given == "" {
 		return ErrUnsigned
@@ -195,7 +199,7 @@ func verify(keys []string, header http.Header, body []byte, now time.Time, more 
 		if err != nil {
 			return err
 		}
-		if one := v.find(given, appendMessage(nil, id, timestamp), body); one != "" && more(&v, one) {
+		if one := v.findSignature(given, appendMessage(nil, id, timestamp), body); one != "" && more(&v, one) {
 			return nil
 		}
 	}

@@ -43,7 +43,8 @@ func NewSigning(keys ...Key) *Signing {
 	s := &Signing{}
 	for _, k := range keys {
 		if k.HMAC != nil {
-			s.keys = append(s.keys, signer{macs: &sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, k.HMAC)} }}})
+			s.keys = append(s.keys,
+				signer{macs: &sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, k.HMAC)} }}})
 		}
 	}
 	for _, k := range keys {
@@ -67,8 +68,8 @@ func ParseSigning(secrets ...string) (*Signing, error) {
 	return NewSigning(keys...), nil
 }
 
-// append appends the signature over a and b together: "v1," or "v1a,", and its base64 form.
-func (k *signer) append(dst, a, b []byte) []byte {
+// appendSignature appends the signature over a and b together: "v1," or "v1a,", and its base64 form.
+func (k *signer) appendSignature(dst, a, b []byte) []byte {
 	if k.macs == nil {
 		return base64.StdEncoding.AppendEncode(append(dst, "v1a,"...), ed25519.Sign(k.private, slices.Concat(a, b)))
 	}
@@ -82,14 +83,14 @@ func (k *signer) append(dst, a, b []byte) []byte {
 	return dst
 }
 
-// sign appends the headers of the signatures to the head of a request: those of Standard Webhooks over
-// message and body and, with an identity, those over it. Each signature over the identity covers the same
-// key's signature over the body.
-func (s *Signing) sign(head, message, body, identity []byte) []byte {
+// appendSignatures appends the headers of the signatures to the head of a request: those of Standard Webhooks
+// over message and body and, with an identity, those over it. Each signature over the identity covers the
+// same key's signature over the body.
+func (s *Signing) appendSignatures(head, message, body, identity []byte) []byte {
 	head = append(append(head, HeaderSignature...), ':')
 	begin := len(head)
 	for i := range s.keys {
-		head = s.keys[i].append(append(head, ' '), message, body)
+		head = s.keys[i].appendSignature(append(head, ' '), message, body)
 	}
 	if identity == nil {
 		return append(head, "\r\n"...)
@@ -101,7 +102,7 @@ func (s *Signing) sign(head, message, body, identity []byte) []byte {
 		for end < len(signatures) && signatures[end] != ' ' {
 			end++
 		}
-		head = s.keys[i].append(append(head, ' '), identity, signatures[1:end])
+		head = s.keys[i].appendSignature(append(head, ' '), identity, signatures[1:end])
 		signatures = signatures[end:]
 	}
 	return append(head, "\r\n"...)
@@ -125,7 +126,8 @@ type Identity struct {
 }
 
 // identityHeaders are the headers of an identity, in the order in which they are signed.
-var identityHeaders = [...]string{"Rouse-Namespace", "Rouse-Timer", "Rouse-Fire-Id", "Rouse-Due", "Rouse-Attempt", "Rouse-Token", "Rouse-Generation",
+var identityHeaders = [...]string{"Rouse-Namespace", "Rouse-Timer", "Rouse-Fire-Id", "Rouse-Due", "Rouse-Attempt",
+	"Rouse-Token", "Rouse-Generation",
 	"Rouse-Manual", "Rouse-Last"}
 
 // appendIdentity appends what is signed of an identity: the values of its headers as they are sent, each with
@@ -154,7 +156,8 @@ func identityOf(get func(string) string) (content []byte, id Identity, err error
 		}
 		content = append(append(content, v...), '\n')
 	}
-	id = Identity{Namespace: get("Rouse-Namespace"), FireID: get("Rouse-Fire-Id"), Manual: get("Rouse-Manual") == "true", Last: get("Rouse-Last") == "true"}
+	id = Identity{Namespace: get("Rouse-Namespace"), FireID: get("Rouse-Fire-Id"), Manual: get("Rouse-Manual") == "true",
+		Last: get("Rouse-Last") == "true"}
 	attempt, err1 := strconv.ParseUint(get("Rouse-Attempt"), 10, 32)
 	token, err2 := strconv.ParseUint(get("Rouse-Token"), 10, 64)
 	generation, err3 := strconv.ParseUint(get("Rouse-Generation"), 10, 64)

@@ -4,9 +4,9 @@ package webhook
 
 import "syscall"
 
-// stale reports whether a connection that was idle cannot be used: the receiver has closed it, or has sent
+// isStale reports whether a connection that was idle cannot be used: the receiver has closed it, or has sent
 // something without a request.
-func (c *conn) stale() bool {
+func (c *conn) isStale() bool {
 	var b [1]byte
 	var got error
 	err := c.raw.Control(func(fd uintptr) {

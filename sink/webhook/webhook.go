@@ -103,8 +103,9 @@ type Options struct {
 	// begin so.
 	DropHeaders []string
 
-	HostConcurrency int           // requests at a time to one host, for each namespace; default 64
-	AddressRequests int           // requests at a time to one IP address, whatever its names, for each namespace; default 1,024
+	HostConcurrency int // requests at a time to one host, for each namespace; default 64
+	// requests at a time to one IP address, whatever its names, for each namespace; default 1,024
+	AddressRequests int
 	BatchRequests   int           // requests at a time of one batch lane; default 8
 	BatchBytes      int           // of one batch's body, unless a single event is larger; default 1 MiB
 	MaxAnswer       int           // bytes of an answer's body that are read; default 64 KiB
@@ -123,7 +124,8 @@ func (o Options) withDefaults() Options {
 	for _, n := range []struct {
 		p *int
 		d int
-	}{{&o.HostConcurrency, 64}, {&o.AddressRequests, 1024}, {&o.BatchRequests, 8}, {&o.BatchBytes, 1 << 20}, {&o.MaxAnswer, 64 << 10}, {&o.MaxIdle, 1024}} {
+	}{{&o.HostConcurrency, 64}, {&o.AddressRequests, 1024}, {&o.BatchRequests, 8}, {&o.BatchBytes, 1 << 20},
+		{&o.MaxAnswer, 64 << 10}, {&o.MaxIdle, 1024}} {
 		if *n.p <= 0 {
 			*n.p = n.d
 		}
@@ -131,7 +133,8 @@ func (o Options) withDefaults() Options {
 	for _, s := range []struct {
 		p *time.Duration
 		d time.Duration
-	}{{&o.DialTimeout, 5 * time.Second}, {&o.TLSTimeout, 5 * time.Second}, {&o.IdleTimeout, 30 * time.Second}, {&o.MaxAge, maxAge}} {
+	}{{&o.DialTimeout, 5 * time.Second}, {&o.TLSTimeout, 5 * time.Second}, {&o.IdleTimeout, 30 * time.Second},
+		{&o.MaxAge, maxAge}} {
 		if *s.p <= 0 {
 			*s.p = s.d
 		}
@@ -167,7 +170,8 @@ type Sink struct {
 // New returns a sink; Close ends it.
 func New(o Options) *Sink {
 	o = o.withDefaults()
-	return &Sink{opts: o, idle: idle{most: o.MaxIdle, perOrigin: o.HostConcurrency, timeout: o.IdleTimeout}, inflight: inflight{most: o.AddressRequests}}
+	return &Sink{opts: o, idle: idle{most: o.MaxIdle, perOrigin: o.HostConcurrency, timeout: o.IdleTimeout},
+		inflight: inflight{most: o.AddressRequests}}
 }
 
 // Drain makes deliveries of several requests end with the one that they are making, and defer the rest: a
@@ -176,6 +180,6 @@ func (s *Sink) Drain() { s.draining.Store(true) }
 
 // Close closes the connections. It is called after all deliveries ended.
 func (s *Sink) Close() error {
-	s.idle.close()
+	s.idle.closePool()
 	return nil
 }

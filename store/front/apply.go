@@ -13,7 +13,7 @@ import (
 // Apply makes the changes in PostgreSQL and then updates the index. Updates that fail or are late are
 // repaired later.
 func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.life.RUnlock()
@@ -21,21 +21,22 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 	results, err := s.Store.Apply(ctx, changes)
 	if err != nil { // the write may have succeeded
 		for i := range changes {
-			s.pending.add(changes[i].Key)
+			s.pending.addPending(changes[i].Key)
 			for j := range changes[i].Also {
-				s.pending.add(changes[i].Also[j].Key)
+				s.pending.addPending(changes[i].Also[j].Key)
 			}
 		}
 		return nil, err
 	}
-	told, doubtful := moves(changes, results)
-	s.tell(ctx, began, told)
-	s.pending.add(doubtful...)
+	told, doubtful := positionsAfter(changes, results)
+	s.writePositions(ctx, began, told)
+	s.pending.addPending(doubtful...)
 	return results, nil
 }
 
-// moves returns the positions of rows after changes, and the keys of rows whose results do not contain it.
-func moves(changes []rouse.Change, results []rouse.Result) (told []postgres.Entry, doubtful []rouse.Key) {
+// positionsAfter returns the positions of rows after changes, and the keys of rows whose results do not
+// contain it.
+func positionsAfter(changes []rouse.Change, results []rouse.Result) (told []postgres.Entry, doubtful []rouse.Key) {
 	told = make([]postgres.Entry, 0, len(changes))
 	for i := range changes {
 		c, r := &changes[i], &results[i]
@@ -53,32 +54,34 @@ func moves(changes []rouse.Change, results []rouse.Result) (told []postgres.Entr
 		}
 		for j := range c.Also {
 			row := &c.Also[j]
-			told = append(told, postgres.Entry{Key: row.Key, Bucket: row.Bucket, Visible: row.Visible, Revision: r.Also + uint64(j)})
+			told = append(told, postgres.Entry{Key: row.Key, Bucket: row.Bucket, Visible: row.Visible,
+				Revision: r.Also + uint64(j)})
 		}
 	}
 	return told, doubtful
 }
 
-// tell writes the positions of rows that a call wrote to the index; began is when the call began.
-func (s *Store) tell(ctx context.Context, began time.Time, entries []postgres.Entry) {
+// writePositions writes the positions of rows that a call wrote to the index; began is when the call began.
+func (s *Store) writePositions(ctx context.Context, began time.Time, entries []postgres.Entry) {
 	if len(entries) == 0 {
 		return
 	}
 	late := true
-	if v := s.state.view(); !v.away() {
-		err := s.ask(context.WithoutCancel(ctx), v, func(ctx context.Context) error { return s.index.put(ctx, v.id, entries, "") })
-		late = err != nil || s.late(began)
+	if v := s.state.currentView(); !v.isIndexAway() {
+		err := s.callIndex(context.WithoutCancel(ctx), v,
+			func(ctx context.Context) error { return s.index.putEntries(ctx, v.id, entries, "") })
+		late = err != nil || s.arrivedLate(began)
 	}
 	if late {
 		for i := range entries {
-			s.pending.add(entries[i].Key)
+			s.pending.addPending(entries[i].Key)
 		}
 	}
 }
 
-// late reports whether the index received rows too late after they were marked or written: a token that is
-// newer than the mark may be in use by a reader that has passed their positions.
-func (s *Store) late(began time.Time) bool { return time.Since(began) > s.pace.lag }
+// arrivedLate reports whether the index received rows too late after they were marked or written: a token
+// that is newer than the mark may be in use by a reader that has passed their positions.
+func (s *Store) arrivedLate(began time.Time) bool { return time.Since(began) > s.pace.lag }
 
 // pending contains the keys of rows whose entries in the index may be wrong.
 type pending struct {
@@ -91,7 +94,7 @@ type pending struct {
 	overflow bool // there were too many keys: the index must be discarded
 }
 
-func (p *pending) add(keys ...rouse.Key) {
+func (p *pending) addPending(keys ...rouse.Key) {
 	if len(keys) == 0 {
 		return
 	}
@@ -110,15 +113,15 @@ func (p *pending) add(keys ...rouse.Key) {
 			p.keys[k] = struct{}{}
 		}
 	}
-	p.signal()
+	p.signalPending()
 }
 
-func (p *pending) signal() {
+func (p *pending) signalPending() {
 	notify.Send(p.wake)
 }
 
-// some removes and returns up to n keys. Keys that were taken before count as repaired.
-func (p *pending) some(n int) (keys []rouse.Key) {
+// takeSome removes and returns up to n keys. Keys that were taken before count as repaired.
+func (p *pending) takeSome(n int) (keys []rouse.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer func() { p.taken = len(keys) }()
@@ -132,14 +135,14 @@ func (p *pending) some(n int) (keys []rouse.Key) {
 	return keys
 }
 
-func (p *pending) len() (n int, overflow bool) {
+func (p *pending) countPendingKeys() (n int, overflow bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.keys) + p.taken, p.overflow
 }
 
-// clear resets overflow: the index that missed the keys no longer exists.
-func (p *pending) clear() {
+// clearOverflow resets overflow: the index that missed the keys no longer exists.
+func (p *pending) clearOverflow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.overflow = false

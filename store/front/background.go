@@ -12,17 +12,17 @@ import (
 	"github.com/rousehq/rouse/store/postgres"
 )
 
-// keep does the background work, one task after another: reach the index, renew its beat, repair entries,
-// fill it, look for overdue rows. Only keep enters the index.
-func (s *Store) keep(ctx context.Context) {
+// maintainIndex does the background work, one task after another: reach the index, renew its beat, repair
+// entries, fill it, look for overdue rows. Only keep enters the index.
+func (s *Store) maintainIndex(ctx context.Context) {
 	defer close(s.kept)
 	b := backoff.New(s.pace.again/16, s.pace.again)
 	for ctx.Err() == nil {
-		wait, err := s.tend(ctx)
+		wait, err := s.doDueWork(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.o.Log.Warn("maintaining the index of due times failed; will retry", "error", err)
 		}
-		if err == nil && !s.state.view().away() {
+		if err == nil && !s.state.currentView().isIndexAway() {
 			b.Reset()
 			backoff.SleepOr(ctx, wait, s.pending.wake)
 			continue
@@ -31,24 +31,24 @@ func (s *Store) keep(ctx context.Context) {
 	}
 }
 
-// tend does the work that is due, and returns the time until more is due.
-func (s *Store) tend(ctx context.Context) (wait time.Duration, err error) {
-	v := s.state.view()
-	if v.away() {
-		s.enter(ctx)
+// doDueWork does the work that is due, and returns the time until more is due.
+func (s *Store) doDueWork(ctx context.Context) (wait time.Duration, err error) {
+	v := s.state.currentView()
+	if v.isIndexAway() {
+		s.establishIndex(ctx)
 		return 0, nil
 	}
-	if _, overflow := s.pending.len(); overflow {
-		s.lose(v, errBehind)
+	if _, overflow := s.pending.countPendingKeys(); overflow {
+		s.suspendIndex(v, errBehind)
 		return 0, nil
 	}
-	if wait, err = s.beating(ctx, v); err != nil {
+	if wait, err = s.heartbeatWhenDue(ctx, v); err != nil {
 		return 0, err
 	}
-	if keys := s.pending.some(chunk); len(keys) > 0 {
+	if keys := s.pending.takeSome(chunk); len(keys) > 0 {
 		wait = 0 // there may be more keys, and these must be marked as repaired
-		if _, err := s.heal(ctx, v, keys); err != nil {
-			s.pending.add(keys...)
+		if _, err := s.correctEntries(ctx, v, keys); err != nil {
+			s.pending.addPending(keys...)
 			return 0, ignoreIndex(err)
 		}
 	}
@@ -60,15 +60,16 @@ func (s *Store) tend(ctx context.Context) (wait time.Duration, err error) {
 	return min(wait, pause), err
 }
 
-// heal corrects the entries of keys, and returns how many it added or moved. It marks their rows as written,
-// so that a reader that has skipped them finds them with its token; again and again, until the index has them
-// in time. It deletes an entry only if the entry existed before its row was looked up and found missing.
-func (s *Store) heal(ctx context.Context, v view, keys []rouse.Key) (repaired int, err error) {
+// correctEntries corrects the entries of keys, and returns how many it added or moved. It marks their rows as
+// written, so that a reader that has skipped them finds them with its token; again and again, until the index
+// has them in time. It deletes an entry only if the entry existed before its row was looked up and found
+// missing.
+func (s *Store) correctEntries(ctx context.Context, v view, keys []rouse.Key) (repaired int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.pace.call)
 	defer cancel()
 	var before []entry
 	err = s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) (err error) {
-		before, err = s.index.look(ctx, v.id, keys)
+		before, err = s.index.lookupEntries(ctx, v.id, keys)
 		return err
 	})
 	if err != nil {
@@ -84,47 +85,47 @@ func (s *Store) heal(ctx context.Context, v view, keys []rouse.Key) (repaired in
 		seen[i] = before[i].value
 	}
 	err = s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) (err error) {
-		repaired, err = s.index.repair(ctx, v.id, rows, seen)
+		repaired, err = s.index.repairEntries(ctx, v.id, rows, seen)
 		return err
 	})
-	if err == nil && s.late(began) {
-		s.pending.add(keys...)
+	if err == nil && s.arrivedLate(began) {
+		s.pending.addPending(keys...)
 	}
 	return repaired, err
 }
 
-// enter determines the state of the index. It creates a missing index, and replaces one that cannot be
-// trusted.
-func (s *Store) enter(ctx context.Context) {
+// establishIndex determines the state of the index. It creates a missing index, and replaces one that cannot
+// be trusted.
+func (s *Store) establishIndex(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.pace.call)
 	defer cancel()
-	now, err := s.entered(ctx)
+	now, err := s.tryEstablish(ctx)
 	if err != nil {
 		s.state.mu.Lock()
 		s.state.was = err
 		s.state.mu.Unlock()
 		return
 	}
-	period := s.state.back(now)
-	s.tokens.begin(period)
+	period := s.state.recordReturn(now)
+	s.tokens.beginPeriod(period)
 	s.o.Log.Info("the index of due times is available", "level", now.level, "id", now.id)
 }
 
-func (s *Store) entered(ctx context.Context) (now stand, err error) {
+func (s *Store) tryEstablish(ctx context.Context) (now stand, err error) {
 	short, cancel := context.WithTimeout(ctx, 2*s.o.Timeout)
 	defer cancel()
-	if err := s.index.fit(short); err != nil {
+	if err := s.index.refuseEviction(short); err != nil {
 		return now, err
 	}
 	for try := 0; ; try++ {
-		if now, err = s.index.enter(short, 0, 0); err != nil {
+		if now, err = s.index.openOrCreate(short, 0, 0); err != nil {
 			return now, err
 		}
 		kept, err := s.IndexBeat(ctx, s.o.Prefix)
 		if err != nil {
 			return now, err
 		}
-		_, overflow := s.pending.len()
+		_, overflow := s.pending.countPendingKeys()
 		switch {
 		case now.id != 0 && now.id == kept.ID && now.beat >= kept.Beat-s.pace.beats.Milliseconds() && !overflow:
 			return now, nil
@@ -133,13 +134,13 @@ func (s *Store) entered(ctx context.Context) (now stand, err error) {
 			continue
 		}
 		id := rand.Int64N(math.MaxInt64-1) + 1
-		if now, err = s.index.enter(short, id, now.id); err != nil {
+		if now, err = s.index.openOrCreate(short, id, now.id); err != nil {
 			return now, err
 		}
 		if now.id != id {
 			continue // another node was faster
 		}
-		s.pending.clear()
+		s.pending.clearOverflow()
 		for {
 			set, err := s.SetIndexBeat(ctx, s.o.Prefix, postgres.IndexBeat{ID: now.id, Beat: now.beat}, kept)
 			if err != nil || set {
@@ -152,13 +153,13 @@ func (s *Store) entered(ctx context.Context) (now stand, err error) {
 	}
 }
 
-// beating renews the beat when it is due, and returns the time until the next one.
-func (s *Store) beating(ctx context.Context, v view) (time.Duration, error) {
+// heartbeatWhenDue renews the beat when it is due, and returns the time until the next one.
+func (s *Store) heartbeatWhenDue(ctx context.Context, v view) (time.Duration, error) {
 	y := &s.sync
 	if left := time.Until(y.beat.Add(s.pace.beat)); left > 0 {
 		return left, nil
 	}
-	now, _, err := s.report(ctx, v, nil)
+	now, _, err := s.sendHeartbeat(ctx, v, nil)
 	if err != nil {
 		return 0, ignoreIndex(err)
 	}
@@ -171,7 +172,7 @@ func (s *Store) beating(ctx context.Context, v view) (time.Duration, error) {
 	case err != nil:
 		return 0, err
 	case old.ID != now.id: // another node created a new index
-		s.lose(v, errReplaced)
+		s.suspendIndex(v, errReplaced)
 		return 0, nil
 	case now.beat-old.Beat >= s.pace.copy.Milliseconds()/2:
 		if _, err := s.SetIndexBeat(ctx, s.o.Prefix, postgres.IndexBeat{ID: now.id, Beat: now.beat}, old); err != nil {
@@ -190,8 +191,9 @@ func ignoreIndex(err error) error {
 	return err
 }
 
-// report sends a beat with the criticalities of which this store found all rows marked. It may begin a batch.
-func (s *Store) report(ctx context.Context, v view, b *batch) (now stand, dead []string, err error) {
+// sendHeartbeat sends a beat with the criticalities of which this store found all rows marked. It may begin a
+// batch.
+func (s *Store) sendHeartbeat(ctx context.Context, v view, b *batch) (now stand, dead []string, err error) {
 	y := &s.sync
 	clean, least := rouse.MaxCriticality+1, int64(0)
 	if y.id == v.id {
@@ -201,13 +203,13 @@ func (s *Store) report(ctx context.Context, v view, b *batch) (now stand, dead [
 		least = y.last - s.pace.beats.Milliseconds()
 	}
 	err = s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) (err error) {
-		now, dead, err = s.index.beat(ctx, v.id, least, clean, s.pace.given, b)
+		now, dead, err = s.index.recordHeartbeat(ctx, v.id, least, clean, s.pace.given, b)
 		return err
 	})
 	if err == nil {
 		y.period, y.last = v.period, now.beat
 	}
-	if err == nil && s.state.reached(v.id, now.level) {
+	if err == nil && s.state.recordLevel(v.id, now.level) {
 		s.o.Log.Info("the index of due times is complete", "rows added by this node", s.counts.synced.Load())
 	}
 	return now, dead, err

@@ -25,14 +25,14 @@ func BenchmarkSync(b *testing.B) {
 			create(b, stores[0], "t", rows, rouse.At(time.Now().Add(time.Hour)))
 			b.ResetTimer()
 			for range b.N {
-				id := stores[0].state.view().id
+				id := stores[0].state.currentView().id
 				if err := stores[0].index.client.FlushAll(b.Context()).Err(); err != nil {
 					b.Fatal(err)
 				}
 				for _, s := range stores {
-					s.lose(s.state.view(), errReplaced)
+					s.suspendIndex(s.state.currentView(), errReplaced)
 				}
-				poll.Until(b, "the index is complete", func() bool { return mode(stores, WithIndex)() && stores[0].state.view().id != id })
+				poll.Until(b, "the index is complete", func() bool { return mode(stores, WithIndex)() && stores[0].state.currentView().id != id })
 			}
 			b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 		})

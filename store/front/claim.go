@@ -18,45 +18,46 @@ import (
 // criticality are served then, PostgreSQL finds these, and an index that is being filled adds the rows that
 // it has.
 func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return b, err
 	}
 	defer s.life.RUnlock()
 	w.Limit = max(1, w.Limit)
 	w.Buckets = slices.Compact(slices.Clone(w.Buckets))
-	v := s.state.view()
+	v := s.state.currentView()
 	for range 2 {
-		if b, err = s.claim(ctx, v, w); !errors.Is(err, errIndex) {
+		if b, err = s.claimWindow(ctx, v, w); !errors.Is(err, errIndex) {
 			return b, err
 		}
-		v = s.state.view()
+		v = s.state.currentView()
 	}
 	v.stand = stand{} // it is unreliable: continue without it
-	return s.claim(ctx, v, w)
+	return s.claimWindow(ctx, v, w)
 }
 
-func (s *Store) claim(ctx context.Context, v view, w rouse.Window) (rouse.Batch, error) {
+func (s *Store) claimWindow(ctx context.Context, v view, w rouse.Window) (rouse.Batch, error) {
 	least := int(s.o.Criticality)
 	switch {
-	case v.away() && least == 0, v.level > 0 && least == 0, !v.away() && w.Since != 0, !v.away() && w.Hold > 0 && s.state.hinting():
+	case v.isIndexAway() && least == 0, v.level > 0 && least == 0, !v.isIndexAway() && w.Since != 0,
+		!v.isIndexAway() && w.Hold > 0 && s.state.takeHint():
 		return s.claimAll(ctx, v, w)
 	}
 	var sources []source
-	now, err := s.latest(ctx)
+	now, err := s.latestStoreTime(ctx)
 	if err != nil {
 		return rouse.Batch{}, err
 	}
-	if !v.away() {
+	if !v.isIndexAway() {
 		sources = append(sources, newIndexed(s, v, w, now.Add(w.Ahead)))
 	}
-	if v.away() || v.level > least {
+	if v.isIndexAway() || v.level > least {
 		sources = append(sources, &critical{store: s, w: w, more: true})
 	}
-	c := &claim{s: s, v: v, w: w, began: time.Now(), asked: now, from: merge(sources)}
+	c := &claim{s: s, v: v, w: w, began: time.Now(), asked: now, from: mergeSources(sources)}
 	if w.Hold > 0 {
-		err = c.hold(ctx)
+		err = c.holdEntries(ctx)
 	} else {
-		err = c.read(ctx)
+		err = c.readMatching(ctx)
 	}
 	if err != nil {
 		return rouse.Batch{}, err
@@ -67,29 +68,29 @@ func (s *Store) claim(ctx context.Context, v view, w rouse.Window) (rouse.Batch,
 // claimAll answers from PostgreSQL alone.
 func (s *Store) claimAll(ctx context.Context, v view, w rouse.Window) (rouse.Batch, error) {
 	began := time.Now()
-	w.Since = s.tokens.since(v.period, w.Since)
+	w.Since = s.tokens.validToken(v.period, w.Since)
 	b, err := s.Store.Claim(ctx, w)
 	if err != nil {
 		return b, err
 	}
-	s.heard(v, began, &b)
+	s.noteAnswer(v, began, &b)
 	if w.Hold > 0 {
-		s.tell(ctx, began, held(&b, &w))
+		s.writePositions(ctx, began, heldPositions(&b, &w))
 	}
 	return b, nil
 }
 
-// heard records the clock and the token of an answer, and replaces the token with one that is valid for this
-// store.
-func (s *Store) heard(v view, began time.Time, b *rouse.Batch) {
-	s.clock.note(b.Now, began)
-	s.tokens.note(v.period, b.Token, time.Now())
-	b.Token = s.tokens.issue(v.period, began)
+// noteAnswer records the clock and the token of an answer, and replaces the token with one that is valid for
+// this store.
+func (s *Store) noteAnswer(v view, began time.Time, b *rouse.Batch) {
+	s.clock.noteStoreTime(b.Now, began)
+	s.tokens.rememberToken(v.period, b.Token, time.Now())
+	b.Token = s.tokens.issueToken(v.period, began)
 }
 
-// latest returns an upper bound of PostgreSQL's clock.
-func (s *Store) latest(ctx context.Context) (rouse.Instant, error) {
-	if now, ok := s.clock.latest(); ok {
+// latestStoreTime returns an upper bound of PostgreSQL's clock.
+func (s *Store) latestStoreTime(ctx context.Context) (rouse.Instant, error) {
+	if now, ok := s.clock.latestClockTime(); ok {
 		return now, nil
 	}
 	sent := time.Now()
@@ -97,13 +98,13 @@ func (s *Store) latest(ctx context.Context) (rouse.Instant, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.clock.note(now, sent)
-	now, _ = s.clock.latest()
+	s.clock.noteStoreTime(now, sent)
+	now, _ = s.clock.latestClockTime()
 	return now, nil
 }
 
-// held returns the positions of the rows of a hold.
-func held(b *rouse.Batch, w *rouse.Window) []postgres.Entry {
+// heldPositions returns the positions of the rows of a hold.
+func heldPositions(b *rouse.Batch, w *rouse.Window) []postgres.Entry {
 	entries := make([]postgres.Entry, len(b.Rows))
 	for i := range b.Rows {
 		r := &b.Rows[i]
@@ -128,14 +129,14 @@ type claim struct {
 	seen  []string
 }
 
-// read fills the batch.
+// readMatching fills the batch.
 //
 // The index may have a row at a wrong position. While more entries follow, rows behind the last examined
 // entry are left out: the caller continues after the last row, and would skip the rows in between.
-func (c *claim) read(ctx context.Context) error {
+func (c *claim) readMatching(ctx context.Context) error {
 	var rows []rouse.Row
 	for first := true; ; first = false {
-		entries, more, err := c.from.next(ctx, c.w.Limit-len(rows))
+		entries, more, err := c.from.nextEntries(ctx, c.w.Limit-len(rows))
 		if err != nil {
 			return err
 		}
@@ -148,15 +149,15 @@ func (c *claim) read(ctx context.Context) error {
 			left = c.w.Bytes - c.size
 		}
 		asked := time.Now()
-		found, looked, err := c.s.Store.Look(ctx, keysOf(plain(entries)), left)
+		found, looked, err := c.s.Store.Look(ctx, keysOf(plainEntries(entries)), left)
 		if err != nil {
 			return err
 		}
 		if first {
-			c.heard(asked, found)
+			c.noteFirstAnswer(asked, found)
 		}
 		more = more || looked < len(entries)
-		rows = append(rows, c.compare(entries[:looked], found.Rows)...)
+		rows = append(rows, c.compareRows(entries[:looked], found.Rows)...)
 		c.b.Rows, c.b.More = rows, more
 		if more && looked > 0 {
 			last := entries[looked-1].Position()
@@ -171,28 +172,29 @@ func (c *claim) read(ctx context.Context) error {
 		}
 	}
 	slices.SortFunc(c.b.Rows, func(x, y rouse.Row) int { return x.Position().Compare(y.Position()) })
-	return c.repair(ctx)
+	return c.repairWrong(ctx)
 }
 
-// heard records the clock and the token of the first answer.
-func (c *claim) heard(asked time.Time, b rouse.Batch) {
-	c.s.clock.note(b.Now, asked)
-	c.s.tokens.note(c.v.period, b.Token, time.Now())
+// noteFirstAnswer records the clock and the token of the first answer.
+func (c *claim) noteFirstAnswer(asked time.Time, b rouse.Batch) {
+	c.s.clock.noteStoreTime(b.Now, asked)
+	c.s.tokens.rememberToken(c.v.period, b.Token, time.Now())
 	c.b.Now = min(b.Now, c.asked)
-	if !c.v.away() {
-		c.b.Token = c.s.tokens.issue(c.v.period, c.began)
+	if !c.v.isIndexAway() {
+		c.b.Token = c.s.tokens.issueToken(c.v.period, c.began)
 	}
 }
 
-// compare returns the rows of the window among the rows that entries led to, and records wrong entries. A row
-// whose correct position this reader, or that of its bucket, may have passed also counts as written again.
-func (c *claim) compare(entries []entry, found []rouse.Row) (rows []rouse.Row) {
+// compareRows returns the rows of the window among the rows that entries led to, and records wrong entries. A
+// row whose correct position this reader, or that of its bucket, may have passed also counts as written
+// again.
+func (c *claim) compareRows(entries []entry, found []rouse.Row) (rows []rouse.Row) {
 	until := c.b.Now.Add(c.w.Ahead)
 	var passed []rouse.Key
 	for i := range entries {
 		e := &entries[i]
 		if len(found) == 0 || found[0].Key != e.Key {
-			c.note(e, postgres.Entry{Key: e.Key})
+			c.noteWrongEntry(e, postgres.Entry{Key: e.Key})
 			continue
 		}
 		r := &found[0]
@@ -202,7 +204,7 @@ func (c *claim) compare(entries []entry, found []rouse.Row) (rows []rouse.Row) {
 		switch {
 		case r.Revision == e.Revision:
 		case ahead || r.Visible == rouse.Never:
-			c.note(e, postgres.Entry{Key: r.Key, Bucket: r.Bucket, Visible: r.Visible, Revision: r.Revision})
+			c.noteWrongEntry(e, postgres.Entry{Key: r.Key, Bucket: r.Bucket, Visible: r.Visible, Revision: r.Revision})
 		default:
 			passed = append(passed, r.Key)
 		}
@@ -211,25 +213,25 @@ func (c *claim) compare(entries []entry, found []rouse.Row) (rows []rouse.Row) {
 			c.size += len(r.Body)
 		}
 	}
-	c.s.pending.add(passed...)
+	c.s.pending.addPending(passed...)
 	return rows
 }
 
-// note records that an entry is wrong, and the correct one.
-func (c *claim) note(e *entry, is postgres.Entry) {
+// noteWrongEntry records that an entry is wrong, and the correct one.
+func (c *claim) noteWrongEntry(e *entry, is postgres.Entry) {
 	if e.value != "" {
 		c.wrong, c.seen = append(c.wrong, is), append(c.seen, e.value)
 	}
 }
 
-// repair corrects the wrong entries.
-func (c *claim) repair(ctx context.Context) error {
+// repairWrong corrects the wrong entries.
+func (c *claim) repairWrong(ctx context.Context) error {
 	if len(c.wrong) == 0 {
 		return nil
 	}
 	c.s.counts.repaired.Add(uint64(len(c.wrong)))
-	err := c.s.ask(ctx, c.v, func(ctx context.Context) error {
-		_, err := c.s.index.repair(ctx, c.v.id, c.wrong, c.seen)
+	err := c.s.callIndex(ctx, c.v, func(ctx context.Context) error {
+		_, err := c.s.index.repairEntries(ctx, c.v.id, c.wrong, c.seen)
 		return err
 	})
 	if errors.Is(err, errIndex) {
@@ -245,10 +247,10 @@ const (
 	holdTake = 5 * time.Second
 )
 
-// hold fills the batch with rows and holds them.
-func (c *claim) hold(ctx context.Context) error {
+// holdEntries fills the batch with rows and holds them.
+func (c *claim) holdEntries(ctx context.Context) error {
 	for first := true; ; first = false {
-		entries, more, err := c.from.next(ctx, min(holdRows, c.w.Limit-len(c.b.Rows)))
+		entries, more, err := c.from.nextEntries(ctx, min(holdRows, c.w.Limit-len(c.b.Rows)))
 		if err != nil && first {
 			return err
 		}
@@ -260,7 +262,7 @@ func (c *claim) hold(ctx context.Context) error {
 			until := c.b.Now.Add(c.w.Ahead)
 			entries = slices.DeleteFunc(entries, func(e entry) bool { return e.Visible > until })
 		}
-		done, err := c.take(ctx, entries, first)
+		done, err := c.holdUnreserved(ctx, entries, first)
 		if err != nil {
 			if first {
 				return err
@@ -277,11 +279,11 @@ func (c *claim) hold(ctx context.Context) error {
 	return nil
 }
 
-// take holds the rows of entries that no other claim has reserved. done reports that the limit of bytes is
-// reached.
-func (c *claim) take(ctx context.Context, entries []entry, first bool) (done bool, err error) {
+// holdUnreserved holds the rows of entries that no other claim has reserved. done reports that the limit of
+// bytes is reached.
+func (c *claim) holdUnreserved(ctx context.Context, entries []entry, first bool) (done bool, err error) {
 	began := time.Now()
-	mine, err := c.reserve(ctx, entries)
+	mine, err := c.reserveEntries(ctx, entries)
 	if err != nil {
 		return false, err
 	}
@@ -289,22 +291,22 @@ func (c *claim) take(ctx context.Context, entries []entry, first bool) (done boo
 	if w.Bytes > 0 {
 		w.Bytes -= c.size
 	}
-	b, elsewhere, err := c.s.Store.HoldRows(ctx, plain(mine), w)
+	b, elsewhere, err := c.s.Store.HoldRows(ctx, plainEntries(mine), w)
 	if err != nil { // the rows may be held
 		for i := range mine {
-			c.s.pending.add(mine[i].Key)
+			c.s.pending.addPending(mine[i].Key)
 		}
 		return false, err
 	}
 	if first {
-		c.heard(began, b)
+		c.noteFirstAnswer(began, b)
 		c.b.Now = b.Now
 	}
 	for i := range b.Rows {
 		c.size += len(b.Rows[i].Body)
 	}
 	c.b.Rows = append(c.b.Rows, b.Rows...)
-	told := held(&b, &w)
+	told := heldPositions(&b, &w)
 	known := make(map[rouse.Key]bool, len(told)+len(elsewhere))
 	for i := range told {
 		known[told[i].Key] = true
@@ -315,24 +317,24 @@ func (c *claim) take(ctx context.Context, entries []entry, first bool) (done boo
 	}
 	for _, is := range elsewhere {
 		known[is.Key] = true
-		c.note(values[is.Key], is)
+		c.noteWrongEntry(values[is.Key], is)
 	}
 	for i := range mine {
 		if e := &mine[i]; !known[e.Key] && e.value != "" { // not due yet, or locked by others: restore its entry
 			told = append(told, e.Entry)
 		}
 	}
-	c.s.tell(ctx, began, told)
-	if err := c.repair(ctx); err != nil {
+	c.s.writePositions(ctx, began, told)
+	if err := c.repairWrong(ctx); err != nil {
 		return false, err
 	}
 	c.wrong, c.seen = nil, nil
 	return c.w.Bytes > 0 && c.size >= c.w.Bytes, nil
 }
 
-// reserve keeps other claims from the same entries, and returns the entries that no other claim reserved
-// first.
-func (c *claim) reserve(ctx context.Context, entries []entry) (mine []entry, err error) {
+// reserveEntries keeps other claims from the same entries, and returns the entries that no other claim
+// reserved first.
+func (c *claim) reserveEntries(ctx context.Context, entries []entry) (mine []entry, err error) {
 	var indexed []entry
 	for i := range entries {
 		if entries[i].value != "" {
@@ -345,8 +347,8 @@ func (c *claim) reserve(ctx context.Context, entries []entry) (mine []entry, err
 		return mine, nil
 	}
 	var won []bool
-	err = c.s.ask(ctx, c.v, func(ctx context.Context) (err error) {
-		won, err = c.s.index.take(ctx, c.v.id, c.asked.Add(min(c.w.Hold, holdTake)), indexed)
+	err = c.s.callIndex(ctx, c.v, func(ctx context.Context) (err error) {
+		won, err = c.s.index.postponeEntries(ctx, c.v.id, c.asked.Add(min(c.w.Hold, holdTake)), indexed)
 		return err
 	})
 	if err != nil {
@@ -360,8 +362,8 @@ func (c *claim) reserve(ctx context.Context, entries []entry) (mine []entry, err
 	return mine, nil
 }
 
-// plain returns entries without their values in the index.
-func plain(entries []entry) []postgres.Entry {
+// plainEntries returns entries without their values in the index.
+func plainEntries(entries []entry) []postgres.Entry {
 	list := make([]postgres.Entry, len(entries))
 	for i := range entries {
 		list[i] = entries[i].Entry

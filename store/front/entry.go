@@ -16,11 +16,11 @@ type entry struct {
 	score string
 }
 
-// memberOf returns a row's key in the format of the index. Its byte order is the order of rouse.Key, as texts
-// contain no zero byte.
-func memberOf(k *rouse.Key) string { return k.Namespace + "\x00" + k.Name + "\x00" + k.Fire }
+// encodeMember returns a row's key in the format of the index. Its byte order is the order of rouse.Key, as
+// texts contain no zero byte.
+func encodeMember(k *rouse.Key) string { return k.Namespace + "\x00" + k.Name + "\x00" + k.Fire }
 
-func keyOf(member string) (k rouse.Key, ok bool) {
+func decodeMember(member string) (k rouse.Key, ok bool) {
 	if k.Namespace, member, ok = strings.Cut(member, "\x00"); ok {
 		k.Name, k.Fire, ok = strings.Cut(member, "\x00")
 	}
@@ -31,8 +31,8 @@ func valueOf(revision uint64, bucket uint32) string {
 	return string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, revision), bucket))
 }
 
-// revisionOf returns the revision in a value, 0 if it is empty.
-func revisionOf(value string) uint64 {
+// valueRevision returns the revision in a value, 0 if it is empty.
+func valueRevision(value string) uint64 {
 	if len(value) < 8 {
 		return 0
 	}

@@ -200,7 +200,7 @@ func TestFiringGoesOnWhileItIsFilled(t *testing.T) {
 	p.net, p.lag = time.Hour, time.Minute // otherwise the entries that it is to lose would be added again
 	s := nodes(t, 1, sql, redis.URL(), o, p)[0]
 	create(t, s, "t", 100, past)
-	v := s.state.view()
+	v := s.state.currentView()
 	v.level = 8 // as if it contained only rows of 8 and more
 	for _, c := range []struct {
 		level int
@@ -208,7 +208,7 @@ func TestFiringGoesOnWhileItIsFilled(t *testing.T) {
 		want  int
 	}{{8, 1000, 100}, {8, 13, 13}, {0, 1000, 100}} {
 		v.level = c.level
-		b, err := s.claim(t.Context(), v, rouse.Window{Buckets: everyBucket, Limit: c.limit})
+		b, err := s.claimWindow(t.Context(), v, rouse.Window{Buckets: everyBucket, Limit: c.limit})
 		if err != nil || len(b.Rows) != c.want || b.More != (c.limit < 100) {
 			t.Errorf("at level %d: %d rows, more %v, %v", c.level, len(b.Rows), b.More, err)
 		}
@@ -220,7 +220,7 @@ func TestFiringGoesOnWhileItIsFilled(t *testing.T) {
 		}
 	}
 	for _, e := range rows {
-		if err := s.index.put(t.Context(), v.id, []postgres.Entry{e}, ""); err != nil {
+		if err := s.index.putEntries(t.Context(), v.id, []postgres.Entry{e}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,7 +229,7 @@ func TestFiringGoesOnWhileItIsFilled(t *testing.T) {
 		var got []rouse.Row
 		w := rouse.Window{Buckets: everyBucket, Limit: 7, Hold: hold}
 		for {
-			b, err := s.claim(t.Context(), v, w)
+			b, err := s.claimWindow(t.Context(), v, w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +254,7 @@ func TestIndexComesBackWhole(t *testing.T) {
 	o.Timeout = 300 * time.Millisecond
 	s := nodes(t, 1, sql, proxy.URL(redis.URL()), o, quick)[0]
 	create(t, s, "before", 50, past)
-	id := s.state.view().id
+	id := s.state.currentView().id
 	proxy.Refuse(true)
 	proxy.Reset()
 	for i := range 30 { // each takes the timeout at most
@@ -273,7 +273,7 @@ func TestIndexComesBackWhole(t *testing.T) {
 	}
 	proxy.Refuse(false)
 	poll.Until(t, "it has heard of all", func() bool { return s.Stats().Mode == WithIndex && s.Stats().Pending == 0 })
-	if s.state.view().id != id {
+	if s.state.currentView().id != id {
 		t.Error("it was created again")
 	}
 	if rows := claimed(t, s, rouse.Window{}); len(rows) != 300 {
@@ -375,22 +375,22 @@ func TestTooMuchIsMissed(t *testing.T) {
 	defer s.Close()
 	defer other.Close()
 	create(t, s, "before", 50, past)
-	id := s.state.view().id
+	id := s.state.currentView().id
 	proxy.Refuse(true)
 	proxy.Reset()
 	create(t, s, "during", 50, past)
 	proxy.Refuse(false)
 	poll.Until(t, "another one is complete", func() bool {
-		return mode([]*Store{s, other}, WithIndex)() && s.state.view().id != id && s.state.view().id == other.state.view().id
+		return mode([]*Store{s, other}, WithIndex)() && s.state.currentView().id != id && s.state.currentView().id == other.state.currentView().id
 	})
-	id = s.state.view().id
+	id = s.state.currentView().id
 	keys := make([]rouse.Key, p.pending+1)
 	for i := range keys {
 		keys[i].Name = fmt.Sprint(i)
 	}
-	s.pending.add(keys...) // while it is available
+	s.pending.addPending(keys...) // while it is available
 	poll.Until(t, "yet another one is complete", func() bool {
-		return mode([]*Store{s, other}, WithIndex)() && s.state.view().id != id && s.state.view().id == other.state.view().id
+		return mode([]*Store{s, other}, WithIndex)() && s.state.currentView().id != id && s.state.currentView().id == other.state.currentView().id
 	})
 	for _, s := range []*Store{s, other} {
 		if rows := claimed(t, s, rouse.Window{}); len(rows) != 100 {
@@ -449,7 +449,7 @@ func TestRestoredIndex(t *testing.T) {
 			}
 			proxy.Refuse(false)
 			poll.Until(t, "another one is complete", func() bool {
-				return s.Stats().Mode == WithIndex && s.Stats().Lost == 1 && s.state.view().id != beat.ID
+				return s.Stats().Mode == WithIndex && s.Stats().Lost == 1 && s.state.currentView().id != beat.ID
 			})
 			if rows := claimed(t, s, rouse.Window{}); len(rows) != 100 {
 				t.Errorf("%d rows, want 100", len(rows))
@@ -473,8 +473,8 @@ func TestDeadNodesBatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ix.close()
-	now, err := ix.enter(t.Context(), 4711, 0)
+	defer ix.closeIndex()
+	now, err := ix.openOrCreate(t.Context(), 4711, 0)
 	if err != nil || now.id != 4711 {
 		t.Fatal(now, err)
 	}
@@ -483,7 +483,7 @@ func TestDeadNodesBatch(t *testing.T) {
 	}
 	for n, level := range []int{9, 4, 0} {
 		owner := fmt.Sprint("dead/", n)
-		if _, _, err := ix.beat(t.Context(), 4711, 0, 10, time.Minute, &batch{owner, level}); err != nil {
+		if _, _, err := ix.recordHeartbeat(t.Context(), 4711, 0, 10, time.Minute, &batch{owner, level}); err != nil {
 			t.Fatal(err)
 		}
 		if p, err := under.SyncNext(t.Context(), 4711, owner, uint8(level), rouse.Position{}, 1000, 20); err != nil || len(p.Won) != 20 {
@@ -494,7 +494,7 @@ func TestDeadNodesBatch(t *testing.T) {
 	p.scan = 100
 	s := ready(t, sql, redis.URL(), o, p)
 	defer s.Close()
-	if s.state.view().id != 4711 {
+	if s.state.currentView().id != 4711 {
 		t.Error("the index was created again")
 	}
 	if rows := claimed(t, s, rouse.Window{Ahead: 2 * time.Hour}); len(rows) != 300 {
@@ -568,14 +568,14 @@ func TestRowsAddedLate(t *testing.T) {
 	})
 	t.Run("the node that marked them died", func(t *testing.T) {
 		s, redis := begin(t, quick)
-		v, base := s.state.view(), o.Prefix+":{index}:"
+		v, base := s.state.currentView(), o.Prefix+":{index}:"
 		// As a node does that dies after it has marked rows.
 		redis.HSet(t.Context(), base+"state", "level", 1)
 		redis.HSet(t.Context(), base+"batches", "dead/1", "0 99999999999999")
 		keys := make([]rouse.Key, rows/2)
 		for i := range keys {
 			keys[i] = rouse.Key{Namespace: "ns", Name: fmt.Sprintf("t%02d", i)}
-			redis.HDel(t.Context(), base+"rows", memberOf(&keys[i]))
+			redis.HDel(t.Context(), base+"rows", encodeMember(&keys[i]))
 		}
 		if _, err := s.SyncKeys(t.Context(), v.id, "dead/1", keys); err != nil {
 			t.Fatal(err)
@@ -593,8 +593,8 @@ func TestRowsAddedLate(t *testing.T) {
 		k := rouse.Key{Namespace: "ns", Name: "t00"}
 		// As if the writer had died that made it due earlier.
 		later := rouse.At(time.Now().Add(time.Hour))
-		redis.HSet(t.Context(), base+"rows", memberOf(&k), "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00")
-		redis.ZAdd(t.Context(), base+"due:0", goredis.Z{Member: memberOf(&k), Score: float64(later)})
+		redis.HSet(t.Context(), base+"rows", encodeMember(&k), "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00")
+		redis.ZAdd(t.Context(), base+"due:0", goredis.Z{Member: encodeMember(&k), Score: float64(later)})
 		var token uint64
 		poll.Until(t, "a token that is newer than the writes", func() bool {
 			token = aToken(t, s)

@@ -86,8 +86,9 @@ type pace struct {
 }
 
 var usual = pace{
-	lag: 2 * time.Second, beat: 3 * time.Second, copy: 10 * time.Second, beats: 5 * time.Second, net: 5 * time.Second, overdue: 3 * time.Second,
-	again: time.Second, given: 15 * time.Second, call: 10 * time.Second, pending: 100_000, scan: 20_000, batch: 2000,
+	lag: 2 * time.Second, beat: 3 * time.Second, copy: 10 * time.Second, beats: 5 * time.Second, net: 5 * time.Second,
+	overdue: 3 * time.Second,
+	again:   time.Second, given: 15 * time.Second, call: 10 * time.Second, pending: 100_000, scan: 20_000, batch: 2000,
 }
 
 // Store is a rouse.Shared, a rouse.Watcher and a rouse.Raiser: PostgreSQL's store, except for the methods
@@ -123,19 +124,20 @@ var (
 // Open opens the store at a postgres:// URL, with its index in the Redis at a redis:// URL: one server,
 // Sentinels or a Cluster, in the format of package redis. The index may be unavailable.
 func Open(ctx context.Context, sql, index string, o Options) (*Store, error) {
-	return open(ctx, sql, index, o, usual)
+	return openWithPace(ctx, sql, index, o, usual)
 }
 
-func open(ctx context.Context, sql, at string, o Options, p pace) (*Store, error) {
+func openWithPace(ctx context.Context, sql, at string, o Options, p pace) (*Store, error) {
 	o = o.withDefaults()
 	ix, err := newIndex(at, &o)
 	if err != nil {
 		return nil, err
 	}
-	o.SQL.ShowOwn = true // a reader skips its own rows, too, while the index is unavailable, and finds them with an earlier token
+	// a reader skips its own rows, too, while the index is unavailable, and finds them with an earlier token
+	o.SQL.ShowOwn = true
 	under, err := postgres.Open(ctx, sql, o.SQL)
 	if err != nil {
-		return nil, errors.Join(err, ix.close())
+		return nil, errors.Join(err, ix.closeIndex())
 	}
 	s := &Store{Store: under, o: o, pace: p, index: ix, owner: rand.Text()[:12], kept: make(chan struct{})}
 	s.tokens.lag = p.lag
@@ -143,10 +145,10 @@ func open(ctx context.Context, sql, at string, o Options, p pace) (*Store, error
 	s.pending.wake = make(chan struct{}, 1)
 	s.state.was = errNotYet
 	s.net.next = time.Now().Add(p.net)
-	s.enter(ctx) // so that the first claim uses the index if it is available
+	s.establishIndex(ctx) // so that the first claim uses the index if it is available
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
-	go s.keep(keeping)
+	go s.maintainIndex(keeping)
 	return s, nil
 }
 
@@ -164,16 +166,16 @@ func (s *Store) Describe() string {
 func (s *Store) Close() error {
 	s.stop()
 	<-s.kept
-	return s.life.Close(func() error { return errors.Join(s.Store.Close(), s.index.close()) })
+	return s.life.Close(func() error { return errors.Join(s.Store.Close(), s.index.closeIndex()) })
 }
 
-// begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
-func (s *Store) begin(ctx context.Context) error { return s.life.Begin(ctx) }
+// beginStoreCall starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
+func (s *Store) beginStoreCall(ctx context.Context) error { return s.life.Begin(ctx) }
 
 // Watch is PostgreSQL's Watch, but makes writes that bypassed the index visible to claims before it calls f.
 func (s *Store) Watch(ctx context.Context, f func()) error {
 	return s.Store.Watch(ctx, func() {
-		s.state.hint()
+		s.state.setHint()
 		f()
 	})
 }

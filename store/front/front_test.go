@@ -36,7 +36,7 @@ var quick = func() pace {
 
 func openTest(t testing.TB, sql, index string, o Options, p pace) *Store {
 	t.Helper()
-	s, err := open(t.Context(), sql, index, o, p)
+	s, err := openWithPace(t.Context(), sql, index, o, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ type index struct {
 
 func newIndex(url string, o *Options) (*index, error) {
 	if strings.ContainsAny(o.Prefix, "{}*?[]\\ \t\r\n\x00") || len(o.Prefix) > 64 {
-		return nil, rouse.Refuse("prefix", o.Prefix, "cannot begin the keys of an index", "use up to 64 letters, digits and :-_.")
+		return nil, rouse.Refuse("prefix", o.Prefix, "cannot begin the keys of an index",
+			"use up to 64 letters, digits and :-_.")
 	}
 	client, name, err := redis.Connect(url, redis.Options{Timeout: 10 * time.Second, DialTimeout: o.Timeout, PoolSize: 16})
 	if err != nil {
@@ -78,9 +79,9 @@ func newIndex(url string, o *Options) (*index, error) {
 	return &index{client: client, name: name, base: []string{o.Prefix + ":{index}:"}}, nil
 }
 
-func (ix *index) close() error { return ix.client.Close() }
+func (ix *index) closeIndex() error { return ix.client.Close() }
 
-func (ix *index) run(ctx context.Context, s *goredis.Script, args []any) (any, error) {
+func (ix *index) runIndexScript(ctx context.Context, s *goredis.Script, args []any) (any, error) {
 	v, err := s.Run(ctx, ix.client, ix.base, args...).Result()
 	if err != nil {
 		return nil, fmt.Errorf("index %s: %w", ix.name, err)
@@ -88,8 +89,8 @@ func (ix *index) run(ctx context.Context, s *goredis.Script, args []any) (any, e
 	return v, nil
 }
 
-func (ix *index) list(ctx context.Context, s *goredis.Script, args []any) ([]any, error) {
-	v, err := ix.run(ctx, s, args)
+func (ix *index) runListScript(ctx context.Context, s *goredis.Script, args []any) ([]any, error) {
+	v, err := ix.runIndexScript(ctx, s, args)
 	if err != nil {
 		return nil, err
 	}
@@ -100,15 +101,17 @@ func (ix *index) list(ctx context.Context, s *goredis.Script, args []any) ([]any
 	return l, nil
 }
 
-// fit refuses a server that evicts entries when memory is short: the loss would be silent.
-func (ix *index) fit(ctx context.Context) error {
+// refuseEviction refuses a server that evicts entries when memory is short: the loss would be silent.
+func (ix *index) refuseEviction(ctx context.Context) error {
 	info, err := ix.client.Info(ctx, "memory").Result()
 	if err != nil {
 		return fmt.Errorf("index %s: %w", ix.name, err)
 	}
 	if _, policy, ok := strings.Cut(info, "maxmemory_policy:"); ok && strings.HasPrefix(policy, "allkeys-") {
 		policy, _, _ = strings.Cut(policy, "\r")
-		return fmt.Errorf("index %s has maxmemory-policy %s: Redis would silently delete entries when memory is short; set it to noeviction", ix.name, policy)
+		return fmt.Errorf(
+			"index %s has maxmemory-policy %s: Redis would silently delete entries when memory is short; set it to noeviction",
+			ix.name, policy)
 	}
 	return nil
 }
@@ -120,10 +123,10 @@ type stand struct {
 	beat  int64
 }
 
-// enter returns the state of the index. If the store has no index, enter creates one with the given id,
-// unless that is 0; old is the id of an index to discard first.
-func (ix *index) enter(ctx context.Context, id, old int64) (s stand, err error) {
-	v, err := ix.list(ctx, enterScript, []any{id, old})
+// openOrCreate returns the state of the index. If the store has no index, enter creates one with the given
+// id, unless that is 0; old is the id of an index to discard first.
+func (ix *index) openOrCreate(ctx context.Context, id, old int64) (s stand, err error) {
+	v, err := ix.runListScript(ctx, enterScript, []any{id, old})
 	if err != nil {
 		return s, err
 	}
@@ -152,15 +155,16 @@ type batch struct {
 	level int // their criticality
 }
 
-// beat renews the beat of the index, and fails if the beat is below least. clean is the lowest criticality at
-// which the caller found no unmarked row. beat begins the batch if it is not nil. It returns the state of the
-// index and the owners of batches older than given.
-func (ix *index) beat(ctx context.Context, id, least int64, clean int, given time.Duration, b *batch) (s stand, dead []string, err error) {
+// recordHeartbeat renews the beat of the index, and fails if the beat is below least. clean is the lowest
+// criticality at which the caller found no unmarked row. beat begins the batch if it is not nil. It returns
+// the state of the index and the owners of batches older than given.
+func (ix *index) recordHeartbeat(ctx context.Context, id, least int64, clean int, given time.Duration,
+	b *batch) (s stand, dead []string, err error) {
 	args := []any{id, least, clean, given.Milliseconds()}
 	if b != nil {
 		args = append(args, b.owner, b.level)
 	}
-	v, err := ix.list(ctx, beatScript, args)
+	v, err := ix.runListScript(ctx, beatScript, args)
 	if err != nil {
 		return s, nil, err
 	}
@@ -180,19 +184,19 @@ func (ix *index) beat(ctx context.Context, id, least int64, clean int, given tim
 	return s, dead, nil
 }
 
-// end ends batches.
-func (ix *index) end(ctx context.Context, id int64, owners []string) error {
+// endBatches ends batches.
+func (ix *index) endBatches(ctx context.Context, id int64, owners []string) error {
 	args := []any{id}
 	for _, o := range owners {
 		args = append(args, o)
 	}
-	_, err := ix.run(ctx, endScript, args)
+	_, err := ix.runIndexScript(ctx, endScript, args)
 	return err
 }
 
-// put sets the positions of rows. Newer entries stay. With an owner, the rows are its batch, which ends with
-// this call.
-func (ix *index) put(ctx context.Context, id int64, entries []postgres.Entry, owner string) error {
+// putEntries sets the positions of rows. Newer entries stay. With an owner, the rows are its batch, which
+// ends with this call.
+func (ix *index) putEntries(ctx context.Context, id int64, entries []postgres.Entry, owner string) error {
 	for {
 		part := entries[:min(chunk, len(entries))]
 		entries = entries[len(part):]
@@ -203,10 +207,10 @@ func (ix *index) put(ctx context.Context, id int64, entries []postgres.Entry, ow
 		args := append(make([]any, 0, 2+3*len(part)), id, ends)
 		for i := range part {
 			e := &part[i]
-			args = append(args, memberOf(&e.Key), scoreOf(e.Visible), valueOf(e.Revision, e.Bucket))
+			args = append(args, encodeMember(&e.Key), scoreOf(e.Visible), valueOf(e.Revision, e.Bucket))
 		}
 		if len(part) > 0 || ends != "" {
-			if _, err := ix.run(ctx, putScript, args); err != nil {
+			if _, err := ix.runIndexScript(ctx, putScript, args); err != nil {
 				return err
 			}
 		}
@@ -216,17 +220,18 @@ func (ix *index) put(ctx context.Context, id int64, entries []postgres.Entry, ow
 	}
 }
 
-// repair sets the positions of rows as the caller has read them, after it had read the values in the index
-// (empty: none). It returns the number of entries that were added or moved.
-func (ix *index) repair(ctx context.Context, id int64, entries []postgres.Entry, seen []string) (repaired int, err error) {
+// repairEntries sets the positions of rows as the caller has read them, after it had read the values in the
+// index (empty: none). It returns the number of entries that were added or moved.
+func (ix *index) repairEntries(ctx context.Context, id int64, entries []postgres.Entry,
+	seen []string) (repaired int, err error) {
 	for len(entries) > 0 {
 		part := entries[:min(chunk, len(entries))]
 		args := append(make([]any, 0, 1+4*len(part)), id)
 		for i := range part {
 			e := &part[i]
-			args = append(args, memberOf(&e.Key), scoreAt(e), valueOf(e.Revision, e.Bucket), seen[i])
+			args = append(args, encodeMember(&e.Key), scoreAt(e), valueOf(e.Revision, e.Bucket), seen[i])
 		}
-		v, err := ix.run(ctx, repairScript, args)
+		v, err := ix.runIndexScript(ctx, repairScript, args)
 		if err != nil {
 			return repaired, err
 		}
@@ -240,15 +245,15 @@ func (ix *index) repair(ctx context.Context, id int64, entries []postgres.Entry,
 	return repaired, nil
 }
 
-// look returns the entries of keys.
-func (ix *index) look(ctx context.Context, id int64, keys []rouse.Key) (out []entry, err error) {
+// lookupEntries returns the entries of keys.
+func (ix *index) lookupEntries(ctx context.Context, id int64, keys []rouse.Key) (out []entry, err error) {
 	for len(keys) > 0 {
 		part := keys[:min(chunk, len(keys))]
 		args := append(make([]any, 0, 1+len(part)), id)
 		for i := range part {
-			args = append(args, memberOf(&part[i]))
+			args = append(args, encodeMember(&part[i]))
 		}
-		v, err := ix.list(ctx, lookScript, args)
+		v, err := ix.runListScript(ctx, lookScript, args)
 		if err != nil {
 			return nil, err
 		}
@@ -259,7 +264,7 @@ func (ix *index) look(ctx context.Context, id int64, keys []rouse.Key) (out []en
 			e := entry{Entry: postgres.Entry{Key: part[i]}}
 			e.score, _ = v[2*i].(string)
 			e.value, _ = v[2*i+1].(string)
-			e.Revision = revisionOf(e.value)
+			e.Revision = valueRevision(e.value)
 			e.Visible, _ = visibleOf(e.score)
 			out = append(out, e)
 		}
@@ -268,15 +273,16 @@ func (ix *index) look(ctx context.Context, id int64, keys []rouse.Key) (out []en
 	return out, nil
 }
 
-// take moves unchanged entries to a later time, and reports which ones it moved.
-func (ix *index) take(ctx context.Context, id int64, to rouse.Instant, entries []entry) (mine []bool, err error) {
+// postponeEntries moves unchanged entries to a later time, and reports which ones it moved.
+func (ix *index) postponeEntries(ctx context.Context, id int64, to rouse.Instant,
+	entries []entry) (mine []bool, err error) {
 	for len(entries) > 0 {
 		part := entries[:min(chunk, len(entries))]
 		args := append(make([]any, 0, 2+3*len(part)), id, scoreOf(to))
 		for i := range part {
-			args = append(args, memberOf(&part[i].Key), part[i].score, part[i].value)
+			args = append(args, encodeMember(&part[i].Key), part[i].score, part[i].value)
 		}
-		v, err := ix.list(ctx, takeScript, args)
+		v, err := ix.runListScript(ctx, takeScript, args)
 		if err != nil {
 			return nil, err
 		}
@@ -304,13 +310,15 @@ type spot struct {
 	member string
 }
 
-// read returns the level and the next entries of buckets that are due by a time, up to count of each.
-func (ix *index) read(ctx context.Context, id int64, until rouse.Instant, count int, spots []spot) (level int, pages []page, err error) {
+// readDueEntries returns the level and the next entries of buckets that are due by a time, up to count of
+// each.
+func (ix *index) readDueEntries(ctx context.Context, id int64, until rouse.Instant, count int,
+	spots []spot) (level int, pages []page, err error) {
 	args := append(make([]any, 0, 3+3*len(spots)), id, scoreOf(min(until, rouse.Never-1)), count)
 	for i := range spots {
 		args = append(args, spots[i].bucket, spots[i].score, spots[i].member)
 	}
-	v, err := ix.list(ctx, rangeScript, args)
+	v, err := ix.runListScript(ctx, rangeScript, args)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -323,14 +331,14 @@ func (ix *index) read(ctx context.Context, id int64, until rouse.Instant, count 
 	}
 	pages = make([]page, len(spots))
 	for i := range spots {
-		if pages[i], err = readPage(v[1+i], spots[i].bucket); err != nil {
+		if pages[i], err = parseEntryPage(v[1+i], spots[i].bucket); err != nil {
 			return 0, nil, err
 		}
 	}
 	return level, pages, nil
 }
 
-func readPage(v any, bucket uint32) (p page, err error) {
+func parseEntryPage(v any, bucket uint32) (p page, err error) {
 	l, ok := v.([]any)
 	if !ok || len(l)%3 != 1 {
 		return p, errAnswer
@@ -341,12 +349,13 @@ func readPage(v any, bucket uint32) (p page, err error) {
 		member, ok1 := l[i].(string)
 		score, ok2 := l[i+1].(string)
 		value, ok3 := l[i+2].(string)
-		key, ok4 := keyOf(member)
+		key, ok4 := decodeMember(member)
 		visible, ok5 := visibleOf(score)
 		if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
 			return p, errAnswer
 		}
-		p.entries = append(p.entries, entry{Entry: postgres.Entry{Key: key, Bucket: bucket, Visible: visible, Revision: revisionOf(value)},
+		p.entries = append(p.entries, entry{Entry: postgres.Entry{Key: key, Bucket: bucket, Visible: visible,
+			Revision: valueRevision(value)},
 			value: value, score: score})
 	}
 	return p, nil

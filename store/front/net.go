@@ -31,7 +31,7 @@ func (s *Store) netStep(ctx context.Context, v view) (time.Duration, error) {
 	n.next = time.Now().Add(s.pace.net)
 	ctx, cancel := context.WithTimeout(ctx, s.pace.call)
 	defer cancel()
-	if err := s.catch(ctx, v); err != nil {
+	if err := s.addMissing(ctx, v); err != nil {
 		return 0, ignoreIndex(err)
 	}
 	for range netPages {
@@ -39,7 +39,7 @@ func (s *Store) netStep(ctx context.Context, v view) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		unknown, err := s.unknown(ctx, v, rows)
+		unknown, err := s.findMissing(ctx, v, rows)
 		if err != nil {
 			return 0, ignoreIndex(err)
 		}
@@ -56,14 +56,14 @@ func (s *Store) netStep(ctx context.Context, v view) (time.Duration, error) {
 	return time.Until(n.next), nil
 }
 
-// catch adds those rows to the index that are still missing.
-func (s *Store) catch(ctx context.Context, v view) error {
-	rows, err := s.unknown(ctx, v, s.net.suspects)
+// addMissing adds those rows to the index that are still missing.
+func (s *Store) addMissing(ctx context.Context, v view) error {
+	rows, err := s.findMissing(ctx, v, s.net.suspects)
 	s.net.suspects = nil
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	repaired, err := s.heal(ctx, v, keysOf(rows))
+	repaired, err := s.correctEntries(ctx, v, keysOf(rows))
 	if repaired > 0 {
 		s.counts.found.Add(uint64(repaired))
 		s.o.Log.Warn("overdue timers were missing from the index of due times and have been added", "timers", repaired)
@@ -71,14 +71,14 @@ func (s *Store) catch(ctx context.Context, v view) error {
 	return err
 }
 
-// unknown returns the rows whose entries are missing or wrong.
-func (s *Store) unknown(ctx context.Context, v view, rows []postgres.Entry) (out []postgres.Entry, err error) {
+// findMissing returns the rows whose entries are missing or wrong.
+func (s *Store) findMissing(ctx context.Context, v view, rows []postgres.Entry) (out []postgres.Entry, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
 	var known []entry
 	err = s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) (err error) {
-		known, err = s.index.look(ctx, v.id, keysOf(rows))
+		known, err = s.index.lookupEntries(ctx, v.id, keysOf(rows))
 		return err
 	})
 	if err != nil {

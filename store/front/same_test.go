@@ -95,8 +95,8 @@ func TestLateUpdates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ix.close()
-	if _, err := ix.enter(ctx, 1, 0); err != nil {
+	defer ix.closeIndex()
+	if _, err := ix.openOrCreate(ctx, 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	k := rouse.Key{Namespace: "ns", Name: "a"}
@@ -105,11 +105,11 @@ func TestLateUpdates(t *testing.T) {
 	}
 	have := func(what string, revision uint64, bucket uint32, visible rouse.Instant) {
 		t.Helper()
-		e, err := ix.look(ctx, 1, []rouse.Key{k})
+		e, err := ix.lookupEntries(ctx, 1, []rouse.Key{k})
 		if err != nil || e[0].Revision != revision || e[0].Visible != visible {
 			t.Errorf("%s: %+v, %v", what, e, err)
 		}
-		_, pages, err := ix.read(ctx, 1, 1000, 10, []spot{{bucket: 0}, {bucket: 1}, {bucket: 1 << 31}})
+		_, pages, err := ix.readDueEntries(ctx, 1, 1000, 10, []spot{{bucket: 0}, {bucket: 1}, {bucket: 1 << 31}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,14 +135,14 @@ func TestLateUpdates(t *testing.T) {
 		{"removed", at(large+1, 0, rouse.Never), 0, 0, 0},
 		{"again", at(large+2, 0, 300), large + 2, 0, 300},
 	} {
-		if err := ix.put(ctx, 1, c.say, ""); err != nil {
+		if err := ix.putEntries(ctx, 1, c.say, ""); err != nil {
 			t.Fatal(err)
 		}
 		have(c.what, c.revision, c.bucket, c.visible)
 	}
 	repair := func(what string, seen string, say []postgres.Entry, want int) {
 		t.Helper()
-		if n, err := ix.repair(ctx, 1, say, []string{seen}); err != nil || n != want {
+		if n, err := ix.repairEntries(ctx, 1, say, []string{seen}); err != nil || n != want {
 			t.Errorf("%s: repaired %d, %v", what, n, err)
 		}
 	}
@@ -157,13 +157,13 @@ func TestLateUpdates(t *testing.T) {
 	repair("gone", valueOf(8, 1), at(0, 0, 0), 0)
 	have("gone", 0, 0, 0)
 
-	if err := ix.put(ctx, 2, at(large, 0, 1), ""); err == nil {
+	if err := ix.putEntries(ctx, 2, at(large, 0, 1), ""); err == nil {
 		t.Error("an index with another id accepts an entry")
 	}
-	if now, err := ix.enter(ctx, 3, 2); err != nil || now.id != 1 {
+	if now, err := ix.openOrCreate(ctx, 3, 2); err != nil || now.id != 1 {
 		t.Errorf("an index with another id was discarded: %+v, %v", now, err)
 	}
-	if now, err := ix.enter(ctx, 3, 1); err != nil || now.id != 3 || now.level != 10 {
+	if now, err := ix.openOrCreate(ctx, 3, 1); err != nil || now.id != 3 || now.level != 10 {
 		t.Errorf("discarded and created again: %+v, %v", now, err)
 	}
 }

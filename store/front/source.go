@@ -9,8 +9,9 @@ import (
 
 // source returns the entries to read, in the order of their positions.
 type source interface {
-	// next returns up to n entries that follow those returned before; more reports whether others may follow.
-	next(ctx context.Context, n int) (entries []entry, more bool, err error)
+	// nextEntries returns up to n entries that follow those returned before; more reports whether others may
+	// follow.
+	nextEntries(ctx context.Context, n int) (entries []entry, more bool, err error)
 }
 
 // indexed is a source of the index's entries in a window, merged from its buckets.
@@ -39,32 +40,32 @@ func newIndexed(s *Store, v view, w rouse.Window, until rouse.Instant) *indexed 
 	for i, b := range w.Buckets {
 		at := spot{bucket: b}
 		if w.After != (rouse.Position{}) {
-			at.score, at.member = scoreOf(w.After.Visible), memberOf(&w.After.Key)
+			at.score, at.member = scoreOf(w.After.Visible), encodeMember(&w.After.Key)
 		}
 		x.queues[i] = queue{spot: at, more: at.score != "" || w.After == (rouse.Position{})} // nothing comes after Never
 	}
 	return x
 }
 
-func (x *indexed) next(ctx context.Context, n int) (entries []entry, more bool, err error) {
-	for len(x.ready) < n && x.rest() {
-		if err := x.fill(ctx, n-len(x.ready)); err != nil {
+func (x *indexed) nextEntries(ctx context.Context, n int) (entries []entry, more bool, err error) {
+	for len(x.ready) < n && x.hasMoreEntries() {
+		if err := x.fillQueues(ctx, n-len(x.ready)); err != nil {
 			return nil, false, err
 		}
-		x.sort()
+		x.sortReady()
 	}
 	n = min(n, len(x.ready))
 	entries, x.ready = x.ready[:n:n], x.ready[n:]
-	return entries, len(x.ready) > 0 || x.rest(), nil
+	return entries, len(x.ready) > 0 || x.hasMoreEntries(), nil
 }
 
-// rest reports whether more entries may follow the ready ones.
-func (x *indexed) rest() bool {
+// hasMoreEntries reports whether more entries may follow the ready ones.
+func (x *indexed) hasMoreEntries() bool {
 	return slices.ContainsFunc(x.queues, func(q queue) bool { return q.more || len(q.entries) > 0 })
 }
 
-// fill requests the next entries of the buckets whose queues are empty.
-func (x *indexed) fill(ctx context.Context, n int) error {
+// fillQueues requests the next entries of the buckets whose queues are empty.
+func (x *indexed) fillQueues(ctx context.Context, n int) error {
 	var spots []spot
 	var of []int
 	for i := range x.queues {
@@ -78,31 +79,34 @@ func (x *indexed) fill(ctx context.Context, n int) error {
 	x.count = min(max(leastEntries+5*n/len(spots)/4, 2*x.count), mostEntries, max(n, leastEntries))
 	var level int
 	var pages []page
-	err := x.s.ask(ctx, x.v, func(ctx context.Context) (err error) {
-		level, pages, err = x.s.index.read(ctx, x.v.id, x.until, x.count, spots)
+	err := x.s.callIndex(ctx, x.v, func(ctx context.Context) (err error) {
+		level, pages, err = x.s.index.readDueEntries(ctx, x.v.id, x.until, x.count, spots)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	x.s.state.reached(x.v.id, level)
+	x.s.state.recordLevel(x.v.id, level)
 	for i, p := range pages {
 		q := &x.queues[of[i]]
 		q.more = p.more
 		if n := len(p.entries); n > 0 {
-			q.spot.score, q.spot.member = p.entries[n-1].score, memberOf(&p.entries[n-1].Key)
+			q.spot.score, q.spot.member = p.entries[n-1].score, encodeMember(&p.entries[n-1].Key)
 		}
 		q.entries = p.entries
 		if len(x.w.Namespaces) > 0 {
-			q.entries = slices.DeleteFunc(q.entries, func(e entry) bool { return !slices.Contains(x.w.Namespaces, e.Key.Namespace) })
+			q.entries = slices.DeleteFunc(q.entries, func(e entry) bool {
+				return !slices.Contains(x.w.Namespaces,
+					e.Key.Namespace)
+			})
 		}
 	}
 	return nil
 }
 
-// sort moves entries to ready that no unread entry can precede: up to the smallest of the last entries of all
-// buckets that have more.
-func (x *indexed) sort() {
+// sortReady moves entries to ready that no unread entry can precede: up to the smallest of the last entries
+// of all buckets that have more.
+func (x *indexed) sortReady() {
 	var bound *rouse.Position
 	for i := range x.queues {
 		q := &x.queues[i]
@@ -140,7 +144,7 @@ type critical struct {
 	more  bool
 }
 
-func (c *critical) next(ctx context.Context, n int) (entries []entry, more bool, err error) {
+func (c *critical) nextEntries(ctx context.Context, n int) (entries []entry, more bool, err error) {
 	if !c.more {
 		return nil, false, nil
 	}
@@ -157,8 +161,8 @@ func (c *critical) next(ctx context.Context, n int) (entries []entry, more bool,
 	return entries, c.more, nil
 }
 
-// merge merges sources and removes duplicates: an entry may move while a claim reads.
-func merge(sources []source) *merged {
+// mergeSources merges sources and removes duplicates: an entry may move while a claim reads.
+func mergeSources(sources []source) *merged {
 	m := &merged{given: map[rouse.Key]bool{}}
 	for _, s := range sources {
 		m.sources = append(m.sources, stream{source: s, more: true})
@@ -177,13 +181,13 @@ type stream struct {
 	more    bool
 }
 
-func (m *merged) next(ctx context.Context, n int) (entries []entry, more bool, err error) {
+func (m *merged) nextEntries(ctx context.Context, n int) (entries []entry, more bool, err error) {
 	for len(entries) < n {
 		var least *stream
 		for i := range m.sources {
 			s := &m.sources[i]
 			for s.more && len(s.entries) == 0 {
-				if s.entries, s.more, err = s.next(ctx, n); err != nil {
+				if s.entries, s.more, err = s.nextEntries(ctx, n); err != nil {
 					return nil, false, err
 				}
 			}

@@ -29,17 +29,17 @@ type view struct {
 	period uint64
 }
 
-func (v view) away() bool { return v.id == 0 }
+func (v view) isIndexAway() bool { return v.id == 0 }
 
-func (t *state) view() view {
+func (t *state) currentView() view {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return view{t.at, t.period}
 }
 
-// reached records the level of the index with this id; a higher level is outdated and ignored. It reports
+// recordLevel records the level of the index with this id; a higher level is outdated and ignored. It reports
 // whether the index has just become complete.
-func (t *state) reached(id int64, level int) (complete bool) {
+func (t *state) recordLevel(id int64, level int) (complete bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.at.id != id || level >= t.at.level {
@@ -49,8 +49,8 @@ func (t *state) reached(id int64, level int) (complete bool) {
 	return level == 0
 }
 
-// lost records that the index which a call used is unavailable. It reports whether that is new.
-func (t *state) lost(v view, err error) bool {
+// recordLoss records that the index which a call used is unavailable. It reports whether that is new.
+func (t *state) recordLoss(v view, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.at.id == 0 || t.period != v.period {
@@ -60,8 +60,8 @@ func (t *state) lost(v view, err error) bool {
 	return true
 }
 
-// back records that the index is available.
-func (t *state) back(s stand) (period uint64) {
+// recordReturn records that the index is available.
+func (t *state) recordReturn(s stand) (period uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.period++
@@ -69,14 +69,14 @@ func (t *state) back(s stand) (period uint64) {
 	return t.period
 }
 
-func (t *state) hint() {
+func (t *state) setHint() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.hinted = true
 }
 
-// hinting reports whether there was a hint, and resets it.
-func (t *state) hinting() bool {
+// takeHint reports whether there was a hint, and resets it.
+func (t *state) takeHint() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	was := t.hinted
@@ -87,8 +87,8 @@ func (t *state) hinting() bool {
 // errIndex means that a call to the index failed, after which it counts as unavailable.
 var errIndex = errors.New("the index is unavailable")
 
-// ask makes a call to the index that a caller waits for.
-func (s *Store) ask(ctx context.Context, v view, call func(ctx context.Context) error) error {
+// callIndex makes a call to the index that a caller waits for.
+func (s *Store) callIndex(ctx context.Context, v view, call func(ctx context.Context) error) error {
 	return s.askFor(ctx, v, s.o.Timeout, call)
 }
 
@@ -102,15 +102,16 @@ func (s *Store) askFor(ctx context.Context, v view, timeout time.Duration, call 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	s.lose(v, err)
+	s.suspendIndex(v, err)
 	return fmt.Errorf("%w: %w", errIndex, err)
 }
 
-// lose stops the use of the index until keep has reached it again.
-func (s *Store) lose(v view, err error) {
-	if s.state.lost(v, err) {
+// suspendIndex stops the use of the index until keep has reached it again.
+func (s *Store) suspendIndex(v view, err error) {
+	if s.state.recordLoss(v, err) {
 		s.counts.lost.Add(1)
-		s.o.Log.Warn("the index of due times is unavailable: only timers of sufficient criticality fire until it is back", "criticality", s.o.Criticality, "error", err)
-		s.pending.signal()
+		s.o.Log.Warn("the index of due times is unavailable: only timers of sufficient criticality fire until it is back",
+			"criticality", s.o.Criticality, "error", err)
+		s.pending.signalPending()
 	}
 }

@@ -40,8 +40,9 @@ func (s *Store) Stats() Stats {
 		st.Mode = FillingIndex
 	}
 	s.state.mu.Unlock()
-	st.Lost, st.Synced, st.Found, st.Repaired = s.counts.lost.Load(), s.counts.synced.Load(), s.counts.found.Load(), s.counts.repaired.Load()
-	st.Pending, _ = s.pending.len()
+	st.Lost, st.Synced, st.Found, st.Repaired = s.counts.lost.Load(), s.counts.synced.Load(), s.counts.found.Load(),
+		s.counts.repaired.Load()
+	st.Pending, _ = s.pending.countPendingKeys()
 	return st
 }
 
@@ -55,5 +56,6 @@ func (s *Store) Withheld(spec *rouse.Spec) string {
 	if st.Mode == FillingIndex {
 		what = "is being filled"
 	}
-	return fmt.Sprintf("the Redis in front of PostgreSQL, the index of due times, %s, and until it is back only timers of criticality %d or more fire", what, min(int(s.o.Criticality), st.Level))
+	return fmt.Sprintf(
+		"the Redis in front of PostgreSQL, the index of due times, %s, and until it is back only timers of criticality %d or more fire", what, min(int(s.o.Criticality), st.Level))
 }

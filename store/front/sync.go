@@ -53,7 +53,7 @@ func (s *Store) syncStep(ctx context.Context, v view) (time.Duration, error) {
 			beat: y.beat, copied: y.copied}
 	}
 	if y.clean == 0 { // others have batches that are not in the index yet
-		_, dead, err := s.report(ctx, v, nil)
+		_, dead, err := s.sendHeartbeat(ctx, v, nil)
 		if err == nil && len(dead) > 0 {
 			err = s.takeOver(ctx, v, dead)
 		}
@@ -61,7 +61,7 @@ func (s *Store) syncStep(ctx context.Context, v view) (time.Duration, error) {
 	}
 	y.batch++
 	owner := fmt.Sprint(s.owner, "/", y.batch)
-	if _, _, err := s.report(ctx, v, &batch{owner, y.level}); err != nil {
+	if _, _, err := s.sendHeartbeat(ctx, v, &batch{owner, y.level}); err != nil {
 		return 0, ignoreIndex(err)
 	}
 	began := time.Now()
@@ -72,12 +72,15 @@ func (s *Store) syncStep(ctx context.Context, v view) (time.Duration, error) {
 	if s.pace.marked != nil && len(p.Won) > 0 {
 		s.pace.marked()
 	}
-	err = s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) error { return s.index.put(ctx, v.id, p.Won, owner) })
+	err = s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) error {
+		return s.index.putEntries(ctx, v.id,
+			p.Won, owner)
+	})
 	if err != nil {
 		return 0, ignoreIndex(err)
 	}
-	if s.late(began) {
-		s.pending.add(keysOf(p.Won)...)
+	if s.arrivedLate(began) {
+		s.pending.addPending(keysOf(p.Won)...)
 	}
 	s.counts.synced.Add(uint64(len(p.Won)))
 	y.after, y.won, y.left = p.After, y.won+len(p.Won), y.left+p.Left
@@ -114,7 +117,7 @@ func (s *Store) takeOver(ctx context.Context, v view, dead []string) error {
 			return err
 		}
 		if len(rows) > 0 {
-			if _, err := s.heal(ctx, v, keysOf(rows)); err != nil {
+			if _, err := s.correctEntries(ctx, v, keysOf(rows)); err != nil {
 				return err
 			}
 		}
@@ -124,5 +127,5 @@ func (s *Store) takeOver(ctx context.Context, v view, dead []string) error {
 		}
 		after = *next
 	}
-	return s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) error { return s.index.end(ctx, v.id, dead) })
+	return s.askFor(ctx, v, s.pace.call/2, func(ctx context.Context) error { return s.index.endBatches(ctx, v.id, dead) })
 }

@@ -35,8 +35,8 @@ const (
 	tokenSpace = 50 * time.Millisecond
 )
 
-// note remembers a token of PostgreSQL's that answered a call of a period.
-func (t *tokens) note(period, value uint64, at time.Time) {
+// rememberToken remembers a token of PostgreSQL's that answered a call of a period.
+func (t *tokens) rememberToken(period, value uint64, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(t.list)
@@ -49,8 +49,8 @@ func (t *tokens) note(period, value uint64, at time.Time) {
 	t.list = append(t.list, token{value, at})
 }
 
-// issue returns the token for a claim of a period that began at a time; 0 if none is old enough.
-func (t *tokens) issue(period uint64, began time.Time) uint64 {
+// issueToken returns the token for a claim of a period that began at a time; 0 if none is old enough.
+func (t *tokens) issueToken(period uint64, began time.Time) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.period != period {
@@ -64,8 +64,8 @@ func (t *tokens) issue(period uint64, began time.Time) uint64 {
 	return 0
 }
 
-// since returns the token to use for a call of a period with the given one; 0 if that is invalid.
-func (t *tokens) since(period, value uint64) uint64 {
+// validToken returns the token to use for a call of a period with the given one; 0 if that is invalid.
+func (t *tokens) validToken(period, value uint64) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.period == period {
@@ -78,8 +78,8 @@ func (t *tokens) since(period, value uint64) uint64 {
 	return 0
 }
 
-// begin begins a period.
-func (t *tokens) begin(period uint64) {
+// beginPeriod begins a period.
+func (t *tokens) beginPeriod(period uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.period, t.list = period, nil
@@ -95,7 +95,7 @@ type clock struct {
 // clockAge is the maximal age of a reading.
 const clockAge = 30 * time.Second
 
-func (c *clock) note(store rouse.Instant, sent time.Time) {
+func (c *clock) noteStoreTime(store rouse.Instant, sent time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if sent.After(c.sent) {
@@ -103,8 +103,8 @@ func (c *clock) note(store rouse.Instant, sent time.Time) {
 	}
 }
 
-// latest returns an upper bound of the current time; false if it is unknown.
-func (c *clock) latest() (rouse.Instant, bool) {
+// latestClockTime returns an upper bound of the current time; false if it is unknown.
+func (c *clock) latestClockTime() (rouse.Instant, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	since := time.Since(c.sent)

@@ -15,7 +15,7 @@ import (
 func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants []rouse.Want) ([]rouse.Lease, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	now := rouse.Reached(s.clock())
@@ -41,7 +41,7 @@ func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants
 func (s *Store) Unlock(ctx context.Context, owner string, names []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
 	now := rouse.Reached(s.clock())
@@ -58,7 +58,7 @@ func (s *Store) Unlock(ctx context.Context, owner string, names []string) error 
 func (s *Store) EndLeases(ctx context.Context, leases []rouse.Lease) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
 	now := rouse.Reached(s.clock())
@@ -76,7 +76,7 @@ func (s *Store) EndLeases(ctx context.Context, leases []rouse.Lease) error {
 func (s *Store) DropLeases(ctx context.Context, leases []rouse.Lease) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
 	now := rouse.Reached(s.clock())
@@ -93,7 +93,7 @@ func (s *Store) DropLeases(ctx context.Context, leases []rouse.Lease) error {
 func (s *Store) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse.Instant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, 0, err
 	}
 	var out []rouse.Lease
@@ -113,7 +113,7 @@ func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, erro
 	for i, k := range keys {
 		out[i] = s.rows[k].Revision
 	}
-	return out, s.usable(ctx)
+	return out, s.checkUsable(ctx)
 }
 
 // Raise makes revisions continue above the given one.
@@ -124,5 +124,5 @@ func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revision = max(s.revision, revision)
-	return s.usable(ctx)
+	return s.checkUsable(ctx)
 }

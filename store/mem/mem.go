@@ -59,7 +59,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-func (s *Store) usable(ctx context.Context) error {
+func (s *Store) checkUsable(ctx context.Context) error {
 	if s.closed {
 		return rouse.ErrClosed
 	}
@@ -74,7 +74,7 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) 
 	for i, k := range keys {
 		rows[i] = s.rows[k]
 	}
-	return rows, s.usable(ctx)
+	return rows, s.checkUsable(ctx)
 }
 
 // List returns the matching rows, in the order of keys.
@@ -94,7 +94,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 		next := page.Rows[limit-1].Key
 		page.Next = &next
 	}
-	return page, s.usable(ctx)
+	return page, s.checkUsable(ctx)
 }
 
 // Count returns how many rows match.
@@ -107,22 +107,24 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (int64, error) {
 			n++
 		}
 	}
-	return n, s.usable(ctx)
+	return n, s.checkUsable(ctx)
 }
 
 // Claim returns the rows of the window.
 func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return rouse.Batch{}, err
 	}
 	b := rouse.Batch{Now: rouse.Reached(s.clock()), Token: s.revision + 1}
 	until := b.Now.Add(w.Ahead)
 	var rows []rouse.Row
 	for _, r := range s.rows {
-		ours := slices.Contains(w.Buckets, r.Bucket) && (len(w.Namespaces) == 0 || slices.Contains(w.Namespaces, r.Key.Namespace))
-		if ours && r.Visible <= until && r.Visible != rouse.Never && r.Revision >= w.Since && r.Position().Compare(w.After) > 0 {
+		ours := slices.Contains(w.Buckets, r.Bucket) && (len(w.Namespaces) == 0 ||
+			slices.Contains(w.Namespaces, r.Key.Namespace))
+		if ours && r.Visible <= until && r.Visible != rouse.Never && r.Revision >= w.Since &&
+			r.Position().Compare(w.After) > 0 {
 			rows = append(rows, r)
 		}
 	}
@@ -150,17 +152,17 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	results := make([]rouse.Result, len(changes))
 	for i := range changes {
-		results[i] = s.apply(&changes[i])
+		results[i] = s.applyChange(&changes[i])
 	}
 	return results, nil
 }
 
-func (s *Store) apply(c *rouse.Change) rouse.Result {
+func (s *Store) applyChange(c *rouse.Change) rouse.Result {
 	have, existed := s.rows[c.Key]
 	res := rouse.Result{Revision: have.Revision, Existed: existed}
 	if c.If != rouse.AnyRevision && c.If != have.Revision {
@@ -175,20 +177,20 @@ func (s *Store) apply(c *rouse.Change) rouse.Result {
 	default:
 		row := *c.To
 		row.Key = c.Key
-		res.Revision = s.put(row)
+		res.Revision = s.storeRow(row)
 	}
 	for i, row := range c.Also {
-		if revision := s.put(row); i == 0 {
+		if revision := s.storeRow(row); i == 0 {
 			res.Also = revision
 		}
 	}
 	for _, r := range c.Log {
-		s.log(r)
+		s.insertRecord(r)
 	}
 	return res
 }
 
-func (s *Store) put(row rouse.Row) uint64 {
+func (s *Store) storeRow(row rouse.Row) uint64 {
 	s.revision++
 	row.Revision = s.revision
 	row.Generation = cmp.Or(row.Generation, s.revision)
@@ -197,14 +199,14 @@ func (s *Store) put(row rouse.Row) uint64 {
 	return s.revision
 }
 
-func (s *Store) log(r rouse.Record) {
+func (s *Store) insertRecord(r rouse.Record) {
 	s.revision++
 	k := kept{r, rouse.RecordCursor{Ended: r.Ended, Seq: s.revision}}
-	at := sort.Search(len(s.records), func(i int) bool { return newer(s.records[i].at, k.at) })
+	at := sort.Search(len(s.records), func(i int) bool { return isNewer(s.records[i].at, k.at) })
 	s.records = slices.Insert(s.records, at, k)
 }
 
-func newer(a, b rouse.RecordCursor) bool {
+func isNewer(a, b rouse.RecordCursor) bool {
 	return a.Ended > b.Ended || a.Ended == b.Ended && a.Seq > b.Seq
 }
 
@@ -215,7 +217,8 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordP
 	var page rouse.RecordPage
 	var last rouse.RecordCursor
 	for _, k := range slices.Backward(s.records) {
-		if k.Namespace != q.Namespace || q.Name != "" && k.Name != q.Name || q.Until != (rouse.RecordCursor{}) && !newer(q.Until, k.at) {
+		if k.Namespace != q.Namespace || q.Name != "" && k.Name != q.Name ||
+			q.Until != (rouse.RecordCursor{}) && !isNewer(q.Until, k.at) {
 			continue
 		}
 		if len(page.Records) == max(1, q.Limit) {
@@ -225,7 +228,7 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordP
 		last = k.at
 		page.Records, page.At = append(page.Records, k.Record), append(page.At, last)
 	}
-	return page, s.usable(ctx)
+	return page, s.checkUsable(ctx)
 }
 
 // RecordNamespaces returns the namespaces that have records, sorted.
@@ -236,7 +239,7 @@ func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
 	for i := range s.records {
 		seen[s.records[i].Namespace] = true
 	}
-	return slices.Sorted(maps.Keys(seen)), s.usable(ctx)
+	return slices.Sorted(maps.Keys(seen)), s.checkUsable(ctx)
 }
 
 // Trim deletes records by whole hours.
@@ -244,20 +247,20 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (int
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for n < len(s.records) && hour(s.records[n].Ended) < hour(before) {
+	for n < len(s.records) && unixHour(s.records[n].Ended) < unixHour(before) {
 		n++
 	}
 	if extra := int64(len(s.records)) - most; most > 0 && extra > int64(n) {
-		h := hour(s.records[extra].Ended) // of the oldest of the newest most
-		for hour(s.records[n].Ended) < h {
+		h := unixHour(s.records[extra].Ended) // of the oldest of the newest most
+		for unixHour(s.records[n].Ended) < h {
 			n++
 		}
 	}
 	s.records = slices.Clone(s.records[n:])
-	return int64(n), s.usable(ctx)
+	return int64(n), s.checkUsable(ctx)
 }
 
-func hour(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
+func unixHour(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
 
 // TrimTimer deletes the records of a timer except its newest keep ones.
 func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (int64, error) {
@@ -276,5 +279,5 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 	n := len(s.records) - len(left)
 	slices.Reverse(left)
 	s.records = left
-	return int64(n), s.usable(ctx)
+	return int64(n), s.checkUsable(ctx)
 }

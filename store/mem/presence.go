@@ -23,10 +23,11 @@ type attendance struct {
 func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
-	a := &attendance{store: s, member: member, server: "run " + strconv.Itoa(s.server), heard: make(chan struct{}, 1), done: make(chan struct{})}
+	a := &attendance{store: s, member: member, server: "run " + strconv.Itoa(s.server), heard: make(chan struct{}, 1),
+		done: make(chan struct{})}
 	s.members[a] = struct{}{}
 	return a, nil
 }

@@ -14,16 +14,16 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 	if err := checkChanges(changes); err != nil {
 		return nil, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.life.RUnlock()
 	results := make([]rouse.Result, len(changes))
-	done, err := s.commit(ctx, func(w *write) error { return w.all(changes, results) })
+	done, err := s.commitBatch(ctx, func(w *write) error { return w.makeChanges(changes, results) })
 	if err != nil {
 		return nil, err
 	}
-	if err := wait(ctx, done); err != nil {
+	if err := waitUntilDurable(ctx, done); err != nil {
 		return nil, err
 	}
 	return results, nil
@@ -53,9 +53,10 @@ func checkChanges(changes []rouse.Change) error {
 	return nil
 }
 
-// commit takes its turn, calls build to fill a batch, and passes it to the log. The returned channel reports
-// when the batch is durable; it is nil if there was nothing to write. If build fails, nothing was changed.
-func (s *Store) commit(ctx context.Context, build func(*write) error) (<-chan error, error) {
+// commitBatch takes its turn, calls build to fill a batch, and passes it to the log. The returned channel
+// reports when the batch is durable; it is nil if there was nothing to write. If build fails, nothing was
+// changed.
+func (s *Store) commitBatch(ctx context.Context, build func(*write) error) (<-chan error, error) {
 	if err := s.turn.Take(ctx); err != nil {
 		return nil, err
 	}
@@ -64,24 +65,24 @@ func (s *Store) commit(ctx context.Context, build func(*write) error) (<-chan er
 		return nil, err
 	}
 	w := &s.write
-	w.begin()
+	w.beginBatch()
 	if err := build(w); err != nil {
-		w.abandon()
+		w.abandonBatch()
 		return nil, s.faults.Note(err)
 	}
-	if w.empty() {
-		w.abandon()
+	if w.isBatchEmpty() {
+		w.abandonBatch()
 		return nil, nil
 	}
-	if err := w.finish(); err != nil {
-		w.abandon()
+	if err := w.finishBatch(); err != nil {
+		w.abandonBatch()
 		return nil, s.faults.Note(err)
 	}
 	p := pending{batch: w.batch, revision: w.revision, done: make(chan error, 1)}
 	if err := s.db.ApplyNoSyncWait(w.batch, lsm.Sync); err != nil {
 		return nil, s.faults.Break(err)
 	}
-	w.written()
+	w.rememberWritten()
 	s.syncing <- p // the syncer receives them in the order of the log, in which they become durable
 	return p.done, nil
 }
@@ -100,14 +101,14 @@ func (s *Store) syncLoop() {
 		if err != nil {
 			err = s.faults.Break(fmt.Errorf("the log was not written: %w", err))
 		} else {
-			s.notes.reached(p.revision) // before any writer is notified
+			s.notes.noteDurable(p.revision) // before any writer is notified
 			_ = p.batch.Close()
 		}
 		p.done <- err
 	}
 }
 
-func wait(ctx context.Context, done <-chan error) error {
+func waitUntilDurable(ctx context.Context, done <-chan error) error {
 	if done == nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func openBench(b *testing.B) *Store {
 func openRaw(b *testing.B) *lsm.DB {
 	b.Helper()
 	s := newStore(vfs.Default, b.TempDir(), Options{}.withDefaults())
-	db, err := lsm.Open(b.TempDir(), s.tune(Options{}.withDefaults(), true))
+	db, err := lsm.Open(b.TempDir(), s.pebbleOptions(Options{}.withDefaults(), true))
 	if err != nil {
 		b.Fatal(err)
 	}

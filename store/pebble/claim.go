@@ -14,51 +14,53 @@ import (
 // Claim returns the rows of the window. A claim that only reads begins right behind its After: the head of a
 // queue contains the tombstones of settled rows, and a scan from the beginning would have to skip them.
 func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return rouse.Batch{}, err
 	}
 	defer s.life.RUnlock()
 	if w.Hold <= 0 {
-		return s.read(w)
+		return s.readWindowRows(w)
 	}
 	var b rouse.Batch
-	done, err := s.commit(ctx, func(tx *write) (err error) {
-		if b, err = s.read(w); err != nil {
+	done, err := s.commitBatch(ctx, func(tx *write) (err error) {
+		if b, err = s.readWindowRows(w); err != nil {
 			return err
 		}
 		until := w.HoldEnd(b.Now)
 		for i := range b.Rows {
-			tx.hold(&b.Rows[i], until)
+			tx.holdRowUntil(&b.Rows[i], until)
 		}
 		return nil
 	})
 	if err != nil {
 		return rouse.Batch{}, err
 	}
-	if err := wait(ctx, done); err != nil {
+	if err := waitUntilDurable(ctx, done); err != nil {
 		return rouse.Batch{}, err
 	}
 	return b, nil
 }
 
-// hold moves a row's visible time and gives it a new revision. The row that the caller receives keeps its
-// visible time.
-func (w *write) hold(row *rouse.Row, until rouse.Instant) {
-	have := place{exists: true, bucket: row.Bucket, visible: row.Visible, state: row.State, due: row.Due, labels: row.Labels}
+// holdRowUntil moves a row's visible time and gives it a new revision. The row that the caller receives keeps
+// its visible time.
+func (w *write) holdRowUntil(row *rouse.Row, until rouse.Instant) {
+	have := place{exists: true, bucket: row.Bucket, visible: row.Visible, state: row.State, due: row.Due,
+		labels: row.Labels}
 	w.revision++
 	row.Revision = w.revision
-	held := place{exists: true, bucket: row.Bucket, visible: until, revision: row.Revision, generation: row.Generation, state: row.State,
-		due: row.Due, labels: row.Labels}
-	w.move(w.hasher.of(row.Key), row.Key, &have, &held, row.Body)
-	w.index(row.Key, &have, &held)
+	held := place{exists: true, bucket: row.Bucket, visible: until, revision: row.Revision, generation: row.Generation,
+		state: row.State,
+		due:   row.Due, labels: row.Labels}
+	w.moveRow(w.hasher.hashRowKey(row.Key), row.Key, &have, &held, row.Body)
+	w.updateIndexes(row.Key, &have, &held)
 }
 
-// read returns the rows of a window without changing them.
-func (s *Store) read(w rouse.Window) (b rouse.Batch, err error) {
-	b.Now = s.now()
+// readWindowRows returns the rows of a window without changing them.
+func (s *Store) readWindowRows(w rouse.Window) (b rouse.Batch, err error) {
+	b.Now = s.clockNow()
 	q, err := s.openQueues(w, b.Now)
 	defer func() {
-		if e := q.close(); err == nil {
+		if e := q.closeQueues(); err == nil {
 			err = e
 		}
 		err = s.faults.Note(err)
@@ -77,7 +79,7 @@ func (s *Store) read(w rouse.Window) (b rouse.Batch, err error) {
 		if err != nil {
 			return b, err
 		}
-		row, err := readRow(it.Key(), value, &namespace)
+		row, err := decodeDueRow(it.Key(), value, &namespace)
 		if err != nil {
 			return b, err
 		}
@@ -119,7 +121,7 @@ func (q *queues) Pop() any {
 	return x
 }
 
-func (q queues) close() (err error) {
+func (q queues) closeQueues() (err error) {
 	for _, it := range q {
 		if e := it.Close(); err == nil {
 			err = e

@@ -47,7 +47,7 @@ func TestARowComesBackFromItsBytes(t *testing.T) {
 			Body: rapid.SliceOf(rapid.Byte()).Draw(t, "body")}
 		head := appendHead(nil, want.State, want.Revision, want.Generation, want.Due, want.Labels)
 		near := ""
-		got, err := readRow(appendDueKey(nil, want.Bucket, want.Visible, want.Key), append(slices.Clone(head), want.Body...), &near)
+		got, err := decodeDueRow(appendDueKey(nil, want.Bucket, want.Visible, want.Key), append(slices.Clone(head), want.Body...), &near)
 		if err != nil || got.Key != want.Key || got.Bucket != want.Bucket || got.Visible != want.Visible || got.Revision != want.Revision ||
 			got.Generation != want.Generation || got.State != want.State || got.Due != want.Due || !maps.Equal(got.Labels, want.Labels) || !bytes.Equal(got.Body, want.Body) {
 			t.Fatalf("got %+v, %v\nwant %+v", got, err, want)
@@ -71,16 +71,16 @@ func FuzzRead(f *testing.F) {
 	var l logging
 	var o ops
 	l.init()
-	l.add(&o, &rouse.Record{Namespace: "ns", Name: "a", Ended: 5}, 9)
-	l.write(&o, map[uint32]int64{})
+	l.logRecord(&o, &rouse.Record{Namespace: "ns", Name: "a", Ended: 5}, 9)
+	l.writeLogPages(&o, map[uint32]int64{})
 	for _, p := range slices.Concat(o.lists[:]...) {
-		f.Add(o.key(&p), o.buf[p.value:p.end])
+		f.Add(o.keyOfOp(&p), o.buf[p.value:p.end])
 	}
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		near := "ns"
-		row, err := readRow(key, value, &near)
+		row, err := decodeDueRow(key, value, &near)
 		if err == nil {
-			again, err := readRow(appendDueKey(nil, row.Bucket, row.Visible, row.Key),
+			again, err := decodeDueRow(appendDueKey(nil, row.Bucket, row.Visible, row.Key),
 				append(appendHead(nil, row.State, row.Revision, row.Generation, row.Due, row.Labels), row.Body...), &near)
 			if err != nil || again.Key != row.Key || again.Revision != row.Revision || !bytes.Equal(again.Body, row.Body) {
 				t.Fatalf("%+v\n%+v\n%v", row, again, err)

@@ -14,7 +14,7 @@ type countKey struct {
 	state     rouse.State
 }
 
-func (k countKey) append(b []byte) []byte {
+func (k countKey) appendCountKey(b []byte) []byte {
 	return append(append(b, tagCount, byte(k.state)), k.namespace...)
 }
 
@@ -30,22 +30,22 @@ const maxCounts = 1 << 14
 
 func (c *counts) init(db *lsm.DB) { *c = counts{db: db, near: map[countKey]int64{}} }
 
-func (c *counts) reset() { clear(c.near) }
+func (c *counts) resetCounts() { clear(c.near) }
 
-// write adds changes to counters.
-func (c *counts) write(o *ops, changes map[countKey]int64) error {
+// writeCounts adds changes to counters.
+func (c *counts) writeCounts(o *ops, changes map[countKey]int64) error {
 	if len(c.near) > maxCounts {
-		c.reset()
+		c.resetCounts()
 	}
 	var key [80]byte
 	for k, d := range changes {
 		if d == 0 {
 			continue
 		}
-		name := k.append(key[:0])
+		name := k.appendCountKey(key[:0])
 		n, ok := c.near[k]
 		if !ok {
-			value, err := get(c.db, name)
+			value, err := getValue(c.db, name)
 			if err != nil {
 				return err
 			}
@@ -56,11 +56,12 @@ func (c *counts) write(o *ops, changes map[countKey]int64) error {
 		n += d
 		if n == 0 {
 			c.near[k] = 0 // kept, as the next change would search for it among the tombstones of all its deletes
-			o.delete(func(b []byte) []byte { return append(b, name...) })
+			o.deleteKey(func(b []byte) []byte { return append(b, name...) })
 			continue
 		}
 		c.near[k] = n
-		o.set(func(b []byte) []byte { return append(b, name...) }, func(b []byte) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)) })
+		o.setKey(func(b []byte) []byte { return append(b, name...) },
+			func(b []byte) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)) })
 	}
 	return nil
 }

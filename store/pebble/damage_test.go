@@ -155,7 +155,7 @@ func TestLossIsAcceptedOnRequest(t *testing.T) {
 func TestAMissingLogOfSeveralIsDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	d := &stuckTables{FS: fs}
-	s, err := open("store", Options{MemTableBytes: 256 << 10, Reserve: -1}, d)
+	s, err := openOnFS("store", Options{MemTableBytes: 256 << 10, Reserve: -1}, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestAMissingLogOfSeveralIsDamage(t *testing.T) {
 	if len(logs) < 2 {
 		t.Fatalf("there are only the logs %v", logs)
 	}
-	whole, err := open("store", Options{Reserve: -1}, image())
+	whole, err := openOnFS("store", Options{Reserve: -1}, image())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestAMissingLogOfSeveralIsDamage(t *testing.T) {
 		if err := c.Remove(log); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := open("store", Options{Reserve: -1}, c); !errors.Is(err, rouse.ErrCorrupt) {
+		if s, err := openOnFS("store", Options{Reserve: -1}, c); !errors.Is(err, rouse.ErrCorrupt) {
 			t.Errorf("without %s: %v, %v", log, s, err)
 		}
 	}
@@ -218,7 +218,7 @@ func TestAMissingLogOfSeveralIsDamage(t *testing.T) {
 	if err := c.Rename("store/short", logs[0]); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := open("store", Options{Reserve: -1}, c); !errors.Is(err, rouse.ErrCorrupt) {
+	if s, err := openOnFS("store", Options{Reserve: -1}, c); !errors.Is(err, rouse.ErrCorrupt) {
 		t.Errorf("with %s cut short: %v, %v", logs[0], s, err)
 	}
 	d.stuck.Store(false)
@@ -275,7 +275,7 @@ func TestATallyComparesWhatHasToAgree(t *testing.T) {
 	row := testRow("one")
 	for what, change := range map[string]func(db *lsm.DB) error{
 		"a counter": func(db *lsm.DB) error {
-			return db.Set(countKey{row.Key.Namespace, row.State}.append(nil), []byte{0, 0, 0, 0, 0, 0, 0, 9}, lsm.Sync)
+			return db.Set(countKey{row.Key.Namespace, row.State}.appendCountKey(nil), []byte{0, 0, 0, 0, 0, 0, 0, 9}, lsm.Sync)
 		},
 		"a row without its key": func(db *lsm.DB) error { return db.Delete(appendKeyKey(nil, row.Key), lsm.Sync) },
 		"a key without its row": func(db *lsm.DB) error {

@@ -10,7 +10,7 @@ var _ rouse.Diagnosed = (*Store)(nil)
 
 // Diagnose implements rouse.Diagnosed.
 func (s *Store) Diagnose(ctx context.Context) ([]rouse.Finding, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.life.RUnlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/rousehq/rouse/internal/storekit"
 )
 
-// fs returns the disk for Pebble: without space, writes take longer instead of failing, and syncs of the
-// store's own files are recorded.
-func (r *room) fs(n *notes) vfs.FS { return &patientFS{r.disk, r, n} }
+// newPatientFS returns the disk for Pebble: without space, writes take longer instead of failing, and syncs
+// of the store's own files are recorded.
+func (r *room) newPatientFS(n *notes) vfs.FS { return &patientFS{r.disk, r, n} }
 
 type patientFS struct {
 	vfs.FS
@@ -32,28 +32,28 @@ func (f *patientFS) notesOf(name string) *notes {
 
 func (f *patientFS) Unwrap() vfs.FS { return f.FS }
 
-// patience is how long to wait for space for a file: forever for the log and the manifest.
-func patience(name string) time.Duration {
+// spacePatience is how long to wait for space for a file: forever for the log and the manifest.
+func spacePatience(name string) time.Duration {
 	if strings.HasSuffix(name, ".sst") {
 		return tableWait
 	}
 	return 0
 }
 
-func (f *patientFS) open(name string, open func() (vfs.File, error)) (vfs.File, error) {
+func (f *patientFS) openPatiently(name string, open func() (vfs.File, error)) (vfs.File, error) {
 	var file vfs.File
-	err := f.room.insist(patience(name), func() (err error) {
+	err := f.room.retryWhileFull(spacePatience(name), func() (err error) {
 		file, err = open()
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := f.room.private(name); err != nil {
+	if err := f.room.makePrivate(name); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	p := &patientFile{File: file, room: f.room, patience: patience(name), name: name, notes: f.notesOf(name)}
-	p.notes.created(name)
+	p := &patientFile{File: file, room: f.room, patience: spacePatience(name), name: name, notes: f.notesOf(name)}
+	p.notes.noteCreated(name)
 	if kind, _ := fileKind(name); kind == logFile && p.notes != nil {
 		p.log = &logFill{}
 		if info, err := file.Stat(); err == nil { // a log that is used again has what it had before
@@ -64,33 +64,34 @@ func (f *patientFS) open(name string, open func() (vfs.File, error)) (vfs.File, 
 }
 
 func (f *patientFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return f.open(name, func() (vfs.File, error) { return f.FS.Create(name, category) })
+	return f.openPatiently(name, func() (vfs.File, error) { return f.FS.Create(name, category) })
 }
 
-func (f *patientFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	return f.open(name, func() (vfs.File, error) { return f.FS.OpenReadWrite(name, category, opts...) })
+func (f *patientFS) OpenReadWrite(name string, category vfs.DiskWriteCategory,
+	opts ...vfs.OpenOption) (vfs.File, error) {
+	return f.openPatiently(name, func() (vfs.File, error) { return f.FS.OpenReadWrite(name, category, opts...) })
 }
 
 func (f *patientFS) Remove(name string) error {
-	if err := f.notesOf(name).leaving(name); err != nil {
+	if err := f.notesOf(name).noteRemoval(name); err != nil {
 		return err
 	}
 	return f.FS.Remove(name)
 }
 
 func (f *patientFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := f.notesOf(oldname).leaving(oldname); err != nil {
+	if err := f.notesOf(oldname).noteRemoval(oldname); err != nil {
 		return nil, err
 	}
-	return f.open(newname, func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, category) })
+	return f.openPatiently(newname, func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, category) })
 }
 
 func (f *patientFS) Link(oldname, newname string) error {
-	return f.room.insist(patience(newname), func() error { return f.FS.Link(oldname, newname) })
+	return f.room.retryWhileFull(spacePatience(newname), func() error { return f.FS.Link(oldname, newname) })
 }
 
 func (f *patientFS) Rename(oldname, newname string) error {
-	return f.room.insist(0, func() error { return f.FS.Rename(oldname, newname) })
+	return f.room.retryWhileFull(0, func() error { return f.FS.Rename(oldname, newname) })
 }
 
 // patientFile writes everything, as soon as there is space. A sync that fails is not retried: after it, the
@@ -125,8 +126,8 @@ const (
 
 var zeros [leastZeros]byte
 
-// before prepares the log for a write that ends at an offset.
-func (l *logFill) before(f vfs.File, end int64) {
+// fillAhead prepares the log for a write that ends at an offset.
+func (l *logFill) fillAhead(f vfs.File, end int64) {
 	if l == nil || !l.small || end <= l.length {
 		return
 	}
@@ -139,16 +140,16 @@ func (l *logFill) before(f vfs.File, end int64) {
 	}
 }
 
-// after notes a sync.
-func (l *logFill) after(written int64) {
+// noteLogSync notes a sync.
+func (l *logFill) noteLogSync(written int64) {
 	if l != nil {
 		l.small, l.synced = written-l.synced <= smallSync, written
 	}
 }
 
 func (f *patientFile) Write(b []byte) (n int, err error) {
-	f.log.before(f.File, f.written.Load()+int64(len(b)))
-	err = f.room.insist(f.patience, func() error {
+	f.log.fillAhead(f.File, f.written.Load()+int64(len(b)))
+	err = f.room.retryWhileFull(f.patience, func() error {
 		m, err := f.File.Write(b[n:])
 		n += m
 		f.written.Add(int64(m))
@@ -158,7 +159,7 @@ func (f *patientFile) Write(b []byte) (n int, err error) {
 }
 
 func (f *patientFile) WriteAt(b []byte, off int64) (n int, err error) {
-	err = f.room.insist(f.patience, func() error {
+	err = f.room.retryWhileFull(f.patience, func() error {
 		m, err := f.File.WriteAt(b[n:], off+int64(n))
 		n += m
 		return err
@@ -166,16 +167,16 @@ func (f *patientFile) WriteAt(b []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-func (f *patientFile) Sync() error { return f.noted(f.written.Load(), f.File.Sync) }
+func (f *patientFile) Sync() error { return f.syncAndNote(f.written.Load(), f.File.Sync) }
 
-func (f *patientFile) SyncData() error { return f.noted(f.written.Load(), f.File.SyncData) }
+func (f *patientFile) SyncData() error { return f.syncAndNote(f.written.Load(), f.File.SyncData) }
 
-// noted records a successful sync, with the bytes that were written before it.
-func (f *patientFile) noted(written int64, sync func() error) error {
+// syncAndNote records a successful sync, with the bytes that were written before it.
+func (f *patientFile) syncAndNote(written int64, sync func() error) error {
 	err := sync()
 	if err == nil {
-		f.notes.synced(f.name, written)
-		f.log.after(written)
+		f.notes.noteSynced(f.name, written)
+		f.log.noteLogSync(written)
 	}
 	return err
 }

@@ -47,9 +47,9 @@ type examined struct {
 	options   []string
 }
 
-func (x *examined) openWitness(disk vfs.FS, dir string) (err error) {
+func (x *examined) requireWitness(disk vfs.FS, dir string) (err error) {
 	const cure = ": what the logs must have is not known"
-	x.w, x.has, err = openWitness(disk, dir)
+	x.w, x.has, err = openWitnessFile(disk, dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &damage{file: witnessName, wrong: "is missing" + cure, isLog: true}
@@ -59,8 +59,8 @@ func (x *examined) openWitness(disk vfs.FS, dir string) (err error) {
 	return err
 }
 
-// look checks the manifest and the logs. It changes nothing. It returns damage as a *damage.
-func (x *examined) look(disk vfs.FS, dir string) error {
+// examineFiles checks the manifest and the logs. It changes nothing. It returns damage as a *damage.
+func (x *examined) examineFiles(disk vfs.FS, dir string) error {
 	names, err := disk.List(dir)
 	if err != nil {
 		return err
@@ -78,23 +78,23 @@ func (x *examined) look(disk vfs.FS, dir string) error {
 	}
 	slices.Sort(x.logs)
 	if found { // otherwise Pebble refuses
-		if err := x.manifest(disk, dir, manifest); err != nil {
+		if err := x.checkManifest(disk, dir, manifest); err != nil {
 			return err
 		}
 	}
 	return x.readLogs(disk, dir)
 }
 
-// highest returns the number of the last log, or 0.
-func (x *examined) highest() (number uint64) {
+// highestLog returns the number of the last log, or 0.
+func (x *examined) highestLog() (number uint64) {
 	if len(x.logs) > 0 {
 		number = x.logs[len(x.logs)-1]
 	}
 	return number
 }
 
-// manifest checks the manifest, which lists the tables.
-func (x *examined) manifest(disk vfs.FS, dir string, number uint64) error {
+// checkManifest checks the manifest, which lists the tables.
+func (x *examined) checkManifest(disk vfs.FS, dir string, number uint64) error {
 	d := damage{file: fmt.Sprintf("MANIFEST-%06d", number)}
 	if number < x.has.manifest {
 		d.wrong = fmt.Sprintf("is older than MANIFEST-%06d, which is missing", x.has.manifest)
@@ -120,9 +120,9 @@ func (x *examined) manifest(disk vfs.FS, dir string, number uint64) error {
 	return &d
 }
 
-// replayed returns the logs that Pebble replays. Earlier ones may still exist, because they could not be
+// replayedLogs returns the logs that Pebble replays. Earlier ones may still exist, because they could not be
 // removed yet, or are kept to be used again: the tables have at least what is in them.
-func (x *examined) replayed() []uint64 {
+func (x *examined) replayedLogs() []uint64 {
 	logs := slices.DeleteFunc(slices.Clone(x.logs), func(n uint64) bool { return n < x.unflushed })
 	for i, number := range logs {
 		if number > x.has.opened { // earlier logs were flushed to tables before this one was created
@@ -134,7 +134,7 @@ func (x *examined) replayed() []uint64 {
 
 // readLogs checks the logs that Pebble replays.
 func (x *examined) readLogs(disk vfs.FS, dir string) error {
-	logs := x.replayed()
+	logs := x.replayedLogs()
 	if len(logs) == 0 || logs[0] > x.has.opened {
 		for number := range x.has.logs {
 			if number > x.has.opened && number >= x.unflushed && !slices.Contains(logs, number) {
@@ -153,10 +153,13 @@ func (x *examined) readLogs(disk vfs.FS, dir string) error {
 		d := &damage{file: logName(number), cut: s.end, isLog: true, beyond: logs[i:]}
 		switch {
 		case s.behind > 0 && s.synced > s.end:
-			d.wrong = fmt.Sprintf("is damaged at byte %d of %d: behind it are %d whole parts that were written after it was safe on the disk", s.end, s.size, s.behind)
+			d.wrong = fmt.Sprintf(
+				"is damaged at byte %d of %d: behind it are %d whole parts that were written after it was safe on the disk", s.end,
+				s.size, s.behind)
 			return d
 		case i < len(logs)-1 && !s.closed && x.w != nil:
-			d.wrong = fmt.Sprintf("ends at byte %d of %d without its end, and %s goes on behind it", s.end, s.size, logName(logs[i+1]))
+			d.wrong = fmt.Sprintf("ends at byte %d of %d without its end, and %s goes on behind it", s.end, s.size,
+				logName(logs[i+1]))
 			return d
 		}
 		revision = max(revision, s.revision)
@@ -174,8 +177,8 @@ func (x *examined) readLogs(disk vfs.FS, dir string) error {
 
 func logName(number uint64) string { return fmt.Sprintf("%06d.log", number) }
 
-// revisionOf returns the revision of a batch in the log; ok is false if it has none.
-func revisionOf(record []byte) (revision uint64, ok bool) {
+// batchRevision returns the revision of a batch in the log; ok is false if it has none.
+func batchRevision(record []byte) (revision uint64, ok bool) {
 	if len(record) < batchrepr.HeaderLen {
 		return 0, false
 	}
@@ -219,9 +222,9 @@ func unflushedLog(edit []byte) uint64 {
 	return 0
 }
 
-// accept removes what a log has lost: it moves the log and all later ones into a directory, and writes the
-// readable part of the log in its place. For a missing witness nothing has to be done.
-func (d *damage) accept(disk vfs.FS, dir string) error {
+// acceptLoss removes what a log has lost: it moves the log and all later ones into a directory, and writes
+// the readable part of the log in its place. For a missing witness nothing has to be done.
+func (d *damage) acceptLoss(disk vfs.FS, dir string) error {
 	if len(d.beyond) == 0 {
 		return nil
 	}
@@ -241,7 +244,7 @@ func (d *damage) accept(disk vfs.FS, dir string) error {
 		name := logName(number)
 		var err error
 		if from := disk.PathJoin(dir, name); name == d.file {
-			err = d.shorten(disk, dir, disk.PathJoin(kept, name))
+			err = d.shortenLog(disk, dir, disk.PathJoin(kept, name))
 		} else {
 			err = disk.Rename(from, disk.PathJoin(kept, name))
 		}
@@ -249,11 +252,11 @@ func (d *damage) accept(disk vfs.FS, dir string) error {
 			return fmt.Errorf("keep log %d of %d: %w", i+1, len(d.beyond), err)
 		}
 	}
-	return errors.Join(syncDir(disk, kept), syncDir(disk, dir))
+	return errors.Join(syncStoreDir(disk, kept), syncStoreDir(disk, dir))
 }
 
-// shorten copies a log to the directory for damaged files, and replaces it with its readable part.
-func (d *damage) shorten(disk vfs.FS, dir, kept string) error {
+// shortenLog copies a log to the directory for damaged files, and replaces it with its readable part.
+func (d *damage) shortenLog(disk vfs.FS, dir, kept string) error {
 	from, temp := disk.PathJoin(dir, d.file), disk.PathJoin(dir, "cut.tmp")
 	if err := copyHead(disk, from, kept, math.MaxInt64); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 // Get returns the rows of the keys.
 func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.life.RUnlock()
@@ -43,9 +43,9 @@ func getRow(r lsm.Reader, k rouse.Key, p *place, b []byte) (rouse.Row, []byte, e
 		return rouse.Row{}, b, errDamaged
 	}
 	if err != nil {
-		return rouse.Row{}, b, explain(err)
+		return rouse.Row{}, b, addCure(err)
 	}
-	row, err := readRow(b, value, &k.Namespace)
+	row, err := decodeDueRow(b, value, &k.Namespace)
 	if e := closer.Close(); err == nil {
 		err = e
 	}

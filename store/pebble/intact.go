@@ -17,15 +17,15 @@ import (
 // from the disk, or rows, indexes, counters and records that do not agree. It is for a store of which a copy
 // was found damaged: the copy may have tables of the store, and may have a fault that the store has not.
 func (s *Store) Examine(ctx context.Context) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return err
 	}
 	defer s.life.RUnlock()
-	must := s.notes.acknowledged()
+	must := s.notes.lastAcknowledged()
 	if err := s.checkTables(ctx); err != nil {
 		return s.faults.Note(err)
 	}
-	t, err := count(ctx, s.db)
+	t, err := tallyStore(ctx, s.db)
 	if err == nil && t.last < must {
 		err = fmt.Errorf("%w: it ends at revision %d, and revision %d was acknowledged", rouse.ErrCorrupt, t.last, must)
 	}

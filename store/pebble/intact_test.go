@@ -26,7 +26,7 @@ func (d noCopies) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 
 // TestACopyThatFailsIsNoDamage: the directory of a copy may disappear, and a missing file looks like damage.
 func TestACopyThatFailsIsNoDamage(t *testing.T) {
-	s, err := open("store", Options{Reserve: -1}, noCopies{vfs.NewMem()})
+	s, err := openOnFS("store", Options{Reserve: -1}, noCopies{vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,17 +44,17 @@ func TestACopyThatFailsIsNoDamage(t *testing.T) {
 // TestFilesOfACopyAreNotNoted: they have the names of the store's files, which its witness records.
 func TestFilesOfACopyAreNotNoted(t *testing.T) {
 	disk := vfs.NewMem()
-	s, err := open("store", Options{Reserve: -1}, disk)
+	s, err := openOnFS("store", Options{Reserve: -1}, disk)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	writeOne(t, s, "a")
-	want, current := s.notes.has.note(), s.notes.current
+	want, current := s.notes.has.witnessNote(), s.notes.current
 	if err := disk.MkdirAll("store/copy", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	fs := s.room.fs(s.notes)
+	fs := s.room.newPatientFS(s.notes)
 	const manifest = "MANIFEST-000098"
 	for _, name := range []string{"000099.log", manifest, "marker.manifest.000009." + manifest, manifest} {
 		f, err := fs.Create("store/copy/"+name, vfs.WriteCategoryUnspecified)
@@ -73,7 +73,7 @@ func TestFilesOfACopyAreNotNoted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := s.notes.has.note(); fmt.Sprint(got, s.notes.current) != fmt.Sprint(want, current) {
+	if got := s.notes.has.witnessNote(); fmt.Sprint(got, s.notes.current) != fmt.Sprint(want, current) {
 		t.Errorf("the witness has %v, and had %v", got, want)
 	}
 }

@@ -45,9 +45,9 @@ var (
 
 var errDamaged = fmt.Errorf("%w: a row in it cannot be read; %s", rouse.ErrCorrupt, restoreCure)
 
-// flip maps signed numbers to unsigned ones in the same order.
-func flip(i int64) uint64   { return uint64(i) ^ 1<<63 }
-func unflip(u uint64) int64 { return int64(u ^ 1<<63) }
+// flipSign maps signed numbers to unsigned ones in the same order.
+func flipSign(i int64) uint64   { return uint64(i) ^ 1<<63 }
+func unflipSign(u uint64) int64 { return int64(u ^ 1<<63) }
 
 func appendSuffix(b []byte, k rouse.Key) []byte {
 	b = append(b, k.Namespace...)
@@ -62,7 +62,7 @@ const dueHead = 1 + 4 + 8 // of a d key, before its suffix
 func putDueHead(b []byte, bucket uint32, visible rouse.Instant) {
 	b[0] = tagDue
 	binary.BigEndian.PutUint32(b[1:], bucket)
-	binary.BigEndian.PutUint64(b[5:], flip(int64(visible)))
+	binary.BigEndian.PutUint64(b[5:], flipSign(int64(visible)))
 }
 
 func appendDueKey(b []byte, bucket uint32, visible rouse.Instant, k rouse.Key) []byte {
@@ -127,7 +127,8 @@ func splitKey(suffix []byte) (k rouse.Key, err error) {
 	if err != nil {
 		return k, err
 	}
-	return rouse.Key{Namespace: codec.String(suffix[:ns]), Name: codec.String(suffix[ns+1 : name]), Fire: codec.String(suffix[name+1:])}, nil
+	return rouse.Key{Namespace: codec.String(suffix[:ns]), Name: codec.String(suffix[ns+1 : name]),
+		Fire: codec.String(suffix[name+1:])}, nil
 }
 
 // splitSuffix returns the offsets of the two zero bytes that separate the parts of a suffix.
@@ -143,9 +144,9 @@ func splitSuffix(b []byte) (ns, name int, err error) {
 	return ns, ns + 1 + name, nil
 }
 
-// hourOf returns the hour of a record. Times beyond the range of four bytes share the first or last hour;
-// order within an hour is by the exact time, so records are always in order.
-func hourOf(i rouse.Instant) uint32 {
+// clampedHour returns the hour of a record. Times beyond the range of four bytes share the first or last
+// hour; order within an hour is by the exact time, so records are always in order.
+func clampedHour(i rouse.Instant) uint32 {
 	return uint32(min(max(int64(i)/3_600_000, 0), math.MaxUint32))
 }
 
@@ -158,8 +159,8 @@ func secondOf(i rouse.Instant) int64 {
 	return s
 }
 
-// after returns the first key behind all keys with the prefix.
-func after(prefix []byte) []byte {
+// keyAfterPrefix returns the first key behind all keys with the prefix.
+func keyAfterPrefix(prefix []byte) []byte {
 	end := bytes.Clone(prefix)
 	for i := len(end) - 1; i >= 0; i-- {
 		if end[i]++; end[i] != 0 {
@@ -172,7 +173,8 @@ func after(prefix []byte) []byte {
 // checkRow refuses texts that the layouts cannot represent.
 func checkRow(field string, k rouse.Key, labels map[string]string) error {
 	if strings.IndexByte(k.Namespace, 0) >= 0 || strings.IndexByte(k.Name, 0) >= 0 || strings.IndexByte(k.Fire, 0) >= 0 {
-		return rouse.Refuse(field, fmt.Sprintf("%s/%s/%s", k.Namespace, k.Name, k.Fire), "contains a zero byte", "use printable text")
+		return rouse.Refuse(field, fmt.Sprintf("%s/%s/%s", k.Namespace, k.Name, k.Fire), "contains a zero byte",
+			"use printable text")
 	}
 	for l, v := range labels {
 		if strings.IndexByte(l, 0) >= 0 || strings.IndexByte(v, 0) >= 0 {

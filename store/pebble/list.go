@@ -15,7 +15,7 @@ const maxLooks = 16384
 
 // List returns the matching rows, in the order of keys.
 func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return page, err
 	}
 	defer s.life.RUnlock()
@@ -23,7 +23,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err e
 	defer snap.Close()
 	limit, looks := max(1, q.Limit), 0
 	var b []byte
-	err = scan(snap, &q, q.After, func(suffix []byte, p *place) (more bool, err error) {
+	err = scanKeys(snap, &q, q.After, func(suffix []byte, p *place) (more bool, err error) {
 		looks++
 		full := len(page.Rows) == limit
 		if full || looks > maxLooks {
@@ -33,7 +33,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err e
 			return false, err
 		}
 		b = append(b[:0], suffix...)
-		if p == nil || !matches(&q, p) {
+		if p == nil || !matchesFilters(&q, p) {
 			return ctx.Err() == nil, ctx.Err()
 		}
 		k, err := readKey(suffix)
@@ -52,7 +52,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (page rouse.Page, err e
 
 // Count returns how many rows match.
 func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return 0, err
 	}
 	defer s.life.RUnlock()
@@ -63,8 +63,8 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 		return n, s.faults.Note(err)
 	}
 	looks := 0
-	err = scan(snap, &q, rouse.Key{}, func(_ []byte, p *place) (bool, error) {
-		if p != nil && matches(&q, p) {
+	err = scanKeys(snap, &q, rouse.Key{}, func(_ []byte, p *place) (bool, error) {
+		if p != nil && matchesFilters(&q, p) {
 			n++
 		}
 		if looks++; looks%1024 == 0 && ctx.Err() != nil {
@@ -78,8 +78,8 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 	return n, nil
 }
 
-// states returns the states of a query.
-func states(q *rouse.Query) []rouse.State {
+// queryStates returns the states of a query.
+func queryStates(q *rouse.Query) []rouse.State {
 	if len(q.States) == 0 {
 		return rouse.ListedStates
 	}
@@ -90,10 +90,10 @@ func states(q *rouse.Query) []rouse.State {
 
 // countStates adds up the counters of a namespace, or of all.
 func countStates(r lsm.Reader, q *rouse.Query) (n int64, err error) {
-	for _, state := range states(q) {
-		key := countKey{q.Namespace, state}.append(nil)
+	for _, state := range queryStates(q) {
+		key := countKey{q.Namespace, state}.appendCountKey(nil)
 		if q.Namespace != "" {
-			value, err := get(r, key)
+			value, err := getValue(r, key)
 			if err != nil {
 				return 0, err
 			}
@@ -104,9 +104,9 @@ func countStates(r lsm.Reader, q *rouse.Query) (n int64, err error) {
 			n += one
 			continue
 		}
-		it, err := r.NewIter(&lsm.IterOptions{LowerBound: key, UpperBound: after(key)})
+		it, err := r.NewIter(&lsm.IterOptions{LowerBound: key, UpperBound: keyAfterPrefix(key)})
 		if err != nil {
-			return 0, explain(err)
+			return 0, addCure(err)
 		}
 		for it.First(); it.Valid() && err == nil; it.Next() {
 			var one int64
@@ -117,14 +117,14 @@ func countStates(r lsm.Reader, q *rouse.Query) (n int64, err error) {
 			err = e
 		}
 		if err != nil {
-			return 0, explain(err)
+			return 0, addCure(err)
 		}
 	}
 	return n, nil
 }
 
-// matches reports whether a row passes the filters that no scan applies by itself.
-func matches(q *rouse.Query, p *place) bool {
+// matchesFilters reports whether a row passes the filters that no scan applies by itself.
+func matchesFilters(q *rouse.Query, p *place) bool {
 	if !q.Wants(p.state) {
 		return false
 	}
@@ -136,33 +136,34 @@ func matches(q *rouse.Query, p *place) bool {
 	return (q.DueFrom == 0 || p.due >= q.DueFrom) && (q.DueUntil == 0 || p.due < q.DueUntil)
 }
 
-// scan calls visit for the keys that may match, in their order, strictly after a key, until visit returns
+// scanKeys calls visit for the keys that may match, in their order, strictly after a key, until visit returns
 // false. It reads the best index for the query: labels and states if they are selective, otherwise the keys.
 // A nil place is a key that does not match.
-func scan(r lsm.Reader, q *rouse.Query, from rouse.Key, visit func(suffix []byte, p *place) (more bool, err error)) (err error) {
+func scanKeys(r lsm.Reader, q *rouse.Query, from rouse.Key,
+	visit func(suffix []byte, p *place) (more bool, err error)) (err error) {
 	var sources []source
 	defer func() {
 		for _, s := range sources {
-			if e := s.close(); err == nil {
+			if e := s.closeSource(); err == nil {
 				err = e
 			}
 		}
-		err = explain(err)
+		err = addCure(err)
 	}()
-	if sources, err = plan(r, q); err != nil {
+	if sources, err = planSources(r, q); err != nil {
 		return err
 	}
 	start := startOf(q, from)
 	bound := boundOf(q)
 	var key []byte
 	for {
-		at, value, err := meet(sources, start)
+		at, value, err := intersectSources(sources, start)
 		if err != nil || at == nil || bound != nil && bytes.Compare(at, bound) >= 0 {
 			return err
 		}
 		start = append(append(start[:0], at...), 0)
 		suffix := start[:len(start)-1]
-		p, skip, err := look(r, q, suffix, value, &key)
+		p, skip, err := examineKey(r, q, suffix, value, &key)
 		if err != nil {
 			return err
 		}
@@ -176,9 +177,9 @@ func scan(r lsm.Reader, q *rouse.Query, from rouse.Key, visit func(suffix []byte
 	}
 }
 
-// look returns the place of a key from the sources, nil if its name does not match; then skip is where to
-// continue, if there is a better place than the next key.
-func look(r lsm.Reader, q *rouse.Query, suffix, value []byte, key *[]byte) (p *place, skip []byte, err error) {
+// examineKey returns the place of a key from the sources, nil if its name does not match; then skip is where
+// to continue, if there is a better place than the next key.
+func examineKey(r lsm.Reader, q *rouse.Query, suffix, value []byte, key *[]byte) (p *place, skip []byte, err error) {
 	ns, name, err := splitSuffix(suffix)
 	if err != nil {
 		return nil, nil, err
@@ -233,9 +234,9 @@ func boundOf(q *rouse.Query) []byte {
 	case q.Namespace == "":
 		return nil
 	case q.Name != "":
-		return after(append(append(append([]byte(q.Namespace), 0), q.Name...), 0))
+		return keyAfterPrefix(append(append(append([]byte(q.Namespace), 0), q.Name...), 0))
 	default:
-		return after(append(append([]byte(q.Namespace), 0), q.Prefix...))
+		return keyAfterPrefix(append(append([]byte(q.Namespace), 0), q.Prefix...))
 	}
 }
 

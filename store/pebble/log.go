@@ -30,7 +30,7 @@ func (l *logging) init() {
 	*l = logging{seconds: map[secondKey]*moments{}, hours: map[uint32]int64{}}
 }
 
-func (l *logging) reset() {
+func (l *logging) resetLogging() {
 	for _, m := range l.seconds {
 		if len(l.free) < keptPages && cap(m.value) <= keptBuf {
 			l.free = append(l.free, m)
@@ -43,8 +43,8 @@ func (l *logging) reset() {
 // keptPages bounds the pages whose memory is kept: most batches have one or two.
 const keptPages = 4
 
-// page returns an empty page.
-func (l *logging) page(hour uint32, first uint64) *moments {
+// newMomentPage returns an empty page.
+func (l *logging) newMomentPage(hour uint32, first uint64) *moments {
 	m := &moments{}
 	if n := len(l.free); n > 0 {
 		m, l.free = l.free[n-1], l.free[:n-1]
@@ -53,16 +53,17 @@ func (l *logging) page(hour uint32, first uint64) *moments {
 	return m
 }
 
-// add writes a record.
-func (l *logging) add(o *ops, r *rouse.Record, seq uint64) {
-	hour := hourOf(r.Ended)
+// logRecord writes a record.
+func (l *logging) logRecord(o *ops, r *rouse.Record, seq uint64) {
+	hour := clampedHour(r.Ended)
 	m := moment{rouse.RecordCursor{Ended: r.Ended, Seq: seq}, r.Name}
-	o.set(func(b []byte) []byte { return appendRecordKey(b, r.Namespace, &m) }, func(b []byte) []byte { return rouse.AppendRecord(b, r) })
+	o.setKey(func(b []byte) []byte { return appendRecordKey(b, r.Namespace, &m) },
+		func(b []byte) []byte { return rouse.AppendRecord(b, r) })
 	l.hours[hour]++
 	k := secondKey{r.Namespace, secondOf(r.Ended)}
 	page := l.seconds[k]
 	if page == nil {
-		page = l.page(hour, seq)
+		page = l.newMomentPage(hour, seq)
 		l.seconds[k] = page
 	}
 	page.value = codec.AppendText(page.value, r.Name)
@@ -70,33 +71,33 @@ func (l *logging) add(o *ops, r *rouse.Record, seq uint64) {
 	page.value = binary.AppendUvarint(page.value, seq)
 }
 
-// remove deletes a record. The page that names it stays, and readers skip the record.
-func (l *logging) remove(o *ops, namespace string, m *moment) {
-	o.delete(func(b []byte) []byte { return appendRecordKey(b, namespace, m) })
-	l.hours[hourOf(m.Ended)]--
+// deleteLogRecord deletes a record. The page that names it stays, and readers skip the record.
+func (l *logging) deleteLogRecord(o *ops, namespace string, m *moment) {
+	o.deleteKey(func(b []byte) []byte { return appendRecordKey(b, namespace, m) })
+	l.hours[clampedHour(m.Ended)]--
 }
 
-// write writes the collected values, and updates the numbers in all.
-func (l *logging) write(o *ops, all map[uint32]int64) {
+// writeLogPages writes the collected values, and updates the numbers in all.
+func (l *logging) writeLogPages(o *ops, all map[uint32]int64) {
 	for k, m := range l.seconds {
-		o.set(func(b []byte) []byte {
+		o.setKey(func(b []byte) []byte {
 			b = appendMomentHead(b, m.hour, k.namespace)
-			b = binary.BigEndian.AppendUint64(b, flip(k.second))
+			b = binary.BigEndian.AppendUint64(b, flipSign(k.second))
 			return binary.BigEndian.AppendUint64(b, m.first)
 		}, func(b []byte) []byte { return append(b, m.value...) })
 	}
 	for hour, n := range l.hours {
 		if all[hour] += n; all[hour] <= 0 {
 			delete(all, hour)
-			o.delete(func(b []byte) []byte { return appendHourKey(b, tagHour, hour) })
+			o.deleteKey(func(b []byte) []byte { return appendHourKey(b, tagHour, hour) })
 			continue
 		}
-		o.set(func(b []byte) []byte { return appendHourKey(b, tagHour, hour) },
+		o.setKey(func(b []byte) []byte { return appendHourKey(b, tagHour, hour) },
 			func(b []byte) []byte { return binary.BigEndian.AppendUint64(b, uint64(all[hour])) })
 	}
 }
 
-// readMoments unpacks what logging.write wrote.
+// readMoments unpacks what logging.writeLogPages wrote.
 func readMoments(second int64, value []byte) (out []moment, err error) {
 	r := codec.Read(value)
 	for len(r.Rest()) > 0 {

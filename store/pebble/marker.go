@@ -47,56 +47,57 @@ type held struct {
 	witnessed bool // there is a witness, or must be
 }
 
-// enter checks a directory and locks it. It creates nothing in a directory that is not a store or is in use
-// by another process.
-func enter(disk vfs.FS, dir string) (held, error) {
-	h, err := inspect(disk, dir)
+// lockStoreDir checks a directory and locks it. It creates nothing in a directory that is not a store or is
+// in use by another process.
+func lockStoreDir(disk vfs.FS, dir string) (held, error) {
+	h, err := inspectDir(disk, dir)
 	if err != nil {
 		return held{}, fmt.Errorf("store %s: %w", dir, err)
 	}
 	if h.fresh {
 		if err := disk.MkdirAll(dir, 0o700); err != nil {
-			return held{}, fmt.Errorf("store %s: %w", dir, explain(err))
+			return held{}, fmt.Errorf("store %s: %w", dir, addCure(err))
 		}
 	}
 	if h.lock, err = lsm.LockDirectory(dir, disk); err != nil {
 		if errors.Is(err, syscall.EAGAIN) || strings.Contains(err.Error(), "lock held") {
-			return held{}, fmt.Errorf("store %s is in use by another rouse (%w); stop the other one, or give each its own directory", dir, err)
+			return held{},
+				fmt.Errorf("store %s is in use by another rouse (%w); stop the other one, or give each its own directory", dir, err)
 		}
-		return held{}, fmt.Errorf("store %s: %w", dir, explain(err))
+		return held{}, fmt.Errorf("store %s: %w", dir, addCure(err))
 	}
 	if h.fresh {
 		if err := writeMarker(disk, dir, "new"); err != nil {
 			_ = h.lock.Close()
-			return held{}, fmt.Errorf("store %s: %w", dir, explain(err))
+			return held{}, fmt.Errorf("store %s: %w", dir, addCure(err))
 		}
 	}
 	return h, nil
 }
 
-// settle marks a new store as ready, and upgrades the marker of an older format to this one. Until then,
+// markReady marks a new store as ready, and upgrades the marker of an older format to this one. Until then,
 // nothing was written that an older rouse cannot read.
-func (h *held) settle(disk vfs.FS, dir string) error {
+func (h *held) markReady(disk vfs.FS, dir string) error {
 	if !h.fresh && h.format == storeFormat {
 		return nil
 	}
 	return writeMarker(disk, dir, "ready")
 }
 
-// inspect reports whether a directory is a store or can become one. It changes nothing.
-func inspect(disk vfs.FS, dir string) (held, error) {
+// inspectDir reports whether a directory is a store or can become one. It changes nothing.
+func inspectDir(disk vfs.FS, dir string) (held, error) {
 	info, err := disk.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return held{fresh: true}, nil
 	case err != nil:
-		return held{}, explain(err)
+		return held{}, addCure(err)
 	case !info.IsDir():
 		return held{}, errors.New("is no directory; name one that is empty or does not exist yet")
 	}
 	names, err := disk.List(dir)
 	if err != nil {
-		return held{}, explain(err)
+		return held{}, addCure(err)
 	}
 	empty, lost := true, false
 	if slices.Contains(names, markerName) {
@@ -125,21 +126,23 @@ func inspect(disk vfs.FS, dir string) (held, error) {
 func readMarker(disk vfs.FS, dir string) (held, error) {
 	f, err := disk.Open(disk.PathJoin(dir, markerName))
 	if err != nil {
-		return held{}, explain(err)
+		return held{}, addCure(err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 4096))
 	if err != nil {
-		return held{}, explain(err)
+		return held{}, addCure(err)
 	}
 	_, last, _ := strings.Cut(string(text), "\n")
 	var version int
 	var state string
 	if _, err := fmt.Sscanf(last, "format %d %s", &version, &state); err != nil || state != "new" && state != "ready" {
-		return held{}, fmt.Errorf("%w: its file %s is unreadable; %s, or move the directory away to begin with an empty one", rouse.ErrCorrupt, markerName, restoreCure)
+		return held{}, fmt.Errorf("%w: its file %s is unreadable; %s, or move the directory away to begin with an empty one",
+			rouse.ErrCorrupt, markerName, restoreCure)
 	}
 	if version > storeFormat {
-		return held{}, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it", version, storeFormat)
+		return held{}, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it",
+			version, storeFormat)
 	}
 	return held{fresh: state == "new", format: version}, nil
 }
@@ -165,10 +168,10 @@ func writeMarker(disk vfs.FS, dir, state string) error {
 		_ = disk.Remove(temp)
 		return err
 	}
-	return syncDir(disk, dir)
+	return syncStoreDir(disk, dir)
 }
 
-func syncDir(disk vfs.FS, dir string) error {
+func syncStoreDir(disk vfs.FS, dir string) error {
 	d, err := disk.OpenDir(dir)
 	if err != nil {
 		return err

@@ -173,7 +173,7 @@ func (readOnlyDisk) Lock(string) (io.Closer, error)     { return nil, syscall.ER
 func TestADiskThatCannotBeWrittenIsNamed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	for range 2 {
-		_, err := open(dir, Options{}, readOnlyDisk{vfs.Default})
+		_, err := openOnFS(dir, Options{}, readOnlyDisk{vfs.Default})
 		if err == nil || !strings.Contains(err.Error(), "cannot be written") || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%v", err)
 		}

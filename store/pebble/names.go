@@ -33,29 +33,29 @@ func (n *names) init(h *hasher) {
 	*n = names{cells: make([]uint8, nameCells/2), counted: []byte{tagKey}, hasher: h}
 }
 
-// free reports whether a key has no row for sure.
-func (n *names) free(h hash) bool {
-	return n.all && n.cells != nil && n.cell(h) == 0
+// surelyAbsent reports whether a key has no row for sure.
+func (n *names) surelyAbsent(h hash) bool {
+	return n.all && n.cells != nil && n.readCell(h) == 0
 }
 
-// peek reads the cell of a key. The value means nothing.
-func (n *names) peek(h hash) uint64 {
+// prefetchCell reads the cell of a key. The value means nothing.
+func (n *names) prefetchCell(h hash) uint64 {
 	if n.cells == nil {
 		return 0
 	}
 	return uint64(n.cells[(h[1]&(nameCells-1))/2])
 }
 
-func (n *names) cell(h hash) uint8 {
+func (n *names) readCell(h hash) uint8 {
 	i := h[1] & (nameCells - 1)
 	return n.cells[i/2] >> (4 * (i & 1)) & 15
 }
 
-// add counts a row, or with false discounts it.
-func (n *names) add(h hash, one bool) {
+// countName counts a row, or with false discounts it.
+func (n *names) countName(h hash, one bool) {
 	i := h[1] & (nameCells - 1)
 	unit := uint8(1) << (4 * (i & 1))
-	switch c := n.cell(h); {
+	switch c := n.readCell(h); {
 	case c == 15: // it may be more
 	case one:
 		n.cells[i/2] += unit
@@ -64,8 +64,8 @@ func (n *names) add(h hash, one bool) {
 	}
 }
 
-// take counts what a batch wrote.
-func (n *names) take(t *touched) {
+// countBatch counts what a batch wrote.
+func (n *names) countBatch(t *touched) {
 	if n.cells == nil {
 		return
 	}
@@ -80,12 +80,12 @@ func (n *names) take(t *touched) {
 				continue // it will be counted
 			}
 		}
-		n.add(e.h, e.place.exists)
+		n.countName(e.h, e.place.exists)
 	}
 }
 
-// step counts the next rows. It returns how many, 0 if that were all.
-func (n *names) step(db *lsm.DB) (count int, err error) {
+// countNextRows counts the next rows. It returns how many, 0 if that were all.
+func (n *names) countNextRows(db *lsm.DB) (count int, err error) {
 	it, err := db.NewIter(&lsm.IterOptions{LowerBound: n.counted, UpperBound: []byte{tagKey + 1}})
 	if err != nil {
 		return 0, err
@@ -96,7 +96,7 @@ func (n *names) step(db *lsm.DB) (count int, err error) {
 		if err != nil {
 			return 0, errors.Join(err, it.Close())
 		}
-		n.add(n.hasher.of(key), true)
+		n.countName(n.hasher.hashRowKey(key), true)
 		count++
 	}
 	if ok {
@@ -122,7 +122,7 @@ func (s *Store) countNames() {
 // countSome counts the next rows, of which total are counted. It returns an error if the store is being
 // closed.
 func (s *Store) countSome(total int) (count int, all bool, err error) {
-	if err := s.begin(context.Background()); err != nil {
+	if err := s.beginStoreCall(context.Background()); err != nil {
 		return 0, false, err
 	}
 	defer s.life.RUnlock()
@@ -133,7 +133,7 @@ func (s *Store) countSome(total int) (count int, all bool, err error) {
 	}
 	defer s.turn.Release()
 	n := &s.write.names
-	if count, err = n.step(s.db); err != nil || total+count > mostNames {
+	if count, err = n.countNextRows(s.db); err != nil || total+count > mostNames {
 		n.cells = nil
 		return count, true, s.faults.Note(err)
 	}

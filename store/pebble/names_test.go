@@ -38,7 +38,7 @@ func TestNamesAreFreeOnlyWithoutARow(t *testing.T) {
 		for i := range all {
 			if has[i] {
 				rows++
-				if w.names.free(w.hasher.of(key(i))) {
+				if w.names.surelyAbsent(w.hasher.hashRowKey(key(i))) {
 					t.Fatalf("%v is free, and has a row", key(i))
 				}
 			}
@@ -62,7 +62,7 @@ func TestNamesAreFreeOnlyWithoutARow(t *testing.T) {
 	w := &s.write
 	w.names.init(&w.hasher) // begin again, with writes in between
 	for steps := 0; !w.names.all; steps++ {
-		if _, err := w.names.step(s.db); err != nil {
+		if _, err := w.names.countNextRows(s.db); err != nil {
 			t.Fatal(err)
 		}
 		if !w.names.all {
@@ -78,7 +78,7 @@ func TestNamesAreFreeOnlyWithoutARow(t *testing.T) {
 		counted += int(c&15) + int(c>>4)
 	}
 	for i := range all {
-		if w.names.free(w.hasher.of(key(i))) {
+		if w.names.surelyAbsent(w.hasher.hashRowKey(key(i))) {
 			free++
 		}
 	}
@@ -94,16 +94,16 @@ func TestACellThatIsFullStaysFull(t *testing.T) {
 	n.all = true
 	for _, h := range []hash{{1, 6}, {1, 7}} {
 		for range 20 {
-			n.add(h, true)
+			n.countName(h, true)
 		}
 		for range 20 {
-			n.add(h, false)
+			n.countName(h, false)
 		}
-		if n.free(h) {
+		if n.surelyAbsent(h) {
 			t.Error("a cell that lost count is free")
 		}
 	}
-	if n.free(hash{1, 6}) || !n.free(hash{1, 8}) || !n.free(hash{1, 5}) {
+	if n.surelyAbsent(hash{1, 6}) || !n.surelyAbsent(hash{1, 8}) || !n.surelyAbsent(hash{1, 5}) {
 		t.Error("a cell changed its neighbours")
 	}
 }

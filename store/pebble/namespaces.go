@@ -12,11 +12,12 @@ import (
 // RecordNamespaces returns the namespaces that have records, sorted, and perhaps some whose records were
 // deleted recently. It costs a seek for each namespace of each hour.
 func (s *Store) RecordNamespaces(ctx context.Context) (names []string, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.life.RUnlock()
-	it, err := s.db.NewIterWithContext(ctx, &lsm.IterOptions{LowerBound: []byte{tagMoment}, UpperBound: []byte{tagMoment + 1}})
+	it, err := s.db.NewIterWithContext(ctx, &lsm.IterOptions{LowerBound: []byte{tagMoment},
+		UpperBound: []byte{tagMoment + 1}})
 	if err != nil {
 		return nil, s.faults.Note(err)
 	}
@@ -36,7 +37,7 @@ func (s *Store) RecordNamespaces(ctx context.Context) (names []string, err error
 			return nil, s.faults.Note(errDamaged)
 		}
 		seen[string(key[5:5+end])] = true
-		ok = it.SeekGE(after(key[:5+end+1]))
+		ok = it.SeekGE(keyAfterPrefix(key[:5+end+1]))
 	}
 	if err := it.Error(); err != nil {
 		return nil, s.faults.Note(err)

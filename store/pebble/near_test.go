@@ -27,7 +27,7 @@ func TestRowsAreFoundByDueTime(t *testing.T) {
 			was := maxNear
 			maxNear = c.most
 			defer func() { maxNear = was }()
-			s, err := open("store", Options{Reserve: -1}, vfs.NewMem())
+			s, err := openOnFS("store", Options{Reserve: -1}, vfs.NewMem())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestRowsAreFoundByDueTime(t *testing.T) {
 			if s.db.Flush() != nil {
 				t.Error("flush")
 			}
-			if _, err := count(t.Context(), s.db); err != nil {
+			if _, err := tallyStore(t.Context(), s.db); err != nil {
 				t.Error(err)
 			}
 		})

@@ -42,16 +42,18 @@ const (
 	mostLogs    = witness.MaxMore - 3
 )
 
-func (n *noted) note() witness.Note {
+func (n *noted) witnessNote() witness.Note {
 	logs := slices.Sorted(maps.Keys(n.logs))
-	return witness.Note{Revision: n.revision, More: append([]uint64{n.opened, n.manifest, uint64(n.size)}, logs[:min(len(logs), mostLogs)]...)}
+	return witness.Note{Revision: n.revision, More: append([]uint64{n.opened, n.manifest, uint64(n.size)},
+		logs[:min(len(logs), mostLogs)]...)}
 }
 
 func readNote(n witness.Note) (noted, error) {
 	if len(n.More) < 3 {
 		return noted{}, witness.ErrUnreadable
 	}
-	out := noted{revision: n.Revision, opened: n.More[0], manifest: n.More[1], size: int64(n.More[2]), logs: map[uint64]bool{}}
+	out := noted{revision: n.Revision, opened: n.More[0], manifest: n.More[1], size: int64(n.More[2]),
+		logs: map[uint64]bool{}}
 	for _, log := range n.More[3:] {
 		out.logs[log] = true
 	}
@@ -60,51 +62,51 @@ func readNote(n witness.Note) (noted, error) {
 
 func newNotes() *notes { return &notes{has: noted{logs: map[uint64]bool{}}, sizes: map[uint64]int64{}} }
 
-// begin continues the witness of a store that is about to be opened; highest is its highest log.
-func (n *notes) begin(w *witness.Witness, has noted, highest uint64) error {
+// beginNotes continues the witness of a store that is about to be opened; highest is its highest log.
+func (n *notes) beginNotes(w *witness.Witness, has noted, highest uint64) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.w, n.has, n.current = w, has, has.manifest
 	n.has.opened = max(n.has.opened, highest)
-	return errors.Join(n.write(), w.Sync())
+	return errors.Join(n.writeNote(), w.Sync())
 }
 
-// settle records the files after the store was opened, and creates the witness if it is missing.
-func (n *notes) settle(disk vfs.FS, dir string, revision uint64) (err error) {
+// noteOpened records the files after the store was opened, and creates the witness if it is missing.
+func (n *notes) noteOpened(disk vfs.FS, dir string, revision uint64) (err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.has.revision = revision
 	n.has.manifest, n.has.size = n.current, n.sizes[n.current]
 	if n.w == nil {
-		n.w, err = makeWitness(disk, dir, n.has.note())
+		n.w, err = makeWitness(disk, dir, n.has.witnessNote())
 		return err
 	}
-	return errors.Join(n.write(), n.w.Sync())
+	return errors.Join(n.writeNote(), n.w.Sync())
 }
 
-// reached records that everything up to a revision is durable.
-func (n *notes) reached(revision uint64) {
+// noteDurable records that everything up to a revision is durable.
+func (n *notes) noteDurable(revision uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.has.revision = revision
-	_ = n.write() // on an error, the previous note still holds
+	_ = n.writeNote() // on an error, the previous note still holds
 }
 
-func (n *notes) acknowledged() uint64 {
+func (n *notes) lastAcknowledged() uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.has.revision
 }
 
-func (n *notes) write() error {
+func (n *notes) writeNote() error {
 	if n.w == nil {
 		return nil
 	}
-	return n.w.Write(n.has.note())
+	return n.w.Write(n.has.witnessNote())
 }
 
-// synced records that a file was synced, with at least size bytes.
-func (n *notes) synced(name string, size int64) {
+// noteSynced records that a file was synced, with at least size bytes.
+func (n *notes) noteSynced(name string, size int64) {
 	if n == nil {
 		return
 	}
@@ -123,11 +125,11 @@ func (n *notes) synced(name string, size int64) {
 	default:
 		return
 	}
-	_ = n.write()
+	_ = n.writeNote()
 }
 
-// created records that a file was created: it may be the marker of the current manifest.
-func (n *notes) created(name string) {
+// noteCreated records that a file was created: it may be the marker of the current manifest.
+func (n *notes) noteCreated(name string) {
 	if kind, number := fileKind(name); kind == markerFile && n != nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -135,8 +137,8 @@ func (n *notes) created(name string) {
 	}
 }
 
-// leaving records that a file is about to be removed or reused.
-func (n *notes) leaving(name string) error {
+// noteRemoval records that a file is about to be removed or reused.
+func (n *notes) noteRemoval(name string) error {
 	kind, number := fileKind(name)
 	if kind != logFile || n == nil {
 		return nil
@@ -150,10 +152,10 @@ func (n *notes) leaving(name string) error {
 	if n.w == nil {
 		return nil
 	}
-	return errors.Join(n.write(), n.w.Sync())
+	return errors.Join(n.writeNote(), n.w.Sync())
 }
 
-func (n *notes) close() error {
+func (n *notes) closeWitness() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.w == nil {
@@ -213,7 +215,7 @@ func makeWitness(disk vfs.FS, dir string, first witness.Note) (*witness.Witness,
 		err = disk.Rename(temp, name)
 	}
 	if err == nil {
-		err = syncDir(disk, dir)
+		err = syncStoreDir(disk, dir)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -222,8 +224,8 @@ func makeWitness(disk vfs.FS, dir string, first witness.Note) (*witness.Witness,
 	return w, nil
 }
 
-// openWitness opens the witness of a store.
-func openWitness(disk vfs.FS, dir string) (*witness.Witness, noted, error) {
+// openWitnessFile opens the witness of a store.
+func openWitnessFile(disk vfs.FS, dir string) (*witness.Witness, noted, error) {
 	name := disk.PathJoin(dir, witnessName)
 	if _, err := disk.Stat(name); err != nil { // opening it would create it
 		return nil, noted{}, err

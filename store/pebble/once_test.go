@@ -21,7 +21,7 @@ func TestDeletedRowsStayDeleted(t *testing.T) {
 		disk := vfs.NewMem()
 		o := Options{MemTableBytes: 256 << 10, Reserve: -1}
 		reopen := func() *Store {
-			s, err := open("store", o, disk)
+			s, err := openOnFS("store", o, disk)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,7 +42,7 @@ func listOf(tag byte) int {
 // keptBuf limits the buffer that is kept between batches.
 const keptBuf = 4 << 20
 
-func (o *ops) reset() {
+func (o *ops) resetOps() {
 	if cap(o.buf) > keptBuf {
 		o.buf = nil
 	}
@@ -52,7 +52,7 @@ func (o *ops) reset() {
 	}
 }
 
-func (o *ops) empty() bool {
+func (o *ops) hasNoOps() bool {
 	for i := range o.lists {
 		if len(o.lists[i]) > 0 {
 			return false
@@ -61,8 +61,8 @@ func (o *ops) empty() bool {
 	return true
 }
 
-// size returns about how many bytes the operations take in a batch.
-func (o *ops) size() int {
+// estimateSize returns about how many bytes the operations take in a batch.
+func (o *ops) estimateSize() int {
 	n := 64 + len(o.buf)
 	for i := range o.lists {
 		n += 8 * len(o.lists[i])
@@ -70,22 +70,22 @@ func (o *ops) size() int {
 	return n
 }
 
-func (o *ops) add(p op) {
+func (o *ops) appendOp(p op) {
 	list := &o.lists[listOf(o.buf[p.from])]
 	*list = append(*list, p)
 }
 
-// set adds a key and its value; the functions append them to the buffer.
-func (o *ops) set(key, value func(b []byte) []byte) {
+// setKey adds a key and its value; the functions append them to the buffer.
+func (o *ops) setKey(key, value func(b []byte) []byte) {
 	from := len(o.buf)
 	o.buf = key(o.buf)
 	at := len(o.buf)
 	o.buf = value(o.buf)
-	o.add(op{from: uint32(from), value: uint32(at), end: uint32(len(o.buf))})
+	o.appendOp(op{from: uint32(from), value: uint32(at), end: uint32(len(o.buf))})
 }
 
-// delete adds a key to delete.
-func (o *ops) delete(key func(b []byte) []byte) { o.deleteSet(false, key) }
+// deleteKey adds a key to delete.
+func (o *ops) deleteKey(key func(b []byte) []byte) { o.deleteSet(false, key) }
 
 // deleteSet adds a key to delete. once means that it was set exactly once since it was last deleted: then it
 // leaves no tombstone, and the next flush or compaction that has both drops them. For a key that was set more
@@ -94,21 +94,21 @@ func (o *ops) deleteSet(once bool, key func(b []byte) []byte) {
 	from := len(o.buf)
 	o.buf = key(o.buf)
 	end := uint32(len(o.buf))
-	o.add(op{from: uint32(from), value: end, end: end, delete: true, once: once})
+	o.appendOp(op{from: uint32(from), value: end, end: end, delete: true, once: once})
 }
 
-func (o *ops) key(p *op) []byte { return o.buf[p.from:p.value] }
+func (o *ops) keyOfOp(p *op) []byte { return o.buf[p.from:p.value] }
 
-// sort sorts a list by the keys; operations on the same key keep their order. Most comparisons are of the
+// sortOps sorts a list by the keys; operations on the same key keep their order. Most comparisons are of the
 // heads.
-func (o *ops) sort(list []op) {
+func (o *ops) sortOps(list []op) {
 	if len(list) < 2 {
 		return
 	}
-	first := o.key(&list[0])
+	first := o.keyOfOp(&list[0])
 	same := len(first) // bytes that all keys begin with
 	for i := range list {
-		key := o.key(&list[i])
+		key := o.keyOfOp(&list[i])
 		same = min(same, len(key))
 		if !bytes.Equal(key[:same], first[:same]) {
 			same = commonPrefix(key[:same], first[:same])
@@ -116,7 +116,7 @@ func (o *ops) sort(list []op) {
 	}
 	for i := range list {
 		var head [8]byte // zeros behind the end of a short key: Compare decides between equal heads
-		copy(head[:], o.key(&list[i])[same:])
+		copy(head[:], o.keyOfOp(&list[i])[same:])
 		list[i].head = binary.BigEndian.Uint64(head[:])
 	}
 	if len(list) < fewOps {
@@ -124,7 +124,7 @@ func (o *ops) sort(list []op) {
 			if a.head != b.head {
 				return cmp.Compare(a.head, b.head)
 			}
-			return o.compare(a, b)
+			return o.compareOps(a, b)
 		})
 		return
 	}
@@ -134,13 +134,13 @@ func (o *ops) sort(list []op) {
 		for i++; i < len(list) && list[i].head == list[from].head; i++ {
 		}
 		if i-from > 1 {
-			slices.SortFunc(list[from:i], o.compare)
+			slices.SortFunc(list[from:i], o.compareOps)
 		}
 	}
 }
 
-// compare orders operations with equal heads.
-func (o *ops) compare(a, b op) int {
+// compareOps orders operations with equal heads.
+func (o *ops) compareOps(a, b op) int {
 	if c := bytes.Compare(o.buf[a.from:a.value], o.buf[b.from:b.value]); c != 0 {
 		return c
 	}
@@ -192,19 +192,19 @@ func commonPrefix(a, b []byte) int {
 	return len(a)
 }
 
-// write writes all operations to a batch. Operations on the same key keep their order.
-func (o *ops) write(batch *lsm.Batch) error {
+// writeOps writes all operations to a batch. Operations on the same key keep their order.
+func (o *ops) writeOps(batch *lsm.Batch) error {
 	for _, list := range o.lists {
-		o.sort(list)
+		o.sortOps(list)
 		for i := range list {
 			var err error
 			switch p := &list[i]; {
 			case p.once:
-				err = batch.SingleDelete(o.key(p), nil)
+				err = batch.SingleDelete(o.keyOfOp(p), nil)
 			case p.delete:
-				err = batch.Delete(o.key(p), nil)
+				err = batch.Delete(o.keyOfOp(p), nil)
 			default:
-				err = batch.Set(o.key(p), o.buf[p.value:p.end], nil)
+				err = batch.Set(o.keyOfOp(p), o.buf[p.value:p.end], nil)
 			}
 			if err != nil {
 				return err
@@ -214,5 +214,5 @@ func (o *ops) write(batch *lsm.Batch) error {
 	return nil
 }
 
-// empty is the value of keys without content.
-func empty(b []byte) []byte { return b }
+// appendNothing is the value of keys without content.
+func appendNothing(b []byte) []byte { return b }

@@ -16,16 +16,16 @@ func TestOperationsAreSorted(t *testing.T) {
 		n := rapid.OneOf(rapid.IntRange(0, 60), rapid.IntRange(fewOps, 2*fewOps)).Draw(t, "keys")
 		for range n {
 			rest := rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 'a', 255}), 0, 12, -1).Draw(t, "rest")
-			o.set(func(b []byte) []byte { return append(append(b, prefix...), rest...) }, empty)
+			o.setKey(func(b []byte) []byte { return append(append(b, prefix...), rest...) }, appendNothing)
 		}
 		list := o.lists[listOf(tagKey)]
-		o.sort(list)
-		if len(list) != n || o.empty() != (n == 0) {
+		o.sortOps(list)
+		if len(list) != n || o.hasNoOps() != (n == 0) {
 			t.Fatalf("%d of %d keys", len(list), n)
 		}
 		for i := 1; i < n; i++ {
-			if c := bytes.Compare(o.key(&list[i-1]), o.key(&list[i])); c > 0 || c == 0 && list[i-1].from >= list[i].from {
-				t.Fatalf("%q is before %q", o.key(&list[i-1]), o.key(&list[i]))
+			if c := bytes.Compare(o.keyOfOp(&list[i-1]), o.keyOfOp(&list[i])); c > 0 || c == 0 && list[i-1].from >= list[i].from {
+				t.Fatalf("%q is before %q", o.keyOfOp(&list[i-1]), o.keyOfOp(&list[i]))
 			}
 		}
 	})

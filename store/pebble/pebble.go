@@ -99,22 +99,22 @@ const revisionGap = 1 << 20
 
 // Open opens the store in a directory, and creates it if the directory is empty or does not exist.
 func Open(dir string, o Options) (*Store, error) {
-	return open(dir, o, vfs.Default)
+	return openOnFS(dir, o, vfs.Default)
 }
 
-func open(dir string, o Options, fs vfs.FS) (*Store, error) {
+func openOnFS(dir string, o Options, fs vfs.FS) (*Store, error) {
 	o = o.withDefaults()
-	h, err := enter(fs, dir)
+	h, err := lockStoreDir(fs, dir)
 	if err != nil {
 		return nil, err
 	}
 	s := newStore(fs, dir, o)
 	s.lock = h.lock
-	if err := s.start(o, &h); err != nil {
+	if err := s.openFiles(o, &h); err != nil {
 		if s.db != nil {
 			err = errors.Join(err, s.db.Close())
 		}
-		return nil, fmt.Errorf("store %s: %w", dir, errors.Join(explain(err), s.notes.close(), h.lock.Close()))
+		return nil, fmt.Errorf("store %s: %w", dir, errors.Join(addCure(err), s.notes.closeWitness(), h.lock.Close()))
 	}
 	s.write.init(s)
 	s.syncer.Go(s.syncLoop)
@@ -129,7 +129,7 @@ func newStore(fs vfs.FS, dir string, o Options) *Store {
 		dir:      dir,
 		clock:    o.Clock,
 		room:     newRoom(fs, dir, o.Reserve),
-		faults:   storekit.Faults{Store: dir, AddCure: explain, Report: o.Report},
+		faults:   storekit.Faults{Store: dir, AddCure: addCure, Report: o.Report},
 		notes:    newNotes(),
 		turn:     storekit.NewTurn(),
 		syncing:  make(chan pending, 1024),
@@ -137,59 +137,60 @@ func newStore(fs vfs.FS, dir string, o Options) *Store {
 	}
 }
 
-// start checks and opens the existing files, or creates them.
-func (s *Store) start(o Options, h *held) (err error) {
+// openFiles checks and opens the existing files, or creates them.
+func (s *Store) openFiles(o Options, h *held) (err error) {
 	disk := s.room.disk
 	must := uint64(0) // the last acknowledged revision, as far as it is known
 	if h.fresh {
-		err = s.room.private(s.dir)
+		err = s.room.makePrivate(s.dir)
 	} else {
-		must, err = s.prepare(o, h)
+		must, err = s.checkBeforeOpen(o, h)
 	}
 	if err != nil {
 		return err
 	}
-	if s.db, err = lsm.Open(s.dir, s.tune(o, h.fresh)); err != nil {
+	if s.db, err = lsm.Open(s.dir, s.pebbleOptions(o, h.fresh)); err != nil {
 		return err
 	}
-	have, err := s.load(must)
+	have, err := s.loadState(must)
 	if err != nil {
 		return err
 	}
 	if have < must {
-		d := &damage{file: "the last log", wrong: fmt.Sprintf("ends at revision %d, and revision %d was acknowledged", have, must), isLog: true}
+		d := &damage{file: "the last log", wrong: fmt.Sprintf("ends at revision %d, and revision %d was acknowledged", have,
+			must), isLog: true}
 		if !o.AcceptLoss {
 			return d
 		}
 		o.Report(fmt.Errorf("accepted: what was written after revision %d, up to revision %d, is lost", have, must))
 	}
-	if err := s.notes.settle(disk, s.dir, have); err != nil {
+	if err := s.notes.noteOpened(disk, s.dir, have); err != nil {
 		return err
 	}
-	if err := h.settle(disk, s.dir); err != nil {
+	if err := h.markReady(disk, s.dir); err != nil {
 		return err
 	}
-	return s.room.private(s.dir) // files that were created in between
+	return s.room.makePrivate(s.dir) // files that were created in between
 }
 
-// prepare checks the files of a store before Pebble changes any of them. It returns the last acknowledged
-// revision.
-func (s *Store) prepare(o Options, h *held) (must uint64, err error) {
+// checkBeforeOpen checks the files of a store before Pebble changes any of them. It returns the last
+// acknowledged revision.
+func (s *Store) checkBeforeOpen(o Options, h *held) (must uint64, err error) {
 	accept := func(err error) error {
 		d, ok := errors.AsType[*damage](err)
 		if !ok || !d.isLog || !o.AcceptLoss {
 			return err
 		}
 		o.Report(fmt.Errorf("accepted: %w", err))
-		return d.accept(s.room.disk, s.dir)
+		return d.acceptLoss(s.room.disk, s.dir)
 	}
 	var x examined
 	if h.witnessed {
-		if err := accept(x.openWitness(s.room.disk, s.dir)); err != nil {
+		if err := accept(x.requireWitness(s.room.disk, s.dir)); err != nil {
 			return 0, err
 		}
 	}
-	damaged := x.look(s.room.disk, s.dir)
+	damaged := x.examineFiles(s.room.disk, s.dir)
 	if err := accept(damaged); err != nil {
 		if x.w != nil {
 			err = errors.Join(err, x.w.Close())
@@ -199,7 +200,7 @@ func (s *Store) prepare(o Options, h *held) (must uint64, err error) {
 	if damaged != nil {
 		clear(x.has.logs)
 	}
-	if err := s.room.private(s.dir); err != nil { // for a store of an older rouse
+	if err := s.room.makePrivate(s.dir); err != nil { // for a store of an older rouse
 		if x.w != nil {
 			err = errors.Join(err, x.w.Close())
 		}
@@ -215,13 +216,13 @@ func (s *Store) prepare(o Options, h *held) (must uint64, err error) {
 	if x.w == nil {
 		return 0, nil
 	}
-	return x.has.revision, s.notes.begin(x.w, x.has, x.highest())
+	return x.has.revision, s.notes.beginNotes(x.w, x.has, x.highestLog())
 }
 
-// load reads the state that is kept in memory: the last revision, which it returns, and the hours of the
+// loadState reads the state that is kept in memory: the last revision, which it returns, and the hours of the
 // history. New revisions continue above all earlier ones.
-func (s *Store) load(must uint64) (have uint64, err error) {
-	value, err := get(s.db, revisionKey)
+func (s *Store) loadState(must uint64) (have uint64, err error) {
+	value, err := getValue(s.db, revisionKey)
 	if err != nil {
 		return 0, err
 	}
@@ -242,24 +243,24 @@ func (s *Store) load(must uint64) (have uint64, err error) {
 
 // Now returns the store's clock.
 func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
-	return s.now(), ctx.Err()
+	return s.clockNow(), ctx.Err()
 }
 
-func (s *Store) now() rouse.Instant { return rouse.Reached(s.clock()) }
+func (s *Store) clockNow() rouse.Instant { return rouse.Reached(s.clock()) }
 
 // Close waits for running calls and closes the store. Writes that wait for space on a full disk fail.
 func (s *Store) Close() error {
-	s.room.giveUp()
+	s.room.stopWaiting()
 	s.counter.Wait()
 	return s.life.Close(func() error {
 		close(s.syncing)
 		s.syncer.Wait()
-		return errors.Join(s.db.Close(), s.notes.close(), s.lock.Close())
+		return errors.Join(s.db.Close(), s.notes.closeWitness(), s.lock.Close())
 	})
 }
 
-// begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
-func (s *Store) begin(ctx context.Context) error {
+// beginStoreCall starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
+func (s *Store) beginStoreCall(ctx context.Context) error {
 	if err := s.life.Begin(ctx); err != nil {
 		return err
 	}

@@ -12,11 +12,11 @@ func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	if err := storekit.CheckRevision(revision); err != nil {
 		return err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return err
 	}
 	defer s.life.RUnlock()
-	done, err := s.commit(ctx, func(w *write) error {
+	done, err := s.commitBatch(ctx, func(w *write) error {
 		if revision <= w.revision {
 			return nil
 		}
@@ -26,5 +26,5 @@ func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	if err != nil {
 		return err
 	}
-	return wait(ctx, done)
+	return waitUntilDurable(ctx, done)
 }

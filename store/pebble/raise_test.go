@@ -23,7 +23,7 @@ func writeOne(t *testing.T, s *Store, name string) uint64 {
 // after it.
 func TestRaiseSurvivesACrash(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	s, err := open("store", Options{Reserve: -1}, fs)
+	s, err := openOnFS("store", Options{Reserve: -1}, fs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestRaiseSurvivesACrash(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = open("store", Options{Reserve: -1}, after); err != nil {
+	if s, err = openOnFS("store", Options{Reserve: -1}, after); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()

@@ -14,7 +14,7 @@ type hasher [2]maphash.Seed
 
 func newHasher() hasher { return hasher{maphash.MakeSeed(), maphash.MakeSeed()} }
 
-func (s *hasher) of(k rouse.Key) hash {
+func (s *hasher) hashRowKey(k rouse.Key) hash {
 	return hash{maphash.Comparable(s[0], k), maphash.Comparable(s[1], k)}
 }
 
@@ -31,7 +31,7 @@ type touch struct {
 	existed bool // before the batch
 }
 
-func (t *touched) reset() {
+func (t *touched) resetTouched() {
 	clear(t.list)
 	clear(t.slots)
 	t.list = t.list[:0]
@@ -40,8 +40,8 @@ func (t *touched) reset() {
 	}
 }
 
-// slot returns where a hash is, or would be.
-func (t *touched) slot(h hash) *uint32 {
+// findSlot returns where a hash is, or would be.
+func (t *touched) findSlot(h hash) *uint32 {
 	for i := h[0]; ; i++ {
 		s := &t.slots[i&uint64(len(t.slots)-1)]
 		if *s == 0 || t.list[*s-1].h == h {
@@ -50,26 +50,26 @@ func (t *touched) slot(h hash) *uint32 {
 	}
 }
 
-// get returns the entry of a key; nil if the batch has not written it.
-func (t *touched) get(h hash) *touch {
+// findTouch returns the entry of a key; nil if the batch has not written it.
+func (t *touched) findTouch(h hash) *touch {
 	if len(t.list) == 0 {
 		return nil
 	}
-	if s := *t.slot(h); s != 0 {
+	if s := *t.findSlot(h); s != 0 {
 		return &t.list[s-1]
 	}
 	return nil
 }
 
-// put sets the place of a key.
-func (t *touched) put(h hash, k rouse.Key, existed bool, p *place) {
+// setPlace sets the place of a key.
+func (t *touched) setPlace(h hash, k rouse.Key, existed bool, p *place) {
 	if 2*len(t.list) >= len(t.slots) {
 		t.slots = make([]uint32, max(64, 2*len(t.slots)))
 		for i := range t.list {
-			*t.slot(t.list[i].h) = uint32(i + 1)
+			*t.findSlot(t.list[i].h) = uint32(i + 1)
 		}
 	}
-	s := t.slot(h)
+	s := t.findSlot(h)
 	if *s == 0 {
 		t.list = append(t.list, touch{h: h, key: k, existed: existed})
 		*s = uint32(len(t.list))
@@ -87,7 +87,9 @@ type recent struct {
 	most  int // limit of spots
 	added int // since the last growth
 	spots []spot
-	tags  []uint64 // h[0] of each spot, 0 of a free one: a set of them is in one line of the CPU's cache, a set of spots in four
+	// h[0] of each spot, 0 of a free one: a set of them is in one line of the CPU's cache, a set of spots in
+	// four
+	tags []uint64
 }
 
 // spot is a place without labels; a free one has revision 0.
@@ -110,15 +112,15 @@ const (
 	spotsInSet  = 4
 )
 
-// set returns the index of the first spot of a key.
-func (r *recent) set(h hash) int { return int(h[0]) & (len(r.spots) - 1) &^ (spotsInSet - 1) }
+// firstSpotOf returns the index of the first spot of a key.
+func (r *recent) firstSpotOf(h hash) int { return int(h[0]) & (len(r.spots) - 1) &^ (spotsInSet - 1) }
 
-// find returns the index of a key's spot, or -1.
-func (r *recent) find(h hash) int {
+// findSpot returns the index of a key's spot, or -1.
+func (r *recent) findSpot(h hash) int {
 	if len(r.spots) == 0 {
 		return -1
 	}
-	first := r.set(h)
+	first := r.firstSpotOf(h)
 	for i := first; i < first+spotsInSet; i++ {
 		if r.tags[i] == h[0] && r.spots[i].h == h && r.spots[i].revision != 0 {
 			return i
@@ -127,33 +129,34 @@ func (r *recent) find(h hash) int {
 	return -1
 }
 
-// peek reads the tags of a key's set. The value means nothing.
-func (r *recent) peek(h hash) uint64 {
+// prefetchTags reads the tags of a key's set. The value means nothing.
+func (r *recent) prefetchTags(h hash) uint64 {
 	if len(r.tags) == 0 {
 		return 0
 	}
-	return r.tags[r.set(h)]
+	return r.tags[r.firstSpotOf(h)]
 }
 
-func (r *recent) get(h hash) (p place, ok bool) {
-	i := r.find(h)
+func (r *recent) recentPlace(h hash) (p place, ok bool) {
+	i := r.findSpot(h)
 	if i < 0 {
 		return p, false
 	}
 	s := &r.spots[i]
-	return place{exists: true, bucket: s.bucket, visible: s.visible, revision: s.revision, generation: s.generation, state: s.state, due: s.due,
+	return place{exists: true, bucket: s.bucket, visible: s.visible, revision: s.revision, generation: s.generation,
+		state: s.state, due: s.due,
 		dueOnce: s.dueOnce, keyOnce: s.keyOnce}, true
 }
 
-// take adds what a batch wrote.
-func (r *recent) take(t *touched) {
+// rememberBatch adds what a batch wrote.
+func (r *recent) rememberBatch(t *touched) {
 	for i := range t.list {
 		e := &t.list[i]
 		p := &e.place
-		switch had := r.find(e.h); {
+		switch had := r.findSpot(e.h); {
 		case p.exists && len(p.labels) == 0:
 			if had < 0 {
-				had = r.victim(e.h)
+				had = r.chooseVictim(e.h)
 			}
 			r.tags[had] = e.h[0]
 			r.spots[had] = spot{e.h, p.visible, p.due, p.revision, p.generation, p.bucket, p.state, p.dueOnce, p.keyOnce}
@@ -163,12 +166,12 @@ func (r *recent) take(t *touched) {
 	}
 }
 
-// victim returns the index of the spot for a new key.
-func (r *recent) victim(h hash) int {
+// chooseVictim returns the index of the spot for a new key.
+func (r *recent) chooseVictim(h hash) int {
 	if r.added++; len(r.spots) < r.most && 2*r.added > len(r.spots) {
-		r.grow()
+		r.growSpots()
 	}
-	first := r.set(h)
+	first := r.firstSpotOf(h)
 	for i := first; i < first+spotsInSet; i++ {
 		if r.tags[i] == 0 {
 			return i
@@ -183,14 +186,14 @@ func (r *recent) victim(h hash) int {
 	return oldest
 }
 
-// grow doubles the number of spots, so that few rows take little memory.
-func (r *recent) grow() {
+// growSpots doubles the number of spots, so that few rows take little memory.
+func (r *recent) growSpots() {
 	old := r.spots
 	r.spots, r.added = make([]spot, max(2*len(old), min(recentFirst, r.most))), 0
 	r.tags = make([]uint64, len(r.spots))
 	for i := range old {
 		if s := &old[i]; s.revision != 0 {
-			to := r.victim(s.h)
+			to := r.chooseVictim(s.h)
 			r.tags[to], r.spots[to] = s.h[0], *s
 		}
 	}

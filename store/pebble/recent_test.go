@@ -31,21 +31,21 @@ func TestRecentIsNeverWrong(t *testing.T) {
 				if _, again := existed[k]; !again {
 					existed[k] = truth[k].exists
 				}
-				seen.put(hasher.of(k), k, truth[k].exists, &p)
+				seen.setPlace(hasher.hashRowKey(k), k, truth[k].exists, &p)
 				truth[k] = p
 			}
 			for k, before := range existed {
-				if got := seen.get(hasher.of(k)); got == nil || got.key != k || got.existed != before || got.place.revision != truth[k].revision {
+				if got := seen.findTouch(hasher.hashRowKey(k)); got == nil || got.key != k || got.existed != before || got.place.revision != truth[k].revision {
 					t.Fatalf("%v: the batch has %+v, not %+v, and before %v", k, got, truth[k], before)
 				}
 			}
-			r.take(&seen)
-			seen.reset()
+			r.rememberBatch(&seen)
+			seen.resetTouched()
 			for k, want := range truth {
-				if seen.get(hasher.of(k)) != nil {
+				if seen.findTouch(hasher.hashRowKey(k)) != nil {
 					t.Fatalf("%v is in an empty batch", k)
 				}
-				got, ok := r.get(hasher.of(k))
+				got, ok := r.recentPlace(hasher.hashRowKey(k))
 				if !ok {
 					continue
 				}
@@ -67,13 +67,13 @@ func TestRecentKeepsTheNewest(t *testing.T) {
 	key := func(i int) rouse.Key { return rouse.Key{Namespace: "ns", Name: fmt.Sprint(i)} }
 	const all, last = 40_000, 4_000
 	for i := range all {
-		seen.put(hasher.of(key(i)), key(i), false, &place{exists: true, revision: uint64(i + 1)})
-		r.take(&seen)
-		seen.reset()
+		seen.setPlace(hasher.hashRowKey(key(i)), key(i), false, &place{exists: true, revision: uint64(i + 1)})
+		r.rememberBatch(&seen)
+		seen.resetTouched()
 	}
 	found := 0
 	for i := all - last; i < all; i++ {
-		if p, ok := r.get(hasher.of(key(i))); ok && p.revision == uint64(i+1) {
+		if p, ok := r.recentPlace(hasher.hashRowKey(key(i))); ok && p.revision == uint64(i+1) {
 			found++
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // Records returns records, newest first.
 func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.RecordPage, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return page, err
 	}
 	defer s.life.RUnlock()
@@ -26,9 +26,9 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 	}
 	limit := max(1, q.Limit)
 	if q.Name != "" {
-		err = ofTimer(ctx, snap, q.Namespace, q.Name, until, add(&page, limit, q.Namespace))
+		err = ofTimer(ctx, snap, q.Namespace, q.Name, until, collectRecords(&page, limit, q.Namespace))
 	} else {
-		err = ofNamespace(ctx, snap, q.Namespace, until, add(&page, limit, q.Namespace))
+		err = ofNamespace(ctx, snap, q.Namespace, until, collectRecords(&page, limit, q.Namespace))
 	}
 	if err != nil {
 		return rouse.RecordPage{}, s.faults.Note(err)
@@ -36,8 +36,8 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 	return page, nil
 }
 
-// add returns a function that adds records to a page, up to one more than the limit.
-func add(page *rouse.RecordPage, limit int, namespace string) visitRecord {
+// collectRecords returns a function that adds records to a page, up to one more than the limit.
+func collectRecords(page *rouse.RecordPage, limit int, namespace string) visitRecord {
 	var last rouse.RecordCursor
 	return func(m *moment, value []byte) (more bool, err error) {
 		if len(page.Records) == limit {
@@ -58,7 +58,7 @@ type moment struct {
 	name string
 }
 
-func (m *moment) before(c rouse.RecordCursor) bool {
+func (m *moment) endedBefore(c rouse.RecordCursor) bool {
 	return m.Ended < c.Ended || m.Ended == c.Ended && m.Seq < c.Seq
 }
 
@@ -66,21 +66,22 @@ func (m *moment) before(c rouse.RecordCursor) bool {
 type visitRecord func(m *moment, value []byte) (more bool, err error)
 
 func appendRecordKey(b []byte, namespace string, m *moment) []byte {
-	b = appendRecordHead(b, hourOf(m.Ended), namespace, m.name)
-	b = binary.BigEndian.AppendUint64(b, flip(int64(m.Ended)))
+	b = appendRecordHead(b, clampedHour(m.Ended), namespace, m.name)
+	b = binary.BigEndian.AppendUint64(b, flipSign(int64(m.Ended)))
 	return binary.BigEndian.AppendUint64(b, m.Seq)
 }
 
 // ofTimer visits the records of a timer before until, newest first.
-func ofTimer(ctx context.Context, r lsm.Reader, namespace, name string, until rouse.RecordCursor, visit visitRecord) error {
+func ofTimer(ctx context.Context, r lsm.Reader, namespace, name string, until rouse.RecordCursor,
+	visit visitRecord) error {
 	ident := appendRecordHead(nil, 0, namespace, name)[5:]
 	end := appendRecordKey(nil, namespace, &moment{until, name})
-	return backward(ctx, r, tagRecord, ident, end, func(key, value []byte) (bool, error) {
+	return scanBackward(ctx, r, tagRecord, ident, end, func(key, value []byte) (bool, error) {
 		if len(key) != 5+len(ident)+16 {
 			return false, errDamaged
 		}
 		at := key[5+len(ident):]
-		ended, seq := rouse.Instant(unflip(binary.BigEndian.Uint64(at))), binary.BigEndian.Uint64(at[8:])
+		ended, seq := rouse.Instant(unflipSign(binary.BigEndian.Uint64(at))), binary.BigEndian.Uint64(at[8:])
 		return visit(&moment{rouse.RecordCursor{Ended: ended, Seq: seq}, name}, value)
 	})
 }
@@ -88,17 +89,18 @@ func ofTimer(ctx context.Context, r lsm.Reader, namespace, name string, until ro
 // ofNamespace visits the records of a namespace before until, newest first. Pages, each written by one batch,
 // list the records of one second; this function sorts them. A page may list records that TrimTimer has
 // deleted.
-func ofNamespace(ctx context.Context, r lsm.Reader, namespace string, until rouse.RecordCursor, visit visitRecord) error {
+func ofNamespace(ctx context.Context, r lsm.Reader, namespace string, until rouse.RecordCursor,
+	visit visitRecord) error {
 	ident := append([]byte(namespace), 0)
-	end := appendMomentHead(nil, hourOf(until.Ended), namespace)
-	end = binary.BigEndian.AppendUint64(end, flip(secondOf(until.Ended)))
-	end = after(end)
+	end := appendMomentHead(nil, clampedHour(until.Ended), namespace)
+	end = binary.BigEndian.AppendUint64(end, flipSign(secondOf(until.Ended)))
+	end = keyAfterPrefix(end)
 	var same []moment // those of one second
 	var second, key []byte
 	more := true
 	flush := func() error {
 		slices.SortFunc(same, func(a, b moment) int {
-			if b.before(a.RecordCursor) {
+			if b.endedBefore(a.RecordCursor) {
 				return -1
 			}
 			return 1
@@ -120,7 +122,7 @@ func ofNamespace(ctx context.Context, r lsm.Reader, namespace string, until rous
 		same = same[:0]
 		return nil
 	}
-	err := backward(ctx, r, tagMoment, ident, end, func(key, value []byte) (bool, error) {
+	err := scanBackward(ctx, r, tagMoment, ident, end, func(key, value []byte) (bool, error) {
 		if len(key) != 5+len(ident)+16 {
 			return false, errDamaged
 		}
@@ -130,9 +132,9 @@ func ofNamespace(ctx context.Context, r lsm.Reader, namespace string, until rous
 			}
 			second = append(second[:0], at...)
 		}
-		all, err := readMoments(unflip(binary.BigEndian.Uint64(second[len(second)-8:])), value)
+		all, err := readMoments(unflipSign(binary.BigEndian.Uint64(second[len(second)-8:])), value)
 		for _, m := range all {
-			if m.before(until) {
+			if m.endedBefore(until) {
 				same = append(same, m)
 			}
 		}
@@ -144,9 +146,10 @@ func ofNamespace(ctx context.Context, r lsm.Reader, namespace string, until rous
 	return flush()
 }
 
-// backward calls visit for the keys tag, hour, ident… below end, in descending order, until it returns false.
-// The keys of one ident are adjacent within each hour: between hours it seeks.
-func backward(ctx context.Context, r lsm.Reader, tag byte, ident, end []byte, visit func(key, value []byte) (more bool, err error)) (err error) {
+// scanBackward calls visit for the keys tag, hour, ident… below end, in descending order, until it returns
+// false. The keys of one ident are adjacent within each hour: between hours it seeks.
+func scanBackward(ctx context.Context, r lsm.Reader, tag byte, ident, end []byte,
+	visit func(key, value []byte) (more bool, err error)) (err error) {
 	it, err := r.NewIter(&lsm.IterOptions{LowerBound: []byte{tag}, UpperBound: []byte{tag + 1}})
 	if err != nil {
 		return err
@@ -177,7 +180,7 @@ func backward(ctx context.Context, r lsm.Reader, tag byte, ident, end []byte, vi
 			}
 			ok = it.Prev()
 		case bytes.Compare(key, prefix) > 0:
-			ok = it.SeekLT(after(prefix)) // the ident's keys of this hour, if any, come before
+			ok = it.SeekLT(keyAfterPrefix(prefix)) // the ident's keys of this hour, if any, come before
 		default:
 			ok = it.SeekLT(prefix[:5]) // this hour has none
 		}

@@ -19,7 +19,7 @@ type room struct {
 	disk vfs.FS
 	dir  string
 
-	leaving chan struct{} // closed by giveUp
+	leaving chan struct{} // closed by stopWaiting
 	once    sync.Once
 	waits   atomic.Int64
 }
@@ -41,9 +41,9 @@ func newRoom(disk vfs.FS, dir string, reserve int64) *room {
 	return r
 }
 
-// private removes other users' access to a file, or to a directory and its files. It does nothing on a
+// makePrivate removes other users' access to a file, or to a directory and its files. It does nothing on a
 // virtual disk.
-func (r *room) private(path string) error {
+func (r *room) makePrivate(path string) error {
 	switch {
 	case r.disk != vfs.Default:
 		return nil
@@ -53,11 +53,11 @@ func (r *room) private(path string) error {
 	return private.Path(path)
 }
 
-// giveUp makes writes that wait for space fail.
-func (r *room) giveUp() { r.once.Do(func() { close(r.leaving) }) }
+// stopWaiting makes writes that wait for space fail.
+func (r *room) stopWaiting() { r.once.Do(func() { close(r.leaving) }) }
 
-// insist retries do while it fails for lack of space, for at most the patience (0: no limit).
-func (r *room) insist(patience time.Duration, do func() error) error {
+// retryWhileFull retries do while it fails for lack of space, for at most the patience (0: no limit).
+func (r *room) retryWhileFull(patience time.Duration, do func() error) error {
 	err := do()
 	if !storekit.IsFull(err) {
 		return err

@@ -65,7 +65,7 @@ func (f *smallFile) Write(b []byte) (int, error) {
 
 func openSmall(t *testing.T, d *smallDisk) *Store {
 	t.Helper()
-	s, err := open("store", Options{MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Reserve: 100 << 20}, d)
+	s, err := openOnFS("store", Options{MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Reserve: 100 << 20}, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestCloseDoesNotWaitForRoom(t *testing.T) {
 // have lost is not read.
 func TestAfterAFailedSyncNothingIsWritten(t *testing.T) {
 	d := &brokenDisk{FS: vfs.NewMem()}
-	s, err := open("store", Options{MemTableBytes: 1 << 20, CacheBytes: 1 << 20}, d)
+	s, err := openOnFS("store", Options{MemTableBytes: 1 << 20, CacheBytes: 1 << 20}, d)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func scanFile(disk vfs.FS, path string, number uint32) (scanned, error) {
 		n, err := io.ReadFull(f, block)
 		s.at = s.size
 		s.size += int64(n)
-		s.block(block[:n])
+		s.readBlock(block[:n])
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			s.torn = s.torn || s.begun
 			return s.scanned, nil
@@ -68,17 +68,17 @@ func scanFile(disk vfs.FS, path string, number uint32) (scanned, error) {
 	}
 }
 
-// block reads a block: record by record up to the end, and then the chunks behind it.
-func (s *scanner) block(b []byte) {
+// readBlock reads a block: record by record up to the end, and then the chunks behind it.
+func (s *scanner) readBlock(b []byte) {
 	for !s.torn && !s.closed && len(b) > 0 {
-		n := s.next(b)
+		n := s.consumeChunk(b)
 		b, s.at = b[n:], s.at+int64(n)
 	}
 	if s.closed { // a reused log has chunks of its previous content behind its end
 		return
 	}
 	for ; len(b) >= chunkHead; b = b[1:] {
-		c, ok := s.chunk(b)
+		c, ok := s.parseChunk(b)
 		if !ok || c.size == c.head {
 			continue
 		}
@@ -90,16 +90,16 @@ func (s *scanner) block(b []byte) {
 	}
 }
 
-// next reads the chunk at the beginning of the rest of a block, and returns its size. 0 is the end.
-func (s *scanner) next(b []byte) int {
-	if len(b) < chunkHead || s.number != 0 && len(b) < syncedChunkHead && zero(b) {
+// consumeChunk reads the chunk at the beginning of the rest of a block, and returns its size. 0 is the end.
+func (s *scanner) consumeChunk(b []byte) int {
+	if len(b) < chunkHead || s.number != 0 && len(b) < syncedChunkHead && isAllZero(b) {
 		return len(b) // too little space for a chunk
 	}
-	if s.trailer(b) && !s.begun {
+	if s.isTrailer(b) && !s.begun {
 		s.closed = true
 		return 0
 	}
-	c, ok := s.chunk(b)
+	c, ok := s.parseChunk(b)
 	if begins := c.part == fullChunk || c.part == firstChunk; !ok || begins == s.begun {
 		s.torn = true
 		return 0
@@ -120,7 +120,7 @@ func (s *scanner) next(b []byte) int {
 func (s *scanner) readRecord() {
 	if s.number == 0 {
 		s.unflushed = max(s.unflushed, unflushedLog(s.record))
-	} else if revision, ok := revisionOf(s.record); ok {
+	} else if revision, ok := batchRevision(s.record); ok {
 		s.revision = revision
 	}
 }
@@ -140,8 +140,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// chunk reads the chunk at the beginning of b; ok is false if it is incomplete or damaged.
-func (s *scanner) chunk(b []byte) (c chunk, ok bool) {
+// parseChunk reads the chunk at the beginning of b; ok is false if it is incomplete or damaged.
+func (s *scanner) parseChunk(b []byte) (c chunk, ok bool) {
 	kind := int(b[6])
 	switch {
 	case s.number == 0 && kind >= 1 && kind <= 4:
@@ -161,12 +161,13 @@ func (s *scanner) chunk(b []byte) (c chunk, ok bool) {
 	return c, binary.LittleEndian.Uint32(b) == (sum>>15|sum<<17)+0xa282ead8
 }
 
-// trailer reports whether the log's writer ended it here: with an empty chunk of the next log.
-func (s *scanner) trailer(b []byte) bool {
-	return s.number != 0 && len(b) >= logChunkHead && zero(b[:6]) && b[6] == 5 && binary.LittleEndian.Uint32(b[chunkHead:]) == s.number+1
+// isTrailer reports whether the log's writer ended it here: with an empty chunk of the next log.
+func (s *scanner) isTrailer(b []byte) bool {
+	return s.number != 0 && len(b) >= logChunkHead && isAllZero(b[:6]) && b[6] == 5 &&
+		binary.LittleEndian.Uint32(b[chunkHead:]) == s.number+1
 }
 
-func zero(b []byte) bool {
+func isAllZero(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {
 			return false

@@ -15,7 +15,7 @@ import (
 
 // openShaped opens a store that can be brought into all shapes.
 var openShaped storetest.OpenDir = func(dir string) (rouse.Store, error) {
-	return open(dir, Options{CacheBytes: 1 << 20}, &stuckTables{FS: vfs.Default})
+	return openOnFS(dir, Options{CacheBytes: 1 << 20}, &stuckTables{FS: vfs.Default})
 }
 
 // shapes are those that only Pebble's files have.
@@ -68,10 +68,10 @@ func TestShapesAreWhatTheyAreCalled(t *testing.T) {
 		s := openShaped.In(t, dir)
 		shape.Make(t, s)
 		var x examined
-		if err := x.look(vfs.Default, dir); err != nil {
+		if err := x.examineFiles(vfs.Default, dir); err != nil {
 			t.Fatal(err)
 		}
-		logs := x.replayed()
+		logs := x.replayedLogs()
 		last := logs[len(logs)-1]
 		log, err := scanFile(vfs.Default, vfs.Default.PathJoin(dir, logName(last)), uint32(last))
 		if err != nil {

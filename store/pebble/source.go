@@ -14,15 +14,15 @@ import (
 
 // source returns keys (as suffixes) in their order.
 type source interface {
-	// seek returns the first suffix at or after the given one, and the place's value if the source has it;
-	// nil at the end. The given suffixes must not decrease.
-	seek(suffix []byte) (at, value []byte, err error)
-	close() error
+	// seekSuffix returns the first suffix at or after the given one, and the place's value if the source has
+	// it; nil at the end. The given suffixes must not decrease.
+	seekSuffix(suffix []byte) (at, value []byte, err error)
+	closeSource() error
 }
 
-// plan chooses the sources to intersect: the indexes by label, and by state unless scheduled rows are
+// planSources chooses the sources to intersect: the indexes by label, and by state unless scheduled rows are
 // included; otherwise the keys themselves.
-func plan(r lsm.Reader, q *rouse.Query) (sources []source, err error) {
+func planSources(r lsm.Reader, q *rouse.Query) (sources []source, err error) {
 	add := func(prefix []byte) error {
 		l, err := openIndex(r, prefix)
 		if err == nil {
@@ -36,7 +36,7 @@ func plan(r lsm.Reader, q *rouse.Query) (sources []source, err error) {
 				return sources, err
 			}
 		}
-		if all := states(q); all[0] != rouse.StateScheduled && len(q.States) > 0 {
+		if all := queryStates(q); all[0] != rouse.StateScheduled && len(q.States) > 0 {
 			u := &union{}
 			sources = append(sources, u)
 			for _, state := range all {
@@ -67,19 +67,19 @@ var maxNear = 1 << 16 // variable for tests
 // soon after it, those that are not near their due time, and those in other states. ok is false if there are
 // too many, or if the store does not know all of them.
 func dueNear(r lsm.Reader, q *rouse.Query) (found *list, ok bool, err error) {
-	if known, err := has(r, asideKey); !known || err != nil {
+	if known, err := keyExists(r, asideKey); !known || err != nil {
 		return nil, false, err
 	}
 	found = &list{first: startOf(q, rouse.Key{}), bound: boundOf(q)}
-	for _, state := range states(q) {
+	for _, state := range queryStates(q) {
 		if state == rouse.StateScheduled {
 			state = stateAside
 		}
-		if ok, err := found.index(r, []byte{tagState, byte(state)}); !ok || err != nil {
+		if ok, err := found.addIndexed(r, []byte{tagState, byte(state)}); !ok || err != nil {
 			return nil, false, err
 		}
 	}
-	if ok, err := found.visible(r, q); !ok || err != nil {
+	if ok, err := found.addVisible(r, q); !ok || err != nil {
 		return nil, false, err
 	}
 	slices.SortFunc(found.suffixes, bytes.Compare)
@@ -95,8 +95,8 @@ type list struct {
 	memory       []byte
 }
 
-// add adds a suffix, if it can match.
-func (l *list) add(suffix []byte) (more bool) {
+// addSuffix adds a suffix, if it can match.
+func (l *list) addSuffix(suffix []byte) (more bool) {
 	l.looks++
 	if bytes.Compare(suffix, l.first) < 0 || l.bound != nil && bytes.Compare(suffix, l.bound) >= 0 {
 		return l.looks <= 4*maxNear
@@ -110,22 +110,23 @@ func (l *list) add(suffix []byte) (more bool) {
 	return len(l.suffixes) <= maxNear && l.looks <= 4*maxNear
 }
 
-// index adds what an index by state has. ok is false if that is too much.
-func (l *list) index(r lsm.Reader, prefix []byte) (ok bool, err error) {
-	it, err := r.NewIter(&lsm.IterOptions{LowerBound: slices.Concat(prefix, l.first), UpperBound: after(slices.Concat(prefix, l.bound))})
+// addIndexed adds what an index by state has. ok is false if that is too much.
+func (l *list) addIndexed(r lsm.Reader, prefix []byte) (ok bool, err error) {
+	it, err := r.NewIter(&lsm.IterOptions{LowerBound: slices.Concat(prefix, l.first),
+		UpperBound: keyAfterPrefix(slices.Concat(prefix, l.bound))})
 	if err != nil {
 		return false, err
 	}
 	ok = true
 	for it.First(); it.Valid() && ok; it.Next() {
-		ok = l.add(it.Key()[len(prefix):])
+		ok = l.addSuffix(it.Key()[len(prefix):])
 	}
 	return ok, it.Close()
 }
 
-// visible adds the rows of all buckets that are visible from the query's first due time until nearDue after
-// its last one.
-func (l *list) visible(r lsm.Reader, q *rouse.Query) (ok bool, err error) {
+// addVisible adds the rows of all buckets that are visible from the query's first due time until nearDue
+// after its last one.
+func (l *list) addVisible(r lsm.Reader, q *rouse.Query) (ok bool, err error) {
 	it, err := r.NewIter(&lsm.IterOptions{LowerBound: []byte{tagDue}, UpperBound: []byte{tagDue + 1}})
 	if err != nil {
 		return false, err
@@ -146,11 +147,11 @@ func (l *list) visible(r lsm.Reader, q *rouse.Query) (ok bool, err error) {
 		bucket := binary.BigEndian.Uint32(it.Key()[1:])
 		end := appendDueTime(nil, bucket, until)
 		if until == rouse.Never {
-			end = after(end[:5])
+			end = keyAfterPrefix(end[:5])
 		}
 		seek = appendDueTime(seek[:0], bucket, from)
 		for it.SeekGE(seek); it.Valid() && ok && bytes.Compare(it.Key(), end) < 0; it.Next() {
-			ok = l.add(it.Key()[dueHead:])
+			ok = l.addSuffix(it.Key()[dueHead:])
 		}
 		if bucket == math.MaxUint32 {
 			break
@@ -161,7 +162,7 @@ func (l *list) visible(r lsm.Reader, q *rouse.Query) (ok bool, err error) {
 	return ok, it.Close()
 }
 
-func (l *list) seek(suffix []byte) (at, value []byte, err error) {
+func (l *list) seekSuffix(suffix []byte) (at, value []byte, err error) {
 	for ; l.at < len(l.suffixes); l.at++ {
 		if at := l.suffixes[l.at]; bytes.Compare(at, suffix) >= 0 {
 			return at, nil, nil
@@ -170,15 +171,15 @@ func (l *list) seek(suffix []byte) (at, value []byte, err error) {
 	return nil, nil, nil
 }
 
-func (l *list) close() error { return nil }
+func (l *list) closeSource() error { return nil }
 
-// meet returns the first suffix at or after start that all sources have: each source skips to the position of
-// the furthest one.
-func meet(sources []source, start []byte) (at, value []byte, err error) {
+// intersectSources returns the first suffix at or after start that all sources have: each source skips to the
+// position of the furthest one.
+func intersectSources(sources []source, start []byte) (at, value []byte, err error) {
 	want := start
 	for agreed := 0; agreed < len(sources); {
 		for _, s := range sources {
-			at, value, err = s.seek(want)
+			at, value, err = s.seekSuffix(want)
 			if err != nil || at == nil {
 				return nil, nil, err
 			}
@@ -204,14 +205,14 @@ type index struct {
 }
 
 func openIndex(r lsm.Reader, prefix []byte) (*index, error) {
-	it, err := r.NewIter(&lsm.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	it, err := r.NewIter(&lsm.IterOptions{LowerBound: prefix, UpperBound: keyAfterPrefix(prefix)})
 	if err != nil {
 		return nil, err
 	}
 	return &index{it: it, prefix: len(prefix), values: prefix[0] == tagKey, from: bytes.Clone(prefix)}, nil
 }
 
-func (l *index) seek(suffix []byte) (at, value []byte, err error) {
+func (l *index) seekSuffix(suffix []byte) (at, value []byte, err error) {
 	l.from = append(l.from[:l.prefix], suffix...)
 	// Usually the key is the current one, or the next.
 	if !l.it.Valid() || bytes.Compare(l.it.Key(), l.from) < 0 {
@@ -230,14 +231,14 @@ func (l *index) seek(suffix []byte) (at, value []byte, err error) {
 	return l.it.Key()[l.prefix:], value, nil
 }
 
-func (l *index) close() error { return l.it.Close() }
+func (l *index) closeSource() error { return l.it.Close() }
 
 // union is a source of the keys that any of several sources has.
 type union struct{ of []*index }
 
-func (u *union) seek(suffix []byte) (first, _ []byte, err error) {
+func (u *union) seekSuffix(suffix []byte) (first, _ []byte, err error) {
 	for _, l := range u.of {
-		at, _, err := l.seek(suffix)
+		at, _, err := l.seekSuffix(suffix)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -248,9 +249,9 @@ func (u *union) seek(suffix []byte) (first, _ []byte, err error) {
 	return first, nil, nil
 }
 
-func (u *union) close() (err error) {
+func (u *union) closeSource() (err error) {
 	for _, l := range u.of {
-		if e := l.close(); err == nil {
+		if e := l.closeSource(); err == nil {
 			err = e
 		}
 	}

@@ -24,10 +24,10 @@ func (s *Store) Dir() string { return s.dir }
 func Tally(ctx context.Context, dir string) (rows map[rouse.State]int64, records int64, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("store %s: %w", dir, explain(err))
+			err = fmt.Errorf("store %s: %w", dir, addCure(err))
 		}
 	}()
-	h, err := inspect(vfs.Default, dir)
+	h, err := inspectDir(vfs.Default, dir)
 	if err != nil || h.fresh {
 		if err == nil {
 			err = lsm.ErrDBDoesNotExist
@@ -36,25 +36,26 @@ func Tally(ctx context.Context, dir string) (rows map[rouse.State]int64, records
 	}
 	var x examined
 	if h.witnessed {
-		if err := x.openWitness(vfs.Default, dir); err != nil {
+		if err := x.requireWitness(vfs.Default, dir); err != nil {
 			return nil, 0, err
 		}
 		defer func() { err = errors.Join(err, x.w.Close()) }()
 	}
-	if err := x.look(vfs.Default, dir); err != nil {
+	if err := x.examineFiles(vfs.Default, dir); err != nil {
 		return nil, 0, err
 	}
 	s := newStore(vfs.Default, dir, Options{Reserve: -1}.withDefaults())
-	opts := s.tune(Options{CacheBytes: 1 << 20, MemTableBytes: 16 << 20}, false)
+	opts := s.pebbleOptions(Options{CacheBytes: 1 << 20, MemTableBytes: 16 << 20}, false)
 	opts.ReadOnly = true
 	db, err := lsm.Open(dir, opts)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	t, err := count(ctx, db)
+	t, err := tallyStore(ctx, db)
 	if err == nil && t.last < x.has.revision {
-		err = fmt.Errorf("%w: it ends at revision %d, and revision %d was acknowledged", rouse.ErrCorrupt, t.last, x.has.revision)
+		err = fmt.Errorf("%w: it ends at revision %d, and revision %d was acknowledged", rouse.ErrCorrupt, t.last,
+			x.has.revision)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -78,9 +79,10 @@ type tally struct {
 	hours, ended    map[uint32]int64      // of records: by the counters, and by counting
 }
 
-// count reads a store from its first key to its last.
-func count(ctx context.Context, db *lsm.DB) (*tally, error) {
-	t := &tally{seed: maphash.MakeSeed(), counted: map[rouse.State]int64{}, found: map[rouse.State]int64{}, hours: map[uint32]int64{}, ended: map[uint32]int64{}}
+// tallyStore reads a store from its first key to its last.
+func tallyStore(ctx context.Context, db *lsm.DB) (*tally, error) {
+	t := &tally{seed: maphash.MakeSeed(), counted: map[rouse.State]int64{}, found: map[rouse.State]int64{},
+		hours: map[uint32]int64{}, ended: map[uint32]int64{}}
 	it, err := db.NewIterWithContext(ctx, &lsm.IterOptions{})
 	if err != nil {
 		return nil, err
@@ -89,7 +91,7 @@ func count(ctx context.Context, db *lsm.DB) (*tally, error) {
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
 		var value []byte
 		if value, err = it.ValueAndErr(); err == nil {
-			err = t.add(it.Key(), value)
+			err = t.tallyKey(it.Key(), value)
 		}
 		if n++; err == nil && n%1024 == 0 {
 			err = ctx.Err()
@@ -117,42 +119,43 @@ func count(ctx context.Context, db *lsm.DB) (*tally, error) {
 	return nil, fmt.Errorf("%w: %s do not agree; %s", rouse.ErrCorrupt, wrong, restoreCure)
 }
 
-// add adds a key.
-func (t *tally) add(key, value []byte) error {
+// tallyKey adds a key.
+func (t *tally) tallyKey(key, value []byte) error {
 	switch key[0] {
 	case tagDue:
 		near := ""
-		row, err := readRow(key, value, &near)
+		row, err := decodeDueRow(key, value, &near)
 		if err != nil {
 			return err
 		}
 		t.found[row.State]++
-		t.rows += t.hash(key[dueHead:], row.Revision, uint64(row.Bucket), uint64(row.Visible), uint64(row.Due), uint64(row.State))
+		t.rows += t.hashNumbers(key[dueHead:], row.Revision, uint64(row.Bucket), uint64(row.Visible), uint64(row.Due),
+			uint64(row.State))
 	case tagKey:
 		p, err := readPlace(value)
 		if err != nil {
 			return err
 		}
-		t.places += t.hash(key[1:], p.revision, uint64(p.bucket), uint64(p.visible), uint64(p.due), uint64(p.state))
+		t.places += t.hashNumbers(key[1:], p.revision, uint64(p.bucket), uint64(p.visible), uint64(p.due), uint64(p.state))
 		if p.state != rouse.StateScheduled {
-			t.states += t.hash(key[1:], uint64(p.state))
+			t.states += t.hashNumbers(key[1:], uint64(p.state))
 		} else if t.aside && p.isAside() {
-			t.states += t.hash(key[1:], uint64(stateAside))
+			t.states += t.hashNumbers(key[1:], uint64(stateAside))
 		}
 		for l, v := range p.labels {
-			t.labels += t.hash(append(appendLabelHead(nil, l, v)[1:], key[1:]...))
+			t.labels += t.hashNumbers(append(appendLabelHead(nil, l, v)[1:], key[1:]...))
 		}
 	case tagState:
 		if len(key) < 2 {
 			return errDamaged
 		}
 		if t.aside || rouse.State(key[1]) != stateAside {
-			t.inState += t.hash(key[2:], uint64(key[1]))
+			t.inState += t.hashNumbers(key[2:], uint64(key[1]))
 		}
 	case tagAside: // before the rows
 		t.aside = true
 	case tagLabel:
-		t.labeled += t.hash(key[1:])
+		t.labeled += t.hashNumbers(key[1:])
 	case tagCount:
 		if len(key) < 2 {
 			return errDamaged
@@ -161,7 +164,7 @@ func (t *tally) add(key, value []byte) error {
 		t.counted[rouse.State(key[1])] += n
 		return err
 	case tagRecord:
-		return t.record(key, value)
+		return t.tallyRecord(key, value)
 	case tagHour:
 		if len(key) != 5 {
 			return errDamaged
@@ -177,7 +180,7 @@ func (t *tally) add(key, value []byte) error {
 	return nil
 }
 
-func (t *tally) record(key, value []byte) error {
+func (t *tally) tallyRecord(key, value []byte) error {
 	if len(key) < 5+2+16 {
 		return errDamaged
 	}
@@ -188,7 +191,7 @@ func (t *tally) record(key, value []byte) error {
 	return nil
 }
 
-func (t *tally) hash(suffix []byte, numbers ...uint64) uint64 {
+func (t *tally) hashNumbers(suffix []byte, numbers ...uint64) uint64 {
 	var h maphash.Hash
 	h.SetSeed(t.seed)
 	_, _ = h.Write(suffix)

@@ -13,7 +13,7 @@ import (
 
 // Trim deletes records by whole hours, each with one tombstone.
 func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n int64, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return 0, err
 	}
 	defer s.life.RUnlock()
@@ -22,14 +22,14 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 	}
 	defer s.trimming.Release()
 	var gone []uint32
-	done, err := s.commit(ctx, func(w *write) error {
+	done, err := s.commitBatch(ctx, func(w *write) error {
 		all := slices.Sorted(maps.Keys(s.hours))
 		var total int64
 		for _, h := range all {
 			total += s.hours[h]
 		}
 		for _, h := range all {
-			if h >= hourOf(before) && (most <= 0 || total-n-s.hours[h] < most) {
+			if h >= clampedHour(before) && (most <= 0 || total-n-s.hours[h] < most) {
 				break
 			}
 			n += s.hours[h]
@@ -40,7 +40,7 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 		}
 		end := gone[len(gone)-1]
 		for _, tag := range []byte{tagRecord, tagMoment, tagHour} {
-			if err := w.batch.DeleteRange([]byte{tag}, after(appendHourKey(nil, tag, end)), nil); err != nil {
+			if err := w.batch.DeleteRange([]byte{tag}, keyAfterPrefix(appendHourKey(nil, tag, end)), nil); err != nil {
 				return err
 			}
 		}
@@ -52,7 +52,7 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 	if err != nil {
 		return 0, err
 	}
-	return n, wait(ctx, done)
+	return n, waitUntilDurable(ctx, done)
 }
 
 func loadHours(db *lsm.DB) (map[uint32]int64, error) {
@@ -81,7 +81,7 @@ const trimChunk = 4096
 // TrimTimer deletes the records of a timer except its newest keep ones, each with a tombstone. Its main cost
 // is a seek or two for each hour that has any records; it searches concurrently with writers.
 func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (n int64, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return 0, err
 	}
 	defer s.life.RUnlock()
@@ -111,9 +111,9 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 		if err != nil || len(gone) == 0 {
 			return n, s.faults.Note(err)
 		}
-		done, err := s.commit(ctx, func(w *write) error { return w.removeRecords(namespace, gone) })
+		done, err := s.commitBatch(ctx, func(w *write) error { return w.removeRecords(namespace, gone) })
 		if err == nil {
-			err = wait(ctx, done)
+			err = waitUntilDurable(ctx, done)
 		}
 		if err != nil {
 			return n, err
@@ -127,14 +127,14 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 // removeRecords deletes records. When an hour has no records left, it is deleted with its pages.
 func (w *write) removeRecords(namespace string, gone []moment) error {
 	for i := range gone {
-		w.log.remove(&w.ops, namespace, &gone[i])
+		w.log.deleteLogRecord(&w.ops, namespace, &gone[i])
 	}
 	for hour, lost := range w.log.hours {
 		if w.s.hours[hour]+lost > 0 {
 			continue
 		}
 		page := appendHourKey(nil, tagMoment, hour)
-		if err := w.batch.DeleteRange(page, after(page), nil); err != nil {
+		if err := w.batch.DeleteRange(page, keyAfterPrefix(page), nil); err != nil {
 			return err
 		}
 	}

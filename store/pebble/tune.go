@@ -18,11 +18,11 @@ import (
 // can no longer read the store then, and requires a new storeFormat.
 const format = lsm.FormatWALSyncChunks
 
-// tune returns Pebble's options for a queue: most rows are written once, read once in order, and deleted
-// soon.
-func (s *Store) tune(o Options, fresh bool) *lsm.Options {
+// pebbleOptions returns Pebble's options for a queue: most rows are written once, read once in order, and
+// deleted soon.
+func (s *Store) pebbleOptions(o Options, fresh bool) *lsm.Options {
 	opts := &lsm.Options{
-		FS:                 s.room.fs(s.notes),
+		FS:                 s.room.newPatientFS(s.notes),
 		Lock:               s.lock,
 		ErrorIfNotExists:   !fresh,
 		FormatMajorVersion: format,
@@ -83,22 +83,26 @@ type quiet struct{}
 func (quiet) Infof(string, ...any)  {}
 func (quiet) Errorf(string, ...any) {}
 func (quiet) Fatalf(format string, args ...any) {
-	panic(fmt.Sprintf("the store cannot go on: "+format+" (what was acknowledged is safe; see to the disk and start again)", args...))
+	panic(fmt.Sprintf(
+		"the store cannot go on: "+format+" (what was acknowledged is safe; see to the disk and start again)", args...))
 }
 
-// explain adds the cure to errors that an operator can fix.
-func explain(err error) error {
+// addCure adds the cure to errors that an operator can fix.
+func addCure(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case lsm.IsCorruptionError(err) || errors.Is(err, lsm.ErrDBDoesNotExist) || errors.Is(err, lsm.ErrDBNotPristine) || errors.Is(err, os.ErrNotExist) ||
+	case lsm.IsCorruptionError(err) || errors.Is(err, lsm.ErrDBDoesNotExist) || errors.Is(err, lsm.ErrDBNotPristine) ||
+		errors.Is(err, os.ErrNotExist) ||
 		strings.Contains(err.Error(), "object size mismatch"): // a truncated table; Pebble has no name for this error
 		if errors.Is(err, rouse.ErrCorrupt) {
 			return err
 		}
-		return fmt.Errorf("%w: %w; %s, or move the directory away to begin with an empty one", rouse.ErrCorrupt, err, restoreCure)
+		return fmt.Errorf("%w: %w; %s, or move the directory away to begin with an empty one", rouse.ErrCorrupt, err,
+			restoreCure)
 	case errors.Is(err, syscall.EROFS), errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("the directory cannot be written: %w; make the directory writable for this user, or name another", err)
+		return fmt.Errorf("the directory cannot be written: %w; make the directory writable for this user, or name another",
+			err)
 	}
 	return err
 }

@@ -16,7 +16,8 @@ const version = 1
 //
 // The body follows in d, bucket and visible time in k. Numbers are varints; texts are length-prefixed.
 
-func appendHead(b []byte, state rouse.State, revision, generation uint64, due rouse.Instant, labels map[string]string) []byte {
+func appendHead(b []byte, state rouse.State, revision, generation uint64, due rouse.Instant,
+	labels map[string]string) []byte {
 	b = append(b, version, byte(state))
 	b = binary.AppendUvarint(b, revision)
 	b = binary.AppendUvarint(b, generation)
@@ -62,13 +63,14 @@ func readPlace(value []byte) (place, error) {
 	return p, nil
 }
 
-// readRow parses a d key and its value, with one allocation for all texts and the body (and one for the
+// decodeDueRow parses a d key and its value, with one allocation for all texts and the body (and one for the
 // labels, if there are any). It reuses the namespace near if that is the same.
-func readRow(key, value []byte, near *string) (rouse.Row, error) {
+func decodeDueRow(key, value []byte, near *string) (rouse.Row, error) {
 	if len(key) < dueHead+2 {
 		return rouse.Row{}, errDamaged
 	}
-	row := rouse.Row{Bucket: binary.BigEndian.Uint32(key[1:]), Visible: rouse.Instant(unflip(binary.BigEndian.Uint64(key[5:])))}
+	row := rouse.Row{Bucket: binary.BigEndian.Uint32(key[1:]),
+		Visible: rouse.Instant(unflipSign(binary.BigEndian.Uint64(key[5:])))}
 	suffix := key[dueHead:]
 	ns, name, err := splitSuffix(suffix)
 	if err != nil {

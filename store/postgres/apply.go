@@ -19,12 +19,12 @@ import (
 func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
 	all := make([]rouse.Result, len(changes))
 	results := all // results that are not filled in yet
-	parts, err := split(changes)
+	parts, err := splitChanges(changes)
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", s.name, err)
 	}
 	if len(parts) == 0 {
-		return all, s.usable(ctx)
+		return all, s.checkUsable(ctx)
 	}
 	writer, err := s.drawWriter(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) drawWriter(ctx context.Context) (int64, error) {
 		return n, nil
 	}
 	var n int64
-	err := s.lease(ctx, []*call{newCall(s.sql.writer)}, func(_ int, row [][]byte) error {
+	err := s.callLeases(ctx, []*call{newCall(s.sql.writer)}, func(_ int, row [][]byte) error {
 		n = readInt(row[0])
 		return nil
 	})
@@ -84,10 +84,10 @@ func (s *Store) applyPart(ctx context.Context, p *part, writer int64, results []
 	if bold && s.moved.Add(-1) < 0 {
 		err := s.tryAt(ctx, p, writer, results)
 		switch {
-		case state(err) == "23505": // a row exists already
+		case sqlState(err) == "23505": // a row exists already
 			s.careful.Store(carefulFor)
 			bold = false
-		case !undone(err):
+		case !wasRolledBack(err):
 			return err
 		default: // others change rows at the same time
 			s.moved.Store(movedFor)
@@ -95,13 +95,13 @@ func (s *Store) applyPart(ctx context.Context, p *part, writer int64, results []
 	}
 	for try := 0; ; try++ {
 		err := s.tryPart(ctx, p, writer, bold, results, try >= concurrentTries)
-		if bold && state(err) == "23505" { // a row exists already
+		if bold && sqlState(err) == "23505" { // a row exists already
 			s.careful.Store(carefulFor)
 			bold = false
 			continue
 		}
 		// The server has rolled back what it refused with these codes: nothing was written.
-		if err == nil || !undone(err) || try == maxTries {
+		if err == nil || !wasRolledBack(err) || try == maxTries {
 			return err
 		}
 		pause := time.NewTimer(time.Duration(rand.Int64N(int64(time.Millisecond) << try)))
@@ -114,8 +114,9 @@ func (s *Store) applyPart(ctx context.Context, p *part, writer int64, results []
 	}
 }
 
-func (s *Store) tryPart(ctx context.Context, p *part, writer int64, bold bool, results []rouse.Result, alone bool) error {
-	c, err := p.call(&s.sql, writer, bold)
+func (s *Store) tryPart(ctx context.Context, p *part, writer int64, bold bool, results []rouse.Result,
+	alone bool) error {
+	c, err := p.buildStatement(&s.sql, writer, bold)
 	if err != nil {
 		return err
 	}
@@ -123,13 +124,13 @@ func (s *Store) tryPart(ctx context.Context, p *part, writer int64, bold bool, r
 	if alone {
 		calls = []*call{newCall(s.sql.alone), c}
 	}
-	return s.write(ctx, p, calls, func(row [][]byte) error { return p.results(row, results) })
+	return s.writePart(ctx, p, calls, func(row [][]byte) error { return p.parseResults(row, results) })
 }
 
-// write makes calls, of which the last one writes a part, and passes its answer to read.
-func (s *Store) write(ctx context.Context, p *part, calls []*call, read func(row [][]byte) error) error {
+// writePart makes calls, of which the last one writes a part, and passes its answer to read.
+func (s *Store) writePart(ctx context.Context, p *part, calls []*call, read func(row [][]byte) error) error {
 	answered := false
-	err := s.timer(ctx, calls, func(i int, row [][]byte) error {
+	err := s.callTimers(ctx, calls, func(i int, row [][]byte) error {
 		if i < len(calls)-1 {
 			return nil
 		}
@@ -142,9 +143,9 @@ func (s *Store) write(ctx context.Context, p *part, calls []*call, read func(row
 	return err
 }
 
-// usable reports whether a call could be made.
-func (s *Store) usable(ctx context.Context) error {
-	err := s.begin(ctx)
+// checkUsable reports whether a call could be made.
+func (s *Store) checkUsable(ctx context.Context) error {
+	err := s.beginStoreCall(ctx)
 	if err == nil {
 		s.life.RUnlock()
 	}

@@ -205,7 +205,7 @@ func newRaw(b *testing.B, s *Store) *raw {
 	b.Helper()
 	text := `DROP TABLE IF EXISTS ` + s.sql.schema + `.raw; CREATE TABLE ` + s.sql.schema + `.raw (LIKE ` + s.sql.schema + `.timers INCLUDING ALL)`
 	for _, t := range []string{text[:len(`DROP TABLE IF EXISTS `+s.sql.schema+`.raw`)], text[len(`DROP TABLE IF EXISTS `+s.sql.schema+`.raw; `):]} {
-		if err := s.timer(b.Context(), []*call{newCall(t)}, nil); err != nil {
+		if err := s.callTimers(b.Context(), []*call{newCall(t)}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -213,25 +213,25 @@ func newRaw(b *testing.B, s *Store) *raw {
 }
 
 func (r *raw) create(rows []rouse.Row) {
-	buckets, visibles, revisions, states := int8s(len(rows)), int8s(len(rows)), int8s(len(rows)), int2s(len(rows))
-	namespaces, names, fires, bodies := strs(len(rows), 16), strs(len(rows), 32), strs(len(rows), 0), byteas(len(rows), 160)
+	buckets, visibles, revisions, states := newInt8Array(len(rows)), newInt8Array(len(rows)), newInt8Array(len(rows)), newInt2Array(len(rows))
+	namespaces, names, fires, bodies := newTextArray(len(rows), 16), newTextArray(len(rows), 32), newTextArray(len(rows), 0), newByteaArray(len(rows), 160)
 	for i := range rows {
 		w := &rows[i]
-		buckets.int8(int64(w.Bucket))
-		visibles.int8(int64(w.Visible))
-		revisions.int8(int64(i))
-		states.int2(int(w.State))
-		namespaces.str(w.Key.Namespace)
-		names.str(w.Key.Name)
-		fires.str(w.Key.Fire)
-		bodies.bytea(w.Body)
+		buckets.appendInt8(int64(w.Bucket))
+		visibles.appendInt8(int64(w.Visible))
+		revisions.appendInt8(int64(i))
+		states.appendInt2(int(w.State))
+		namespaces.appendString(w.Key.Namespace)
+		names.appendString(w.Key.Name)
+		fires.appendString(w.Key.Fire)
+		bodies.appendBytea(w.Body)
 	}
 	c := newCall(`INSERT INTO ` + r.s.sql.schema + `.raw (bucket, visible, revision, generation, due, xid, state, namespace, name, fire, body)
 		SELECT b, v, r, r, v, 0, s, n, m, f, y FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::text[], $8::bytea[]) u(b, v, r, s, n, m, f, y)`)
 	for _, a := range []*array{buckets, visibles, revisions, states, namespaces, names, fires, bodies} {
-		c.array(a)
+		c.addArray(a)
 	}
-	if err := r.s.timer(r.b.Context(), []*call{c}, nil); err != nil {
+	if err := r.s.callTimers(r.b.Context(), []*call{c}, nil); err != nil {
 		r.b.Fatal(err)
 	}
 }

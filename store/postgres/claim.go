@@ -25,24 +25,25 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 	if after == (rouse.Position{}) {
 		after.Visible = math.MinInt64
 	}
-	c.int8(int64(after.Visible)).text_(after.Key.Namespace).text_(after.Key.Name).text_(after.Key.Fire)
-	c.int8(millis(w.Ahead)).int8(int64(w.Since)).int4(int(s.writer.Load())).int4(limit).int8(int64(w.Bytes))
+	c.addInt8(int64(after.Visible)).addString(after.Key.Namespace).addString(after.Key.Name).addString(after.Key.Fire)
+	c.addInt8(roundUpMillis(w.Ahead)).addInt8(int64(w.Since)).addInt4(int(s.writer.Load())).addInt4(limit).addInt8(
+		int64(w.Bytes))
 	if len(w.Namespaces) == 0 {
-		c.add(pgtype.TextArrayOID, nil)
+		c.addParameter(pgtype.TextArrayOID, nil)
 	} else {
-		list := strs(len(w.Namespaces), 16)
+		list := newTextArray(len(w.Namespaces), 16)
 		for _, name := range w.Namespaces {
-			list.str(name)
+			list.appendString(name)
 		}
-		c.array(list)
+		c.addArray(list)
 	}
 	if w.Hold > 0 {
-		c.int8(millis(w.Hold)).int8(int64(w.Until))
+		c.addInt8(roundUpMillis(w.Hold)).addInt8(int64(w.Until))
 	}
 	var b rouse.Batch
 	first, size := true, 0
 	var at []uint64
-	err := s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+	err := s.callTimers(ctx, []*call{c}, func(_ int, row [][]byte) error {
 		if first { // the clock and the token
 			first = false
 			b.Now, b.Token = rouse.Instant(readInt(row[1])), uint64(readInt(row[5]))
@@ -62,7 +63,7 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) 
 	if err != nil {
 		return rouse.Batch{}, err
 	}
-	s.places.read(b.Rows, at)
+	s.places.rememberRead(b.Rows, at)
 	if w.Hold > 0 {
 		slices.SortFunc(b.Rows, func(x, y rouse.Row) int { return x.Position().Compare(y.Position()) })
 	}
@@ -87,23 +88,23 @@ func addBuckets(c *call, buckets []uint32) {
 	if n > 0 {
 		low, high = int64(buckets[0]), int64(buckets[len(buckets)-1])
 	}
-	c.int8(low).int8(high)
+	c.addInt8(low).addInt8(high)
 	span := high - low + 1
 	switch {
 	case n == span:
-		c.add(pgtype.ByteaOID, nil).add(pgtype.Int8ArrayOID, nil)
+		c.addParameter(pgtype.ByteaOID, nil).addParameter(pgtype.Int8ArrayOID, nil)
 	case span <= bitSpan:
 		bits := make([]byte, (span+7)/8)
 		for _, b := range buckets {
 			at := int64(b) - low
 			bits[at/8] |= 1 << (at % 8) // get_bit counts from the lowest bit of the first byte
 		}
-		c.add(pgtype.ByteaOID, bits).add(pgtype.Int8ArrayOID, nil)
+		c.addParameter(pgtype.ByteaOID, bits).addParameter(pgtype.Int8ArrayOID, nil)
 	default:
-		some := int8s(len(buckets))
+		some := newInt8Array(len(buckets))
 		for _, b := range buckets {
-			some.int8(int64(b))
+			some.appendInt8(int64(b))
 		}
-		c.add(pgtype.ByteaOID, nil).array(some)
+		c.addParameter(pgtype.ByteaOID, nil).addArray(some)
 	}
 }

@@ -23,7 +23,7 @@ func newPool(ctx context.Context, url string, o *Options, conns int) (*pgxpool.P
 	if err != nil {
 		return nil, err
 	}
-	configure(&c.ConnConfig.Config, o)
+	configureConn(&c.ConnConfig.Config, o)
 	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c.MaxConns = int32(conns)
 	c.MaxConnIdleTime = 5 * time.Minute
@@ -42,7 +42,8 @@ const pingIdle = 2 * time.Second
 // was one, so that none is given twice. A standby that was promoted may have lost changes, and with them the
 // values that the sequence had at the primary; so has a server or a schema that was restored.
 func raiseRevisions(ctx context.Context, on *pgconn.PgConn, o *Options) error {
-	sql := fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED; SELECT %s.continue_revisions(%d); COMMIT`, quote(o.Schema), int64(lostRevisions))
+	sql := fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED; SELECT %s.continue_revisions(%d); COMMIT`,
+		quoteName(o.Schema), int64(lostRevisions))
 	err := on.Exec(ctx, sql).Close()
 	if mayBeMigrated(err) { // calls report a schema of another version
 		return on.Exec(ctx, `ROLLBACK`).Close()
@@ -57,17 +58,17 @@ func raiseRevisions(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 // and its end: 16 million statements of any size. There is room for eight million raises.
 const lostRevisions = 1 << 40
 
-// connect makes one connection.
-func connect(ctx context.Context, url string, o *Options) (*pgconn.PgConn, error) {
+// openConnection makes one connection.
+func openConnection(ctx context.Context, url string, o *Options) (*pgconn.PgConn, error) {
 	c, err := pgconn.ParseConfig(url)
 	if err != nil {
 		return nil, err
 	}
-	configure(c, o)
+	configureConn(c, o)
 	return pgconn.ConnectConfig(ctx, c)
 }
 
-func configure(c *pgconn.Config, o *Options) {
+func configureConn(c *pgconn.Config, o *Options) {
 	c.RuntimeParams["application_name"] = o.Name
 	// What roles and databases may set otherwise, and poolers pass on. Other settings belong to transactions.
 	c.RuntimeParams["client_encoding"] = "UTF8"
@@ -82,7 +83,7 @@ func configure(c *pgconn.Config, o *Options) {
 				return err
 			}
 		}
-		return inspect(ctx, on, o)
+		return refuseUnsafeServer(ctx, on, o)
 	}
 }
 
@@ -92,11 +93,12 @@ var losing = []string{"fsync", "full_page_writes", "synchronous_commit"}
 // otherIsolation marks connections on which transactions are not READ COMMITTED unless they begin so.
 const otherIsolation = "other isolation"
 
-// inspect refuses a server that rouse cannot use, or that would lose acknowledged writes.
-func inspect(ctx context.Context, on *pgconn.PgConn, o *Options) error {
+// refuseUnsafeServer refuses a server that rouse cannot use, or that would lose acknowledged writes.
+func refuseUnsafeServer(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 	_, off, err := settingsOf(ctx, on)
 	if err == nil && len(off) > 0 && !o.AllowUnsafe {
-		err = fmt.Errorf("the server has %s off: a crash would lose acknowledged timers; turn it on, or allow the loss of timers (AllowUnsafe)", off[0])
+		err = fmt.Errorf(
+			"the server has %s off: a crash would lose acknowledged timers; turn it on, or allow the loss of timers (AllowUnsafe)", off[0])
 	}
 	return err
 }
@@ -126,9 +128,14 @@ func settingsOf(ctx context.Context, on *pgconn.PgConn) (version string, off []s
 	case number < minVersion:
 		return "", nil, fmt.Errorf("the server is PostgreSQL %s; rouse needs version 13 or later", version)
 	case string(v[2]) != "false":
-		return "", nil, fmt.Errorf("the server is a standby, which accepts no writes; use the primary, or list all servers in the URL, separated by commas")
+		return "", nil,
+			fmt.Errorf(
+				"the server is a standby, which accepts no writes; use the primary, or list all servers in the URL, separated by commas")
 	case string(v[5+len(losing)]) == "on":
-		return "", nil, fmt.Errorf("default_transaction_read_only is on for the server, the database or the role %s: rouse writes; turn it off", on.ParameterStatus("session_authorization"))
+		return "", nil,
+			fmt.Errorf(
+				"default_transaction_read_only is on for the server, the database or the role %s: rouse writes; turn it off",
+				on.ParameterStatus("session_authorization"))
 	case string(v[3]) != "UTF8":
 		return "", nil, fmt.Errorf("the database is encoded in %s; create one with ENCODING 'UTF8'", v[3])
 	}

@@ -12,7 +12,7 @@ var _ rouse.Diagnosed = (*Store)(nil)
 
 // Diagnose implements rouse.Diagnosed. The space of a server is not visible to its clients.
 func (s *Store) Diagnose(ctx context.Context) ([]rouse.Finding, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.life.RUnlock()
@@ -20,16 +20,18 @@ func (s *Store) Diagnose(ctx context.Context) ([]rouse.Finding, error) {
 	defer cancel()
 	on, err := s.leases.Acquire(ctx)
 	if err != nil {
-		return nil, explain(err)
+		return nil, explainSQLError(err)
 	}
 	defer on.Release()
 	version, off, err := settingsOf(ctx, on.Conn().PgConn())
 	if err != nil {
-		return nil, explain(err)
+		return nil, explainSQLError(err)
 	}
-	f := rouse.Finding{Check: rouse.CheckStoreSettings, Severity: rouse.SeverityOK, Seen: fmt.Sprintf("PostgreSQL %s with %s on", version, strings.Join(losing, ", "))}
+	f := rouse.Finding{Check: rouse.CheckStoreSettings, Severity: rouse.SeverityOK,
+		Seen: fmt.Sprintf("PostgreSQL %s with %s on", version, strings.Join(losing, ", "))}
 	if len(off) > 0 {
-		f.Severity, f.Seen = rouse.SeverityCritical, fmt.Sprintf("PostgreSQL %s has %s off: a crash loses acknowledged timers", version, strings.Join(off, " and "))
+		f.Severity, f.Seen = rouse.SeverityCritical,
+			fmt.Sprintf("PostgreSQL %s has %s off: a crash loses acknowledged timers", version, strings.Join(off, " and "))
 		f.Cure = "turn it on in postgresql.conf, or for this role or database"
 	}
 	return []rouse.Finding{f}, nil

@@ -16,21 +16,22 @@ var dueSources = []source{
 	{time: "t.due", only: `(t.due <> t.visible OR t.visible = 9223372036854775807)`}, // the condition of the index
 }
 
-// bounded reports whether a query selects rows by their due times, and those of no state in particular.
-func bounded(q *rouse.Query) bool {
-	return (q.DueFrom != 0 || q.DueUntil != 0) && q.Name == "" && (len(q.States) == 0 || slices.Contains(q.States, rouse.StateScheduled))
+// selectsByDue reports whether a query selects rows by their due times, and those of no state in particular.
+func selectsByDue(q *rouse.Query) bool {
+	return (q.DueFrom != 0 || q.DueUntil != 0) && q.Name == "" &&
+		(len(q.States) == 0 || slices.Contains(q.States, rouse.StateScheduled))
 }
 
-// span returns the condition on the time of an index.
-func (src *source) span(q *rouse.Query) (w where) {
+// dueSpan returns the condition on the time of an index.
+func (src *source) dueSpan(q *rouse.Query) (w where) {
 	if src.time == "t.visible" {
-		w.add("t.visible < 9223372036854775807") // the condition of the index
+		w.addCondition("t.visible < 9223372036854775807") // the condition of the index
 	}
 	if q.DueFrom != 0 {
-		w.int(src.time+" >= ?", int64(q.DueFrom))
+		w.addIntCondition(src.time+" >= ?", int64(q.DueFrom))
 	}
 	if q.DueUntil != 0 {
-		w.int(src.time+" < ?", int64(q.DueUntil))
+		w.addIntCondition(src.time+" < ?", int64(q.DueUntil))
 	}
 	return w
 }
@@ -41,15 +42,16 @@ func (s *Store) fewDue(ctx context.Context, q *rouse.Query) (few bool, err error
 	calls := []*call{newCall(s.sql.plans)}
 	for i := range dueSources {
 		src := &dueSources[i]
-		w := src.span(q)
+		w := src.dueSpan(q)
 		if src.time == "t.due" {
-			w.add(src.only)
+			w.addCondition(src.only)
 		}
-		calls = append(calls, w.call(fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM %s.timers t WHERE %s ORDER BY %s LIMIT %d) t`,
-			s.sql.schema, w.String(), src.time, maxLooks+1)))
+		calls = append(calls,
+			w.callWithText(fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM %s.timers t WHERE %s ORDER BY %s LIMIT %d) t`,
+				s.sql.schema, w.String(), src.time, maxLooks+1)))
 	}
 	n := int64(0)
-	err = s.timer(ctx, calls, func(i int, row [][]byte) error {
+	err = s.callTimers(ctx, calls, func(i int, row [][]byte) error {
 		if i > 0 {
 			n += readInt(row[0])
 		}
@@ -60,12 +62,12 @@ func (s *Store) fewDue(ctx context.Context, q *rouse.Query) (few bool, err error
 
 // duePage requests up to q.Limit rows and one more, of all in the range.
 func (src *source) duePage(sql *texts, q *rouse.Query) (*call, error) {
-	in := src.span(q)
-	in.add(src.only)
+	in := src.dueSpan(q)
+	in.addCondition(src.only)
 	rows := where{c: in.c}
-	if err := src.filters(q, &rows); err != nil {
+	if err := src.addRowFilters(q, &rows); err != nil {
 		return nil, err
 	}
-	return rows.call(fmt.Sprintf(`SELECT %s, true, false FROM (SELECT * FROM %s.timers t WHERE %s ORDER BY %s) t
+	return rows.callWithText(fmt.Sprintf(`SELECT %s, true, false FROM (SELECT * FROM %s.timers t WHERE %s ORDER BY %s) t
 		WHERE %s ORDER BY t.namespace, t.name, t.fire LIMIT %d`, columns, sql.schema, in.String(), src.time, rows.String(), q.Limit+1)), nil
 }

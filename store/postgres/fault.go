@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// state returns the SQLSTATE of an error from the server, "" for other errors.
-func state(err error) string {
+// sqlState returns the SQLSTATE of an error from the server, "" for other errors.
+func sqlState(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		return e.Code
@@ -19,9 +19,9 @@ func state(err error) string {
 	return ""
 }
 
-// undone reports whether the server rolled back a transaction because of a concurrent one.
-func undone(err error) bool {
-	switch state(err) {
+// wasRolledBack reports whether the server rolled back a transaction because of a concurrent one.
+func wasRolledBack(err error) bool {
+	switch sqlState(err) {
 	case "40001", "40P01": // serialization failure, deadlock
 		return true
 	}
@@ -31,18 +31,19 @@ func undone(err error) bool {
 // wasIdle reports whether the server has closed the connection because its session was idle: it has done
 // nothing of what was sent then. pgconn.SafeToRetry is not asked: with it, calls whose answers were cut off
 // were made twice.
-func wasIdle(err error) bool { return state(err) == "57P05" }
+func wasIdle(err error) bool { return sqlState(err) == "57P05" }
 
-// demoted reports whether the error means that a server no longer accepts writes, as after a failover.
-func demoted(err error) bool { return state(err) == "25006" }
+// isDemoted reports whether the error means that a server no longer accepts writes, as after a failover.
+func isDemoted(err error) bool { return sqlState(err) == "25006" }
 
-// explain adds the cure to errors that an operator can fix, and identifies a full disk.
-func explain(err error) error {
-	switch state(err) {
+// explainSQLError adds the cure to errors that an operator can fix, and identifies a full disk.
+func explainSQLError(err error) error {
+	switch sqlState(err) {
 	case "53100": // the transaction is rolled back; if the log has no space, the server goes down instead, and does not answer
 		return fmt.Errorf("%w: %w", rouse.ErrFull, err)
 	case "53300":
-		return fmt.Errorf("%w; the server has too few connections: use fewer for each node, raise max_connections, or use a pooler", err)
+		return fmt.Errorf(
+			"%w; the server has too few connections: use fewer for each node, raise max_connections, or use a pooler", err)
 	case "25006":
 		return fmt.Errorf("%w; the server is a standby or read-only: use the address of the primary", err)
 	case "42501":
@@ -57,8 +58,8 @@ func explain(err error) error {
 	return err
 }
 
-// redact returns a URL without its password and parameters.
-func redact(raw string) string {
+// redactURL returns a URL without its password and parameters.
+func redactURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
 		return "postgres"

@@ -22,7 +22,7 @@ const maxLooks = 16384
 func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	q.Limit = max(1, q.Limit)
 	sources := sourcesOf(&q)
-	if bounded(&q) {
+	if selectsByDue(&q) {
 		few, err := s.fewDue(ctx, &q)
 		if err != nil {
 			return rouse.Page{}, err
@@ -33,17 +33,17 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	}
 	calls := []*call{newCall(s.sql.plans)}
 	for i := range sources {
-		c, err := sources[i].page(&s.sql, &q)
+		c, err := sources[i].newPageCall(&s.sql, &q)
 		if err != nil {
 			return rouse.Page{}, err
 		}
 		calls = append(calls, c)
 	}
-	err := s.timer(ctx, calls, func(i int, row [][]byte) error {
+	err := s.callTimers(ctx, calls, func(i int, row [][]byte) error {
 		if i == 0 {
 			return nil
 		}
-		return sources[i-1].add(row, q.Limit)
+		return sources[i-1].addToPage(row, q.Limit)
 	})
 	if err != nil {
 		return rouse.Page{}, err
@@ -61,26 +61,27 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
 	calls := []*call{newCall(s.sql.plans)}
 	if q.Prefix == "" && q.Name == "" && len(q.Labels) == 0 && q.DueFrom == 0 && q.DueUntil == 0 {
 		var w where
-		w.states(&q, "t.state")
+		w.addStateCondition(&q, "t.state")
 		if q.Namespace != "" {
-			w.text("t.namespace = ?", q.Namespace)
+			w.addTextCondition("t.namespace = ?", q.Namespace)
 		}
-		calls = append(calls, w.call(`SELECT COALESCE(sum(t.rows), 0)::bigint FROM `+s.sql.schema+`.tallies t WHERE `+w.String()))
+		calls = append(calls,
+			w.callWithText(`SELECT COALESCE(sum(t.rows), 0)::bigint FROM `+s.sql.schema+`.tallies t WHERE `+w.String()))
 	} else {
 		q.After = rouse.Key{}
 		sources := sourcesOf(&q)
-		if bounded(&q) {
+		if selectsByDue(&q) {
 			sources = dueSources
 		}
 		for _, src := range sources {
-			w := src.conditions(&q)
-			if err := src.filters(&q, &w); err != nil {
+			w := src.indexConditions(&q)
+			if err := src.addRowFilters(&q, &w); err != nil {
 				return 0, err
 			}
-			calls = append(calls, w.call(`SELECT count(*) FROM `+s.sql.schema+`.timers t WHERE `+w.String()))
+			calls = append(calls, w.callWithText(`SELECT count(*) FROM `+s.sql.schema+`.timers t WHERE `+w.String()))
 		}
 	}
-	err = s.timer(ctx, calls, func(i int, row [][]byte) error {
+	err = s.callTimers(ctx, calls, func(i int, row [][]byte) error {
 		if i > 0 {
 			n += readInt(row[0])
 		}
@@ -117,97 +118,98 @@ func sourcesOf(q *rouse.Query) []source {
 	return out
 }
 
-// conditions returns the conditions on the index, in whose order the rows are read.
-func (src *source) conditions(q *rouse.Query) (w where) {
+// indexConditions returns the conditions on the index, in whose order the rows are read.
+func (src *source) indexConditions(q *rouse.Query) (w where) {
 	if src.time != "" {
-		w = src.span(q)
-		w.add(src.only)
+		w = src.dueSpan(q)
+		w.addCondition(src.only)
 		return w
 	}
 	if src.state != 0 {
-		w.int("t.state = ?", int64(src.state))
-		w.add("t.state <> 1") // the condition of the index
+		w.addIntCondition("t.state = ?", int64(src.state))
+		w.addCondition("t.state <> 1") // the condition of the index
 	}
-	keyed(&w, q)
+	addKeyConditions(&w, q)
 	if len(w.parts) == 0 {
-		w.add("true")
+		w.addCondition("true")
 	}
 	return w
 }
 
-// keyed adds the conditions on the key.
-func keyed(w *where, q *rouse.Query) {
+// addKeyConditions adds the conditions on the key.
+func addKeyConditions(w *where, q *rouse.Query) {
 	if q.Namespace != "" {
-		w.text("t.namespace = ?", q.Namespace)
-		named(w, q)
+		w.addTextCondition("t.namespace = ?", q.Namespace)
+		addNameConditions(w, q)
 	}
 	if q.After != (rouse.Key{}) {
 		a := q.After
-		w.add(fmt.Sprintf("(t.namespace, t.name, t.fire) > (%s, %s, %s)", w.textArg(a.Namespace), w.textArg(a.Name), w.textArg(a.Fire)))
+		w.addCondition(fmt.Sprintf("(t.namespace, t.name, t.fire) > (%s, %s, %s)", w.textArg(a.Namespace), w.textArg(a.Name),
+			w.textArg(a.Fire)))
 	}
 }
 
-// named adds the conditions on the name: on the index below a namespace, on the rows without one.
-func named(w *where, q *rouse.Query) {
+// addNameConditions adds the conditions on the name: on the index below a namespace, on the rows without one.
+func addNameConditions(w *where, q *rouse.Query) {
 	if q.Name != "" {
-		w.text("t.name = ?", q.Name)
+		w.addTextCondition("t.name = ?", q.Name)
 	}
 	if q.Prefix != "" {
-		w.text("t.name >= ?", q.Prefix)
-		if end := behind(q.Prefix); end != "" {
-			w.text("t.name < ?", end)
+		w.addTextCondition("t.name >= ?", q.Prefix)
+		if end := textAfterPrefix(q.Prefix); end != "" {
+			w.addTextCondition("t.name < ?", end)
 		}
 	}
 }
 
-// filters adds the conditions on the rows.
-func (src *source) filters(q *rouse.Query, w *where) error {
-	w.states(q, "t.state")
+// addRowFilters adds the conditions on the rows.
+func (src *source) addRowFilters(q *rouse.Query, w *where) error {
+	w.addStateCondition(q, "t.state")
 	if src.time != "" {
-		keyed(w, q)
+		addKeyConditions(w, q)
 	}
 	if q.Namespace == "" {
-		named(w, q)
+		addNameConditions(w, q)
 	}
 	if len(q.Labels) > 0 {
 		b, err := json.Marshal(q.Labels)
 		if err != nil {
 			return err
 		}
-		w.text("t.labels @> ?::jsonb", string(b))
+		w.addTextCondition("t.labels @> ?::jsonb", string(b))
 	}
 	if q.DueFrom != 0 {
-		w.int("t.due >= ?", int64(q.DueFrom))
+		w.addIntCondition("t.due >= ?", int64(q.DueFrom))
 	}
 	if q.DueUntil != 0 {
-		w.int("t.due < ?", int64(q.DueUntil))
+		w.addIntCondition("t.due < ?", int64(q.DueUntil))
 	}
 	return nil
 }
 
-// page requests up to q.Limit rows and one more, and examines at most maxLooks. The last examined row is
-// always in the answer, marked if it does not match.
-func (src *source) page(sql *texts, q *rouse.Query) (*call, error) {
+// newPageCall requests up to q.Limit rows and one more, and examines at most maxLooks. The last examined row
+// is always in the answer, marked if it does not match.
+func (src *source) newPageCall(sql *texts, q *rouse.Query) (*call, error) {
 	if src.time != "" {
 		return src.duePage(sql, q)
 	}
-	index := src.conditions(q)
+	index := src.indexConditions(q)
 	rows := where{c: index.c}
-	if err := src.filters(q, &rows); err != nil {
+	if err := src.addRowFilters(q, &rows); err != nil {
 		return nil, err
 	}
 	order := `t.namespace, t.name, t.fire`
 	if src.state != 0 {
 		order = `t.state, ` + order
 	}
-	return rows.call(fmt.Sprintf(`SELECT %s, t.hit, t.looks = %d FROM (
+	return rows.callWithText(fmt.Sprintf(`SELECT %s, t.hit, t.looks = %d FROM (
 			SELECT t.*, row_number() OVER () AS looks, (%s) AS hit FROM (SELECT * FROM %s.timers t WHERE %s ORDER BY %s LIMIT %d) t) t
 		WHERE t.hit OR t.looks = %d LIMIT %d`,
 		columns, maxLooks, rows.String(), sql.schema, index.String(), order, maxLooks, maxLooks, q.Limit+1)), nil
 }
 
-// add adds a row to the source's page.
-func (src *source) add(v [][]byte, limit int) error {
+// addToPage adds a row to the source's page.
+func (src *source) addToPage(v [][]byte, limit int) error {
 	if len(v) != columnCount+2 {
 		return errShort
 	}
@@ -229,9 +231,9 @@ func (src *source) add(v [][]byte, limit int) error {
 	return nil
 }
 
-// behind returns the first text after all texts with the prefix, "" if none exists. It is valid UTF-8 like
-// the prefix, because the server requires that.
-func behind(prefix string) string {
+// textAfterPrefix returns the first text after all texts with the prefix, "" if none exists. It is valid
+// UTF-8 like the prefix, because the server requires that.
+func textAfterPrefix(prefix string) string {
 	for prefix != "" {
 		r, n := utf8.DecodeLastRuneInString(prefix)
 		prefix = prefix[:len(prefix)-n]
@@ -256,39 +258,41 @@ type where struct {
 
 func (w *where) String() string { return strings.Join(w.parts, " AND ") }
 
-func (w *where) call(text string) *call {
+func (w *where) callWithText(text string) *call {
 	c := w.c
 	c.text = text
 	return &c
 }
 
-func (w *where) add(part string) { w.parts = append(w.parts, part) }
+func (w *where) addCondition(part string) { w.parts = append(w.parts, part) }
 
-// text and int add a condition with one parameter, which replaces the ?.
-func (w *where) text(part, v string) { w.add(strings.Replace(part, "?", w.textArg(v), 1)) }
+// addTextCondition and int add a condition with one parameter, which replaces the ?.
+func (w *where) addTextCondition(part, v string) {
+	w.addCondition(strings.Replace(part, "?", w.textArg(v), 1))
+}
 
-func (w *where) int(part string, v int64) {
-	w.c.int8(v)
-	w.add(strings.Replace(part, "?", w.last(), 1))
+func (w *where) addIntCondition(part string, v int64) {
+	w.c.addInt8(v)
+	w.addCondition(strings.Replace(part, "?", w.lastParameter(), 1))
 }
 
 func (w *where) textArg(v string) string {
-	w.c.add(pgtype.TextOID, []byte(v))
-	return w.last()
+	w.c.addParameter(pgtype.TextOID, []byte(v))
+	return w.lastParameter()
 }
 
-func (w *where) last() string { return fmt.Sprintf("$%d", len(w.c.args)) }
+func (w *where) lastParameter() string { return fmt.Sprintf("$%d", len(w.c.args)) }
 
-// states adds the condition on the states of a query.
-func (w *where) states(q *rouse.Query, column string) {
+// addStateCondition adds the condition on the states of a query.
+func (w *where) addStateCondition(q *rouse.Query, column string) {
 	states := q.States
 	if len(states) == 0 {
 		states = rouse.ListedStates
 	}
-	list := int2s(len(states))
+	list := newInt2Array(len(states))
 	for _, s := range states {
-		list.int2(int(s))
+		list.appendInt2(int(s))
 	}
-	w.c.array(list)
-	w.add(column + " = ANY(" + w.last() + ")")
+	w.c.addArray(list)
+	w.addCondition(column + " = ANY(" + w.lastParameter() + ")")
 }

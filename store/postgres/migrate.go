@@ -83,12 +83,12 @@ func Latest() int { return len(embedded) }
 // SchemaVersion returns the version of the schema that the URL leads to; 0 if it has none.
 func SchemaVersion(ctx context.Context, url string, o Options) (int, error) {
 	o = o.withDefaults()
-	if err := o.check(); err != nil {
+	if err := o.checkSchemaOption(); err != nil {
 		return 0, err
 	}
 	var have schemaState
 	err := withConn(ctx, url, &o, func(on *pgconn.PgConn) (err error) {
-		have, err = look(ctx, on, &o)
+		have, err = readSchemaState(ctx, on, &o)
 		return err
 	})
 	return have.version, err
@@ -98,22 +98,22 @@ func SchemaVersion(ctx context.Context, url string, o Options) (int, error) {
 // one transaction, and nodes that migrate at the same time do each step once. Before going down, stop all
 // nodes of newer versions.
 func Migrate(ctx context.Context, url string, o Options, to int) error {
-	return migrate(ctx, url, o, to, embedded)
+	return migrateTo(ctx, url, o, to, embedded)
 }
 
-func migrate(ctx context.Context, url string, o Options, to int, steps []migration) error {
+func migrateTo(ctx context.Context, url string, o Options, to int, steps []migration) error {
 	o = o.withDefaults()
-	if err := o.check(); err != nil {
+	if err := o.checkSchemaOption(); err != nil {
 		return err
 	}
 	if to < 0 || to > len(steps) {
 		return fmt.Errorf("there is no version %d of the schema: this rouse knows 0 to %d", to, len(steps))
 	}
-	return withConn(ctx, url, &o, func(on *pgconn.PgConn) error { return walk(ctx, on, &o, to, steps, true) })
+	return withConn(ctx, url, &o, func(on *pgconn.PgConn) error { return migrateStepwise(ctx, on, &o, to, steps, true) })
 }
 
 func withConn(ctx context.Context, url string, o *Options, do func(on *pgconn.PgConn) error) (err error) {
-	on, err := connect(ctx, url, o)
+	on, err := openConnection(ctx, url, o)
 	if err == nil {
 		err = do(on)
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -121,14 +121,14 @@ func withConn(ctx context.Context, url string, o *Options, do func(on *pgconn.Pg
 		_ = on.Close(end)
 	}
 	if err != nil {
-		return fmt.Errorf("store %s: schema %s: %w", redact(url), o.Schema, explain(err))
+		return fmt.Errorf("store %s: schema %s: %w", redactURL(url), o.Schema, explainSQLError(err))
 	}
 	return nil
 }
 
-// ready ensures that the schema is one that this version of rouse supports.
-func ready(ctx context.Context, url string, o *Options, steps []migration) error {
-	on, err := connect(ctx, url, o)
+// ensureSchema ensures that the schema is one that this version of rouse supports.
+func ensureSchema(ctx context.Context, url string, o *Options, steps []migration) error {
+	on, err := openConnection(ctx, url, o)
 	if err != nil {
 		return err
 	}
@@ -137,15 +137,16 @@ func ready(ctx context.Context, url string, o *Options, steps []migration) error
 		defer cancel()
 		_ = on.Close(end)
 	}()
-	have, err := look(ctx, on, o)
+	have, err := readSchemaState(ctx, on, o)
 	if err != nil {
 		return err
 	}
 	if have.version < len(steps) && !o.NoMigrate {
-		if err := walk(ctx, on, o, len(steps), steps, false); err != nil {
-			return fmt.Errorf("the schema %s has version %d, and cannot be migrated to %d: %w", o.Schema, have.version, len(steps), err)
+		if err := migrateStepwise(ctx, on, o, len(steps), steps, false); err != nil {
+			return fmt.Errorf("the schema %s has version %d, and cannot be migrated to %d: %w", o.Schema, have.version,
+				len(steps), err)
 		}
-		if have, err = look(ctx, on, o); err != nil {
+		if have, err = readSchemaState(ctx, on, o); err != nil {
 			return err
 		}
 	}
@@ -164,7 +165,8 @@ func (s schemaState) checkVersion(o *Options, latest int) error {
 	case s.version < latest:
 		return fmt.Errorf("the schema %s has version %d, this rouse needs %d; migrate it", o.Schema, s.version, latest)
 	case s.compatible > latest:
-		return fmt.Errorf("the schema %s has version %d, which needs a rouse that knows version %d or later; this one knows %d: run a newer one",
+		return fmt.Errorf(
+			"the schema %s has version %d, which needs a rouse that knows version %d or later; this one knows %d: run a newer one",
 			o.Schema, s.version, s.compatible, latest)
 	}
 	return nil
@@ -175,14 +177,14 @@ func (s schemaState) checkVersion(o *Options, latest int) error {
 // loses its leases, and calls about timers fail until the version is right again.
 type misfit struct{ err atomic.Pointer[error] }
 
-func (m *misfit) get() error {
+func (m *misfit) storedMisfit() error {
 	if err := m.err.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-func (m *misfit) set(err error) {
+func (m *misfit) setMisfit(err error) {
 	switch {
 	case err != nil:
 		m.err.Store(&err)
@@ -194,7 +196,7 @@ func (m *misfit) set(err error) {
 // mayBeMigrated reports whether the error can mean that the schema was migrated: the check of its version
 // failed, or something is missing.
 func mayBeMigrated(err error) bool {
-	switch state(err) {
+	switch sqlState(err) {
 	case "22012", "3F000", "42P01", "42883":
 		return true
 	}
@@ -210,7 +212,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 		return nil // the caller has an error
 	}
 	defer on.Release()
-	have, err := look(ctx, on.Conn().PgConn(), &s.o)
+	have, err := readSchemaState(ctx, on.Conn().PgConn(), &s.o)
 	if err != nil {
 		return nil
 	}
@@ -220,17 +222,19 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	return nil
 }
 
-// look reads the version of the schema without changing anything.
-func look(ctx context.Context, on *pgconn.PgConn, o *Options) (s schemaState, err error) {
+// readSchemaState reads the version of the schema without changing anything.
+func readSchemaState(ctx context.Context, on *pgconn.PgConn, o *Options) (s schemaState, err error) {
 	// Not to_regclass: it uses the session's cache, which misses what other sessions commit while step waits
 	// for its lock.
-	r := on.ExecParams(ctx, `SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'migrations'`,
+	r := on.ExecParams(ctx,
+		`SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'migrations'`,
 		[][]byte{[]byte(o.Schema)}, nil, nil, nil).Read()
 	if r.Err != nil || len(r.Rows) == 0 {
 		return s, r.Err
 	}
-	table := quote(o.Schema) + `.migrations`
-	r = on.ExecParams(ctx, `SELECT COALESCE(max(version), 0), COALESCE(max(compatible), 0) FROM `+table, nil, nil, nil, nil).Read()
+	table := quoteName(o.Schema) + `.migrations`
+	r = on.ExecParams(ctx, `SELECT COALESCE(max(version), 0), COALESCE(max(compatible), 0) FROM `+table, nil, nil, nil,
+		nil).Read()
 	if r.Err != nil {
 		return s, r.Err
 	}
@@ -238,25 +242,26 @@ func look(ctx context.Context, on *pgconn.PgConn, o *Options) (s schemaState, er
 	return s, err
 }
 
-// walk changes the schema to a version step by step. It goes down only if that is allowed: a node that starts
-// leaves a newer schema unchanged.
-func walk(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []migration, down bool) error {
+// migrateStepwise changes the schema to a version step by step. It goes down only if that is allowed: a node
+// that starts leaves a newer schema unchanged.
+func migrateStepwise(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []migration, down bool) error {
 	for {
-		more, err := step(ctx, on, o, to, steps, down)
+		more, err := migrateOneStep(ctx, on, o, to, steps, down)
 		if err != nil || !more {
 			return err
 		}
 	}
 }
 
-// step makes one step under a lock that ends with its transaction. So it works through a pooler, and a node
-// that is killed leaves neither the lock nor half a step behind.
-func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []migration, down bool) (more bool, err error) {
+// migrateOneStep makes one step under a lock that ends with its transaction. So it works through a pooler,
+// and a node that is killed leaves neither the lock nor half a step behind.
+func migrateOneStep(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []migration,
+	down bool) (more bool, err error) {
 	run := func(text string) error { return on.Exec(ctx, text).Close() }
 	// Not at a level whose snapshot is older than the lock: it would miss the steps of others.
 	if err := run(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0;
 		SET LOCAL idle_in_transaction_session_timeout = '1min';
-		SELECT pg_advisory_xact_lock(hashtext('rouse migrations'), hashtext(` + literal(o.Schema) + `))`); err != nil {
+		SELECT pg_advisory_xact_lock(hashtext('rouse migrations'), hashtext(` + quoteLiteral(o.Schema) + `))`); err != nil {
 		return false, err
 	}
 	defer func() {
@@ -264,7 +269,7 @@ func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []mi
 			_ = on.Exec(context.WithoutCancel(ctx), `ROLLBACK`).Close()
 		}
 	}()
-	have, err := look(ctx, on, o)
+	have, err := readSchemaState(ctx, on, o)
 	if err != nil {
 		return false, err
 	}
@@ -272,16 +277,18 @@ func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []mi
 	case have.version == to || have.version > to && !down:
 		return false, run(`COMMIT`)
 	case have.version > len(steps):
-		return false, fmt.Errorf("it has version %d, but this rouse has steps only up to %d; use the newer one", have.version, len(steps))
+		return false, fmt.Errorf("it has version %d, but this rouse has steps only up to %d; use the newer one", have.version,
+			len(steps))
 	}
 	var text, mark string
-	at := quote(o.Schema) + `.migrations`
+	at := quoteName(o.Schema) + `.migrations`
 	if have.version < to {
 		m := steps[have.version]
-		text = `CREATE TABLE IF NOT EXISTS ` + at + ` (version integer PRIMARY KEY, compatible integer NOT NULL, applied timestamptz NOT NULL DEFAULT now());` + m.up
+		text = `CREATE TABLE IF NOT EXISTS ` + at +
+			` (version integer PRIMARY KEY, compatible integer NOT NULL, applied timestamptz NOT NULL DEFAULT now());` + m.up
 		mark = fmt.Sprintf(`INSERT INTO %s (version, compatible) VALUES (%d, %d)`, at, m.version, m.compatible)
 		if have.version == 0 {
-			mark += fmt.Sprintf(`; SELECT %s.raise(%d)`, quote(o.Schema), rouse.FirstRevision(time.Now()))
+			mark += fmt.Sprintf(`; SELECT %s.raise(%d)`, quoteName(o.Schema), rouse.FirstRevision(time.Now()))
 		}
 		if err := makeSchema(ctx, on, o); err != nil {
 			return false, err
@@ -295,7 +302,7 @@ func step(ctx context.Context, on *pgconn.PgConn, o *Options, to int, steps []mi
 		m := steps[have.version-1]
 		text, mark = m.down, fmt.Sprintf(`DELETE FROM %s WHERE version = %d`, at, m.version)
 	}
-	if err := run(fill(text, o)); err != nil {
+	if err := run(fillNames(text, o)); err != nil {
 		return false, fmt.Errorf("version %d: %w", max(have.version, min(have.version+1, to)), err)
 	}
 	if err := run(mark); err != nil {
@@ -315,7 +322,8 @@ func checkPauses(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 		AND t.state <> 8 AND (SELECT p.paused IS NULL AND p.attempts IS NOT NULL FROM {schema}.progress(t.body) p) ORDER BY t.namespace, t.name, t.fire LIMIT 1000`
 	n, first := 0, ""
 	for after := (rouse.Key{}); ; {
-		r := on.ExecParams(ctx, fill(text, o), [][]byte{[]byte(after.Namespace), []byte(after.Name), []byte(after.Fire)}, nil, nil, binaryResults).Read()
+		r := on.ExecParams(ctx, fillNames(text, o), [][]byte{[]byte(after.Namespace), []byte(after.Name), []byte(after.Fire)},
+			nil, nil, binaryResults).Read()
 		if r.Err != nil {
 			return r.Err
 		}
@@ -333,8 +341,9 @@ func checkPauses(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 		}
 	}
 	if n > 0 {
-		return fmt.Errorf("%d timers, such as %s, were paused with an occurrence in progress, and are in a form that version %d does not read: "+
-			"resume them with this version, and let their occurrences end", n, first, pausesVersion-1)
+		return fmt.Errorf(
+			"%d timers, such as %s, were paused with an occurrence in progress, and are in a form that version %d does not read: "+
+				"resume them with this version, and let their occurrences end", n, first, pausesVersion-1)
 	}
 	return nil
 }
@@ -342,14 +351,16 @@ func checkPauses(ctx context.Context, on *pgconn.PgConn, o *Options) error {
 // makeSchema creates the schema if it does not exist. It checks first, because CREATE SCHEMA IF NOT EXISTS
 // requires the right to create schemas even if the schema exists.
 func makeSchema(ctx context.Context, on *pgconn.PgConn, o *Options) error {
-	r := on.ExecParams(ctx, `SELECT 1 FROM pg_namespace WHERE nspname = $1`, [][]byte{[]byte(o.Schema)}, nil, nil, nil).Read()
+	r := on.ExecParams(ctx, `SELECT 1 FROM pg_namespace WHERE nspname = $1`, [][]byte{[]byte(o.Schema)}, nil, nil,
+		nil).Read()
 	if r.Err != nil || len(r.Rows) > 0 {
 		return r.Err
 	}
-	return on.Exec(ctx, `CREATE SCHEMA `+quote(o.Schema)).Close()
+	return on.Exec(ctx, `CREATE SCHEMA `+quoteName(o.Schema)).Close()
 }
 
-// fill replaces the names in the text of a migration.
-func fill(text string, o *Options) string {
-	return strings.NewReplacer("{schema}", quote(o.Schema), "{channel}", literal(o.Schema), "{revisions}", literal(quote(o.Schema)+".revisions")).Replace(text)
+// fillNames replaces the names in the text of a migration.
+func fillNames(text string, o *Options) string {
+	return strings.NewReplacer("{schema}", quoteName(o.Schema), "{channel}", quoteLiteral(o.Schema), "{revisions}",
+		quoteLiteral(quoteName(o.Schema)+".revisions")).Replace(text)
 }

@@ -23,7 +23,7 @@ func TestNodesMigrateAtTheSameTime(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			s, err := open(t.Context(), url, unsafe, later)
+			s, err := openWithSteps(t.Context(), url, unsafe, later)
 			if err != nil {
 				t.Error(err)
 				return
@@ -49,7 +49,7 @@ func TestMigrateUpAndDown(t *testing.T) {
 	}
 	at(0)
 	for _, to := range []int{last + 2, 1, last + 1, 0, 0, last + 2, 0} {
-		if err := migrate(t.Context(), url, unsafe, to, later); err != nil {
+		if err := migrateTo(t.Context(), url, unsafe, to, later); err != nil {
 			t.Fatalf("to %d: %v", to, err)
 		}
 		at(to)
@@ -59,7 +59,7 @@ func TestMigrateUpAndDown(t *testing.T) {
 	if n := ask(t, url, left); n != 1 { // the list of the steps
 		t.Errorf("%d things are left of version 0, want 1", n)
 	}
-	refused(t, migrate(t.Context(), url, unsafe, last+3, later), fmt.Sprintf("no version %d", last+3), fmt.Sprintf("0 to %d", last+2))
+	refused(t, migrateTo(t.Context(), url, unsafe, last+3, later), fmt.Sprintf("no version %d", last+3), fmt.Sprintf("0 to %d", last+2))
 }
 
 // TestMixedVersions: while a new version is deployed, old nodes continue if the step allows it.
@@ -68,7 +68,7 @@ func TestMixedVersions(t *testing.T) {
 	s := openTest(t, url, unsafe)
 	defer s.Close()
 	create(t, s, timers("before", 10))
-	if err := migrate(t.Context(), url, unsafe, last+1, later); err != nil {
+	if err := migrateTo(t.Context(), url, unsafe, last+1, later); err != nil {
 		t.Fatal(err)
 	}
 	create(t, s, timers("running", 10)) // on its existing connections
@@ -78,7 +78,7 @@ func TestMixedVersions(t *testing.T) {
 	if n, err := SchemaVersion(t.Context(), url, unsafe); err != nil || n != last+1 {
 		t.Errorf("an old node has left version %d, %v", n, err)
 	}
-	if err := migrate(t.Context(), url, unsafe, last+2, later); err != nil {
+	if err := migrateTo(t.Context(), url, unsafe, last+2, later); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Open(t.Context(), url, unsafe)
@@ -96,7 +96,7 @@ func TestASchemaChangesUnderAStore(t *testing.T) {
 		to   int
 		want string
 	}{{last - 1, fmt.Sprintf("has version %d, this rouse needs %d", last-1, last)}, {0, "has version 0"}, {last + 2, "run a newer one"}} {
-		if err := migrate(t.Context(), url, unsafe, c.to, later); err != nil {
+		if err := migrateTo(t.Context(), url, unsafe, c.to, later); err != nil {
 			t.Fatal(err)
 		}
 		_, err := s.Now(t.Context())
@@ -105,7 +105,7 @@ func TestASchemaChangesUnderAStore(t *testing.T) {
 		refused(t, err, c.want)
 		_, err = s.Apply(t.Context(), timers("during", 1))
 		refused(t, err, c.want)
-		if err := migrate(t.Context(), url, unsafe, last, later); err != nil {
+		if err := migrateTo(t.Context(), url, unsafe, last, later); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Now(t.Context()); err != nil {
@@ -156,7 +156,7 @@ func TestProgramsThatDoNotReadRecords(t *testing.T) {
 	url := servers.Postgres(t)
 	openTest(t, url, unsafe).Close()
 	for known := 1; known <= last; known++ {
-		s, err := open(t.Context(), url, unsafe, embedded[:known])
+		s, err := openWithSteps(t.Context(), url, unsafe, embedded[:known])
 		if err == nil {
 			s.Close()
 		}
@@ -172,7 +172,7 @@ func TestAStepIsWholeOrNot(t *testing.T) {
 	url := servers.Postgres(t)
 	broken := append([]migration{}, later...)
 	broken[last].up = `CREATE TABLE {schema}.half (); SELECT 1/0`
-	_, err := open(t.Context(), url, unsafe, broken)
+	_, err := openWithSteps(t.Context(), url, unsafe, broken)
 	refused(t, err, "division by zero", fmt.Sprintf("version %d", last+1))
 	if n, err := SchemaVersion(t.Context(), url, unsafe); err != nil || n != last {
 		t.Errorf("version %d, %v, want %d", n, err, last)
@@ -180,7 +180,7 @@ func TestAStepIsWholeOrNot(t *testing.T) {
 	if n := ask(t, url, `SELECT count(*) FROM pg_class WHERE relname = 'half'`); n != 0 {
 		t.Error("half of a step is left")
 	}
-	if err := migrate(t.Context(), url, unsafe, last+2, later); err != nil {
+	if err := migrateTo(t.Context(), url, unsafe, last+2, later); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -41,8 +41,8 @@ const (
 	partBytes = 32 << 20
 )
 
-// split makes the smallest number of statements, in the order of the changes.
-func split(changes []rouse.Change) ([]*part, error) {
+// splitChanges makes the smallest number of statements, in the order of the changes.
+func splitChanges(changes []rouse.Change) ([]*part, error) {
 	whole, err := newPart(changes)
 	if err != nil || len(changes) == 0 {
 		return nil, err
@@ -68,7 +68,7 @@ func split(changes []rouse.Change) ([]*part, error) {
 		for j := range c.Also {
 			met = met || seen[c.Also[j].Key]
 		}
-		n, size := weight(c)
+		n, size := changeWeight(c)
 		if first < i && (met || used+n > blockSize || bytes+size > partBytes) {
 			if err := end(i); err != nil {
 				return nil, err
@@ -83,8 +83,8 @@ func split(changes []rouse.Change) ([]*part, error) {
 	return parts, end(len(changes))
 }
 
-// weight returns how many revisions a change takes, and an estimate of its bytes.
-func weight(c *rouse.Change) (revisions, bytes int) {
+// changeWeight returns how many revisions a change takes, and an estimate of its bytes.
+func changeWeight(c *rouse.Change) (revisions, bytes int) {
 	revisions = 1 + len(c.Also) + len(c.Log)
 	if c.To != nil {
 		bytes = len(c.To.Body)
@@ -104,7 +104,7 @@ func newPart(changes []rouse.Change) (*part, error) {
 	off, bytes := 0, 0
 	for i := range changes {
 		c := &changes[i]
-		n, size := weight(c)
+		n, size := changeWeight(c)
 		if off+n > blockSize {
 			if i == 0 {
 				return nil, fmt.Errorf("a change writes %d rows and records; write at most %d", n, blockSize)
@@ -165,8 +165,8 @@ func (p *part) addRow(own int, row *rouse.Row, off int) {
 	p.entries = append(p.entries, entry{key: row.Key, row: row, act: actPut, off: off})
 }
 
-// call builds the statement. A bold one fails if a row that it creates exists.
-func (p *part) call(sql *texts, writer int64, bold bool) (*call, error) {
+// buildStatement builds the statement. A bold one fails if a row that it creates exists.
+func (p *part) buildStatement(sql *texts, writer int64, bold bool) (*call, error) {
 	text := sql.full
 	if p.plain {
 		text = sql.plain
@@ -175,19 +175,19 @@ func (p *part) call(sql *texts, writer int64, bold bool) (*call, error) {
 	if err := p.addRows(c); err != nil {
 		return nil, err
 	}
-	of := int4s(p.logs)
+	of := newInt4Array(p.logs)
 	for i := range p.changes {
 		for range p.changes[i].Log {
-			of.int4(p.offs[i])
+			of.appendInt4(p.offs[i])
 		}
 	}
-	c.array(of)
+	c.addArray(of)
 	p.addLogs(c)
-	c.int4(int(writer))
+	c.addInt4(int(writer))
 	if p.plain {
-		c.bool_(bold)
+		c.addBool(bold)
 	} else {
-		c.array(p.owners())
+		c.addArray(p.entryOwners())
 	}
 	return c, nil
 }
@@ -200,19 +200,19 @@ func (p *part) addRows(c *call) error {
 			rows, size = n, size+len(r.Body)
 		}
 	}
-	acts, offs, conds := int2s(n), int4s(n), int8s(n)
-	namespaces, names, fires := strs(n, 16), strs(n, 32), strs(n, 0)
-	buckets, visibles, generations, dues := int8s(rows), int8s(rows), int8s(rows), int8s(rows)
-	states, criticalities := int2s(rows), int2s(rows)
-	labels, bodies := strs(rows, 0), byteas(rows, size/max(1, n))
+	acts, offs, conds := newInt2Array(n), newInt4Array(n), newInt8Array(n)
+	namespaces, names, fires := newTextArray(n, 16), newTextArray(n, 32), newTextArray(n, 0)
+	buckets, visibles, generations, dues := newInt8Array(rows), newInt8Array(rows), newInt8Array(rows), newInt8Array(rows)
+	states, criticalities := newInt2Array(rows), newInt2Array(rows)
+	labels, bodies := newTextArray(rows, 0), newByteaArray(rows, size/max(1, n))
 	for i := range p.entries {
 		e := &p.entries[i]
-		acts.int2(e.act)
-		offs.int4(e.off)
-		conds.int8(e.cond)
-		namespaces.str(e.key.Namespace)
-		names.str(e.key.Name)
-		fires.str(e.key.Fire)
+		acts.appendInt2(e.act)
+		offs.appendInt4(e.off)
+		conds.appendInt8(e.cond)
+		namespaces.appendString(e.key.Namespace)
+		names.appendString(e.key.Name)
+		fires.appendString(e.key.Fire)
 		if rows == 0 {
 			continue
 		}
@@ -223,13 +223,13 @@ func (p *part) addRows(c *call) error {
 			continue
 		}
 		r := e.row
-		buckets.int8(int64(r.Bucket))
-		visibles.int8(int64(r.Visible))
-		generations.int8(int64(r.Generation))
-		dues.int8(int64(r.Due))
-		states.int2(int(r.State))
-		criticalities.int2(int(r.Criticality))
-		bodies.bytea(r.Body)
+		buckets.appendInt8(int64(r.Bucket))
+		visibles.appendInt8(int64(r.Visible))
+		generations.appendInt8(int64(r.Generation))
+		dues.appendInt8(int64(r.Due))
+		states.appendInt2(int(r.State))
+		criticalities.appendInt2(int(r.Criticality))
+		bodies.appendBytea(r.Body)
 		text, err := writeLabels(r.Labels)
 		switch {
 		case err != nil:
@@ -237,16 +237,18 @@ func (p *part) addRows(c *call) error {
 		case text == "":
 			labels.addNull()
 		default:
-			labels.str(text)
+			labels.appendString(text)
 		}
 	}
-	c.arrays(acts, offs, namespaces, names, fires, conds, buckets, visibles, generations, states, dues, criticalities, labels, bodies)
+	c.addArrays(acts, offs, namespaces, names, fires, conds, buckets, visibles, generations, states, dues, criticalities,
+		labels, bodies)
 	return nil
 }
 
 // addLogs adds the records to a statement, and returns how many are of each hour.
 func (p *part) addLogs(c *call) (hours map[int64]int64) {
-	offs, namespaces, names, ended, bodies := int4s(p.logs), strs(p.logs, 16), strs(p.logs, 32), int8s(p.logs), byteas(p.logs, 64)
+	offs, namespaces, names, ended, bodies := newInt4Array(p.logs), newTextArray(p.logs, 16), newTextArray(p.logs, 32),
+		newInt8Array(p.logs), newByteaArray(p.logs, 64)
 	hours = map[int64]int64{}
 	off := 0
 	var scratch []byte
@@ -254,38 +256,38 @@ func (p *part) addLogs(c *call) (hours map[int64]int64) {
 		change := &p.changes[i]
 		for j := range change.Log {
 			r := &change.Log[j]
-			offs.int4(off + 1 + len(change.Also) + j)
-			namespaces.str(r.Namespace)
-			names.str(r.Name)
-			ended.int8(int64(r.Ended))
+			offs.appendInt4(off + 1 + len(change.Also) + j)
+			namespaces.appendString(r.Namespace)
+			names.appendString(r.Name)
+			ended.appendInt8(int64(r.Ended))
 			scratch = rouse.AppendRecord(scratch[:0], r)
-			bodies.bytea(scratch)
+			bodies.appendBytea(scratch)
 			hours[int64(r.Ended)/hourMillis]++
 		}
-		n, _ := weight(change)
+		n, _ := changeWeight(change)
 		off += n
 	}
-	c.arrays(offs, namespaces, names, ended, bodies)
+	c.addArrays(offs, namespaces, names, ended, bodies)
 	return hours
 }
 
-// owners returns for each entry the position of its change, counting from 1 as SQL does; 0 for changes.
-func (p *part) owners() *array {
+// entryOwners returns for each entry the position of its change, counting from 1 as SQL does; 0 for changes.
+func (p *part) entryOwners() *array {
 	at := make(map[int]int, len(p.changes))
 	for i := range p.entries {
 		if p.entries[i].owner < 0 {
 			at[p.entries[i].off] = i + 1
 		}
 	}
-	out := int4s(len(p.entries))
+	out := newInt4Array(len(p.entries))
 	for i := range p.entries {
-		out.int4(at[p.entries[i].owner])
+		out.appendInt4(at[p.entries[i].owner])
 	}
 	return out
 }
 
-// results parses the answer to the statement.
-func (p *part) results(row [][]byte, to []rouse.Result) error {
+// parseResults parses the answer to the statement.
+func (p *part) parseResults(row [][]byte, to []rouse.Result) error {
 	if len(row) < 3 || !p.plain && len(row) < 5 {
 		return errShort
 	}
@@ -300,13 +302,13 @@ func (p *part) results(row [][]byte, to []rouse.Result) error {
 			return err
 		}
 	}
-	p.fill(base, refused, had, to)
+	p.setResults(base, refused, had, to)
 	return nil
 }
 
-// fill sets the results: base is the block of revisions, refused has the revisions that refused changes met,
-// and had the previous ones of others, if their conditions do not contain them.
-func (p *part) fill(base uint64, refused, had map[int64]int64, to []rouse.Result) {
+// setResults sets the results: base is the block of revisions, refused has the revisions that refused changes
+// met, and had the previous ones of others, if their conditions do not contain them.
+func (p *part) setResults(base uint64, refused, had map[int64]int64, to []rouse.Result) {
 	off := 0
 	for i := range p.changes {
 		c := &p.changes[i]
@@ -314,16 +316,16 @@ func (p *part) fill(base uint64, refused, had map[int64]int64, to []rouse.Result
 		if revision, no := refused[at]; no {
 			to[i] = rouse.Result{Revision: uint64(revision), Existed: revision != 0}
 		} else {
-			to[i] = p.applied(c, base+uint64(off), uint64(had[at]))
+			to[i] = p.appliedResult(c, base+uint64(off), uint64(had[at]))
 		}
-		n, _ := weight(c)
+		n, _ := changeWeight(c)
 		off += n
 	}
 }
 
-// applied returns the result of a change that was made. revision is the revision of the row that it wrote,
-// and had the previous one, if the condition does not contain it.
-func (p *part) applied(c *rouse.Change, revision, had uint64) rouse.Result {
+// appliedResult returns the result of a change that was made. revision is the revision of the row that it
+// wrote, and had the previous one, if the condition does not contain it.
+func (p *part) appliedResult(c *rouse.Change, revision, had uint64) rouse.Result {
 	if c.If != rouse.AnyRevision {
 		had = c.If
 	}

@@ -32,8 +32,8 @@ type place struct{ key, revision, tid uint64 }
 
 const tidSize = 6
 
-func (a *array) tid(v uint64) {
-	a.size(tidSize)
+func (a *array) appendTID(v uint64) {
+	a.appendSize(tidSize)
 	a.buf = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(a.buf, uint32(v>>16)), uint16(v))
 }
 
@@ -55,8 +55,8 @@ func readTids(b []byte) (list []uint64) {
 	return list
 }
 
-// find returns the set of a key, and its place there, or the one to use for it. The caller holds mu.
-func (m *places) find(k *rouse.Key) (hash uint64, at *place) {
+// findPlace returns the set of a key, and its place there, or the one to use for it. The caller holds mu.
+func (m *places) findPlace(k *rouse.Key) (hash uint64, at *place) {
 	if m.sets == nil {
 		m.seed, m.sets = maphash.MakeSeed(), make([][setPlaces]place, placeSets)
 	}
@@ -74,16 +74,16 @@ func (m *places) find(k *rouse.Key) (hash uint64, at *place) {
 	return hash, at
 }
 
-// of returns the revisions that the rows of keys had, 0 if it does not remember them, and the places of the
-// others.
-func (m *places) of(keys []rouse.Key) (revisions []uint64, at *array) {
-	revisions, at = make([]uint64, len(keys)), tids(len(keys))
+// placesOfKeys returns the revisions that the rows of keys had, 0 if it does not remember them, and the
+// places of the others.
+func (m *places) placesOfKeys(keys []rouse.Key) (revisions []uint64, at *array) {
+	revisions, at = make([]uint64, len(keys)), newTIDArray(len(keys))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range keys {
-		if hash, p := m.find(&keys[i]); p.key == hash && p.revision != 0 {
+		if hash, p := m.findPlace(&keys[i]); p.key == hash && p.revision != 0 {
 			revisions[i] = p.revision
-			at.tid(p.tid)
+			at.appendTID(p.tid)
 		}
 	}
 	return revisions, at
@@ -92,15 +92,15 @@ func (m *places) of(keys []rouse.Key) (revisions []uint64, at *array) {
 // ofEntries returns the places of rows to update or to delete that have the revisions of the conditions; NULL
 // for those that it does not remember.
 func (m *places) ofEntries(entries []entry) *array {
-	at := tids(len(entries))
+	at := newTIDArray(len(entries))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range entries {
 		e := &entries[i]
 		if e.act == actPut {
-			at.tid(0)
-		} else if hash, p := m.find(&e.key); p.key == hash && p.revision == uint64(e.cond) {
-			at.tid(p.tid)
+			at.appendTID(0)
+		} else if hash, p := m.findPlace(&e.key); p.key == hash && p.revision == uint64(e.cond) {
+			at.appendTID(p.tid)
 		} else {
 			at.addNull()
 		}
@@ -108,25 +108,25 @@ func (m *places) ofEntries(entries []entry) *array {
 	return at
 }
 
-// read remembers rows that were read, with their tids.
-func (m *places) read(rows []rouse.Row, tids []uint64) {
+// rememberRead remembers rows that were read, with their tids.
+func (m *places) rememberRead(rows []rouse.Row, tids []uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range rows {
-		if hash, p := m.find(&rows[i].Key); p.key != hash || p.revision < rows[i].Revision {
+		if hash, p := m.findPlace(&rows[i].Key); p.key != hash || p.revision < rows[i].Revision {
 			*p = place{hash, rows[i].Revision, tids[i]}
 		}
 	}
 }
 
-// wrote remembers the rows of entries that were written: with the block of their revisions, and the tids of
-// created and of updated ones, in the order of the entries.
-func (m *places) wrote(entries []entry, base uint64, created, updated []uint64) {
+// rememberWrites remembers the rows of entries that were written: with the block of their revisions, and the
+// tids of created and of updated ones, in the order of the entries.
+func (m *places) rememberWrites(entries []entry, base uint64, created, updated []uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range entries {
 		e := &entries[i]
-		hash, p := m.find(&e.key)
+		hash, p := m.findPlace(&e.key)
 		list := &created
 		switch {
 		case e.act == actDelete:
@@ -150,21 +150,21 @@ func (s *Store) tryAt(ctx context.Context, p *part, writer int64, results []rous
 	if err := p.addRows(c); err != nil {
 		return err
 	}
-	hours, hourCounts := int8s(1), int8s(1)
+	hours, hourCounts := newInt8Array(1), newInt8Array(1)
 	for hour, n := range p.addLogs(c) {
-		hours.int8(hour)
-		hourCounts.int8(n)
+		hours.appendInt8(hour)
+		hourCounts.appendInt8(n)
 	}
-	c.arrays(hours, hourCounts, s.places.ofEntries(p.entries))
+	c.addArrays(hours, hourCounts, s.places.ofEntries(p.entries))
 	p.addTally(c)
-	c.int4(int(writer))
-	return s.write(ctx, p, []*call{c}, func(row [][]byte) error {
+	c.addInt4(int(writer))
+	return s.writePart(ctx, p, []*call{c}, func(row [][]byte) error {
 		if len(row) != 3 {
 			return errShort
 		}
 		base := readInt(row[0])
-		p.fill(uint64(base), nil, nil, results)
-		s.places.wrote(p.entries, uint64(base), readTids(row[1]), readTids(row[2]))
+		p.setResults(uint64(base), nil, nil, results)
+		s.places.rememberWrites(p.entries, uint64(base), readTids(row[1]), readTids(row[2]))
 		return nil
 	})
 }
@@ -181,11 +181,11 @@ func (p *part) addTally(c *call) {
 			counts[group{e.key.Namespace, e.row.State}]++
 		}
 	}
-	namespaces, states, n := strs(len(counts), 16), int2s(len(counts)), int8s(len(counts))
+	namespaces, states, n := newTextArray(len(counts), 16), newInt2Array(len(counts)), newInt8Array(len(counts))
 	for g, count := range counts {
-		namespaces.str(g.namespace)
-		states.int2(int(g.state))
-		n.int8(count)
+		namespaces.appendString(g.namespace)
+		states.appendInt2(int(g.state))
+		n.appendInt8(count)
 	}
-	c.arrays(namespaces, states, n)
+	c.addArrays(namespaces, states, n)
 }

@@ -163,10 +163,10 @@ func TestPlacesReplaceOlderOnes(t *testing.T) {
 		rows[i] = rouse.Row{Key: rouse.Key{Namespace: "ns", Name: fmt.Sprint(i)}, Revision: uint64(i + 1)}
 		at[i] = uint64(i)
 	}
-	m.read(rows, at)
+	m.rememberRead(rows, at)
 	newest := 0
 	for i := n - placeSets/4; i < n; i++ {
-		if hash, p := m.find(&rows[i].Key); p.key == hash && p.revision == rows[i].Revision && p.tid == uint64(i) {
+		if hash, p := m.findPlace(&rows[i].Key); p.key == hash && p.revision == rows[i].Revision && p.tid == uint64(i) {
 			newest++
 		}
 	}

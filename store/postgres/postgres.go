@@ -33,9 +33,10 @@ import (
 
 // Options configure a store. Zero fields mean the defaults named in their comments.
 type Options struct {
-	Schema   string // name of the schema: 1 to 48 of a to z, 0 to 9 and _, no digit first; default "rouse"
-	Name     string // name of the connections on the server (application_name); default "rouse"
-	MaxConns int    // for timers and history, plus two for leases and the clock, and one each for Watch and Attend; default 8
+	Schema string // name of the schema: 1 to 48 of a to z, 0 to 9 and _, no digit first; default "rouse"
+	Name   string // name of the connections on the server (application_name); default "rouse"
+	// for timers and history, plus two for leases and the clock, and one each for Watch and Attend; default 8
+	MaxConns int
 
 	// ListenURL is the address for Watch and Attend. It must lead to the server itself if the store's URL
 	// leads to a pooler in transaction mode, which does not forward notifications. Default: the store's URL.
@@ -70,9 +71,10 @@ func (o Options) withDefaults() Options {
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 
-func (o *Options) check() error {
+func (o *Options) checkSchemaOption() error {
 	if !schemaName.MatchString(o.Schema) {
-		return rouse.Refuse("schema", o.Schema, "is not a valid name of a schema", "use 1 to 48 of a to z, 0 to 9 and _, no digit first")
+		return rouse.Refuse("schema", o.Schema, "is not a valid name of a schema",
+			"use 1 to 48 of a to z, 0 to 9 and _, no digit first")
 	}
 	return nil
 }
@@ -107,22 +109,23 @@ var (
 // Open opens the store at a postgres:// URL. It migrates the schema to this version if it is missing or
 // older, unless o.NoMigrate is set.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
-	return open(ctx, url, o, embedded)
+	return openWithSteps(ctx, url, o, embedded)
 }
 
-func open(ctx context.Context, url string, o Options, steps []migration) (_ *Store, err error) {
+func openWithSteps(ctx context.Context, url string, o Options, steps []migration) (_ *Store, err error) {
 	o = o.withDefaults()
-	if err := o.check(); err != nil {
+	if err := o.checkSchemaOption(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: o, url: url, name: redact(url), sql: newTexts(&o, len(steps)), latest: len(steps), closing: make(chan struct{})}
+	s := &Store{o: o, url: url, name: redactURL(url), sql: newTexts(&o, len(steps)), latest: len(steps),
+		closing: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.closePools()
-			err = fmt.Errorf("store %s: %w", s.name, explain(err))
+			err = fmt.Errorf("store %s: %w", s.name, explainSQLError(err))
 		}
 	}()
-	if err := ready(ctx, url, &o, steps); err != nil {
+	if err := ensureSchema(ctx, url, &o, steps); err != nil {
 		return nil, err
 	}
 	if s.timers, err = newPool(ctx, url, &o, o.MaxConns); err != nil {
@@ -155,48 +158,49 @@ func (s *Store) closePools() {
 	}
 }
 
-// begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
-func (s *Store) begin(ctx context.Context) error { return s.life.Begin(ctx) }
+// beginStoreCall starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
+func (s *Store) beginStoreCall(ctx context.Context) error { return s.life.Begin(ctx) }
 
-// timer makes calls on the connections for timers, in one transaction and one round trip; lease on those for
-// leases.
-func (s *Store) timer(ctx context.Context, calls []*call, read func(i int, row [][]byte) error) error {
-	if err := s.misfit.get(); err != nil {
+// callTimers makes calls on the connections for timers, in one transaction and one round trip; lease on those
+// for leases.
+func (s *Store) callTimers(ctx context.Context, calls []*call, read func(i int, row [][]byte) error) error {
+	if err := s.misfit.storedMisfit(); err != nil {
 		return err
 	}
-	return s.do(ctx, s.timers, s.o.Timeout, s.sql.settings, calls, read)
+	return s.callOnPool(ctx, s.timers, s.o.Timeout, s.sql.settings, calls, read)
 }
 
-func (s *Store) lease(ctx context.Context, calls []*call, read func(i int, row [][]byte) error) error {
-	err := s.do(ctx, s.leases, s.o.LeaseTimeout, s.sql.leaseSettings, calls, read)
+func (s *Store) callLeases(ctx context.Context, calls []*call, read func(i int, row [][]byte) error) error {
+	err := s.callOnPool(ctx, s.leases, s.o.LeaseTimeout, s.sql.leaseSettings, calls, read)
 	switch {
-	case err == nil && s.misfit.get() != nil:
+	case err == nil && s.misfit.storedMisfit() != nil:
 		// It may be another schema, restored from a dump: new connections raise its revisions.
 		s.leases.Reset()
 		s.timers.Reset()
-		s.misfit.set(nil)
+		s.misfit.setMisfit(nil)
 	case mayBeMigrated(err):
 		if wrong := s.checkSchema(ctx); wrong != nil {
-			s.misfit.set(wrong)
+			s.misfit.setMisfit(wrong)
 			return wrong
 		}
 	}
 	return err
 }
 
-func (s *Store) do(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration, settings string, calls []*call,
+func (s *Store) callOnPool(ctx context.Context, pool *pgxpool.Pool, timeout time.Duration, settings string,
+	calls []*call,
 	read func(i int, row [][]byte) error) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return err
 	}
 	defer s.life.RUnlock()
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := exchange(limited, pool, settings, calls, read); err != nil {
+	if err := exchangeCalls(limited, pool, settings, calls, read); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		err = explain(err)
+		err = explainSQLError(err)
 		if errors.Is(err, rouse.ErrFull) {
 			return err
 		}
@@ -205,5 +209,5 @@ func (s *Store) do(ctx context.Context, pool *pgxpool.Pool, timeout time.Duratio
 	return nil
 }
 
-// millis returns a duration in milliseconds, rounded up.
-func millis(d time.Duration) int64 { return int64(rouse.Instant(0).Add(d)) }
+// roundUpMillis returns a duration in milliseconds, rounded up.
+func roundUpMillis(d time.Duration) int64 { return int64(rouse.Instant(0).Add(d)) }

@@ -42,23 +42,24 @@ type request struct {
 
 // Attend keeps a session for the member. It must lead to the server itself: see Options.ListenURL.
 func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.life.RUnlock()
-	on, heard, err := s.session(ctx, " presence")
+	on, heard, err := s.openListenSession(ctx, " presence")
 	if err != nil {
 		return nil, err
 	}
-	a := &attendance{on: on, member: member, schema: s.o.Schema, channel: nodesChannel(&s.o), timeout: s.o.LeaseTimeout, heard: heard,
+	a := &attendance{on: on, member: member, schema: s.o.Schema, channel: nodesChannel(&s.o), timeout: s.o.LeaseTimeout,
+		heard:    heard,
 		requests: make(chan *request), done: make(chan struct{})}
-	if err := a.enter(ctx); err != nil {
+	if err := a.listenAndLock(ctx); err != nil {
 		closeSession(on)
-		return nil, fmt.Errorf("attend: %w", explain(err))
+		return nil, fmt.Errorf("attend: %w", explainSQLError(err))
 	}
 	running, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
-	a.ended.Go(func() { a.run(running) })
+	a.ended.Go(func() { a.serveRequests(running) })
 	s.watches.Go(func() { // ends with the store
 		select {
 		case <-s.closing:
@@ -69,11 +70,12 @@ func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, er
 	return a, nil
 }
 
-// enter listens, checks that the session is direct, and takes the lock.
-func (a *attendance) enter(ctx context.Context) error {
+// listenAndLock listens, checks that the session is direct, and takes the lock.
+func (a *attendance) listenAndLock(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, watchProof)
 	defer cancel()
-	rows, err := a.query(ctx, `SELECT pg_backend_pid(), floor(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint`)
+	rows, err := a.execQuery(ctx,
+		`SELECT pg_backend_pid(), floor(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint`)
 	if err != nil {
 		return err
 	}
@@ -82,24 +84,25 @@ func (a *attendance) enter(ctx context.Context) error {
 	}
 	// A pooler gives its clients its own process numbers.
 	if string(rows[0][0]) != strconv.FormatUint(uint64(a.on.PID()), 10) {
-		return fmt.Errorf("the address of the store leads to a pooler, which shares sessions between nodes: set store-direct to the address of the server itself: %w", errors.ErrUnsupported)
+		return fmt.Errorf(
+			"the address of the store leads to a pooler, which shares sessions between nodes: set store-direct to the address of the server itself: %w", errors.ErrUnsupported)
 	}
 	a.server = string(rows[0][1])
-	if _, err = a.query(ctx, `LISTEN `+quote(a.channel)); err != nil {
+	if _, err = a.execQuery(ctx, `LISTEN `+quoteName(a.channel)); err != nil {
 		return err
 	}
-	_, err = a.query(ctx, fmt.Sprintf(`SELECT pg_advisory_lock(%d)`, a.key(a.member)))
+	_, err = a.execQuery(ctx, fmt.Sprintf(`SELECT pg_advisory_lock(%d)`, a.memberLockKey(a.member)))
 	return err
 }
 
-// key returns the number of a member's lock.
-func (a *attendance) key(member string) int64 {
+// memberLockKey returns the number of a member's lock.
+func (a *attendance) memberLockKey(member string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("rouse member\x00" + a.schema + "\x00" + member))
 	return int64(h.Sum64())
 }
 
-func (a *attendance) query(ctx context.Context, sql string) ([][][]byte, error) {
+func (a *attendance) execQuery(ctx context.Context, sql string) ([][][]byte, error) {
 	results, err := a.on.Exec(ctx, sql).ReadAll()
 	if err != nil || len(results) == 0 {
 		return nil, err
@@ -107,8 +110,8 @@ func (a *attendance) query(ctx context.Context, sql string) ([][][]byte, error) 
 	return results[0].Rows, nil
 }
 
-// run owns the connection: it executes requests, and waits for notifications in between.
-func (a *attendance) run(ctx context.Context) {
+// serveRequests owns the connection: it executes requests, and waits for notifications in between.
+func (a *attendance) serveRequests(ctx context.Context) {
 	defer close(a.done)
 	defer closeSession(a.on)
 	for {
@@ -127,7 +130,7 @@ func (a *attendance) run(ctx context.Context) {
 		stop()
 		r := <-next
 		if r != nil {
-			a.make(ctx, r)
+			a.executeRequest(ctx, r)
 		}
 		if ctx.Err() != nil || a.on.IsClosed() || err != nil && r == nil {
 			return
@@ -135,15 +138,15 @@ func (a *attendance) run(ctx context.Context) {
 	}
 }
 
-func (a *attendance) make(ctx context.Context, r *request) {
+func (a *attendance) executeRequest(ctx context.Context, r *request) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	r.rows, r.err = a.query(ctx, r.sql)
+	r.rows, r.err = a.execQuery(ctx, r.sql)
 	close(r.done)
 }
 
-// do sends a request to run and returns its result.
-func (a *attendance) do(ctx context.Context, sql string) ([][][]byte, error) {
+// requestRows sends a request to run and returns its result.
+func (a *attendance) requestRows(ctx context.Context, sql string) ([][][]byte, error) {
 	r := &request{sql: sql, done: make(chan struct{})}
 	select {
 	case a.requests <- r:
@@ -172,9 +175,9 @@ func (a *attendance) Absent(ctx context.Context, members []string) (out []string
 		if i > 0 {
 			list += ","
 		}
-		list += fmt.Sprintf("(%d,%d::bigint)", i, a.key(m))
+		list += fmt.Sprintf("(%d,%d::bigint)", i, a.memberLockKey(m))
 	}
-	rows, err := a.do(ctx, `SELECT i FROM (VALUES `+list+`) m(i, k) WHERE pg_try_advisory_xact_lock_shared(k)`)
+	rows, err := a.requestRows(ctx, `SELECT i FROM (VALUES `+list+`) m(i, k) WHERE pg_try_advisory_xact_lock_shared(k)`)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +196,7 @@ func (a *attendance) Absent(ctx context.Context, members []string) (out []string
 // Announce notifies all members. Transactions that notify commit one at a time: nodes use them when they
 // start and stop, not for fires.
 func (s *Store) Announce(ctx context.Context) error {
-	return s.lease(ctx, []*call{newCall(`SELECT pg_notify($1, '')`).text_(nodesChannel(&s.o))}, nil)
+	return s.callLeases(ctx, []*call{newCall(`SELECT pg_notify($1, '')`).addString(nodesChannel(&s.o))}, nil)
 }
 
 // nodesChannel is the channel on which members notify each other.

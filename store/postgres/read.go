@@ -9,7 +9,7 @@ import (
 
 // Now returns the server's clock. It uses the connections for leases.
 func (s *Store) Now(ctx context.Context) (now rouse.Instant, err error) {
-	err = s.lease(ctx, []*call{newCall(s.sql.now)}, func(_ int, row [][]byte) error {
+	err = s.callLeases(ctx, []*call{newCall(s.sql.now)}, func(_ int, row [][]byte) error {
 		now = rouse.Instant(readInt(row[0]))
 		return nil
 	})
@@ -20,11 +20,11 @@ func (s *Store) Now(ctx context.Context) (now rouse.Instant, err error) {
 func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
 	out := make([]rouse.Row, len(keys))
 	if len(keys) == 0 {
-		return out, s.usable(ctx)
+		return out, s.checkUsable(ctx)
 	}
 	namespaces, names, fires := keyArrays(keys)
-	c := newCall(s.sql.fetch).array(namespaces).array(names).array(fires)
-	err := s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+	c := newCall(s.sql.fetch).addArray(namespaces).addArray(names).addArray(fires)
+	err := s.callTimers(ctx, []*call{c}, func(_ int, row [][]byte) error {
 		if len(row) != columnCount+1 {
 			return errShort
 		}
@@ -46,11 +46,11 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) 
 func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
 	out := make([]uint64, len(keys))
 	if len(keys) == 0 {
-		return out, s.usable(ctx)
+		return out, s.checkUsable(ctx)
 	}
-	known, at := s.places.of(keys)
+	known, at := s.places.placesOfKeys(keys)
 	if at.n > 0 {
-		err := s.timer(ctx, []*call{newCall(s.sql.revisionsAt).array(at)}, func(_ int, row [][]byte) error {
+		err := s.callTimers(ctx, []*call{newCall(s.sql.revisionsAt).addArray(at)}, func(_ int, row [][]byte) error {
 			list, err := readInts(row[0])
 			there := make(map[uint64]bool, len(list))
 			for _, revision := range list {
@@ -78,8 +78,8 @@ func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, erro
 		return out, nil
 	}
 	namespaces, names, fires := keyArrays(rest)
-	c := newCall(s.sql.revisions).array(namespaces).array(names).array(fires)
-	err := s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+	c := newCall(s.sql.revisions).addArray(namespaces).addArray(names).addArray(fires)
+	err := s.callTimers(ctx, []*call{c}, func(_ int, row [][]byte) error {
 		list, err := readInts(row[0])
 		if err != nil || len(list) != len(rest) {
 			return errShort
@@ -101,5 +101,5 @@ func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	if revision > most {
 		return fmt.Errorf("store %s: revisions cannot continue above %d; the maximum is %d", s.name, revision, uint64(most))
 	}
-	return s.timer(ctx, []*call{newCall(s.sql.raise).int8(int64(revision))}, nil)
+	return s.callTimers(ctx, []*call{newCall(s.sql.raise).addInt8(int64(revision))}, nil)
 }

@@ -14,20 +14,21 @@ import (
 func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.RecordPage, err error) {
 	var w where
 	order := `namespace DESC, ended DESC, seq DESC`
-	w.text("namespace = ?", q.Namespace)
+	w.addTextCondition("namespace = ?", q.Namespace)
 	if q.Name != "" {
-		w.text("name = ?", q.Name)
+		w.addTextCondition("name = ?", q.Name)
 		order = `namespace DESC, name DESC, ended DESC, seq DESC`
 	}
 	if q.Until != (rouse.RecordCursor{}) {
-		w.c.int8(int64(q.Until.Ended)).int8(int64(q.Until.Seq))
+		w.c.addInt8(int64(q.Until.Ended)).addInt8(int64(q.Until.Seq))
 		n := len(w.c.args)
-		w.add(fmt.Sprintf("(ended, seq) < ($%d, $%d)", n-1, n))
+		w.addCondition(fmt.Sprintf("(ended, seq) < ($%d, $%d)", n-1, n))
 	}
 	limit := min(max(1, q.Limit), math.MaxInt32)
-	text := fmt.Sprintf(`SELECT ended, seq, name, body FROM %s.records WHERE %s ORDER BY %s LIMIT %d`, s.sql.schema, w.String(), order, limit+1)
+	text := fmt.Sprintf(`SELECT ended, seq, name, body FROM %s.records WHERE %s ORDER BY %s LIMIT %d`, s.sql.schema,
+		w.String(), order, limit+1)
 	var last rouse.RecordCursor
-	err = s.timer(ctx, []*call{newCall(s.sql.plans), w.call(text)}, func(i int, row [][]byte) error {
+	err = s.callTimers(ctx, []*call{newCall(s.sql.plans), w.callWithText(text)}, func(i int, row [][]byte) error {
 		switch {
 		case i == 0:
 			return nil
@@ -61,7 +62,7 @@ func (s *Store) RecordNamespaces(ctx context.Context) (names []string, err error
 				FROM spaces s WHERE s.namespace IS NOT NULL
 		)
 		SELECT namespace FROM spaces WHERE namespace IS NOT NULL`, "{schema}", s.sql.schema)
-	err = s.timer(ctx, []*call{newCall(s.sql.plans), newCall(text)}, func(i int, row [][]byte) error {
+	err = s.callTimers(ctx, []*call{newCall(s.sql.plans), newCall(text)}, func(i int, row [][]byte) error {
 		if i == 1 {
 			names = append(names, string(row[0]))
 		}

@@ -23,7 +23,8 @@ func Roles(schema, app, reader string) string {
 	if reader != "" {
 		text += readers
 	}
-	return strings.NewReplacer("{schema}", quote(schema), "{app}", quote(app), "{reader}", quote(reader)).Replace(text)
+	return strings.NewReplacer("{schema}", quoteName(schema), "{app}", quoteName(app), "{reader}",
+		quoteName(reader)).Replace(text)
 }
 
 // CallerRole returns the SQL that lets a role create and delete timers in its own transactions, with the
@@ -33,7 +34,7 @@ func Roles(schema, app, reader string) string {
 // To limit a role to one namespace, grant it a function of your own instead, which is SECURITY DEFINER,
 // belongs to a caller's role, and calls these with that namespace.
 func CallerRole(schema, caller string) string {
-	return strings.NewReplacer("{schema}", quote(schema), "{caller}", quote(caller)).Replace(callerText)
+	return strings.NewReplacer("{schema}", quoteName(schema), "{caller}", quoteName(caller)).Replace(callerText)
 }
 
 const callerText = `GRANT USAGE ON SCHEMA {schema} TO {caller};

@@ -25,7 +25,7 @@ func asRoles(t *testing.T) (url, app, reader string) {
 func createAsOwner(t *testing.T, url string, o Options) {
 	t.Helper()
 	o = o.withDefaults()
-	admin(t, url, `CREATE SCHEMA `+quote(o.Schema)+` AUTHORIZATION rouse_owner`)
+	admin(t, url, `CREATE SCHEMA `+quoteName(o.Schema)+` AUTHORIZATION rouse_owner`)
 	owner := as(t, url, "rouse_owner")
 	if err := Migrate(t.Context(), owner, o, Latest()); err != nil {
 		t.Fatal(err)
@@ -55,8 +55,8 @@ func TestRolesCanDoNothingElse(t *testing.T) {
 	create(t, s, timers("t", 3))
 	for _, text := range []string{`CREATE TABLE rouse.x ()`, `CREATE TABLE public.x ()`, `CREATE SCHEMA x`, `DROP TABLE rouse.timers`, `TRUNCATE rouse.timers`,
 		`ALTER TABLE rouse.timers ADD x int`, `DELETE FROM rouse.migrations`, `SELECT * FROM pg_authid`, `CREATE OR REPLACE FUNCTION rouse.now_ms() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'`} {
-		err := s.timer(t.Context(), []*call{newCall(text)}, nil)
-		if state(err) != "42501" {
+		err := s.callTimers(t.Context(), []*call{newCall(text)}, nil)
+		if sqlState(err) != "42501" {
 			t.Errorf("the app's role may %s: %v", text, err)
 		}
 	}
@@ -74,7 +74,7 @@ func TestRolesCanDoNothingElse(t *testing.T) {
 	r := openTest(t, reader, o)
 	defer r.Close()
 	for _, text := range []string{`SELECT data FROM rouse.leases`, `SELECT * FROM rouse.leases`, `SELECT l::text FROM rouse.leases l`} {
-		if err := r.timer(t.Context(), []*call{newCall(text)}, nil); state(err) != "42501" {
+		if err := r.callTimers(t.Context(), []*call{newCall(text)}, nil); sqlState(err) != "42501" {
 			t.Errorf("the reader may %s: %v", text, err)
 		}
 	}

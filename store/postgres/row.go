@@ -50,11 +50,11 @@ func writeLabels(labels map[string]string) (string, error) {
 
 // keyArrays returns keys as three parameters.
 func keyArrays(keys []rouse.Key) (namespaces, names, fires *array) {
-	namespaces, names, fires = strs(len(keys), 16), strs(len(keys), 32), strs(len(keys), 0)
+	namespaces, names, fires = newTextArray(len(keys), 16), newTextArray(len(keys), 32), newTextArray(len(keys), 0)
 	for i := range keys {
-		namespaces.str(keys[i].Namespace)
-		names.str(keys[i].Name)
-		fires.str(keys[i].Fire)
+		namespaces.appendString(keys[i].Namespace)
+		names.appendString(keys[i].Name)
+		fires.appendString(keys[i].Fire)
 	}
 	return namespaces, names, fires
 }

@@ -149,7 +149,7 @@ func TestLeasesDoNotWaitForClaims(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if err := s.timer(ctx, []*call{newCall(`SELECT pg_sleep(20)`)}, nil); !errors.Is(err, context.Canceled) {
+			if err := s.callTimers(ctx, []*call{newCall(`SELECT pg_sleep(20)`)}, nil); !errors.Is(err, context.Canceled) {
 				t.Errorf("a call whose context ended: %v", err)
 			}
 		})

@@ -88,7 +88,7 @@ func useStore(t *testing.T, s *Store, i int) {
 		}
 		return nil
 	}
-	if err := s.timer(ctx, []*call{newCall(`SELECT current_setting('transaction_isolation')`)}, level); err != nil {
+	if err := s.callTimers(ctx, []*call{newCall(`SELECT current_setting('transaction_isolation')`)}, level); err != nil {
 		t.Error(err)
 	}
 	for range 4 {

@@ -28,9 +28,10 @@ func (e *Entry) Position() rouse.Position { return rouse.Position{Visible: e.Vis
 // that it read.
 func (s *Store) Look(ctx context.Context, keys []rouse.Key, bytes int) (b rouse.Batch, looked int, err error) {
 	namespaces, names, fires := keyArrays(keys)
-	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_fetch($1, $2, $3, $4)`).array(namespaces).array(names).array(fires).int8(int64(bytes))
+	c := newCall(`SELECT * FROM ` + s.sql.schema +
+		`.index_fetch($1, $2, $3, $4)`).addArray(namespaces).addArray(names).addArray(fires).addInt8(int64(bytes))
 	size, last := 0, 0
-	err = s.clocked(ctx, c, &b, func(row [][]byte) error {
+	err = s.callWithClock(ctx, c, &b, func(row [][]byte) error {
 		if len(row) != columnCount+1 {
 			return errShort
 		}
@@ -55,19 +56,20 @@ func (s *Store) Look(ctx context.Context, keys []rouse.Key, bytes int) (b rouse.
 // hold: up to the window's Bytes, skipping rows that others are about to write. elsewhere has the positions
 // of rows that do not match. It uses only Ahead, Bytes and the hold of the window; the limit of entries is
 // the limit of rows that Claim may hold.
-func (s *Store) HoldRows(ctx context.Context, entries []Entry, w rouse.Window) (b rouse.Batch, elsewhere []Entry, err error) {
+func (s *Store) HoldRows(ctx context.Context, entries []Entry,
+	w rouse.Window) (b rouse.Batch, elsewhere []Entry, err error) {
 	if len(entries) >= blockSize {
 		return b, nil, errors.New("too many rows to hold at a time")
 	}
-	keys, revisions := make([]rouse.Key, len(entries)), int8s(len(entries))
+	keys, revisions := make([]rouse.Key, len(entries)), newInt8Array(len(entries))
 	for i := range entries {
 		keys[i] = entries[i].Key
-		revisions.int8(int64(entries[i].Revision))
+		revisions.appendInt8(int64(entries[i].Revision))
 	}
 	namespaces, names, fires := keyArrays(keys)
-	c := newCall(s.sql.index).array(namespaces).array(names).array(fires).array(revisions).
-		int8(millis(w.Ahead)).int8(int64(w.Bytes)).int8(millis(w.Hold)).int8(int64(w.Until))
-	err = s.clocked(ctx, c, &b, func(row [][]byte) error {
+	c := newCall(s.sql.index).addArray(namespaces).addArray(names).addArray(fires).addArray(revisions).
+		addInt8(roundUpMillis(w.Ahead)).addInt8(int64(w.Bytes)).addInt8(roundUpMillis(w.Hold)).addInt8(int64(w.Until))
+	err = s.callWithClock(ctx, c, &b, func(row [][]byte) error {
 		if len(row) > columnCount && row[6] == nil {
 			e, err := scanEntry(row)
 			elsewhere = append(elsewhere, e)
@@ -87,10 +89,10 @@ func (s *Store) HoldRows(ctx context.Context, entries []Entry, w rouse.Window) (
 	return b, elsewhere, nil
 }
 
-// clocked makes a call whose first row has the clock and the token.
-func (s *Store) clocked(ctx context.Context, c *call, b *rouse.Batch, read func(row [][]byte) error) error {
+// callWithClock makes a call whose first row has the clock and the token.
+func (s *Store) callWithClock(ctx context.Context, c *call, b *rouse.Batch, read func(row [][]byte) error) error {
 	first := true
-	return s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+	return s.callTimers(ctx, []*call{c}, func(_ int, row [][]byte) error {
 		if !first {
 			return read(row)
 		}
@@ -105,21 +107,25 @@ func (s *Store) clocked(ctx context.Context, c *call, b *rouse.Batch, read func(
 
 // Critical returns the positions of the rows in a window with at least a criticality, which is 1 or more. It
 // ignores Bytes, Since and Hold.
-func (s *Store) Critical(ctx context.Context, least uint8, w rouse.Window) (entries []Entry, now rouse.Instant, err error) {
-	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_critical($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`).int2(int(least))
+func (s *Store) Critical(ctx context.Context, least uint8,
+	w rouse.Window) (entries []Entry, now rouse.Instant, err error) {
+	c := newCall(`SELECT * FROM ` + s.sql.schema +
+		`.index_critical($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`).addInt2(int(least))
 	addBuckets(c, w.Buckets)
-	c.position(w.After).int8(millis(w.Ahead)).int4(min(max(1, w.Limit), math.MaxInt32)).namespaces(w.Namespaces)
+	c.addPosition(w.After).addInt8(roundUpMillis(w.Ahead)).addInt4(min(max(1, w.Limit),
+		math.MaxInt32)).addNamespaces(w.Namespaces)
 	var b rouse.Batch
-	err = s.clocked(ctx, c, &b, entriesTo(&entries))
+	err = s.callWithClock(ctx, c, &b, entriesTo(&entries))
 	return entries, b.Now, err
 }
 
 // Overdue returns the positions of the first rows behind a position that have been visible for at least ago
 // milliseconds.
 func (s *Store) Overdue(ctx context.Context, ago int64, after rouse.Position, limit int) (entries []Entry, err error) {
-	c := newCall(`SELECT * FROM ` + s.sql.schema + `.index_overdue($1, $2, $3, $4, $5, $6)`).int8(ago).position(after).int4(limit)
+	c := newCall(`SELECT * FROM ` + s.sql.schema +
+		`.index_overdue($1, $2, $3, $4, $5, $6)`).addInt8(ago).addPosition(after).addInt4(limit)
 	read := entriesTo(&entries)
-	err = s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error { return read(row) })
+	err = s.callTimers(ctx, []*call{c}, func(_ int, row [][]byte) error { return read(row) })
 	return entries, err
 }
 
@@ -134,11 +140,13 @@ type SyncPage struct {
 // SyncNext marks up to limit rows of a criticality that are missing from the index with that id as the
 // owner's, among the scan rows after a position: their last_sync_id is the optimistic lock, and sync_owner is
 // the owner. No row is marked twice for an id. It skips rows that need no attention.
-func (s *Store) SyncNext(ctx context.Context, id int64, owner string, level uint8, after rouse.Position, scan, limit int) (p SyncPage, err error) {
-	c := newCall(`SELECT * FROM ` + s.sql.schema + `.sync_next($1, $2, $3, $4, $5, $6, $7, $8, $9)`).int8(id).text_(owner).int2(int(level)).position(after).
-		int4(scan).int4(limit)
+func (s *Store) SyncNext(ctx context.Context, id int64, owner string, level uint8, after rouse.Position, scan,
+	limit int) (p SyncPage, err error) {
+	c := newCall(`SELECT * FROM ` + s.sql.schema +
+		`.sync_next($1, $2, $3, $4, $5, $6, $7, $8, $9)`).addInt8(id).addString(owner).addInt2(int(level)).addPosition(after).
+		addInt4(scan).addInt4(limit)
 	first, read := true, entriesTo(&p.Won)
-	err = s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+	err = s.callTimers(ctx, []*call{c}, func(_ int, row [][]byte) error {
 		if !first {
 			return read(row)
 		}
@@ -159,8 +167,9 @@ func (s *Store) SyncKeys(ctx context.Context, id int64, owner string, keys []rou
 		out[i].Key = keys[i]
 	}
 	namespaces, names, fires := keyArrays(keys)
-	c := newCall(`SELECT * FROM ` + s.sql.schema + `.sync_keys($1, $2, $3, $4, $5)`).int8(id).text_(owner).array(namespaces).array(names).array(fires)
-	err := s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+	c := newCall(`SELECT * FROM ` + s.sql.schema +
+		`.sync_keys($1, $2, $3, $4, $5)`).addInt8(id).addString(owner).addArray(namespaces).addArray(names).addArray(fires)
+	err := s.callTimers(ctx, []*call{c}, func(_ int, row [][]byte) error {
 		if len(row) != 4 {
 			return errShort
 		}
@@ -180,15 +189,16 @@ func (s *Store) SyncKeys(ctx context.Context, id int64, owner string, keys []rou
 
 // SyncOf returns the positions of rows that owners have marked for an id, among the scan rows after a key,
 // and the key to continue after; nil at the end.
-func (s *Store) SyncOf(ctx context.Context, id int64, owners []string, after rouse.Key, scan int) (entries []Entry, next *rouse.Key, err error) {
-	list := strs(len(owners), 16)
+func (s *Store) SyncOf(ctx context.Context, id int64, owners []string, after rouse.Key,
+	scan int) (entries []Entry, next *rouse.Key, err error) {
+	list := newTextArray(len(owners), 16)
 	for _, o := range owners {
-		list.str(o)
+		list.appendString(o)
 	}
-	c := newCall(`SELECT * FROM ` + s.sql.schema + `.sync_of($1, $2, $3, $4, $5, $6)`).int8(id).array(list).
-		text_(after.Namespace).text_(after.Name).text_(after.Fire).int4(max(1, scan))
+	c := newCall(`SELECT * FROM ` + s.sql.schema + `.sync_of($1, $2, $3, $4, $5, $6)`).addInt8(id).addArray(list).
+		addString(after.Namespace).addString(after.Name).addString(after.Fire).addInt4(max(1, scan))
 	first, read := true, entriesTo(&entries)
-	err = s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+	err = s.callTimers(ctx, []*call{c}, func(_ int, row [][]byte) error {
 		if !first {
 			return read(row)
 		}
@@ -207,8 +217,8 @@ type IndexBeat struct{ ID, Beat int64 }
 
 // IndexBeat returns the last known state of an index; the zero IndexBeat if it is unknown.
 func (s *Store) IndexBeat(ctx context.Context, name string) (b IndexBeat, err error) {
-	c := newCall(`SELECT sync_id, beat FROM ` + s.sql.schema + `.indexes WHERE name = $1`).text_(name)
-	err = s.lease(ctx, []*call{c}, func(_ int, row [][]byte) error {
+	c := newCall(`SELECT sync_id, beat FROM ` + s.sql.schema + `.indexes WHERE name = $1`).addString(name)
+	err = s.callLeases(ctx, []*call{c}, func(_ int, row [][]byte) error {
 		b = IndexBeat{readInt(row[0]), readInt(row[1])}
 		return nil
 	})
@@ -219,8 +229,8 @@ func (s *Store) IndexBeat(ctx context.Context, name string) (b IndexBeat, err er
 func (s *Store) SetIndexBeat(ctx context.Context, name string, b, old IndexBeat) (set bool, err error) {
 	c := newCall(`INSERT INTO ` + s.sql.schema + `.indexes AS i VALUES ($1, $2, $3) ON CONFLICT (name) DO UPDATE
 		SET sync_id = excluded.sync_id, beat = excluded.beat WHERE i.sync_id = $4 AND i.beat = $5 RETURNING 1`).
-		text_(name).int8(b.ID).int8(b.Beat).int8(old.ID).int8(old.Beat)
-	err = s.lease(ctx, []*call{c}, func(int, [][]byte) error {
+		addString(name).addInt8(b.ID).addInt8(b.Beat).addInt8(old.ID).addInt8(old.Beat)
+	err = s.callLeases(ctx, []*call{c}, func(int, [][]byte) error {
 		set = true
 		return nil
 	})
@@ -241,27 +251,30 @@ func scanEntry(row [][]byte) (e Entry, err error) {
 		return e, errShort
 	}
 	return Entry{Bucket: uint32(readInt(row[0])), Visible: rouse.Instant(readInt(row[1])),
-		Key: rouse.Key{Namespace: string(row[2]), Name: string(row[3]), Fire: string(row[4])}, Revision: uint64(readInt(row[5]))}, nil
+		Key:      rouse.Key{Namespace: string(row[2]), Name: string(row[3]), Fire: string(row[4])},
+		Revision: uint64(readInt(row[5]))}, nil
 }
 
-// position adds a position as four parameters; the zero Position is before all rows.
-func (c *call) position(p rouse.Position) *call {
+// addPosition adds a position as four parameters; the zero Position is before all rows.
+func (c *call) addPosition(p rouse.Position) *call {
 	if p == (rouse.Position{}) {
 		p.Visible = math.MinInt64
 	}
-	return c.int8(int64(p.Visible)).text_(p.Key.Namespace).text_(p.Key.Name).text_(p.Key.Fire)
+	return c.addInt8(int64(p.Visible)).addString(p.Key.Namespace).addString(p.Key.Name).addString(p.Key.Fire)
 }
 
-// namespaces adds the namespaces of a window; none means all.
-func (c *call) namespaces(names []string) *call {
+// addNamespaces adds the namespaces of a window; none means all.
+func (c *call) addNamespaces(names []string) *call {
 	if len(names) == 0 {
-		return c.add(pgtype.TextArrayOID, nil)
+		return c.addParameter(pgtype.TextArrayOID, nil)
 	}
-	list := strs(len(names), 16)
+	list := newTextArray(len(names), 16)
 	for _, name := range names {
-		list.str(name)
+		list.appendString(name)
 	}
-	return c.array(list)
+	return c.addArray(list)
 }
 
-func (c *call) int2(v int) *call { return c.add(pgtype.Int2OID, []byte{byte(v >> 8), byte(v)}) }
+func (c *call) addInt2(v int) *call {
+	return c.addParameter(pgtype.Int2OID, []byte{byte(v >> 8), byte(v)})
+}

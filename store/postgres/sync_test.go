@@ -309,7 +309,7 @@ func lockRows(t *testing.T, url, name string) (release func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.PgConn().Exec(t.Context(), `BEGIN; SELECT 1 FROM rouse.timers WHERE name = `+literal(name)+` FOR UPDATE`).ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(t.Context(), `BEGIN; SELECT 1 FROM rouse.timers WHERE name = `+quoteLiteral(name)+` FOR UPDATE`).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	return func() {

@@ -123,10 +123,10 @@ func TestSpecsInSQL(t *testing.T) {
 	values := map[string]string{"string": `"x"`, "number": `3`, "array": `[]`, "object": `{}`, "boolean": `true`}
 	check := func(spec string) string {
 		_, err := conn.Exec(t.Context(), `SELECT rouse.check_spec($1::text::jsonb)`, spec)
-		if err != nil && (state(err) != "22023" || !strings.Contains(err.Error(), "spec")) {
+		if err != nil && (sqlState(err) != "22023" || !strings.Contains(err.Error(), "spec")) {
 			t.Errorf("%s: %v", spec, err)
 		}
-		return state(err)
+		return sqlState(err)
 	}
 	for name, kind := range kinds {
 		for of, value := range values {
@@ -157,14 +157,14 @@ func TestSpecsInSQL(t *testing.T) {
 		WHERE name = 'setting/members'`); err != nil || check(novel) != "" {
 		t.Errorf("%v, or a member that a node knows is refused", err)
 	}
-	if _, err := conn.Exec(t.Context(), `SELECT rouse.create_timer('shop', 'a', NULL)`); state(err) != "22023" {
+	if _, err := conn.Exec(t.Context(), `SELECT rouse.create_timer('shop', 'a', NULL)`); sqlState(err) != "22023" {
 		t.Errorf("no spec: %v", err)
 	}
-	if _, err := conn.Exec(t.Context(), `SELECT rouse.create_timer('shop', NULL, '{"schedule": "a", "target": "b"}')`); state(err) != "22023" {
+	if _, err := conn.Exec(t.Context(), `SELECT rouse.create_timer('shop', NULL, '{"schedule": "a", "target": "b"}')`); sqlState(err) != "22023" {
 		t.Errorf("no name: %v", err)
 	}
 	for _, mode := range []string{`'upsert'`, `NULL`} {
-		if _, err := conn.Exec(t.Context(), `SELECT rouse.create_timer('shop', 'a', '{"schedule": "a", "target": "b"}', `+mode+`)`); state(err) != "22023" {
+		if _, err := conn.Exec(t.Context(), `SELECT rouse.create_timer('shop', 'a', '{"schedule": "a", "target": "b"}', `+mode+`)`); sqlState(err) != "22023" {
 			t.Errorf("mode %s: %v", mode, err)
 		}
 	}
@@ -429,7 +429,7 @@ func leftLater(t *testing.T, s *Store, of *rouse.Timer) (list []rouse.Record) {
 // functions for callers as they are now.
 func TestANodeOfTheVersionBeforeGoesOn(t *testing.T) {
 	conn := callers(t)
-	s, err := open(t.Context(), conn.Config().ConnString(), unsafe, embedded[:5])
+	s, err := openWithSteps(t.Context(), conn.Config().ConnString(), unsafe, embedded[:5])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,12 +12,12 @@ const trimChunk = 5000
 
 // Trim deletes records by whole hours.
 func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n int64, err error) {
-	gone, err := s.doomed(ctx, int64(before)/hourMillis, most)
+	gone, err := s.expiredHours(ctx, int64(before)/hourMillis, most)
 	if err != nil {
 		return 0, err
 	}
 	for _, hour := range gone {
-		deleted, err := s.deleteRecords(ctx, newCall(s.sql.trimHour).int8(hour).int4(trimChunk))
+		deleted, err := s.deleteInChunks(ctx, newCall(s.sql.trimHour).addInt8(hour).addInt4(trimChunk))
 		n += deleted
 		if err != nil {
 			return n, err
@@ -28,10 +28,10 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 
 const hourMillis = 3_600_000
 
-// doomed returns the hours that are too old, or that begin more than most records ago, oldest first.
-func (s *Store) doomed(ctx context.Context, before, most int64) (gone []int64, err error) {
+// expiredHours returns the hours that are too old, or that begin more than most records ago, oldest first.
+func (s *Store) expiredHours(ctx context.Context, before, most int64) (gone []int64, err error) {
 	left := int64(0) // the records of all later hours
-	err = s.timer(ctx, []*call{newCall(s.sql.hours)}, func(_ int, row [][]byte) error {
+	err = s.callTimers(ctx, []*call{newCall(s.sql.hours)}, func(_ int, row [][]byte) error {
 		if len(row) != 2 {
 			return errShort
 		}
@@ -51,14 +51,15 @@ func (s *Store) doomed(ctx context.Context, before, most int64) (gone []int64, e
 // TrimTimer deletes the records of a timer except its newest keep ones.
 func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (n int64, err error) {
 	keep = min(max(0, keep), math.MaxInt32)
-	return s.deleteRecords(ctx, newCall(s.sql.trimTimer).text_(namespace).text_(name).int4(keep).int4(trimChunk))
+	return s.deleteInChunks(ctx,
+		newCall(s.sql.trimTimer).addString(namespace).addString(name).addInt4(keep).addInt4(trimChunk))
 }
 
-// deleteRecords repeats a call until it deletes less than a chunk.
-func (s *Store) deleteRecords(ctx context.Context, c *call) (n int64, err error) {
+// deleteInChunks repeats a call until it deletes less than a chunk.
+func (s *Store) deleteInChunks(ctx context.Context, c *call) (n int64, err error) {
 	for {
 		deleted := int64(0)
-		err := s.timer(ctx, []*call{c}, func(_ int, row [][]byte) error {
+		err := s.callTimers(ctx, []*call{c}, func(_ int, row [][]byte) error {
 			deleted = readInt(row[0])
 			return nil
 		})

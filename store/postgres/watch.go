@@ -30,7 +30,7 @@ const (
 // detects that, and tries again now and then. Nodes that poll then only find such timers later. See
 // Options.ListenURL.
 func (s *Store) Watch(ctx context.Context, f func()) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return err
 	}
 	s.watches.Add(1)
@@ -52,7 +52,7 @@ func (s *Store) Watch(ctx context.Context, f func()) error {
 
 	b := backoff.New(watchAgain, watchAgainMost)
 	for ctx.Err() == nil {
-		heard, err := s.listen(ctx, f)
+		heard, err := s.listenUntilBroken(ctx, f)
 		if ctx.Err() != nil || err == nil {
 			break
 		}
@@ -64,15 +64,16 @@ func (s *Store) Watch(ctx context.Context, f func()) error {
 	return nil
 }
 
-// listen listens on one connection until it breaks. heard reports whether it received a notification.
-func (s *Store) listen(ctx context.Context, f func()) (heard bool, err error) {
-	on, hints, err := s.session(ctx, " watch")
+// listenUntilBroken listens on one connection until it breaks. heard reports whether it received a
+// notification.
+func (s *Store) listenUntilBroken(ctx context.Context, f func()) (heard bool, err error) {
+	on, hints, err := s.openListenSession(ctx, " watch")
 	if err != nil {
 		return false, err
 	}
 	defer closeSession(on)
-	channel := quote(s.o.Schema)
-	if err := prove(ctx, on, channel, s.o.Schema, hints); err != nil {
+	channel := quoteName(s.o.Schema)
+	if err := proveNotifications(ctx, on, channel, s.o.Schema, hints); err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -104,29 +105,31 @@ func (s *Store) listen(ctx context.Context, f func()) (heard bool, err error) {
 	}
 }
 
-// prove listens, and notifies itself. The notification stays in hints, for the call of f that follows every
-// new connection.
-func prove(ctx context.Context, on *pgconn.PgConn, channel, schema string, hints <-chan struct{}) error {
+// proveNotifications listens, and notifies itself. The notification stays in hints, for the call of f that
+// follows every new connection.
+func proveNotifications(ctx context.Context, on *pgconn.PgConn, channel, schema string, hints <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, watchProof)
 	defer cancel()
 	if err := on.Exec(ctx, `LISTEN `+channel).Close(); err != nil {
 		return err
 	}
-	if err := on.Exec(ctx, `SELECT pg_notify(`+literal(schema)+`, '')`).Close(); err != nil {
+	if err := on.Exec(ctx, `SELECT pg_notify(`+quoteLiteral(schema)+`, '')`).Close(); err != nil {
 		return err
 	}
 	if len(hints) > 0 {
 		return nil
 	}
 	if err := on.WaitForNotification(ctx); err != nil {
-		return fmt.Errorf("no notifications arrive through this address, as with a pooler in transaction mode; use the address of the server itself: %w", err)
+		return fmt.Errorf(
+			"no notifications arrive through this address, as with a pooler in transaction mode; use the address of the server itself: %w", err)
 	}
 	return nil
 }
 
-// session makes a connection that receives notifications, bypassing a pooler if the store has another
-// address.
-func (s *Store) session(ctx context.Context, name string) (on *pgconn.PgConn, hints chan struct{}, err error) {
+// openListenSession makes a connection that receives notifications, bypassing a pooler if the store has
+// another address.
+func (s *Store) openListenSession(ctx context.Context,
+	name string) (on *pgconn.PgConn, hints chan struct{}, err error) {
 	url := s.o.ListenURL
 	url = cmp.Or(url, s.url)
 	c, err := pgconn.ParseConfig(url)
@@ -135,7 +138,7 @@ func (s *Store) session(ctx context.Context, name string) (on *pgconn.PgConn, hi
 	}
 	o := s.o
 	o.Name += name
-	configure(c, &o)
+	configureConn(c, &o)
 	hints = make(chan struct{}, 1)
 	c.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {
 		notify.Send(hints) // one is waiting already

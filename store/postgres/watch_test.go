@@ -31,7 +31,7 @@ func TestWatch(t *testing.T) {
 	poll.Until(t, "the first call", func() bool { return calls.Load() > 0 })
 	before := calls.Load()
 	for range 500 {
-		if err := s.timer(t.Context(), []*call{newCall(`SELECT rouse.hint()`)}, nil); err != nil {
+		if err := s.callTimers(t.Context(), []*call{newCall(`SELECT rouse.hint()`)}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,35 +20,35 @@ type call struct {
 
 func newCall(text string) *call { return &call{text: text} }
 
-// add adds a parameter; nil is NULL.
-func (c *call) add(oid uint32, value []byte) *call {
+// addParameter adds a parameter; nil is NULL.
+func (c *call) addParameter(oid uint32, value []byte) *call {
 	c.args, c.oids = append(c.args, value), append(c.oids, oid)
 	return c
 }
 
-func (c *call) int8(v int64) *call {
-	return c.add(pgtype.Int8OID, binary.BigEndian.AppendUint64(nil, uint64(v)))
+func (c *call) addInt8(v int64) *call {
+	return c.addParameter(pgtype.Int8OID, binary.BigEndian.AppendUint64(nil, uint64(v)))
 }
 
-func (c *call) int4(v int) *call {
-	return c.add(pgtype.Int4OID, binary.BigEndian.AppendUint32(nil, uint32(v)))
+func (c *call) addInt4(v int) *call {
+	return c.addParameter(pgtype.Int4OID, binary.BigEndian.AppendUint32(nil, uint32(v)))
 }
 
-func (c *call) bool_(v bool) *call {
+func (c *call) addBool(v bool) *call {
 	b := []byte{0}
 	if v {
 		b[0] = 1
 	}
-	return c.add(pgtype.BoolOID, b)
+	return c.addParameter(pgtype.BoolOID, b)
 }
 
-func (c *call) text_(v string) *call { return c.add(pgtype.TextOID, []byte(v)) }
+func (c *call) addString(v string) *call { return c.addParameter(pgtype.TextOID, []byte(v)) }
 
-func (c *call) array(a *array) *call { return c.add(a.oid, a.value()) }
+func (c *call) addArray(a *array) *call { return c.addParameter(a.oid, a.encodeArray()) }
 
-func (c *call) arrays(list ...*array) {
+func (c *call) addArrays(list ...*array) {
 	for _, a := range list {
-		c.array(a)
+		c.addArray(a)
 	}
 }
 
@@ -68,28 +68,39 @@ func newArray(oid, element uint32, n, size int) *array {
 	return &array{oid: oid, element: element, buf: make([]byte, arrayHeader, arrayHeader+n*(4+size))}
 }
 
-func int8s(n int) *array        { return newArray(pgtype.Int8ArrayOID, pgtype.Int8OID, n, 8) }
-func int4s(n int) *array        { return newArray(pgtype.Int4ArrayOID, pgtype.Int4OID, n, 4) }
-func int2s(n int) *array        { return newArray(pgtype.Int2ArrayOID, pgtype.Int2OID, n, 2) }
-func tids(n int) *array         { return newArray(pgtype.TIDArrayOID, pgtype.TIDOID, n, tidSize) }
-func strs(n, size int) *array   { return newArray(pgtype.TextArrayOID, pgtype.TextOID, n, size) }
-func byteas(n, size int) *array { return newArray(pgtype.ByteaArrayOID, pgtype.ByteaOID, n, size) }
-func (a *array) size(n int)     { a.n++; a.buf = binary.BigEndian.AppendUint32(a.buf, uint32(n)) }
-func (a *array) str(v string)   { a.size(len(v)); a.buf = append(a.buf, v...) }
-func (a *array) addNull()       { a.size(-1); a.null = true }
-func (a *array) int8(v int64)   { a.size(8); a.buf = binary.BigEndian.AppendUint64(a.buf, uint64(v)) }
-func (a *array) int4(v int)     { a.size(4); a.buf = binary.BigEndian.AppendUint32(a.buf, uint32(v)) }
-func (a *array) int2(v int)     { a.size(2); a.buf = binary.BigEndian.AppendUint16(a.buf, uint16(v)) }
-func (a *array) bytea(v []byte) {
+func newInt8Array(n int) *array       { return newArray(pgtype.Int8ArrayOID, pgtype.Int8OID, n, 8) }
+func newInt4Array(n int) *array       { return newArray(pgtype.Int4ArrayOID, pgtype.Int4OID, n, 4) }
+func newInt2Array(n int) *array       { return newArray(pgtype.Int2ArrayOID, pgtype.Int2OID, n, 2) }
+func newTIDArray(n int) *array        { return newArray(pgtype.TIDArrayOID, pgtype.TIDOID, n, tidSize) }
+func newTextArray(n, size int) *array { return newArray(pgtype.TextArrayOID, pgtype.TextOID, n, size) }
+func newByteaArray(n, size int) *array {
+	return newArray(pgtype.ByteaArrayOID, pgtype.ByteaOID, n, size)
+}
+func (a *array) appendSize(n int)      { a.n++; a.buf = binary.BigEndian.AppendUint32(a.buf, uint32(n)) }
+func (a *array) appendString(v string) { a.appendSize(len(v)); a.buf = append(a.buf, v...) }
+func (a *array) addNull()              { a.appendSize(-1); a.null = true }
+func (a *array) appendInt8(v int64) {
+	a.appendSize(8)
+	a.buf = binary.BigEndian.AppendUint64(a.buf, uint64(v))
+}
+func (a *array) appendInt4(v int) {
+	a.appendSize(4)
+	a.buf = binary.BigEndian.AppendUint32(a.buf, uint32(v))
+}
+func (a *array) appendInt2(v int) {
+	a.appendSize(2)
+	a.buf = binary.BigEndian.AppendUint16(a.buf, uint16(v))
+}
+func (a *array) appendBytea(v []byte) {
 	if v == nil {
 		a.addNull()
 		return
 	}
-	a.size(len(v))
+	a.appendSize(len(v))
 	a.buf = append(a.buf, v...)
 }
 
-func (a *array) value() []byte {
+func (a *array) encodeArray() []byte {
 	header := a.buf[:arrayHeader]
 	null := uint32(0)
 	if a.null {
@@ -144,15 +155,16 @@ func readInt(b []byte) int64 {
 
 var binaryResults = []int16{1}
 
-// exchange sends calls after the settings of their transaction, in one round trip, and passes the rows of
-// call i to read, which must not keep them. They are one transaction, because the server commits at the one
-// Sync at their end. When it returns without an error, the transaction is committed. Calls for which the
+// exchangeCalls sends calls after the settings of their transaction, in one round trip, and passes the rows
+// of call i to read, which must not keep them. They are one transaction, because the server commits at the
+// one Sync at their end. When it returns without an error, the transaction is committed. Calls for which the
 // server has done nothing, because it had closed the connection before, are sent again on another one.
-func exchange(ctx context.Context, pool *pgxpool.Pool, settings string, calls []*call, read func(i int, row [][]byte) error) error {
+func exchangeCalls(ctx context.Context, pool *pgxpool.Pool, settings string, calls []*call,
+	read func(i int, row [][]byte) error) error {
 	for try := int32(0); ; try++ {
 		conn, err := pool.Acquire(ctx)
 		if err == nil {
-			err = send(ctx, conn.Conn().PgConn(), settings, calls, read)
+			err = sendBatch(ctx, conn.Conn().PgConn(), settings, calls, read)
 			conn.Release() // of a broken one, the pool makes another
 		}
 		// Also a new one may be closed, between two of its first statements.
@@ -162,7 +174,8 @@ func exchange(ctx context.Context, pool *pgxpool.Pool, settings string, calls []
 	}
 }
 
-func send(ctx context.Context, on *pgconn.PgConn, settings string, calls []*call, read func(i int, row [][]byte) error) error {
+func sendBatch(ctx context.Context, on *pgconn.PgConn, settings string, calls []*call,
+	read func(i int, row [][]byte) error) error {
 	var batch pgconn.Batch
 	first := 1 // the result of the first call
 	begin := on.CustomData()[otherIsolation] != nil
@@ -191,7 +204,7 @@ func send(ctx context.Context, on *pgconn.PgConn, settings string, calls []*call
 		return bad
 	}
 	switch {
-	case demoted(err): // a new connection finds the current primary
+	case isDemoted(err): // a new connection finds the current primary
 		_ = on.Close(context.WithoutCancel(ctx))
 	case begin && !on.IsClosed():
 		_ = on.Exec(ctx, `ROLLBACK`).Close() // if it fails, the pool does not use the connection again

@@ -25,15 +25,15 @@ type ack struct {
 // maxReplicas bounds the parameter ack_replicas.
 const maxReplicas = 16
 
-// take removes the parameters from an address.
-func (a *ack) take(part string) (string, error) {
+// takeParameters removes the parameters from an address.
+func (a *ack) takeParameters(part string) (string, error) {
 	base, query, _ := strings.Cut(part, "?")
 	parameters, err := url.ParseQuery(query)
 	if err != nil { // the address is refused as a whole
 		return part, nil
 	}
 	refuse := func(name, cure string) error {
-		return rouse.Refuse("store", redacted(part), name+" is "+strconv.Quote(parameters.Get(name)), cure)
+		return rouse.Refuse("store", redactAddress(part), name+" is "+strconv.Quote(parameters.Get(name)), cure)
 	}
 	if parameters.Has("ack_replicas") {
 		n, err := strconv.Atoi(parameters.Get("ack_replicas"))
@@ -55,10 +55,10 @@ func (a *ack) take(part string) (string, error) {
 	return base + "?" + parameters.Encode(), nil
 }
 
-func (a ack) none() bool { return a.replicas == 0 && !a.fsync }
+func (a ack) isUnset() bool { return a.replicas == 0 && !a.fsync }
 
-// command returns the command that waits for the writes of its connection.
-func (a ack) command(ctx context.Context) *goredis.Cmd {
+// waitCommand returns the command that waits for the writes of its connection.
+func (a ack) waitCommand(ctx context.Context) *goredis.Cmd {
 	ms := a.patience.Milliseconds()
 	if a.fsync {
 		return goredis.NewCmd(ctx, "waitaof", 1, a.replicas, ms)
@@ -66,8 +66,8 @@ func (a ack) command(ctx context.Context) *goredis.Cmd {
 	return goredis.NewCmd(ctx, "wait", a.replicas, ms)
 }
 
-// reached returns an error unless an answer of the command reports that enough have the writes.
-func (a ack) reached(answer any) error {
+// checkReached returns an error unless an answer of the command reports that enough have the writes.
+func (a ack) checkReached(answer any) error {
 	server, replicas := int64(1), answer
 	if l, is := answer.([]any); is && a.fsync && len(l) == 2 {
 		server, _ = l[0].(int64)
@@ -78,32 +78,34 @@ func (a ack) reached(answer any) error {
 	case !is:
 		return errAnswer
 	case server < 1:
-		return rouse.Unavailable(fmt.Errorf("a write is not on the server's disk after %v; ack_fsync asks for that", a.patience))
+		return rouse.Unavailable(fmt.Errorf("a write is not on the server's disk after %v; ack_fsync asks for that",
+			a.patience))
 	case n < int64(a.replicas):
-		return rouse.Unavailable(fmt.Errorf("a write is on %d replicas after %v; ack_replicas asks for %d", n, a.patience, a.replicas))
+		return rouse.Unavailable(fmt.Errorf("a write is on %d replicas after %v; ack_replicas asks for %d", n, a.patience,
+			a.replicas))
 	}
 	return nil
 }
 
-// check refuses servers and users for which the command does not work.
-func (a ack) check(ctx context.Context, c goredis.UniversalClient) error {
-	if a.none() {
+// checkSupport refuses servers and users for which the command does not work.
+func (a ack) checkSupport(ctx context.Context, c goredis.UniversalClient) error {
+	if a.isUnset() {
 		return nil
 	}
 	now := a
 	now.replicas, now.patience = 0, time.Millisecond
-	_, err := do(ctx, c, 1, now.command(ctx).Args())
+	_, err := doCommand(ctx, c, 1, now.waitCommand(ctx).Args())
 	if err != nil && strings.Contains(err.Error(), "unknown command") {
 		return errors.New("has no WAITAOF, which ack_fsync needs; use Redis 7.2 or later, or leave ack_fsync out")
 	}
-	return explain(err)
+	return explainRedisError(err)
 }
 
-// write calls a script that writes, and waits until as many have the write as the address asks for. If they
-// do not, the write was made, and the error is rouse.ErrUnavailable, as for an answer that was lost.
-func (sh *shard) write(ctx context.Context, s script, args ...any) (any, error) {
-	if sh.ack.none() {
-		return sh.run(ctx, s, args...)
+// runAndWait calls a script that writes, and waits until as many have the write as the address asks for. If
+// they do not, the write was made, and the error is rouse.ErrUnavailable, as for an answer that was lost.
+func (sh *shard) runAndWait(ctx context.Context, s script, args ...any) (any, error) {
+	if sh.ack.isUnset() {
+		return sh.runScript(ctx, s, args...)
 	}
 	on := sh.server
 	if c, is := on.(*goredis.ClusterClient); is { // the command has no key by which a server could be found
@@ -113,8 +115,8 @@ func (sh *shard) write(ctx context.Context, s script, args ...any) (any, error) 
 		}
 		on = master
 	}
-	all := append(append([]any{"evalsha", s.sha, 2}, sh.keys()...), args...)
-	wrote, waited := command{goredis.NewCmd(ctx, all...)}, sh.ack.command(ctx)
+	all := append(append([]any{"evalsha", s.sha, 2}, sh.scriptKeys()...), args...)
+	wrote, waited := command{goredis.NewCmd(ctx, all...)}, sh.ack.waitCommand(ctx)
 	once := func() error {
 		_, err := on.Pipelined(ctx, func(p goredis.Pipeliner) error {
 			return errors.Join(p.Process(ctx, wrote), p.Process(ctx, command{waited}))
@@ -124,7 +126,7 @@ func (sh *shard) write(ctx context.Context, s script, args ...any) (any, error) 
 	err := once()
 	if goredis.HasErrorPrefix(wrote.Err(), "NOSCRIPT") {
 		all[0], all[1] = "eval", s.text
-		wrote, waited = command{goredis.NewCmd(ctx, all...)}, sh.ack.command(ctx)
+		wrote, waited = command{goredis.NewCmd(ctx, all...)}, sh.ack.waitCommand(ctx)
 		err = once()
 	}
 	if err != nil && wrote.Err() == nil && waited.Err() == nil { // nothing was sent
@@ -138,8 +140,8 @@ func (sh *shard) write(ctx context.Context, s script, args ...any) (any, error) 
 		case noAnswer(err):
 			return nil, rouse.Unavailable(err)
 		case err != nil && !errors.Is(err, goredis.Nil):
-			return nil, sh.recognize(explain(err))
+			return nil, sh.noteIdentity(explainRedisError(err))
 		}
 	}
-	return wrote.Val(), sh.recognize(sh.ack.reached(waited.Val()))
+	return wrote.Val(), sh.noteIdentity(sh.ack.checkReached(waited.Val()))
 }

@@ -48,14 +48,15 @@ const addressCure = "use redis://host:6379/0, redis+sentinel://h1:26379,h2:26379
 // parseAddress reads an address; the package comment has the forms.
 func parseAddress(text string) (a address, err error) {
 	if !strings.Contains(text, "://") {
-		return a, rouse.Refuse("store", redacted(text), "is not an address of Redis", addressCure)
+		return a, rouse.Refuse("store", redactAddress(text), "is not an address of Redis", addressCure)
 	}
 	parts := splitAddress(text)
 	if len(parts) > maxShards {
-		return a, rouse.Refuse("store", "", fmt.Sprintf("lists %d servers", len(parts)), fmt.Sprintf("use at most %d", maxShards))
+		return a, rouse.Refuse("store", "", fmt.Sprintf("lists %d servers", len(parts)),
+			fmt.Sprintf("use at most %d", maxShards))
 	}
 	for i, part := range parts {
-		if part, err = a.ack.take(part); err != nil {
+		if part, err = a.ack.takeParameters(part); err != nil {
 			return a, err
 		}
 		parts[i] = part
@@ -64,29 +65,29 @@ func parseAddress(text string) (a address, err error) {
 		var one server
 		switch {
 		case base != "redis" && base != "rediss":
-			return a, rouse.Refuse("store", redacted(part), "has a scheme that Redis does not have", addressCure)
+			return a, rouse.Refuse("store", redactAddress(part), "has a scheme that Redis does not have", addressCure)
 		case form == "" && scheme == base:
 			if one.alone, err = redislink.Parse(part); err != nil {
-				return a, rouse.Refuse("store", redacted(part), "cannot be read: "+err.Error(), addressCure)
+				return a, rouse.Refuse("store", redactAddress(part), "cannot be read: "+err.Error(), addressCure)
 			}
 			a.names = append(a.names, one.alone.Addr)
 		case form == "sentinel":
 			a.kind = sentinel
-			if one.failover, err = parseSentinel(base, redacted(part), rest); err != nil {
+			if one.failover, err = parseSentinel(base, redactAddress(part), rest); err != nil {
 				return a, err
 			}
 			a.names = append(a.names, one.failover.MasterName)
 		case form == "cluster" && len(parts) == 1:
-			a.kind, a.text = cluster, redacted(part)
+			a.kind, a.text = cluster, redactAddress(part)
 			a.cluster, err = parseCluster(base, a.text, rest)
 			return a, err
 		case form == "cluster":
-			return a, rouse.Refuse("store", redacted(part), "is a Cluster within a list of servers", addressCure)
+			return a, rouse.Refuse("store", redactAddress(part), "is a Cluster within a list of servers", addressCure)
 		default:
-			return a, rouse.Refuse("store", redacted(part), "has a scheme that Redis does not have", addressCure)
+			return a, rouse.Refuse("store", redactAddress(part), "has a scheme that Redis does not have", addressCure)
 		}
-		if slices.ContainsFunc(a.servers, one.same) {
-			return a, rouse.Refuse("store", redacted(part), "is listed twice", "list each server once")
+		if slices.ContainsFunc(a.servers, one.sameDatabase) {
+			return a, rouse.Refuse("store", redactAddress(part), "is listed twice", "list each server once")
 		}
 		a.servers = append(a.servers, one)
 	}
@@ -115,8 +116,8 @@ func splitAddress(text string) (parts []string) {
 	return parts
 }
 
-// same reports whether two addresses lead to the same database.
-func (s server) same(o server) bool {
+// sameDatabase reports whether two addresses lead to the same database.
+func (s server) sameDatabase(o server) bool {
 	if s.alone != nil {
 		return o.alone != nil && s.alone.Addr == o.alone.Addr && s.alone.DB == o.alone.DB
 	}
@@ -153,8 +154,8 @@ func parseHosts(shown, rest string) (h hosts, err error) {
 	return h, nil
 }
 
-// own removes and returns a parameter that go-redis does not know.
-func (h *hosts) own(name string) string {
+// takeParameter removes and returns a parameter that go-redis does not know.
+func (h *hosts) takeParameter(name string) string {
 	v := h.parameters.Get(name)
 	h.parameters.Del(name)
 	return v
@@ -168,7 +169,7 @@ func parseCluster(scheme, shown, rest string) (*goredis.ClusterOptions, error) {
 	if h.path != "" && h.path != "0" {
 		return nil, h.refuse("has a database, and a Cluster has none")
 	}
-	skip := h.own("skip_verify") == "true"
+	skip := h.takeParameter("skip_verify") == "true"
 	files := redislink.Files(h.parameters)
 	o, err := goredis.ParseClusterURL(scheme + "://" + h.user + h.names[0] + "?" + h.parameters.Encode())
 	if err != nil {
@@ -190,7 +191,8 @@ func parseSentinel(scheme, shown, rest string) (*goredis.FailoverOptions, error)
 	if master == "" {
 		return nil, h.refuse("does not name the master, as in the path of its Sentinels")
 	}
-	login, password, skip := h.own("sentinel_username"), h.own("sentinel_password"), h.own("skip_verify") == "true"
+	login, password, skip := h.takeParameter("sentinel_username"), h.takeParameter("sentinel_password"),
+		h.takeParameter("skip_verify") == "true"
 	files := redislink.Files(h.parameters)
 	h.parameters.Set("master_name", master)
 	o, err := goredis.ParseFailoverURL(scheme + "://" + h.user + h.names[0] + "/" + db + "?" + h.parameters.Encode())
@@ -215,39 +217,44 @@ func ownName(c *tls.Config, skip bool) {
 	}
 }
 
-// connect creates a client for each server; it does not wait for connections.
+// connectAll creates a client for each server; it does not wait for connections.
 //
 // The clients retry nothing: only the caller knows whether a write may be sent twice. RESP2 without client
 // announcements reduces the start of a connection to the login, which every kind of server and the least
 // privileged user support.
-func (a address) connect(o Options) []goredis.UniversalClient {
+func (a address) connectAll(o Options) []goredis.UniversalClient {
 	if a.kind == cluster {
 		c := *a.cluster
-		c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity, c.DisableRoutingPolicies = -1, true, 2, true, true
-		c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout, o.Timeout, o.Timeout
+		c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity, c.DisableRoutingPolicies = -1, true,
+			2, true, true
+		c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout,
+			o.Timeout, o.Timeout
 		c.ReadOnly, c.RouteByLatency, c.RouteRandomly = false, false, false // a replica lags behind
-		c.ClusterStateReloadInterval = time.Second                          // only this finds a new master, as the client retries nothing
+		// only this finds a new master, as the client retries nothing
+		c.ClusterStateReloadInterval = time.Second
 		c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		return []goredis.UniversalClient{goredis.NewClusterClient(&c)}
 	}
 	clients := make([]goredis.UniversalClient, len(a.servers))
 	for i, s := range a.servers {
-		clients[i] = s.connect(o)
+		clients[i] = s.connectServer(o)
 	}
 	return clients
 }
 
-func (s server) connect(o Options) goredis.UniversalClient {
+func (s server) connectServer(o Options) goredis.UniversalClient {
 	if s.failover != nil {
 		c := *s.failover
 		c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity = -1, true, 2, true
-		c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout, o.Timeout, o.Timeout
+		c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout,
+			o.Timeout, o.Timeout
 		c.ReplicaOnly, c.RouteByLatency, c.RouteRandomly, c.UseDisconnectedReplicas = false, false, false, false
 		return goredis.NewFailoverClient(&c)
 	}
 	c := *s.alone
 	c.MaxRetries, c.ContextTimeoutEnabled, c.Protocol, c.DisableIdentity = -1, true, 2, true
-	c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout, o.Timeout, o.Timeout
+	c.PoolSize, c.DialTimeout, c.ReadTimeout, c.WriteTimeout, c.PoolTimeout = o.PoolSize, o.DialTimeout, o.Timeout,
+		o.Timeout, o.Timeout
 	c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return goredis.NewClient(&c)
 }
@@ -256,13 +263,13 @@ func (s server) connect(o Options) goredis.UniversalClient {
 func redactedList(parts []string) string {
 	shown := make([]string, len(parts))
 	for i, part := range parts {
-		shown[i] = redacted(part)
+		shown[i] = redactAddress(part)
 	}
 	return strings.Join(shown, ",")
 }
 
-// redacted returns an address without its user, password and parameters.
-func redacted(text string) string {
+// redactAddress returns an address without its user, password and parameters.
+func redactAddress(text string) string {
 	text, _, _ = strings.Cut(text, "?")
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {

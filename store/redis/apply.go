@@ -22,18 +22,18 @@ const (
 
 // Apply makes the changes, shard by shard. Changes of one key are in one shard and keep their order.
 func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	st := s.writes.begin()
-	results, err := s.apply(ctx, st, changes)
-	s.writes.end(st, err == nil || err == rouse.ErrFull) //nolint:errorlint // exactly this value means that nothing was written
+	st := s.writes.beginWrite()
+	results, err := s.applyToShards(ctx, st, changes)
+	s.writes.endWrite(st, err == nil || err == rouse.ErrFull) //nolint:errorlint // exactly this value means that nothing was written
 	return results, err
 }
 
-func (s *Store) apply(ctx context.Context, st stamp, changes []rouse.Change) ([]rouse.Result, error) {
+func (s *Store) applyToShards(ctx context.Context, st stamp, changes []rouse.Change) ([]rouse.Result, error) {
 	results := make([]rouse.Result, len(changes))
 	parts := make([]*writer, len(s.shards))
 	for i := range changes {
@@ -53,22 +53,22 @@ func (s *Store) apply(ctx context.Context, st stamp, changes []rouse.Change) ([]
 	var group errgroup.Group
 	for i, w := range work {
 		group.Go(func() error {
-			errs[i] = w.run(ctx)
+			errs[i] = w.writeChanges(ctx)
 			return errs[i]
 		})
 	}
 	if err := group.Wait(); err != nil {
-		if part := partial(work, errs); part != nil {
+		if part := partialError(work, errs); part != nil {
 			return results, part
 		}
-		return nil, outcome(work, errs)
+		return nil, joinedError(work, errs)
 	}
 	return results, nil
 }
 
-// partial returns the error of a call that some shards completed and others did not answer, nil in all other
-// cases.
-func partial(work []*writer, errs []error) error {
+// partialError returns the error of a call that some shards completed and others did not answer, nil in all
+// other cases.
+func partialError(work []*writer, errs []error) error {
 	var p rouse.Partial
 	failed := 0
 	for i, err := range errs {
@@ -88,9 +88,9 @@ func partial(work []*writer, errs []error) error {
 	return &p
 }
 
-// outcome returns the error of a call. It returns rouse.ErrFull only if nothing was changed, because that is
-// what ErrFull means.
-func outcome(work []*writer, errs []error) error {
+// joinedError returns the error of a call. It returns rouse.ErrFull only if nothing was changed, because that
+// is what ErrFull means.
+func joinedError(work []*writer, errs []error) error {
 	err := errors.Join(errs...)
 	if !errors.Is(err, rouse.ErrFull) {
 		return err
@@ -113,31 +113,32 @@ type writer struct {
 	wrote   bool // a script ran and may have changed something
 }
 
-func (w *writer) run(ctx context.Context) error {
+func (w *writer) writeChanges(ctx context.Context) error {
 	for rest := w.at; len(rest) > 0; {
-		c := chunk{soon: rouse.Instant(time.Now().Add(nearness).UnixMilli()), seen: make(map[string]int, min(len(rest), maxChanges)),
+		c := chunk{soon: rouse.Instant(time.Now().Add(nearness).UnixMilli()),
+			seen:    make(map[string]int, min(len(rest), maxChanges)),
 			changes: make([]planned, 0, min(len(rest), maxChanges))}
 		n := 0
 		for n < len(rest) && n < maxChanges && c.bytes < maxBytes && c.numbers < maxNumbers {
-			if err := c.take(rest[n], &w.changes[rest[n]]); err != nil {
+			if err := c.addChange(rest[n], &w.changes[rest[n]]); err != nil {
 				return err
 			}
 			n++
 		}
-		args, err := c.args(w.stamp)
+		args, err := c.applyArgs(w.stamp)
 		if err != nil {
 			return err
 		}
-		v, err := w.shard.write(ctx, applyScript, args...)
+		v, err := w.shard.runAndWait(ctx, applyScript, args...)
 		if err != nil {
 			return err
 		}
 		w.wrote = true
 		answer, ok := v.(string)
-		if !ok || !c.read([]byte(answer), w.results) {
+		if !ok || !c.readResults([]byte(answer), w.results) {
 			return errAnswer
 		}
-		w.shard.gave(c.given)
+		w.shard.noteGivenRevision(c.given)
 		rest = rest[n:]
 	}
 	return nil

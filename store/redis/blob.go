@@ -37,9 +37,9 @@ func appendBlob(b []byte, r *rouse.Row) ([]byte, error) {
 	return append(b, r.Body...), nil
 }
 
-// readRow parses a key and a blob. The row shares their memory.
-func readRow(member, blob string) (r rouse.Row, err error) {
-	if r.Key, err = keyOf(member); err != nil {
+// parseRowBlob parses a key and a blob. The row shares their memory.
+func parseRowBlob(member, blob string) (r rouse.Row, err error) {
+	if r.Key, err = decodeMember(member); err != nil {
 		return r, err
 	}
 	damaged := func() (rouse.Row, error) {

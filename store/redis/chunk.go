@@ -56,8 +56,8 @@ type planned struct {
 	slot   int64 // of an end: the slot of its record
 }
 
-// plain returns how a change is made if no other change has its key.
-func (c *chunk) plain(ch *rouse.Change) way {
+// plainWay returns how a change is made if no other change has its key.
+func (c *chunk) plainWay(ch *rouse.Change) way {
 	switch {
 	case len(ch.Also) > 0 || ch.Keep || ch.If == rouse.AnyRevision:
 	case ch.To == nil:
@@ -85,12 +85,12 @@ func (c *chunk) plain(ch *rouse.Change) way {
 	return wayOdd
 }
 
-// take adds a change; place is the index of its result.
-func (c *chunk) take(place int, ch *rouse.Change) error {
+// addChange adds a change; place is the index of its result.
+func (c *chunk) addChange(place int, ch *rouse.Change) error {
 	if err := checkTexts("key", ch.Key.Namespace, ch.Key.Name, ch.Key.Fire); err != nil {
 		return err
 	}
-	p := planned{Change: ch, way: c.plain(ch), place: place, number: c.numbers + 1, member: memberOf(&ch.Key)}
+	p := planned{Change: ch, way: c.plainWay(ch), place: place, number: c.numbers + 1, member: encodeMember(&ch.Key)}
 	c.numbers += 1 + len(ch.Also) + len(ch.Log)
 	if p.way == wayEnd {
 		p.slot = int64(ch.Log[0].Ended) >> slotBits
@@ -98,15 +98,15 @@ func (c *chunk) take(place int, ch *rouse.Change) error {
 	c.seen[p.member]++
 	c.bytes += len(p.member)
 	if ch.To != nil {
-		c.bytes += sizeOf(ch.To)
+		c.bytes += blobSize(ch.To)
 	}
 	for i := range ch.Also {
 		k := &ch.Also[i].Key
 		if err := checkTexts("key", k.Namespace, k.Name, k.Fire); err != nil {
 			return err
 		}
-		c.seen[memberOf(k)]++
-		c.bytes += sizeOf(&ch.Also[i])
+		c.seen[encodeMember(k)]++
+		c.bytes += blobSize(&ch.Also[i])
 	}
 	for i := range ch.Log {
 		r := &ch.Log[i]
@@ -119,11 +119,11 @@ func (c *chunk) take(place int, ch *rouse.Change) error {
 	return nil
 }
 
-// sizeOf estimates the length of a row's blob.
-func sizeOf(r *rouse.Row) int { return headSize + len(r.Body) + 64*len(r.Labels) }
+// blobSize estimates the length of a row's blob.
+func blobSize(r *rouse.Row) int { return headSize + len(r.Body) + 64*len(r.Labels) }
 
-// args returns the arguments of the script.
-func (c *chunk) args(st stamp) (_ []any, err error) {
+// applyArgs returns the arguments of the script.
+func (c *chunk) applyArgs(st stamp) (_ []any, err error) {
 	byWay := [wayRemove + 1][]*planned{}
 	for i := range c.changes {
 		p := &c.changes[i]
@@ -133,7 +133,7 @@ func (c *chunk) args(st stamp) (_ []any, err error) {
 		byWay[p.way] = append(byWay[p.way], p)
 	}
 	args := make([]any, 3, 64+len(c.changes))
-	c.notes.grow(c.changes)
+	c.notes.growForRows(c.changes)
 	counts := make([]byte, 0, 60)
 	say := func(numbers ...int) {
 		for _, n := range numbers {
@@ -166,7 +166,7 @@ func (c *chunk) args(st stamp) (_ []any, err error) {
 	var o oddChanges
 	c.odd = byWay[wayOdd]
 	for i := range c.odd {
-		if err := o.add(c, c.odd[i]); err != nil {
+		if err := o.addOddChange(c, c.odd[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -174,7 +174,8 @@ func (c *chunk) args(st stamp) (_ []any, err error) {
 	args, records := c.recordArgs(args)
 	args, marks := markArgs(args, byWay[wayEnd])
 	say(len(o.keys), len(c.odd), records, marks, c.numbers)
-	args[0], args[1], args[2] = append(st.bytes(), c.notes.reach()...), c.notes.bytes(len(byWay[wayNear])), counts
+	args[0], args[1], args[2] = append(st.encodeStamp(), c.notes.encodeReach()...),
+		c.notes.encodeEntry(len(byWay[wayNear])), counts
 	return args, nil
 }
 
@@ -206,7 +207,7 @@ func runsOf(list []*planned, f func(run []*planned)) (runs int) {
 func (c *chunk) putArgs(args []any, list []*planned, as way) (_ []any, runs int, err error) {
 	size := 0
 	for _, p := range list {
-		size += 8 + sizeOf(p.To)
+		size += 8 + blobSize(p.To)
 	}
 	blobs, keys, numbers := make([]byte, 0, size), make([]byte, 0, 40*len(list)), make([]byte, 0, 2*len(list))
 	var revisions []byte
@@ -222,12 +223,12 @@ func (c *chunk) putArgs(args []any, list []*planned, as way) (_ []any, runs int,
 		}
 		if as == wayNear {
 			blobs[from+stateAt-16] |= nearBit
-			c.notes.extend(p.To.Visible)
+			c.notes.extendReach(p.To.Visible)
 		}
 		rows[i] = blobs[from:len(blobs):len(blobs)]
 		keys = appendPacked(keys, p.member)
 		numbers = binary.BigEndian.AppendUint16(numbers, uint16(p.number))
-		c.notes.add(p.To, p.member)
+		c.notes.addRowNote(p.To, p.member)
 	}
 	args = append(args, keys, numbers)
 	switch as {
@@ -278,7 +279,7 @@ func (c *chunk) removeArgs(args []any, list []*planned, as way) (_ []any, runs i
 			records = appendBatched(records, run[i].number, &run[i].Log[0])
 		}
 		r := &run[0].Log[0]
-		args = append(args, strconv.FormatInt(hourOf(r.Ended), 10), timeBytes(r.Ended>>slotBits<<slotBits), records)
+		args = append(args, strconv.FormatInt(unixHour(r.Ended), 10), timeBytes(r.Ended>>slotBits<<slotBits), records)
 	})
 	return args, runs
 }
@@ -290,7 +291,8 @@ func (c *chunk) recordArgs(args []any) (_ []any, records int) {
 		for n := range p.Log {
 			r := &p.Log[n]
 			where := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(i+1)), uint32(p.number+1+n))
-			args = append(args, where, strconv.FormatInt(hourOf(r.Ended), 10), r.Namespace, r.Name, timeBytes(r.Ended), rouse.AppendRecord(nil, r))
+			args = append(args, where, strconv.FormatInt(unixHour(r.Ended), 10), r.Namespace, r.Name, timeBytes(r.Ended),
+				rouse.AppendRecord(nil, r))
 			records++
 		}
 	}
@@ -304,8 +306,8 @@ const (
 	refusedSize = 4 + 8
 )
 
-// read parses the answer of the script into the results.
-func (c *chunk) read(b []byte, results []rouse.Result) (ok bool) {
+// readResults parses the answer of the script into the results.
+func (c *chunk) readResults(b []byte, results []rouse.Result) (ok bool) {
 	if len(b) < 16+oddSize*len(c.odd) || (len(b)-16-oddSize*len(c.odd))%refusedSize != 0 {
 		return false
 	}
@@ -321,7 +323,8 @@ func (c *chunk) read(b []byte, results []rouse.Result) (ok bool) {
 		results[p.place] = r
 	}
 	for i := range c.odd {
-		results[c.odd[i].place] = rouse.Result{Applied: b[0]&1 != 0, Existed: b[0]&2 != 0, Revision: binary.BigEndian.Uint64(b[1:]), Also: binary.BigEndian.Uint64(b[9:])}
+		results[c.odd[i].place] = rouse.Result{Applied: b[0]&1 != 0, Existed: b[0]&2 != 0,
+			Revision: binary.BigEndian.Uint64(b[1:]), Also: binary.BigEndian.Uint64(b[9:])}
 		b = b[oddSize:]
 	}
 	for ; len(b) > 0; b = b[refusedSize:] {

@@ -35,7 +35,7 @@ const (
 // claim reads it, and only greater ones after. A row that moves while a claim reads page after page was
 // written after the token, so the next claim since that token finds it.
 func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return b, err
 	}
@@ -44,7 +44,7 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 	w.Buckets = slices.Compact(slices.Clone(w.Buckets))
 	c := &claim{s: s, w: w}
 	if len(s.servers) > 1 {
-		now, err := s.now(ctx)
+		now, err := s.readServerClock(ctx)
 		if err != nil {
 			return b, err
 		}
@@ -53,20 +53,20 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 	done := false
 	switch {
 	case w.Hold > 0:
-		err = c.hold(ctx)
+		err = c.holdWindow(ctx)
 	case w.Since != 0:
 		if done, err = c.readSince(ctx); done || err != nil {
 			break
 		}
 		fallthrough
 	default:
-		err = c.read(ctx)
+		err = c.readFirstRows(ctx)
 	}
 	if err != nil {
 		return rouse.Batch{}, err
 	}
 	for n := range c.s.shards {
-		p := rouse.Missing{Part: c.s.part(n), Err: c.away[n]}
+		p := rouse.Missing{Part: c.s.shardName(n), Err: c.away[n]}
 		if p.Err == nil && c.s.shards[n].isBack() {
 			p.Err = errBack
 		}
@@ -96,7 +96,7 @@ func (c *claim) everyShard(ctx context.Context, work func(n int, sh *shard) erro
 		if c.isAway(n) {
 			return nil
 		}
-		return c.without(ctx, n, work(n, sh))
+		return c.skipShard(ctx, n, work(n, sh))
 	})
 }
 
@@ -106,8 +106,8 @@ func (c *claim) isAway(n int) bool {
 	return c.away[n] != nil
 }
 
-// without skips a shard that failed. It returns the error if the claim cannot continue without the shard.
-func (c *claim) without(ctx context.Context, n int, err error) error {
+// skipShard skips a shard that failed. It returns the error if the claim cannot continue without the shard.
+func (c *claim) skipShard(ctx context.Context, n int, err error) error {
 	if err == nil || n == 0 || ctx.Err() != nil || errors.Is(err, errAnswer) || errors.Is(err, errCrowded) {
 		return err
 	}
@@ -120,17 +120,17 @@ func (c *claim) without(ctx context.Context, n int, err error) error {
 	return nil
 }
 
-// read fills the batch with the first rows of the window.
-func (c *claim) read(ctx context.Context) error {
+// readFirstRows fills the batch with the first rows of the window.
+func (c *claim) readFirstRows(ctx context.Context) error {
 	w := c.w
 	w.Bytes = 0 // the size of a row is known when it is read
-	q, err := c.queues(ctx, w)
+	q, err := c.newQueues(ctx, w)
 	if err != nil {
 		return err
 	}
-	return c.gather(ctx, func(n int) (spots []spot, err error) {
+	return c.gatherRows(ctx, func(n int) (spots []spot, err error) {
 		for len(spots) < n {
-			it, ok, err := q.next(ctx)
+			it, ok, err := q.nextItem(ctx)
 			if err != nil || !ok {
 				return spots, err
 			}
@@ -140,8 +140,8 @@ func (c *claim) read(ctx context.Context) error {
 	})
 }
 
-// hold fills the batch with the first rows of the window, and holds them, up to holdRows at a time.
-func (c *claim) hold(ctx context.Context) error {
+// holdWindow fills the batch with the first rows of the window, and holds them, up to holdRows at a time.
+func (c *claim) holdWindow(ctx context.Context) error {
 	left := c.w
 	for size := 0; ; {
 		left.Limit, left.Bytes = min(c.w.Limit-len(c.batch.Rows), holdRows), holdBytes
@@ -175,21 +175,21 @@ func (c *claim) holdSome(ctx context.Context, w rouse.Window) (more bool, err er
 			sources[i] = &source{bucket: bucket, want: -1}
 			sources[i].startAfter(w.After)
 		}
-		rows, more, err := c.take(ctx, &c.s.shards[0], w, sources)
+		rows, more, err := c.holdFromShard(ctx, &c.s.shards[0], w, sources)
 		if err == nil {
-			c.add(sorted(rows))
+			c.addHeld(sortRows(rows))
 		}
 		if !errors.Is(err, errCrowded) {
 			return more, err
 		}
 	}
-	q, err := c.queues(ctx, w)
+	q, err := c.newQueues(ctx, w)
 	if err != nil {
 		return false, err
 	}
 	size, found := 0, 0
 	for found < w.Limit && (w.Bytes == 0 || size < w.Bytes) {
-		it, ok, err := q.next(ctx)
+		it, ok, err := q.nextItem(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -203,27 +203,27 @@ func (c *claim) holdSome(ctx context.Context, w rouse.Window) (more bool, err er
 	held := make([][]rouse.Row, len(c.s.shards))
 	err = c.everyShard(ctx, func(n int, sh *shard) (err error) {
 		var sources []*source
-		for _, src := range q.of(n) {
+		for _, src := range q.shardSources(n) {
 			if src.want > 0 {
 				sources = append(sources, &source{bucket: src.bucket, want: src.want, place: src.before})
 			}
 		}
 		if len(sources) > 0 {
-			held[n], _, err = c.take(ctx, sh, w, sources)
+			held[n], _, err = c.holdFromShard(ctx, sh, w, sources)
 		}
 		return err
 	})
 	if err != nil {
 		return false, err
 	}
-	rows := sorted(slices.Concat(held...))
-	c.add(rows)
-	return q.remains() || len(rows) < found, nil
+	rows := sortRows(slices.Concat(held...))
+	c.addHeld(rows)
+	return q.mayHaveMore() || len(rows) < found, nil
 }
 
-// add adds rows that are held. It replaces a row that is in the batch already: its hold expired within the
-// window and was renewed.
-func (c *claim) add(rows []rouse.Row) {
+// addHeld adds rows that are held. It replaces a row that is in the batch already: its hold expired within
+// the window and was renewed.
+func (c *claim) addHeld(rows []rouse.Row) {
 	if len(c.batch.Rows) == 0 {
 		c.batch.Rows = rows
 		return
@@ -241,22 +241,23 @@ func (c *claim) add(rows []rouse.Row) {
 	}
 }
 
-func sorted(rows []rouse.Row) []rouse.Row {
+func sortRows(rows []rouse.Row) []rouse.Row {
 	slices.SortFunc(rows, func(a, b rouse.Row) int { return a.Position().Compare(b.Position()) })
 	return rows
 }
 
-// take holds the first rows of the sources of a shard, as many as each source requests.
-func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*source) (rows []rouse.Row, more bool, err error) {
-	answer, err := sh.runIndexed(ctx, holdScript, targetAt, c.args(&w, sources, true)...)
+// holdFromShard holds the first rows of the sources of a shard, as many as each source requests.
+func (c *claim) holdFromShard(ctx context.Context, sh *shard, w rouse.Window,
+	sources []*source) (rows []rouse.Row, more bool, err error) {
+	answer, err := sh.runIndexed(ctx, holdScript, targetAt, c.claimArgs(&w, sources, true)...)
 	if err != nil {
 		return nil, false, err
 	}
 	if len(answer) < 4 {
 		return nil, false, errAnswer
 	}
-	sh.learn(answer)
-	if err := c.heard([][]any{answer}); err != nil {
+	sh.learnToken(answer)
+	if err := c.readClockAndToken([][]any{answer}); err != nil {
 		return nil, false, err
 	}
 	if answer[3] == int64(1) {
@@ -266,7 +267,7 @@ func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*
 	if len(answer) == 4 {
 		return nil, more, nil
 	}
-	values, err := texts(answer[4:])
+	values, err := asTexts(answer[4:])
 	if err != nil || len(values)%2 == 0 {
 		return nil, false, errAnswer
 	}
@@ -275,7 +276,7 @@ func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*
 		return nil, false, errAnswer
 	}
 	for i := 1; i < len(values); i += 2 {
-		row, err := readRow(values[i], values[i+1])
+		row, err := parseRowBlob(values[i], values[i+1])
 		if err != nil {
 			return nil, false, err
 		}
@@ -283,13 +284,13 @@ func (c *claim) take(ctx context.Context, sh *shard, w rouse.Window, sources []*
 		revision++
 		rows = append(rows, row)
 	}
-	sh.gave(revision - 1)
+	sh.noteGivenRevision(revision - 1)
 	return rows, more, nil
 }
 
-// heard reads the clock and the token from the first round of answers, one of each shard; it ignores later
-// rounds.
-func (c *claim) heard(answers [][]any) error {
+// readClockAndToken reads the clock and the token from the first round of answers, one of each shard; it
+// ignores later rounds.
+func (c *claim) readClockAndToken(answers [][]any) error {
 	token := uint64(math.MaxUint64)
 	for n, answer := range answers {
 		if c.isAway(n) {
@@ -321,13 +322,14 @@ func (c *claim) heard(answers [][]any) error {
 // targetAt is the index of the target in the arguments of the scripts that read a window.
 const targetAt = 8
 
-// args returns these arguments.
-func (c *claim) args(w *rouse.Window, sources []*source, hold bool) []any {
+// claimArgs returns these arguments.
+func (c *claim) claimArgs(w *rouse.Window, sources []*source, hold bool) []any {
 	held, until := int64(0), int64(0)
 	if hold {
 		held, until = int64(rouse.Instant(0).Add(w.Hold)), int64(w.Until)
 	}
-	args := []any{c.now, int64(rouse.Instant(0).Add(w.Ahead)), held, w.Limit, w.Bytes, binary.BigEndian.AppendUint64(nil, w.Since), c.several(), until, "", len(sources)}
+	args := []any{c.now, int64(rouse.Instant(0).Add(w.Ahead)), held, w.Limit, w.Bytes,
+		binary.BigEndian.AppendUint64(nil, w.Since), c.severalShards(), until, "", len(sources)}
 	for _, src := range sources {
 		args = append(args, src.bucket, src.score, src.member, src.want)
 	}
@@ -338,8 +340,8 @@ func (c *claim) args(w *rouse.Window, sources []*source, hold bool) []any {
 	return args
 }
 
-// several is a script argument: whether the store has more than one shard.
-func (c *claim) several() int {
+// severalShards is a script argument: whether the store has more than one shard.
+func (c *claim) severalShards() int {
 	if len(c.s.shards) > 1 {
 		return 1
 	}

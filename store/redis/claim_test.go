@@ -35,7 +35,7 @@ func crowd(t *testing.T, s *Store, n, buckets int) []rouse.Row {
 		}
 		rows[i].Revision = r.Revision
 	}
-	return sorted(rows)
+	return sortRows(rows)
 }
 
 func bucketsUntil(n int) []uint32 {

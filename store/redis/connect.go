@@ -18,8 +18,9 @@ func Connect(url string, o Options) (client goredis.UniversalClient, name string
 	if a.kind == several {
 		return nil, "", rouse.Refuse("index", a.text, "lists several servers", "use a single server, a Cluster, or Sentinels")
 	}
-	if !a.ack.none() {
-		return nil, "", rouse.Refuse("index", a.text, "asks for acknowledgements of replicas, and what is in it can be made again", "leave ack_replicas and ack_fsync out")
+	if !a.ack.isUnset() {
+		return nil, "", rouse.Refuse("index", a.text,
+			"asks for acknowledgements of replicas, and what is in it can be made again", "leave ack_replicas and ack_fsync out")
 	}
-	return a.connect(o.withDefaults())[0], a.text, nil
+	return a.connectAll(o.withDefaults())[0], a.text, nil
 }

@@ -14,10 +14,10 @@ type spot struct {
 	at     rouse.Position
 }
 
-// gather fills the batch with the rows at the spots that find returns in their order, up to n at a time,
+// gatherRows fills the batch with the rows at the spots that find returns in their order, up to n at a time,
 // fewer only at the end. It reads as many at a time as the byte limit allows. A row that is no longer at its
 // spot has been moved or removed, and is left out.
-func (c *claim) gather(ctx context.Context, find func(n int) ([]spot, error)) error {
+func (c *claim) gatherRows(ctx context.Context, find func(n int) ([]spot, error)) error {
 	size, step := 0, maxKeys
 	if c.w.Bytes > 0 {
 		step = 100
@@ -36,7 +36,7 @@ func (c *claim) gather(ctx context.Context, find func(n int) ([]spot, error)) er
 			c.batch.More = true
 			return nil
 		}
-		blobs, err := c.blobs(ctx, part)
+		blobs, err := c.readBlobs(ctx, part)
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (c *claim) gather(ctx context.Context, find func(n int) ([]spot, error)) er
 			if blobs[i] == "" {
 				continue
 			}
-			row, err := readRow(at.member, blobs[i])
+			row, err := parseRowBlob(at.member, blobs[i])
 			if err != nil {
 				return err
 			}
@@ -64,8 +64,8 @@ func (c *claim) gather(ctx context.Context, find func(n int) ([]spot, error)) er
 	}
 }
 
-// blobs reads the rows at the spots; the blob of a removed row is empty.
-func (c *claim) blobs(ctx context.Context, spots []spot) ([]string, error) {
+// readBlobs reads the rows at the spots; the blob of a removed row is empty.
+func (c *claim) readBlobs(ctx context.Context, spots []spot) ([]string, error) {
 	places := make([][]int, len(c.s.shards))
 	for i, at := range spots {
 		places[at.shard] = append(places[at.shard], i)
@@ -79,7 +79,7 @@ func (c *claim) blobs(ctx context.Context, spots []spot) ([]string, error) {
 		for i, place := range places[n] {
 			members[i] = spots[place].member
 		}
-		blobs, err := sh.blobs(ctx, members)
+		blobs, err := sh.fetchBlobs(ctx, members)
 		if err != nil {
 			return err
 		}

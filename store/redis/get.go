@@ -20,20 +20,20 @@ const maxKeys = 1000
 
 // Get returns the rows of the keys.
 func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	out := make([]rouse.Row, len(keys))
 	err = s.eachShard(keys, func(sh *shard, at []int, members []any) error {
-		blobs, err := sh.blobs(ctx, members)
+		blobs, err := sh.fetchBlobs(ctx, members)
 		if err != nil {
 			return err
 		}
 		for i, n := range at {
 			if blob, ok := blobs[i].(string); ok {
-				if out[n], err = readRow(members[i].(string), blob); err != nil {
+				if out[n], err = parseRowBlob(members[i].(string), blob); err != nil {
 					return err
 				}
 			}
@@ -46,10 +46,10 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) 
 	return out, nil
 }
 
-// blobs reads rows; the blob of a key without a row is nil.
-func (sh *shard) blobs(ctx context.Context, members []any) ([]any, error) {
-	v, err := do(ctx, sh.server, 1, append([]any{"hmget", sh.base + "rows", idField}, members...))
-	blobs, err := list(v, explain(err))
+// fetchBlobs reads rows; the blob of a key without a row is nil.
+func (sh *shard) fetchBlobs(ctx context.Context, members []any) ([]any, error) {
+	v, err := doCommand(ctx, sh.server, 1, append([]any{"hmget", sh.base + "rows", idField}, members...))
+	blobs, err := asList(v, explainRedisError(err))
 	if err != nil {
 		return nil, err
 	}
@@ -59,13 +59,13 @@ func (sh *shard) blobs(ctx context.Context, members []any) ([]any, error) {
 	if blobs[0] != any(sh.id) {
 		err = errLost
 	}
-	return blobs[1:], sh.recognize(err)
+	return blobs[1:], sh.noteIdentity(err)
 }
 
 // Revisions returns the revisions of the rows of the keys. It reads the rows with a plain command: a script
 // that returns only revisions takes Redis longer, as Lua hashes each row.
 func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, erro
 				away.Unknown, away.Err, err = append(away.Unknown, at...), err, nil
 			}
 		}()
-		blobs, err := sh.blobs(ctx, members)
+		blobs, err := sh.fetchBlobs(ctx, members)
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (s *Store) eachShard(keys []rouse.Key, read func(sh *shard, at []int, membe
 				part := at[:min(len(at), maxKeys)]
 				members := make([]any, len(part))
 				for i, place := range part {
-					members[i] = memberOf(&keys[place])
+					members[i] = encodeMember(&keys[place])
 				}
 				if err := read(&s.shards[n], part, members); err != nil {
 					return err
@@ -161,21 +161,22 @@ const maxRaise = exact - 1<<50
 // same time, so that they stay in step, also when a server has lost its last writes.
 func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	if revision >= maxRaise {
-		return rouse.Refuse("revision", strconv.FormatUint(revision, 10), fmt.Sprintf("is more than Redis counts exactly: it must be less than %d", uint64(maxRaise)),
+		return rouse.Refuse("revision", strconv.FormatUint(revision, 10),
+			fmt.Sprintf("is more than Redis counts exactly: it must be less than %d", uint64(maxRaise)),
 			"move the timers to PostgreSQL, or keep them where they are")
 	}
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	now, err := s.now(ctx)
+	now, err := s.readServerClock(ctx)
 	if err != nil {
 		return err
 	}
 	ahead := max(0, int64(revision)-int64(now)*1000)
 	return s.everyShard(func(_ int, sh *shard) error {
-		_, err := sh.run(ctx, raiseScript, revision, ahead)
+		_, err := sh.runScript(ctx, raiseScript, revision, ahead)
 		return err
 	})
 }

@@ -37,26 +37,26 @@ func newGuard(client goredis.UniversalClient) *guard {
 	return g
 }
 
-// away returns why the server is unavailable, or nil.
-func (g *guard) away() error {
+// outageError returns why the server is unavailable, or nil.
+func (g *guard) outageError() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.err
 }
 
-// lost records that a call got no answer.
-func (g *guard) lost(err error) {
+// recordOutage records that a call got no answer.
+func (g *guard) recordOutage(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.err != nil || g.ctx.Err() != nil {
 		return
 	}
 	g.err = fmt.Errorf("the server did not answer: %w", err)
-	g.probes.Go(g.probe)
+	g.probes.Go(g.probeUntilBack)
 }
 
-// probe sends probes until the server answers; an error counts as an answer.
-func (g *guard) probe() {
+// probeUntilBack sends probes until the server answers; an error counts as an answer.
+func (g *guard) probeUntilBack() {
 	for {
 		ctx, cancel := context.WithTimeout(g.ctx, probeTimeout)
 		err := g.Ping(ctx).Err()
@@ -81,18 +81,19 @@ func (g *guard) probe() {
 // noAnswer reports whether an error means that the server did not answer.
 func noAnswer(err error) bool {
 	var answered goredis.Error
-	return err != nil && !errors.Is(err, goredis.Nil) && !errors.As(err, &answered) && !errors.Is(err, context.Canceled) && !errors.Is(err, goredis.ErrClosed)
+	return err != nil && !errors.Is(err, goredis.Nil) && !errors.As(err, &answered) && !errors.Is(err, context.Canceled) &&
+		!errors.Is(err, goredis.ErrClosed)
 }
 
 // Process runs a command. While the server is unavailable, it returns an error immediately.
 func (g *guard) Process(ctx context.Context, cmd goredis.Cmder) error {
-	if err := g.away(); err != nil {
+	if err := g.outageError(); err != nil {
 		cmd.SetErr(err)
 		return err
 	}
 	err := g.UniversalClient.Process(ctx, cmd)
 	if noAnswer(err) {
-		g.lost(err)
+		g.recordOutage(err)
 	}
 	return err
 }
@@ -100,12 +101,12 @@ func (g *guard) Process(ctx context.Context, cmd goredis.Cmder) error {
 // Pipelined runs commands in one round trip. While the server is unavailable, it returns an error
 // immediately.
 func (g *guard) Pipelined(ctx context.Context, fn func(goredis.Pipeliner) error) ([]goredis.Cmder, error) {
-	if err := g.away(); err != nil {
+	if err := g.outageError(); err != nil {
 		return nil, err
 	}
 	cmds, err := g.UniversalClient.Pipelined(ctx, fn)
 	if noAnswer(err) {
-		g.lost(err)
+		g.recordOutage(err)
 	}
 	return cmds, err
 }

@@ -29,17 +29,17 @@ if ARGV[2] == '1' then
 end
 return redis.call('HGET', rows, 'id') or ''`)
 
-// identify writes the id of the store into all shards of a new store, or of one that an older rouse made, and
-// checks that those of any other store have it, as far as their servers answer.
-func (s *Store) identify(ctx context.Context) error {
+// identifyShards writes the id of the store into all shards of a new store, or of one that an older rouse
+// made, and checks that those of any other store have it, as far as their servers answer.
+func (s *Store) identifyShards(ctx context.Context) error {
 	write := 1
 	if s.marked {
 		write = 0
 	}
 	err := s.everyShard(func(_ int, sh *shard) error {
-		id, err := run(ctx, sh.server, identifyScript, sh.keys(), []any{sh.id, write})
+		id, err := evalScript(ctx, sh.server, identifyScript, sh.scriptKeys(), []any{sh.id, write})
 		if err == nil && id != any(sh.id) {
-			err = sh.recognize(errLost)
+			err = sh.noteIdentity(errLost)
 		}
 		if s.marked && sh.server != s.servers[0] && errors.Is(err, rouse.ErrUnavailable) {
 			return nil
@@ -47,13 +47,13 @@ func (s *Store) identify(ctx context.Context) error {
 		return err
 	})
 	if err == nil && !s.marked {
-		_, err = s.meta(ctx, 0, metaMarked, 1)
+		_, err = s.readMeta(ctx, 0, metaMarked, 1)
 	}
 	return err
 }
 
-// recognize notes whether an answer came from a shard of the store, and returns its error.
-func (sh *shard) recognize(err error) error {
+// noteIdentity notes whether an answer came from a shard of the store, and returns its error.
+func (sh *shard) noteIdentity(err error) error {
 	switch {
 	case err == nil:
 		if sh.lost.Load() {

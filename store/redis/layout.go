@@ -109,13 +109,13 @@ func (s *Store) shardOf(k *rouse.Key) int {
 	return int(h.Sum32() % uint32(len(s.shards)))
 }
 
-// memberOf returns the key of a row in the format that Redis stores.
-func memberOf(k *rouse.Key) string { return k.Namespace + "\x00" + k.Name + "\x00" + k.Fire }
+// encodeMember returns the key of a row in the format that Redis stores.
+func encodeMember(k *rouse.Key) string { return k.Namespace + "\x00" + k.Name + "\x00" + k.Fire }
 
 var errDamaged = errors.New("a row in the store is damaged")
 
-// keyOf is the reverse of memberOf. The key shares the memory of the member.
-func keyOf(member string) (k rouse.Key, err error) {
+// decodeMember is the reverse of encodeMember. The key shares the memory of the member.
+func decodeMember(member string) (k rouse.Key, err error) {
 	var ok bool
 	rest := member
 	if k.Namespace, rest, ok = strings.Cut(rest, "\x00"); ok {
@@ -133,8 +133,8 @@ func scoreOf(visible rouse.Instant) string {
 	return strconv.FormatInt(int64(min(max(visible, -exact), exact)), 10)
 }
 
-// behind returns the first text after all texts with the prefix, "" if none exists.
-func behind(prefix string) string {
+// textAfterPrefix returns the first text after all texts with the prefix, "" if none exists.
+func textAfterPrefix(prefix string) string {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i]++; b[i] != 0 {

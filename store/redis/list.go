@@ -19,7 +19,7 @@ const (
 // List returns the matching rows in the order of keys. It merges the sources of the query up to the last key
 // that all of them have read.
 func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return rouse.Page{}, err
 	}
@@ -32,7 +32,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	found := make([][]rouse.Page, len(s.shards))
 	err = s.shardsOf(&q, func(n int, sh *shard) error {
 		for _, src := range sources {
-			rows, next, err := src.page(ctx, sh, q.Limit)
+			rows, next, err := src.readListPage(ctx, sh, q.Limit)
 			if err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 
 // Count returns how many rows match.
 func (s *Store) Count(ctx context.Context, q rouse.Query) (int64, error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -57,7 +57,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (int64, error) {
 	counts := make([]int64, len(s.shards))
 	if q.Prefix == "" && q.Name == "" && len(q.Labels) == 0 && q.DueFrom == 0 && q.DueUntil == 0 {
 		err = s.shardsOf(&q, func(n int, sh *shard) (err error) {
-			counts[n], err = sh.tally(ctx, &q)
+			counts[n], err = sh.sumTally(ctx, &q)
 			return err
 		})
 	} else {
@@ -67,7 +67,7 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (int64, error) {
 		}
 		err = s.shardsOf(&q, func(n int, sh *shard) error {
 			for _, src := range sources {
-				found, err := src.count(ctx, sh)
+				found, err := src.countListed(ctx, sh)
 				if err != nil {
 					return err
 				}
@@ -86,11 +86,11 @@ func (s *Store) Count(ctx context.Context, q rouse.Query) (int64, error) {
 	return total, nil
 }
 
-// tally returns how many rows of a shard match the namespace and the states of a query.
-func (sh *shard) tally(ctx context.Context, q *rouse.Query) (total int64, err error) {
+// sumTally returns how many rows of a shard match the namespace and the states of a query.
+func (sh *shard) sumTally(ctx context.Context, q *rouse.Query) (total int64, err error) {
 	var counts []string
 	if q.Namespace == "" {
-		all, err := sh.texts(ctx, "hgetall", "tally")
+		all, err := sh.readTexts(ctx, "hgetall", "tally")
 		if err != nil {
 			return 0, err
 		}
@@ -106,7 +106,7 @@ func (sh *shard) tally(ctx context.Context, q *rouse.Query) (total int64, err er
 		for _, state := range statesOf(q) {
 			args = append(args, strconv.Itoa(int(state))+":"+q.Namespace)
 		}
-		all, err := list(sh.run(ctx, readScript, args...))
+		all, err := asList(sh.runScript(ctx, readScript, args...))
 		if err != nil {
 			return 0, err
 		}
@@ -161,12 +161,12 @@ func (s *Store) listsOf(q *rouse.Query) ([]scan, error) {
 	}
 	if q.Namespace != "" {
 		low := q.Namespace + "\x00" + begins
-		src.from, src.to = "["+low, "("+behind(low)
+		src.from, src.to = "["+low, "("+textAfterPrefix(low)
 	} else {
 		src.begins = begins
 	}
 	if q.After != (rouse.Key{}) {
-		if after := memberOf(&q.After); src.from == "-" || after >= src.from[1:] {
+		if after := encodeMember(&q.After); src.from == "-" || after >= src.from[1:] {
 			src.from = "(" + after
 		}
 	}
@@ -198,17 +198,19 @@ func (s *Store) listsOf(q *rouse.Query) ([]scan, error) {
 	return out, nil
 }
 
-func (src *scan) args(from string, limit, looks int, count int) []any {
-	args := []any{src.list, from, src.to, limit, looks, src.begins, src.filters[0], src.filters[1], src.filters[2], count, ""}
+func (src *scan) scanArgs(from string, limit, looks int, count int) []any {
+	args := []any{src.list, from, src.to, limit, looks, src.begins, src.filters[0], src.filters[1],
+		src.filters[2], count, ""}
 	return append(args, src.filters[3].([]any)...)
 }
 
-// page reads up to limit rows and the next one, and examines at most maxLooks. next is where the following
-// page begins.
-func (src *scan) page(ctx context.Context, sh *shard, limit int) (rows []rouse.Row, next *rouse.Key, err error) {
+// readListPage reads up to limit rows and the next one, and examines at most maxLooks. next is where the
+// following page begins.
+func (src *scan) readListPage(ctx context.Context, sh *shard,
+	limit int) (rows []rouse.Row, next *rouse.Key, err error) {
 	from := src.from
 	for looked := 0; ; looked += scriptLooks {
-		answer, err := sh.runIndexed(ctx, listScript, 10, src.args(from, limit+1-len(rows), scriptLooks, 0)...)
+		answer, err := sh.runIndexed(ctx, listScript, 10, src.scanArgs(from, limit+1-len(rows), scriptLooks, 0)...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -216,12 +218,12 @@ func (src *scan) page(ctx context.Context, sh *shard, limit int) (rows []rouse.R
 			return nil, nil, errAnswer
 		}
 		last, ok := answer[0].(string)
-		found, err := texts(answer[2:])
+		found, err := asTexts(answer[2:])
 		if err != nil || !ok || len(found)%2 != 0 {
 			return nil, nil, errAnswer
 		}
 		for i := 0; i < len(found); i += 2 {
-			row, err := readRow(found[i], found[i+1])
+			row, err := parseRowBlob(found[i], found[i+1])
 			if err != nil {
 				return nil, nil, err
 			}
@@ -234,17 +236,17 @@ func (src *scan) page(ctx context.Context, sh *shard, limit int) (rows []rouse.R
 		case last == "":
 			return rows, nil, nil
 		case looked+scriptLooks >= maxLooks:
-			k, err := keyOf(last)
+			k, err := decodeMember(last)
 			return rows, &k, err
 		}
 		from = "(" + last
 	}
 }
 
-// count counts the matching rows of the list.
-func (src *scan) count(ctx context.Context, sh *shard) (total int64, err error) {
+// countListed counts the matching rows of the list.
+func (src *scan) countListed(ctx context.Context, sh *shard) (total int64, err error) {
 	for from := src.from; ; {
-		answer, err := sh.runIndexed(ctx, listScript, 10, src.args(from, 0, scriptLooks, 1)...)
+		answer, err := sh.runIndexed(ctx, listScript, 10, src.scanArgs(from, 0, scriptLooks, 1)...)
 		if err != nil {
 			return 0, err
 		}

@@ -12,7 +12,7 @@ import (
 
 // Lock takes or renews leases in a single script.
 func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants []rouse.Want) ([]rouse.Lease, error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -25,14 +25,14 @@ func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants
 		}
 		args = append(args, w.Name, binary.BigEndian.AppendUint64(nil, w.If), data)
 	}
-	answer, err := list(s.shards[0].run(ctx, lockScript, args...))
+	answer, err := asList(s.shards[0].runScript(ctx, lockScript, args...))
 	if err != nil {
 		return nil, err
 	}
 	if len(answer) != 1+len(wants) {
 		return nil, errAnswer
 	}
-	values, err := texts(answer[1:])
+	values, err := asTexts(answer[1:])
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (s *Store) Lock(ctx context.Context, owner string, ttl time.Duration, wants
 
 // Unlock ends the given leases if they belong to the owner.
 func (s *Store) Unlock(ctx context.Context, owner string, names []string) error {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *Store) Unlock(ctx context.Context, owner string, names []string) error 
 	for _, name := range names {
 		args = append(args, name)
 	}
-	_, err = s.shards[0].run(ctx, lockScript, args...)
+	_, err = s.shards[0].runScript(ctx, lockScript, args...)
 	return err
 }
 
@@ -66,12 +66,12 @@ var leasesScript = newScript(commonText, `local now = clock() return {now, call(
 // Leases returns the leases whose names begin with the prefix. It reads all leases: there are only a few for
 // each node and bucket.
 func (s *Store) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse.Instant, error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer end()
-	answer, err := list(s.shards[0].run(ctx, leasesScript))
+	answer, err := asList(s.shards[0].runScript(ctx, leasesScript))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -79,7 +79,7 @@ func (s *Store) Leases(ctx context.Context, prefix string) ([]rouse.Lease, rouse
 		return nil, 0, errAnswer
 	}
 	now, ok := answer[0].(int64)
-	values, err := texts(answer[1])
+	values, err := asTexts(answer[1])
 	if err != nil || !ok || len(values)%2 != 0 {
 		return nil, 0, errAnswer
 	}
@@ -130,7 +130,7 @@ func (s *Store) DropLeases(ctx context.Context, leases []rouse.Lease) error {
 
 // changeLeases runs a script that changes those of the leases that are as they are given.
 func (s *Store) changeLeases(ctx context.Context, by script, leases []rouse.Lease) error {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (s *Store) changeLeases(ctx context.Context, by script, leases []rouse.Leas
 		is := binary.BigEndian.AppendUint64(nil, leases[i].Epoch)
 		args = append(args, leases[i].Name, binary.BigEndian.AppendUint64(is, uint64(leases[i].Until)))
 	}
-	_, err = s.shards[0].run(ctx, by, args...)
+	_, err = s.shards[0].runScript(ctx, by, args...)
 	return err
 }
 

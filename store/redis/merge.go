@@ -47,21 +47,21 @@ type item struct {
 func (src *source) startAfter(p rouse.Position) {
 	src.at = rouse.Position{Visible: math.MinInt64}
 	if p != (rouse.Position{}) {
-		src.at, src.place = p, place{scoreOf(p.Visible), memberOf(&p.Key)}
+		src.at, src.place = p, place{scoreOf(p.Visible), encodeMember(&p.Key)}
 	}
 	src.before = src.place
 }
 
-// position returns the position of the source: its first row, or behind all rows that it had.
-func (src *source) position() rouse.Position {
+// headPosition returns the position of the source: its first row, or behind all rows that it had.
+func (src *source) headPosition() rouse.Position {
 	if len(src.items) > 0 {
 		return src.items[0].at
 	}
 	return src.at
 }
 
-// queues asks all buckets of all shards for their first rows.
-func (c *claim) queues(ctx context.Context, w rouse.Window) (*queues, error) {
+// newQueues asks all buckets of all shards for their first rows.
+func (c *claim) newQueues(ctx context.Context, w rouse.Window) (*queues, error) {
 	q := &queues{c: c, w: w}
 	for n := range c.s.shards {
 		for _, bucket := range w.Buckets {
@@ -72,20 +72,20 @@ func (c *claim) queues(ctx context.Context, w rouse.Window) (*queues, error) {
 	}
 	answers := make([][]any, len(c.s.shards))
 	err := c.everyShard(ctx, func(n int, sh *shard) (err error) {
-		answers[n], err = c.look(ctx, sh, w, q.of(n))
+		answers[n], err = c.fetchSources(ctx, sh, w, q.shardSources(n))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := c.heard(answers); err != nil {
+	if err := c.readClockAndToken(answers); err != nil {
 		return nil, err
 	}
 	for n, answer := range answers {
 		if c.isAway(n) {
 			continue
 		}
-		if err := q.fill(q.of(n), answer); err != nil {
+		if err := q.fillSources(q.shardSources(n), answer); err != nil {
 			return nil, err
 		}
 	}
@@ -98,35 +98,35 @@ func (c *claim) queues(ctx context.Context, w rouse.Window) (*queues, error) {
 	return q, nil
 }
 
-// of returns the sources of a shard.
-func (q *queues) of(shard int) []*source {
+// shardSources returns the sources of a shard.
+func (q *queues) shardSources(shard int) []*source {
 	n := len(q.w.Buckets)
 	return q.sources[shard*n : (shard+1)*n]
 }
 
-func (c *claim) look(ctx context.Context, sh *shard, w rouse.Window, sources []*source) ([]any, error) {
-	answer, err := sh.runIndexed(ctx, lookScript, targetAt, c.args(&w, sources, false)...)
+func (c *claim) fetchSources(ctx context.Context, sh *shard, w rouse.Window, sources []*source) ([]any, error) {
+	answer, err := sh.runIndexed(ctx, lookScript, targetAt, c.claimArgs(&w, sources, false)...)
 	if err != nil {
 		return nil, err
 	}
 	if len(answer) != 2+len(sources) {
 		return nil, errAnswer
 	}
-	sh.learn(answer)
+	sh.learnToken(answer)
 	return answer, nil
 }
 
-// fill adds the answer of a shard to its sources.
-func (q *queues) fill(sources []*source, answer []any) error {
+// fillSources adds the answer of a shard to its sources.
+func (q *queues) fillSources(sources []*source, answer []any) error {
 	for i, src := range sources {
-		fields, err := list(answer[2+i], nil)
+		fields, err := asList(answer[2+i], nil)
 		if err != nil || len(fields) != 4 {
 			return errAnswer
 		}
 		src.more = fields[0] == int64(1)
 		score, ok1 := fields[1].(string)
 		member, ok2 := fields[2].(string)
-		rows, err := list(fields[3], nil)
+		rows, err := asList(fields[3], nil)
 		if !ok1 || !ok2 || err != nil {
 			return errAnswer
 		}
@@ -139,14 +139,14 @@ func (q *queues) fill(sources []*source, answer []any) error {
 				return err
 			}
 		}
-		if err := q.items(src, rows); err != nil {
+		if err := q.addItems(src, rows); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (q *queues) items(src *source, rows []any) error {
+func (q *queues) addItems(src *source, rows []any) error {
 	step := 2
 	if q.w.Bytes > 0 {
 		step = 3
@@ -185,39 +185,39 @@ func positionOf(score, member string) (p rouse.Position, err error) {
 		return p, errAnswer
 	}
 	p.Visible = rouse.Instant(f)
-	p.Key, err = keyOf(member)
+	p.Key, err = decodeMember(member)
 	return p, err
 }
 
-// next takes the earliest row; ok is false at the end.
-func (q *queues) next(ctx context.Context) (it item, ok bool, err error) {
+// nextItem takes the earliest row; ok is false at the end.
+func (q *queues) nextItem(ctx context.Context) (it item, ok bool, err error) {
 	for len(q.heap) > 0 {
 		src := q.heap[0]
 		if len(src.items) > 0 {
 			it = src.items[0]
 			src.items = src.items[1:]
-			q.settle(src)
+			q.restoreHeap(src)
 			return it, true, nil
 		}
-		answer, err := q.c.look(ctx, &q.c.s.shards[src.shard], q.w, []*source{src})
-		if err = q.c.without(ctx, src.shard, err); err != nil {
+		answer, err := q.c.fetchSources(ctx, &q.c.s.shards[src.shard], q.w, []*source{src})
+		if err = q.c.skipShard(ctx, src.shard, err); err != nil {
 			return it, false, err
 		}
 		if q.c.isAway(src.shard) { // the rest of its rows is missing
 			src.more = false
-			q.settle(src)
+			q.restoreHeap(src)
 			continue
 		}
-		if err := q.fill([]*source{src}, answer); err != nil {
+		if err := q.fillSources([]*source{src}, answer); err != nil {
 			return it, false, err
 		}
-		q.settle(src)
+		q.restoreHeap(src)
 	}
 	return it, false, nil
 }
 
-// settle restores the heap order after the first source has advanced.
-func (q *queues) settle(src *source) {
+// restoreHeap restores the heap order after the first source has advanced.
+func (q *queues) restoreHeap(src *source) {
 	if len(src.items) > 0 || src.more {
 		heap.Fix(q, 0)
 	} else {
@@ -225,13 +225,15 @@ func (q *queues) settle(src *source) {
 	}
 }
 
-// remains reports whether there may be rows that were not taken.
-func (q *queues) remains() bool { return len(q.heap) > 0 }
+// mayHaveMore reports whether there may be rows that were not taken.
+func (q *queues) mayHaveMore() bool { return len(q.heap) > 0 }
 
-func (q *queues) Len() int           { return len(q.heap) }
-func (q *queues) Less(i, j int) bool { return q.heap[i].position().Compare(q.heap[j].position()) < 0 }
-func (q *queues) Swap(i, j int)      { q.heap[i], q.heap[j] = q.heap[j], q.heap[i] }
-func (q *queues) Push(x any)         { q.heap = append(q.heap, x.(*source)) }
+func (q *queues) Len() int { return len(q.heap) }
+func (q *queues) Less(i, j int) bool {
+	return q.heap[i].headPosition().Compare(q.heap[j].headPosition()) < 0
+}
+func (q *queues) Swap(i, j int) { q.heap[i], q.heap[j] = q.heap[j], q.heap[i] }
+func (q *queues) Push(x any)    { q.heap = append(q.heap, x.(*source)) }
 func (q *queues) Pop() any {
 	last := len(q.heap) - 1
 	src := q.heap[last]

@@ -33,15 +33,15 @@ if last then
 end
 return 1`)
 
-// upgrade upgrades a store of format 1.
-func (s *Store) upgrade(ctx context.Context) error {
+// upgradeFormat upgrades a store of format 1.
+func (s *Store) upgradeFormat(ctx context.Context) error {
 	err := s.everyShard(func(_ int, sh *shard) error {
-		_, err := sh.run(ctx, upgradeScript)
+		_, err := sh.runScript(ctx, upgradeScript)
 		return err
 	})
 	for i := range s.servers {
 		if err == nil {
-			_, err = run(ctx, s.servers[i], formatScript, []any{metaKey(s.opts.Prefix)}, []any{metaFormat, formatSpread})
+			_, err = evalScript(ctx, s.servers[i], formatScript, []any{metaKey(s.opts.Prefix)}, []any{metaFormat, formatSpread})
 		}
 	}
 	if err != nil {
@@ -61,10 +61,10 @@ const (
 	metaMarked  = "marked" // on the first server: all shards have the id of the store
 )
 
-// enter creates the store, or checks that its servers are the ones that it was created with, in the same
-// order, as far as they answer: without the first, and all of them for a new store, it fails. It returns the
-// number of shards, and whether the store has format 1.
-func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
+// createOrJoin creates the store, or checks that its servers are the ones that it was created with, in the
+// same order, as far as they answer: without the first, and all of them for a new store, it fails. It returns
+// the number of shards, and whether the store has format 1.
+func (s *Store) createOrJoin(ctx context.Context) (shards int, old bool, err error) {
 	wanted := s.opts.Shards
 	if wanted == 0 {
 		wanted = len(s.servers)
@@ -73,21 +73,28 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 		}
 	}
 	if wanted < len(s.servers) || wanted > maxShards {
-		return 0, false, fmt.Errorf("%d shards on %d servers: use at least one for each server, and at most %d", wanted, len(s.servers), maxShards)
+		return 0, false, fmt.Errorf("%d shards on %d servers: use at least one for each server, and at most %d", wanted,
+			len(s.servers), maxShards)
 	}
-	first, err := s.meta(ctx, 0)
+	first, err := s.readMeta(ctx, 0)
 	if err != nil {
 		return 0, false, err
 	}
 	if len(first) == 0 && len(s.servers) > 1 {
 		// Another order or list of servers would create a second store next to the existing one.
 		for i := 1; i < len(s.servers); i++ {
-			if m, err := s.meta(ctx, i); err != nil {
+			if m, err := s.readMeta(ctx, i); err != nil {
 				return 0, false, err
-			} else if len(m) > 0 && m[metaServer] != strconv.Itoa(i) || len(m) > 0 && m[metaServers] != strconv.Itoa(len(s.servers)) {
-				return 0, false, fmt.Errorf("%s is server %s of a store on %s servers: list these servers in the order in which the store was created", s.name(i), m[metaServer], m[metaServers])
+			} else if len(m) > 0 && m[metaServer] != strconv.Itoa(i) ||
+				len(m) > 0 && m[metaServers] != strconv.Itoa(len(s.servers)) {
+				return 0, false,
+					fmt.Errorf(
+						"%s is server %s of a store on %s servers: list these servers in the order in which the store was created",
+						s.serverName(i), m[metaServer], m[metaServers])
 			} else if len(m) > 0 {
-				return 0, false, fmt.Errorf("%s has no data of the store that %s belongs to: its data is lost; restore it, or create a new store with another prefix", s.name(0), s.name(i))
+				return 0, false,
+					fmt.Errorf(
+						"%s has no data of the store that %s belongs to: its data is lost; restore it, or create a new store with another prefix", s.serverName(0), s.serverName(i))
 			}
 		}
 	}
@@ -100,7 +107,8 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 	if wanted > 1 { // with one shard the formats are the same, and an earlier rouse reads it, too
 		made = idPrefix + made
 	}
-	first, err = s.meta(ctx, 0, metaFormat, formatOf(made), metaID, made, metaServers, len(s.servers), metaServer, 0, metaShards, wanted)
+	first, err = s.readMeta(ctx, 0, metaFormat, formatOf(made), metaID, made, metaServers, len(s.servers), metaServer, 0,
+		metaShards, wanted)
 	if err != nil {
 		return 0, false, err
 	}
@@ -111,20 +119,25 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 	old, s.spread = first[metaFormat] == "1", formatOf(s.id) < format
 	shards, err = strconv.Atoi(first[metaShards])
 	if err != nil || shards < len(s.servers) || shards > maxShards {
-		return 0, false, fmt.Errorf("the meta on %s has an impossible number of shards: %q", s.name(0), first[metaShards])
+		return 0, false, fmt.Errorf("the meta on %s has an impossible number of shards: %q", s.serverName(0),
+			first[metaShards])
 	}
 	for i := 1; i < len(s.servers); i++ {
-		m, err := s.meta(ctx, i)
-		if errors.Is(err, rouse.ErrUnavailable) && first[metaReady] != "" { // each call checks by the id whether it is that of the store
+		m, err := s.readMeta(ctx, i)
+		// each call checks by the id whether it is that of the store
+		if errors.Is(err, rouse.ErrUnavailable) && first[metaReady] != "" {
 			continue
 		} else if err != nil {
 			return 0, false, err
 		}
 		if len(m) == 0 && first[metaReady] != "" {
-			return 0, false, fmt.Errorf("%s has no data of the store: its data is lost; restore it, or create a new store with another prefix", s.name(i))
+			return 0, false,
+				fmt.Errorf("%s has no data of the store: its data is lost; restore it, or create a new store with another prefix",
+					s.serverName(i))
 		}
 		if len(m) == 0 {
-			if m, err = s.meta(ctx, i, metaFormat, formatOf(s.id), metaID, first[metaID], metaServers, len(s.servers), metaServer, i); err != nil {
+			if m, err = s.readMeta(ctx, i, metaFormat, formatOf(s.id), metaID, first[metaID], metaServers, len(s.servers),
+				metaServer, i); err != nil {
 				return 0, false, err
 			}
 		}
@@ -134,7 +147,7 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 		old = old || m[metaFormat] == "1"
 	}
 	if first[metaReady] == "" {
-		_, err = s.meta(ctx, 0, metaReady, 1)
+		_, err = s.readMeta(ctx, 0, metaReady, 1)
 	}
 	return shards, old, err
 }
@@ -145,20 +158,22 @@ func (s *Store) enter(ctx context.Context) (shards int, old bool, err error) {
 func (s *Store) refuseRest(ctx context.Context, shards int) error {
 	for i := range shards {
 		sh := shard{server: s.servers[i%len(s.servers)], base: baseOf(s.opts.Prefix, i, shards), past: new(past)}
-		id, err := run(ctx, sh.server, identifyScript, sh.keys(), []any{"", 0})
+		id, err := evalScript(ctx, sh.server, identifyScript, sh.scriptKeys(), []any{"", 0})
 		if err != nil {
 			return err
 		}
 		if id == "" {
 			continue
 		}
-		if m, err := s.meta(ctx, 0); err != nil || len(m) > 0 { // another node has just created the store
+		if m, err := s.readMeta(ctx, 0); err != nil || len(m) > 0 { // another node has just created the store
 			return err
 		}
 		key := metaKey(s.opts.Prefix)
-		return fmt.Errorf("%w: the key %s is gone, and shard %d has data of the store with the id %v: a part of the store came back empty; restore that part. "+
-			"To go on without its timers, first stop all nodes, and write the key: HSET %s %s %d %s %v %s %d %s 0 %s %d",
-			rouse.ErrCorrupt, key, i, id, key, metaFormat, formatOf(fmt.Sprint(id)), metaID, id, metaServers, len(s.servers), metaServer, metaShards, shards)
+		return fmt.Errorf(
+			"%w: the key %s is gone, and shard %d has data of the store with the id %v: a part of the store came back empty; restore that part. "+
+				"To go on without its timers, first stop all nodes, and write the key: HSET %s %s %d %s %v %s %d %s 0 %s %d",
+			rouse.ErrCorrupt, key, i, id, key, metaFormat, formatOf(fmt.Sprint(id)), metaID, id, metaServers, len(s.servers),
+			metaServer, metaShards, shards)
 	}
 	return nil
 }
@@ -167,31 +182,37 @@ func (s *Store) refuseRest(ctx context.Context, shards int) error {
 func (s *Store) checkMeta(i int, m map[string]string, id string) error {
 	switch f, err := strconv.Atoi(m[metaFormat]); {
 	case err != nil:
-		return fmt.Errorf("%s has a key %s that does not belong to a store; use another prefix", s.name(i), metaKey(s.opts.Prefix))
+		return fmt.Errorf("%s has a key %s that does not belong to a store; use another prefix", s.serverName(i),
+			metaKey(s.opts.Prefix))
 	case f > format:
-		return fmt.Errorf("%s has a store of format %d, this rouse reads up to %d; use a newer rouse", s.name(i), f, format)
+		return fmt.Errorf("%s has a store of format %d, this rouse reads up to %d; use a newer rouse",
+			s.serverName(i), f, format)
 	case m[metaServers] != strconv.Itoa(len(s.servers)):
-		return fmt.Errorf("%s is one of %s servers of a store, the address names %d: list all of them in the order in which the store was created",
-			s.name(i), m[metaServers], len(s.servers))
+		return fmt.Errorf(
+			"%s is one of %s servers of a store, the address names %d: list all of them in the order in which the store was created",
+			s.serverName(i), m[metaServers], len(s.servers))
 	case m[metaServer] != strconv.Itoa(i):
-		return fmt.Errorf("%s is server %s of the store, but server %d of the address: list them in the order in which the store was created, from 0",
-			s.name(i), m[metaServer], i)
+		return fmt.Errorf(
+			"%s is server %s of the store, but server %d of the address: list them in the order in which the store was created, from 0",
+			s.serverName(i), m[metaServer], i)
 	case m[metaID] != id:
-		return fmt.Errorf("%s and %s belong to different stores: list servers of one store, or use another prefix", s.name(0), s.name(i))
+		return fmt.Errorf("%s and %s belong to different stores: list servers of one store, or use another prefix",
+			s.serverName(0), s.serverName(i))
 	}
 	return nil
 }
 
-// meta reads the meta of a server, after writing those of the given fields that are missing.
-func (s *Store) meta(ctx context.Context, i int, values ...any) (map[string]string, error) {
-	v, err := run(ctx, s.servers[i], metaScript, []any{metaKey(s.opts.Prefix)}, values)
+// readMeta reads the meta of a server, after writing those of the given fields that are missing.
+func (s *Store) readMeta(ctx context.Context, i int, values ...any) (map[string]string, error) {
+	v, err := evalScript(ctx, s.servers[i], metaScript, []any{metaKey(s.opts.Prefix)}, values)
 	if err != nil {
 		if goredis.HasErrorPrefix(err, "WRONGTYPE") {
-			err = errors.Join(fmt.Errorf("the key %s does not belong to a store; use another prefix", metaKey(s.opts.Prefix)), err)
+			err = errors.Join(fmt.Errorf("the key %s does not belong to a store; use another prefix", metaKey(s.opts.Prefix)),
+				err)
 		}
-		return nil, fmt.Errorf("%s: %w", s.name(i), err)
+		return nil, fmt.Errorf("%s: %w", s.serverName(i), err)
 	}
-	all, err := texts(v)
+	all, err := asTexts(v)
 	if err != nil || len(all)%2 != 0 {
 		return nil, errAnswer
 	}
@@ -202,19 +223,19 @@ func (s *Store) meta(ctx context.Context, i int, values ...any) (map[string]stri
 	return m, nil
 }
 
-// name returns the name of a server for messages.
-func (s *Store) name(i int) string {
+// serverName returns the name of a server for messages.
+func (s *Store) serverName(i int) string {
 	if len(s.addr.names) > i {
 		return "server " + s.addr.names[i]
 	}
 	return "the server"
 }
 
-// part returns the name of a shard for messages: the name of its server, if there are several, or if the
+// shardName returns the name of a shard for messages: the name of its server, if there are several, or if the
 // server has no other shards.
-func (s *Store) part(shard int) string {
+func (s *Store) shardName(shard int) string {
 	if s.addr.kind == several || len(s.shards) == 1 {
-		return s.name(shard % len(s.servers))
+		return s.serverName(shard % len(s.servers))
 	}
 	return fmt.Sprintf("shard %d", shard)
 }

@@ -224,11 +224,11 @@ func TestAServerThatHangsIsWaitedForOnce(t *testing.T) {
 		t.Errorf("%d of 20 claims waited for a server that hangs", waited)
 	}
 	guard := s.servers[1].(*guard)
-	if err := guard.away(); err == nil {
+	if err := guard.outageError(); err == nil {
 		t.Error("the server that hangs is not known to be away")
 	}
 	b.Resume()
-	eventually(t, "the server is back", guard.away)
+	eventually(t, "the server is back", guard.outageError)
 }
 
 // When a master of a Cluster dies, its replica takes over within seconds, and rouse follows immediately.

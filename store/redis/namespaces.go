@@ -9,12 +9,12 @@ import (
 
 // RecordNamespaces returns the namespaces that have records, sorted. It reads each hour that has records.
 func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	hours, err := s.hours(ctx)
+	hours, err := s.recordsPerHour(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +22,7 @@ func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
 	err = s.everyShard(func(n int, sh *shard) error {
 		found[n] = map[string]bool{}
 		for hour := range hours {
-			names, err := sh.texts(ctx, "smembers", "spaces:"+strconv.FormatInt(hour, 10))
+			names, err := sh.readTexts(ctx, "smembers", "spaces:"+strconv.FormatInt(hour, 10))
 			if err != nil {
 				return err
 			}

@@ -226,8 +226,8 @@ func TestAStoreOfFormat1IsUpgraded(t *testing.T) {
 	for _, key := range tell(t, addr, "keys", base+"marks:*").([]any) {
 		tell(t, addr, "del", key)
 	}
-	hour := fmt.Sprint(hourOf(record.Ended))
-	tell(t, addr, "hset", base+"ended:"+hour, memberOf(&row.Key), string(timeBytes(record.Ended)))
+	hour := fmt.Sprint(unixHour(record.Ended))
+	tell(t, addr, "hset", base+"ended:"+hour, encodeMember(&row.Key), string(timeBytes(record.Ended)))
 	tell(t, addr, "del", base+"revisions", base+"journal", base+"journal:rows")
 	tell(t, addr, "set", base+"revision", fmt.Sprintf("%d %d", last, 12345))
 	tell(t, addr, "hset", metaKey("rouse"), metaFormat, 1)
@@ -258,7 +258,7 @@ func TestAStoreOfFormat1IsUpgraded(t *testing.T) {
 local space = string.find(last, ' ', 1, true)
 local ahead = tonumber(string.sub(last, space + 1))
 return 1 + ahead`)
-	if _, err := run(t.Context(), s.servers[0], old, []any{base + "revision"}, nil); err == nil {
+	if _, err := evalScript(t.Context(), s.servers[0], old, []any{base + "revision"}, nil); err == nil {
 		t.Error("a running node of an older version would go on writing")
 	}
 }

@@ -14,9 +14,9 @@ type oddChanges struct {
 	changes []any
 }
 
-// key returns the number of a key, which counts from 1.
-func (o *oddChanges) key(k *rouse.Key) int {
-	m := memberOf(k)
+// keyNumber returns the number of a key, which counts from 1.
+func (o *oddChanges) keyNumber(k *rouse.Key) int {
+	m := encodeMember(k)
 	n, ok := o.members[m]
 	if !ok {
 		if o.members == nil {
@@ -37,7 +37,7 @@ const (
 	opAny    = 8 // added to an operation: any revision will do
 )
 
-func (o *oddChanges) add(c *chunk, p *planned) error {
+func (o *oddChanges) addOddChange(c *chunk, p *planned) error {
 	ch := p.Change
 	op := byte(opPut)
 	switch {
@@ -52,37 +52,38 @@ func (o *oddChanges) add(c *chunk, p *planned) error {
 	ctl := make([]byte, 0, 25)
 	ctl = append(ctl, op)
 	ctl = binary.BigEndian.AppendUint64(ctl, ch.If)
-	for _, v := range [...]int{o.key(&ch.Key), len(ch.Also), len(ch.Log), p.number} {
+	for _, v := range [...]int{o.keyNumber(&ch.Key), len(ch.Also), len(ch.Log), p.number} {
 		ctl = binary.BigEndian.AppendUint32(ctl, uint32(v))
 	}
 	o.changes = append(o.changes, ctl)
 	if op&^opAny == opPut {
-		if err := o.put(c, &ch.Key, ch.To); err != nil {
+		if err := o.appendPut(c, &ch.Key, ch.To); err != nil {
 			return err
 		}
 	}
 	for i := range ch.Also {
-		o.changes = append(o.changes, o.key(&ch.Also[i].Key))
-		if err := o.put(c, &ch.Also[i].Key, &ch.Also[i]); err != nil {
+		o.changes = append(o.changes, o.keyNumber(&ch.Also[i].Key))
+		if err := o.appendPut(c, &ch.Also[i].Key, &ch.Also[i]); err != nil {
 			return err
 		}
 	}
 	for i := range ch.Log {
 		r := &ch.Log[i]
-		o.changes = append(o.changes, strconv.FormatInt(hourOf(r.Ended), 10)+":"+r.Namespace, r.Name, timeBytes(r.Ended), rouse.AppendRecord(nil, r))
+		o.changes = append(o.changes, strconv.FormatInt(unixHour(r.Ended), 10)+":"+r.Namespace, r.Name, timeBytes(r.Ended),
+			rouse.AppendRecord(nil, r))
 	}
 	return nil
 }
 
-func (o *oddChanges) put(c *chunk, k *rouse.Key, r *rouse.Row) error {
-	blob, err := appendBlob(make([]byte, 0, sizeOf(r)), r)
+func (o *oddChanges) appendPut(c *chunk, k *rouse.Key, r *rouse.Row) error {
+	blob, err := appendBlob(make([]byte, 0, blobSize(r)), r)
 	if err != nil {
 		return err
 	}
 	score := ""
 	if r.Visible < exact { // later than any claim reaches: the same as never
 		score = scoreOf(r.Visible)
-		c.notes.add(r, memberOf(k))
+		c.notes.addRowNote(r, encodeMember(k))
 	}
 	generation := []byte{}
 	if r.Generation != 0 {

@@ -37,8 +37,8 @@ type notes struct {
 	earliest, latest rouse.Instant // when they are visible
 }
 
-// grow makes room for the rows of changes.
-func (n *notes) grow(changes []planned) {
+// growForRows makes room for the rows of changes.
+func (n *notes) growForRows(changes []planned) {
 	size, rows := 0, 0
 	for i := range changes {
 		if changes[i].To != nil {
@@ -48,30 +48,30 @@ func (n *notes) grow(changes []planned) {
 	n.columns, n.keys = make([]byte, 0, 12*rows), make([]byte, 0, size)
 }
 
-func (n *notes) add(r *rouse.Row, member string) {
+func (n *notes) addRowNote(r *rouse.Row, member string) {
 	n.columns = binary.BigEndian.AppendUint32(n.columns, r.Bucket)
 	n.columns = binary.BigEndian.AppendUint64(n.columns, uint64(r.Visible))
 	n.keys = appendPacked(n.keys, member)
 }
 
-// extend adds the visible time of a near row.
-func (n *notes) extend(visible rouse.Instant) {
+// extendReach adds the visible time of a near row.
+func (n *notes) extendReach(visible rouse.Instant) {
 	if !n.near {
 		n.near, n.earliest, n.latest = true, math.MaxInt64, math.MinInt64
 	}
 	n.earliest, n.latest = min(n.earliest, visible), max(n.latest, visible)
 }
 
-// reach returns the earliest and the latest time of the near rows, for the head of the entry.
-func (n *notes) reach() (b []byte) {
+// encodeReach returns the earliest and the latest time of the near rows, for the head of the entry.
+func (n *notes) encodeReach() (b []byte) {
 	if n.near {
 		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, uint64(n.earliest)), uint64(n.latest))
 	}
 	return b
 }
 
-// bytes returns the entry; the first rows are the near ones.
-func (n *notes) bytes(near int) []byte {
+// encodeEntry returns the entry; the first rows are the near ones.
+func (n *notes) encodeEntry(near int) []byte {
 	b := binary.BigEndian.AppendUint32(make([]byte, 0, 8+len(n.columns)+len(n.keys)), uint32(near))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(n.columns)/12))
 	return append(append(b, n.columns...), n.keys...)

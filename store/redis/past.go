@@ -26,21 +26,21 @@ var errBack = errors.New("it came back without its last writes, after a failover
 
 func (sh *shard) isBack() bool { return time.Now().UnixNano() < sh.past.back.Load() }
 
-// learn records what the token of a claim's answer shows.
-func (sh *shard) learn(answer []any) {
+// learnToken records what the token of a claim's answer shows.
+func (sh *shard) learnToken(answer []any) {
 	text, _ := answer[1].(string)
 	token, era, ok := parseToken(text)
 	if !ok {
 		return
 	}
-	sh.gave(max(token, 1) - 1)
+	sh.noteGivenRevision(max(token, 1) - 1)
 	if was := sh.past.era.Swap(era + 1); was != 0 && was != era+1 {
 		sh.past.back.Store(time.Now().Add(backFor).UnixNano())
 	}
 }
 
-// gave records a revision that the shard has given.
-func (sh *shard) gave(revision uint64) {
+// noteGivenRevision records a revision that the shard has given.
+func (sh *shard) noteGivenRevision(revision uint64) {
 	for {
 		known := sh.past.known.Load()
 		if revision <= known || sh.past.known.CompareAndSwap(known, revision) {

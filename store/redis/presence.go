@@ -29,8 +29,8 @@ type attendance struct {
 	ended  sync.WaitGroup
 }
 
-// channel returns the name of a channel; in a Cluster, the braces put all channels on the same server.
-func (s *Store) channel(name string) string { return s.opts.Prefix + ":{nodes}:" + name }
+// channelName returns the name of a channel; in a Cluster, the braces put all channels on the same server.
+func (s *Store) channelName(name string) string { return s.opts.Prefix + ":{nodes}:" + name }
 
 // attendedAt returns the client of the server where members attend.
 func (s *Store) attendedAt(ctx context.Context) (*goredis.Client, error) {
@@ -42,34 +42,34 @@ func (s *Store) attendedAt(ctx context.Context) (*goredis.Client, error) {
 	case *goredis.Client:
 		return c, nil
 	case *goredis.ClusterClient:
-		return c.MasterForKey(ctx, s.channel(""))
+		return c.MasterForKey(ctx, s.channelName(""))
 	}
 	return nil, fmt.Errorf("members cannot attend a %T: %w", server, errors.ErrUnsupported)
 }
 
 // Attend subscribes to the member's channel.
 func (s *Store) Attend(ctx context.Context, member string) (rouse.Attendance, error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	on, err := s.attendedAt(ctx)
 	if err != nil {
-		return nil, explain(err)
+		return nil, explainRedisError(err)
 	}
 	a := &attendance{store: s, member: member, on: on, heard: make(chan struct{}, 1), done: make(chan struct{})}
-	a.sub = on.Subscribe(ctx, s.channel("member:"+member), s.channel("news"))
-	if err := a.enter(ctx); err != nil {
+	a.sub = on.Subscribe(ctx, s.channelName("member:"+member), s.channelName("news"))
+	if err := a.awaitSubscriptions(ctx); err != nil {
 		_ = a.sub.Close()
-		return nil, fmt.Errorf("attend: %w", explain(err))
+		return nil, fmt.Errorf("attend: %w", explainRedisError(err))
 	}
-	a.ended.Go(a.listen)
+	a.ended.Go(a.receiveAnnouncements)
 	return a, nil
 }
 
-// enter waits for both subscriptions, and reads the run id of the server.
-func (a *attendance) enter(ctx context.Context) error {
+// awaitSubscriptions waits for both subscriptions, and reads the run id of the server.
+func (a *attendance) awaitSubscriptions(ctx context.Context) error {
 	for range 2 {
 		if _, err := a.sub.Receive(ctx); err != nil {
 			return err
@@ -91,8 +91,8 @@ func (a *attendance) enter(ctx context.Context) error {
 	return err
 }
 
-// listen signals announcements until the connection breaks.
-func (a *attendance) listen() {
+// receiveAnnouncements signals announcements until the connection breaks.
+func (a *attendance) receiveAnnouncements() {
 	defer close(a.done)
 	defer a.sub.Close() //nolint:errcheck // it is closed
 	for {
@@ -111,7 +111,7 @@ func (a *attendance) listen() {
 
 // Absent asks for the number of subscribers of the members' channels.
 func (a *attendance) Absent(ctx context.Context, members []string) (out []string, err error) {
-	ctx, end, err := a.store.begin(ctx)
+	ctx, end, err := a.store.beginStoreCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -121,13 +121,13 @@ func (a *attendance) Absent(ctx context.Context, members []string) (out []string
 		return nil, errDetached
 	default:
 	}
-	channels := []string{a.store.channel("member:" + a.member)}
+	channels := []string{a.store.channelName("member:" + a.member)}
 	for _, m := range members {
-		channels = append(channels, a.store.channel("member:"+m))
+		channels = append(channels, a.store.channelName("member:"+m))
 	}
 	has, err := a.on.PubSubNumSub(ctx, channels...).Result()
 	if err != nil {
-		return nil, explain(err)
+		return nil, explainRedisError(err)
 	}
 	if has[channels[0]] == 0 {
 		return nil, errDetached
@@ -144,16 +144,16 @@ var errDetached = errors.New("the connection that marks the node as present in t
 
 // Announce publishes to all members.
 func (s *Store) Announce(ctx context.Context) error {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
 	on, err := s.attendedAt(ctx)
 	if err != nil {
-		return explain(err)
+		return explainRedisError(err)
 	}
-	return explain(on.Publish(ctx, s.channel("news"), "").Err())
+	return explainRedisError(on.Publish(ctx, s.channelName("news"), "").Err())
 }
 
 func (a *attendance) Server() string         { return a.server }

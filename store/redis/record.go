@@ -27,8 +27,8 @@ func timeBytes(i rouse.Instant) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(i)^1<<63)
 }
 
-// hourOf returns the hour of a record.
-func hourOf(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
+// unixHour returns the hour of a record.
+func unixHour(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
 
 // Records of removed timers are stored in batches, one for each slot of 64 ms and commit (ended.lua), so that
 // they do not need a key each.
@@ -55,8 +55,8 @@ const (
 	markParts = 32
 )
 
-// hashOf returns the part, and the tag, of the marks of a name.
-func hashOf(name string) []byte {
+// markHash returns the part, and the tag, of the marks of a name.
+func markHash(name string) []byte {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
 	sum := h.Sum64()
@@ -72,11 +72,11 @@ func markArgs(args []any, ends []*planned) (_ []any, marks int) {
 	parts := map[place]*[markParts][]byte{}
 	for i := range ends {
 		r := &ends[i].Log[0]
-		at := place{hourOf(r.Ended), r.Namespace}
+		at := place{unixHour(r.Ended), r.Namespace}
 		if parts[at] == nil {
 			parts[at] = new([markParts][]byte)
 		}
-		hash, ms := hashOf(r.Name), uint32(int64(r.Ended)-at.hour*3_600_000)
+		hash, ms := markHash(r.Name), uint32(int64(r.Ended)-at.hour*3_600_000)
 		b := &parts[at][hash[0]]
 		*b = append(append(*b, hash[1:]...), byte(ms>>16), byte(ms>>8), byte(ms))
 	}
@@ -109,15 +109,15 @@ type record struct {
 
 // Records returns records, newest first.
 func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return rouse.RecordPage{}, err
 	}
 	defer end()
-	return s.records(ctx, q)
+	return s.queryRecords(ctx, q)
 }
 
-func (s *Store) records(ctx context.Context, q rouse.RecordQuery) (page rouse.RecordPage, err error) {
+func (s *Store) queryRecords(ctx context.Context, q rouse.RecordQuery) (page rouse.RecordPage, err error) {
 	if err := checkTexts("query", q.Namespace, q.Name); err != nil {
 		return page, err
 	}
@@ -129,9 +129,9 @@ func (s *Store) records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 	err = s.everyShard(func(n int, sh *shard) (err error) {
 		id, hour := []byte{}, int64(math.MaxInt64)
 		if q.Until != (rouse.RecordCursor{}) {
-			id, hour = s.idBefore(q.Until, n), hourOf(q.Until.Ended)
+			id, hour = s.idBefore(q.Until, n), unixHour(q.Until.Ended)
 		}
-		v, err := sh.run(ctx, recordScript, q.Namespace, q.Name, id, hour, limit+1, hashOf(q.Name))
+		v, err := sh.runScript(ctx, recordScript, q.Namespace, q.Name, id, hour, limit+1, markHash(q.Name))
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (s *Store) records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 		if !ok || len(parts) != 2 {
 			return errAnswer
 		}
-		alone, err := texts(parts[0])
+		alone, err := asTexts(parts[0])
 		if err != nil || len(alone)%2 != 0 {
 			return errAnswer
 		}
@@ -150,7 +150,7 @@ func (s *Store) records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 			}
 			found[n] = append(found[n], r)
 		}
-		together, err := texts(parts[1])
+		together, err := asTexts(parts[1])
 		if err != nil {
 			return err
 		}
@@ -245,11 +245,11 @@ func cutBytes(b []byte, size int) (cut, rest []byte, ok bool) {
 	return b[:n], b[n:], true
 }
 
-// hours returns the number of records of each hour in all shards.
-func (s *Store) hours(ctx context.Context) (map[int64]int64, error) {
+// recordsPerHour returns the number of records of each hour in all shards.
+func (s *Store) recordsPerHour(ctx context.Context) (map[int64]int64, error) {
 	parts := make([][]string, len(s.shards))
 	err := s.everyShard(func(n int, sh *shard) (err error) {
-		parts[n], err = sh.texts(ctx, "hgetall", "hours")
+		parts[n], err = sh.readTexts(ctx, "hgetall", "hours")
 		return err
 	})
 	if err != nil {

@@ -152,7 +152,7 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	a.ack.patience = o.Timeout / 2
-	s := &Store{opts: o, addr: a, servers: a.connect(o), writes: newWrites()}
+	s := &Store{opts: o, addr: a, servers: a.connectAll(o), writes: newWrites()}
 	if len(s.servers) > 1 {
 		for i, c := range s.servers {
 			s.servers[i] = newGuard(c)
@@ -160,25 +160,25 @@ func Open(ctx context.Context, url string, o Options) (_ *Store, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("store %s: %w", a, err), s.disconnect())
+			err = errors.Join(fmt.Errorf("store %s: %w", a, err), s.disconnectServers())
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	if s.settings, err = s.inspect(ctx); err != nil {
+	if s.settings, err = s.inspectServers(ctx); err != nil {
 		return nil, err
 	}
-	shards, old, err := s.enter(ctx)
+	shards, old, err := s.createOrJoin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s.shards = make([]shard, shards)
 	for i := range s.shards {
 		s.shards[i] = shard{server: s.servers[i%len(s.servers)], base: baseOf(o.Prefix, i, shards), ack: a.ack,
-			id: s.id, part: s.part(i), lost: new(atomic.Bool), past: new(past)}
+			id: s.id, part: s.shardName(i), lost: new(atomic.Bool), past: new(past)}
 	}
-	if err = s.identify(ctx); err == nil && old {
-		err = s.upgrade(ctx)
+	if err = s.identifyShards(ctx); err == nil && old {
+		err = s.upgradeFormat(ctx)
 	}
 	return s, err
 }
@@ -193,20 +193,20 @@ func (s *Store) Describe() string {
 }
 
 // Durability describes what can be lost with the settings that Open found.
-func (s *Store) Durability() string { return s.settings.durability(s.addr.kind, s.addr.ack) }
+func (s *Store) Durability() string { return s.settings.describeDurability(s.addr.kind, s.addr.ack) }
 
 // Now returns the clock of the first server.
 func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer end()
-	return s.now(ctx)
+	return s.readServerClock(ctx)
 }
 
-func (s *Store) now(ctx context.Context) (rouse.Instant, error) {
-	v, err := s.shards[0].run(ctx, clockScript)
+func (s *Store) readServerClock(ctx context.Context) (rouse.Instant, error) {
+	v, err := s.shards[0].runScript(ctx, clockScript)
 	if err != nil {
 		return 0, err
 	}
@@ -219,18 +219,18 @@ func (s *Store) now(ctx context.Context) (rouse.Instant, error) {
 
 // Close waits for running calls and closes the connections.
 func (s *Store) Close() error {
-	return s.life.Close(s.disconnect)
+	return s.life.Close(s.disconnectServers)
 }
 
-func (s *Store) disconnect() (err error) {
+func (s *Store) disconnectServers() (err error) {
 	for _, c := range s.servers {
 		err = errors.Join(err, c.Close())
 	}
 	return err
 }
 
-// begin starts a call. If it succeeds, the caller must call the returned function at the end.
-func (s *Store) begin(ctx context.Context) (context.Context, func(), error) {
+// beginStoreCall starts a call. If it succeeds, the caller must call the returned function at the end.
+func (s *Store) beginStoreCall(ctx context.Context) (context.Context, func(), error) {
 	if err := s.life.Begin(ctx); err != nil {
 		return nil, nil, err
 	}

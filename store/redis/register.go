@@ -8,7 +8,8 @@ import (
 )
 
 func init() {
-	store.Register("redis", store.Driver{Open: func(ctx context.Context, url string, o store.Options) (rouse.Store, error) {
+	store.Register("redis", store.Driver{Open: func(ctx context.Context, url string,
+		o store.Options) (rouse.Store, error) {
 		return Open(ctx, url, Options{AllowUnsafe: o.AllowUnsafe})
 	}})
 }

@@ -94,65 +94,65 @@ type command struct{ *goredis.Cmd }
 // NoRetry tells go-redis.
 func (command) NoRetry() bool { return true }
 
-// run calls a script on the shard, and sends its text if the server does not have it.
+// runScript calls a script on the shard, and sends its text if the server does not have it.
 //
 // The script declares two keys that never exist. While the shard's slot moves to another server of a Cluster,
 // one server redirects to the other, and the other refuses calls with several keys. So neither runs the
 // script with only a part of the shard's keys. With a single key, the other server would. The second key
 // carries the id of the store, and the highest revision that is known here (common.lua).
-func (sh *shard) run(ctx context.Context, s script, args ...any) (any, error) {
-	v, err := run(ctx, sh.server, s, sh.keys(), args)
-	return v, sh.recognize(err)
+func (sh *shard) runScript(ctx context.Context, s script, args ...any) (any, error) {
+	v, err := evalScript(ctx, sh.server, s, sh.scriptKeys(), args)
+	return v, sh.noteIdentity(err)
 }
 
-func (sh *shard) keys() []any {
+func (sh *shard) scriptKeys() []any {
 	return []any{sh.base, sh.base + "-" + sh.id + "-" + strconv.FormatUint(sh.past.known.Load(), 10)}
 }
 
 // readScript runs a command that only reads a key of the shard.
 var readScript = newScript(commonText, `return call(ARGV[1], base .. ARGV[2], unpack(ARGV, 3))`)
 
-// texts reads a list of texts from a key of the shard.
-func (sh *shard) texts(ctx context.Context, command, key string) ([]string, error) {
-	v, err := sh.run(ctx, readScript, command, key)
+// readTexts reads a list of texts from a key of the shard.
+func (sh *shard) readTexts(ctx context.Context, command, key string) ([]string, error) {
+	v, err := sh.runScript(ctx, readScript, command, key)
 	if err != nil {
 		return nil, err
 	}
-	return texts(v)
+	return asTexts(v)
 }
 
 // runIndexed calls a script that needs the indexes. The script answers with a text, the argument at a place
 // of the next call, until they have all near rows that were written before the first one.
 func (sh *shard) runIndexed(ctx context.Context, s script, at int, args ...any) ([]any, error) {
 	for {
-		v, err := sh.run(ctx, s, args...)
+		v, err := sh.runScript(ctx, s, args...)
 		if err != nil {
 			return nil, err
 		}
 		target, again := v.(string)
 		if !again {
-			return list(v, nil)
+			return asList(v, nil)
 		}
 		args[at] = target
 	}
 }
 
-func run(ctx context.Context, on goredis.UniversalClient, s script, keys, args []any) (any, error) {
+func evalScript(ctx context.Context, on goredis.UniversalClient, s script, keys, args []any) (any, error) {
 	all := append(make([]any, 0, 3+len(keys)+len(args)), "evalsha", s.sha, len(keys))
 	all = append(append(all, keys...), args...)
-	v, err := do(ctx, on, 3, all)
+	v, err := doCommand(ctx, on, 3, all)
 	if goredis.HasErrorPrefix(err, "NOSCRIPT") { // the script did not run
 		all[0], all[1] = "eval", s.text // also stores it for the next call
-		v, err = do(ctx, on, 3, all)
+		v, err = doCommand(ctx, on, 3, all)
 	}
 	if err != nil {
-		return nil, explain(err)
+		return nil, explainRedisError(err)
 	}
 	return v, nil
 }
 
-// do runs one command; key is the index of its first key, which decides the server in a Cluster.
-func do(ctx context.Context, on goredis.UniversalClient, key int8, args []any) (any, error) {
+// doCommand runs one command; key is the index of its first key, which decides the server in a Cluster.
+func doCommand(ctx context.Context, on goredis.UniversalClient, key int8, args []any) (any, error) {
 	c := command{goredis.NewCmd(ctx, args...)}
 	c.SetFirstKeyPos(key)
 	if err := on.Process(ctx, c); noAnswer(err) {
@@ -163,8 +163,8 @@ func do(ctx context.Context, on goredis.UniversalClient, key int8, args []any) (
 	return c.Val(), nil
 }
 
-// list returns an answer that is a list.
-func list(v any, err error) ([]any, error) {
+// asList returns an answer that is a list.
+func asList(v any, err error) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -175,8 +175,8 @@ func list(v any, err error) ([]any, error) {
 	return l, nil
 }
 
-// texts returns an answer that is a list of texts.
-func texts(v any) ([]string, error) {
+// asTexts returns an answer that is a list of texts.
+func asTexts(v any) ([]string, error) {
 	l, ok := v.([]any)
 	if !ok {
 		return nil, errAnswer
@@ -190,9 +190,9 @@ func texts(v any) ([]string, error) {
 	return out, nil
 }
 
-// explain returns the error of this module for Redis errors that have one, and adds the cure to errors that
-// an operator can fix.
-func explain(err error) error {
+// explainRedisError returns the error of this module for Redis errors that have one, and adds the cure to
+// errors that an operator can fix.
+func explainRedisError(err error) error {
 	if err == nil {
 		return nil
 	}

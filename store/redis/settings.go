@@ -30,17 +30,17 @@ type settings struct {
 // minVersion is the first Redis that has all commands used here.
 var minVersion = [2]int{6, 2}
 
-// inspect asks all servers, and refuses those that are not suitable for timers. One of several independent
-// servers may be away, but for the first, which has the clock.
-func (s *Store) inspect(ctx context.Context) (out settings, err error) {
+// inspectServers asks all servers, and refuses those that are not suitable for timers. One of several
+// independent servers may be away, but for the first, which has the clock.
+func (s *Store) inspectServers(ctx context.Context) (out settings, err error) {
 	var mu sync.Mutex
 	first := true
 	look := func(ctx context.Context, c goredis.UniversalClient, name string) error {
-		is, err := ask(ctx, c)
+		is, err := readSettings(ctx, c)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := errors.Join(is.fit(s.opts.AllowUnsafe), s.addr.ack.check(ctx, c)); err != nil {
+		if err := errors.Join(is.refuseUnfit(s.opts.AllowUnsafe), s.addr.ack.checkSupport(ctx, c)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		mu.Lock()
@@ -49,7 +49,7 @@ func (s *Store) inspect(ctx context.Context) (out settings, err error) {
 			out, first = is, false
 			return nil
 		}
-		out.weaken(is)
+		out.mergeWeaker(is)
 		return nil
 	}
 	var unknown []string
@@ -57,17 +57,20 @@ func (s *Store) inspect(ctx context.Context) (out settings, err error) {
 	for i, c := range s.servers {
 		group.Go(func() error {
 			if cc, ok := c.(*goredis.ClusterClient); ok {
-				return cc.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error { return look(ctx, c, "server "+c.Options().Addr) })
+				return cc.ForEachMaster(ctx, func(ctx context.Context,
+					c *goredis.Client) error {
+					return look(ctx, c, "server "+c.Options().Addr)
+				})
 			}
 			ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout/2)
 			defer cancel()
-			err := look(ctx, c, s.name(i))
+			err := look(ctx, c, s.serverName(i))
 			if i == 0 || !errors.Is(err, rouse.ErrUnavailable) {
 				return err
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			unknown = append(unknown, s.name(i))
+			unknown = append(unknown, s.serverName(i))
 			return nil
 		})
 	}
@@ -81,13 +84,14 @@ func (s *Store) inspect(ctx context.Context) (out settings, err error) {
 	return out, nil
 }
 
-// ask reads the settings of one server. Hosted servers often refuse CONFIG; INFO reports most of them.
-func ask(ctx context.Context, c goredis.UniversalClient) (is settings, err error) {
+// readSettings reads the settings of one server. Hosted servers often refuse CONFIG; INFO reports most of
+// them.
+func readSettings(ctx context.Context, c goredis.UniversalClient) (is settings, err error) {
 	info := map[string]string{}
 	for _, section := range []string{"server", "persistence", "memory"} {
-		v, err := do(ctx, c, 1, []any{"info", section})
+		v, err := doCommand(ctx, c, 1, []any{"info", section})
 		if err != nil {
-			return is, explain(err)
+			return is, explainRedisError(err)
 		}
 		text, _ := v.(string)
 		for line := range strings.Lines(text) {
@@ -110,8 +114,9 @@ func ask(ctx context.Context, c goredis.UniversalClient) (is settings, err error
 		is.full = used / most
 	}
 	is.writes = info["aof_last_write_status"]
-	for name, to := range map[string]*string{"appendonly": &is.aof, "appendfsync": &is.fsync, "maxmemory-policy": &is.evicts} {
-		v, err := do(ctx, c, 1, []any{"config", "get", name})
+	for name, to := range map[string]*string{"appendonly": &is.aof, "appendfsync": &is.fsync,
+		"maxmemory-policy": &is.evicts} {
+		v, err := doCommand(ctx, c, 1, []any{"config", "get", name})
 		if err != nil {
 			var refused goredis.Error
 			if errors.As(err, &refused) {
@@ -119,34 +124,38 @@ func ask(ctx context.Context, c goredis.UniversalClient) (is settings, err error
 			}
 			return is, err
 		}
-		if pair, err := texts(v); err == nil && len(pair) == 2 {
+		if pair, err := asTexts(v); err == nil && len(pair) == 2 {
 			*to = pair[1]
 		}
 	}
 	return is, nil
 }
 
-// fit refuses settings that lose timers silently.
-func (is *settings) fit(allowUnsafe bool) error {
+// refuseUnfit refuses settings that lose timers silently.
+func (is *settings) refuseUnfit(allowUnsafe bool) error {
 	var major, minor int
-	if _, err := fmt.Sscanf(is.version, "%d.%d", &major, &minor); err != nil || major < minVersion[0] || major == minVersion[0] && minor < minVersion[1] {
+	if _, err := fmt.Sscanf(is.version, "%d.%d", &major, &minor); err != nil || major < minVersion[0] ||
+		major == minVersion[0] && minor < minVersion[1] {
 		return fmt.Errorf("is Redis %s; use %d.%d or later", is.version, minVersion[0], minVersion[1])
 	}
 	if strings.HasPrefix(is.evicts, "allkeys-") {
-		return fmt.Errorf("maxmemory-policy is %s: Redis would silently delete timers when memory is short; set it to noeviction", is.evicts)
+		return fmt.Errorf(
+			"maxmemory-policy is %s: Redis would silently delete timers when memory is short; set it to noeviction", is.evicts)
 	}
 	switch {
 	case is.aof == "yes" || allowUnsafe:
 		return nil
 	case is.aof == "":
-		return errors.New("does not report whether it has an append-only file, neither in INFO persistence nor in CONFIG GET appendonly; " +
-			"permit one of them, or allow unsafe stores if losing timers is acceptable when Redis ends")
+		return errors.New(
+			"does not report whether it has an append-only file, neither in INFO persistence nor in CONFIG GET appendonly; " +
+				"permit one of them, or allow unsafe stores if losing timers is acceptable when Redis ends")
 	}
-	return errors.New("appendonly is no: all timers since the last snapshot would be lost when it ends; set appendonly yes, or allow unsafe stores if that is acceptable")
+	return errors.New(
+		"appendonly is no: all timers since the last snapshot would be lost when it ends; set appendonly yes, or allow unsafe stores if that is acceptable")
 }
 
-// weaken combines the settings with those of another server.
-func (is *settings) weaken(other settings) {
+// mergeWeaker combines the settings with those of another server.
+func (is *settings) mergeWeaker(other settings) {
 	if other.aof != "yes" {
 		is.aof = other.aof
 	}
@@ -162,8 +171,8 @@ func (is *settings) weaken(other settings) {
 	is.version = min(is.version, other.version)
 }
 
-// durability describes what can be lost with the settings.
-func (is *settings) durability(k kind, a ack) string {
+// describeDurability describes what can be lost with the settings.
+func (is *settings) describeDurability(k kind, a ack) string {
 	var parts []string
 	switch {
 	case is.aof == "no":
@@ -173,17 +182,24 @@ func (is *settings) durability(k kind, a ack) string {
 	case is.fsync == "always":
 		parts = append(parts, "appendfsync always: nothing is lost when Redis dies or the power fails")
 	case is.fsync == "everysec":
-		parts = append(parts, "appendfsync everysec: the last one to two seconds are lost when the power fails, and when Redis dies while its disk is slow")
+		parts = append(parts,
+			"appendfsync everysec: the last one to two seconds are lost when the power fails, and when Redis dies while its disk is slow")
 	case is.fsync == "no":
-		parts = append(parts, "appendfsync no: nothing is lost when Redis dies, the last half a minute or so when the power fails")
+		parts = append(parts,
+			"appendfsync no: nothing is lost when Redis dies, the last half a minute or so when the power fails")
 	default:
-		parts = append(parts, "append-only file, appendfsync unknown: nothing is lost when Redis dies, the last seconds may be when the power fails")
+		parts = append(parts,
+			"append-only file, appendfsync unknown: nothing is lost when Redis dies, the last seconds may be when the power fails")
 	}
 	switch {
 	case a.replicas > 0 && a.fsync:
-		parts = append(parts, fmt.Sprintf("a write is on the disks of the server and of %d replicas before it is acknowledged: a failover to one of these loses nothing", a.replicas))
+		parts = append(parts,
+			fmt.Sprintf(
+				"a write is on the disks of the server and of %d replicas before it is acknowledged: a failover to one of these loses nothing", a.replicas))
 	case a.replicas > 0:
-		parts = append(parts, fmt.Sprintf("%d replicas have a write before it is acknowledged: a failover to one of them loses nothing", a.replicas))
+		parts = append(parts,
+			fmt.Sprintf("%d replicas have a write before it is acknowledged: a failover to one of them loses nothing",
+				a.replicas))
 	case a.fsync:
 		parts = append(parts, "a write is on the disk of the server before it is acknowledged")
 	}

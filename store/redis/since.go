@@ -16,24 +16,24 @@ import (
 // in between is left out: it was written after the token that this claim returns, and the next claim finds
 // it.
 func (c *claim) readSince(ctx context.Context) (done bool, err error) {
-	writer, last, open := c.s.writes.known()
-	args := []any{c.now, int64(rouse.Instant(0).Add(c.w.Ahead)), c.w.Since, c.several(), writer, last, open}
+	writer, last, open := c.s.writes.knownWrites()
+	args := []any{c.now, int64(rouse.Instant(0).Add(c.w.Ahead)), c.w.Since, c.severalShards(), writer, last, open}
 	for _, bucket := range c.w.Buckets {
 		args = append(args, bucket)
 	}
 	answers, noted := make([][]any, len(c.s.shards)), make([][]spot, len(c.s.shards))
 	err = c.everyShard(ctx, func(n int, sh *shard) (err error) {
-		if answers[n], err = list(sh.run(ctx, sinceScript, args...)); err != nil {
+		if answers[n], err = asList(sh.runScript(ctx, sinceScript, args...)); err != nil {
 			return err
 		}
 		if len(answers[n]) < 3 {
 			return errAnswer
 		}
-		sh.learn(answers[n])
+		sh.learnToken(answers[n])
 		if answers[n][2] != int64(1) {
 			return nil
 		}
-		noted[n], err = c.spots(answers[n][3:], n)
+		noted[n], err = c.parseSpots(answers[n][3:], n)
 		return err
 	})
 	if err != nil {
@@ -44,21 +44,21 @@ func (c *claim) readSince(ctx context.Context) (done bool, err error) {
 			return false, nil
 		}
 	}
-	if err := c.heard(answers); err != nil {
+	if err := c.readClockAndToken(answers); err != nil {
 		return false, err
 	}
 	all := slices.Concat(noted...)
 	slices.SortFunc(all, func(a, b spot) int { return a.at.Compare(b.at) })
-	return true, c.gather(ctx, func(n int) ([]spot, error) {
+	return true, c.gatherRows(ctx, func(n int) ([]spot, error) {
 		part := all[:min(n, len(all))]
 		all = all[len(part):]
 		return part, nil
 	})
 }
 
-// spots parses a shard's answer, and leaves out rows that the window excludes.
-func (c *claim) spots(answer []any, shard int) ([]spot, error) {
-	values, err := texts(answer)
+// parseSpots parses a shard's answer, and leaves out rows that the window excludes.
+func (c *claim) parseSpots(answer []any, shard int) ([]spot, error) {
+	values, err := asTexts(answer)
 	if err != nil || len(values)%2 != 0 {
 		return nil, errAnswer
 	}
@@ -69,10 +69,11 @@ func (c *claim) spots(answer []any, shard int) ([]spot, error) {
 			return nil, errAnswer
 		}
 		at.at.Visible = rouse.Instant(binary.BigEndian.Uint64([]byte(values[i+1])))
-		if at.at.Key, err = keyOf(at.member); err != nil {
+		if at.at.Key, err = decodeMember(at.member); err != nil {
 			return nil, err
 		}
-		if at.at.Compare(c.w.After) > 0 && (len(c.w.Namespaces) == 0 || slices.Contains(c.w.Namespaces, at.at.Key.Namespace)) {
+		if at.at.Compare(c.w.After) > 0 && (len(c.w.Namespaces) == 0 ||
+			slices.Contains(c.w.Namespaces, at.at.Key.Namespace)) {
 			out = append(out, at)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 // stamp identifies a write: the writer, and the number of its call.
 type stamp struct{ writer, call uint64 }
 
-// bytes returns the stamp in the format of the journal.
-func (s stamp) bytes() []byte {
+// encodeStamp returns the stamp in the format of the journal.
+func (s stamp) encodeStamp() []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(make([]byte, 0, 16), s.writer), s.call)
 }
 
@@ -26,18 +26,18 @@ type writes struct {
 
 func newWrites() *writes {
 	w := &writes{}
-	w.renew()
+	w.renewWriter()
 	return w
 }
 
-// renew gives the Store another writer number.
-func (w *writes) renew() {
+// renewWriter gives the Store another writer number.
+func (w *writes) renewWriter() {
 	var b [8]byte
 	_, _ = rand.Read(b[:])                                                        // never fails
 	w.now.writer, w.open = binary.BigEndian.Uint64(b[:])|1, map[uint64]struct{}{} // 0 is no writer
 }
 
-func (w *writes) begin() stamp {
+func (w *writes) beginWrite() stamp {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now.call++
@@ -45,8 +45,8 @@ func (w *writes) begin() stamp {
 	return w.now
 }
 
-// end ends a call; known means that its caller knows everything that the call wrote.
-func (w *writes) end(s stamp, known bool) {
+// endWrite ends a call; known means that its caller knows everything that the call wrote.
+func (w *writes) endWrite(s stamp, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -54,16 +54,17 @@ func (w *writes) end(s stamp, known bool) {
 	case known:
 		delete(w.open, s.call)
 	default:
-		w.renew()
+		w.renewWriter()
 	}
 }
 
-// known returns what scripts leave out: the writer and its last call, and its unfinished calls, 8 bytes each.
-func (w *writes) known() (writer []byte, last uint64, open []byte) {
+// knownWrites returns what scripts leave out: the writer and its last call, and its unfinished calls, 8 bytes
+// each.
+func (w *writes) knownWrites() (writer []byte, last uint64, open []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for call := range w.open {
 		open = binary.BigEndian.AppendUint64(open, call)
 	}
-	return w.now.bytes()[:8], w.now.call, open
+	return w.now.encodeStamp()[:8], w.now.call, open
 }

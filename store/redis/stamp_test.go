@@ -91,8 +91,8 @@ func TestAValueFindsWhatItDoesNotKnowToHaveWritten(t *testing.T) {
 	since := tokenOf(t, s)
 	begin := func(name string) stamp {
 		t.Helper()
-		st := s.writes.begin()
-		if res, err := s.apply(t.Context(), st, putIf(name, rouse.NoRow, 0)); err != nil || !res[0].Applied {
+		st := s.writes.beginWrite()
+		if res, err := s.applyToShards(t.Context(), st, putIf(name, rouse.NoRow, 0)); err != nil || !res[0].Applied {
 			t.Fatal(res, err)
 		}
 		return st
@@ -112,14 +112,14 @@ func TestAValueFindsWhatItDoesNotKnowToHaveWritten(t *testing.T) {
 		}
 	}
 	finds("two are on their way", "one", "other")
-	s.writes.end(other, true)
+	s.writes.endWrite(other, true)
 	finds("one is on its way", "one")
-	s.writes.end(one, false)
+	s.writes.endWrite(one, false)
 	finds("one has failed", "one", "other", "known") // the new writer number has written none of them
 	create(t, s, "later")
 	finds("the new writer writes", "one", "other", "known")
 	late := stamp{writer: one.writer, call: one.call}
-	if res, err := s.apply(t.Context(), late, putIf("late", rouse.NoRow, 0)); err != nil || !res[0].Applied {
+	if res, err := s.applyToShards(t.Context(), late, putIf("late", rouse.NoRow, 0)); err != nil || !res[0].Applied {
 		t.Fatal(res, err)
 	}
 	finds("the failed one lands once more", "one", "other", "known", "late")
@@ -189,12 +189,12 @@ func TestARefusalForWantOfMemoryIsNoReasonToReadEverythingBack(t *testing.T) {
 	server := servers.StartRedis(t)
 	s := openTest(t, server.URL(), Options{})
 	defer s.Close()
-	before, _, _ := s.writes.known()
+	before, _, _ := s.writes.knownWrites()
 	tell(t, server.Addr(), "config", "set", "maxmemory", "1mb")
 	if _, err := s.Apply(t.Context(), putIf("new", rouse.NoRow, 0)); err != rouse.ErrFull { //nolint:errorlint // this very one
 		t.Fatal(err)
 	}
-	if after, _, open := s.writes.known(); string(after) != string(before) || len(open) != 0 {
+	if after, _, open := s.writes.knownWrites(); string(after) != string(before) || len(open) != 0 {
 		t.Errorf("the writer is another, with %d calls on their way", len(open)/8)
 	}
 }

@@ -14,11 +14,11 @@ const trimChunk = 500
 
 // Trim deletes records by whole hours. The timeout applies to each step.
 func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (int64, error) {
-	ask, end, err := s.begin(ctx)
+	ask, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return 0, err
 	}
-	hours, err := s.hours(ask)
+	hours, err := s.recordsPerHour(ask)
 	end()
 	if err != nil {
 		return 0, err
@@ -29,11 +29,11 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (int
 	}
 	var deleted atomic.Int64
 	for _, hour := range slices.Sorted(maps.Keys(hours)) {
-		if hour >= hourOf(before) && (most <= 0 || left-hours[hour] < most) {
+		if hour >= unixHour(before) && (most <= 0 || left-hours[hour] < most) {
 			break
 		}
 		left -= hours[hour]
-		err := s.deleteRecords(ctx, &deleted, func(int) []any { return []any{trimChunk, hour} })
+		err := s.deleteFromShards(ctx, &deleted, func(int) []any { return []any{trimChunk, hour} })
 		if err != nil {
 			return deleted.Load(), err
 		}
@@ -50,19 +50,23 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 	keep = max(0, keep)
 	id := func(int) []byte { return nil }
 	if len(s.shards) > 1 && keep > 0 {
-		oldest, err := s.oldest(ctx, namespace, name, keep)
+		oldest, err := s.oldestKept(ctx, namespace, name, keep)
 		if err != nil || oldest == nil {
 			return 0, err
 		}
 		id = func(shard int) []byte { return s.idBefore(*oldest, shard) }
 	}
 	var deleted atomic.Int64
-	err := s.deleteRecords(ctx, &deleted, func(shard int) []any { return []any{trimChunk, "", namespace, name, keep, id(shard), hashOf(name)} })
+	err := s.deleteFromShards(ctx, &deleted, func(shard int) []any {
+		return []any{trimChunk, "", namespace, name, keep,
+			id(shard), markHash(name)}
+	})
 	return deleted.Load(), err
 }
 
-// oldest returns the position of the oldest of a timer's newest keep records, nil if there are no older ones.
-func (s *Store) oldest(ctx context.Context, namespace, name string, keep int) (*rouse.RecordCursor, error) {
+// oldestKept returns the position of the oldest of a timer's newest keep records, nil if there are no older
+// ones.
+func (s *Store) oldestKept(ctx context.Context, namespace, name string, keep int) (*rouse.RecordCursor, error) {
 	q := rouse.RecordQuery{Namespace: namespace, Name: name}
 	for {
 		q.Limit = min(keep, maxRecords)
@@ -77,8 +81,8 @@ func (s *Store) oldest(ctx context.Context, namespace, name string, keep int) (*
 	}
 }
 
-// deleteRecords deletes records in all shards, step by step. Each step is a separate call.
-func (s *Store) deleteRecords(ctx context.Context, deleted *atomic.Int64, args func(shard int) []any) error {
+// deleteFromShards deletes records in all shards, step by step. Each step is a separate call.
+func (s *Store) deleteFromShards(ctx context.Context, deleted *atomic.Int64, args func(shard int) []any) error {
 	return s.everyShard(func(n int, sh *shard) error {
 		for {
 			gone, more, err := s.deleteSome(ctx, sh, args(n))
@@ -91,7 +95,7 @@ func (s *Store) deleteRecords(ctx context.Context, deleted *atomic.Int64, args f
 }
 
 func (s *Store) deleteSome(ctx context.Context, sh *shard, args []any) (n int64, more bool, err error) {
-	ctx, end, err := s.begin(ctx)
+	ctx, end, err := s.beginStoreCall(ctx)
 	if err != nil {
 		return 0, false, err
 	}
@@ -99,7 +103,7 @@ func (s *Store) deleteSome(ctx context.Context, sh *shard, args []any) (n int64,
 	for len(args) < 7 {
 		args = append(args, "")
 	}
-	answer, err := list(sh.run(ctx, trimScript, args...))
+	answer, err := asList(sh.runScript(ctx, trimScript, args...))
 	if err != nil {
 		return 0, false, err
 	}

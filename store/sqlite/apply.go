@@ -9,14 +9,14 @@ import (
 
 // Apply makes the changes in one transaction.
 func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.life.RUnlock()
 	results := make([]rouse.Result, len(changes))
-	err := s.commit(ctx, func(w *write) error {
+	err := s.writeInTransaction(ctx, func(w *write) error {
 		for i := range changes {
-			if err := w.change(&changes[i], &results[i]); err != nil {
+			if err := w.makeChange(&changes[i], &results[i]); err != nil {
 				return err
 			}
 		}
@@ -28,9 +28,10 @@ func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Resu
 	return results, nil
 }
 
-// commit takes its turn and calls work to write in one transaction. If that fails, nothing was changed. Once
-// begun, it ignores the context: an interrupted statement would roll back the whole transaction.
-func (s *Store) commit(ctx context.Context, work func(*write) error) error {
+// writeInTransaction takes its turn and calls work to write in one transaction. If that fails, nothing was
+// changed. Once begun, it ignores the context: an interrupted statement would roll back the whole
+// transaction.
+func (s *Store) writeInTransaction(ctx context.Context, work func(*write) error) error {
 	if err := s.turn.Take(ctx); err != nil {
 		return err
 	}
@@ -40,13 +41,13 @@ func (s *Store) commit(ctx context.Context, work func(*write) error) error {
 	}
 	w := s.tx
 	w.ctx = context.WithoutCancel(ctx)
-	err := w.begin()
+	err := w.beginTransaction()
 	if err == nil {
 		if err = work(w); err == nil {
-			err = w.finish()
+			err = w.commitTransaction()
 		}
 		if err != nil {
-			w.rollback()
+			w.rollbackTransaction()
 		}
 	}
 	switch {
@@ -58,7 +59,7 @@ func (s *Store) commit(ctx context.Context, work func(*write) error) error {
 	case isFull(err):
 		return rouse.ErrFull
 	case isFatal(err):
-		return s.faults.Break(explain(err))
+		return s.faults.Break(addCure(err))
 	}
 	return s.faults.Note(err)
 }

@@ -138,9 +138,9 @@ func newRaw(b *testing.B) *raw {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "raw.db")
 	r := &raw{b: b}
-	err := create(path)
+	err := createStoreFile(path)
 	if err == nil {
-		r.db, err = connect(path, Options{}.withDefaults(), true)
+		r.db, err = openConnections(path, Options{}.withDefaults(), true)
 	}
 	prepare := func(text string) (stmt *sql.Stmt) {
 		if err == nil {

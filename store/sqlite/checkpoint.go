@@ -17,13 +17,13 @@ const CheckpointFile = "timers.db"
 // while it runs, so the log grows with every write. If it fails, or its context ends, it leaves nothing
 // behind. An error that is rouse.ErrCorrupt may be about the copy; Examine examines the store.
 func (s *Store) Checkpoint(ctx context.Context, dir string) (err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return err
 	}
 	defer s.life.RUnlock()
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("checkpoint to %s: %w", dir, explain(err))
+			err = fmt.Errorf("checkpoint to %s: %w", dir, addCure(err))
 		}
 	}()
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -51,7 +51,7 @@ func (s *Store) Checkpoint(ctx context.Context, dir string) (err error) {
 
 // copyTo writes the copy with a separate connection, so that it takes none from the readers.
 func (s *Store) copyTo(ctx context.Context, path string) (err error) {
-	db, err := sql.Open("sqlite", dsn(s.path, []string{"busy_timeout(5000)"}))
+	db, err := sql.Open("sqlite", dataSourceName(s.path, []string{"busy_timeout(5000)"}))
 	if err != nil {
 		return err
 	}

@@ -36,13 +36,13 @@ func pageSum(page []byte, offset int64) uint32 {
 	return crc32.Update(crc32.Checksum(at[:], pageTable), pageTable, page[:pageSize-reserved])
 }
 
-func seal(page []byte, offset int64) {
+func sealPage(page []byte, offset int64) {
 	end := page[pageSize-reserved:]
 	binary.BigEndian.PutUint32(end, pageMark)
 	binary.BigEndian.PutUint32(end[4:], pageSum(page, offset))
 }
 
-func sealed(page []byte, offset int64) bool {
+func isSealed(page []byte, offset int64) bool {
 	end := page[pageSize-reserved:]
 	return binary.BigEndian.Uint32(end) == pageMark && binary.BigEndian.Uint32(end[4:]) == pageSum(page, offset)
 }
@@ -73,8 +73,8 @@ type pageMethods struct {
 	read, write transfer // the original methods
 }
 
-// install registers the VFS that checks pages with SQLite, as vfsName.
-func install() error {
+// registerVFS registers the VFS that checks pages with SQLite, as vfsName.
+func registerVFS() error {
 	system.once.Do(func() {
 		tls := libc.NewTLS()
 		defer tls.Close()
@@ -84,14 +84,14 @@ func install() error {
 		}
 		system.machine = sqlite3.Xsqlite3_vfs_find(tls, 0)
 		name, err := libc.CString(vfsName)
-		own := copied[sqlite3.Tsqlite3_vfs](tls, system.machine)
+		own := copyToC[sqlite3.Tsqlite3_vfs](tls, system.machine)
 		if err != nil || own == 0 {
 			system.err = errNoMemory
 			return
 		}
-		vfs := (*sqlite3.Tsqlite3_vfs)(at(own))
-		system.open = function[openFile](vfs.FxOpen)
-		vfs.FxOpen, vfs.FzName = pointer[openFile](openPages), name
+		vfs := (*sqlite3.Tsqlite3_vfs)(pointerAt(own))
+		system.open = functionAt[openFile](vfs.FxOpen)
+		vfs.FxOpen, vfs.FzName = addressOfFunc[openFile](openPages), name
 		if rc := sqlite3.Xsqlite3_vfs_register(tls, own, 0); rc != sqlite3.SQLITE_OK {
 			system.err = fmt.Errorf("SQLite takes no access to files: code %d", rc)
 		}
@@ -101,12 +101,12 @@ func install() error {
 
 var errNoMemory = errors.New("SQLite has no memory left")
 
-// copied copies a value of the C code into memory of the C code, which is never freed; 0 if no memory is
+// copyToC copies a value of the C code into memory of the C code, which is never freed; 0 if no memory is
 // left.
-func copied[T any](tls *libc.TLS, from uintptr) uintptr {
+func copyToC[T any](tls *libc.TLS, from uintptr) uintptr {
 	to := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(*new(T))))
 	if to != 0 {
-		*(*T)(at(to)) = *(*T)(at(from))
+		*(*T)(pointerAt(to)) = *(*T)(pointerAt(from))
 	}
 	return to
 }
@@ -117,7 +117,7 @@ func openPages(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintp
 	if rc != sqlite3.SQLITE_OK || flags&sqlite3.SQLITE_OPEN_MAIN_DB == 0 {
 		return rc
 	}
-	methods := (*uintptr)(at(file)) // the first field of a file
+	methods := (*uintptr)(pointerAt(file)) // the first field of a file
 	table := tableOf(tls, *methods)
 	if table == 0 {
 		return sqlite3.SQLITE_NOMEM
@@ -139,13 +139,13 @@ func tableOf(tls *libc.TLS, of uintptr) uintptr {
 			return m.table
 		}
 	}
-	m := pageMethods{of: of, table: copied[sqlite3.Tsqlite3_io_methods](tls, of)}
+	m := pageMethods{of: of, table: copyToC[sqlite3.Tsqlite3_io_methods](tls, of)}
 	if m.table == 0 {
 		return 0
 	}
-	t := (*sqlite3.Tsqlite3_io_methods)(at(m.table))
-	m.read, m.write = function[transfer](t.FxRead), function[transfer](t.FxWrite)
-	t.FxRead, t.FxWrite = pointer[transfer](readPage), pointer[transfer](writePage)
+	t := (*sqlite3.Tsqlite3_io_methods)(pointerAt(m.table))
+	m.read, m.write = functionAt[transfer](t.FxRead), functionAt[transfer](t.FxWrite)
+	t.FxRead, t.FxWrite = addressOfFunc[transfer](readSealedPage), addressOfFunc[transfer](writePage)
 	known = append(slices.Clip(known), m)
 	system.tables.Store(&known)
 	return m.table
@@ -153,7 +153,7 @@ func tableOf(tls *libc.TLS, of uintptr) uintptr {
 
 // methodsOf returns the methods of a file opened by openPages.
 func methodsOf(file uintptr) *pageMethods {
-	table, list := *(*uintptr)(at(file)), *system.tables.Load()
+	table, list := *(*uintptr)(pointerAt(file)), *system.tables.Load()
 	for i := range list {
 		if list[i].table == table {
 			return &list[i]
@@ -162,21 +162,21 @@ func methodsOf(file uintptr) *pageMethods {
 	return nil // impossible: only openPages sets such a table
 }
 
-// page returns the page that is read or written; nil if it is only a part of one.
-func page(buffer uintptr, amount int32, offset int64) []byte {
+// wholePage returns the page that is read or written; nil if it is only a part of one.
+func wholePage(buffer uintptr, amount int32, offset int64) []byte {
 	if amount != pageSize || offset%pageSize != 0 {
 		return nil
 	}
-	return unsafe.Slice((*byte)(at(buffer)), pageSize)
+	return unsafe.Slice((*byte)(pointerAt(buffer)), pageSize)
 }
 
-func readPage(tls *libc.TLS, file, buffer uintptr, amount int32, offset int64) int32 {
+func readSealedPage(tls *libc.TLS, file, buffer uintptr, amount int32, offset int64) int32 {
 	rc := methodsOf(file).read(tls, file, buffer, amount, offset)
-	p := page(buffer, amount, offset)
+	p := wholePage(buffer, amount, offset)
 	// SQLite treats missing bytes at the end of a file as zeros, which hide rows. It does not read pages that
 	// it adds.
 	cut := rc == sqlite3.SQLITE_IOERR_SHORT_READ
-	if p != nil && (cut || rc == sqlite3.SQLITE_OK && !sealed(p, offset)) {
+	if p != nil && (cut || rc == sqlite3.SQLITE_OK && !isSealed(p, offset)) {
 		system.damaged.Store(offset)
 		return sqlite3.SQLITE_IOERR_DATA
 	}
@@ -184,16 +184,16 @@ func readPage(tls *libc.TLS, file, buffer uintptr, amount int32, offset int64) i
 }
 
 func writePage(tls *libc.TLS, file, buffer uintptr, amount int32, offset int64) int32 {
-	if p := page(buffer, amount, offset); p != nil {
-		seal(p, offset)
+	if p := wholePage(buffer, amount, offset); p != nil {
+		sealPage(p, offset)
 	}
 	return methodsOf(file).write(tls, file, buffer, amount, offset)
 }
 
 // Pointers of the C code are numbers here, and its functions are pointers to function values.
-func at(address uintptr) unsafe.Pointer     { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
-func pointer[F any](f F) uintptr            { return *(*uintptr)(unsafe.Pointer(&f)) }
-func function[F any](address uintptr) (f F) { return *(*F)(unsafe.Pointer(&address)) }
+func pointerAt(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
+func addressOfFunc[F any](f F) uintptr         { return *(*uintptr)(unsafe.Pointer(&f)) }
+func functionAt[F any](address uintptr) (f F)  { return *(*F)(unsafe.Pointer(&address)) }
 
 // emptyFile returns a database of one page, without tables, whose pages end with a checksum.
 func emptyFile() []byte {
@@ -208,6 +208,6 @@ func emptyFile() []byte {
 	binary.BigEndian.PutUint32(b[56:], 1) // UTF-8
 	b[100] = 13                           // the table of tables: a leaf, empty
 	binary.BigEndian.PutUint16(b[105:], pageSize-reserved)
-	seal(b, 0)
+	sealPage(b, 0)
 	return b
 }

@@ -13,7 +13,7 @@ const columns = `bucket, visible, namespace, name, fire, revision, generation, s
 
 // Claim returns the rows of the window.
 func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return b, err
 	}
 	defer s.life.RUnlock()
@@ -23,16 +23,16 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 			return b, s.faults.Note(readErr(ctx, err))
 		}
 		defer tx.Rollback()
-		b, err = readWindow(ctx, tx, tx.StmtContext(ctx, s.read.window), w, s.now())
+		b, err = readWindow(ctx, tx, tx.StmtContext(ctx, s.read.window), w, s.clockNow())
 		return b, s.faults.Note(readErr(ctx, err))
 	}
-	err = s.commit(ctx, func(tx *write) error {
-		if b, err = readWindow(tx.ctx, tx.conn, tx.window, w, s.now()); err != nil {
+	err = s.writeInTransaction(ctx, func(tx *write) error {
+		if b, err = readWindow(tx.ctx, tx.conn, tx.window, w, s.clockNow()); err != nil {
 			return err
 		}
 		until := w.HoldEnd(b.Now)
 		for i := range b.Rows {
-			if err := tx.hold(&b.Rows[i], until); err != nil {
+			if err := tx.holdRowUntil(&b.Rows[i], until); err != nil {
 				return err
 			}
 		}
@@ -44,14 +44,15 @@ func (s *Store) Claim(ctx context.Context, w rouse.Window) (b rouse.Batch, err e
 	return b, nil
 }
 
-// hold moves a row's visible time and gives it a new revision. The row that the caller receives keeps its
-// visible time.
-func (w *write) hold(row *rouse.Row, until rouse.Instant) error {
+// holdRowUntil moves a row's visible time and gives it a new revision. The row that the caller receives keeps
+// its visible time.
+func (w *write) holdRowUntil(row *rouse.Row, until rouse.Instant) error {
 	w.revision++
 	w.changed = true
 	row.Revision = w.revision
 	k := row.Key
-	_, err := w.move.ExecContext(w.ctx, int64(until), int64(row.Revision), row.Bucket, int64(row.Visible), k.Namespace, k.Name, k.Fire)
+	_, err := w.move.ExecContext(w.ctx, int64(until), int64(row.Revision), row.Bucket, int64(row.Visible), k.Namespace,
+		k.Name, k.Fire)
 	return err
 }
 
@@ -66,7 +67,8 @@ type querier interface {
 
 // readWindow returns the rows of a window without changing them. A single bucket uses the prepared statement;
 // of several, each has a statement of its own, as all are read concurrently.
-func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Window, now rouse.Instant) (b rouse.Batch, err error) {
+func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Window,
+	now rouse.Instant) (b rouse.Batch, err error) {
 	b.Now = now
 	until := b.Now.Add(w.Ahead) // no duration reaches as far as Never
 	after := w.After
@@ -94,7 +96,7 @@ func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Win
 			return b, err
 		}
 		c := &cursor{rows: rows}
-		more, err := c.next()
+		more, err := c.nextRow()
 		if err != nil || !more {
 			rows.Close()
 		}
@@ -115,7 +117,7 @@ func readWindow(ctx context.Context, on querier, prepared *sql.Stmt, w rouse.Win
 		c := q[0]
 		b.Rows = append(b.Rows, c.row)
 		size += len(c.row.Body)
-		more, err := c.next()
+		more, err := c.nextRow()
 		if err != nil {
 			return b, err
 		}
@@ -134,7 +136,7 @@ type cursor struct {
 	row  rouse.Row
 }
 
-func (c *cursor) next() (bool, error) {
+func (c *cursor) nextRow() (bool, error) {
 	if !c.rows.Next() {
 		return false, c.rows.Err()
 	}
@@ -160,7 +162,8 @@ func scanRow(rows *sql.Rows, row *rouse.Row) error {
 	var revision, generation int64
 	var labels sql.RawBytes
 	*row = rouse.Row{}
-	err := rows.Scan(&row.Bucket, &row.Visible, &row.Key.Namespace, &row.Key.Name, &row.Key.Fire, &revision, &generation, &row.State, &row.Due, &labels, &row.Body)
+	err := rows.Scan(&row.Bucket, &row.Visible, &row.Key.Namespace, &row.Key.Name, &row.Key.Fire, &revision, &generation,
+		&row.State, &row.Due, &labels, &row.Body)
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,8 @@ const (
 		SELECT bucket FROM b WHERE bucket IS NOT NULL) b CROSS JOIN timers t ON t.bucket = b.bucket`
 )
 
-// bounded reports whether a query selects rows by their due times, and no other index selects fewer.
-func bounded(q *rouse.Query) bool {
+// selectsByDue reports whether a query selects rows by their due times, and no other index selects fewer.
+func selectsByDue(q *rouse.Query) bool {
 	return (q.DueFrom != 0 || q.DueUntil != 0) && q.Name == "" && len(q.Labels) == 0 &&
 		(len(q.States) == 0 || slices.Contains(q.States, rouse.StateScheduled))
 }
@@ -30,33 +30,36 @@ func bounded(q *rouse.Query) bool {
 // dueSources returns the sources of rows that are due in the range of a query.
 func dueSources(q *rouse.Query) []source {
 	visible, due := condition{}, condition{}
-	due.add("(t.due <> t.visible OR t.visible = " + never + ")")
+	due.addCondition("(t.due <> t.visible OR t.visible = " + never + ")")
 	if q.DueFrom != 0 {
-		visible.add("t.visible >= ?", int64(q.DueFrom))
-		due.add("t.due >= ?", int64(q.DueFrom))
+		visible.addCondition("t.visible >= ?", int64(q.DueFrom))
+		due.addCondition("t.due >= ?", int64(q.DueFrom))
 	}
 	if q.DueUntil != 0 {
-		visible.add("t.visible < ?", int64(q.DueUntil))
-		due.add("t.due < ?", int64(q.DueUntil))
+		visible.addCondition("t.visible < ?", int64(q.DueUntil))
+		due.addCondition("t.due < ?", int64(q.DueUntil))
 	} else { // SQLite searches with one upper bound only
-		visible.add("t.visible < " + never)
+		visible.addCondition("t.visible < " + never)
 	}
 	return []source{
-		{table: byBucket, alias: "t", where: visible.text(), args: visible.args, timed: true, only: "t.due = t.visible"},
-		{table: "timers t INDEXED BY timers_by_due", alias: "t", where: due.text(), args: due.args, timed: true, only: "1"},
+		{table: byBucket, alias: "t", where: visible.joinConditions(), args: visible.args, timed: true,
+			only: "t.due = t.visible"},
+		{table: "timers t INDEXED BY timers_by_due", alias: "t", where: due.joinConditions(), args: due.args, timed: true,
+			only: "1"},
 	}
 }
 
 // fewDue returns the sources of a query in the order of time if at most maxLooks rows are due in its range;
 // otherwise those in the order of keys.
 func fewDue(ctx context.Context, tx *sql.Tx, q *rouse.Query) ([]source, error) {
-	if !bounded(q) {
+	if !selectsByDue(q) {
 		return sourcesOf(q), nil
 	}
 	sources, all := dueSources(q), 0
 	for _, src := range sources {
 		n := 0
-		err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM `+src.table+` WHERE `+src.where+` LIMIT ?)`, append(slices.Clone(src.args), maxLooks+1)...).Scan(&n)
+		err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM `+src.table+` WHERE `+src.where+` LIMIT ?)`,
+			append(slices.Clone(src.args), maxLooks+1)...).Scan(&n)
 		if all += n; err != nil {
 			return nil, err
 		}

@@ -17,52 +17,52 @@ import (
 // it, because SQLite's own locks last only for its transactions.
 type lock struct{ f *os.File }
 
-func (l *lock) release() error {
+func (l *lock) closeLock() error {
 	if l == nil {
 		return nil
 	}
 	return l.f.Close()
 }
 
-// enter checks a path, locks it, and creates the store if it does not exist. It creates nothing if the path
-// contains something else or is not writable.
-func enter(path string) (string, *lock, error) {
+// lockStoreFile checks a path, locks it, and creates the store if it does not exist. It creates nothing if
+// the path contains something else or is not writable.
+func lockStoreFile(path string) (string, *lock, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", nil, err
 	}
 	wrong := func(err error) (string, *lock, error) {
-		return "", nil, fmt.Errorf("store %s: %w", path, explain(err))
+		return "", nil, fmt.Errorf("store %s: %w", path, addCure(err))
 	}
-	if _, err := inspect(path); err != nil {
+	if _, err := inspectFormat(path); err != nil {
 		return wrong(err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return wrong(err)
 	}
-	l, err := take(path + ".lock")
+	l, err := takeLock(path + ".lock")
 	if err != nil {
 		return wrong(err)
 	}
 	for _, end := range []string{"", "-wal", "-shm", "-journal", ".lock", witnessEnd} { // for a store of an older rouse
 		if err := private.Path(path + end); err != nil {
-			_ = l.release()
+			_ = l.closeLock()
 			return wrong(err)
 		}
 	}
 	// Check again: another process may have created the store before this one had the lock.
-	format, err := inspect(path)
+	format, err := inspectFormat(path)
 	if err == nil && format == 0 {
-		err = build(path)
+		err = buildStore(path)
 	}
 	if err != nil {
-		_ = l.release()
+		_ = l.closeLock()
 		return wrong(err)
 	}
 	return path, l, nil
 }
 
-func take(path string) (*lock, error) {
+func takeLock(path string) (*lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -77,14 +77,15 @@ func take(path string) (*lock, error) {
 	return &lock{f}, nil
 }
 
-// inspect returns the format of the existing store, or 0. It reads the header without SQLite, which would
-// create files next to it.
-func inspect(path string) (format int64, err error) {
+// inspectFormat returns the format of the existing store, or 0. It reads the header without SQLite, which
+// would create files next to it.
+func inspectFormat(path string) (format int64, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		for _, end := range []string{"-wal", witnessEnd} {
-			if exists(path + end) {
-				return 0, fmt.Errorf("%w: it is missing, and %s%s is there; %s, or remove that one, too", rouse.ErrCorrupt, path, end, restoreCure)
+			if fileExists(path + end) {
+				return 0, fmt.Errorf("%w: it is missing, and %s%s is there; %s, or remove that one, too", rouse.ErrCorrupt, path,
+					end, restoreCure)
 			}
 		}
 		return 0, nil
@@ -100,7 +101,7 @@ func inspect(path string) (format int64, err error) {
 	case !info.Mode().IsRegular():
 		return 0, errors.New("is no file; name one that does not exist yet")
 	case info.Size() == 0:
-		if exists(path + witnessEnd) {
+		if fileExists(path + witnessEnd) {
 			return 0, fmt.Errorf("%w: it is empty; %s", rouse.ErrCorrupt, restoreCure)
 		}
 		return 0, errors.New("is empty, and no store of rouse; name a file that does not exist yet, or remove this one")
@@ -109,25 +110,26 @@ func inspect(path string) (format int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if wrong := h.wrong(); wrong != "" {
-		if h.marked() || exists(path+witnessEnd) {
+	if wrong := h.refusalReason(); wrong != "" {
+		if h.hasMark() || fileExists(path+witnessEnd) {
 			return 0, fmt.Errorf("%w: it %s; %s", rouse.ErrCorrupt, wrong, restoreCure)
 		}
 		return 0, errors.New(wrong + "; name a file that does not exist yet")
 	}
-	switch format = h.number(60); {
+	switch format = h.readNumber(60); {
 	case format == 0:
 		return 0, fmt.Errorf("%w: it has no format; %s", rouse.ErrCorrupt, restoreCure)
 	case format > formatVersion:
-		return 0, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it", format, formatVersion)
+		return 0, fmt.Errorf("has format %d, this rouse knows formats up to %d; run the newer rouse that wrote it", format,
+			formatVersion)
 	}
-	if must := h.number(28) * pageSize; !exists(path+"-wal") && info.Size() < must {
+	if must := h.readNumber(28) * pageSize; !fileExists(path+"-wal") && info.Size() < must {
 		return 0, fmt.Errorf("%w: it has %d bytes of %d; %s", rouse.ErrCorrupt, info.Size(), must, restoreCure)
 	}
 	return format, nil
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
@@ -145,41 +147,41 @@ func readHead(path string) (h head, err error) {
 	return h, err
 }
 
-// number returns a number in the header of SQLite's file format.
-func (h head) number(at int) int64 { return int64(binary.BigEndian.Uint32(h.b[at:])) }
+// readNumber returns a number in the header of SQLite's file format.
+func (h head) readNumber(at int) int64 { return int64(binary.BigEndian.Uint32(h.b[at:])) }
 
-// sums reports whether pages end with checksums.
-func (h head) sums() bool { return len(h.b) > 20 && h.b[20] == reserved }
+// hasChecksums reports whether pages end with checksums.
+func (h head) hasChecksums() bool { return len(h.b) > 20 && h.b[20] == reserved }
 
-// marked reports whether the page ends with the mark of a checksum.
-func (h head) marked() bool {
+// hasMark reports whether the page ends with the mark of a checksum.
+func (h head) hasMark() bool {
 	return len(h.b) == pageSize && binary.BigEndian.Uint32(h.b[pageSize-reserved:]) == pageMark
 }
 
-// wrong returns why this is not a store; "" if it is one.
-func (h head) wrong() string {
+// refusalReason returns why this is not a store; "" if it is one.
+func (h head) refusalReason() string {
 	switch {
 	case len(h.b) < pageSize || string(h.b[:16]) != "SQLite format 3\x00":
 		return "is no SQLite file, or is damaged"
-	case h.number(68) != applicationID:
+	case h.readNumber(68) != applicationID:
 		return "is an SQLite file of another application"
 	case binary.BigEndian.Uint16(h.b[16:]) != pageSize:
 		return "has pages of another size than 4096"
-	case h.marked() != h.sums():
+	case h.hasMark() != h.hasChecksums():
 		return "has a damaged header"
 	}
 	return ""
 }
 
-// build creates a store under a temporary name and moves it to its path when it is complete.
-func build(path string) error {
+// buildStore creates a store under a temporary name and moves it to its path when it is complete.
+func buildStore(path string) error {
 	temp := path + ".new"
 	for _, left := range []string{temp, temp + "-journal"} { // by an interrupted start
 		if err := os.Remove(left); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	if err := create(temp); err != nil {
+	if err := createStoreFile(temp); err != nil {
 		_ = os.Remove(temp)
 		return err
 	}

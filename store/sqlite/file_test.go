@@ -72,7 +72,7 @@ func TestWhatIsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
 		{"an empty file", func(t *testing.T, path string) { writeFile(t, path, "") }, []string{"is empty", "name a file"}},
 		{"a letter", func(t *testing.T, path string) { writeFile(t, path, strings.Repeat("Dear rouse, ", 50)) }, []string{"no SQLite file", "name a file"}},
 		{"another application's file", func(t *testing.T, path string) {
-			db, err := sql.Open("sqlite", dsn(path, []string{"journal_mode(delete)"}))
+			db, err := sql.Open("sqlite", dataSourceName(path, []string{"journal_mode(delete)"}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,10 +219,10 @@ func TestListsReadTheirIndexes(t *testing.T) {
 	} {
 		q.After = rouse.Key{Namespace: "ns", Name: "b"}
 		for _, src := range sourcesOf(&q) {
-			c := src.conditions(&q)
-			src.filters(&q, &c)
+			c := src.indexConditions(&q)
+			src.addRowFilters(&q, &c)
 			a := src.alias + "."
-			check(`SELECT t.body FROM `+src.join()+` WHERE `+c.text()+` ORDER BY `+a+"namespace, "+a+"name, "+a+"fire LIMIT 10", c.args)
+			check(`SELECT t.body FROM `+src.joinTimers()+` WHERE `+c.joinConditions()+` ORDER BY `+a+"namespace, "+a+"name, "+a+"fire LIMIT 10", c.args)
 		}
 	}
 }
@@ -230,7 +230,7 @@ func TestListsReadTheirIndexes(t *testing.T) {
 func TestBelowTheReserveRowsAreNotAdded(t *testing.T) {
 	var avail atomic.Int64
 	avail.Store(1 << 30)
-	s, err := open(filepath.Join(t.TempDir(), "timers.db"), Options{Reserve: 100 << 20}, func(string) (int64, error) { return avail.Load(), nil })
+	s, err := openWithSpace(filepath.Join(t.TempDir(), "timers.db"), Options{Reserve: 100 << 20}, func(string) (int64, error) { return avail.Load(), nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ const maxLooks = 16384
 // List returns the matching rows in the order of keys. It merges the sources of the query up to the last key
 // that all of them have read.
 func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return rouse.Page{}, err
 	}
 	defer s.life.RUnlock()
@@ -33,7 +33,7 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 	}
 	var found []rouse.Page
 	for _, src := range sources {
-		rows, next, err := src.page(ctx, tx, &q)
+		rows, next, err := src.readQueryPage(ctx, tx, &q)
 		if err != nil {
 			return rouse.Page{}, s.faults.Note(readErr(ctx, err))
 		}
@@ -44,29 +44,31 @@ func (s *Store) List(ctx context.Context, q rouse.Query) (rouse.Page, error) {
 
 // Count returns how many rows match.
 func (s *Store) Count(ctx context.Context, q rouse.Query) (n int64, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return 0, err
 	}
 	defer s.life.RUnlock()
 	if q.Prefix == "" && q.Name == "" && len(q.Labels) == 0 && q.DueFrom == 0 && q.DueUntil == 0 {
 		var c condition
-		c.states(&q, "")
+		c.addStateCondition(&q, "")
 		if q.Namespace != "" {
-			c.add("namespace = ?", q.Namespace)
+			c.addCondition("namespace = ?", q.Namespace)
 		}
-		err = s.readers.QueryRowContext(ctx, `SELECT COALESCE(SUM(rows), 0) FROM counts WHERE `+c.text(), c.args...).Scan(&n)
+		err = s.readers.QueryRowContext(ctx, `SELECT COALESCE(SUM(rows), 0) FROM counts WHERE `+c.joinConditions(),
+			c.args...).Scan(&n)
 		return n, s.faults.Note(readErr(ctx, err))
 	}
 	q.After = rouse.Key{}
 	sources := sourcesOf(&q)
-	if bounded(&q) {
+	if selectsByDue(&q) {
 		sources = dueSources(&q)
 	}
 	for _, src := range sources {
-		c := src.conditions(&q)
-		src.filters(&q, &c)
+		c := src.indexConditions(&q)
+		src.addRowFilters(&q, &c)
 		var one int64
-		if err := s.readers.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+src.join()+` WHERE `+c.text(), c.args...).Scan(&one); err != nil {
+		if err := s.readers.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+src.joinTimers()+` WHERE `+c.joinConditions(),
+			c.args...).Scan(&one); err != nil {
 			return 0, s.faults.Note(readErr(ctx, err))
 		}
 		n += one
@@ -98,7 +100,8 @@ func sourcesOf(q *rouse.Query) []source {
 			slices.Sort(all)
 			var out []source
 			for _, state := range slices.Compact(all) {
-				out = append(out, source{table: "timers t INDEXED BY timers_by_state", alias: "t", where: "t.state = ? AND t.state <> 1", args: []any{state}})
+				out = append(out, source{table: "timers t INDEXED BY timers_by_state", alias: "t",
+					where: "t.state = ? AND t.state <> 1", args: []any{state}})
 			}
 			return out
 		}
@@ -106,72 +109,78 @@ func sourcesOf(q *rouse.Query) []source {
 	return []source{{table: "timers t INDEXED BY timers_by_key", alias: "t", where: "1"}}
 }
 
-// join returns the source joined with its timers.
-func (src *source) join() string {
+// joinTimers returns the source joined with its timers.
+func (src *source) joinTimers() string {
 	if src.alias == "t" {
 		return src.table
 	}
-	return src.table + ` CROSS JOIN timers t INDEXED BY timers_by_key ON t.namespace = s.namespace AND t.name = s.name AND t.fire = s.fire`
+	return src.table +
+		` CROSS JOIN timers t INDEXED BY timers_by_key ON t.namespace = s.namespace AND t.name = s.name AND t.fire = s.fire`
 }
 
-// conditions returns the conditions on the source's keys, in whose order it is read.
-func (src *source) conditions(q *rouse.Query) (c condition) {
-	c.add(src.where, src.args...)
+// indexConditions returns the conditions on the source's keys, in whose order it is read.
+func (src *source) indexConditions(q *rouse.Query) (c condition) {
+	c.addCondition(src.where, src.args...)
 	if src.timed {
-		c.add(src.only)
+		c.addCondition(src.only)
 	}
 	a := src.alias + "."
 	if q.Namespace != "" {
-		c.add(a+"namespace = ?", q.Namespace)
+		c.addCondition(a+"namespace = ?", q.Namespace)
 	}
 	if q.Name != "" {
-		c.add(a+"name = ?", q.Name)
+		c.addCondition(a+"name = ?", q.Name)
 	}
 	if q.Prefix != "" {
-		c.add(a+"name >= ?", q.Prefix)
-		if end := behind(q.Prefix); end != "" {
-			c.add(a+"name < ?", end)
+		c.addCondition(a+"name >= ?", q.Prefix)
+		if end := textAfterPrefix(q.Prefix); end != "" {
+			c.addCondition(a+"name < ?", end)
 		}
 	}
 	if q.After != (rouse.Key{}) {
-		c.add("("+a+"namespace, "+a+"name, "+a+"fire) > (?, ?, ?)", q.After.Namespace, q.After.Name, q.After.Fire)
+		c.addCondition("("+a+"namespace, "+a+"name, "+a+"fire) > (?, ?, ?)", q.After.Namespace, q.After.Name, q.After.Fire)
 	}
 	return c
 }
 
-// filters adds the conditions on the timers.
-func (src *source) filters(q *rouse.Query, c *condition) {
-	c.states(q, "t.")
+// addRowFilters adds the conditions on the timers.
+func (src *source) addRowFilters(q *rouse.Query, c *condition) {
+	c.addStateCondition(q, "t.")
 	for k, v := range q.Labels {
-		c.add(`EXISTS (SELECT 1 FROM labels l WHERE l.label = ? AND l.value = ? AND l.namespace = t.namespace AND l.name = t.name AND l.fire = t.fire)`, k, v)
+		c.addCondition(
+			`EXISTS (SELECT 1 FROM labels l WHERE l.label = ? AND l.value = ? AND l.namespace = t.namespace AND l.name = t.name AND l.fire = t.fire)`, k, v)
 	}
 	if q.DueFrom != 0 {
-		c.add("t.due >= ?", int64(q.DueFrom))
+		c.addCondition("t.due >= ?", int64(q.DueFrom))
 	}
 	if q.DueUntil != 0 {
-		c.add("t.due < ?", int64(q.DueUntil))
+		c.addCondition("t.due < ?", int64(q.DueUntil))
 	}
 }
 
-// page reads up to q.Limit rows, and examines at most maxLooks keys. next is where the following page begins.
-func (src *source) page(ctx context.Context, tx *sql.Tx, q *rouse.Query) (rows []rouse.Row, next *rouse.Key, err error) {
-	c := src.conditions(q)
+// readQueryPage reads up to q.Limit rows, and examines at most maxLooks keys. next is where the following
+// page begins.
+func (src *source) readQueryPage(ctx context.Context, tx *sql.Tx,
+	q *rouse.Query) (rows []rouse.Row, next *rouse.Key, err error) {
+	c := src.indexConditions(q)
 	a := src.alias + "."
 	key := a + "namespace, " + a + "name, " + a + "fire"
 	var last rouse.Key
 	if err = sql.ErrNoRows; !src.timed {
-		err = tx.QueryRowContext(ctx, `SELECT `+key+` FROM `+src.table+` WHERE `+c.text()+` ORDER BY `+key+` LIMIT 1 OFFSET ?`,
+		err = tx.QueryRowContext(ctx,
+			`SELECT `+key+` FROM `+src.table+` WHERE `+c.joinConditions()+` ORDER BY `+key+` LIMIT 1 OFFSET ?`,
 			append(slices.Clone(c.args), maxLooks-1)...).Scan(&last.Namespace, &last.Name, &last.Fire)
 	}
 	switch {
 	case err == nil:
 		next = &last
-		c.add("("+key+") <= (?, ?, ?)", last.Namespace, last.Name, last.Fire)
+		c.addCondition("("+key+") <= (?, ?, ?)", last.Namespace, last.Name, last.Fire)
 	case !errors.Is(err, sql.ErrNoRows):
 		return nil, nil, err
 	}
-	src.filters(q, &c)
-	found, err := tx.QueryContext(ctx, `SELECT t.`+strings.ReplaceAll(columns, ", ", ", t.")+` FROM `+src.join()+` WHERE `+c.text()+` ORDER BY `+key+` LIMIT ?`,
+	src.addRowFilters(q, &c)
+	found, err := tx.QueryContext(ctx, `SELECT t.`+strings.ReplaceAll(columns, ", ",
+		", t.")+` FROM `+src.joinTimers()+` WHERE `+c.joinConditions()+` ORDER BY `+key+` LIMIT ?`,
 		append(c.args, q.Limit+1)...)
 	if err != nil {
 		return nil, nil, err
@@ -191,8 +200,8 @@ func (src *source) page(ctx context.Context, tx *sql.Tx, q *rouse.Query) (rows [
 	return rows, next, nil
 }
 
-// behind returns the first text after all texts with the prefix, "" if none exists.
-func behind(prefix string) string {
+// textAfterPrefix returns the first text after all texts with the prefix, "" if none exists.
+func textAfterPrefix(prefix string) string {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i]++; b[i] != 0 {
@@ -208,15 +217,15 @@ type condition struct {
 	args  []any
 }
 
-func (c *condition) add(part string, args ...any) {
+func (c *condition) addCondition(part string, args ...any) {
 	c.parts = append(c.parts, part)
 	c.args = append(c.args, args...)
 }
 
-func (c *condition) text() string { return strings.Join(c.parts, " AND ") }
+func (c *condition) joinConditions() string { return strings.Join(c.parts, " AND ") }
 
-// states adds the condition on the states of a query.
-func (c *condition) states(q *rouse.Query, alias string) {
+// addStateCondition adds the condition on the states of a query.
+func (c *condition) addStateCondition(q *rouse.Query, alias string) {
 	states := q.States
 	if len(states) == 0 {
 		states = rouse.ListedStates
@@ -226,5 +235,5 @@ func (c *condition) states(q *rouse.Query, alias string) {
 	for i, s := range states {
 		args[i] = s
 	}
-	c.add(alias+"state IN ("+marks+")", args...)
+	c.addCondition(alias+"state IN ("+marks+")", args...)
 }

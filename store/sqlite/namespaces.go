@@ -12,7 +12,7 @@ import (
 // RecordNamespaces returns the namespaces that have records, sorted. It costs one index lookup for each
 // namespace of each hour.
 func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.life.RUnlock()
@@ -25,7 +25,8 @@ func (s *Store) RecordNamespaces(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, s.faults.Note(err)
 	}
-	next, err := tx.PrepareContext(ctx, `SELECT namespace FROM records WHERE hour = ? AND namespace > ? ORDER BY namespace LIMIT 1`)
+	next, err := tx.PrepareContext(ctx,
+		`SELECT namespace FROM records WHERE hour = ? AND namespace > ? ORDER BY namespace LIMIT 1`)
 	if err != nil {
 		return nil, s.faults.Note(err)
 	}

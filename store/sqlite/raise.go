@@ -11,11 +11,11 @@ func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	if err := storekit.CheckRevision(revision); err != nil {
 		return err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return err
 	}
 	defer s.life.RUnlock()
-	return s.commit(ctx, func(w *write) error {
+	return s.writeInTransaction(ctx, func(w *write) error {
 		if revision > w.revision {
 			w.revision, w.changed = revision, true // finish writes it
 		}

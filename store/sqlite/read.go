@@ -21,7 +21,7 @@ func prepareReads(ctx context.Context, db *sql.DB) (r reads, err error) {
 	return r, err
 }
 
-func (r *reads) close() {
+func (r *reads) closeReads() {
 	for _, s := range []*sql.Stmt{r.window, r.get} {
 		if s != nil {
 			_ = s.Close()
@@ -31,7 +31,7 @@ func (r *reads) close() {
 
 // Get returns the rows of the keys at one moment.
 func (s *Store) Get(ctx context.Context, keys []rouse.Key) (out []rouse.Row, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return nil, err
 	}
 	defer s.life.RUnlock()

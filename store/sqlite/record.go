@@ -12,7 +12,7 @@ import (
 
 // Records returns records, newest first, hour by hour.
 func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.RecordPage, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return page, err
 	}
 	defer s.life.RUnlock()
@@ -27,10 +27,11 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 	}
 	text, args := `SELECT ended, seq, name, body FROM records WHERE hour = ? AND namespace = ?`, []any{0, q.Namespace}
 	if q.Name != "" {
-		text, args = `SELECT ended, seq, name, body FROM records INDEXED BY records_by_timer WHERE hour = ? AND namespace = ? AND name = ?`, append(args, q.Name)
+		text,
+			args = `SELECT ended, seq, name, body FROM records INDEXED BY records_by_timer WHERE hour = ? AND namespace = ? AND name = ?`, append(args, q.Name)
 	}
 	text += ` AND (ended, seq) < (?, ?) ORDER BY ended DESC, seq DESC LIMIT ?`
-	hours, err := hoursBefore(ctx, tx, hourOf(rouse.Instant(ended)))
+	hours, err := hoursBefore(ctx, tx, unixHour(rouse.Instant(ended)))
 	if err != nil {
 		return page, s.faults.Note(readErr(ctx, err))
 	}
@@ -55,7 +56,8 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 }
 
 // readRecords adds records to a page; it returns true if there are more than the limit.
-func readRecords(rows *sql.Rows, namespace string, limit int, page *rouse.RecordPage, last *rouse.RecordCursor) (more bool, err error) {
+func readRecords(rows *sql.Rows, namespace string, limit int, page *rouse.RecordPage,
+	last *rouse.RecordCursor) (more bool, err error) {
 	defer func() { err = errors.Join(err, rows.Err(), rows.Close()) }()
 	for rows.Next() {
 		if len(page.Records) == limit {

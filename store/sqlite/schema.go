@@ -47,8 +47,8 @@ var schema = []string{
 	fmt.Sprintf(`PRAGMA user_version = %d`, formatVersion),
 }
 
-// connect opens connections for writing (one) or for reading.
-func connect(path string, o Options, write bool) (*sql.DB, error) {
+// openConnections opens connections for writing (one) or for reading.
+func openConnections(path string, o Options, write bool) (*sql.DB, error) {
 	pragmas := []string{
 		// How long a connection waits for another's lock. Connections of rouse never wait; a tool that reads
 		// the file may hold a lock for a moment. Loses nothing.
@@ -75,7 +75,7 @@ func connect(path string, o Options, write bool) (*sql.DB, error) {
 	} else {
 		pragmas = append(pragmas, "query_only(true)", fmt.Sprintf("cache_size(%d)", -o.CacheBytes/4/1024))
 	}
-	db, err := sql.Open("sqlite", dsn(path, pragmas))
+	db, err := sql.Open("sqlite", dataSourceName(path, pragmas))
 	if err != nil {
 		return nil, err
 	}
@@ -88,19 +88,19 @@ func connect(path string, o Options, write bool) (*sql.DB, error) {
 	return db, nil
 }
 
-func dsn(path string, pragmas []string) string {
+func dataSourceName(path string, pragmas []string) string {
 	u := url.URL{Path: path}
 	access := ""
-	if h, err := readHead(path); err == nil && h.sums() {
+	if h, err := readHead(path); err == nil && h.hasChecksums() {
 		access = "vfs=" + vfsName + "&"
 	}
 	return "file:" + u.EscapedPath() + "?" + access + "_pragma=" + strings.Join(pragmas, "&_pragma=")
 }
 
-// upgrade changes a file of an older format to this one: in its header, and not only in the log, because
+// upgradeFile changes a file of an older format to this one: in its header, and not only in the log, because
 // every rouse reads the format there. Until then, nothing is written that an older rouse cannot read.
-func upgrade(ctx context.Context, db *sql.DB, path string) error {
-	format, err := inspect(path)
+func upgradeFile(ctx context.Context, db *sql.DB, path string) error {
+	format, err := inspectFormat(path)
 	if err != nil || format >= formatVersion {
 		return err
 	}
@@ -110,18 +110,21 @@ func upgrade(ctx context.Context, db *sql.DB, path string) error {
 	if _, err := db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
 		return err
 	}
-	if format, err = inspect(path); err == nil && format < formatVersion {
-		return fmt.Errorf("has format %d, and cannot be brought to format %d as long as another program reads it; end that program", format, formatVersion)
+	if format, err = inspectFormat(path); err == nil && format < formatVersion {
+		return fmt.Errorf(
+			"has format %d, and cannot be brought to format %d as long as another program reads it; end that program", format,
+			formatVersion)
 	}
 	return err
 }
 
-// create creates a complete new store file with a rollback journal, so that no part of it is in a log.
-func create(path string) error {
+// createStoreFile creates a complete new store file with a rollback journal, so that no part of it is in a
+// log.
+func createStoreFile(path string) error {
 	if err := os.WriteFile(path, emptyFile(), 0o600); err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", dsn(path, []string{"journal_mode(delete)", "synchronous(full)"}))
+	db, err := sql.Open("sqlite", dataSourceName(path, []string{"journal_mode(delete)", "synchronous(full)"}))
 	if err != nil {
 		return err
 	}

@@ -94,15 +94,15 @@ const readerCount = 4
 
 // Open opens the store in a file, and creates it if the file does not exist.
 func Open(path string, o Options) (*Store, error) {
-	return open(path, o, freeBytes)
+	return openWithSpace(path, o, freeDiskBytes)
 }
 
-func open(path string, o Options, free func(string) (int64, error)) (_ *Store, err error) {
+func openWithSpace(path string, o Options, free func(string) (int64, error)) (_ *Store, err error) {
 	o = o.withDefaults()
-	if err := install(); err != nil {
+	if err := registerVFS(); err != nil {
 		return nil, err
 	}
-	path, l, err := enter(path)
+	path, l, err := lockStoreFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -111,22 +111,22 @@ func open(path string, o Options, free func(string) (int64, error)) (_ *Store, e
 		clock:    o.Clock,
 		lock:     l,
 		disk:     &storekit.Space{Reserve: o.Reserve, Measure: func() (int64, error) { return free(path) }},
-		faults:   storekit.Faults{Store: path, AddCure: explain, Report: o.Report},
+		faults:   storekit.Faults{Store: path, AddCure: addCure, Report: o.Report},
 		turn:     storekit.NewTurn(),
 		trimming: storekit.NewTurn(),
 	}
 	defer func() {
 		if err != nil {
-			s.release()
-			err = fmt.Errorf("store %s: %w", path, explain(err))
+			s.closeAll()
+			err = fmt.Errorf("store %s: %w", path, addCure(err))
 		}
 	}()
 	if !o.Relaxed {
-		if err = s.accept(o, checkLog(path)); err != nil {
+		if err = s.acceptDamage(o, checkLog(path)); err != nil {
 			return nil, err
 		}
 	}
-	if s.writer, err = connect(path, o, true); err != nil {
+	if s.writer, err = openConnections(path, o, true); err != nil {
 		return nil, err
 	}
 	ctx := context.Background()
@@ -137,16 +137,17 @@ func open(path string, o Options, free func(string) (int64, error)) (_ *Store, e
 	if s.last = have + revisionGap; have == 0 { // it is new
 		s.last = rouse.FirstRevision(time.Now())
 	}
-	if err = s.openWitness(o, have); err != nil {
+	if err = s.continueWitness(o, have); err != nil {
 		return nil, err
 	}
-	if err = upgrade(ctx, s.writer, path); err != nil {
+	if err = upgradeFile(ctx, s.writer, path); err != nil {
 		return nil, err
 	}
-	if _, err = s.writer.ExecContext(ctx, dueIndex); err != nil { // a file of an older rouse has none; every rouse maintains it
+	// a file of an older rouse has none; every rouse maintains it
+	if _, err = s.writer.ExecContext(ctx, dueIndex); err != nil {
 		return nil, err
 	}
-	if s.readers, err = connect(path, o, false); err != nil {
+	if s.readers, err = openConnections(path, o, false); err != nil {
 		return nil, err
 	}
 	if s.tx, err = prepareWrite(ctx, s); err != nil {
@@ -158,11 +159,11 @@ func open(path string, o Options, free func(string) (int64, error)) (_ *Store, e
 	return s, nil
 }
 
-// release closes what Open opened, in reverse order.
-func (s *Store) release() (err error) {
-	s.read.close()
+// closeAll closes what Open opened, in reverse order.
+func (s *Store) closeAll() (err error) {
+	s.read.closeReads()
 	if s.tx != nil {
-		s.tx.close()
+		s.tx.closeStatements()
 	}
 	for _, db := range []*sql.DB{s.readers, s.writer} { // closing the last connection checkpoints the log
 		if db != nil {
@@ -172,23 +173,23 @@ func (s *Store) release() (err error) {
 	if s.witness != nil {
 		err = errors.Join(err, s.witness.Close())
 	}
-	return errors.Join(err, s.lock.release())
+	return errors.Join(err, s.lock.closeLock())
 }
 
 // Now returns the store's clock.
 func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
-	return s.now(), ctx.Err()
+	return s.clockNow(), ctx.Err()
 }
 
-func (s *Store) now() rouse.Instant { return rouse.Reached(s.clock()) }
+func (s *Store) clockNow() rouse.Instant { return rouse.Reached(s.clock()) }
 
 // Close waits for running calls and closes the store.
 func (s *Store) Close() error {
-	return s.life.Close(s.release)
+	return s.life.Close(s.closeAll)
 }
 
-// begin starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
-func (s *Store) begin(ctx context.Context) error { return s.life.Begin(ctx) }
+// beginStoreCall starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
+func (s *Store) beginStoreCall(ctx context.Context) error { return s.life.Begin(ctx) }
 
 // readErr returns the error of a read: that of its context, if this ended it. SQLite then returns
 // "interrupted", which database/sql does not always replace.
@@ -203,17 +204,17 @@ func readErr(ctx context.Context, err error) error {
 // from the disk, or rows, indexes, counters and records that do not agree. It is for a store of which a copy
 // was found damaged: the copy may have a fault that the store has not.
 func (s *Store) Examine(ctx context.Context) (err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return err
 	}
 	defer s.life.RUnlock()
 	// The connection is a new one: it has no pages in memory.
-	db, err := sql.Open("sqlite", dsn(s.path, []string{"query_only(true)", "busy_timeout(5000)"}))
+	db, err := sql.Open("sqlite", dataSourceName(s.path, []string{"query_only(true)", "busy_timeout(5000)"}))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return s.faults.Note(readErr(ctx, sound(ctx, db)))
+	return s.faults.Note(readErr(ctx, checkIntegrity(ctx, db)))
 }
 
 // Corrupted returns the first damage found since the store was opened.

@@ -14,8 +14,8 @@ const errLocked = unix.EWOULDBLOCK
 // lockFile locks a file until it is closed or the process ends.
 func lockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
 
-// freeBytes returns the free space for this user on the disk of a path.
-func freeBytes(path string) (int64, error) {
+// freeDiskBytes returns the free space for this user on the disk of a path.
+func freeDiskBytes(path string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
 		return 0, err

@@ -19,24 +19,24 @@ func (s *Store) Path() string { return s.path }
 func Tally(ctx context.Context, path string) (rows map[rouse.State]int64, records int64, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("store %s: %w", path, explain(err))
+			err = fmt.Errorf("store %s: %w", path, addCure(err))
 		}
 	}()
-	if format, err := inspect(path); err != nil || format == 0 {
+	if format, err := inspectFormat(path); err != nil || format == 0 {
 		if err == nil {
 			err = fs.ErrNotExist
 		}
 		return nil, 0, err
 	}
-	if err := install(); err != nil {
+	if err := registerVFS(); err != nil {
 		return nil, 0, err
 	}
-	db, err := sql.Open("sqlite", dsn(path, []string{"query_only(true)"})+"&immutable=1")
+	db, err := sql.Open("sqlite", dataSourceName(path, []string{"query_only(true)"})+"&immutable=1")
 	if err != nil {
 		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := sound(ctx, db); err != nil {
+	if err := checkIntegrity(ctx, db); err != nil {
 		return nil, 0, err
 	}
 	if err := db.QueryRowContext(ctx, `SELECT COALESCE(SUM(records), 0) FROM hours`).Scan(&records); err != nil {
@@ -67,12 +67,14 @@ var agreement = []struct{ what, count string }{
 			UNION ALL SELECT hour, -records FROM hours) GROUP BY hour HAVING SUM(n) <> 0)`},
 	{"rows and the index by label", `SELECT (SELECT COUNT(*) FROM labels) - (SELECT COUNT(*) FROM timers t, json_each(t.labels) j JOIN labels l
 		ON l.label = j.key AND l.value = j.value AND l.namespace = t.namespace AND l.name = t.name AND l.fire = t.fire)`},
-	{"rows and their labels", `SELECT (SELECT COUNT(*) FROM labels) - (SELECT COUNT(*) FROM timers t, json_each(t.labels) j)`},
-	{"the rows and their revisions", `SELECT COUNT(*) FROM timers WHERE revision > (SELECT value FROM meta WHERE name = 'revision')`},
+	{"rows and their labels",
+		`SELECT (SELECT COUNT(*) FROM labels) - (SELECT COUNT(*) FROM timers t, json_each(t.labels) j)`},
+	{"the rows and their revisions",
+		`SELECT COUNT(*) FROM timers WHERE revision > (SELECT value FROM meta WHERE name = 'revision')`},
 }
 
-// sound checks a whole store: every page, every index, every row.
-func sound(ctx context.Context, db *sql.DB) error {
+// checkIntegrity checks a whole store: every page, every index, every row.
+func checkIntegrity(ctx context.Context, db *sql.DB) error {
 	var first string
 	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&first); err != nil {
 		return err

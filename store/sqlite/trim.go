@@ -14,7 +14,7 @@ const trimChunk = 5000
 
 // Trim deletes records by whole hours.
 func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n int64, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return 0, err
 	}
 	defer s.life.RUnlock()
@@ -22,15 +22,15 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 		return 0, err
 	}
 	defer s.trimming.Release()
-	gone, err := s.doomed(ctx, hourOf(before), most)
+	gone, err := s.expiredHours(ctx, unixHour(before), most)
 	if err != nil {
 		return 0, s.faults.Note(err)
 	}
 	for _, hour := range gone {
 		for more := true; more; {
 			var forgot int64
-			err := s.commit(ctx, func(w *write) (err error) {
-				forgot, err = w.trim(hour)
+			err := s.writeInTransaction(ctx, func(w *write) (err error) {
+				forgot, err = w.deleteHourRecords(hour)
 				return err
 			})
 			if err != nil {
@@ -43,9 +43,10 @@ func (s *Store) Trim(ctx context.Context, before rouse.Instant, most int64) (n i
 	return n, nil
 }
 
-// doomed returns the hours that are too old, or that begin more than most records ago.
-func (s *Store) doomed(ctx context.Context, before, most int64) (gone []int64, err error) {
-	rows, err := s.readers.QueryContext(ctx, `SELECT hour, SUM(records) OVER (ORDER BY hour DESC) - records FROM hours ORDER BY hour`)
+// expiredHours returns the hours that are too old, or that begin more than most records ago.
+func (s *Store) expiredHours(ctx context.Context, before, most int64) (gone []int64, err error) {
+	rows, err := s.readers.QueryContext(ctx,
+		`SELECT hour, SUM(records) OVER (ORDER BY hour DESC) - records FROM hours ORDER BY hour`)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +64,8 @@ func (s *Store) doomed(ctx context.Context, before, most int64) (gone []int64, e
 	return gone, rows.Err()
 }
 
-// trim deletes up to trimChunk records of an hour; with the last of them, the hour.
-func (w *write) trim(hour int64) (n int64, err error) {
+// deleteHourRecords deletes up to trimChunk records of an hour; with the last of them, the hour.
+func (w *write) deleteHourRecords(hour int64) (n int64, err error) {
 	w.changed = true
 	res, err := w.trimRecords.ExecContext(w.ctx, hour, hour, trimChunk)
 	if err != nil {
@@ -84,7 +85,7 @@ func (w *write) trim(hour int64) (n int64, err error) {
 // TrimTimer deletes the records of a timer except its newest keep ones. It searches concurrently with the
 // writer.
 func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int) (n int64, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginStoreCall(ctx); err != nil {
 		return 0, err
 	}
 	defer s.life.RUnlock()
@@ -92,14 +93,14 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 		return 0, err
 	}
 	defer s.trimming.Release()
-	until, hours, err := s.surplus(ctx, namespace, name, max(0, keep))
+	until, hours, err := s.surplusRecords(ctx, namespace, name, max(0, keep))
 	if err != nil {
 		return 0, s.faults.Note(err)
 	}
 	for _, hour := range hours {
 		for more := true; more; {
 			var forgot int64
-			err := s.commit(ctx, func(w *write) (err error) {
+			err := s.writeInTransaction(ctx, func(w *write) (err error) {
 				forgot, err = w.trimTimer(hour, namespace, name, until)
 				return err
 			})
@@ -113,9 +114,10 @@ func (s *Store) TrimTimer(ctx context.Context, namespace, name string, keep int)
 	return n, nil
 }
 
-// surplus returns the position, going back, at which the records to delete begin, and the hours that contain
-// them.
-func (s *Store) surplus(ctx context.Context, namespace, name string, keep int) (until rouse.RecordCursor, hours []int64, err error) {
+// surplusRecords returns the position, going back, at which the records to delete begin, and the hours that
+// contain them.
+func (s *Store) surplusRecords(ctx context.Context, namespace, name string,
+	keep int) (until rouse.RecordCursor, hours []int64, err error) {
 	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return until, nil, err
@@ -141,7 +143,8 @@ func (s *Store) surplus(ctx context.Context, namespace, name string, keep int) (
 			hours = append(hours, hour)
 		}
 		if keep > 0 && n >= keep { // the last one to keep is here
-			err := tx.QueryRowContext(ctx, `SELECT ended, seq`+where+` ORDER BY ended DESC, seq DESC LIMIT 1 OFFSET ?`, hour, namespace, name, keep-1).Scan(&until.Ended, &until.Seq)
+			err := tx.QueryRowContext(ctx, `SELECT ended, seq`+where+` ORDER BY ended DESC, seq DESC LIMIT 1 OFFSET ?`, hour,
+				namespace, name, keep-1).Scan(&until.Ended, &until.Seq)
 			if err != nil {
 				return until, nil, err
 			}
@@ -157,7 +160,8 @@ const trimTimerText = `DELETE FROM records WHERE hour = ? AND namespace = ? AND 
 
 // trimTimer deletes up to trimChunk records of a timer in an hour, those before until.
 func (w *write) trimTimer(hour int64, namespace, name string, until rouse.RecordCursor) (n int64, err error) {
-	res, err := w.trimRecordsOf.ExecContext(w.ctx, hour, namespace, hour, namespace, name, int64(until.Ended), int64(until.Seq), trimChunk)
+	res, err := w.trimRecordsOf.ExecContext(w.ctx, hour, namespace, hour, namespace, name, int64(until.Ended),
+		int64(until.Seq), trimChunk)
 	if err != nil {
 		return 0, err
 	}

@@ -69,7 +69,7 @@ func TestAStoreOfTheFirstFormatIsUpgraded(t *testing.T) {
 func TestAnUpgradeIsInTheFile(t *testing.T) {
 	t.Parallel() // the upgrade waits until other programs may have finished reading
 	dir, path := unpack(t)
-	db, err := sql.Open("sqlite", dsn(path, []string{"journal_mode(wal)"}))
+	db, err := sql.Open("sqlite", dataSourceName(path, []string{"journal_mode(wal)"}))
 	if err != nil {
 		t.Fatal(err)
 	}

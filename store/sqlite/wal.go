@@ -33,7 +33,7 @@ type tail struct {
 // sum is a checksum of the log, in its two halves.
 type sum [2]uint32
 
-func (s sum) add(order binary.ByteOrder, b []byte) sum {
+func (s sum) addWords(order binary.ByteOrder, b []byte) sum {
 	for ; len(b) >= 8; b = b[8:] {
 		s[0] += order.Uint32(b) + s[1]
 		s[1] += order.Uint32(b[4:]) + s[0]
@@ -67,7 +67,8 @@ func scanLog(path string) (t tail, err error) {
 	if magic&1 != 0 {
 		order = binary.BigEndian
 	}
-	good := magic&^1 == walMagic && binary.BigEndian.Uint32(head[8:]) == pageSize && sum{}.add(order, head[:24]) == sumAt(head[24:])
+	good := magic&^1 == walMagic && binary.BigEndian.Uint32(head[8:]) == pageSize &&
+		sum{}.addWords(order, head[:24]) == sumAt(head[24:])
 	salt, before := [8]byte(head[16:24]), sumAt(head[24:])
 	if good {
 		t.end = walHeader
@@ -79,7 +80,7 @@ func scanLog(path string) (t tail, err error) {
 			return t, nil // the end, or a part of a frame
 		}
 		stored := sumAt(frame[16:])
-		fits := before.add(order, frame[:8]).add(order, frame[frameHead:]) == stored
+		fits := before.addWords(order, frame[:8]).addWords(order, frame[frameHead:]) == stored
 		before = stored
 		if mine := [8]byte(frame[8:16]) == salt; good && !mine { // of a previous log, which this one overwrites
 			good = false
@@ -106,7 +107,8 @@ func checkLog(path string) error {
 	if err != nil || !t.sealed {
 		return err
 	}
-	return &damage{fmt.Sprintf("%s-wal is damaged at byte %d of %d: behind it are %d whole parts, of which some were written after it was safe on the disk",
+	return &damage{fmt.Sprintf(
+		"%s-wal is damaged at byte %d of %d: behind it are %d whole parts, of which some were written after it was safe on the disk",
 		path, t.end, t.size, t.behind)}
 }
 
@@ -114,7 +116,8 @@ func checkLog(path string) error {
 type damage struct{ wrong string }
 
 func (d *damage) Error() string {
-	return fmt.Sprintf("%v: %s; %s, or start once with --accept-loss, which goes on without what is lost", rouse.ErrCorrupt, d.wrong, restoreCure)
+	return fmt.Sprintf("%v: %s; %s, or start once with --accept-loss, which goes on without what is lost",
+		rouse.ErrCorrupt, d.wrong, restoreCure)
 }
 
 func (d *damage) Unwrap() error { return rouse.ErrCorrupt }

@@ -12,8 +12,8 @@ import (
 // revision, which reveals that a log was truncated or removed. A store without a witness gets one.
 const witnessEnd = ".witness"
 
-// openWitness compares the witness of the store with the store's last revision, and continues it.
-func (s *Store) openWitness(o Options, have uint64) error {
+// continueWitness compares the witness of the store with the store's last revision, and continues it.
+func (s *Store) continueWitness(o Options, have uint64) error {
 	f, err := os.OpenFile(s.path+witnessEnd, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -24,7 +24,8 @@ func (s *Store) openWitness(o Options, have uint64) error {
 		w, err = witness.New(f, witness.Note{Revision: have})
 	}
 	if err == nil && have < last.Revision {
-		err = s.accept(o, &damage{fmt.Sprintf("it ends at revision %d, and revision %d was acknowledged", have, last.Revision)})
+		err = s.acceptDamage(o, &damage{fmt.Sprintf("it ends at revision %d, and revision %d was acknowledged", have,
+			last.Revision)})
 		s.last = max(s.last, last.Revision+revisionGap)
 	}
 	if err == nil {
@@ -37,9 +38,9 @@ func (s *Store) openWitness(o Options, have uint64) error {
 	return nil
 }
 
-// accept returns damage, unless AcceptLoss is set; then it reports the damage and keeps a copy of the log, so
-// that lost data can be searched for.
-func (s *Store) accept(o Options, err error) error {
+// acceptDamage returns damage, unless AcceptLoss is set; then it reports the damage and keeps a copy of the
+// log, so that lost data can be searched for.
+func (s *Store) acceptDamage(o Options, err error) error {
 	if d := new(damage); !errors.As(err, &d) || !o.AcceptLoss {
 		return err
 	}

@@ -37,7 +37,7 @@ type countKey struct {
 	state     rouse.State
 }
 
-func (w *write) begin() error {
+func (w *write) beginTransaction() error {
 	w.revision, w.low, w.changed = w.s.last, w.s.disk.Low(), false
 	clear(w.counts)
 	clear(w.hours)
@@ -45,14 +45,14 @@ func (w *write) begin() error {
 	return err
 }
 
-func (w *write) rollback() {
+func (w *write) rollbackTransaction() {
 	_, _ = w.rollbackS.ExecContext(w.ctx) // fails if SQLite has rolled back by itself
 }
 
-// finish adds what is written once per transaction, and commits.
-func (w *write) finish() error {
+// commitTransaction adds what is written once per transaction, and commits.
+func (w *write) commitTransaction() error {
 	if !w.changed {
-		w.rollback()
+		w.rollbackTransaction()
 		return nil
 	}
 	for k, d := range w.counts {
@@ -93,14 +93,14 @@ type place struct {
 	labels   map[string]string
 }
 
-// change makes one change, if its condition holds.
-func (w *write) change(c *rouse.Change, res *rouse.Result) error {
-	done, err := w.direct(c, res)
+// makeChange makes one change, if its condition holds.
+func (w *write) makeChange(c *rouse.Change, res *rouse.Result) error {
+	done, err := w.changeDirectly(c, res)
 	if err != nil {
 		return err
 	}
 	if !done {
-		have, err := w.lookup(c.Key)
+		have, err := w.lookupPlace(c.Key)
 		if err != nil {
 			return err
 		}
@@ -113,12 +113,12 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 		case c.Keep:
 		case c.To == nil:
 			res.Revision = 0
-			err = w.delete(c.Key, &have)
+			err = w.deleteRowAt(c.Key, &have)
 		default:
 			if w.low && !have.exists {
 				return rouse.ErrFull
 			}
-			res.Revision, err = w.put(c.Key, &have, c.To)
+			res.Revision, err = w.putRow(c.Key, &have, c.To)
 		}
 		if err != nil {
 			return err
@@ -129,11 +129,11 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 	}
 	for i := range c.Also {
 		row := &c.Also[i]
-		have, err := w.lookup(row.Key)
+		have, err := w.lookupPlace(row.Key)
 		if err != nil {
 			return err
 		}
-		revision, err := w.put(row.Key, &have, row)
+		revision, err := w.putRow(row.Key, &have, row)
 		if err != nil {
 			return err
 		}
@@ -142,22 +142,22 @@ func (w *write) change(c *rouse.Change, res *rouse.Result) error {
 		}
 	}
 	for i := range c.Log {
-		if err := w.log(&c.Log[i]); err != nil {
+		if err := w.writeRecord(&c.Log[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// direct makes the two most frequent changes, a create and the delete of a scheduled row without labels, with
-// one statement that includes the condition. It returns false if the condition did not hold, or if the change
-// needs the general way.
-func (w *write) direct(c *rouse.Change, res *rouse.Result) (bool, error) {
+// changeDirectly makes the two most frequent changes, a create and the delete of a scheduled row without
+// labels, with one statement that includes the condition. It returns false if the condition did not hold, or
+// if the change needs the general way.
+func (w *write) changeDirectly(c *rouse.Change, res *rouse.Result) (bool, error) {
 	switch {
 	case c.Keep || c.If == rouse.AnyRevision:
 		return false, nil
 	case c.If == rouse.NoRow && c.To != nil && !w.low:
-		revision, err := w.put(c.Key, &place{}, c.To)
+		revision, err := w.putRow(c.Key, &place{}, c.To)
 		if errors.Is(err, errTaken) {
 			return false, nil
 		}
@@ -179,8 +179,8 @@ func (w *write) direct(c *rouse.Change, res *rouse.Result) (bool, error) {
 	return false, nil
 }
 
-// one scans the one row of a statement.
-func (w *write) one(stmt *sql.Stmt, args []any, to ...any) error {
+// scanOneRow scans the one row of a statement.
+func (w *write) scanOneRow(stmt *sql.Stmt, args []any, to ...any) error {
 	rows, err := stmt.QueryContext(w.ctx, args...)
 	if err != nil {
 		return err
@@ -198,11 +198,11 @@ func (w *write) one(stmt *sql.Stmt, args []any, to ...any) error {
 	return nil
 }
 
-// lookup returns the place of a key.
-func (w *write) lookup(k rouse.Key) (place, error) {
+// lookupPlace returns the place of a key.
+func (w *write) lookupPlace(k rouse.Key) (place, error) {
 	p := place{exists: true}
 	var labels []byte
-	err := w.one(w.find, []any{k.Namespace, k.Name, k.Fire}, &p.bucket, &p.visible, &p.revision, &p.state, &labels)
+	err := w.scanOneRow(w.find, []any{k.Namespace, k.Name, k.Fire}, &p.bucket, &p.visible, &p.revision, &p.state, &labels)
 	if errors.Is(err, sql.ErrNoRows) {
 		return place{}, nil
 	}
@@ -215,8 +215,8 @@ func (w *write) lookup(k rouse.Key) (place, error) {
 
 var errTaken = errors.New("the key is taken")
 
-// put replaces a row or creates it, and returns its new revision.
-func (w *write) put(k rouse.Key, have *place, row *rouse.Row) (uint64, error) {
+// putRow replaces a row or creates it, and returns its new revision.
+func (w *write) putRow(k rouse.Key, have *place, row *rouse.Row) (uint64, error) {
 	revision := w.revision + 1
 	generation := row.Generation
 	generation = cmp.Or(generation, revision)
@@ -225,11 +225,13 @@ func (w *write) put(k rouse.Key, have *place, row *rouse.Row) (uint64, error) {
 		return 0, err
 	}
 	if have.exists {
-		_, err = w.update.ExecContext(w.ctx, row.Bucket, int64(row.Visible), int64(revision), int64(generation), row.State, int64(row.Due), labels, row.Body,
+		_, err = w.update.ExecContext(w.ctx, row.Bucket, int64(row.Visible), int64(revision), int64(generation), row.State,
+			int64(row.Due), labels, row.Body,
 			have.bucket, int64(have.visible), k.Namespace, k.Name, k.Fire)
 	} else {
 		var res sql.Result
-		res, err = w.insert.ExecContext(w.ctx, row.Bucket, int64(row.Visible), k.Namespace, k.Name, k.Fire, int64(revision), int64(generation), row.State, int64(row.Due), labels, row.Body)
+		res, err = w.insert.ExecContext(w.ctx, row.Bucket, int64(row.Visible), k.Namespace, k.Name, k.Fire, int64(revision),
+			int64(generation), row.State, int64(row.Due), labels, row.Body)
 		if err == nil {
 			if n, e := res.RowsAffected(); e != nil || n == 0 {
 				return 0, errors.Join(errTaken, e)
@@ -240,11 +242,11 @@ func (w *write) put(k rouse.Key, have *place, row *rouse.Row) (uint64, error) {
 		return 0, err
 	}
 	w.revision, w.changed = revision, true
-	return revision, w.index(k, have, &place{exists: true, state: row.State, labels: row.Labels})
+	return revision, w.updateIndexes(k, have, &place{exists: true, state: row.State, labels: row.Labels})
 }
 
-// delete removes an existing row.
-func (w *write) delete(k rouse.Key, have *place) error {
+// deleteRowAt removes an existing row.
+func (w *write) deleteRowAt(k rouse.Key, have *place) error {
 	if !have.exists {
 		return nil
 	}
@@ -252,11 +254,11 @@ func (w *write) delete(k rouse.Key, have *place) error {
 		return err
 	}
 	w.changed = true
-	return w.index(k, have, &place{})
+	return w.updateIndexes(k, have, &place{})
 }
 
-// index updates labels and counters from the previous place of a key to the new one.
-func (w *write) index(k rouse.Key, from, to *place) error {
+// updateIndexes updates labels and counters from the previous place of a key to the new one.
+func (w *write) updateIndexes(k rouse.Key, from, to *place) error {
 	if from.exists != to.exists || from.state != to.state {
 		if from.exists {
 			w.counts[countKey{k.Namespace, from.state}]--
@@ -282,18 +284,18 @@ func (w *write) index(k rouse.Key, from, to *place) error {
 	return nil
 }
 
-// log writes a record.
-func (w *write) log(r *rouse.Record) error {
+// writeRecord writes a record.
+func (w *write) writeRecord(r *rouse.Record) error {
 	w.revision++
 	w.changed = true
 	w.scratch = rouse.AppendRecord(w.scratch[:0], r)
-	hour := hourOf(r.Ended)
+	hour := unixHour(r.Ended)
 	w.hours[hour]++
 	_, err := w.addRecord.ExecContext(w.ctx, hour, r.Namespace, int64(r.Ended), int64(w.revision), r.Name, w.scratch)
 	return err
 }
 
-func hourOf(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
+func unixHour(i rouse.Instant) int64 { return int64(i) / 3_600_000 }
 
 // writeLabels returns labels in the format of the column: nil for none.
 func writeLabels(labels map[string]string) (any, error) {

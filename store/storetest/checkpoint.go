@@ -34,7 +34,7 @@ func checkpointIn(t *testing.T, open OpenDir, shape Shape) {
 		t.Fatalf("%T is no Checkpointer", b.Store)
 	}
 	shape.Make(t, b.Store)
-	rows := assorted(b)
+	rows := createAssorted(b)
 	all := manyRecords(b)
 	shape.Make(t, b.Store)
 
@@ -62,28 +62,29 @@ func checkpointIn(t *testing.T, open OpenDir, shape Shape) {
 	if told, ok := b.Store.(rouse.Checked); !ok || told.Corrupted() != nil {
 		t.Errorf("the store of which copies failed: %v", told)
 	}
-	after := b.create(row("after the copy", 0))[0]
-	b.apply(rouse.Change{Key: rows[0].Key, If: rows[0].Revision})
+	after := b.mustCreate(dueRow("after the copy", 0))[0]
+	b.mustApply(rouse.Change{Key: rows[0].Key, If: rows[0].Revision})
 	for range 2 { // the copy does not change with the store, and can be used itself
 		copied := reopen("copy")
-		copied.same("the copy", copied.list(rouse.Query{States: everyState}), rows)
-		if n := copied.count(rouse.Query{States: everyState}); n != int64(len(rows)) {
+		copied.checkSameRows("the copy", copied.mustList(rouse.Query{States: everyState}), rows)
+		if n := copied.mustCount(rouse.Query{States: everyState}); n != int64(len(rows)) {
 			t.Errorf("count is %d of %d rows", n, len(rows))
 		}
-		n := len(copied.history(rouse.RecordQuery{Namespace: "test", Limit: 50})) + len(copied.history(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
+		n := len(copied.mustReadHistory(rouse.RecordQuery{Namespace: "test", Limit: 50})) +
+			len(copied.mustReadHistory(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
 		if n != len(all) {
 			t.Errorf("%d records of %d", n, len(all))
 		}
-		r := copied.create(row("in the copy", 0))[0]
+		r := copied.mustCreate(dueRow("in the copy", 0))[0]
 		if r.Revision <= rows[len(rows)-1].Revision {
 			t.Errorf("revision %d after %d", r.Revision, rows[len(rows)-1].Revision)
 		}
-		copied.apply(rouse.Change{Key: r.Key, If: r.Revision})
+		copied.mustApply(rouse.Change{Key: r.Key, If: r.Revision})
 		if err := copied.Store.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.same("the store", b.get(after.Key, row("in the copy", 0).Key), []rouse.Row{after, {}})
+	b.checkSameRows("the store", b.mustGet(after.Key, dueRow("in the copy", 0).Key), []rouse.Row{after, {}})
 	if err := b.Store.Close(); err != nil {
 		t.Fatal(err)
 	}

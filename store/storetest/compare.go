@@ -19,16 +19,17 @@ import (
 func Compare(t *testing.T, open func(t *testing.T) rouse.Store, model func() rouse.Store) {
 	poll.Checks(t, 25)
 	rapid.Check(t, func(rt *rapid.T) {
-		p := &pair{rt: rt, ctx: t.Context(), store: open(t), model: model(), began: rouse.Reached(time.Now()), revisions: map[uint64]uint64{0: 0}}
+		p := &pair{rt: rt, ctx: t.Context(), store: open(t), model: model(), began: rouse.Reached(time.Now()),
+			revisions: map[uint64]uint64{0: 0}}
 		defer p.store.Close()
 		defer p.model.Close()
 		rt.Repeat(map[string]func(*rapid.T){
-			"apply":      p.apply,
-			"claim":      p.claim,
-			"get":        p.get,
-			"list":       p.list,
-			"records":    p.records,
-			"trim":       p.trim,
+			"apply":      p.applyBoth,
+			"claim":      p.claimBoth,
+			"get":        p.getBoth,
+			"list":       p.listBoth,
+			"records":    p.compareRecords,
+			"trim":       p.trimBoth,
 			"trim timer": p.trimTimer,
 		})
 	})
@@ -52,16 +53,20 @@ var (
 	drawFire  = rapid.SampledFrom([]string{"", "", "", "f", "g"})
 	drawTime  = rapid.SampledFrom([]rouse.Instant{start, start + 1, start + 2, start + hour, start + 3*hour})
 	drawState = rapid.SampledFrom(everyState)
-	drawLabel = rapid.MapOfN(rapid.SampledFrom([]string{"team", "tier"}), rapid.SampledFrom([]string{"", "red", "blue"}), 0, 2)
+	drawLabel = rapid.MapOfN(rapid.SampledFrom([]string{"team", "tier"}),
+		rapid.SampledFrom([]string{"", "red", "blue"}), 0, 2)
 )
 
 func drawKey(t *rapid.T) rouse.Key {
-	return rouse.Key{Namespace: drawSpace.Draw(t, "namespace"), Name: drawName.Draw(t, "name"), Fire: drawFire.Draw(t, "fire")}
+	return rouse.Key{Namespace: drawSpace.Draw(t, "namespace"), Name: drawName.Draw(t, "name"),
+		Fire: drawFire.Draw(t, "fire")}
 }
 
 func drawRow(t *rapid.T, k rouse.Key) rouse.Row {
-	r := rouse.Row{Key: k, Bucket: uint32(rapid.IntRange(0, 2).Draw(t, "bucket")), Visible: drawTime.Draw(t, "visible"), Due: drawTime.Draw(t, "due"),
-		State: drawState.Draw(t, "state"), Labels: drawLabel.Draw(t, "labels"), Body: rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "body")}
+	r := rouse.Row{Key: k, Bucket: uint32(rapid.IntRange(0, 2).Draw(t, "bucket")), Visible: drawTime.Draw(t, "visible"),
+		Due:   drawTime.Draw(t, "due"),
+		State: drawState.Draw(t, "state"), Labels: drawLabel.Draw(t, "labels"),
+		Body: rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "body")}
 	if rapid.IntRange(0, 5).Draw(t, "sleeps") == 0 {
 		r.Visible = rouse.Never
 	}
@@ -73,7 +78,7 @@ func drawRecord(t *rapid.T) rouse.Record {
 		Ended: drawTime.Draw(t, "ended"), Attempts: rapid.Uint32().Draw(t, "attempts")}
 }
 
-func (p *pair) apply(t *rapid.T) {
+func (p *pair) applyBoth(t *rapid.T) {
 	n := rapid.IntRange(1, 6).Draw(t, "changes")
 	ours, theirs := make([]rouse.Change, n), make([]rouse.Change, n)
 	for i := range ours {
@@ -96,12 +101,12 @@ func (p *pair) apply(t *rapid.T) {
 		theirs[i].If, ours[i].If = p.drawCondition(t, c.Key)
 	}
 	got, err := p.store.Apply(p.ctx, ours)
-	p.check("apply", err)
+	p.requireNoError("apply", err)
 	want, err := p.model.Apply(p.ctx, theirs)
-	p.check("apply", err)
+	p.requireNoError("apply", err)
 	for i := range want {
-		p.learn(want[i].Revision, got[i].Revision)
-		p.learn(want[i].Also, got[i].Also)
+		p.learnRevision(want[i].Revision, got[i].Revision)
+		p.learnRevision(want[i].Also, got[i].Also)
 		want[i].Revision, want[i].Also = got[i].Revision, got[i].Also
 		if got[i] != want[i] {
 			t.Fatalf("change %d, %+v: %+v, want %+v", i, ours[i], got[i], want[i])
@@ -122,17 +127,18 @@ func (p *pair) drawCondition(t *rapid.T, k rouse.Key) (theirs, ours uint64) {
 		}
 	default:
 		want, err := p.model.Get(p.ctx, []rouse.Key{k})
-		p.check("get", err)
+		p.requireNoError("get", err)
 		got, err := p.store.Get(p.ctx, []rouse.Key{k})
-		p.check("get", err)
+		p.requireNoError("get", err)
 		p.sameRows("get", got, want)
 		theirs = want[0].Revision
 	}
 	return theirs, p.revisions[theirs]
 }
 
-func (p *pair) claim(t *rapid.T) {
-	w := rouse.Window{Buckets: rapid.SampledFrom([][]uint32{{0}, {1}, {0, 1, 2}, {0, 2}}).Draw(t, "buckets"), Limit: rapid.IntRange(1, 10).Draw(t, "limit")}
+func (p *pair) claimBoth(t *rapid.T) {
+	w := rouse.Window{Buckets: rapid.SampledFrom([][]uint32{{0}, {1}, {0, 1, 2}, {0, 2}}).Draw(t, "buckets"),
+		Limit: rapid.IntRange(1, 10).Draw(t, "limit")}
 	if rapid.Bool().Draw(t, "bounded") {
 		w.Bytes = rapid.IntRange(1, 60).Draw(t, "bytes")
 	}
@@ -150,9 +156,9 @@ func (p *pair) claim(t *rapid.T) {
 		w.Limit, w.Bytes = 1000, 0 // a part of the rows of one hold is not compared: see inOrder
 	}
 	got, err := p.store.Claim(p.ctx, w)
-	p.check("claim", err)
+	p.requireNoError("claim", err)
 	want, err := p.model.Claim(p.ctx, w)
-	p.check("claim", err)
+	p.requireNoError("claim", err)
 	p.sameRows(fmt.Sprintf("claim %+v", w), p.inOrder(got.Rows), p.inOrder(want.Rows))
 	if want.More && !got.More {
 		t.Fatalf("claim %+v: More is not set", w)
@@ -171,17 +177,18 @@ func (p *pair) inOrder(rows []rouse.Row) []rouse.Row {
 	return rows
 }
 
-func (p *pair) get(t *rapid.T) {
+func (p *pair) getBoth(t *rapid.T) {
 	keys := rapid.SliceOfN(rapid.Custom(drawKey), 1, 4).Draw(t, "keys")
 	got, err := p.store.Get(p.ctx, keys)
-	p.check("get", err)
+	p.requireNoError("get", err)
 	want, err := p.model.Get(p.ctx, keys)
-	p.check("get", err)
+	p.requireNoError("get", err)
 	p.sameRows("get", got, want)
 }
 
-func (p *pair) list(t *rapid.T) {
-	q := rouse.Query{Limit: rapid.IntRange(1, 5).Draw(t, "limit"), Prefix: rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "prefix"),
+func (p *pair) listBoth(t *rapid.T) {
+	q := rouse.Query{Limit: rapid.IntRange(1, 5).Draw(t, "limit"),
+		Prefix: rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "prefix"),
 		States: rapid.SliceOfNDistinct(drawState, 0, 3, rapid.ID).Draw(t, "states")}
 	if rapid.Bool().Draw(t, "in namespace") {
 		q.Namespace = drawSpace.Draw(t, "namespace")
@@ -199,22 +206,22 @@ func (p *pair) list(t *rapid.T) {
 		q.DueUntil = drawTime.Draw(t, "due until")
 	}
 	got, err := p.store.Count(p.ctx, q)
-	p.check("count", err)
+	p.requireNoError("count", err)
 	want, err := p.model.Count(p.ctx, q)
-	p.check("count", err)
+	p.requireNoError("count", err)
 	if got != want {
 		t.Fatalf("count %+v is %d, want %d", q, got, want)
 	}
 	if rapid.Bool().Draw(t, "continued") {
 		q.After = drawKey(t)
 	}
-	p.sameRows(fmt.Sprintf("list %+v", q), p.pages(p.store, q), p.pages(p.model, q))
+	p.sameRows(fmt.Sprintf("list %+v", q), p.listAllPages(p.store, q), p.listAllPages(p.model, q))
 }
 
-func (p *pair) pages(s rouse.Store, q rouse.Query) (rows []rouse.Row) {
+func (p *pair) listAllPages(s rouse.Store, q rouse.Query) (rows []rouse.Row) {
 	for {
 		page, err := s.List(p.ctx, q)
-		p.check("list", err)
+		p.requireNoError("list", err)
 		rows = append(rows, page.Rows...)
 		if page.Next == nil {
 			return rows
@@ -223,20 +230,20 @@ func (p *pair) pages(s rouse.Store, q rouse.Query) (rows []rouse.Row) {
 	}
 }
 
-func (p *pair) records(t *rapid.T) {
+func (p *pair) compareRecords(t *rapid.T) {
 	q := rouse.RecordQuery{Namespace: drawSpace.Draw(t, "namespace"), Limit: rapid.IntRange(1, 5).Draw(t, "limit")}
 	if rapid.Bool().Draw(t, "of a timer") {
 		q.Name = drawName.Draw(t, "name")
 	}
-	if d := recordDifference(p.history(p.store, q), p.history(p.model, q)); d != "" {
+	if d := recordDifference(p.readAllRecords(p.store, q), p.readAllRecords(p.model, q)); d != "" {
 		t.Fatalf("records %+v: %s", q, d)
 	}
 }
 
-func (p *pair) history(s rouse.Store, q rouse.RecordQuery) (out []rouse.Record) {
+func (p *pair) readAllRecords(s rouse.Store, q rouse.RecordQuery) (out []rouse.Record) {
 	for {
 		page, err := s.Records(p.ctx, q)
-		p.check("records", err)
+		p.requireNoError("records", err)
 		out = append(out, page.Records...)
 		if page.Next == nil {
 			return out
@@ -245,15 +252,15 @@ func (p *pair) history(s rouse.Store, q rouse.RecordQuery) (out []rouse.Record) 
 	}
 }
 
-func (p *pair) trim(t *rapid.T) {
+func (p *pair) trimBoth(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "seldom") != 0 {
 		return
 	}
 	before, most := drawTime.Draw(t, "before"), rapid.Int64Range(0, 20).Draw(t, "most")
 	got, err := p.store.Trim(p.ctx, before, most)
-	p.check("trim", err)
+	p.requireNoError("trim", err)
 	want, err := p.model.Trim(p.ctx, before, most)
-	p.check("trim", err)
+	p.requireNoError("trim", err)
 	if got != want {
 		t.Fatalf("trim deleted %d, want %d", got, want)
 	}
@@ -262,9 +269,9 @@ func (p *pair) trim(t *rapid.T) {
 func (p *pair) trimTimer(t *rapid.T) {
 	namespace, name, keep := drawSpace.Draw(t, "namespace"), drawName.Draw(t, "name"), rapid.IntRange(0, 4).Draw(t, "keep")
 	got, err := p.store.TrimTimer(p.ctx, namespace, name, keep)
-	p.check("trim timer", err)
+	p.requireNoError("trim timer", err)
 	want, err := p.model.TrimTimer(p.ctx, namespace, name, keep)
-	p.check("trim timer", err)
+	p.requireNoError("trim timer", err)
 	if got != want {
 		t.Fatalf("trim timer deleted %d beyond %d, want %d", got, keep, want)
 	}
@@ -274,25 +281,26 @@ func (p *pair) trimTimer(t *rapid.T) {
 // the other.
 func (p *pair) sameRows(what string, got, want []rouse.Row) {
 	if len(got) != len(want) {
-		p.rt.Fatalf("%s: %v, want %v", what, names(got), names(want))
+		p.rt.Fatalf("%s: %v, want %v", what, rowNames(got), rowNames(want))
 	}
 	for i := range got {
 		w := want[i]
-		p.learn(w.Revision, got[i].Revision)
-		p.learn(w.Generation, got[i].Generation)
+		p.learnRevision(w.Revision, got[i].Revision)
+		p.learnRevision(w.Generation, got[i].Generation)
 		w.Revision, w.Generation = got[i].Revision, got[i].Generation
-		if d := got[i].Visible.Sub(w.Visible); w.Visible > p.began && w.Visible != rouse.Never && d > -time.Minute && d < time.Minute {
+		if d := got[i].Visible.Sub(w.Visible); w.Visible > p.began && w.Visible != rouse.Never && d > -time.Minute &&
+			d < time.Minute {
 			w.Visible = got[i].Visible
 		}
-		if d := difference(&got[i], &w); d != "" {
+		if d := describeDifference(&got[i], &w); d != "" {
 			p.rt.Fatalf("%s: row %d %s", what, i, d)
 		}
 	}
 }
 
-// learn records that two revisions correspond. It fails if one of them already corresponds to another, or if
-// the orders differ.
-func (p *pair) learn(theirs, ours uint64) {
+// learnRevision records that two revisions correspond. It fails if one of them already corresponds to
+// another, or if the orders differ.
+func (p *pair) learnRevision(theirs, ours uint64) {
 	if known, ok := p.revisions[theirs]; ok {
 		if known != ours {
 			p.rt.Fatalf("revision %d is %d, it was %d before", theirs, ours, known)
@@ -307,7 +315,7 @@ func (p *pair) learn(theirs, ours uint64) {
 	p.revisions[theirs] = ours
 }
 
-func (p *pair) check(what string, err error) {
+func (p *pair) requireNoError(what string, err error) {
 	if err != nil {
 		p.rt.Fatalf("%s: %v", what, err)
 	}

@@ -56,10 +56,10 @@ func Crash(t *testing.T, open OpenDir) {
 	v := verifier{acked: map[int]int{}}
 	for round := range crashRounds {
 		w := startWriter(t, dir, round)
-		v.follow(t, w, 5+rand.IntN(60))
-		w.kill()
-		v.drain(w)
-		v.verify(t, dir, open)
+		v.readAcknowledgements(t, w, 5+rand.IntN(60))
+		w.killWriter()
+		v.drainWriter(w)
+		v.verifyStore(t, dir, open)
 	}
 }
 
@@ -68,7 +68,7 @@ func Crash(t *testing.T, open OpenDir) {
 const batchRows = 20
 
 func rowOf(round, batch, i int) rouse.Row {
-	r := row(fmt.Sprintf("r%d-b%05d-%02d", round, batch, i), batch)
+	r := dueRow(fmt.Sprintf("r%d-b%05d-%02d", round, batch, i), batch)
 	r.Key.Namespace = fmt.Sprintf("round-%d", round)
 	r.Body = []byte(strings.Repeat(r.Key.Name, 1+i*20))
 	return r
@@ -84,7 +84,8 @@ func batchOf(round, batch int) (changes []rouse.Change) {
 			changes = append(changes, rouse.Change{Key: rowOf(round, batch-1, i).Key, If: rouse.AnyRevision})
 		}
 	}
-	changes[0].Log = []rouse.Record{{Namespace: rowOf(round, 0, 0).Key.Namespace, Name: "log", Ending: rouse.EndFired, Due: rouse.Instant(batch), Ended: start + rouse.Instant(batch)}}
+	changes[0].Log = []rouse.Record{{Namespace: rowOf(round, 0, 0).Key.Namespace, Name: "log", Ending: rouse.EndFired,
+		Due: rouse.Instant(batch), Ended: start + rouse.Instant(batch)}}
 	return changes
 }
 
@@ -139,15 +140,15 @@ func startWriter(t *testing.T, dir string, round int) *writer {
 		t.Fatal(err)
 	}
 	w.out = bufio.NewReader(out)
-	t.Cleanup(w.kill)
+	t.Cleanup(w.killWriter)
 	return w
 }
 
-// kill ends the writer without a warning.
-func (w *writer) kill() { _ = w.cmd.Process.Kill() }
+// killWriter ends the writer without a warning.
+func (w *writer) killWriter() { _ = w.cmd.Process.Kill() }
 
-// next returns the next acknowledgement; ok is false at the end of the output.
-func (w *writer) next() (batch int, revision uint64, ok bool) {
+// nextAcknowledgement returns the next acknowledgement; ok is false at the end of the output.
+func (w *writer) nextAcknowledgement() (batch int, revision uint64, ok bool) {
 	for {
 		line, err := w.out.ReadString('\n')
 		if err != nil {
@@ -167,39 +168,39 @@ type verifier struct {
 	last  uint64      // the highest revision
 }
 
-// follow reads n acknowledgements.
-func (v *verifier) follow(t *testing.T, w *writer, n int) {
+// readAcknowledgements reads n acknowledgements.
+func (v *verifier) readAcknowledgements(t *testing.T, w *writer, n int) {
 	t.Helper()
 	for range n {
-		batch, revision, ok := w.next()
+		batch, revision, ok := w.nextAcknowledgement()
 		if !ok {
 			_ = w.cmd.Wait()
 			t.Fatalf("the writer ended: %s", w.tail.String())
 		}
-		v.note(w.round, batch, revision)
+		v.noteAcknowledged(w.round, batch, revision)
 	}
 }
 
-// drain reads the remaining acknowledgements of a dead writer, and waits for its end.
-func (v *verifier) drain(w *writer) {
+// drainWriter reads the remaining acknowledgements of a dead writer, and waits for its end.
+func (v *verifier) drainWriter(w *writer) {
 	for {
-		batch, revision, ok := w.next()
+		batch, revision, ok := w.nextAcknowledgement()
 		if !ok {
 			_ = w.cmd.Wait()
 			return
 		}
-		v.note(w.round, batch, revision)
+		v.noteAcknowledged(w.round, batch, revision)
 	}
 }
 
-func (v *verifier) note(round, batch int, revision uint64) {
+func (v *verifier) noteAcknowledged(round, batch int, revision uint64) {
 	v.acked[round] = batch
 	v.last = max(v.last, revision)
 }
 
-// verify opens the store and compares it with what was acknowledged. Of the calls after the last acknowledged
-// one, the store may contain some, in their order and each completely.
-func (v *verifier) verify(t *testing.T, dir string, open OpenDir) {
+// verifyStore opens the store and compares it with what was acknowledged. Of the calls after the last
+// acknowledged one, the store may contain some, in their order and each completely.
+func (v *verifier) verifyStore(t *testing.T, dir string, open OpenDir) {
 	t.Helper()
 	s, err := open(dir)
 	if err != nil {
@@ -213,7 +214,7 @@ func (v *verifier) verify(t *testing.T, dir string, open OpenDir) {
 	}()
 	for round, acked := range v.acked {
 		ns := rowOf(round, 0, 0).Key.Namespace
-		rows := b.list(rouse.Query{Namespace: ns})
+		rows := b.mustList(rouse.Query{Namespace: ns})
 		have := map[string]bool{}
 		newest := -1
 		for i := range rows {
@@ -224,7 +225,8 @@ func (v *verifier) verify(t *testing.T, dir string, open OpenDir) {
 			}
 			newest = max(newest, batch)
 			want := rowOf(round, batch, n)
-			if string(rows[i].Body) != string(want.Body) || rows[i].Visible != want.Visible || rows[i].Generation != rows[i].Revision {
+			if string(rows[i].Body) != string(want.Body) || rows[i].Visible != want.Visible ||
+				rows[i].Generation != rows[i].Revision {
 				t.Fatalf("%s came back changed: %+v", want.Key.Name, rows[i])
 			}
 		}
@@ -235,18 +237,19 @@ func (v *verifier) verify(t *testing.T, dir string, open OpenDir) {
 			for i := range batchRows {
 				name := rowOf(round, batch, i).Key.Name
 				if gone := i < batchRows/2 && batch < newest; have[name] == gone {
-					t.Fatalf("round %d: %s there: %v; batch %d was acknowledged, %d is the newest", round, name, have[name], acked, newest)
+					t.Fatalf("round %d: %s there: %v; batch %d was acknowledged, %d is the newest", round, name, have[name],
+						acked, newest)
 				}
 			}
 		}
-		if n := b.count(rouse.Query{Namespace: ns}); n != int64(len(rows)) {
+		if n := b.mustCount(rouse.Query{Namespace: ns}); n != int64(len(rows)) {
 			t.Errorf("round %d: count is %d of %d rows", round, n, len(rows))
 		}
-		if h := b.history(rouse.RecordQuery{Namespace: ns, Limit: 1000}); len(h) != newest+1 {
+		if h := b.mustReadHistory(rouse.RecordQuery{Namespace: ns, Limit: 1000}); len(h) != newest+1 {
 			t.Errorf("round %d: %d records of %d batches", round, len(h), newest+1)
 		}
 		claimed := 0
-		for _, r := range b.claim(rouse.Window{}).Rows {
+		for _, r := range b.mustClaim(rouse.Window{}).Rows {
 			if r.Key.Namespace == ns {
 				claimed++
 			}
@@ -255,10 +258,10 @@ func (v *verifier) verify(t *testing.T, dir string, open OpenDir) {
 			t.Errorf("round %d: %d rows of %d are due", round, claimed, len(rows))
 		}
 	}
-	r := b.create(row("after the crash", 0))[0]
+	r := b.mustCreate(dueRow("after the crash", 0))[0]
 	if r.Revision <= v.last {
 		t.Errorf("revision %d after %d was acknowledged", r.Revision, v.last)
 	}
 	v.last = r.Revision
-	b.apply(rouse.Change{Key: r.Key, If: r.Revision})
+	b.mustApply(rouse.Change{Key: r.Key, If: r.Revision})
 }

@@ -28,7 +28,7 @@ import (
 func Damage(t *testing.T, open OpenDir, harmless func(file string) bool, own ...Shape) {
 	for i, shape := range append(own, Shapes...) {
 		t.Run(shape.Name, func(t *testing.T) {
-			killed, closed, want := made(t, open, shape)
+			killed, closed, want := makeClosedStore(t, open, shape)
 			t.Run("killed", func(t *testing.T) { breakAll(t, open, killed, want, 8, 3, i, harmless) })
 			t.Run("closed", func(t *testing.T) { breakAll(t, open, closed, want, 6, 1, i, harmless) })
 		})
@@ -41,8 +41,8 @@ const daysOfDamage = 18
 // breakAll damages the files of a store one by one, with the given numbers of changed bits and truncations in
 // each. Of the damages, it begins with the one of the given number.
 func breakAll(t *testing.T, open OpenDir, image string, want held, flips, cuts, n int, harmless func(string) bool) {
-	check(t, open, copyDir(t, image), "nothing", want, true)
-	for _, file := range files(t, image) {
+	checkDamaged(t, open, copyDir(t, image), "nothing", want, true)
+	for _, file := range listFiles(t, image) {
 		if harmless(file) {
 			continue
 		}
@@ -50,7 +50,7 @@ func breakAll(t *testing.T, open OpenDir, image string, want held, flips, cuts, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range damages(whole, flips, cuts) {
+		for _, d := range damagedCopies(whole, flips, cuts) {
 			if n++; !poll.Today(n, daysOfDamage) {
 				continue
 			}
@@ -64,7 +64,7 @@ func breakAll(t *testing.T, open OpenDir, image string, want held, flips, cuts, 
 			if err != nil {
 				t.Fatal(err)
 			}
-			check(t, open, dir, file+" "+d.what, want, false)
+			checkDamaged(t, open, dir, file+" "+d.what, want, false)
 			if t.Failed() && !testing.Verbose() {
 				return
 			}
@@ -84,9 +84,10 @@ type held struct {
 // everything contains all states.
 var everything = rouse.EveryState
 
-// made creates a store, and returns its files as a kill leaves them, its files after Close, and what it had
-// acknowledged. The rows of its second half come between two times that it is brought into a shape.
-func made(t *testing.T, open OpenDir, shape Shape) (killed, closed string, want held) {
+// makeClosedStore creates a store, and returns its files as a kill leaves them, its files after Close, and
+// what it had acknowledged. The rows of its second half come between two times that it is brought into a
+// shape.
+func makeClosedStore(t *testing.T, open OpenDir, shape Shape) (killed, closed string, want held) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
 	s, err := open(dir)
@@ -97,7 +98,7 @@ func made(t *testing.T, open OpenDir, shape Shape) (killed, closed string, want 
 	for i := range batches {
 		var changes []rouse.Change
 		for j := range size {
-			r := row(fmt.Sprintf("t%04d", i*size+j), i*size+j)
+			r := dueRow(fmt.Sprintf("t%04d", i*size+j), i*size+j)
 			r.Body = bytes.Repeat(r.Body, 1+j%12)
 			if j%10 == 0 {
 				r.Labels = map[string]string{"team": fmt.Sprint(j)}
@@ -107,13 +108,15 @@ func made(t *testing.T, open OpenDir, shape Shape) (killed, closed string, want 
 			}
 			c := rouse.Change{Key: r.Key, If: rouse.NoRow, To: &r}
 			if j%5 == 0 {
-				c.Log = []rouse.Record{{Namespace: "ns", Name: r.Key.Name, Ended: start + rouse.Instant(j), Due: start, Attempts: 1}}
+				c.Log = []rouse.Record{{Namespace: "ns", Name: r.Key.Name, Ended: start + rouse.Instant(j), Due: start,
+					Attempts: 1}}
 				want.records++
 			}
 			changes = append(changes, c)
 		}
 		if i%7 == 3 { // one that changes existing rows, and one that removes some
-			changes = append(changes, rouse.Change{Key: row(fmt.Sprintf("t%04d", (i-1)*size+1), 0).Key, If: rouse.AnyRevision})
+			changes = append(changes, rouse.Change{Key: dueRow(fmt.Sprintf("t%04d", (i-1)*size+1), 0).Key,
+				If: rouse.AnyRevision})
 		}
 		if _, err := s.Apply(t.Context(), changes); err != nil {
 			t.Fatal(err)
@@ -141,8 +144,8 @@ func made(t *testing.T, open OpenDir, shape Shape) (killed, closed string, want 
 	return killed, copyDir(t, dir), want
 }
 
-// check opens a store and reads all of it. Without damage nothing may fail.
-func check(t *testing.T, open OpenDir, dir, what string, want held, whole bool) {
+// checkDamaged opens a store and reads all of it. Without damage nothing may fail.
+func checkDamaged(t *testing.T, open OpenDir, dir, what string, want held, whole bool) {
 	t.Helper()
 	fails := func(doing string, err error) {
 		t.Helper()
@@ -195,7 +198,8 @@ func readList(t *testing.T, s rouse.Store, what string, want held, fails func(st
 		return 0
 	}
 	for i := range have {
-		if a, b := &have[i], &want.rows[i]; a.Key != b.Key || a.Revision != b.Revision || a.State != b.State || a.Visible != b.Visible || !bytes.Equal(a.Body, b.Body) {
+		if a, b := &have[i], &want.rows[i]; a.Key != b.Key || a.Revision != b.Revision || a.State != b.State ||
+			a.Visible != b.Visible || !bytes.Equal(a.Body, b.Body) {
 			t.Errorf("%s: row %d is %+v, not %+v", what, i, a, b)
 			return 0
 		}
@@ -204,7 +208,8 @@ func readList(t *testing.T, s rouse.Store, what string, want held, fails func(st
 }
 
 func readCounts(t *testing.T, s rouse.Store, what string, want held, fails func(string, error)) int {
-	for _, q := range []rouse.Query{{States: everything}, {States: []rouse.State{rouse.StatePaused}}, {Namespace: "ns", Labels: map[string]string{"team": "20"}, States: everything}} {
+	for _, q := range []rouse.Query{{States: everything}, {States: []rouse.State{rouse.StatePaused}},
+		{Namespace: "ns", Labels: map[string]string{"team": "20"}, States: everything}} {
 		n, err := s.Count(t.Context(), q)
 		if err != nil {
 			fails("count", err)
@@ -261,7 +266,7 @@ type broken struct {
 	content []byte
 }
 
-func damages(whole []byte, flips, cuts int) (out []broken) {
+func damagedCopies(whole []byte, flips, cuts int) (out []broken) {
 	r := rand.New(rand.NewPCG(7, uint64(len(whole))))
 	out = append(out, broken{"removed", nil})
 	if len(whole) == 0 {
@@ -300,8 +305,8 @@ func damages(whole []byte, flips, cuts int) (out []broken) {
 	return out
 }
 
-// files returns the relative paths of all files in a directory and its subdirectories.
-func files(t *testing.T, dir string) (out []string) {
+// listFiles returns the relative paths of all files in a directory and its subdirectories.
+func listFiles(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
@@ -322,10 +327,11 @@ func copyDir(t *testing.T, from string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range files(t, from) {
+	for _, name := range listFiles(t, from) {
 		b, err := os.ReadFile(filepath.Join(from, name))
 		if err == nil {
-			err = errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700), os.WriteFile(filepath.Join(to, name), b, 0o600))
+			err = errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700),
+				os.WriteFile(filepath.Join(to, name), b, 0o600))
 		}
 		if err != nil && !strings.HasSuffix(name, ".tmp") {
 			t.Fatal(err)

@@ -146,23 +146,25 @@ func OpenedOnce(t *testing.T, open OpenDir) {
 // it sees.
 func Reserve(t *testing.T, s rouse.Store, available func(bytes int64)) {
 	b := &bench{T: t, Store: s}
-	old := b.create(row("a", 0), row("b", 0))
-	added := row("c", 0)
+	old := b.mustCreate(dueRow("a", 0), dueRow("b", 0))
+	added := dueRow("c", 0)
 	create := rouse.Change{Key: added.Key, If: rouse.NoRow, To: &added}
 
 	available(99 << 20)
-	if _, err := s.Apply(t.Context(), []rouse.Change{{Key: old[0].Key, If: old[0].Revision}, create}); !errors.Is(err, rouse.ErrFull) {
+	if _, err := s.Apply(t.Context(), []rouse.Change{{Key: old[0].Key, If: old[0].Revision}, create}); !errors.Is(err,
+		rouse.ErrFull) {
 		t.Errorf("a call that adds a row: %v", err)
 	}
-	if _, err := s.Apply(t.Context(), []rouse.Change{{Key: added.Key, If: rouse.AnyRevision, To: &added}}); !errors.Is(err, rouse.ErrFull) {
+	if _, err := s.Apply(t.Context(), []rouse.Change{{Key: added.Key, If: rouse.AnyRevision, To: &added}}); !errors.Is(err,
+		rouse.ErrFull) {
 		t.Errorf("a replace of nothing: %v", err)
 	}
-	if rows := b.get(old[0].Key, added.Key); rows[0].Revision != old[0].Revision || rows[1].Revision != 0 {
+	if rows := b.mustGet(old[0].Key, added.Key); rows[0].Revision != old[0].Revision || rows[1].Revision != 0 {
 		t.Errorf("a refused call changed something: %+v", rows)
 	}
-	dead := row("a", 0)
+	dead := dueRow("a", 0)
 	dead.Key.Fire, dead.State = "f", rouse.StateDead
-	results := b.apply(
+	results := b.mustApply(
 		rouse.Change{Key: old[0].Key, If: old[0].Revision, To: &old[0]},
 		rouse.Change{Key: old[1].Key, If: old[1].Revision, Also: []rouse.Row{dead}},
 		rouse.Change{Key: old[0].Key, If: rouse.NoRow, To: &old[0]})
@@ -171,7 +173,7 @@ func Reserve(t *testing.T, s rouse.Store, available func(bytes int64)) {
 	}
 
 	available(101 << 20)
-	b.apply(create)
+	b.mustApply(create)
 	if n, err := s.Count(t.Context(), rouse.Query{}); err != nil || n != 2 {
 		t.Errorf("count is %d, %v", n, err)
 	}

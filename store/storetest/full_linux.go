@@ -19,45 +19,47 @@ import (
 func Full(t *testing.T, open OpenDir) {
 	inNamespace(t, func() {
 		disk := t.TempDir()
-		run(t, "mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", disk)
-		t.Cleanup(func() { run(t, "umount", "-l", disk) })
+		runOrFail(t, "mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", disk)
+		t.Cleanup(func() { runOrFail(t, "umount", "-l", disk) })
 		dir := filepath.Join(disk, "store")
 		s, err := open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := &bench{T: t, Store: s}
-		rows := b.create(numbered(200)...)
+		rows := b.mustCreate(numberedRows(200)...)
 
 		ballast := filepath.Join(disk, "ballast")
-		fill(t, ballast, freeBytes(t, disk)-4<<20)
-		refused := row("refused", 0)
+		fillFile(t, ballast, freeSpaceBytes(t, disk)-4<<20)
+		refused := dueRow("refused", 0)
 		poll.Until(t, "a create is refused", func() bool {
 			_, err := s.Apply(t.Context(), []rouse.Change{
-				{Key: rows[0].Key, If: rows[0].Revision, Keep: true, Log: []rouse.Record{{Namespace: "ns", Name: "x", Ended: start}}},
+				{Key: rows[0].Key, If: rows[0].Revision, Keep: true,
+					Log: []rouse.Record{{Namespace: "ns", Name: "x", Ended: start}}},
 				{Key: refused.Key, If: rouse.NoRow, To: &refused}})
 			if err == nil {
-				b.apply(rouse.Change{Key: refused.Key, If: rouse.AnyRevision})
+				b.mustApply(rouse.Change{Key: refused.Key, If: rouse.AnyRevision})
 			} else if !errors.Is(err, rouse.ErrFull) {
 				t.Fatal(err)
 			}
 			return err != nil
 		})
-		if got := b.get(refused.Key)[0]; got.Revision != 0 {
+		if got := b.mustGet(refused.Key)[0]; got.Revision != 0 {
 			t.Error("the refused row is there")
 		}
 		replace := rows[1]
 		replace.Due++
-		r := b.apply(
-			rouse.Change{Key: rows[0].Key, If: rows[0].Revision, Log: []rouse.Record{{Namespace: "ns", Name: "t", Ended: start}}},
+		r := b.mustApply(
+			rouse.Change{Key: rows[0].Key, If: rows[0].Revision,
+				Log: []rouse.Record{{Namespace: "ns", Name: "t", Ended: start}}},
 			rouse.Change{Key: replace.Key, If: rows[1].Revision, To: &replace})
 		if !r[0].Applied || !r[1].Applied {
 			t.Errorf("settle and update within the reserve: %+v", r)
 		}
 
-		fill(t, ballast, freeBytes(t, disk))
+		fillFile(t, ballast, freeSpaceBytes(t, disk))
 		stuck, done := make(chan struct{}, 1), make(chan error, 1)
-		go func() { done <- update(t, s, rows[2:], stuck) }()
+		go func() { done <- updateRows(t, s, rows[2:], stuck) }()
 		select {
 		case <-stuck:
 		case err := <-done:
@@ -78,10 +80,10 @@ func Full(t *testing.T, open OpenDir) {
 			return err == nil
 		})
 		for range 2 {
-			if n := b.count(rouse.Query{}); n != 200 {
+			if n := b.mustCount(rouse.Query{}); n != 200 {
 				t.Errorf("count is %d", n)
 			}
-			for _, got := range b.list(rouse.Query{Prefix: "t"}) {
+			for _, got := range b.mustList(rouse.Query{Prefix: "t"}) {
 				if got.Key.Name >= "t0002" && len(got.Body) != updateBytes {
 					t.Errorf("%s has %d bytes, its update was acknowledged", got.Key.Name, len(got.Body))
 				}
@@ -102,9 +104,9 @@ func Full(t *testing.T, open OpenDir) {
 
 const updateBytes = 150 << 10
 
-// update writes large bodies, one after another, and retries while the store is full. It reports the first
-// refusal.
-func update(t *testing.T, s rouse.Store, rows []rouse.Row, stuck chan<- struct{}) error {
+// updateRows writes large bodies, one after another, and retries while the store is full. It reports the
+// first refusal.
+func updateRows(t *testing.T, s rouse.Store, rows []rouse.Row, stuck chan<- struct{}) error {
 	for i := range rows {
 		to := rows[i]
 		to.Body = make([]byte, updateBytes)
@@ -129,7 +131,7 @@ func update(t *testing.T, s rouse.Store, rows []rouse.Row, stuck chan<- struct{}
 	return nil
 }
 
-func freeBytes(t *testing.T, dir string) int64 {
+func freeSpaceBytes(t *testing.T, dir string) int64 {
 	t.Helper()
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
@@ -138,8 +140,8 @@ func freeBytes(t *testing.T, dir string) int64 {
 	return int64(st.Bavail) * st.Bsize
 }
 
-// fill extends a file as far as there is space.
-func fill(t *testing.T, name string, n int64) {
+// fillFile extends a file as far as there is space.
+func fillFile(t *testing.T, name string, n int64) {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

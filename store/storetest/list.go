@@ -14,9 +14,10 @@ import (
 var lists = []sentence{
 	{"lists are in the order of keys, and leave out the additional rows of timers unless asked for", func(b *bench) {
 		var rows []rouse.Row
-		for _, k := range [][3]string{{"test", "a", ""}, {"test", "a", "f1"}, {"test", "a", "f2"}, {"test", "a-1", ""}, {"test", "a.", ""},
+		for _, k := range [][3]string{{"test", "a", ""}, {"test", "a", "f1"}, {"test", "a", "f2"}, {"test", "a-1", ""},
+			{"test", "a.", ""},
 			{"test", "b", ""}, {"test", "d", ""}, {"test", "c", ""}, {"test-1", "a", ""}, {"test-1", "a", "f"}} {
-			r := row("", len(rows))
+			r := dueRow("", len(rows))
 			r.Key = rouse.Key{Namespace: k[0], Name: k[1], Fire: k[2]}
 			if r.Key.Fire != "" {
 				r.State, r.Visible = rouse.StateDead, rouse.Never
@@ -35,7 +36,7 @@ var lists = []sentence{
 		}
 		shuffled := slices.Clone(rows)
 		rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		for _, r := range b.create(shuffled...) {
+		for _, r := range b.mustCreate(shuffled...) {
 			rows[slices.IndexFunc(rows, func(x rouse.Row) bool { return x.Key == r.Key })] = r
 		}
 		pick := func(at ...int) (out []rouse.Row) {
@@ -79,22 +80,23 @@ var lists = []sentence{
 			{rouse.Query{States: dead, After: rouse.Key{Namespace: "test", Name: "a", Fire: "f1"}}, pick(2, 9)},
 			{rouse.Query{After: rouse.Key{Namespace: "test-1", Name: "a", Fire: "z"}}, nil},
 			{rouse.Query{Namespace: "test-1", After: rouse.Key{Namespace: "test", Name: "b"}}, pick(8)},
-			{rouse.Query{States: all, After: rouse.Key{Namespace: "test", Name: strings.Repeat("\U0010FFFF", 64)}}, pick(8, 9)}, // from one namespace to the next
+			// from one namespace to the next
+			{rouse.Query{States: all, After: rouse.Key{Namespace: "test", Name: strings.Repeat("\U0010FFFF", 64)}}, pick(8, 9)},
 			{rouse.Query{Namespace: "test", After: rouse.Key{Namespace: "test-1", Name: "a"}}, nil},
 		} {
 			for _, limit := range []int{1, 2, 100} {
 				c.q.Limit = limit
-				b.same(fmt.Sprintf("%+v", c.q), b.list(c.q), c.want)
+				b.checkSameRows(fmt.Sprintf("%+v", c.q), b.mustList(c.q), c.want)
 			}
 			if c.q.After == (rouse.Key{}) {
-				if n := b.count(c.q); n != int64(len(c.want)) {
+				if n := b.mustCount(c.q); n != int64(len(c.want)) {
 					b.Errorf("%+v: count is %d, want %d", c.q, n, len(c.want))
 				}
 			}
 		}
 	}},
 	{"all filters hold together", func(b *bench) {
-		rows := assorted(b)
+		rows := createAssorted(b)
 		rnd := rand.New(rand.NewPCG(1, 2))
 		for range 250 {
 			q := rouse.Query{Limit: 5 + rnd.IntN(60)}
@@ -128,40 +130,40 @@ var lists = []sentence{
 			}
 			var want []rouse.Row
 			for _, r := range rows {
-				if wanted(&q, &r) {
+				if matchesQuery(&q, &r) {
 					want = append(want, r)
 				}
 			}
-			b.same(fmt.Sprintf("%+v", q), b.list(q), want)
-			if n := b.count(q); n != int64(len(want)) {
+			b.checkSameRows(fmt.Sprintf("%+v", q), b.mustList(q), want)
+			if n := b.mustCount(q); n != int64(len(want)) {
 				b.Fatalf("%+v: count is %d, want %d", q, n, len(want))
 			}
 			q.After = rows[rnd.IntN(len(rows))].Key
 			want = slices.DeleteFunc(want, func(r rouse.Row) bool { return r.Key.Compare(q.After) <= 0 })
-			b.same(fmt.Sprintf("%+v", q), b.list(q), want)
+			b.checkSameRows(fmt.Sprintf("%+v", q), b.mustList(q), want)
 		}
 	}},
 	{"the labels of a row are found as long as it has them", func(b *bench) {
-		r := row("a", 0)
+		r := dueRow("a", 0)
 		red, blue := map[string]string{"team": "red"}, map[string]string{"team": "blue"}
 		found := func(labels map[string]string, want int) {
 			b.Helper()
 			q := rouse.Query{Labels: labels}
-			if got := b.list(q); len(got) != want || b.count(q) != int64(want) {
+			if got := b.mustList(q); len(got) != want || b.mustCount(q) != int64(want) {
 				b.Fatalf("%v: %d rows, want %d", labels, len(got), want)
 			}
 		}
 		for _, state := range []rouse.State{rouse.StateScheduled, rouse.StatePaused} {
 			for range 2 { // the second time the labels are the same
 				r.State, r.Labels = state, red
-				at := b.create(r)[0].Revision
+				at := b.mustCreate(r)[0].Revision
 				found(red, 1)
 				r.Labels = blue
 				to := r
-				at = b.apply(rouse.Change{Key: r.Key, If: at, To: &to})[0].Revision
+				at = b.mustApply(rouse.Change{Key: r.Key, If: at, To: &to})[0].Revision
 				found(red, 0)
 				found(blue, 1)
-				if res := b.apply(rouse.Change{Key: r.Key, If: at})[0]; !res.Applied {
+				if res := b.mustApply(rouse.Change{Key: r.Key, If: at})[0]; !res.Applied {
 					b.Fatalf("%+v", res)
 				}
 				found(blue, 0)
@@ -169,11 +171,11 @@ var lists = []sentence{
 		}
 	}},
 	{"pages go on where they ended, while rows come and go", func(b *bench) {
-		fixed := numbered(300)
+		fixed := numberedRows(300)
 		for i := range fixed {
 			fixed[i].Labels = map[string]string{"kept": "yes"}
 		}
-		fixed = b.create(fixed...)
+		fixed = b.mustCreate(fixed...)
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -183,7 +185,7 @@ var lists = []sentence{
 					return
 				default:
 				}
-				r := row(fmt.Sprintf("t%04d-x", i%300), i)
+				r := dueRow(fmt.Sprintf("t%04d-x", i%300), i)
 				if _, err := b.Store.Apply(b.Context(), []rouse.Change{{Key: r.Key, If: rouse.AnyRevision, To: &r}}); err != nil {
 					b.Error(err)
 					return
@@ -197,13 +199,14 @@ var lists = []sentence{
 			}
 		})
 		for range 2 {
-			got := b.list(rouse.Query{Namespace: "ns", Limit: 17})
+			got := b.mustList(rouse.Query{Namespace: "ns", Limit: 17})
 			if !slices.IsSortedFunc(got, func(x, y rouse.Row) int { return x.Key.Compare(y.Key) }) {
 				b.Error("out of order")
 			}
 			got = slices.DeleteFunc(got, func(r rouse.Row) bool { return strings.HasSuffix(r.Key.Name, "-x") })
-			b.same("the rows that stayed", got, fixed)
-			b.same("the same by label", b.list(rouse.Query{Namespace: "ns", Labels: map[string]string{"kept": "yes"}, Limit: 21}), fixed)
+			b.checkSameRows("the rows that stayed", got, fixed)
+			b.checkSameRows("the same by label", b.mustList(rouse.Query{Namespace: "ns",
+				Labels: map[string]string{"kept": "yes"}, Limit: 21}), fixed)
 		}
 		close(stop)
 		wg.Wait()
@@ -211,33 +214,35 @@ var lists = []sentence{
 	{"a filter that nothing matches ends, in pages", func(b *bench) {
 		var rows []rouse.Row
 		for i := range 17_000 {
-			r := row(fmt.Sprintf("t%05d", i), i)
+			r := dueRow(fmt.Sprintf("t%05d", i), i)
 			rows = append(rows, r)
 		}
 		for chunk := range slices.Chunk(rows, 5000) {
-			b.create(chunk...)
+			b.mustCreate(chunk...)
 		}
-		b.same("due long after", b.list(rouse.Query{Namespace: "ns", DueFrom: start + 1_000_000}), nil)
-		b.same("due last", names2(b.list(rouse.Query{Namespace: "ns", DueFrom: start + 16_999})), names2(rows[16_999:]))
-		if n := b.count(rouse.Query{Prefix: "t0000"}); n != 10 {
+		b.checkSameRows("due long after", b.mustList(rouse.Query{Namespace: "ns", DueFrom: start + 1_000_000}), nil)
+		b.checkSameRows("due last", keysOnly(b.mustList(rouse.Query{Namespace: "ns", DueFrom: start + 16_999})),
+			keysOnly(rows[16_999:]))
+		if n := b.mustCount(rouse.Query{Prefix: "t0000"}); n != 10 {
 			b.Errorf("count is %d, want 10", n)
 		}
 	}},
 	{"counts by namespace and state follow every write", func(b *bench) {
-		rows := assorted(b)
+		rows := createAssorted(b)
 		check := func(when string) {
 			b.Helper()
 			for _, ns := range []string{"", "test", "test-1", "none"} {
-				for _, states := range [][]rouse.State{nil, everyState, {rouse.StateScheduled}, {rouse.StatePaused}, {rouse.StateDead}, {rouse.StateFiring},
+				for _, states := range [][]rouse.State{nil, everyState, {rouse.StateScheduled}, {rouse.StatePaused},
+					{rouse.StateDead}, {rouse.StateFiring},
 					{rouse.StateEnded}, {rouse.StateNote}, {rouse.StateDead, rouse.StateRetrying, rouse.StateDead}} {
 					q := rouse.Query{Namespace: ns, States: states}
 					want := int64(0)
 					for i := range rows {
-						if rows[i].Revision != 0 && wanted(&q, &rows[i]) {
+						if rows[i].Revision != 0 && matchesQuery(&q, &rows[i]) {
 							want++
 						}
 					}
-					if n := b.count(q); n != want {
+					if n := b.mustCount(q); n != want {
 						b.Fatalf("%s: %+v: count is %d, want %d", when, q, n, want)
 					}
 				}
@@ -248,19 +253,19 @@ var lists = []sentence{
 			r := &rows[i]
 			switch i % 4 {
 			case 0:
-				b.apply(rouse.Change{Key: r.Key, If: r.Revision})
+				b.mustApply(rouse.Change{Key: r.Key, If: r.Revision})
 				r.Revision = 0
 			case 1:
 				r.State = everyState[i/4%len(everyState)]
 				to := *r
-				r.Revision = b.apply(rouse.Change{Key: r.Key, If: rouse.AnyRevision, To: &to})[0].Revision
+				r.Revision = b.mustApply(rouse.Change{Key: r.Key, If: rouse.AnyRevision, To: &to})[0].Revision
 			case 2:
-				b.apply(rouse.Change{Key: r.Key, If: r.Revision + 1<<40})
+				b.mustApply(rouse.Change{Key: r.Key, If: r.Revision + 1<<40})
 			}
 		}
 		check("changed")
 		for i := range rows {
-			b.apply(rouse.Change{Key: rows[i].Key, If: rouse.AnyRevision})
+			b.mustApply(rouse.Change{Key: rows[i].Key, If: rouse.AnyRevision})
 			rows[i].Revision = 0
 		}
 		check("removed")
@@ -268,11 +273,12 @@ var lists = []sentence{
 }
 
 // everyState contains all states.
-var everyState = []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused, rouse.StateDead, rouse.StateFiring,
+var everyState = []rouse.State{rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused,
+	rouse.StateDead, rouse.StateFiring,
 	rouse.StateEnded, rouse.StateNote}
 
-// names2 reduces rows to the fields that a test compares when it does not know the revisions.
-func names2(rows []rouse.Row) []rouse.Row {
+// keysOnly reduces rows to the fields that a test compares when it does not know the revisions.
+func keysOnly(rows []rouse.Row) []rouse.Row {
 	out := make([]rouse.Row, len(rows))
 	for i := range rows {
 		out[i].Key = rows[i].Key
@@ -280,13 +286,13 @@ func names2(rows []rouse.Row) []rouse.Row {
 	return out
 }
 
-// assorted creates rows of all kinds, and returns them in the order of their keys.
-func assorted(b *bench) []rouse.Row {
+// createAssorted creates rows of all kinds, and returns them in the order of their keys.
+func createAssorted(b *bench) []rouse.Row {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	var rows []rouse.Row
 	for _, ns := range []string{"test", "test-1"} {
 		for i := range 120 {
-			r := row(fmt.Sprintf("t%03d", i), rnd.IntN(300))
+			r := dueRow(fmt.Sprintf("t%03d", i), rnd.IntN(300))
 			r.Key.Namespace = ns
 			r.State = rouse.ListedStates[rnd.IntN(len(rouse.ListedStates))]
 			if rnd.IntN(10) == 0 {
@@ -311,11 +317,11 @@ func assorted(b *bench) []rouse.Row {
 			}
 		}
 	}
-	return b.create(rows...)
+	return b.mustCreate(rows...)
 }
 
-// wanted is the simplest implementation of a query's filters.
-func wanted(q *rouse.Query, r *rouse.Row) bool {
+// matchesQuery is the simplest implementation of a query's filters.
+func matchesQuery(q *rouse.Query, r *rouse.Row) bool {
 	ok := q.Namespace == "" || q.Namespace == r.Key.Namespace
 	ok = ok && strings.HasPrefix(r.Key.Name, q.Prefix)
 	ok = ok && (q.Name == "" || q.Name == r.Key.Name)

@@ -15,8 +15,8 @@ import (
 // short is the duration of leases whose end the tests wait for.
 const short = 80 * time.Millisecond
 
-// lock takes or renews leases.
-func (m *sharedBench) lock(owner string, ttl time.Duration, wants ...rouse.Want) []rouse.Lease {
+// takeLeases takes or renews leases.
+func (m *sharedBench) takeLeases(owner string, ttl time.Duration, wants ...rouse.Want) []rouse.Lease {
 	m.Helper()
 	got, err := m.shared.Lock(m.Context(), owner, ttl, wants)
 	if err != nil {
@@ -33,14 +33,14 @@ func (m *sharedBench) lock(owner string, ttl time.Duration, wants ...rouse.Want)
 	return got
 }
 
-func (m *sharedBench) unlock(owner string, names ...string) {
+func (m *sharedBench) unlockLeases(owner string, names ...string) {
 	m.Helper()
 	if err := m.shared.Unlock(m.Context(), owner, names); err != nil {
 		m.Fatal(err)
 	}
 }
 
-func (m *sharedBench) leases(prefix string) []rouse.Lease {
+func (m *sharedBench) listLeases(prefix string) []rouse.Lease {
 	m.Helper()
 	got, _, err := m.shared.Leases(m.Context(), prefix)
 	if err != nil {
@@ -49,8 +49,8 @@ func (m *sharedBench) leases(prefix string) []rouse.Lease {
 	return got
 }
 
-// is compares a lease with the expected one, except for its end.
-func (m *sharedBench) is(what string, got rouse.Lease, owner string, epoch uint64, data string) {
+// checkLease compares a lease with the expected one, except for its end.
+func (m *sharedBench) checkLease(what string, got rouse.Lease, owner string, epoch uint64, data string) {
 	m.Helper()
 	if got.Owner != owner || got.Epoch != epoch || string(got.Data) != data {
 		m.Errorf("%s: %s is %q's with epoch %d and data %q, want %q's with epoch %d and data %q",
@@ -58,7 +58,7 @@ func (m *sharedBench) is(what string, got rouse.Lease, owner string, epoch uint6
 	}
 }
 
-func want(name, data string) rouse.Want { return rouse.Want{Name: name, Data: []byte(data)} }
+func newWant(name, data string) rouse.Want { return rouse.Want{Name: name, Data: []byte(data)} }
 
 func wantIf(name string, epoch uint64, data string) rouse.Want {
 	return rouse.Want{Name: name, Data: []byte(data), If: epoch}
@@ -67,67 +67,67 @@ func wantIf(name string, epoch uint64, data string) rouse.Want {
 // locks contains the cases about Lock, Unlock and Leases.
 var locks = []sharedSentence{
 	{"a lease without an owner is taken, until the store's now plus ttl", func(m *sharedBench) {
-		before := m.now()
-		l := m.lock("a", time.Minute, want("x", "of a"))[0]
-		after := m.now()
+		before := m.storeTime()
+		l := m.takeLeases("a", time.Minute, newWant("x", "of a"))[0]
+		after := m.storeTime()
 		if l.Epoch == 0 {
 			m.Error("its epoch is 0")
 		}
-		m.is("taken", l, "a", l.Epoch, "of a")
+		m.checkLease("taken", l, "a", l.Epoch, "of a")
 		if l.Until < before.Add(time.Minute) || l.Until > after.Add(time.Minute)+1 {
 			m.Errorf("it ends at %v, taken between %v and %v for a minute", l.Until, before, after)
 		}
-		if got := m.leases("x"); len(got) != 1 || got[0].Until != l.Until {
+		if got := m.listLeases("x"); len(got) != 1 || got[0].Until != l.Until {
 			m.Errorf("leases are %+v, it is %+v", got, l)
 		}
 	}},
 	{"its owner renews it: a new end and new data, the same epoch", func(m *sharedBench) {
-		first := m.lock("a", time.Minute, want("x", "one"))[0]
-		second := m.lock("a", time.Hour, want("x", "two"))[0]
-		m.is("renewed", second, "a", first.Epoch, "two")
+		first := m.takeLeases("a", time.Minute, newWant("x", "one"))[0]
+		second := m.takeLeases("a", time.Hour, newWant("x", "two"))[0]
+		m.checkLease("renewed", second, "a", first.Epoch, "two")
 		if second.Until < first.Until.Add(58*time.Minute) {
 			m.Errorf("it ended at %v, and ends at %v", first.Until, second.Until)
 		}
-		third := m.lock("a", time.Minute, rouse.Want{Name: "x"})[0]
-		m.is("renewed", third, "a", first.Epoch, "")
+		third := m.takeLeases("a", time.Minute, rouse.Want{Name: "x"})[0]
+		m.checkLease("renewed", third, "a", first.Epoch, "")
 		if third.Until >= second.Until {
 			m.Errorf("renewed for less, it ends at %v, before at %v", third.Until, second.Until)
 		}
 	}},
 	{"another owner is refused, and shown who has it", func(m *sharedBench) {
-		first := m.lock("a", time.Hour, want("x", "of a"))[0]
-		got := m.lock("b", time.Minute, want("x", "of b"))[0]
-		m.is("refused", got, "a", first.Epoch, "of a")
+		first := m.takeLeases("a", time.Hour, newWant("x", "of a"))[0]
+		got := m.takeLeases("b", time.Minute, newWant("x", "of b"))[0]
+		m.checkLease("refused", got, "a", first.Epoch, "of a")
 		if got.Until != first.Until {
 			m.Errorf("it ends at %v, it was taken until %v", got.Until, first.Until)
 		}
-		m.is("listed", m.leases("x")[0], "a", first.Epoch, "of a")
+		m.checkLease("listed", m.listLeases("x")[0], "a", first.Epoch, "of a")
 	}},
 	{"a lease that has ended can be taken by any owner, with a greater epoch", func(m *sharedBench) {
-		first := m.lock("a", short, want("x", "one"))[0]
-		m.until(first.Until)
-		second := m.lock("b", time.Hour, want("x", "two"))[0]
+		first := m.takeLeases("a", short, newWant("x", "one"))[0]
+		m.waitUntil(first.Until)
+		second := m.takeLeases("b", time.Hour, newWant("x", "two"))[0]
 		if second.Epoch <= first.Epoch {
 			m.Errorf("epoch %d after %d", second.Epoch, first.Epoch)
 		}
-		m.is("taken", second, "b", second.Epoch, "two")
-		m.is("the former owner", m.lock("a", time.Hour, want("x", ""))[0], "b", second.Epoch, "two")
-		first = m.lock("b", short, want("y", "one"))[0]
-		m.until(first.Until)
-		second = m.lock("b", time.Hour, want("y", "two"))[0]
+		m.checkLease("taken", second, "b", second.Epoch, "two")
+		m.checkLease("the former owner", m.takeLeases("a", time.Hour, newWant("x", ""))[0], "b", second.Epoch, "two")
+		first = m.takeLeases("b", short, newWant("y", "one"))[0]
+		m.waitUntil(first.Until)
+		second = m.takeLeases("b", time.Hour, newWant("y", "two"))[0]
 		if second.Epoch <= first.Epoch {
 			m.Errorf("taken again by its last owner after its end: epoch %d after %d", second.Epoch, first.Epoch)
 		}
 	}},
 	{"a lease that is renewed in time does not end", func(m *sharedBench) {
-		first := m.lock("a", 10*short, want("x", ""))[0]
-		l := m.lock("a", time.Hour, want("x", ""))[0]
-		m.until(first.Until)
-		m.is("another owner", m.lock("b", time.Hour, want("x", ""))[0], "a", l.Epoch, "")
+		first := m.takeLeases("a", 10*short, newWant("x", ""))[0]
+		l := m.takeLeases("a", time.Hour, newWant("x", ""))[0]
+		m.waitUntil(first.Until)
+		m.checkLease("another owner", m.takeLeases("b", time.Hour, newWant("x", ""))[0], "a", l.Epoch, "")
 	}},
 	{"Unlock ends a lease of the owner's; its epoch stays, and grows when it is taken", func(m *sharedBench) {
-		first := m.lock("a", time.Hour, want("x", ""), want("y", ""), want("z", ""))
-		m.unlock("a", "y", "x", "never taken")
+		first := m.takeLeases("a", time.Hour, newWant("x", ""), newWant("y", ""), newWant("z", ""))
+		m.unlockLeases("a", "y", "x", "never taken")
 		list, now, err := m.shared.Leases(m.Context(), "")
 		if err != nil {
 			m.Fatal(err)
@@ -137,37 +137,37 @@ var locks = []sharedSentence{
 				m.Errorf("at %v %s ends at %v with epoch %d, it had %d", now, l.Name, l.Until, l.Epoch, first[i].Epoch)
 			}
 		}
-		got := m.lock("b", time.Hour, want("x", ""), want("z", ""))
+		got := m.takeLeases("b", time.Hour, newWant("x", ""), newWant("z", ""))
 		if got[0].Owner != "b" || got[0].Epoch <= first[0].Epoch || got[1].Owner != "a" {
 			m.Errorf("another owner has %+v after %+v", got, first)
 		}
-		if got := m.lock("a", time.Hour, want("y", "")); got[0].Owner != "a" || got[0].Epoch <= first[1].Epoch {
+		if got := m.takeLeases("a", time.Hour, newWant("y", "")); got[0].Owner != "a" || got[0].Epoch <= first[1].Epoch {
 			m.Errorf("its last owner has %+v after %+v", got, first[1])
 		}
-		m.unlock("a")
+		m.unlockLeases("a")
 	}},
 	{"leases that have ended are deleted if they are as they were read", func(m *sharedBench) {
 		locks, ok := m.shared.(rouse.LeaseDropper)
 		if !ok {
 			return
 		}
-		ended := m.lock("a", short, want("ended", ""), want("taken", ""))
-		m.until(ended[1].Until)
-		live := m.lock("a", time.Hour, want("live", ""))[0]
-		taken := m.lock("b", short, want("taken", ""))[0]
-		m.until(taken.Until)
+		ended := m.takeLeases("a", short, newWant("ended", ""), newWant("taken", ""))
+		m.waitUntil(ended[1].Until)
+		live := m.takeLeases("a", time.Hour, newWant("live", ""))[0]
+		taken := m.takeLeases("b", short, newWant("taken", ""))[0]
+		m.waitUntil(taken.Until)
 		drop := []rouse.Lease{ended[0], ended[1], live, {Name: "none", Epoch: 1}}
 		if err := locks.DropLeases(m.Context(), drop); err != nil {
 			m.Fatal(err)
 		}
 		var left []string
-		for _, l := range m.leases("") {
+		for _, l := range m.listLeases("") {
 			left = append(left, l.Name)
 		}
 		if !slices.Equal(left, []string{"live", "taken"}) {
 			m.Errorf("left are %q", left)
 		}
-		m.is("taken after it was deleted", m.lock("b", time.Hour, want("ended", "of b"))[0], "b", 1, "of b")
+		m.checkLease("taken after it was deleted", m.takeLeases("b", time.Hour, newWant("ended", "of b"))[0], "b", 1, "of b")
 		if err := locks.DropLeases(m.Context(), nil); err != nil {
 			m.Error(err)
 		}
@@ -177,13 +177,14 @@ var locks = []sharedSentence{
 		if !ok {
 			return
 		}
-		old := m.lock("a", time.Hour, want("outlived", "of a"), want("renewed", ""), want("again", ""), want("taken", ""))
-		ended := m.lock("c", short, want("ended", ""))[0]
-		m.until(ended.Until)
-		is := m.lock("a", 2*time.Hour, want("renewed", ""))
-		m.unlock("a", "again", "taken")
-		is = append(is, m.lock("a", time.Hour, want("again", ""))...)
-		is = append(is, m.lock("b", time.Hour, want("taken", ""))...)
+		old := m.takeLeases("a", time.Hour, newWant("outlived", "of a"), newWant("renewed", ""), newWant("again", ""),
+			newWant("taken", ""))
+		ended := m.takeLeases("c", short, newWant("ended", ""))[0]
+		m.waitUntil(ended.Until)
+		is := m.takeLeases("a", 2*time.Hour, newWant("renewed", ""))
+		m.unlockLeases("a", "again", "taken")
+		is = append(is, m.takeLeases("a", time.Hour, newWant("again", ""))...)
+		is = append(is, m.takeLeases("b", time.Hour, newWant("taken", ""))...)
 		if err := locks.EndLeases(m.Context(), append(old, ended, rouse.Lease{Name: "none", Epoch: 1})); err != nil {
 			m.Fatal(err)
 		}
@@ -202,63 +203,64 @@ var locks = []sharedSentence{
 		if len(list) != 5 {
 			m.Errorf("%d leases", len(list))
 		}
-		m.is("taken after it was ended", m.lock("b", time.Hour, want("outlived", ""))[0], "b", old[0].Epoch+1, "")
+		m.checkLease("taken after it was ended", m.takeLeases("b", time.Hour, newWant("outlived", ""))[0], "b",
+			old[0].Epoch+1, "")
 		if err := locks.EndLeases(m.Context(), nil); err != nil {
 			m.Error(err)
 		}
 	}},
 	{"Unlock by another than its owner does nothing", func(m *sharedBench) {
-		first := m.lock("a", time.Hour, want("x", ""))[0]
-		m.unlock("b", "x")
-		if got := m.leases("x")[0]; got.Until != first.Until || got.Owner != "a" {
+		first := m.takeLeases("a", time.Hour, newWant("x", ""))[0]
+		m.unlockLeases("b", "x")
+		if got := m.listLeases("x")[0]; got.Until != first.Until || got.Owner != "a" {
 			m.Errorf("it is %+v, was %+v", got, first)
 		}
-		ended := m.lock("c", short, want("y", ""))[0]
-		m.until(ended.Until)
-		second := m.lock("d", time.Hour, want("y", ""))[0]
-		m.unlock("c", "y")
-		if got := m.leases("y")[0]; got.Until != second.Until || got.Owner != "d" {
+		ended := m.takeLeases("c", short, newWant("y", ""))[0]
+		m.waitUntil(ended.Until)
+		second := m.takeLeases("d", time.Hour, newWant("y", ""))[0]
+		m.unlockLeases("c", "y")
+		if got := m.listLeases("y")[0]; got.Until != second.Until || got.Owner != "d" {
 			m.Errorf("its former owner ended it: %+v, was %+v", got, second)
 		}
 	}},
 	{"an optimistic lock takes a lease from any owner, if its epoch is that one", func(m *sharedBench) {
-		first := m.lock("a", time.Hour, want("clock", "1"))[0]
-		second := m.lock("b", time.Hour, wantIf("clock", first.Epoch, "2"))[0]
-		m.is("another owner's", second, "b", first.Epoch+1, "2")
-		third := m.lock("b", time.Hour, wantIf("clock", second.Epoch, "3"))[0]
-		m.is("its own", third, "b", second.Epoch+1, "3")
+		first := m.takeLeases("a", time.Hour, newWant("clock", "1"))[0]
+		second := m.takeLeases("b", time.Hour, wantIf("clock", first.Epoch, "2"))[0]
+		m.checkLease("another owner's", second, "b", first.Epoch+1, "2")
+		third := m.takeLeases("b", time.Hour, wantIf("clock", second.Epoch, "3"))[0]
+		m.checkLease("its own", third, "b", second.Epoch+1, "3")
 		for _, epoch := range []uint64{first.Epoch, second.Epoch, third.Epoch + 1, 1<<63 - 1} {
-			got := m.lock("a", time.Hour, wantIf("clock", epoch, "no"))[0]
-			m.is(fmt.Sprintf("if its epoch is %d", epoch), got, "b", third.Epoch, "3")
+			got := m.takeLeases("a", time.Hour, wantIf("clock", epoch, "no"))[0]
+			m.checkLease(fmt.Sprintf("if its epoch is %d", epoch), got, "b", third.Epoch, "3")
 		}
-		m.is("listed", m.leases("clock")[0], "b", third.Epoch, "3")
+		m.checkLease("listed", m.listLeases("clock")[0], "b", third.Epoch, "3")
 
-		ended := m.lock("a", short, want("ended", "1"))[0]
-		m.until(ended.Until)
-		m.is("ended", m.lock("b", time.Hour, wantIf("ended", ended.Epoch, "2"))[0], "b", ended.Epoch+1, "2")
+		ended := m.takeLeases("a", short, newWant("ended", "1"))[0]
+		m.waitUntil(ended.Until)
+		m.checkLease("ended", m.takeLeases("b", time.Hour, wantIf("ended", ended.Epoch, "2"))[0], "b", ended.Epoch+1, "2")
 	}},
 	{"an optimistic lock of a name that is not there takes nothing", func(m *sharedBench) {
-		l := m.lock("a", time.Hour, wantIf("x", 1, "one"))[0]
+		l := m.takeLeases("a", time.Hour, wantIf("x", 1, "one"))[0]
 		if l.Epoch == 2 || l.Owner == "a" {
 			m.Errorf("it is taken: %+v", l)
 		}
-		l = m.lock("b", time.Hour, want("x", "two"))[0]
-		m.is("taken after", l, "b", l.Epoch, "two")
+		l = m.takeLeases("b", time.Hour, newWant("x", "two"))[0]
+		m.checkLease("taken after", l, "b", l.Epoch, "two")
 	}},
 	{"several leases are asked for at once, each on its own", func(m *sharedBench) {
-		b := m.lock("b", time.Hour, want("3", "b"), want("7", "b"))
+		b := m.takeLeases("b", time.Hour, newWant("3", "b"), newWant("7", "b"))
 		wants := make([]rouse.Want, 10)
 		for i := range wants {
-			wants[i] = want(fmt.Sprint(9-i), "a")
+			wants[i] = newWant(fmt.Sprint(9-i), "a")
 		}
 		wants[2].If = b[1].Epoch     // 7: taken from b
 		wants[4].If = b[1].Epoch + 9 // 5: does not exist
-		for i, l := range m.lock("a", time.Hour, wants...) {
+		for i, l := range m.takeLeases("a", time.Hour, wants...) {
 			if taken := i != 4 && i != 6; (l.Owner == "a") != taken {
 				m.Errorf("%s is %q's", l.Name, l.Owner)
 			}
 		}
-		if got := m.lock("a", time.Hour); len(got) != 0 {
+		if got := m.takeLeases("a", time.Hour); len(got) != 0 {
 			m.Errorf("no wants: %+v", got)
 		}
 	}},
@@ -269,25 +271,27 @@ var locks = []sharedSentence{
 		}
 		for i, data := range [][]byte{every, {0}, {0xff, 0xfe}, []byte("{\"å\": \"🕰\"}"), {}, nil} {
 			w := rouse.Want{Name: "x", Data: data}
-			if l := m.lock("a", time.Hour, w)[0]; !bytes.Equal(l.Data, data) {
+			if l := m.takeLeases("a", time.Hour, w)[0]; !bytes.Equal(l.Data, data) {
 				m.Errorf("%d: %d bytes became %d", i, len(data), len(l.Data))
 			}
-			if l := m.leases("x")[0]; !bytes.Equal(l.Data, data) {
+			if l := m.listLeases("x")[0]; !bytes.Equal(l.Data, data) {
 				m.Errorf("%d: of %d bytes there are listed %d", i, len(data), len(l.Data))
 			}
 		}
 	}},
 	{"leases are listed by prefix, in the order of names, ended ones too", func(m *sharedBench) {
-		names := []string{"node/B", "node/a", "node/a%c", "node/a_c", "node/abc", "node/b", "node/Ä", "nodeless", "x[y]", "x\\y", "x*", "x?", "xy"}
-		ended := m.lock("a", short, want("node/a", ""))[0]
+		names := []string{"node/B", "node/a", "node/a%c", "node/a_c", "node/abc", "node/b", "node/Ä", "nodeless", "x[y]",
+			"x\\y", "x*", "x?", "xy"}
+		ended := m.takeLeases("a", short, newWant("node/a", ""))[0]
 		for i, name := range names {
 			if name != "node/a" {
-				m.lock([]string{"a", "b"}[i%2], time.Hour, want(name, ""))
+				m.takeLeases([]string{"a", "b"}[i%2], time.Hour, newWant(name, ""))
 			}
 		}
-		m.until(ended.Until)
+		m.waitUntil(ended.Until)
 		slices.Sort(names)
-		for _, prefix := range []string{"", "node/", "node/a", "node/a_", "node/a%", "node/Ä", "x[", "x\\", "x*", "x?", "%", "y"} {
+		for _, prefix := range []string{"", "node/", "node/a", "node/a_", "node/a%", "node/Ä", "x[", "x\\", "x*", "x?",
+			"%", "y"} {
 			var with []string
 			for _, n := range names {
 				if len(n) >= len(prefix) && n[:len(prefix)] == prefix {
@@ -295,7 +299,7 @@ var locks = []sharedSentence{
 				}
 			}
 			var got []string
-			for _, l := range m.leases(prefix) {
+			for _, l := range m.listLeases(prefix) {
 				got = append(got, l.Name)
 			}
 			if !slices.Equal(got, with) {
@@ -306,11 +310,11 @@ var locks = []sharedSentence{
 		if err != nil {
 			m.Fatal(err)
 		}
-		m.is("ended", list[0], "a", ended.Epoch, "")
+		m.checkLease("ended", list[0], "a", ended.Epoch, "")
 		if list[0].Until > now || list[0].Until != ended.Until {
 			m.Errorf("it ends at %v, now is %v, it was to end at %v", list[0].Until, now, ended.Until)
 		}
-		if d := m.now().Sub(now); d < 0 || d > time.Minute {
+		if d := m.storeTime().Sub(now); d < 0 || d > time.Minute {
 			m.Errorf("now was %v, %v before the store's clock", now, d)
 		}
 	}},
@@ -322,7 +326,7 @@ var locks = []sharedSentence{
 			wg.Go(func() {
 				wants := make([]rouse.Want, names)
 				for i := range wants {
-					wants[i] = want(fmt.Sprint("x", (i*(1+n%2*3)+n)%names), fmt.Sprint("of ", n)) // orders differ
+					wants[i] = newWant(fmt.Sprint("x", (i*(1+n%2*3)+n)%names), fmt.Sprint("of ", n)) // orders differ
 				}
 				var err error
 				if got[n], err = m.shared.Lock(m.Context(), fmt.Sprint("owner", n), time.Hour, wants); err != nil {
@@ -342,7 +346,7 @@ var locks = []sharedSentence{
 				}
 			}
 		}
-		list := m.leases("x")
+		list := m.listLeases("x")
 		for _, l := range list {
 			if has[l.Name] != 1 || string(l.Data) != "of "+l.Owner[len("owner"):] {
 				m.Errorf("%s was taken by %d, and is %q's with data %q", l.Name, has[l.Name], l.Owner, l.Data)
@@ -353,7 +357,7 @@ var locks = []sharedSentence{
 		}
 	}},
 	{"of all that advance an epoch at a time exactly one does", func(m *sharedBench) {
-		first := m.lock("first", time.Hour, want("clock", "0"))[0]
+		first := m.takeLeases("first", time.Hour, newWant("clock", "0"))[0]
 		const owners, rounds = 6, 15
 		var wg sync.WaitGroup
 		var won atomic.Uint64
@@ -361,7 +365,8 @@ var locks = []sharedSentence{
 			wg.Go(func() {
 				owner, epoch := fmt.Sprint("owner", n), first.Epoch
 				for range rounds {
-					l, err := m.shared.Lock(m.Context(), owner, time.Hour, []rouse.Want{wantIf("clock", epoch, fmt.Sprint(epoch+1-first.Epoch))})
+					l, err := m.shared.Lock(m.Context(), owner, time.Hour,
+						[]rouse.Want{wantIf("clock", epoch, fmt.Sprint(epoch+1-first.Epoch))})
 					if err != nil {
 						m.Error(err)
 						return
@@ -377,9 +382,10 @@ var locks = []sharedSentence{
 			})
 		}
 		wg.Wait()
-		l := m.leases("clock")[0]
+		l := m.listLeases("clock")[0]
 		if advances := l.Epoch - first.Epoch; advances != won.Load() || string(l.Data) != fmt.Sprint(advances) {
-			m.Errorf("the epoch was advanced %d times, its value is %q, %d owners think that they did", advances, l.Data, won.Load())
+			m.Errorf("the epoch was advanced %d times, its value is %q, %d owners think that they did", advances, l.Data,
+				won.Load())
 		}
 	}},
 	{"epochs never go back, whatever is done to a lease", func(m *sharedBench) {
@@ -390,7 +396,7 @@ var locks = []sharedSentence{
 				owner := fmt.Sprint("owner", n)
 				var last rouse.Lease
 				for i := range 30 {
-					w := want("x", owner)
+					w := newWant("x", owner)
 					if i%7 == 3 {
 						w.If = last.Epoch
 					}
@@ -414,7 +420,7 @@ var locks = []sharedSentence{
 	}},
 	{"a call about leases whose context has ended fails, and so does one to a closed store", func(m *sharedBench) {
 		fails := func(ctx context.Context, what string) {
-			if _, err := m.shared.Lock(ctx, "a", time.Hour, []rouse.Want{want("x", "")}); err == nil {
+			if _, err := m.shared.Lock(ctx, "a", time.Hour, []rouse.Want{newWant("x", "")}); err == nil {
 				m.Errorf("lock: %s", what)
 			}
 			if err := m.shared.Unlock(ctx, "a", []string{"x"}); err == nil {
@@ -423,14 +429,14 @@ var locks = []sharedSentence{
 			if _, _, err := m.shared.Leases(ctx, ""); err == nil {
 				m.Errorf("leases: %s", what)
 			}
-			if _, err := m.shared.Revisions(ctx, []rouse.Key{row("a", 0).Key}); err == nil {
+			if _, err := m.shared.Revisions(ctx, []rouse.Key{dueRow("a", 0).Key}); err == nil {
 				m.Errorf("revisions: %s", what)
 			}
 		}
 		ctx, cancel := context.WithCancel(m.Context())
 		cancel()
 		fails(ctx, "an ended context")
-		if got := m.leases(""); len(got) != 0 {
+		if got := m.listLeases(""); len(got) != 0 {
 			m.Errorf("an ended context took %+v", got)
 		}
 		if err := m.Store.Close(); err != nil {

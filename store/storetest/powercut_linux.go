@@ -29,33 +29,33 @@ func PowerCut(t *testing.T, open OpenDir) {
 		v := verifier{acked: map[int]int{}}
 		for round := range 3 {
 			w := startWriter(t, filepath.Join(disk.dir, "store"), round)
-			v.follow(t, w, 10+40*round)
-			w.freeze()
+			v.readAcknowledgements(t, w, 10+40*round)
+			w.freezeWriter()
 			copied := fmt.Sprintf("%s-%d", image, round)
-			run(t, "cp", "--sparse=always", image, copied)
-			w.kill()
+			runOrFail(t, "cp", "--sparse=always", image, copied)
+			w.killWriter()
 			for w.out.Buffered() > 0 { // acknowledged before the copy
-				batch, revision, ok := w.next()
+				batch, revision, ok := w.nextAcknowledgement()
 				if !ok {
 					break
 				}
-				v.note(round, batch, revision)
+				v.noteAcknowledged(round, batch, revision)
 			}
-			_, _, _ = w.next()
+			_, _, _ = w.nextAcknowledgement()
 			_ = w.cmd.Wait()
-			disk.unmount()
+			disk.unmountDisk()
 			image = copied
 			disk = newMount(t, image, false)
-			v.verify(t, filepath.Join(disk.dir, "store"), open)
+			v.verifyStore(t, filepath.Join(disk.dir, "store"), open)
 		}
-		disk.unmount()
+		disk.unmountDisk()
 	})
 }
 
 // inNamespace runs do in a process with private mounts: they disappear when it ends, however it does.
 func inNamespace(t *testing.T, do func()) {
 	if os.Getenv(insideNamespace) != "" {
-		run(t, "mount", "--make-rprivate", "/")
+		runOrFail(t, "mount", "--make-rprivate", "/")
 		do()
 		return
 	}
@@ -95,7 +95,7 @@ func newMount(t *testing.T, image string, fresh bool) *mount {
 		if err := os.Truncate(image, 512<<20); err != nil {
 			t.Fatal(err)
 		}
-		run(t, "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
+		runOrFail(t, "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
 	}
 	// commit=600: the kernel does not write unsynced data by itself.
 	if out, err := exec.Command("mount", "-o", "loop,noatime,commit=600", image, m.dir).CombinedOutput(); err != nil {
@@ -105,13 +105,13 @@ func newMount(t *testing.T, image string, fresh bool) *mount {
 	return m
 }
 
-func (m *mount) unmount() {
+func (m *mount) unmountDisk() {
 	m.t.Helper()
-	run(m.t, "umount", m.dir)
+	runOrFail(m.t, "umount", m.dir)
 }
 
-// freeze stops the writer, and returns when none of its threads can write any more.
-func (w *writer) freeze() {
+// freezeWriter stops the writer, and returns when none of its threads can write any more.
+func (w *writer) freezeWriter() {
 	w.t.Helper()
 	if err := w.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		w.t.Fatal(err)
@@ -119,7 +119,7 @@ func (w *writer) freeze() {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for range 20_000 {
-		if w.stopped() {
+		if w.isStopped() {
 			return
 		}
 		<-tick.C
@@ -127,7 +127,7 @@ func (w *writer) freeze() {
 	w.t.Fatal("the writer does not stop")
 }
 
-func (w *writer) stopped() bool {
+func (w *writer) isStopped() bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", w.cmd.Process.Pid))
 	for _, name := range threads {
 		text, e := os.ReadFile(name)
@@ -139,7 +139,7 @@ func (w *writer) stopped() bool {
 	return err == nil && len(threads) > 0
 }
 
-func run(t *testing.T, name string, args ...string) {
+func runOrFail(t *testing.T, name string, args ...string) {
 	t.Helper()
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, out)

@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse/internal/poll"
 )
 
-// attend connects as a member to one of the stores of the bench.
-func (m *sharedBench) attend(s rouse.Shared, member string) rouse.Attendance {
+// attendAs connects as a member to one of the stores of the bench.
+func (m *sharedBench) attendAs(s rouse.Shared, member string) rouse.Attendance {
 	m.Helper()
 	p, ok := s.(rouse.Presence)
 	if !ok {
@@ -28,8 +28,8 @@ func (m *sharedBench) attend(s rouse.Shared, member string) rouse.Attendance {
 	return a
 }
 
-// absent waits until exactly the wanted members, of those that are asked for, are absent.
-func (m *sharedBench) absent(a rouse.Attendance, of []string, want ...string) {
+// waitForAbsent waits until exactly the wanted members, of those that are asked for, are absent.
+func (m *sharedBench) waitForAbsent(a rouse.Attendance, of []string, want ...string) {
 	m.Helper()
 	var got []string
 	var err error
@@ -44,8 +44,8 @@ func (m *sharedBench) absent(a rouse.Attendance, of []string, want ...string) {
 	m.Errorf("of %v, %v are absent; want %v", of, got, want)
 }
 
-// heard waits until a member receives an announcement.
-func (m *sharedBench) heard(who string, a rouse.Attendance) {
+// waitForAnnouncement waits until a member receives an announcement.
+func (m *sharedBench) waitForAnnouncement(who string, a rouse.Attendance) {
 	m.Helper()
 	select {
 	case <-a.Heard():
@@ -57,22 +57,22 @@ func (m *sharedBench) heard(who string, a rouse.Attendance) {
 // presences contains the cases about Presence, for stores that implement it.
 var presences = []sharedSentence{
 	{"a member is there while its connection is, for every member alike", func(m *sharedBench) {
-		a, b := m.attend(m.shared, "a#1"), m.attend(m.other(), "b#1")
+		a, b := m.attendAs(m.shared, "a#1"), m.attendAs(m.otherNode(), "b#1")
 		if a.Server() == "" || a.Server() != b.Server() {
 			m.Errorf("one server has run %q and %q", a.Server(), b.Server())
 		}
 		all := []string{"a#1", "b#1", "b#2", "it's \\ odd\x01"}
-		m.absent(a, all, "b#2", "it's \\ odd\x01")
-		m.absent(b, all, "b#2", "it's \\ odd\x01")
-		m.absent(a, nil)
+		m.waitForAbsent(a, all, "b#2", "it's \\ odd\x01")
+		m.waitForAbsent(b, all, "b#2", "it's \\ odd\x01")
+		m.waitForAbsent(a, nil)
 		b.Close()
-		m.absent(a, all, "b#1", "b#2", "it's \\ odd\x01")
-		again := m.attend(m.other(), "b#1")
-		m.absent(a, all, "b#2", "it's \\ odd\x01")
-		m.absent(again, []string{"a#1"})
+		m.waitForAbsent(a, all, "b#1", "b#2", "it's \\ odd\x01")
+		again := m.attendAs(m.otherNode(), "b#1")
+		m.waitForAbsent(a, all, "b#2", "it's \\ odd\x01")
+		m.waitForAbsent(again, []string{"a#1"})
 	}},
 	{"looking for members at the same time makes none of them absent", func(m *sharedBench) {
-		a, b := m.attend(m.shared, "a#1"), m.attend(m.other(), "b#1")
+		a, b := m.attendAs(m.shared, "a#1"), m.attendAs(m.otherNode(), "b#1")
 		done := make(chan struct{})
 		ask := func(x rouse.Attendance) {
 			defer func() { done <- struct{}{} }()
@@ -91,19 +91,19 @@ var presences = []sharedSentence{
 		}
 	}},
 	{"every member hears an announcement", func(m *sharedBench) {
-		a, b := m.attend(m.shared, "a#1"), m.attend(m.other(), "b#1")
+		a, b := m.attendAs(m.shared, "a#1"), m.attendAs(m.otherNode(), "b#1")
 		for range 3 {
-			for _, from := range []rouse.Shared{m.shared, m.other()} {
+			for _, from := range []rouse.Shared{m.shared, m.otherNode()} {
 				if err := from.(rouse.Presence).Announce(m.Context()); err != nil {
 					m.Fatal(err)
 				}
-				m.heard("a", a)
-				m.heard("b", b)
+				m.waitForAnnouncement("a", a)
+				m.waitForAnnouncement("b", b)
 			}
 		}
 	}},
 	{"a connection that is closed is done, and answers nothing", func(m *sharedBench) {
-		a := m.attend(m.shared, "a#1")
+		a := m.attendAs(m.shared, "a#1")
 		select {
 		case <-a.Done():
 			m.Error("it is done")

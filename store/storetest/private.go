@@ -20,7 +20,7 @@ func Private(t *testing.T, open func(dir string) (rouse.Store, error)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range numbered(50) {
+		for _, r := range numberedRows(50) {
 			if _, err := s.Apply(t.Context(), []rouse.Change{{Key: r.Key, To: &r}}); err != nil {
 				t.Fatal(err)
 			}
@@ -32,7 +32,7 @@ func Private(t *testing.T, open func(dir string) (rouse.Store, error)) {
 		checkPrivate(t, dir)
 	}
 	session()
-	for _, file := range files(t, dir) {
+	for _, file := range listFiles(t, dir) {
 		if err := os.Chmod(filepath.Join(dir, file), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -18,14 +18,15 @@ const hour = 3_600_000
 // records contains the cases about Records and Trim.
 var records = []sentence{
 	{"a record comes back as it was written", func(b *bench) {
-		r := rouse.Record{Namespace: "ns", Name: "a", Generation: 7, Ending: rouse.EndMissed, Manual: true, Due: 5, LastDue: 9, Count: 3,
+		r := rouse.Record{Namespace: "ns", Name: "a", Generation: 7, Ending: rouse.EndMissed, Manual: true, Due: 5,
+			LastDue: 9, Count: 3,
 			Attempts: 2, Code: -1, Reason: "too late", Began: 5, Sent: 6, Ended: start,
 			Failures: []rouse.Attempt{{Sent: 5, Took: 7 * time.Millisecond, Code: 503, Detail: "busy"}, {Sent: 6}}}
-		b.log(r)
-		b.sameRecords("timer", b.history(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 10}), []rouse.Record{r})
-		b.sameRecords("namespace", b.history(rouse.RecordQuery{Namespace: "ns", Limit: 10}), []rouse.Record{r})
-		b.sameRecords("another timer", b.history(rouse.RecordQuery{Namespace: "ns", Name: "b", Limit: 10}), nil)
-		b.sameRecords("another namespace", b.history(rouse.RecordQuery{Namespace: "n", Limit: 10}), nil)
+		b.logRecords(r)
+		b.sameRecords("timer", b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 10}), []rouse.Record{r})
+		b.sameRecords("namespace", b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Limit: 10}), []rouse.Record{r})
+		b.sameRecords("another timer", b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Name: "b", Limit: 10}), nil)
+		b.sameRecords("another namespace", b.mustReadHistory(rouse.RecordQuery{Namespace: "n", Limit: 10}), nil)
 	}},
 	{"records are newest first, of a timer and of a namespace, in pages", func(b *bench) {
 		all := manyRecords(b)
@@ -39,7 +40,7 @@ var records = []sentence{
 				}
 				for _, limit := range []int{1, 2, 17, 1000} {
 					q := rouse.RecordQuery{Namespace: ns, Name: name, Limit: limit}
-					b.sameRecords(fmt.Sprintf("%+v", q), b.history(q), want)
+					b.sameRecords(fmt.Sprintf("%+v", q), b.mustReadHistory(q), want)
 				}
 			}
 		}
@@ -47,15 +48,17 @@ var records = []sentence{
 	{"each of many records keeps its own texts", func(b *bench) {
 		var want []rouse.Record
 		for i := range 2000 {
-			r := rouse.Record{Namespace: "ns", Name: "a", Generation: 1, Due: start, Ending: rouse.EndSkipped, Ended: start + rouse.Instant(i),
-				Reason: fmt.Sprintf("reason %04d %s", i, strings.Repeat("x", i%300)), Failures: []rouse.Attempt{{Sent: start, Detail: fmt.Sprint("detail ", i)}}}
+			r := rouse.Record{Namespace: "ns", Name: "a", Generation: 1, Due: start, Ending: rouse.EndSkipped,
+				Ended:    start + rouse.Instant(i),
+				Reason:   fmt.Sprintf("reason %04d %s", i, strings.Repeat("x", i%300)),
+				Failures: []rouse.Attempt{{Sent: start, Detail: fmt.Sprint("detail ", i)}}}
 			want = append(want, r)
 		}
 		for some := range slices.Chunk(want, 500) {
-			b.log(some...)
+			b.logRecords(some...)
 		}
 		slices.Reverse(want)
-		b.sameRecords("all", b.history(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 2000}), want)
+		b.sameRecords("all", b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 2000}), want)
 	}},
 	{"Trim deletes whole hours before a time", func(b *bench) {
 		all := manyRecords(b)
@@ -69,7 +72,7 @@ var records = []sentence{
 			b.Fatal(err)
 		}
 		var left, gone int
-		for _, r := range b.history(rouse.RecordQuery{Namespace: "test", Limit: 100}) {
+		for _, r := range b.mustReadHistory(rouse.RecordQuery{Namespace: "test", Limit: 100}) {
 			if r.Ended/hour < before/hour {
 				b.Fatalf("a record of %v is left, older than the hour of %v", r.Ended, before)
 			}
@@ -100,7 +103,7 @@ var records = []sentence{
 		left := 0
 		oldest := rouse.Never
 		for _, ns := range []string{"test", "test-1"} {
-			for _, r := range b.history(rouse.RecordQuery{Namespace: ns, Limit: 100}) {
+			for _, r := range b.mustReadHistory(rouse.RecordQuery{Namespace: ns, Limit: 100}) {
 				left++
 				oldest = min(oldest, r.Ended)
 			}
@@ -136,7 +139,7 @@ var records = []sentence{
 				for _, name := range []string{"", "a", "a-1", "b"} {
 					for _, limit := range []int{17, 1000} { // each is read again and again; another case has the smaller pages
 						q := rouse.RecordQuery{Namespace: ns, Name: name, Limit: limit}
-						b.sameRecords(fmt.Sprintf("%s: %+v", when, q), b.history(q), of(ns, name))
+						b.sameRecords(fmt.Sprintf("%s: %+v", when, q), b.mustReadHistory(q), of(ns, name))
 					}
 				}
 			}
@@ -160,7 +163,7 @@ var records = []sentence{
 			}
 		}
 		again := rouse.Record{Namespace: "test", Name: "a", Ending: rouse.EndFired, Ended: start + 2*hour, Due: 5000}
-		b.log(again)
+		b.logRecords(again)
 		at := slices.IndexFunc(all, func(r rouse.Record) bool { return r.Ended <= again.Ended })
 		all = slices.Insert(all, at, again)
 		check("a new record")
@@ -173,9 +176,10 @@ var records = []sentence{
 	{"pages of a namespace are full, whichever records of its timers were deleted", func(b *bench) {
 		var log []rouse.Record
 		for i := range 200 {
-			log = append(log, rouse.Record{Namespace: "ns", Name: []string{"a", "b"}[i%10/9], Ending: rouse.EndFired, Ended: start + rouse.Instant(i*100)})
+			log = append(log, rouse.Record{Namespace: "ns", Name: []string{"a", "b"}[i%10/9], Ending: rouse.EndFired,
+				Ended: start + rouse.Instant(i*100)})
 		}
-		b.log(log...)
+		b.logRecords(log...)
 		if n, err := b.Store.TrimTimer(b.Context(), "ns", "a", 10); err != nil || n != 170 {
 			b.Fatal(n, err)
 		}
@@ -191,9 +195,10 @@ var records = []sentence{
 	{"what TrimTimer deleted does not count for Trim", func(b *bench) {
 		var log []rouse.Record
 		for i := range 30 {
-			log = append(log, rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Ended: start + rouse.Instant(i/20*hour+i)})
+			log = append(log, rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired,
+				Ended: start + rouse.Instant(i/20*hour+i)})
 		}
-		b.log(log...) // 20 in one hour and 10 in the next
+		b.logRecords(log...) // 20 in one hour and 10 in the next
 		if n, err := b.Store.TrimTimer(b.Context(), "ns", "a", 15); err != nil || n != 15 {
 			b.Fatal(n, err)
 		}
@@ -203,7 +208,7 @@ var records = []sentence{
 		if n, err := b.Store.Trim(b.Context(), 0, 10); err != nil || n != 5 {
 			b.Errorf("of 15 records in two hours, %d were deleted beyond 10, %v", n, err)
 		}
-		if n := len(b.history(rouse.RecordQuery{Namespace: "ns", Limit: 100})); n != 10 {
+		if n := len(b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Limit: 100})); n != 10 {
 			b.Errorf("%d records are left", n)
 		}
 	}},
@@ -211,13 +216,15 @@ var records = []sentence{
 		const n = 11_000
 		log := make([]rouse.Record, n)
 		for i := range log {
-			log[i] = rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Due: rouse.Instant(i), Ended: start + rouse.Instant(i*10)}
+			log[i] = rouse.Record{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Due: rouse.Instant(i),
+				Ended: start + rouse.Instant(i*10)}
 		}
-		b.log(log...)
+		b.logRecords(log...)
 		if deleted, err := b.Store.TrimTimer(b.Context(), "ns", "a", 3); err != nil || deleted != n-3 {
 			b.Fatal(deleted, err)
 		}
-		b.sameRecords("the rest", b.history(rouse.RecordQuery{Namespace: "ns", Limit: 10}), []rouse.Record{log[n-1], log[n-2], log[n-3]})
+		b.sameRecords("the rest", b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Limit: 10}),
+			[]rouse.Record{log[n-1], log[n-2], log[n-3]})
 	}},
 	{"trims at the same time delete each record once, while others are written", func(b *bench) {
 		manyRecords(b)
@@ -243,10 +250,12 @@ var records = []sentence{
 		}
 		const more = 100
 		for i := range more {
-			b.log(rouse.Record{Namespace: "test-1", Name: "b", Ending: rouse.EndFired, Due: rouse.Instant(i), Ended: start + 3*hour})
+			b.logRecords(rouse.Record{Namespace: "test-1", Name: "b", Ending: rouse.EndFired, Due: rouse.Instant(i),
+				Ended: start + 3*hour})
 		}
 		wg.Wait()
-		left := len(b.history(rouse.RecordQuery{Namespace: "test", Limit: 50})) + len(b.history(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
+		left := len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test", Limit: 50})) +
+			len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
 		if want := many + more - int(deleted); left != want {
 			b.Errorf("%d records are left, %d were deleted: %d should be left", left, deleted, want)
 		}
@@ -255,9 +264,10 @@ var records = []sentence{
 		}
 	}},
 	{"records outlive their timer", func(b *bench) {
-		r := b.create(row("a", 0))[0]
-		b.apply(rouse.Change{Key: r.Key, If: r.Revision, Log: []rouse.Record{{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Ended: start}}})
-		if h := b.history(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 1}); len(h) != 1 {
+		r := b.mustCreate(dueRow("a", 0))[0]
+		b.mustApply(rouse.Change{Key: r.Key, If: r.Revision,
+			Log: []rouse.Record{{Namespace: "ns", Name: "a", Ending: rouse.EndFired, Ended: start}}})
+		if h := b.mustReadHistory(rouse.RecordQuery{Namespace: "ns", Name: "a", Limit: 1}); len(h) != 1 {
 			b.Errorf("%d records", len(h))
 		}
 	}},
@@ -277,10 +287,11 @@ var records = []sentence{
 		check()
 		var log []rouse.Record
 		for i := range 300 {
-			log = append(log, rouse.Record{Namespace: []string{"b", "a", "a-1"}[i%3], Name: "t", Ending: rouse.EndFired, Ended: 1000*hour + rouse.Instant(i*1000)},
+			log = append(log, rouse.Record{Namespace: []string{"b", "a", "a-1"}[i%3], Name: "t", Ending: rouse.EndFired,
+				Ended: 1000*hour + rouse.Instant(i*1000)},
 				rouse.Record{Namespace: "later", Name: "t", Ending: rouse.EndFired, Ended: 1002*hour + rouse.Instant(i)})
 		}
-		b.log(log...)
+		b.logRecords(log...)
 		check("a", "a-1", "b", "later")
 		if _, err := b.Trim(b.Context(), 1002*hour, 0); err != nil {
 			b.Fatal(err)
@@ -289,10 +300,10 @@ var records = []sentence{
 	}},
 }
 
-func (b *bench) log(records ...rouse.Record) {
+func (b *bench) logRecords(records ...rouse.Record) {
 	b.Helper()
 	k := rouse.Key{Namespace: "ns", Name: "logger"}
-	if r := b.apply(rouse.Change{Key: k, If: rouse.AnyRevision, Keep: true, Log: records})[0]; !r.Applied {
+	if r := b.mustApply(rouse.Change{Key: k, If: rouse.AnyRevision, Keep: true, Log: records})[0]; !r.Applied {
 		b.Fatalf("%+v", r)
 	}
 }
@@ -306,12 +317,14 @@ func manyRecords(b *bench) []rouse.Record {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	var all []rouse.Record
 	for i := range many {
-		all = append(all, rouse.Record{Namespace: []string{"test", "test-1"}[rnd.IntN(2)], Name: []string{"a", "a-1", "b"}[rnd.IntN(3)], Ending: rouse.EndFired,
-			Due: rouse.Instant(i), Attempts: uint32(i), Ended: start + rouse.Instant(rnd.IntN(6)*hour+rnd.IntN(3)*900+rnd.IntN(3))})
+		all = append(all, rouse.Record{Namespace: []string{"test", "test-1"}[rnd.IntN(2)],
+			Name: []string{"a", "a-1", "b"}[rnd.IntN(3)], Ending: rouse.EndFired,
+			Due: rouse.Instant(i), Attempts: uint32(i), Ended: start +
+				rouse.Instant(rnd.IntN(6)*hour+rnd.IntN(3)*900+rnd.IntN(3))})
 	}
 	for at := 0; at < len(all); {
 		n := min(1+rnd.IntN(40), len(all)-at)
-		b.log(all[at : at+n]...)
+		b.logRecords(all[at : at+n]...)
 		at += n
 	}
 	slices.SortStableFunc(all, func(x, y rouse.Record) int {

@@ -20,7 +20,7 @@ func reopenIn(t *testing.T, open OpenDir, shape Shape) {
 		before func(b *bench) func(b *bench)
 	}{
 		{"rows, lists, counts and records are what they were", func(b *bench) func(b *bench) {
-			rows := assorted(b)
+			rows := createAssorted(b)
 			all := manyRecords(b)
 			trimmed, err := b.Store.TrimTimer(b.Context(), "test", "a", 5)
 			if err != nil || trimmed == 0 {
@@ -28,14 +28,17 @@ func reopenIn(t *testing.T, open OpenDir, shape Shape) {
 			}
 			all = all[trimmed:] // only the number matters here
 			q := rouse.Query{Labels: map[string]string{"team": "red"}, States: []rouse.State{rouse.StatePaused, rouse.StateDead}}
-			byLabel, count := b.list(q), b.count(rouse.Query{Namespace: "test", States: []rouse.State{rouse.StatePaused}})
+			byLabel, count := b.mustList(q), b.mustCount(rouse.Query{Namespace: "test",
+				States: []rouse.State{rouse.StatePaused}})
 			return func(b *bench) {
-				b.same("all", b.list(rouse.Query{States: everyState}), rows)
-				b.same("by label", b.list(q), byLabel)
-				if n := b.count(rouse.Query{Namespace: "test", States: []rouse.State{rouse.StatePaused}}); n != count || n == 0 {
+				b.checkSameRows("all", b.mustList(rouse.Query{States: everyState}), rows)
+				b.checkSameRows("by label", b.mustList(q), byLabel)
+				if n := b.mustCount(rouse.Query{Namespace: "test", States: []rouse.State{rouse.StatePaused}}); n != count ||
+					n == 0 {
 					b.Errorf("count is %d, it was %d", n, count)
 				}
-				n := len(b.history(rouse.RecordQuery{Namespace: "test", Limit: 50})) + len(b.history(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
+				n := len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test", Limit: 50})) +
+					len(b.mustReadHistory(rouse.RecordQuery{Namespace: "test-1", Limit: 50}))
 				if n != len(all) {
 					b.Errorf("%d records, there were %d", n, len(all))
 				}
@@ -45,23 +48,23 @@ func reopenIn(t *testing.T, open OpenDir, shape Shape) {
 			}
 		}},
 		{"revisions and generations are not used again", func(b *bench) func(b *bench) {
-			r := b.create(row("a", 0))[0]
-			b.apply(rouse.Change{Key: r.Key, If: r.Revision})
+			r := b.mustCreate(dueRow("a", 0))[0]
+			b.mustApply(rouse.Change{Key: r.Key, If: r.Revision})
 			return func(b *bench) {
-				again := b.create(row("a", 0))[0]
+				again := b.mustCreate(dueRow("a", 0))[0]
 				if again.Revision <= r.Revision || again.Generation <= r.Generation {
 					b.Errorf("revision %d, generation %d after %d", again.Revision, again.Generation, r.Revision)
 				}
 			}
 		}},
 		{"a held row stays held", func(b *bench) func(b *bench) {
-			b.create(numbered(2)...)
-			held := b.claim(rouse.Window{Hold: 1 << 50, Limit: 1}).Rows[0]
+			b.mustCreate(numberedRows(2)...)
+			held := b.mustClaim(rouse.Window{Hold: 1 << 50, Limit: 1}).Rows[0]
 			return func(b *bench) {
-				if rows := b.claim(rouse.Window{}).Rows; len(rows) != 1 || rows[0].Key == held.Key {
-					b.Errorf("claimed %v", names(rows))
+				if rows := b.mustClaim(rouse.Window{}).Rows; len(rows) != 1 || rows[0].Key == held.Key {
+					b.Errorf("claimed %v", rowNames(rows))
 				}
-				if res := b.apply(rouse.Change{Key: held.Key, If: held.Revision})[0]; !res.Applied {
+				if res := b.mustApply(rouse.Change{Key: held.Key, If: held.Revision})[0]; !res.Applied {
 					b.Errorf("settle: %+v", res)
 				}
 			}

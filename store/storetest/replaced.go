@@ -31,8 +31,8 @@ func RunReplaced(t *testing.T, open func(t *testing.T) Replaced) {
 			r := open(t)
 			closeLater(t, r.Store)
 			b := &bench{T: t, Store: r.Store}
-			old := b.create(row("a", 0), row("b", 1))
-			token := b.claim(rouse.Window{}).Token
+			old := b.mustCreate(dueRow("a", 0), dueRow("b", 1))
+			token := b.mustClaim(rouse.Window{}).Token
 			if other && r.Other == nil {
 				t.Skip("the server has no place for another one")
 			}
@@ -49,8 +49,8 @@ func RunReplaced(t *testing.T, open func(t *testing.T) Replaced) {
 				return
 			}
 			r.Back()
-			b.same("the rows that are back", b.list(rouse.Query{}), old)
-			b.create(row("c", 2))
+			b.checkSameRows("the rows that are back", b.mustList(rouse.Query{}), old)
+			b.mustCreate(dueRow("c", 2))
 			if ok && checked.Corrupted() != nil {
 				t.Errorf("its data is back: %v", checked.Corrupted())
 			}
@@ -69,33 +69,33 @@ func RunOlder(t *testing.T, open func(t *testing.T) Replaced) {
 			second := r.Again()
 			closeLater(t, second)
 			b := &bench{T: t, Store: r.Store}
-			old := b.create(row("a", 0), row("b", 1))
+			old := b.mustCreate(dueRow("a", 0), dueRow("b", 1))
 			r.Save()
-			b.apply(rouse.Change{Key: old[0].Key, If: old[0].Revision})
-			last := b.create(row("c", 2))[0]
-			token := b.claim(rouse.Window{}).Token
+			b.mustApply(rouse.Change{Key: old[0].Key, If: old[0].Revision})
+			last := b.mustCreate(dueRow("c", 2))[0]
+			token := b.mustClaim(rouse.Window{}).Token
 			if _, err := second.Claim(t.Context(), rouse.Window{Buckets: []uint32{0}, Limit: 1}); err != nil {
 				t.Fatal(err)
 			}
 			r.Older()
 			if other {
-				if rows := (&bench{T: t, Store: second}).create(row("d", 3)); rows[0].Revision <= last.Revision {
+				if rows := (&bench{T: t, Store: second}).mustCreate(dueRow("d", 3)); rows[0].Revision <= last.Revision {
 					t.Errorf("revision %d after %d", rows[0].Revision, last.Revision)
 				}
 			}
 			again := func(rows []rouse.Row) bool {
 				return slices.ContainsFunc(rows, func(r rouse.Row) bool { return r.Key == old[0].Key })
 			}
-			if batch := b.claim(rouse.Window{Since: token}); !again(batch.Rows) && len(batch.Missing) == 0 {
+			if batch := b.mustClaim(rouse.Window{Since: token}); !again(batch.Rows) && len(batch.Missing) == 0 {
 				t.Error("a row that is there again is neither found nor reported as missing")
 			}
-			if batch := b.claim(rouse.Window{}); !again(batch.Rows) {
+			if batch := b.mustClaim(rouse.Window{}); !again(batch.Rows) {
 				t.Error("a row that is there again is not found")
 			}
-			if !poll.Holds(poll.Patience, func() bool { return len(b.claim(rouse.Window{}).Missing) == 0 }) {
+			if !poll.Holds(poll.Patience, func() bool { return len(b.mustClaim(rouse.Window{}).Missing) == 0 }) {
 				t.Error("it is missing for ever")
 			}
-			if rows := b.create(row("e", 4)); rows[0].Revision <= last.Revision {
+			if rows := b.mustCreate(dueRow("e", 4)); rows[0].Revision <= last.Revision {
 				t.Errorf("revision %d after %d", rows[0].Revision, last.Revision)
 			}
 		})
@@ -105,7 +105,7 @@ func RunOlder(t *testing.T, open func(t *testing.T) Replaced) {
 // refusesAll calls all operations.
 func (b *bench) refusesAll(s rouse.Shared, known rouse.Row, token uint64) {
 	b.Helper()
-	fresh := row("new", 0)
+	fresh := dueRow("new", 0)
 	fresh.Due = rouse.Reached(time.Now().Add(time.Hour))
 	apply := func(ctx context.Context, c rouse.Change) error {
 		_, err := s.Apply(ctx, []rouse.Change{c})
@@ -122,7 +122,10 @@ func (b *bench) refusesAll(s rouse.Shared, known rouse.Row, token uint64) {
 		"a write": func(ctx context.Context) error {
 			return apply(ctx, rouse.Change{Key: known.Key, If: rouse.AnyRevision, To: &fresh})
 		},
-		"a removal":    func(ctx context.Context) error { return apply(ctx, rouse.Change{Key: known.Key, If: known.Revision}) },
+		"a removal": func(ctx context.Context) error {
+			return apply(ctx,
+				rouse.Change{Key: known.Key, If: known.Revision})
+		},
 		"a read":       func(ctx context.Context) error { return claim(ctx, rouse.Window{}) },
 		"a hold":       func(ctx context.Context) error { return claim(ctx, rouse.Window{Hold: time.Second}) },
 		"a read since": func(ctx context.Context) error { return claim(ctx, rouse.Window{Since: max(token, 1)}) },
@@ -140,8 +143,12 @@ func (b *bench) refusesAll(s rouse.Shared, known rouse.Row, token uint64) {
 			return err
 		},
 		"record namespaces": func(ctx context.Context) error { _, err := s.RecordNamespaces(ctx); return err },
-		"trim":              func(ctx context.Context) error { _, err := s.Trim(ctx, rouse.Reached(time.Now()), 1); return err },
-		"trim of a timer":   func(ctx context.Context) error { _, err := s.TrimTimer(ctx, ns, name, 1); return err },
+		"trim": func(ctx context.Context) error {
+			_,
+				err := s.Trim(ctx, rouse.Reached(time.Now()), 1)
+			return err
+		},
+		"trim of a timer": func(ctx context.Context) error { _, err := s.TrimTimer(ctx, ns, name, 1); return err },
 		"lock": func(ctx context.Context) error {
 			_, err := s.Lock(ctx, "me", time.Second, []rouse.Want{{Name: "l"}})
 			return err

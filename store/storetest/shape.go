@@ -48,7 +48,7 @@ func Pad(t testing.TB, s rouse.Store, size int) {
 		for from := 0; from < padding; from += size {
 			var changes []rouse.Change
 			for i := from; i < min(from+size, padding); i++ {
-				r := row(fmt.Sprintf("pad-%04d", i), i)
+				r := dueRow(fmt.Sprintf("pad-%04d", i), i)
 				r.Key.Namespace, r.Body = "padding", body
 				c := rouse.Change{Key: r.Key, If: rouse.AnyRevision}
 				if !remove {

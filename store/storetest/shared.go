@@ -47,8 +47,8 @@ type sharedBench struct {
 	second rouse.Shared
 }
 
-// other opens the same store as another node.
-func (m *sharedBench) other() rouse.Shared {
+// otherNode opens the same store as another node.
+func (m *sharedBench) otherNode() rouse.Shared {
 	if m.second == nil {
 		m.second = m.again()
 		closeLater(m.T, m.second)
@@ -56,7 +56,7 @@ func (m *sharedBench) other() rouse.Shared {
 	return m.second
 }
 
-func (m *sharedBench) revisions(keys ...rouse.Key) []uint64 {
+func (m *sharedBench) mustReadRevisions(keys ...rouse.Key) []uint64 {
 	m.Helper()
 	out, err := m.shared.Revisions(m.Context(), keys)
 	if err != nil {
@@ -68,12 +68,12 @@ func (m *sharedBench) revisions(keys ...rouse.Key) []uint64 {
 	return out
 }
 
-// until waits until the store's clock has reached a time in the near future.
-func (m *sharedBench) until(at rouse.Instant) {
+// waitUntil waits until the store's clock has reached a time in the near future.
+func (m *sharedBench) waitUntil(at rouse.Instant) {
 	m.Helper()
-	for limit := time.Now().Add(poll.Patience); m.now() < at; time.Sleep(2 * time.Millisecond) {
+	for limit := time.Now().Add(poll.Patience); m.storeTime() < at; time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(limit) {
-			m.Fatalf("the store's clock is at %v and does not reach %v", m.now(), at)
+			m.Fatalf("the store's clock is at %v and does not reach %v", m.storeTime(), at)
 		}
 	}
 }
@@ -81,31 +81,31 @@ func (m *sharedBench) until(at rouse.Instant) {
 // revisions contains the cases about Revisions.
 var revisions = []sharedSentence{
 	{"revisions come in the order of the keys, with 0 where there is no row", func(m *sharedBench) {
-		rows := m.create(numbered(5)...)
-		dead := row("t0001", 0)
+		rows := m.mustCreate(numberedRows(5)...)
+		dead := dueRow("t0001", 0)
 		dead.Key.Fire, dead.State = "f1", rouse.StateDead
-		dead = m.create(dead)[0]
+		dead = m.mustCreate(dead)[0]
 		missing := rouse.Key{Namespace: "ns", Name: "missing"}
-		got := m.revisions(rows[3].Key, missing, dead.Key, rows[0].Key, rows[1].Key, rows[3].Key)
+		got := m.mustReadRevisions(rows[3].Key, missing, dead.Key, rows[0].Key, rows[1].Key, rows[3].Key)
 		want := []uint64{rows[3].Revision, 0, dead.Revision, rows[0].Revision, rows[1].Revision, rows[3].Revision}
 		if !slices.Equal(got, want) {
 			m.Errorf("revisions %v, want %v", got, want)
 		}
-		if got := m.revisions(); len(got) != 0 {
+		if got := m.mustReadRevisions(); len(got) != 0 {
 			m.Errorf("revisions %v of no keys", got)
 		}
 	}},
 	{"revisions of many keys are asked for at once", func(m *sharedBench) {
-		rows := numbered(3000)
+		rows := numberedRows(3000)
 		for i := range rows {
 			rows[i].Bucket = uint32(i % 64)
 		}
-		rows = m.create(rows...)
+		rows = m.mustCreate(rows...)
 		keys := make([]rouse.Key, 0, 2*len(rows))
 		for i := range rows {
 			keys = append(keys, rows[len(rows)-1-i].Key, rouse.Key{Namespace: "ns", Name: fmt.Sprint("missing ", i)})
 		}
-		for i, rev := range m.revisions(keys...) {
+		for i, rev := range m.mustReadRevisions(keys...) {
 			want := uint64(0)
 			if i%2 == 0 {
 				want = rows[len(rows)-1-i/2].Revision
@@ -119,7 +119,7 @@ var revisions = []sharedSentence{
 		var wg sync.WaitGroup
 		for n := range 6 {
 			wg.Go(func() {
-				r := row(fmt.Sprint("t", n), 0)
+				r := dueRow(fmt.Sprint("t", n), 0)
 				r.Bucket = uint32(n)
 				sees := func(what string, want uint64) bool {
 					got, err := m.shared.Revisions(m.Context(), []rouse.Key{r.Key})
@@ -168,47 +168,48 @@ var raises = []sharedSentence{}
 // may return more than was written since, so they check only for the rows that must be included.
 var tokens = []sharedSentence{
 	{"a row written after a claim is in the window since its token", func(m *sharedBench) {
-		rows := m.create(numbered(4)...)
-		token := m.claim(rouse.Window{}).Token
+		rows := m.mustCreate(numberedRows(4)...)
+		token := m.mustClaim(rouse.Window{}).Token
 		m.mustSee(token, "nothing was written")
 
-		created := m.create(row("created", 0))[0]
+		created := m.mustCreate(dueRow("created", 0))[0]
 		m.mustSee(token, "a create", created.Key)
 		to := rows[1]
-		m.apply(rouse.Change{Key: to.Key, If: to.Revision, To: &to})
+		m.mustApply(rouse.Change{Key: to.Key, If: to.Revision, To: &to})
 		m.mustSee(token, "a create and an update", created.Key, to.Key)
-		extra := row("t0002", 0)
+		extra := dueRow("t0002", 0)
 		extra.Key.Fire, extra.State = "f1", rouse.StateFiring
-		m.apply(rouse.Change{Key: rows[2].Key, If: rows[2].Revision, Keep: true, Also: []rouse.Row{extra}})
+		m.mustApply(rouse.Change{Key: rows[2].Key, If: rows[2].Revision, Keep: true, Also: []rouse.Row{extra}})
 		m.mustSee(token, "an additional row", created.Key, to.Key, extra.Key)
-		held := m.claim(rouse.Window{Hold: time.Hour, Limit: 1}).Rows[0]
+		held := m.mustClaim(rouse.Window{Hold: time.Hour, Limit: 1}).Rows[0]
 		m.mustSee(token, "a hold", created.Key, to.Key, extra.Key, held.Key)
 	}},
 	{"a token is of use for later claims too, whatever their window was", func(m *sharedBench) {
-		rows := numbered(12)
+		rows := numberedRows(12)
 		for i := range rows {
 			rows[i].Bucket = uint32(i % 3)
 		}
-		rows[5].Visible = m.now().Add(time.Hour)
-		rows = m.create(rows...)
+		rows[5].Visible = m.storeTime().Add(time.Hour)
+		rows = m.mustCreate(rows...)
 		for _, w := range []rouse.Window{
-			{}, {Buckets: []uint32{1}}, {Limit: 1}, {Hold: time.Hour, Limit: 1}, {After: rows[9].Position()}, {Buckets: []uint32{}},
+			{}, {Buckets: []uint32{1}}, {Limit: 1}, {Hold: time.Hour, Limit: 1}, {After: rows[9].Position()},
+			{Buckets: []uint32{}},
 		} {
-			token := m.claim(w).Token
-			to := m.get(rows[7].Key)[0]
-			m.apply(rouse.Change{Key: to.Key, If: to.Revision, To: &to})
+			token := m.mustClaim(w).Token
+			to := m.mustGet(rows[7].Key)[0]
+			m.mustApply(rouse.Change{Key: to.Key, If: to.Revision, To: &to})
 			m.mustSee(token, fmt.Sprintf("a claim of %+v", w), to.Key)
 		}
 	}},
 	{"the window since a token is read in pages", func(m *sharedBench) {
-		m.create(numbered(30)...)
-		token := m.claim(rouse.Window{}).Token
-		written := numbered(60)
+		m.mustCreate(numberedRows(30)...)
+		token := m.mustClaim(rouse.Window{}).Token
+		written := numberedRows(60)
 		for i := range written {
 			written[i].Key.Name = fmt.Sprintf("w%04d", i)
 		}
-		written = m.create(written...)
-		seen, _, err := m.since(token, 7)
+		written = m.mustCreate(written...)
+		seen, _, err := m.readSinceToken(token, 7)
 		if err != nil {
 			m.Fatal(err)
 		}
@@ -226,7 +227,7 @@ var tokens = []sharedSentence{
 				for round := range 400 / (size + 9) {
 					changes := make([]rouse.Change, size)
 					for i := range changes {
-						to := row(fmt.Sprintf("w%d-%d-%d", n, round, i), 997*i%1000)
+						to := dueRow(fmt.Sprintf("w%d-%d-%d", n, round, i), 997*i%1000)
 						to.Bucket = uint32((round + i) % 4)
 						changes[i] = rouse.Change{Key: to.Key, If: rouse.NoRow, To: &to}
 					}
@@ -251,7 +252,7 @@ var tokens = []sharedSentence{
 		seen := map[rouse.Key]uint64{}
 		for last := false; !last; {
 			last = ended.Load() // then one more round finds the rest
-			got, next, err := m.since(token, 50)
+			got, next, err := m.readSinceToken(token, 50)
 			if err != nil {
 				m.Error(err)
 				break
@@ -263,7 +264,7 @@ var tokens = []sharedSentence{
 		}
 		writers.Wait()
 		missed := 0
-		for _, r := range m.list(rouse.Query{}) {
+		for _, r := range m.mustList(rouse.Query{}) {
 			if seen[r.Key] != r.Revision {
 				if missed++; missed < 5 {
 					m.Errorf("revision %d of %s was not seen, the last one was %d", r.Revision, r.Key.Name, seen[r.Key])
@@ -276,13 +277,13 @@ var tokens = []sharedSentence{
 	}},
 }
 
-// since reads, as another node, the window of four buckets since a token, in pages. It returns the revisions
-// that it found, and the token to continue with.
-func (m *sharedBench) since(token uint64, limit int) (seen map[rouse.Key]uint64, next uint64, err error) {
+// readSinceToken reads, as another node, the window of four buckets since a token, in pages. It returns the
+// revisions that it found, and the token to continue with.
+func (m *sharedBench) readSinceToken(token uint64, limit int) (seen map[rouse.Key]uint64, next uint64, err error) {
 	seen = map[rouse.Key]uint64{}
 	w := rouse.Window{Buckets: []uint32{0, 1, 2, 3}, Since: token, Limit: limit, Ahead: 24 * time.Hour}
 	for first := true; ; first = false {
-		b, err := m.other().Claim(m.Context(), w)
+		b, err := m.otherNode().Claim(m.Context(), w)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -302,11 +303,11 @@ func (m *sharedBench) since(token uint64, limit int) (seen map[rouse.Key]uint64,
 // mustSee claims since a token, and checks that the current rows of the keys are included.
 func (m *sharedBench) mustSee(token uint64, after string, keys ...rouse.Key) {
 	m.Helper()
-	seen, _, err := m.since(token, 1000)
+	seen, _, err := m.readSinceToken(token, 1000)
 	if err != nil {
 		m.Fatal(err)
 	}
-	for i, rev := range m.revisions(keys...) {
+	for i, rev := range m.mustReadRevisions(keys...) {
 		if seen[keys[i]] != rev {
 			m.Errorf("after %s: %s/%s was seen with revision %d since %d, it has %d",
 				after, keys[i].Name, keys[i].Fire, seen[keys[i]], token, rev)
@@ -317,11 +318,11 @@ func (m *sharedBench) mustSee(token uint64, after string, keys ...rouse.Key) {
 // nodes contains the cases about several nodes that work at the same time.
 var nodes = []sharedSentence{
 	{"a claim for namespaces takes the rows of these only, in pages too", func(m *sharedBench) {
-		rows := numbered(60)
+		rows := numberedRows(60)
 		for i := range rows {
 			rows[i].Key.Namespace, rows[i].Bucket = []string{"a", "b", "ab", "c"}[i%4], uint32(i%3)
 		}
-		rows = m.create(rows...)
+		rows = m.mustCreate(rows...)
 		of := func(namespaces ...string) (out []rouse.Row) {
 			for _, r := range rows {
 				if slices.Contains(namespaces, r.Key.Namespace) {
@@ -332,25 +333,25 @@ var nodes = []sharedSentence{
 		}
 		w := rouse.Window{Buckets: []uint32{0, 1, 2}}
 		for _, w.Namespaces = range [][]string{{"a"}, {"b", "c"}, {"empty"}, {"c", "empty", "a"}} {
-			m.same(fmt.Sprint(w.Namespaces), m.claim(w).Rows, of(w.Namespaces...))
+			m.checkSameRows(fmt.Sprint(w.Namespaces), m.mustClaim(w).Rows, of(w.Namespaces...))
 		}
 		w.Namespaces, w.Limit = []string{"a", "c"}, 4
 		var got []rouse.Row
-		for page := m.claim(w); ; page = m.claim(w) {
+		for page := m.mustClaim(w); ; page = m.mustClaim(w) {
 			got = append(got, page.Rows...)
 			if !page.More {
 				break
 			}
 			w.After = page.Rows[len(page.Rows)-1].Position()
 		}
-		m.same("in pages", got, of("a", "c"))
+		m.checkSameRows("in pages", got, of("a", "c"))
 		w.After, w.Limit, w.Hold = rouse.Position{}, 100, time.Hour
-		for _, r := range m.claim(w).Rows {
+		for _, r := range m.mustClaim(w).Rows {
 			if r.Key.Namespace != "a" && r.Key.Namespace != "c" {
 				m.Errorf("%v was held", r.Key)
 			}
 		}
-		m.same("the others", m.claim(rouse.Window{Buckets: w.Buckets}).Rows, of("b", "ab"))
+		m.checkSameRows("the others", m.mustClaim(rouse.Window{Buckets: w.Buckets}).Rows, of("b", "ab"))
 	}},
 	{"rows are created, held and settled by many at once, each by exactly one", func(m *sharedBench) {
 		const creators, each = 3, 60
@@ -360,7 +361,7 @@ var nodes = []sharedSentence{
 			wg.Go(func() {
 				defer making.Done()
 				for i := range each {
-					r := row(fmt.Sprintf("t%d-%d", n, i), i)
+					r := dueRow(fmt.Sprintf("t%d-%d", n, i), i)
 					r.Bucket = uint32(i % 4)
 					if _, err := m.shared.Apply(m.Context(), []rouse.Change{{Key: r.Key, If: rouse.NoRow, To: &r}}); err != nil {
 						m.Error(err)
@@ -413,12 +414,12 @@ var nodes = []sharedSentence{
 				m.Errorf("%s was held %d times", k.Name, n)
 			}
 		}
-		if left := m.list(rouse.Query{}); len(left) > 0 || len(settled) != creators*each {
+		if left := m.mustList(rouse.Query{}); len(left) > 0 || len(settled) != creators*each {
 			m.Errorf("%d of %d rows were settled, %d are left", len(settled), creators*each, len(left))
 		}
 	}},
 	{"of all that change a row at its revision exactly one succeeds", func(m *sharedBench) {
-		r := m.create(row("a", 0))[0]
+		r := m.mustCreate(dueRow("a", 0))[0]
 		for range 10 {
 			var wg sync.WaitGroup
 			var applied atomic.Int64

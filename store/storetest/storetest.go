@@ -37,7 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) rouse.Store) {
 		var first [2]uint64
 		for i := range first {
 			b := &bench{T: t, Store: open(t)}
-			first[i] = b.create(row("a", 0))[0].Revision
+			first[i] = b.mustCreate(dueRow("a", 0))[0].Revision
 			if err := b.Close(); err != nil {
 				t.Error(err)
 			}
@@ -66,22 +66,23 @@ type bench struct {
 // start is a time before all tests; rows that are visible then are due.
 const start rouse.Instant = 1_750_000_000_000
 
-// row returns a due row, visible at start plus ms milliseconds.
-func row(name string, ms int) rouse.Row {
-	return rouse.Row{Key: rouse.Key{Namespace: "ns", Name: name}, Visible: start + rouse.Instant(ms), Due: start + rouse.Instant(ms),
+// dueRow returns a due row, visible at start plus ms milliseconds.
+func dueRow(name string, ms int) rouse.Row {
+	return rouse.Row{Key: rouse.Key{Namespace: "ns", Name: name}, Visible: start + rouse.Instant(ms),
+		Due:   start + rouse.Instant(ms),
 		State: rouse.StateScheduled, Body: []byte("body of " + name)}
 }
 
-// numbered returns n rows, due one after another.
-func numbered(n int) []rouse.Row {
+// numberedRows returns n rows, due one after another.
+func numberedRows(n int) []rouse.Row {
 	rows := make([]rouse.Row, n)
 	for i := range rows {
-		rows[i] = row(fmt.Sprintf("t%04d", i), i)
+		rows[i] = dueRow(fmt.Sprintf("t%04d", i), i)
 	}
 	return rows
 }
 
-func (b *bench) now() rouse.Instant {
+func (b *bench) storeTime() rouse.Instant {
 	b.Helper()
 	now, err := b.Store.Now(b.Context())
 	if err != nil {
@@ -90,7 +91,7 @@ func (b *bench) now() rouse.Instant {
 	return now
 }
 
-func (b *bench) apply(changes ...rouse.Change) []rouse.Result {
+func (b *bench) mustApply(changes ...rouse.Change) []rouse.Result {
 	b.Helper()
 	results, err := b.Store.Apply(b.Context(), changes)
 	if err != nil {
@@ -102,8 +103,8 @@ func (b *bench) apply(changes ...rouse.Change) []rouse.Result {
 	return results
 }
 
-// create writes new rows, and returns them with their revisions.
-func (b *bench) create(rows ...rouse.Row) []rouse.Row {
+// mustCreate writes new rows, and returns them with their revisions.
+func (b *bench) mustCreate(rows ...rouse.Row) []rouse.Row {
 	b.Helper()
 	changes := make([]rouse.Change, len(rows))
 	for i := range rows {
@@ -111,7 +112,7 @@ func (b *bench) create(rows ...rouse.Row) []rouse.Row {
 		changes[i] = rouse.Change{Key: to.Key, If: rouse.NoRow, To: &to}
 	}
 	out := slices.Clone(rows)
-	for i, r := range b.apply(changes...) {
+	for i, r := range b.mustApply(changes...) {
 		if !r.Applied || r.Existed || r.Revision == 0 {
 			b.Fatalf("create %v: %+v", rows[i].Key, r)
 		}
@@ -123,7 +124,7 @@ func (b *bench) create(rows ...rouse.Row) []rouse.Row {
 	return out
 }
 
-func (b *bench) get(keys ...rouse.Key) []rouse.Row {
+func (b *bench) mustGet(keys ...rouse.Key) []rouse.Row {
 	b.Helper()
 	rows, err := b.Store.Get(b.Context(), keys)
 	if err != nil {
@@ -135,7 +136,7 @@ func (b *bench) get(keys ...rouse.Key) []rouse.Row {
 	return rows
 }
 
-func (b *bench) claim(w rouse.Window) rouse.Batch {
+func (b *bench) mustClaim(w rouse.Window) rouse.Batch {
 	b.Helper()
 	if w.Buckets == nil {
 		w.Buckets = []uint32{0}
@@ -148,8 +149,8 @@ func (b *bench) claim(w rouse.Window) rouse.Batch {
 	return batch
 }
 
-// list reads all pages.
-func (b *bench) list(q rouse.Query) (rows []rouse.Row) {
+// mustList reads all pages.
+func (b *bench) mustList(q rouse.Query) (rows []rouse.Row) {
 	b.Helper()
 	q.Limit = cmp.Or(q.Limit, 1000)
 	for range 100_000 {
@@ -173,7 +174,7 @@ func (b *bench) list(q rouse.Query) (rows []rouse.Row) {
 	return nil
 }
 
-func (b *bench) count(q rouse.Query) int64 {
+func (b *bench) mustCount(q rouse.Query) int64 {
 	b.Helper()
 	n, err := b.Store.Count(b.Context(), q)
 	if err != nil {
@@ -182,8 +183,8 @@ func (b *bench) count(q rouse.Query) int64 {
 	return n
 }
 
-// history reads all pages of records.
-func (b *bench) history(q rouse.RecordQuery) (out []rouse.Record) {
+// mustReadHistory reads all pages of records.
+func (b *bench) mustReadHistory(q rouse.RecordQuery) (out []rouse.Record) {
 	b.Helper()
 	for range 100_000 {
 		page, err := b.Store.Records(b.Context(), q)
@@ -203,25 +204,26 @@ func (b *bench) history(q rouse.RecordQuery) (out []rouse.Record) {
 	return nil
 }
 
-// same compares rows with the expected ones.
-func (b *bench) same(what string, got, want []rouse.Row) {
+// checkSameRows compares rows with the expected ones.
+func (b *bench) checkSameRows(what string, got, want []rouse.Row) {
 	b.Helper()
 	if len(got) != len(want) {
-		b.Fatalf("%s: %d rows %v, want %d %v", what, len(got), names(got), len(want), names(want))
+		b.Fatalf("%s: %d rows %v, want %d %v", what, len(got), rowNames(got), len(want), rowNames(want))
 	}
 	for i := range got {
-		if d := difference(&got[i], &want[i]); d != "" {
+		if d := describeDifference(&got[i], &want[i]); d != "" {
 			b.Fatalf("%s: row %d of %d: %s", what, i, len(got), d)
 		}
 	}
 }
 
-func difference(got, want *rouse.Row) string {
+func describeDifference(got, want *rouse.Row) string {
 	g, w := *got, *want
 	if !maps.Equal(g.Labels, w.Labels) || string(g.Body) != string(w.Body) {
 		return fmt.Sprintf("%v has labels %v and body %q, want %v and %q", g.Key, g.Labels, g.Body, w.Labels, w.Body)
 	}
-	if g.Key != w.Key || g.Bucket != w.Bucket || g.Visible != w.Visible || g.Revision != w.Revision || g.Generation != w.Generation ||
+	if g.Key != w.Key || g.Bucket != w.Bucket || g.Visible != w.Visible || g.Revision != w.Revision ||
+		g.Generation != w.Generation ||
 		g.State != w.State || g.Due != w.Due {
 		g.Body, w.Body = nil, nil
 		return fmt.Sprintf("is %+v, want %+v", g, w)
@@ -229,7 +231,7 @@ func difference(got, want *rouse.Row) string {
 	return ""
 }
 
-func names(rows []rouse.Row) []string {
+func rowNames(rows []rouse.Row) []string {
 	out := make([]string, 0, min(len(rows), 20))
 	for i := range rows[:min(len(rows), 20)] {
 		out = append(out, rows[i].Key.Namespace+"/"+rows[i].Key.Name+"/"+rows[i].Key.Fire)
@@ -240,18 +242,18 @@ func names(rows []rouse.Row) []string {
 // lives contains the cases about the store as a whole.
 var lives = []sentence{
 	{"the clock is the machine's or the store's, and moves on", func(b *bench) {
-		if d := time.Until(b.now().Time()); d < -time.Minute || d > time.Minute {
+		if d := time.Until(b.storeTime().Time()); d < -time.Minute || d > time.Minute {
 			b.Errorf("now is %v off", d)
 		}
-		first := b.now()
-		if batch := b.claim(rouse.Window{}); batch.Now < first {
+		first := b.storeTime()
+		if batch := b.mustClaim(rouse.Window{}); batch.Now < first {
 			b.Errorf("a claim's now %v is before %v", batch.Now, first)
 		}
 	}},
 	{"a call whose context has ended fails", func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		cancel()
-		r := row("a", 0)
+		r := dueRow("a", 0)
 		if _, err := b.Store.Apply(ctx, []rouse.Change{{Key: r.Key, To: &r}}); err == nil {
 			b.Error("apply")
 		}
@@ -269,7 +271,7 @@ var lives = []sentence{
 		if err := b.Store.Close(); err != nil {
 			b.Fatal(err)
 		}
-		r := row("a", 0)
+		r := dueRow("a", 0)
 		if _, err := b.Store.Apply(b.Context(), []rouse.Change{{Key: r.Key, To: &r}}); err == nil {
 			b.Error("apply")
 		}
@@ -285,22 +287,22 @@ var lives = []sentence{
 		if !ok {
 			b.Skip("the store cannot raise them")
 		}
-		first := b.create(row("a", 0))[0].Revision
+		first := b.mustCreate(dueRow("a", 0))[0].Revision
 		to := first + 1<<40
 		for _, raised := range []uint64{to, to, first, 0} {
 			if err := s.Raise(b.Context(), raised); err != nil {
 				b.Fatal(err)
 			}
 		}
-		if got := b.get(row("a", 0).Key)[0].Revision; got != first {
+		if got := b.mustGet(dueRow("a", 0).Key)[0].Revision; got != first {
 			b.Errorf("the row has revision %d, it had %d", got, first)
 		}
-		created := b.create(row("b", 0))[0]
+		created := b.mustCreate(dueRow("b", 0))[0]
 		if created.Revision <= to || created.Generation != created.Revision {
 			b.Errorf("revision %d, generation %d, raised to %d", created.Revision, created.Generation, to)
 		}
 		next := created.Revision
-		for _, held := range b.claim(rouse.Window{Hold: time.Hour}).Rows {
+		for _, held := range b.mustClaim(rouse.Window{Hold: time.Hour}).Rows {
 			if held.Revision <= next {
 				b.Errorf("%s is held with revision %d after %d", held.Key.Name, held.Revision, next)
 			}
@@ -308,7 +310,7 @@ var lives = []sentence{
 		if err := s.Raise(b.Context(), rouse.AnyRevision); err == nil {
 			b.Error("raised beyond all")
 		}
-		if got := b.create(row("c", 0))[0].Revision; got <= next || got > next+1<<30 {
+		if got := b.mustCreate(dueRow("c", 0))[0].Revision; got <= next || got > next+1<<30 {
 			b.Errorf("revision %d after %d, and a raise that was refused", got, next)
 		}
 	}},

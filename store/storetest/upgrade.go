@@ -39,28 +39,29 @@ func Upgrade(t *testing.T, open OpenDir, dir string) {
 	}
 	reopen()
 	defer func() { _ = b.Store.Close() }()
-	rows := b.list(rouse.Query{States: everyState})
-	if got := told(t, rows); got != firstRows {
+	rows := b.mustList(rouse.Query{States: everyState})
+	if got := describeRows(t, rows); got != firstRows {
 		t.Fatalf("the store has\n%s\nwant\n%s", got, firstRows)
 	}
-	if n := b.count(rouse.Query{Labels: map[string]string{"team": "red"}, States: everyState}); n != 3 {
+	if n := b.mustCount(rouse.Query{Labels: map[string]string{"team": "red"}, States: everyState}); n != 3 {
 		t.Errorf("%d rows are of the red team, want 3", n)
 	}
-	was := b.history(rouse.RecordQuery{Namespace: "default", Limit: 10})
-	if got := endings(was); got != "doomed dead 1, hourly fired 1, hourly fired 1, hourly fired 1" {
+	was := b.mustReadHistory(rouse.RecordQuery{Namespace: "default", Limit: 10})
+	if got := describeEndings(was); got != "doomed dead 1, hourly fired 1, hourly fired 1, hourly fired 1" {
 		t.Errorf("the records are %s", got)
 	}
 
 	reopen()
-	b.same("opened again", b.list(rouse.Query{States: everyState}), rows)
+	b.checkSameRows("opened again", b.mustList(rouse.Query{States: everyState}), rows)
 	var buckets []uint32
 	for _, r := range rows {
 		buckets = append(buckets, r.Bucket)
 	}
 	slices.Sort(buckets)
-	batch := b.claim(rouse.Window{Buckets: slices.Compact(buckets), Ahead: 100 * 365 * 24 * time.Hour, Hold: time.Minute, Limit: 100})
+	batch := b.mustClaim(rouse.Window{Buckets: slices.Compact(buckets), Ahead: 100 * 365 * 24 * time.Hour,
+		Hold: time.Minute, Limit: 100})
 	if len(batch.Rows) != len(rows)-2 { // neither paused nor dead rows
-		t.Errorf("claimed %v", names(batch.Rows))
+		t.Errorf("claimed %v", rowNames(batch.Rows))
 	}
 	fired := map[string]int{}
 	for i := range batch.Rows {
@@ -69,19 +70,21 @@ func Upgrade(t *testing.T, open OpenDir, dir string) {
 	if got := fmt.Sprint(fired); got != "map[again:2 birthday:2 hourly:1 report:3 soon:1]" {
 		t.Errorf("fired %s", got)
 	}
-	left := b.list(rouse.Query{States: everyState})
-	if got := strings.Count(told(t, left), "scheduled @every") + strings.Count(told(t, left), "scheduled 0 6"); got != 4 || len(left) != 6 {
-		t.Errorf("of it there is left\n%s", told(t, left))
+	left := b.mustList(rouse.Query{States: everyState})
+	if got := strings.Count(describeRows(t, left), "scheduled @every") +
+		strings.Count(describeRows(t, left), "scheduled 0 6"); got != 4 || len(left) != 6 {
+		t.Errorf("of it there is left\n%s", describeRows(t, left))
 	}
 	if n, err := b.Store.TrimTimer(t.Context(), "default", "hourly", 2); err != nil || n != 2 {
 		t.Errorf("trimmed %d of hourly's records, want 2: %v", n, err)
 	}
 
 	reopen()
-	b.same("at the end", b.list(rouse.Query{States: everyState}), left)
-	records := b.history(rouse.RecordQuery{Namespace: "default", Limit: 10})
-	if got := endings(b.history(rouse.RecordQuery{Namespace: "default", Name: "hourly", Limit: 10})); got != "hourly fired 1, hourly fired 1" || len(records) != 10 {
-		t.Errorf("of hourly's records there are left %s, of all %s", got, endings(records))
+	b.checkSameRows("at the end", b.mustList(rouse.Query{States: everyState}), left)
+	records := b.mustReadHistory(rouse.RecordQuery{Namespace: "default", Limit: 10})
+	if got := describeEndings(b.mustReadHistory(rouse.RecordQuery{Namespace: "default", Name: "hourly",
+		Limit: 10})); got != "hourly fired 1, hourly fired 1" || len(records) != 10 {
+		t.Errorf("of hourly's records there are left %s, of all %s", got, describeEndings(records))
 	}
 	if n, err := b.Store.Trim(t.Context(), rouse.Never-1, 0); err != nil || n != int64(len(records))+1 {
 		t.Errorf("trimmed %d records, want %d: %v", n, len(records)+1, err)
@@ -107,14 +110,14 @@ func fireAll(b *bench, row *rouse.Row) (n int) {
 			next := step.To.Row()
 			change.To = &next
 		}
-		res := b.apply(change)[0]
+		res := b.mustApply(change)[0]
 		if !res.Applied {
 			b.Fatalf("the settle of %s is refused: %+v", t.Key.Name, res)
 		}
 		if !occ.Manual || change.To == nil {
 			return n
 		}
-		*row = b.get(row.Key)[0]
+		*row = b.mustGet(row.Key)[0]
 	}
 }
 
@@ -125,8 +128,8 @@ func (e each) Next(after rouse.Instant) (rouse.Instant, bool) {
 	return after.Add(time.Duration(e)), true
 }
 
-// told returns a line for each row that describes its body.
-func told(t *testing.T, rows []rouse.Row) string {
+// describeRows returns a line for each row that describes its body.
+func describeRows(t *testing.T, rows []rouse.Row) string {
 	t.Helper()
 	lines := make([]string, len(rows))
 	for i := range rows {
@@ -162,8 +165,8 @@ func told(t *testing.T, rows []rouse.Row) string {
 	return strings.Join(lines, "\n")
 }
 
-// endings describes how the occurrences of the records ended, sorted.
-func endings(records []rouse.Record) string {
+// describeEndings describes how the occurrences of the records ended, sorted.
+func describeEndings(records []rouse.Record) string {
 	list := make([]string, len(records))
 	for i, r := range records {
 		list[i] = fmt.Sprintf("%s %v %d", r.Name, r.Ending, r.Attempts)

@@ -26,30 +26,30 @@ func (s *Store) IsCut() bool { return s.cut.Load() }
 
 // Now returns the store's clock.
 func (s *Store) Now(ctx context.Context) (rouse.Instant, error) {
-	return through(s, func() (rouse.Instant, error) { return s.Store.Now(ctx) })
+	return callUnlessCut(s, func() (rouse.Instant, error) { return s.Store.Now(ctx) })
 }
 
 // Get reads rows.
 func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) {
-	return through(s, func() ([]rouse.Row, error) { return s.Store.Get(ctx, keys) })
+	return callUnlessCut(s, func() ([]rouse.Row, error) { return s.Store.Get(ctx, keys) })
 }
 
 // Claim reads what is due.
 func (s *Store) Claim(ctx context.Context, window rouse.Window) (rouse.Batch, error) {
-	return through(s, func() (rouse.Batch, error) { return s.Store.Claim(ctx, window) })
+	return callUnlessCut(s, func() (rouse.Batch, error) { return s.Store.Claim(ctx, window) })
 }
 
 // Apply writes changes.
 func (s *Store) Apply(ctx context.Context, changes []rouse.Change) ([]rouse.Result, error) {
-	return through(s, func() ([]rouse.Result, error) { return s.Store.Apply(ctx, changes) })
+	return callUnlessCut(s, func() ([]rouse.Result, error) { return s.Store.Apply(ctx, changes) })
 }
 
 // Revisions reads the revisions of rows.
 func (s *Store) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
-	return through(s, func() ([]uint64, error) { return s.Store.Revisions(ctx, keys) })
+	return callUnlessCut(s, func() ([]uint64, error) { return s.Store.Revisions(ctx, keys) })
 }
 
-func through[T any](s *Store, call func() (T, error)) (result T, err error) {
+func callUnlessCut[T any](s *Store, call func() (T, error)) (result T, err error) {
 	if s.cut.Load() {
 		return result, errCut
 	}

@@ -10,10 +10,10 @@ import (
 
 const enclosed = "ROUSE_TEST_ENCLOSED"
 
-// enclose runs the tests in a process of their own, in a mount namespace of its own, if this user may mount:
-// what they mount is seen by no other process, and is gone when they end, even if they are killed. It returns
-// how that process ended.
-func enclose() (code int, ended bool) {
+// runInMountNamespace runs the tests in a process of their own, in a mount namespace of its own, if this user
+// may mount: what they mount is seen by no other process, and is gone when they end, even if they are killed.
+// It returns how that process ended.
+func runInMountNamespace() (code int, ended bool) {
 	if os.Geteuid() != 0 || os.Getenv(enclosed) != "" {
 		return 0, false
 	}

@@ -4,7 +4,7 @@ package harness
 
 import "syscall"
 
-func enclose() (code int, ended bool) { return 0, false }
+func runInMountNamespace() (code int, ended bool) { return 0, false }
 
 // EndWithParent does nothing on this system.
 func EndWithParent(*syscall.SysProcAttr) {}

@@ -12,10 +12,10 @@ import (
 func (p *Process) Freeze() {
 	p.T.Helper()
 	p.Signal(syscall.SIGSTOP)
-	Until(p.T, Always("%s does not stand still", p.Name), p.frozen)
+	Until(p.T, Always("%s does not stand still", p.Name), p.allThreadsStopped)
 }
 
-func (p *Process) frozen() bool {
+func (p *Process) allThreadsStopped() bool {
 	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Cmd.Process.Pid))
 	if err != nil || len(stats) == 0 {
 		return false

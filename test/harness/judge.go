@@ -16,7 +16,8 @@ import (
 // one its due time, which is 0 if it was not learned. Next to the judgement of the checker, no occurrence has
 // two records, whatever happened: to settle it is one write. skip is true of records to which that does not
 // apply.
-func (r *Recorder) Account(c *client.Client, learned func(e *history.Put, due history.Time), skip func(*rouse.Record) bool) {
+func (r *Recorder) Account(c *client.Client, learned func(e *history.Put, due history.Time),
+	skip func(*rouse.Record) bool) {
 	r.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
@@ -77,7 +78,8 @@ func (r *Recorder) recordedOnce(all []rouse.Record, skip func(*rouse.Record) boo
 // Judge ends the history, which the service has done before, and lets the checker judge it. excused is true
 // of violations that are none here; nil: none is. At least floor occurrences must have been due to arrive:
 // fewer prove nothing. It returns the history, the report, and how many occurrences were lost.
-func (r *Recorder) Judge(floor int, excused func(*history.Violation) bool) (h *history.History, report history.Report, lost int) {
+func (r *Recorder) Judge(floor int,
+	excused func(*history.Violation) bool) (h *history.History, report history.Report, lost int) {
 	r.T.Helper()
 	r.Write(history.End{T: Now().Add(Watched)})
 	if err := r.w.Flush(); err != nil {

@@ -78,7 +78,8 @@ func (l *Load) End() {
 func (l *Load) Progress(calls int64) bool {
 	l.T.Helper()
 	goal := l.Calls.Load() + calls
-	return Until(l.T, Always("the service has acknowledged fewer than %d calls", calls), func() bool { return l.Calls.Load() >= goal })
+	return Until(l.T, Always("the service has acknowledged fewer than %d calls", calls),
+		func() bool { return l.Calls.Load() >= goal })
 }
 
 // When is a timer in the judge's terms: all that the service gets, except for the text of the schedule.
@@ -90,7 +91,8 @@ type When struct {
 
 // Of returns what the service is told, and completes what the judge is.
 func (at *When) Of(name, target string, gen uint64) (rouse.Spec, error) {
-	s := rouse.Spec{Schedule: at.Text, Target: target, Payload: Stamp{Timer: name, Gen: gen}.Payload(), ContentType: "application/json",
+	s := rouse.Spec{Schedule: at.Text, Target: target, Payload: Stamp{Timer: name, Gen: gen}.Payload(),
+		ContentType: "application/json",
 		Criticality: Criticality(name), Retry: at.Retry, Deadline: at.Spec.Deadline}
 	if s.Retry == (rouse.Retry{}) {
 		s.Retry = rouse.Retry{Attempts: Attempts, Interval: RetryInterval, Max: 4 * RetryInterval}
@@ -115,7 +117,8 @@ func Criticality(name string) uint8 {
 
 // Put creates or replaces a timer.
 func (l *Load) Put(name, target string, at When, replace bool) (rouse.Timer, history.Res) {
-	made, e := l.PutBy("put", name, target, at, func(ctx context.Context, spec rouse.Spec) (made client.Replaced, err error) {
+	made, e := l.PutBy("put", name, target, at, func(ctx context.Context, spec rouse.Spec) (made client.Replaced,
+		err error) {
 		if replace {
 			return l.Client.Replace(ctx, "", name, spec)
 		}
@@ -126,7 +129,8 @@ func (l *Load) Put(name, target string, at When, replace bool) (rouse.Timer, his
 }
 
 // PutBy writes a timer by a call of the client.
-func (l *Load) PutBy(what, name, target string, at When, put func(context.Context, rouse.Spec) (client.Replaced, error), replace bool) (client.Replaced, history.Put) {
+func (l *Load) PutBy(what, name, target string, at When, put func(context.Context, rouse.Spec) (client.Replaced, error),
+	replace bool) (client.Replaced, history.Put) {
 	gen := l.record.NextGen()
 	spec, err := at.Of(name, target, gen)
 	if err != nil {

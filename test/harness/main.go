@@ -13,7 +13,7 @@ var scratch string
 // Main runs the tests of a package, and returns the exit code. first runs before them, in the process that
 // has the tests; nil: nothing does.
 func Main(m *testing.M, first func()) int {
-	if code, ended := enclose(); ended {
+	if code, ended := runInMountNamespace(); ended {
 		return code
 	}
 	var err error

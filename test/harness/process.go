@@ -34,8 +34,8 @@ type Program struct {
 	output tail
 }
 
-// killed kills the program with the test, and shows what it printed if the test has failed.
-func (p *Program) killed() {
+// killAtCleanup kills the program with the test, and shows what it printed if the test has failed.
+func (p *Program) killAtCleanup() {
 	EndWithParent(&p.Attr)
 	p.T.Cleanup(func() {
 		p.Kill()
@@ -48,7 +48,7 @@ func (p *Program) killed() {
 // NewProgram returns a program that does not run yet. It is killed with the test.
 func NewProgram(t testing.TB, binary string) *Program {
 	p := &Program{T: t, Name: filepath.Base(binary), Binary: binary}
-	p.killed()
+	p.killAtCleanup()
 	return p
 }
 
@@ -106,7 +106,7 @@ func NewProcess(t testing.TB, name, data, store string, flags ...string) *Proces
 	}
 	p := &Process{Program: Program{T: t, Name: name, Binary: path}, Data: data, Store: store, Flags: flags,
 		address: servers.FreeAddr(t), admin: servers.FreeAddr(t)}
-	p.killed()
+	p.killAtCleanup()
 	return p
 }
 
@@ -141,7 +141,8 @@ func (p *Process) Listens() {
 // Launch starts the process. It may end before it listens.
 func (p *Process) Launch(env ...string) {
 	p.T.Helper()
-	args := []string{"serve", "--json", "--listen", p.Address(), "--admin", p.Admin(), "--data", p.Data, "--store", p.Store,
+	args := []string{"serve", "--json", "--listen", p.Address(), "--admin", p.Admin(), "--data", p.Data,
+		"--store", p.Store,
 		"--allow-private-targets", "--log-level", "warn", "--history-per-timer", "0"}
 	listen := make(chan struct{})
 	p.Listen = listen

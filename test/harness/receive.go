@@ -36,7 +36,7 @@ const (
 	laziness = 500 * time.Millisecond
 )
 
-func (m Mood) takes() time.Duration {
+func (m Mood) answerDelay() time.Duration {
 	switch m {
 	case Slow:
 		return slowness
@@ -46,8 +46,8 @@ func (m Mood) takes() time.Duration {
 	return 0
 }
 
-// retries reports whether an attempt of this number fails, and may be made again.
-func (m Mood) retries(attempt uint32) bool {
+// failsAttempt reports whether an attempt of this number fails, and may be made again.
+func (m Mood) failsAttempt(attempt uint32) bool {
 	return m == Broken || m == Moody && attempt == 1 || m == Stubborn && attempt <= 2
 }
 
@@ -65,9 +65,9 @@ func (of Moods) Answer(rw http.ResponseWriter, req *http.Request) {
 	}
 	with := receiver.Status(http.StatusOK)
 	switch m := of(req.Header.Get("Rouse-Fire-Id"), req.Header.Get("Rouse-Timer")); {
-	case m.takes() > 0:
-		with = receiver.Slow(m.takes(), with)
-	case m.retries(attempt):
+	case m.answerDelay() > 0:
+		with = receiver.Slow(m.answerDelay(), with)
+	case m.failsAttempt(attempt):
 		with = receiver.Status(http.StatusServiceUnavailable)
 	case m == Refused:
 		with = receiver.Status(http.StatusBadRequest)
@@ -101,7 +101,7 @@ func (r *Recorder) Arrived(a *receiver.Arrival) {
 		replied = a.Time // the sender knows that a connection is cut before the receiver reports it
 	}
 	for i := range fires {
-		r.fired(&fires[i], a.Time, replied, replyOf(a.Status))
+		r.recordFire(&fires[i], a.Time, replied, replyOf(a.Status))
 	}
 }
 
@@ -117,20 +117,22 @@ func replyOf(status int) history.Reply {
 	return history.ReplyRetry
 }
 
-func (r *Recorder) fired(f *rouse.Fire, came, replied time.Time, reply history.Reply) {
+func (r *Recorder) recordFire(f *rouse.Fire, came, replied time.Time, reply history.Reply) {
 	s, err := ReadStamp(f.Spec.Payload)
 	if err != nil || s.Timer != f.Name {
 		r.T.Errorf("a fire of %q has the payload %q: %v", f.Name, f.Spec.Payload, err)
 	}
 	r.fires.Add(1)
 	r.Knows(f.Name, f.Generation, s.Gen, f.Due)
-	r.Write(history.Fire{Timer: f.Name, Gen: s.Gen, Due: Moment(f.Due), T: history.At(came), T1: history.At(replied), Key: f.ID,
+	r.Write(history.Fire{Timer: f.Name, Gen: s.Gen, Due: Moment(f.Due), T: history.At(came),
+		T1: history.At(replied), Key: f.ID,
 		Attempt: int(f.Attempt), Epoch: f.Token, Reply: reply, Manual: f.Manual})
 }
 
 // Streamed writes down a fire that came by stream.
 func (r *Recorder) Streamed(f *client.Fire, came time.Time, reply history.Reply) {
-	r.fired(&rouse.Fire{ID: f.ID, Name: f.Name, Generation: f.Generation, Due: f.Due, Attempt: f.Attempt, Token: f.Token, Manual: f.Manual,
+	r.recordFire(&rouse.Fire{ID: f.ID, Name: f.Name, Generation: f.Generation, Due: f.Due, Attempt: f.Attempt,
+		Token: f.Token, Manual: f.Manual,
 		Spec: &rouse.Spec{Payload: f.Payload}}, came, time.Now(), reply)
 }
 
@@ -141,7 +143,7 @@ func (r *Recorder) Subscribe(c *client.Client, o client.SubscribeOptions, of Moo
 	running.Go(func() {
 		err := c.Subscribe(ctx, o, func(ctx context.Context, f client.Fire) error {
 			came := time.Now()
-			reply, err := of.handle(ctx, &f)
+			reply, err := of.handleStreamed(ctx, &f)
 			r.Streamed(&f, came, reply)
 			return err
 		})
@@ -157,18 +159,18 @@ func (r *Recorder) Subscribe(c *client.Client, o client.SubscribeOptions, of Moo
 
 var errMood = errors.New("not in the mood")
 
-// handle does with a fire that came by stream what Answer does with a webhook.
-func (of Moods) handle(ctx context.Context, f *client.Fire) (history.Reply, error) {
+// handleStreamed does with a fire that came by stream what Answer does with a webhook.
+func (of Moods) handleStreamed(ctx context.Context, f *client.Fire) (history.Reply, error) {
 	switch m := of(f.ID, f.Name); {
-	case m.takes() > 0:
-		t := time.NewTimer(m.takes())
+	case m.answerDelay() > 0:
+		t := time.NewTimer(m.answerDelay())
 		defer t.Stop()
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 			return history.ReplyNone, ctx.Err()
 		}
-	case m.retries(f.Attempt), m == Cut && f.Attempt == 1:
+	case m.failsAttempt(f.Attempt), m == Cut && f.Attempt == 1:
 		return history.ReplyRetry, errMood
 	case m == Refused:
 		return history.ReplyFatal, client.Permanent(errMood)

@@ -141,7 +141,8 @@ func (r *Recorder) Quiet(c *client.Client) {
 	var left []rouse.Timer
 	soon := rouse.At(time.Now().Add(2 * Watched))
 	Until(r.T, func() string {
-		return fmt.Sprintf("%d timers have not ended, such as %s, %s, %v, due %v", len(left), left[0].Key.Name, left[0].Spec.Schedule, left[0].State(), left[0].Due)
+		return fmt.Sprintf("%d timers have not ended, such as %s, %s, %v, due %v", len(left), left[0].Key.Name,
+			left[0].Spec.Schedule, left[0].State(), left[0].Due)
 	}, func() bool {
 		left = List(r.T, c, rouse.Query{DueUntil: soon})
 		left = append(left, List(r.T, c, rouse.Query{States: []rouse.State{rouse.StateFiring, rouse.StateEnded}})...)

@@ -47,7 +47,8 @@ func Result(err error) history.Res {
 	switch {
 	case err == nil:
 		return history.OK
-	case errors.As(err, &inv), errors.Is(err, rouse.ErrNotFound), errors.Is(err, rouse.ErrExists), errors.Is(err, rouse.ErrConflict),
+	case errors.As(err, &inv), errors.Is(err, rouse.ErrNotFound), errors.Is(err, rouse.ErrExists),
+		errors.Is(err, rouse.ErrConflict),
 		errors.Is(err, rouse.ErrFull), errors.Is(err, rouse.ErrOverloaded):
 		return history.Fail
 	}

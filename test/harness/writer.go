@@ -96,7 +96,8 @@ func (w *Writer) Series(times int, step time.Duration) When {
 	start := rouse.At(time.Now().Add(w.Between(100, 800)))
 	return When{
 		Text: fmt.Sprintf("R%d/%s/PT%gS", times, start, step.Seconds()),
-		Spec: history.Spec{Every: step, Start: Moment(start), Until: Moment(start.Add(time.Duration(times-1) * step)), Misfire: history.MisfireAll},
+		Spec: history.Spec{Every: step, Start: Moment(start), Until: Moment(start.Add(time.Duration(times-1) * step)),
+			Misfire: history.MisfireAll},
 	}
 }
 

@@ -55,16 +55,17 @@ func New(t testing.TB) *Issuer {
 		t.Fatal(err)
 	}
 	i := &Issuer{Key: key, codes: map[string]grant{}, people: map[string]map[string]any{
-		"alice": {"email": "alice@example.com", "groups": []string{"everyone", "on-call"}}, "bob": {"email": "bob@example.com"}}}
+		"alice": {"email": "alice@example.com", "groups": []string{"everyone", "on-call"}},
+		"bob":   {"email": "bob@example.com"}}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /.well-known/openid-configuration", i.discovery)
+	mux.HandleFunc("GET /.well-known/openid-configuration", i.serveDiscovery)
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k"}}})
+		replyWithJSON(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k"}}})
 	})
 	mux.HandleFunc("GET /authorize", signInPage)
-	mux.HandleFunc("POST /authorize", i.authorize)
-	mux.HandleFunc("POST /token", i.token)
-	mux.HandleFunc("GET /logout", i.logout)
+	mux.HandleFunc("POST /authorize", i.serveAuthorize)
+	mux.HandleFunc("POST /token", i.serveToken)
+	mux.HandleFunc("GET /logout", i.serveLogout)
 	i.Server = httptest.NewServer(mux)
 	t.Cleanup(i.Close)
 	return i
@@ -85,7 +86,8 @@ func (i *Issuer) Public(url string) { i.URL = url }
 
 // Misbehave changes what the issuer does: the claims of its tokens, how they are signed, and the answers that
 // browsers bring. What is nil is as it should be.
-func (i *Issuer) Misbehave(edit func(claims map[string]any), sign func(claims map[string]any) string, answer func(q url.Values)) {
+func (i *Issuer) Misbehave(edit func(claims map[string]any), sign func(claims map[string]any) string,
+	answer func(q url.Values)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.edit, i.sign, i.answer = edit, sign, answer
@@ -114,9 +116,11 @@ func (i *Issuer) SignIn(t testing.TB, at, subject string) string {
 	return answer.Header.Get("Location")
 }
 
-func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
-	reply(w, http.StatusOK, map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize?tenant=x",
-		"token_endpoint": i.URL + "/token", "end_session_endpoint": i.URL + "/logout", "authorization_response_iss_parameter_supported": true})
+func (i *Issuer) serveDiscovery(w http.ResponseWriter, _ *http.Request) {
+	replyWithJSON(w, http.StatusOK, map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys",
+		"authorization_endpoint": i.URL + "/authorize?tenant=x",
+		"token_endpoint":         i.URL + "/token", "end_session_endpoint": i.URL + "/logout",
+		"authorization_response_iss_parameter_supported": true})
 }
 
 // signInPage asks who signs in.
@@ -126,10 +130,11 @@ func signInPage(w http.ResponseWriter, r *http.Request) {
 <button name="subject" value="alice">alice</button> <button name="subject" value="bob">bob</button></form>`, html.EscapeString(r.URL.String()))
 }
 
-// authorize makes a code for who signs in.
-func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
+// serveAuthorize makes a code for who signs in.
+func (i *Issuer) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	if q.Get("tenant") != "x" || q.Get("response_type") != "code" || q.Get("client_id") != ClientID || q.Get("code_challenge_method") != "S256" || q.Get("nonce") == "" {
+	if q.Get("tenant") != "x" || q.Get("response_type") != "code" || q.Get("client_id") != ClientID ||
+		q.Get("code_challenge_method") != "S256" || q.Get("nonce") == "" {
 		http.Error(w, "not as it should be: "+r.URL.RawQuery, http.StatusBadRequest)
 		return
 	}
@@ -151,9 +156,9 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// token exchanges a code.
-func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
-	refuse := func(status int, code string) { reply(w, status, map[string]string{"error": code}) }
+// serveToken exchanges a code.
+func (i *Issuer) serveToken(w http.ResponseWriter, r *http.Request) {
+	refuse := func(status int, code string) { replyWithJSON(w, status, map[string]string{"error": code}) }
 	id, secret, _ := r.BasicAuth()
 	if id, _ = url.QueryUnescape(id); id != ClientID {
 		refuse(http.StatusUnauthorized, "invalid_client")
@@ -168,12 +173,14 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	g, ok := i.codes[r.PostFormValue("code")]
 	delete(i.codes, r.PostFormValue("code"))
 	challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-	if !ok || g.redirect != r.PostFormValue("redirect_uri") || g.challenge != base64.RawURLEncoding.EncodeToString(challenge[:]) {
+	if !ok || g.redirect != r.PostFormValue("redirect_uri") ||
+		g.challenge != base64.RawURLEncoding.EncodeToString(challenge[:]) {
 		refuse(http.StatusBadRequest, "invalid_grant")
 		return
 	}
 	now := time.Now().Unix()
-	claims := map[string]any{"iss": i.URL, "sub": g.subject, "aud": ClientID, "nonce": g.nonce, "iat": now, "exp": now + 3600}
+	claims := map[string]any{"iss": i.URL, "sub": g.subject, "aud": ClientID, "nonce": g.nonce, "iat": now,
+		"exp": now + 3600}
 	maps.Copy(claims, i.people[g.subject])
 	if i.edit != nil {
 		i.edit(claims)
@@ -182,7 +189,8 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	if i.sign != nil {
 		sign = i.sign
 	}
-	reply(w, http.StatusOK, map[string]any{"id_token": sign(claims), "access_token": rand.Text(), "token_type": "Bearer", "expires_in": 3600})
+	replyWithJSON(w, http.StatusOK, map[string]any{"id_token": sign(claims), "access_token": rand.Text(),
+		"token_type": "Bearer", "expires_in": 3600})
 }
 
 // Sign returns a token with claims.
@@ -190,7 +198,8 @@ func (i *Issuer) Sign(claims map[string]any) string { return i.SignAs(claims, "J
 
 // SignAs returns a token of another type.
 func (i *Issuer) SignAs(claims map[string]any, kind jose.ContentType) string {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: i.Key, KeyID: "k"}}, (&jose.SignerOptions{}).WithType(kind))
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: i.Key, KeyID: "k"}},
+		(&jose.SignerOptions{}).WithType(kind))
 	if err != nil {
 		panic(err)
 	}
@@ -209,15 +218,15 @@ func (i *Issuer) SignAs(claims map[string]any, kind jose.ContentType) string {
 	return text
 }
 
-// logout ends the session of a person.
-func (i *Issuer) logout(w http.ResponseWriter, r *http.Request) {
+// serveLogout ends the session of a person.
+func (i *Issuer) serveLogout(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	i.signOuts++
 	i.mu.Unlock()
 	http.Redirect(w, r, r.URL.Query().Get("post_logout_redirect_uri"), http.StatusSeeOther)
 }
 
-func reply(w http.ResponseWriter, status int, v any) {
+func replyWithJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v) // an error is of a client that is gone

@@ -14,7 +14,7 @@ import (
 // is unavailable; the others continue.
 func StartRedisCluster(t testing.TB) []*Server {
 	t.Helper()
-	path := find(t, "redis-server")
+	path := requireProgram(t, "redis-server")
 	const masters, slots = 3, 16384
 	nodes := make([]*Server, masters)
 	buses := make([]int, masters) // the ports of the cluster bus
@@ -28,7 +28,7 @@ func StartRedisCluster(t testing.TB) []*Server {
 	}
 	for i := range nodes {
 		p := launchClusterNode(t, path)
-		addr := p.ports[0].addr()
+		addr := p.ports[0].claimedAddr()
 		nodes[i], buses[i] = newServer(t, p, redisURL(addr), addr), p.ports[1].port
 		do(i, "CLUSTER", "SET-CONFIG-EPOCH", i+1) // different from the start, otherwise the nodes have to agree on that first
 		do(i, "CLUSTER", "ADDSLOTSRANGE", i*slots/masters, (i+1)*slots/masters-1)
@@ -37,7 +37,7 @@ func StartRedisCluster(t testing.TB) []*Server {
 		host, port, _ := strings.Cut(n.Addr(), ":")
 		do(0, "CLUSTER", "MEET", host, port, buses[i+1])
 	}
-	err := poll(ctx, func(ctx context.Context) error {
+	err := pollUntilNil(ctx, func(ctx context.Context) error {
 		for _, n := range nodes {
 			info, err := redisCall(ctx, n.Addr(), "CLUSTER", "INFO").Text()
 			if err != nil {
@@ -60,8 +60,8 @@ func StartRedisCluster(t testing.TB) []*Server {
 // launchClusterNode starts a server that can join a Cluster.
 func launchClusterNode(t testing.TB, path string) *process {
 	t.Helper()
-	p, err := launch("cluster", 2, nil, func(p *process) error {
-		describeRedis(p, path, append(durable(),
+	p, err := launchServer("cluster", 2, nil, func(p *process) error {
+		describeRedis(p, path, append(durableSettings(),
 			[2]string{"cluster-enabled", "yes"},
 			[2]string{"cluster-port", fmt.Sprint(p.ports[1].port)},
 			[2]string{"cluster-node-timeout", "2000"},
@@ -79,12 +79,12 @@ func launchClusterNode(t testing.TB, path string) *process {
 // sync.
 func AddRedisReplicas(t testing.TB, masters []*Server) (replicas []*Server) {
 	t.Helper()
-	path := find(t, "redis-server")
+	path := requireProgram(t, "redis-server")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for _, master := range masters {
 		p := launchClusterNode(t, path)
-		addr := p.ports[0].addr()
+		addr := p.ports[0].claimedAddr()
 		replica := newServer(t, p, redisURL(addr), addr)
 		replicas = append(replicas, replica)
 		host, port, _ := strings.Cut(addr, ":")
@@ -95,9 +95,12 @@ func AddRedisReplicas(t testing.TB, masters []*Server) (replicas []*Server) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = poll(ctx, func(ctx context.Context) error { return redisCall(ctx, addr, "CLUSTER", "REPLICATE", id).Err() })
+		err = pollUntilNil(ctx, func(ctx context.Context) error {
+			return redisCall(ctx, addr, "CLUSTER", "REPLICATE",
+				id).Err()
+		})
 		if err == nil {
-			err = poll(ctx, func(ctx context.Context) error {
+			err = pollUntilNil(ctx, func(ctx context.Context) error {
 				info, err := redisCall(ctx, addr, "INFO", "replication").Text()
 				if err == nil && !strings.Contains(info, "master_link_status:up") {
 					err = fmt.Errorf("%s", info)
@@ -110,7 +113,7 @@ func AddRedisReplicas(t testing.TB, masters []*Server) (replicas []*Server) {
 		}
 	}
 	// A master that dies before the others know its replica is not replaced.
-	err := poll(ctx, func(ctx context.Context) error {
+	err := pollUntilNil(ctx, func(ctx context.Context) error {
 		for _, n := range append(masters[:len(masters):len(masters)], replicas...) {
 			nodes, err := redisCall(ctx, n.Addr(), "CLUSTER", "NODES").Text()
 			if err != nil {

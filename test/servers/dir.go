@@ -25,7 +25,7 @@ type home struct {
 // onDisk and inMemory are made when they are first used.
 var (
 	onDisk   = sync.OnceValues(func() (home, error) { return newHome("") })
-	inMemory = sync.OnceValues(func() (home, error) { return newHome(memory()) })
+	inMemory = sync.OnceValues(func() (home, error) { return newHome(memoryDir()) })
 )
 
 func newHome(parent string) (home, error) {
@@ -36,18 +36,19 @@ func newHome(parent string) (home, error) {
 	if err := os.Chmod(dir, 0o755); err != nil { // servers of other users pass through it
 		return home{}, err
 	}
-	held, err := sweep(dir)
+	held, err := startCleanup(dir)
 	return home{dir: dir, held: held}, err
 }
 
-// memory is the directory for the data of brokers that are not killed: memory, if the machine has enough of
-// it, "" for the usual one otherwise. A busy disk takes seconds for a sync, after which RabbitMQ refuses
+// memoryDir is the directory for the data of brokers that are not killed: memory, if the machine has enough
+// of it, "" for the usual one otherwise. A busy disk takes seconds for a sync, after which RabbitMQ refuses
 // operations on its queues. A broker that is killed needs the disk: its definitions of queues are written
 // soon after they are acknowledged, which memory is too fast for.
-func memory() string {
+func memoryDir() string {
 	const shared, enough = "/dev/shm", 4 << 30
 	var st unix.Statfs_t
-	if unix.Statfs(shared, &st) != nil || uint64(st.Bavail)*uint64(st.Bsize) < enough || unix.Access(shared, unix.W_OK) != nil {
+	if unix.Statfs(shared, &st) != nil || uint64(st.Bavail)*uint64(st.Bsize) < enough ||
+		unix.Access(shared, unix.W_OK) != nil {
 		return ""
 	}
 	return shared
@@ -67,8 +68,8 @@ for try in 1 2 3 4 5 6 7 8 9 10; do
 done
 `
 
-// sweep starts the broom, and returns the writing end of its input.
-func sweep(dir string) (*os.File, error) {
+// startCleanup starts the broom, and returns the writing end of its input.
+func startCleanup(dir string) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err

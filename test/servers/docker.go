@@ -31,13 +31,15 @@ func StartDocker(t testing.TB) *Server {
 		t.Fatalf("no Docker Engine is installed: %v; Debian's package is docker.io", err)
 	}
 	var socket, group string
-	p, err := launch("docker", 0, nil, func(p *process) error {
+	p, err := launchServer("docker", 0, nil, func(p *process) error {
 		socket = filepath.Join(p.dir, "docker.sock")
 		group = filepath.Base(filepath.Dir(p.dir)) + "-" + filepath.Base(p.dir)
 		p.path = "unshare"
 		run := filepath.Join(p.dir, "run") // its content belongs to processes that have ended
-		p.args = []string{"--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc", "/bin/sh", "-c", `rm -rf "$0" && exec dockerd "$@"`, run,
-			"-H", "unix://" + socket, "--data-root", filepath.Join(p.dir, "data"), "--exec-root", run, "--pidfile", filepath.Join(run, "pid"),
+		p.args = []string{"--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc", "/bin/sh", "-c",
+			`rm -rf "$0" && exec dockerd "$@"`, run,
+			"-H", "unix://" + socket, "--data-root", filepath.Join(p.dir, "data"), "--exec-root", run, "--pidfile",
+			filepath.Join(run, "pid"),
 			"--exec-opt=native.cgroupdriver=cgroupfs", "--cgroup-parent=" + group,
 			"--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"}
 		path, err := exec.LookPath(p.path)

@@ -16,7 +16,7 @@ func StartPostgresWithClock(t testing.TB) (s *Server, set func(ahead time.Durati
 	t.Helper()
 	library, _ := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1") // the pattern is well-formed
 	if len(library) == 0 {
-		missing(t, "libfaketime")
+		reportMissing(t, "libfaketime")
 	}
 	var clock string
 	write := func(ahead time.Duration) error {
@@ -34,10 +34,11 @@ func StartPostgresWithClock(t testing.TB) (s *Server, set func(ahead time.Durati
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newServer(t, p, postgresURL(p.ports[0].addr(), "postgres"), p.ports[0].addr()), func(ahead time.Duration) {
-		t.Helper()
-		if err := write(ahead); err != nil {
-			t.Fatal(err)
+	return newServer(t, p, postgresURL(p.ports[0].claimedAddr(), "postgres"), p.ports[0].claimedAddr()),
+		func(ahead time.Duration) {
+			t.Helper()
+			if err := write(ahead); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
 }

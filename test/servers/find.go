@@ -14,9 +14,9 @@ import (
 // places are directories of servers in addition to those of PATH: Debian keeps some out of the PATH of users.
 var places = []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin"}
 
-// find returns the path of a program. If it is missing, the test fails, or is skipped if servers are
-// optional.
-func find(t testing.TB, program string) string {
+// requireProgram returns the path of a program. If it is missing, the test fails, or is skipped if servers
+// are optional.
+func requireProgram(t testing.TB, program string) string {
 	t.Helper()
 	if path, err := exec.LookPath(program); err == nil {
 		return path
@@ -26,7 +26,7 @@ func find(t testing.TB, program string) string {
 			return path
 		}
 	}
-	missing(t, program)
+	reportMissing(t, program)
 	return ""
 }
 
@@ -34,7 +34,7 @@ func find(t testing.TB, program string) string {
 // missing, the test fails, or is skipped if servers are optional.
 func Find(t testing.TB, name string) string {
 	t.Helper()
-	return find(t, name)
+	return requireProgram(t, name)
 }
 
 // findPostgres returns the directory of PostgreSQL's programs: that of ROUSE_POSTGRES, or the newest if there
@@ -58,17 +58,19 @@ func findPostgres(t testing.TB) string {
 			return dir
 		}
 	}
-	path, err := filepath.EvalSymlinks(find(t, "initdb")) // its neighbours are of the same version
+	path, err := filepath.EvalSymlinks(requireProgram(t, "initdb")) // its neighbours are of the same version
 	if err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Dir(path)
 }
 
-func missing(t testing.TB, program string) {
+func reportMissing(t testing.TB, program string) {
 	t.Helper()
 	if os.Getenv("ROUSE_SERVERS") == "optional" {
 		t.Skipf("%s is not installed, and servers are optional (ROUSE_SERVERS)", program)
 	}
-	t.Fatalf("%s is not installed: `make servers` installs it; with ROUSE_SERVERS=optional, tests that need it are skipped", program)
+	t.Fatalf(
+		"%s is not installed: `make servers` installs it; with ROUSE_SERVERS=optional, tests that need it are skipped",
+		program)
 }

@@ -34,7 +34,7 @@ func TestMissing(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			find(v, "no-such-server")
+			requireProgram(v, "no-such-server")
 		}()
 		<-done
 		return v

@@ -44,10 +44,12 @@ func StartKubernetes(t testing.TB, users map[string]string) *Kubernetes {
 			t.Skipf("%s names no program: make test-kubernetes builds it", name)
 		}
 	}
-	k := &Kubernetes{dir: t.TempDir(), etcd: "http://" + unused(t), URL: "https://" + unused(t), client: &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}}
-	peer := "http://" + unused(t)
-	StartProgram(t, os.Getenv("ROUSE_ETCD"), "--name=a", "--data-dir="+k.in("etcd"), "--listen-client-urls="+k.etcd, "--advertise-client-urls="+k.etcd,
+	k := &Kubernetes{dir: t.TempDir(), etcd: "http://" + unusedAddress(t), URL: "https://" + unusedAddress(t),
+		client: &http.Client{Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}}
+	peer := "http://" + unusedAddress(t)
+	StartProgram(t, os.Getenv("ROUSE_ETCD"), "--name=a", "--data-dir="+k.pathInDir("etcd"), "--listen-client-urls="+k.etcd,
+		"--advertise-client-urls="+k.etcd,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=a="+peer, "--unsafe-no-fsync")
 	lines := KubernetesAdmin + `,admin,1,"system:masters"` + "\n"
 	for token, user := range users {
@@ -59,7 +61,7 @@ func StartKubernetes(t testing.TB, users map[string]string) *Kubernetes {
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 	for name, body := range map[string][]byte{"users": []byte(lines), "key": text} {
-		if err := os.WriteFile(k.in(name), body, 0o600); err != nil {
+		if err := os.WriteFile(k.pathInDir(name), body, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,8 +69,8 @@ func StartKubernetes(t testing.TB, users map[string]string) *Kubernetes {
 	return k
 }
 
-// unused returns an address without a listener.
-func unused(t testing.TB) string {
+// unusedAddress returns an address without a listener.
+func unusedAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,26 +80,32 @@ func unused(t testing.TB) string {
 	return l.Addr().String()
 }
 
-func (k *Kubernetes) in(name string) string { return filepath.Join(k.dir, name) }
+func (k *Kubernetes) pathInDir(name string) string { return filepath.Join(k.dir, name) }
 
 // StartAPI starts the API server again, and returns when it answers.
 func (k *Kubernetes) StartAPI(t testing.TB) {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimPrefix(k.URL, "https://"), ":")
-	k.api = StartProgram(t, os.Getenv("ROUSE_KUBE_APISERVER"), "--etcd-servers="+k.etcd, "--bind-address=127.0.0.1", "--secure-port="+port,
-		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--cert-dir="+k.in("certs"), "--token-auth-file="+k.in("users"), "--authorization-mode=RBAC",
-		"--service-account-issuer=https://rouse.test", "--service-account-key-file="+k.in("key"), "--service-account-signing-key-file="+k.in("key"),
+	k.api = StartProgram(t, os.Getenv("ROUSE_KUBE_APISERVER"), "--etcd-servers="+k.etcd, "--bind-address=127.0.0.1",
+		"--secure-port="+port,
+		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", "--cert-dir="+k.pathInDir("certs"),
+		"--token-auth-file="+k.pathInDir("users"), "--authorization-mode=RBAC",
+		"--service-account-issuer=https://rouse.test", "--service-account-key-file="+k.pathInDir("key"),
+		"--service-account-signing-key-file="+k.pathInDir("key"),
 		"--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount")
 	// The rights of the administrator and the namespace exist a moment after the start of the server.
-	k.until(t, "the API server answers", func() (int, []byte, error) { return k.Call(t, http.MethodGet, "/api/v1/namespaces/default", "", "") })
+	k.retryUntilOK(t, "the API server answers", func() (int, []byte,
+		error) {
+		return k.Call(t, http.MethodGet, "/api/v1/namespaces/default", "", "")
+	})
 }
 
-// until calls do until it succeeds.
-func (k *Kubernetes) until(t testing.TB, what string, do func() (status int, answer []byte, err error)) {
+// retryUntilOK calls do until it succeeds.
+func (k *Kubernetes) retryUntilOK(t testing.TB, what string, do func() (status int, answer []byte, err error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	if err := poll(ctx, func(context.Context) error {
+	if err := pollUntilNil(ctx, func(context.Context) error {
 		status, answer, err := do()
 		if err == nil && status/100 != 2 {
 			err = fmt.Errorf("%d: %s", status, answer)
@@ -118,8 +126,9 @@ func (k *Kubernetes) StartControllers(t testing.TB, names string, args ...string
 	if _, err := exec.LookPath(os.Getenv("ROUSE_KUBE_CONTROLLERS")); err != nil {
 		t.Skip("ROUSE_KUBE_CONTROLLERS names no program: make test-kubernetes builds it")
 	}
-	StartProgram(t, os.Getenv("ROUSE_KUBE_CONTROLLERS"), append([]string{"--kubeconfig=" + k.Kubeconfig(t, KubernetesAdmin, "default"), "--leader-elect=false",
-		"--secure-port=0", "--cert-dir=" + k.in("certs"), "--controllers=" + names}, args...)...)
+	StartProgram(t, os.Getenv("ROUSE_KUBE_CONTROLLERS"),
+		append([]string{"--kubeconfig=" + k.Kubeconfig(t, KubernetesAdmin, "default"), "--leader-elect=false",
+			"--secure-port=0", "--cert-dir=" + k.pathInDir("certs"), "--controllers=" + names}, args...)...)
 }
 
 // Call makes a request as the administrator.
@@ -148,8 +157,9 @@ func (k *Kubernetes) Call(t testing.TB, method, path, contentType, body string) 
 // Apply creates or changes an object, which is given as YAML. Unknown fields are refused.
 func (k *Kubernetes) Apply(t testing.TB, path, text string) {
 	t.Helper()
-	k.until(t, path+" is made", func() (int, []byte, error) {
-		return k.Call(t, http.MethodPatch, path+"?fieldManager=test&force=true&fieldValidation=Strict", "application/apply-patch+yaml", text)
+	k.retryUntilOK(t, path+" is made", func() (int, []byte, error) {
+		return k.Call(t, http.MethodPatch, path+"?fieldManager=test&force=true&fieldValidation=Strict",
+			"application/apply-patch+yaml", text)
 	})
 }
 
@@ -173,7 +183,8 @@ func (k *Kubernetes) Helm(t testing.TB, args ...string) {
 	if _, err := exec.LookPath(helm); err != nil {
 		t.Skip("ROUSE_HELM names no program: make test-kubernetes builds it")
 	}
-	cmd := exec.CommandContext(t.Context(), helm, append(args, "--kube-apiserver", k.URL, "--kube-token", KubernetesAdmin, "--kube-insecure-skip-tls-verify")...)
+	cmd := exec.CommandContext(t.Context(), helm, append(args, "--kube-apiserver", k.URL, "--kube-token", KubernetesAdmin,
+		"--kube-insecure-skip-tls-verify")...)
 	cmd.Env = append(os.Environ(), "HELM_DRIVER=secret", "HOME="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("helm %v: %v\n%s", args, err, out)
@@ -184,7 +195,8 @@ func (k *Kubernetes) Helm(t testing.TB, args ...string) {
 func (k *Kubernetes) AccountToken(t testing.TB, namespace, name string) string {
 	t.Helper()
 	var token struct{ Status struct{ Token string } }
-	status, answer, err := k.Call(t, http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+name+"/token", "",
+	status, answer, err := k.Call(t, http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+name+"/token",
+		"",
 		`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`)
 	if err == nil {
 		err = json.Unmarshal(answer, &token)

@@ -11,13 +11,13 @@ import (
 // TestLaunchWhenPortIsTaken: a server gets another port, and other failures are reported.
 func TestLaunchWhenPortIsTaken(t *testing.T) {
 	t.Parallel()
-	path := find(t, "redis-server")
+	path := requireProgram(t, "redis-server")
 	tries := 0
 	start := func(settings ...[2]string) (*process, error) {
 		tries = 0
-		return launch("redis", 1, nil, func(p *process) error {
+		return launchServer("redis", 1, nil, func(p *process) error {
 			if tries++; tries == 1 && settings == nil {
-				l, err := net.Listen("tcp4", p.ports[0].addr())
+				l, err := net.Listen("tcp4", p.ports[0].claimedAddr())
 				if err != nil {
 					return err
 				}
@@ -34,7 +34,7 @@ func TestLaunchWhenPortIsTaken(t *testing.T) {
 	if tries != 2 {
 		t.Errorf("it started at try %d, want 2", tries)
 	}
-	if err := p.close(); err != nil {
+	if err := p.closeAndRemove(); err != nil {
 		t.Error(err)
 	}
 	_, err = start([2]string{"no-such-setting", "1"})

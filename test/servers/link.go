@@ -34,31 +34,31 @@ const (
 	dialTime   = 10 * time.Second
 )
 
-// begin takes a client's connection.
-func (p *Proxy) begin(client *net.TCPConn) {
+// startLink takes a client's connection.
+func (p *Proxy) startLink(client *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := &link{p: p, client: client}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if p.l == nil { // refused in between
-		l.reset()
+		l.resetLink()
 		return
 	}
 	p.links[l] = struct{}{}
-	p.wg.Go(l.run)
+	p.wg.Go(l.forwardBothWays)
 }
 
-// run forwards data in both directions until both sides have ended or the link is reset. If only one side has
-// ended, or the other cannot be told, the other's connection stays open.
-func (l *link) run() {
-	defer l.end()
+// forwardBothWays forwards data in both directions until both sides have ended or the link is reset. If only
+// one side has ended, or the other cannot be told, the other's connection stays open.
+func (l *link) forwardBothWays() {
+	defer l.removeLink()
 	dialer := net.Dialer{Timeout: dialTime}
 	conn, err := dialer.DialContext(l.ctx, "tcp", l.p.server)
 	l.p.mu.Lock()
 	if err != nil {
 		cut := l.p.now.cut != [2]bool{}
 		if l.lost = cut; !cut {
-			l.reset() // as the server would have done
+			l.resetLink() // as the server would have done
 		}
 		l.p.mu.Unlock()
 		<-l.ctx.Done()
@@ -66,20 +66,20 @@ func (l *link) run() {
 	}
 	l.server = conn.(*net.TCPConn)
 	if l.ctx.Err() != nil { // reset while it dialled
-		l.reset()
+		l.resetLink()
 	}
 	l.p.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l.pass(toClient, l.server, l.client)
+		l.forwardOneWay(toClient, l.server, l.client)
 	}()
-	l.pass(toServer, l.client, l.server)
+	l.forwardOneWay(toServer, l.client, l.server)
 	<-done
 }
 
-// end removes the link. Both sides have ended it themselves, or it was reset.
-func (l *link) end() {
+// removeLink removes the link. Both sides have ended it themselves, or it was reset.
+func (l *link) removeLink() {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
 	delete(l.p.links, l)
@@ -90,8 +90,8 @@ func (l *link) end() {
 	}
 }
 
-// reset ends both connections with a TCP reset. The proxy is locked.
-func (l *link) reset() {
+// resetLink ends both connections with a TCP reset. The proxy is locked.
+func (l *link) resetLink() {
 	l.cancel()
 	for _, conn := range []*net.TCPConn{l.client, l.server} {
 		if conn != nil {
@@ -101,33 +101,33 @@ func (l *link) reset() {
 	}
 }
 
-// pass carries one direction, until from ends.
-func (l *link) pass(d direction, from, to *net.TCPConn) {
+// forwardOneWay carries one direction, until from ends.
+func (l *link) forwardOneWay(d direction, from, to *net.TCPConn) {
 	packets := make(chan packet, underWay)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer close(packets)
-		l.read(from, packets)
+		l.readPackets(from, packets)
 	}()
 	for pk := range packets {
 		switch {
-		case !l.arrives(d, pk.at):
+		case !l.waitForArrival(d, pk.at):
 		case pk.err == nil:
 			if _, err := to.Write(pk.data); err != nil {
-				l.broken(1 - d) // the other side has closed, which shows in this way
+				l.passOnReset(1 - d) // the other side has closed, which shows in this way
 			}
 		case errors.Is(pk.err, io.EOF):
 			_ = to.CloseWrite() // fails if to has ended already
 		default:
-			l.broken(d)
+			l.passOnReset(d)
 		}
 	}
 	<-done
 }
 
-// read reads until the connection ends, in whatever way.
-func (l *link) read(from *net.TCPConn, packets chan<- packet) {
+// readPackets reads until the connection ends, in whatever way.
+func (l *link) readPackets(from *net.TCPConn, packets chan<- packet) {
 	buf := make([]byte, packetSize)
 	send := func(pk packet) bool {
 		select {
@@ -150,8 +150,8 @@ func (l *link) read(from *net.TCPConn, packets chan<- packet) {
 	}
 }
 
-// arrives waits until a packet sent at a time arrives, and reports whether it does.
-func (l *link) arrives(d direction, sent time.Time) bool {
+// waitForArrival waits until a packet sent at a time arrives, and reports whether it does.
+func (l *link) waitForArrival(d direction, sent time.Time) bool {
 	for {
 		l.p.mu.Lock()
 		now, changed := l.p.now, l.p.changed
@@ -176,13 +176,13 @@ func (l *link) arrives(d direction, sent time.Time) bool {
 	}
 }
 
-// broken resets the link because one side did, unless the network hides that from the other side.
-func (l *link) broken(d direction) {
+// passOnReset resets the link because one side did, unless the network hides that from the other side.
+func (l *link) passOnReset(d direction) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
 	if l.p.now.cut[d] {
 		l.lost = true
 		return
 	}
-	l.reset()
+	l.resetLink()
 }

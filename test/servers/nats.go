@@ -27,8 +27,8 @@ func NATS(t testing.TB) string {
 // in nats.conf.
 func StartNATS(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	path, more := find(t, "nats-server"), pairs(t, settings)
-	p, err := launch("nats", 1, nil, func(p *process) error {
+	path, more := requireProgram(t, "nats-server"), parseSettings(t, settings)
+	p, err := launchServer("nats", 1, nil, func(p *process) error {
 		p.path = path
 		p.args = []string{"-a", "127.0.0.1", "-p", fmt.Sprint(p.ports[0].port), "-js", "-sd", filepath.Join(p.dir, "store")}
 		if len(more) > 0 {
@@ -41,14 +41,14 @@ func StartNATS(t testing.TB, settings ...string) *Server {
 			}
 			p.args = append(p.args, "-c", file)
 		}
-		p.ready = func(ctx context.Context) error { return natsReady(ctx, "nats://"+p.ports[0].addr()) }
+		p.ready = func(ctx context.Context) error { return natsReady(ctx, "nats://"+p.ports[0].claimedAddr()) }
 		p.stopSignal = syscall.SIGTERM
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := p.ports[0].addr()
+	addr := p.ports[0].claimedAddr()
 	return newServer(t, p, "nats://"+addr, addr)
 }
 

@@ -15,9 +15,9 @@ import (
 // StartNginx starts an nginx with one server, whose directives config has, without listen.
 func StartNginx(t testing.TB, config string) *Server {
 	t.Helper()
-	path := find(t, "nginx")
-	p, err := launch("nginx", 1, nil, func(p *process) error {
-		addr := p.ports[0].addr()
+	path := requireProgram(t, "nginx")
+	p, err := launchServer("nginx", 1, nil, func(p *process) error {
+		addr := p.ports[0].claimedAddr()
 		text := "daemon off;\nmaster_process off;\npid nginx.pid;\nevents {}\nhttp {\naccess_log off;\n"
 		for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 			text += kind + "_temp_path " + kind + ";\n"
@@ -41,6 +41,6 @@ func StartNginx(t testing.TB, config string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := p.ports[0].addr()
+	addr := p.ports[0].claimedAddr()
 	return newServer(t, p, "http://"+addr, addr)
 }

@@ -21,13 +21,13 @@ func PgBouncer(t testing.TB, postgres string) string {
 	if err != nil {
 		t.Fatalf("PgBouncer: %v", err)
 	}
-	path := find(t, "pgbouncer")
+	path := requireProgram(t, "pgbouncer")
 	as, err := asUser("postgres") // it refuses root
 	if err != nil {
 		t.Fatal(err)
 	}
 	through := *u
-	p, err := launch("pgbouncer", 1, as, func(p *process) error {
+	p, err := launchServer("pgbouncer", 1, as, func(p *process) error {
 		ini := filepath.Join(p.dir, "pgbouncer.ini")
 		text := fmt.Sprintf(`[databases]
 * = host=%s port=%s user=%s
@@ -46,7 +46,7 @@ ignore_startup_parameters = extra_float_digits
 			return err
 		}
 		p.path, p.args = path, []string{ini}
-		through.Host = p.ports[0].addr()
+		through.Host = p.ports[0].claimedAddr()
 		p.ready = func(ctx context.Context) error { return postgresExec(ctx, through.String(), "SELECT 1") }
 		p.stopSignal = syscall.SIGTERM
 		return nil

@@ -34,12 +34,12 @@ func claimPort() (*claim, error) {
 			}
 			c.mark = mark
 		}
-		if l, err := net.Listen("tcp4", c.addr()); err == nil {
+		if l, err := net.Listen("tcp4", c.claimedAddr()); err == nil {
 			if err := l.Close(); err == nil {
 				return c, nil
 			}
 		}
-		c.release()
+		c.releasePort()
 	}
 	return nil, fmt.Errorf("no free port of 127.0.0.1 between %d and %d", firstPort, lastPort)
 }
@@ -51,13 +51,13 @@ func FreeAddr(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.release)
-	return c.addr()
+	t.Cleanup(c.releasePort)
+	return c.claimedAddr()
 }
 
-func (c *claim) addr() string { return fmt.Sprintf("127.0.0.1:%d", c.port) }
+func (c *claim) claimedAddr() string { return fmt.Sprintf("127.0.0.1:%d", c.port) }
 
-func (c *claim) release() {
+func (c *claim) releasePort() {
 	if c.mark != nil {
 		_ = c.mark.Close() // it had no connections
 	}

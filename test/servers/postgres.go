@@ -22,11 +22,11 @@ import (
 // has the superuser and the database postgres.
 func StartPostgres(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	p, err := startPostgres(findPostgres(t), pairs(t, settings))
+	p, err := startPostgres(findPostgres(t), parseSettings(t, settings))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newServer(t, p, postgresURL(p.ports[0].addr(), "postgres"), p.ports[0].addr())
+	return newServer(t, p, postgresURL(p.ports[0].claimedAddr(), "postgres"), p.ports[0].claimedAddr())
 }
 
 // Postgres returns the URL of a fresh, empty database. All such databases of a test binary are on one server,
@@ -43,7 +43,7 @@ func Postgres(t testing.TB) string {
 	if sharedPostgres.err != nil {
 		t.Fatal(sharedPostgres.err)
 	}
-	addr := sharedPostgres.p.ports[0].addr()
+	addr := sharedPostgres.p.ports[0].claimedAddr()
 	name := fmt.Sprintf("test_%d", sharedPostgres.databases.Add(1))
 	admin := func(sql string) error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -77,7 +77,7 @@ func startPostgres(bin string, settings [][2]string, more ...func(*process) erro
 	if err != nil {
 		return nil, err
 	}
-	return launch("postgres", 1, as, func(p *process) error {
+	return launchServer("postgres", 1, as, func(p *process) error {
 		data := filepath.Join(p.dir, "data")
 		if err := initPostgres(bin, p, data); err != nil {
 			return err
@@ -104,7 +104,7 @@ func servePostgres(p *process, bin, data string, settings [][2]string) {
 	}, settings...) {
 		p.args = append(p.args, "-c", s[0]+"="+s[1])
 	}
-	url := postgresURL(p.ports[0].addr(), "postgres")
+	url := postgresURL(p.ports[0].claimedAddr(), "postgres")
 	p.ready = func(ctx context.Context) error { return postgresExec(ctx, url, "SELECT 1") }
 	p.stopSignal = syscall.SIGINT // "fast": ends sessions, writes a checkpoint
 	p.endSignal = syscall.SIGQUIT // "immediate": no checkpoint, but shared memory is given back

@@ -38,20 +38,20 @@ type process struct {
 	pid int // 0 if it does not run
 }
 
-func (p *process) id() int {
+func (p *process) processID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pid
 }
 
-// start runs the server and returns when it answers.
-func (p *process) start() error {
+// startAndWait runs the server and returns when it answers.
+func (p *process) startAndWait() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pid != 0 {
 		return fmt.Errorf("start %s: it runs", p.name)
 	}
-	log, err := os.OpenFile(p.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(p.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,8 @@ func (p *process) start() error {
 	cmd.Dir = p.dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "LC_ALL=C", "TZ=UTC"}, p.env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Setpgid: true} // Ctrl-C in a terminal must not reach the server
+	// Ctrl-C in a terminal must not reach the server
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Setpgid: true}
 	endWithParent(cmd.SysProcAttr)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
@@ -70,8 +71,8 @@ func (p *process) start() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	ended := false
-	err = poll(ctx, func(ctx context.Context) error {
-		if ended = ended || p.reap(syscall.WNOHANG); ended {
+	err = pollUntilNil(ctx, func(ctx context.Context) error {
+		if ended = ended || p.reapServer(syscall.WNOHANG); ended {
 			cancel()
 			return errors.New("it ended at once")
 		}
@@ -83,13 +84,13 @@ func (p *process) start() error {
 		if !ended {
 			err = errors.Join(err, p.killTree())
 		}
-		return fmt.Errorf("start %s: %w\n%s", p.name, err, p.tail())
+		return fmt.Errorf("start %s: %w\n%s", p.name, err, p.serverLogTail())
 	}
 	return nil
 }
 
-// reap collects the server's exit status, and reports whether it has ended.
-func (p *process) reap(options int) bool {
+// reapServer collects the server's exit status, and reports whether it has ended.
+func (p *process) reapServer(options int) bool {
 	for {
 		pid, err := syscall.Wait4(p.pid, nil, options, nil)
 		switch {
@@ -103,7 +104,7 @@ func (p *process) reap(options int) bool {
 	}
 }
 
-func (p *process) kill() error {
+func (p *process) killServer() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pid == 0 {
@@ -117,21 +118,21 @@ func (p *process) killTree() error {
 	if err := syscall.Kill(p.pid, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("kill %s: %w", p.name, err)
 	}
-	below, err := descendants(p.pid)
+	below, err := findDescendants(p.pid)
 	for _, pid := range append(below, p.pid) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // fails only if it has ended already
 	}
-	p.reap(0)
-	return errors.Join(err, p.gone(below))
+	p.reapServer(0)
+	return errors.Join(err, p.waitForExit(below))
 }
 
-// gone waits until processes that are not our children have ended.
-func (p *process) gone(pids []int) error {
+// waitForExit waits until processes that are not our children have ended.
+func (p *process) waitForExit(pids []int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return poll(ctx, func(context.Context) error {
+	return pollUntilNil(ctx, func(context.Context) error {
 		for _, pid := range pids {
-			if alive(pid) {
+			if isProcessAlive(pid) {
 				return fmt.Errorf("process %d of %s does not end", pid, p.name)
 			}
 		}
@@ -139,18 +140,18 @@ func (p *process) gone(pids []int) error {
 	})
 }
 
-func (p *process) stop() error {
+func (p *process) stopServer() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pid == 0 {
 		return fmt.Errorf("stop %s: it does not run", p.name)
 	}
-	return p.end(p.stopSignal)
+	return p.signalAndWait(p.stopSignal)
 }
 
-// end sends a signal, also to a server that is paused, and waits until the server is gone.
-func (p *process) end(sig syscall.Signal) error {
-	below, err := descendants(p.pid)
+// signalAndWait sends a signal, also to a server that is paused, and waits until the server is gone.
+func (p *process) signalAndWait(sig syscall.Signal) error {
+	below, err := findDescendants(p.pid)
 	if err != nil {
 		return err
 	}
@@ -162,8 +163,8 @@ func (p *process) end(sig syscall.Signal) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	err = poll(ctx, func(context.Context) error {
-		if !p.reap(syscall.WNOHANG) {
+	err = pollUntilNil(ctx, func(context.Context) error {
+		if !p.reapServer(syscall.WNOHANG) {
 			return fmt.Errorf("stop %s: it did not end within %v of %v", p.name, patience, sig)
 		}
 		return nil
@@ -171,10 +172,10 @@ func (p *process) end(sig syscall.Signal) error {
 	if err != nil {
 		return errors.Join(err, p.killTree())
 	}
-	return p.gone(below)
+	return p.waitForExit(below)
 }
 
-func (p *process) pause() error {
+func (p *process) pauseServer() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pid == 0 {
@@ -182,13 +183,13 @@ func (p *process) pause() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return poll(ctx, func(context.Context) error {
-		below, err := descendants(p.pid)
+	return pollUntilNil(ctx, func(context.Context) error {
+		below, err := findDescendants(p.pid)
 		if err != nil {
 			return err
 		}
 		for _, pid := range append(below, p.pid) {
-			if stopped(pid) {
+			if isProcessStopped(pid) {
 				continue
 			}
 			_ = syscall.Kill(pid, syscall.SIGSTOP) // if it has ended, the next scan does not find it
@@ -198,43 +199,43 @@ func (p *process) pause() error {
 	})
 }
 
-func (p *process) resume() error {
+func (p *process) resumeServer() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pid == 0 {
 		return fmt.Errorf("resume %s: it does not run", p.name)
 	}
-	below, err := descendants(p.pid)
+	below, err := findDescendants(p.pid)
 	for _, pid := range append(below, p.pid) {
 		_ = syscall.Kill(pid, syscall.SIGCONT) // one that is gone needs none
 	}
 	return err
 }
 
-// close ends the server if it runs, and removes its files.
-func (p *process) close() error {
+// closeAndRemove ends the server if it runs, and removes its files.
+func (p *process) closeAndRemove() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var err error
-	if p.pid != 0 && !p.reap(syscall.WNOHANG) {
+	if p.pid != 0 && !p.reapServer(syscall.WNOHANG) {
 		if p.endSignal != 0 {
-			err = p.end(p.endSignal)
+			err = p.signalAndWait(p.endSignal)
 		} else {
 			err = p.killTree()
 		}
 	}
 	for _, c := range p.ports {
-		c.release()
+		c.releasePort()
 	}
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
-func (p *process) log() string { return filepath.Join(p.dir, "log") }
+func (p *process) logPath() string { return filepath.Join(p.dir, "log") }
 
-// tail returns the end of the server's log.
-func (p *process) tail() string {
+// serverLogTail returns the end of the server's log.
+func (p *process) serverLogTail() string {
 	const most = 2 << 10
-	b, err := os.ReadFile(p.log())
+	b, err := os.ReadFile(p.logPath())
 	if err != nil {
 		return err.Error()
 	}

@@ -13,9 +13,9 @@ import (
 // endWithParent makes a child end when this process ends, for whatever reason.
 func endWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// descendants returns the processes that pid has started, and their descendants. Sessions and process groups
-// do not suffice: PostgreSQL's backends each have their own.
-func descendants(pid int) ([]int, error) {
+// findDescendants returns the processes that pid has started, and their descendants. Sessions and process
+// groups do not suffice: PostgreSQL's backends each have their own.
+func findDescendants(pid int) ([]int, error) {
 	names, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func descendants(pid int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		_, parent, err := stat(fmt.Sprintf("/proc/%d/stat", child))
+		_, parent, err := readProcStat(fmt.Sprintf("/proc/%d/stat", child))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue // ended in between
 		}
@@ -42,21 +42,21 @@ func descendants(pid int) ([]int, error) {
 	return all, nil
 }
 
-// alive reports whether a process runs. A zombie does not count.
-func alive(pid int) bool {
-	state, _, err := stat(fmt.Sprintf("/proc/%d/stat", pid))
+// isProcessAlive reports whether a process runs. A zombie does not count.
+func isProcessAlive(pid int) bool {
+	state, _, err := readProcStat(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && state != 'Z' && state != 'X'
 }
 
-// stopped reports whether all threads of a process are stopped.
-func stopped(pid int) bool {
+// isProcessStopped reports whether all threads of a process are stopped.
+func isProcessStopped(pid int) bool {
 	dir := fmt.Sprintf("/proc/%d/task", pid)
 	threads, err := os.ReadDir(dir)
 	if err != nil {
 		return true // it is gone
 	}
 	for _, thread := range threads {
-		state, _, err := stat(dir + "/" + thread.Name() + "/stat")
+		state, _, err := readProcStat(dir + "/" + thread.Name() + "/stat")
 		if err == nil && state != 'T' && state != 'Z' && state != 'X' {
 			return false
 		}
@@ -64,9 +64,9 @@ func stopped(pid int) bool {
 	return true
 }
 
-// stat reads state and parent of a process or thread. They follow its name, which is in brackets and may
-// contain brackets.
-func stat(path string) (state byte, parent int, err error) {
+// readProcStat reads state and parent of a process or thread. They follow its name, which is in brackets and
+// may contain brackets.
+func readProcStat(path string) (state byte, parent int, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, 0, err

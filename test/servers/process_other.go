@@ -19,7 +19,7 @@ type row struct {
 	state       string
 }
 
-func table() ([]row, error) {
+func processTable() ([]row, error) {
 	out, err := exec.Command("ps", "-axo", "pid=,ppid=,state=").Output()
 	if err != nil {
 		return nil, fmt.Errorf("ps: %w", err)
@@ -35,9 +35,9 @@ func table() ([]row, error) {
 	return rows, nil
 }
 
-// descendants are the processes that pid has started, and those that they have started.
-func descendants(pid int) ([]int, error) {
-	rows, err := table()
+// findDescendants are the processes that pid has started, and those that they have started.
+func findDescendants(pid int) ([]int, error) {
+	rows, err := processTable()
 	if err != nil {
 		return nil, err
 	}
@@ -53,16 +53,16 @@ func descendants(pid int) ([]int, error) {
 	return all, nil
 }
 
-// alive reports whether a process runs. A zombie does not count.
-func alive(pid int) bool { return state(pid, 'Z') == '+' }
+// isProcessAlive reports whether a process runs. A zombie does not count.
+func isProcessAlive(pid int) bool { return processState(pid, 'Z') == '+' }
 
-// stopped reports whether a process is stopped or has ended.
-func stopped(pid int) bool { return state(pid, 'Z', 'T') != '+' }
+// isProcessStopped reports whether a process is stopped or has ended.
+func isProcessStopped(pid int) bool { return processState(pid, 'Z', 'T') != '+' }
 
-// state returns the state of a process if it is one of those given, '+' if it is another, and 0 if there is
-// no such process.
-func state(pid int, of ...byte) byte {
-	rows, err := table()
+// processState returns the state of a process if it is one of those given, '+' if it is another, and 0 if
+// there is no such process.
+func processState(pid int, of ...byte) byte {
+	rows, err := processTable()
 	if err != nil {
 		return '+' // the caller retries
 	}

@@ -23,7 +23,7 @@ func TestNothingOutlivesTheTestBinary(t *testing.T) {
 	}
 	t.Parallel()
 	findPostgres(t) // so that the test is skipped here if servers are optional
-	find(t, "redis-server")
+	requireProgram(t, "redis-server")
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -66,12 +66,12 @@ func TestNothingOutlivesTheTestBinary(t *testing.T) {
 	}
 	_ = cmd.Wait() // it was killed
 	p := &process{name: "test binary"}
-	if err := p.gone(pids); err != nil {
+	if err := p.waitForExit(pids); err != nil {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), plenty)
 	defer cancel()
-	err = poll(ctx, func(context.Context) error {
+	err = pollUntilNil(ctx, func(context.Context) error {
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
 			return fmt.Errorf("%s is still there: %v", dir, err)
 		}
@@ -89,7 +89,7 @@ func TestHoldsServers(t *testing.T) {
 	}
 	Postgres(t)
 	redis := StartRedis(t)
-	pids, err := descendants(os.Getpid())
+	pids, err := findDescendants(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,15 +15,16 @@ import (
 // StartPrometheus starts a Prometheus with a configuration, whose files of rules have absolute paths.
 func StartPrometheus(t testing.TB, config string) *Server {
 	t.Helper()
-	path := find(t, "prometheus")
-	p, err := launch("prometheus", 1, nil, func(p *process) error {
+	path := requireProgram(t, "prometheus")
+	p, err := launchServer("prometheus", 1, nil, func(p *process) error {
 		file := filepath.Join(p.dir, "prometheus.yml")
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 			return err
 		}
-		addr := p.ports[0].addr()
+		addr := p.ports[0].claimedAddr()
 		p.path = path
-		p.args = []string{"--config.file", file, "--storage.tsdb.path", filepath.Join(p.dir, "data"), "--web.listen-address", addr, "--log.level", "warn"}
+		p.args = []string{"--config.file", file, "--storage.tsdb.path", filepath.Join(p.dir, "data"), "--web.listen-address",
+			addr, "--log.level", "warn"}
 		p.ready = func(ctx context.Context) error { return prometheusReady(ctx, "http://"+addr+"/-/ready") }
 		p.stopSignal, p.endSignal = syscall.SIGTERM, syscall.SIGTERM
 		return nil
@@ -31,7 +32,7 @@ func StartPrometheus(t testing.TB, config string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := p.ports[0].addr()
+	addr := p.ports[0].claimedAddr()
 	return newServer(t, p, "http://"+addr, addr)
 }
 
@@ -54,5 +55,5 @@ func prometheusReady(ctx context.Context, url string) error {
 // Promtool returns the path of the tool that comes with Prometheus.
 func Promtool(t testing.TB) string {
 	t.Helper()
-	return find(t, "promtool")
+	return requireProgram(t, "promtool")
 }

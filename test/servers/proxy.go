@@ -50,15 +50,15 @@ func NewProxy(t testing.TB, server string) *Proxy {
 		t.Fatal(err)
 	}
 	p := &Proxy{t: t, server: server, port: port, links: make(map[*link]struct{}), changed: make(chan struct{})}
-	if err := p.listen(); err != nil {
+	if err := p.startListening(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.close)
+	t.Cleanup(p.closeProxy)
 	return p
 }
 
 // Addr is the host and port that clients connect to.
-func (p *Proxy) Addr() string { return p.port.addr() }
+func (p *Proxy) Addr() string { return p.port.claimedAddr() }
 
 // URL is the URL of the server as one that leads through the proxy.
 func (p *Proxy) URL(server string) string {
@@ -73,15 +73,15 @@ func (p *Proxy) URL(server string) string {
 
 // Delay delays everything by d, each way. It does not reduce the bandwidth, as long as not more than about a
 // thousand packets are in transit.
-func (p *Proxy) Delay(d time.Duration) { p.change(func(f *fault) { f.delay = d }) }
+func (p *Proxy) Delay(d time.Duration) { p.changeFault(func(f *fault) { f.delay = d }) }
 
 // CutToServer drops the data of clients, including the end of their connections, which stay open on the
 // server's side. Together with CutToClient, the network is a black hole.
-func (p *Proxy) CutToServer() { p.change(func(f *fault) { f.cut[toServer] = true }) }
+func (p *Proxy) CutToServer() { p.changeFault(func(f *fault) { f.cut[toServer] = true }) }
 
 // CutToClient drops the data of the server, including the end of its connections: requests are executed, but
 // no answer arrives.
-func (p *Proxy) CutToClient() { p.change(func(f *fault) { f.cut[toClient] = true }) }
+func (p *Proxy) CutToClient() { p.changeFault(func(f *fault) { f.cut[toClient] = true }) }
 
 // Reset ends all connections by a reset, on both sides. It does not affect new ones.
 func (p *Proxy) Reset() { p.resetIf(func(*link) bool { return true }) }
@@ -91,9 +91,9 @@ func (p *Proxy) Refuse(yes bool) {
 	p.t.Helper()
 	var err error
 	if yes {
-		err = p.deaf()
+		err = p.stopListening()
 	} else {
-		err = p.listen()
+		err = p.startListening()
 	}
 	if err != nil {
 		p.t.Error(err)
@@ -103,12 +103,12 @@ func (p *Proxy) Refuse(yes bool) {
 // Heal makes the network work again. A connection with dropped data is reset: later data cannot follow a gap.
 func (p *Proxy) Heal() {
 	p.t.Helper()
-	p.change(func(f *fault) { *f = fault{} })
+	p.changeFault(func(f *fault) { *f = fault{} })
 	p.resetIf(func(l *link) bool { return l.lost })
 	p.Refuse(false)
 }
 
-func (p *Proxy) change(f func(*fault)) {
+func (p *Proxy) changeFault(f func(*fault)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f(&p.now)
@@ -122,13 +122,13 @@ func (p *Proxy) resetIf(f func(*link) bool) {
 	defer p.mu.Unlock()
 	for l := range p.links {
 		if f(l) {
-			l.reset()
+			l.resetLink()
 		}
 	}
 }
 
-// listen accepts connections again, if it does not.
-func (p *Proxy) listen() error {
+// startListening accepts connections again, if it does not.
+func (p *Proxy) startListening() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.l != nil {
@@ -145,13 +145,13 @@ func (p *Proxy) listen() error {
 			if err != nil {
 				return // closed
 			}
-			p.begin(conn.(*net.TCPConn))
+			p.startLink(conn.(*net.TCPConn))
 		}
 	})
 	return nil
 }
 
-func (p *Proxy) deaf() error {
+func (p *Proxy) stopListening() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.l == nil {
@@ -166,11 +166,11 @@ func (p *Proxy) deaf() error {
 	return l.Close()
 }
 
-func (p *Proxy) close() {
-	if err := p.deaf(); err != nil {
+func (p *Proxy) closeProxy() {
+	if err := p.stopListening(); err != nil {
 		p.t.Error(err)
 	}
 	p.Reset()
 	p.wg.Wait()
-	p.port.release()
+	p.port.releasePort()
 }

@@ -74,7 +74,7 @@ func (k *talk) await(t *testing.T, request, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), plenty)
 	defer cancel()
-	err := poll(ctx, func(context.Context) error {
+	err := pollUntilNil(ctx, func(context.Context) error {
 		if got, err := k.ask(request, plenty); err != nil || got != want {
 			return fmt.Errorf("%s is answered by %q: %v; want %q", request, got, err, want)
 		}
@@ -99,7 +99,7 @@ func (k *talk) awaitGone(t *testing.T, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), plenty)
 	defer cancel()
-	err := poll(ctx, func(context.Context) error {
+	err := pollUntilNil(ctx, func(context.Context) error {
 		if k.hasClient(t, name) {
 			return fmt.Errorf("the server still has its client %q", name)
 		}

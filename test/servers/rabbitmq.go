@@ -34,7 +34,7 @@ func StartRabbitMQ(t testing.TB) *Server {
 func StartManagedRabbitMQ(t testing.TB) (s *Server, api string) {
 	t.Helper()
 	s, b := startServer(t, true)
-	return s, b.api()
+	return s, b.managementURL()
 }
 
 func startServer(t testing.TB, managed bool) (*Server, *broker) {
@@ -44,12 +44,12 @@ func startServer(t testing.TB, managed bool) (*Server, *broker) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // after the broker has ended
-		if err := b.epmd.close(); err != nil {
+		if err := b.epmd.closeAndRemove(); err != nil {
 			t.Error(err)
 		}
 	})
-	s := newServer(t, b.p, b.url("%2f"), b.p.ports[0].addr())
-	s.eval = b.eval
+	s := newServer(t, b.p, b.amqpURL("%2f"), b.p.ports[0].claimedAddr())
+	s.eval = b.evalErlang
 	return s, b
 }
 
@@ -57,7 +57,7 @@ func startServer(t testing.TB, managed bool) (*Server, *broker) {
 // whose start takes some seconds. The host, its queues and its connections end with the test.
 func RabbitMQ(t testing.TB) string {
 	t.Helper()
-	address, _ := plain.fresh(t, false)
+	address, _ := plain.createVirtualHost(t, false)
 	return address
 }
 
@@ -65,8 +65,8 @@ func RabbitMQ(t testing.TB) string {
 // HTTP API, which includes all hosts. It uses a separate broker, because the plugin takes seconds.
 func ManagedRabbitMQ(t testing.TB) (address, api string) {
 	t.Helper()
-	address, b := managed.fresh(t, true)
-	return address, b.api()
+	address, b := managed.createVirtualHost(t, true)
+	return address, b.managementURL()
 }
 
 // sharedBroker is a broker that lives as long as the test binary.
@@ -79,8 +79,8 @@ type sharedBroker struct {
 
 var plain, managed sharedBroker
 
-// fresh creates a virtual host, which ends with the test.
-func (s *sharedBroker) fresh(t testing.TB, managed bool) (string, *broker) {
+// createVirtualHost creates a virtual host, which ends with the test.
+func (s *sharedBroker) createVirtualHost(t testing.TB, managed bool) (string, *broker) {
 	t.Helper()
 	bin := findBroker(t)
 	s.once.Do(func() { s.b, s.err = startBroker(inMemory, bin, managed) })
@@ -90,11 +90,11 @@ func (s *sharedBroker) fresh(t testing.TB, managed bool) (string, *broker) {
 	b := s.b
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the end of the log of %s:\n%s", b.p.name, b.p.tail())
+			t.Logf("the end of the log of %s:\n%s", b.p.name, b.p.serverLogTail())
 		}
 	})
 	host := fmt.Sprintf("test-%d", s.hosts.Add(1))
-	if err := b.eval(fmt.Sprintf(`ok = rabbit_vhost:add(<<"%s">>, <<"test">>)`, host)); err != nil {
+	if err := b.evalErlang(fmt.Sprintf(`ok = rabbit_vhost:add(<<"%s">>, <<"test">>)`, host)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -102,7 +102,9 @@ func (s *sharedBroker) fresh(t testing.TB, managed bool) (string, *broker) {
 		// dead-letters at least once, and with it the broker of all other tests: the channels of the test end
 		// first.
 		unused := func() bool {
-			return b.eval(fmt.Sprintf(`[] = [C || C <- rabbit_channel:list(), (catch rabbit_channel:info(C, [vhost])) =:= [{vhost, <<"%s">>}]], ok`, host)) == nil
+			return b.evalErlang(fmt.Sprintf(
+				`[] = [C || C <- rabbit_channel:list(), (catch rabbit_channel:info(C, [vhost])) =:= [{vhost, <<"%s">>}]], ok`,
+				host)) == nil
 		}
 		for range 100 {
 			if unused() {
@@ -110,16 +112,17 @@ func (s *sharedBroker) fresh(t testing.TB, managed bool) (string, *broker) {
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		if err := b.eval(fmt.Sprintf(`rabbit_vhost:delete(<<"%s">>, <<"test">>), ok`, host)); err != nil {
+		if err := b.evalErlang(fmt.Sprintf(`rabbit_vhost:delete(<<"%s">>, <<"test">>), ok`, host)); err != nil {
 			t.Error(err)
 		}
 	})
 	const everything = `<<".*">>`
-	if err := b.eval(fmt.Sprintf(`rabbit_auth_backend_internal:set_permissions(<<"guest">>, <<"%s">>, %s, %[2]s, %[2]s, <<"test">>)`,
+	if err := b.evalErlang(fmt.Sprintf(
+		`rabbit_auth_backend_internal:set_permissions(<<"guest">>, <<"%s">>, %s, %[2]s, %[2]s, <<"test">>)`,
 		host, everything)); err != nil {
 		t.Fatal(err)
 	}
-	return b.url(host), b
+	return b.amqpURL(host), b
 }
 
 // broker is a RabbitMQ and the port mapper of Erlang. The mapper is a private child process, because one that
@@ -139,11 +142,11 @@ type brokerPrograms struct{ server, epmd, call string }
 
 func findBroker(t testing.TB) brokerPrograms {
 	t.Helper()
-	programs := brokerPrograms{epmd: find(t, "epmd")}
+	programs := brokerPrograms{epmd: requireProgram(t, "epmd")}
 	// Debian's /usr/sbin/rabbitmq-server insists on the machine's own broker, the script below it does not.
 	const script = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 	if programs.server, _ = exec.LookPath(script); programs.server == "" {
-		programs.server = find(t, "rabbitmq-server")
+		programs.server = requireProgram(t, "rabbitmq-server")
 	}
 	for _, pattern := range []string{"/usr/lib/erlang", "/usr/local/lib/erlang", "/opt/homebrew/lib/erlang"} {
 		calls, _ := filepath.Glob(pattern + "/erts-*/bin/erl_call") // the pattern is well-formed
@@ -153,7 +156,7 @@ func findBroker(t testing.TB) brokerPrograms {
 			return programs
 		}
 	}
-	programs.call = find(t, "erl_call")
+	programs.call = requireProgram(t, "erl_call")
 	return programs
 }
 
@@ -163,11 +166,11 @@ func startBroker(in func() (home, error), programs brokerPrograms, managed bool)
 		return nil, err
 	}
 	b := &broker{programs: programs, cookie: rand.Text(), managed: managed}
-	b.epmd, err = launch("epmd", 1, as, func(p *process) error {
+	b.epmd, err = launchServer("epmd", 1, as, func(p *process) error {
 		p.path = programs.epmd
 		p.args = []string{"-port", fmt.Sprint(p.ports[0].port), "-address", "127.0.0.1"}
 		p.ready = func(ctx context.Context) error {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp4", p.ports[0].addr())
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp4", p.ports[0].claimedAddr())
 			if err != nil {
 				return err
 			}
@@ -178,15 +181,15 @@ func startBroker(in func() (home, error), programs brokerPrograms, managed bool)
 	if err != nil {
 		return nil, err
 	}
-	b.p, err = launchIn(in, "rabbitmq", 3, as, func(p *process) error { return b.describe(p) })
+	b.p, err = launchIn(in, "rabbitmq", 3, as, func(p *process) error { return b.describeBroker(p) })
 	if err != nil {
-		_ = b.epmd.close() // the important error is the broker's
+		_ = b.epmd.closeAndRemove() // the important error is the broker's
 		return nil, err
 	}
 	return b, nil
 }
 
-func (b *broker) describe(p *process) error {
+func (b *broker) describeBroker(p *process) error {
 	plugins := filepath.Join(p.dir, "enabled_plugins")
 	enabled := "[].\n"
 	if b.managed { // part of the broker, so nothing is downloaded
@@ -225,7 +228,7 @@ func (b *broker) describe(p *process) error {
 			" -kernel inet_dist_use_interface {127,0,0,1}",
 	}
 	p.ready = func(ctx context.Context) error {
-		conn, err := amqp.DialConfig("amqp://guest:guest@"+p.ports[0].addr()+"/%2f", amqp.Config{
+		conn, err := amqp.DialConfig("amqp://guest:guest@"+p.ports[0].claimedAddr()+"/%2f", amqp.Config{
 			Dial: amqp.DefaultDial(time.Second),
 		})
 		if err != nil {
@@ -234,7 +237,7 @@ func (b *broker) describe(p *process) error {
 		if err := conn.Close(); err != nil || !b.managed {
 			return err
 		}
-		api, err := new(net.Dialer).DialContext(ctx, "tcp4", p.ports[2].addr())
+		api, err := new(net.Dialer).DialContext(ctx, "tcp4", p.ports[2].claimedAddr())
 		if err != nil {
 			return err
 		}
@@ -244,16 +247,16 @@ func (b *broker) describe(p *process) error {
 	return nil
 }
 
-// api is the URL of the management plugin's HTTP API.
-func (b *broker) api() string { return "http://guest:guest@" + b.p.ports[2].addr() }
+// managementURL is the URL of the management plugin's HTTP API.
+func (b *broker) managementURL() string { return "http://guest:guest@" + b.p.ports[2].claimedAddr() }
 
-func (b *broker) url(host string) string {
-	return fmt.Sprintf("amqp://guest:guest@%s/%s", b.p.ports[0].addr(), host)
+func (b *broker) amqpURL(host string) string {
+	return fmt.Sprintf("amqp://guest:guest@%s/%s", b.p.ports[0].claimedAddr(), host)
 }
 
-// eval makes the broker evaluate an Erlang expression, which must return ok. RabbitMQ's own commands do the
-// same, but start an Erlang VM, which takes seconds.
-func (b *broker) eval(expression string) error {
+// evalErlang makes the broker evaluate an Erlang expression, which must return ok. RabbitMQ's own commands do
+// the same, but start an Erlang VM, which takes seconds.
+func (b *broker) evalErlang(expression string) error {
 	b.calling.Lock()
 	defer b.calling.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

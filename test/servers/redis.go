@@ -22,20 +22,21 @@ func Redis(t testing.TB) string {
 // survive Kill. Settings are name=value, as in redis.conf.
 func StartRedis(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	path, more := find(t, "redis-server"), pairs(t, settings)
-	p, err := launch("redis", 1, nil, func(p *process) error {
-		describeRedis(p, path, append(durable(), more...))
+	path, more := requireProgram(t, "redis-server"), parseSettings(t, settings)
+	p, err := launchServer("redis", 1, nil, func(p *process) error {
+		describeRedis(p, path, append(durableSettings(), more...))
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := p.ports[0].addr()
+	addr := p.ports[0].claimedAddr()
 	return newServer(t, p, redisURL(addr), addr)
 }
 
-func durable() [][2]string {
-	return [][2]string{{"appendonly", "yes"}, {"appendfsync", "everysec"}, {"maxmemory-policy", "noeviction"}, {"save", ""}}
+func durableSettings() [][2]string {
+	return [][2]string{{"appendonly", "yes"}, {"appendfsync", "everysec"}, {"maxmemory-policy", "noeviction"},
+		{"save", ""}}
 }
 
 func redisURL(addr string) string { return "redis://" + addr + "/0" }
@@ -54,7 +55,7 @@ func describeRedis(p *process, path string, settings [][2]string) {
 
 // describeReady sets what sentinels share with other kinds of Redis.
 func describeReady(p *process) {
-	p.ready = func(ctx context.Context) error { return redisCall(ctx, p.ports[0].addr(), "PING").Err() }
+	p.ready = func(ctx context.Context) error { return redisCall(ctx, p.ports[0].claimedAddr(), "PING").Err() }
 	p.stopSignal = syscall.SIGTERM
 }
 

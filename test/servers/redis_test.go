@@ -49,7 +49,7 @@ func TestSentinel(t *testing.T) {
 	if got, err := redisCall(t.Context(), s.Replica.Addr(), "GET", "kept").Text(); err != nil || got != "1" {
 		t.Errorf("the new master has kept = %q: %v", got, err)
 	}
-	s.await(t, "the client finds the new master", func(ctx context.Context) error { return c.Set(ctx, "new", 1, 0).Err() })
+	s.awaitCondition(t, "the client finds the new master", func(ctx context.Context) error { return c.Set(ctx, "new", 1, 0).Err() })
 }
 
 func TestRedisCluster(t *testing.T) {

@@ -34,18 +34,18 @@ const downAfter = 1500
 // StartSentinel starts all three, and returns when a failover is possible.
 func StartSentinel(t testing.TB) *Sentinel {
 	t.Helper()
-	path := find(t, "redis-server")
+	path := requireProgram(t, "redis-server")
 	s := &Sentinel{Name: "rouse", Master: StartRedis(t, "repl-diskless-sync-delay=0")}
 	host, port, _ := strings.Cut(s.Master.Addr(), ":")
 	s.Replica = StartRedis(t, "replicaof="+host+" "+port, "repl-diskless-sync-delay=0")
-	s.await(t, "the replica has what the master has", func(ctx context.Context) error {
+	s.awaitCondition(t, "the replica has what the master has", func(ctx context.Context) error {
 		info, err := redisCall(ctx, s.Replica.Addr(), "INFO", "replication").Text()
 		if err == nil && !strings.Contains(info, "master_link_status:up") {
 			err = fmt.Errorf("%s", info)
 		}
 		return err
 	})
-	p, err := launch("sentinel", 1, nil, func(p *process) error {
+	p, err := launchServer("sentinel", 1, nil, func(p *process) error {
 		conf := filepath.Join(p.dir, "sentinel.conf")
 		text := fmt.Sprintf(`bind 127.0.0.1
 port %d
@@ -64,9 +64,9 @@ sentinel failover-timeout %[3]s 5000
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := p.ports[0].addr()
+	addr := p.ports[0].claimedAddr()
 	s.Watcher = newServer(t, p, redisURL(addr)+"?master_name="+url.QueryEscape(s.Name), addr)
-	s.await(t, "the sentinel knows the replica", func(ctx context.Context) error {
+	s.awaitCondition(t, "the sentinel knows the replica", func(ctx context.Context) error {
 		replicas, err := redisCall(ctx, addr, "SENTINEL", "REPLICAS", s.Name).Slice()
 		if err == nil && (len(replicas) != 1 || !strings.Contains(fmt.Sprint(replicas), "master-link-status:ok")) {
 			err = fmt.Errorf("it knows %v", replicas)
@@ -79,7 +79,7 @@ sentinel failover-timeout %[3]s 5000
 // AwaitMaster returns when the sentinel reports that server is the master, and the server accepts writes.
 func (s *Sentinel) AwaitMaster(t testing.TB, server *Server) {
 	t.Helper()
-	s.await(t, server.Addr()+" is the master", func(ctx context.Context) error {
+	s.awaitCondition(t, server.Addr()+" is the master", func(ctx context.Context) error {
 		addr, err := redisCall(ctx, s.Watcher.Addr(), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.Name).StringSlice()
 		if err == nil && strings.Join(addr, ":") != server.Addr() {
 			err = fmt.Errorf("the sentinel reports %v", addr)
@@ -95,11 +95,11 @@ func (s *Sentinel) AwaitMaster(t testing.TB, server *Server) {
 	})
 }
 
-func (s *Sentinel) await(t testing.TB, what string, f func(context.Context) error) {
+func (s *Sentinel) awaitCondition(t testing.TB, what string, f func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := poll(ctx, f); err != nil {
+	if err := pollUntilNil(ctx, f); err != nil {
 		t.Fatalf("%s: not within %v: %v", what, patience, err)
 	}
 }

@@ -42,9 +42,9 @@ func newServer(t testing.TB, p *process, url, addr string) *Server {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the end of the log of %s:\n%s", p.name, p.tail())
+			t.Logf("the end of the log of %s:\n%s", p.name, p.serverLogTail())
 		}
-		if err := p.close(); err != nil {
+		if err := p.closeAndRemove(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -60,55 +60,55 @@ func (s *Server) Addr() string { return s.addr }
 // Eval makes a RabbitMQ evaluate an Erlang expression, which must return ok.
 func (s *Server) Eval(expression string) {
 	s.t.Helper()
-	s.must(s.eval(expression))
+	s.reportTestError(s.eval(expression))
 }
 
 // Dir is the server's directory, its log in it. It is removed when the test ends.
 func (s *Server) Dir() string { return s.p.dir }
 
 // Pid returns the process id of the server's first process, 0 if it does not run.
-func (s *Server) Pid() int { return s.p.id() }
+func (s *Server) Pid() int { return s.p.processID() }
 
 // Kill ends the server and all its processes by SIGKILL, and returns when they have ended.
 func (s *Server) Kill() {
 	s.t.Helper()
-	s.must(s.p.kill())
+	s.reportTestError(s.p.killServer())
 }
 
 // Stop requests a regular shutdown, and returns when the server has ended. It does not wait for clients.
 func (s *Server) Stop() {
 	s.t.Helper()
-	s.must(s.p.stop())
+	s.reportTestError(s.p.stopServer())
 }
 
 // Start starts the server again, on its port and with its data, and returns when it answers.
 func (s *Server) Start() {
 	s.t.Helper()
-	s.must(s.p.start())
+	s.reportTestError(s.p.startAndWait())
 }
 
 // Pause stops the server and all its processes by SIGSTOP, and returns when they are stopped. To clients it
 // looks like a machine that hangs: the kernel accepts connections, and there are no answers.
 func (s *Server) Pause() {
 	s.t.Helper()
-	s.must(s.p.pause())
+	s.reportTestError(s.p.pauseServer())
 }
 
 // Resume continues a paused server.
 func (s *Server) Resume() {
 	s.t.Helper()
-	s.must(s.p.resume())
+	s.reportTestError(s.p.resumeServer())
 }
 
-func (s *Server) must(err error) {
+func (s *Server) reportTestError(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Error(err)
 	}
 }
 
-// poll calls f until it returns nil, and returns its last error when ctx ends.
-func poll(ctx context.Context, f func(context.Context) error) error {
+// pollUntilNil calls f until it returns nil, and returns its last error when ctx ends.
+func pollUntilNil(ctx context.Context, f func(context.Context) error) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -124,8 +124,8 @@ func poll(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// pairs reads settings of the form name=value.
-func pairs(t testing.TB, settings []string) [][2]string {
+// parseSettings reads settings of the form name=value.
+func parseSettings(t testing.TB, settings []string) [][2]string {
 	t.Helper()
 	var list [][2]string
 	for _, s := range settings {

@@ -142,13 +142,13 @@ func TestServers(t *testing.T) {
 				t.Fatal(err)
 			}
 			if subject.name == "rabbitmq" { // it writes the definitions of queues seconds after it has acknowledged them
-				err := poll(ctx, func(context.Context) error { return contains(filepath.Join(s.p.dir, "mnesia"), "kept") })
+				err := pollUntilNil(ctx, func(context.Context) error { return contains(filepath.Join(s.p.dir, "mnesia"), "kept") })
 				if err != nil {
 					t.Fatal(err)
 				}
 			}
 			pid := s.Pid()
-			below, err := descendants(pid)
+			below, err := findDescendants(pid)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestServers(t *testing.T) {
 			s.Kill()
 			down("kill")
 			for _, pid := range append(below, pid) {
-				if alive(pid) {
+				if isProcessAlive(pid) {
 					t.Errorf("process %d has outlived the kill", pid)
 				}
 			}

@@ -29,7 +29,7 @@ func StartStandby(t testing.TB, primary *Server, synchronous bool) *Standby {
 		t.Fatal(err)
 	}
 	s := &Standby{stream: NewProxy(t, primary.addr), primary: primary}
-	p, err := launch("standby", 1, as, func(p *process) error {
+	p, err := launchServer("standby", 1, as, func(p *process) error {
 		data := filepath.Join(p.dir, "data")
 		servePostgres(p, bin, data, nil)
 		return runPostgres(p, filepath.Join(bin, "pg_basebackup"), "-D", data, "--write-recovery-conf", "--checkpoint=fast",
@@ -38,14 +38,14 @@ func StartStandby(t testing.TB, primary *Server, synchronous bool) *Standby {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Server = newServer(t, p, postgresURL(p.ports[0].addr(), "postgres"), p.ports[0].addr())
+	s.Server = newServer(t, p, postgresURL(p.ports[0].claimedAddr(), "postgres"), p.ports[0].claimedAddr())
 	state := "streaming"
 	if synchronous {
-		s.ask(primary, `ALTER SYSTEM SET synchronous_standby_names = 'standby'`)
-		s.ask(primary, `SELECT pg_reload_conf()`)
+		s.execStatement(primary, `ALTER SYSTEM SET synchronous_standby_names = 'standby'`)
+		s.execStatement(primary, `SELECT pg_reload_conf()`)
 		state = "sync"
 	}
-	s.await(primary, `SELECT coalesce(bool_or('`+state+`' IN (state, sync_state)), false) FROM pg_stat_replication`)
+	s.awaitTrue(primary, `SELECT coalesce(bool_or('`+state+`' IN (state, sync_state)), false) FROM pg_stat_replication`)
 	return s
 }
 
@@ -58,19 +58,19 @@ func (s *Standby) Both() string {
 func (s *Standby) Detach() {
 	s.t.Helper()
 	var end string
-	s.query(s.primary, `SELECT pg_current_wal_flush_lsn()::text`, &end)
-	s.await(s.primary, `SELECT coalesce(bool_or(flush_lsn >= '`+end+`'), false) FROM pg_stat_replication`)
+	s.queryValue(s.primary, `SELECT pg_current_wal_flush_lsn()::text`, &end)
+	s.awaitTrue(s.primary, `SELECT coalesce(bool_or(flush_lsn >= '`+end+`'), false) FROM pg_stat_replication`)
 	s.stream.CutToClient()
 }
 
 // Promote makes the standby a primary, and returns when it accepts writes. The former primary does not run.
 func (s *Standby) Promote() {
 	s.t.Helper()
-	s.ask(s.Server, `SELECT pg_promote(false)`)
-	s.await(s.Server, `SELECT NOT pg_is_in_recovery()`)
+	s.execStatement(s.Server, `SELECT pg_promote(false)`)
+	s.awaitTrue(s.Server, `SELECT NOT pg_is_in_recovery()`)
 }
 
-func (s *Standby) ask(server *Server, sql string) {
+func (s *Standby) execStatement(server *Server, sql string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -79,12 +79,12 @@ func (s *Standby) ask(server *Server, sql string) {
 	}
 }
 
-// await waits until a query returns true.
-func (s *Standby) await(server *Server, sql string) {
+// awaitTrue waits until a query returns true.
+func (s *Standby) awaitTrue(server *Server, sql string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	err := poll(ctx, func(ctx context.Context) error {
+	err := pollUntilNil(ctx, func(ctx context.Context) error {
 		var yes bool
 		if err := queryRow(ctx, server, sql, &yes); err != nil || yes {
 			return err
@@ -96,7 +96,7 @@ func (s *Standby) await(server *Server, sql string) {
 	}
 }
 
-func (s *Standby) query(server *Server, sql string, result any) {
+func (s *Standby) queryValue(server *Server, sql string, result any) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

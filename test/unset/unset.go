@@ -6,9 +6,9 @@ import "reflect"
 
 // Fields returns the paths of the fields of a structure that have their zero value, also in structures, the
 // first elements of lists and what pointers point to.
-func Fields(v any) []string { return fields(reflect.ValueOf(v), "") }
+func Fields(v any) []string { return unsetFields(reflect.ValueOf(v), "") }
 
-func fields(v reflect.Value, path string) (unset []string) {
+func unsetFields(v reflect.Value, path string) (unset []string) {
 	switch {
 	case v.Kind() == reflect.Pointer:
 		v = v.Elem()
@@ -24,7 +24,7 @@ func fields(v reflect.Value, path string) (unset []string) {
 			unset = append(unset, name)
 			continue
 		}
-		unset = append(unset, fields(v.Field(i), name+".")...)
+		unset = append(unset, unsetFields(v.Field(i), name+".")...)
 	}
 	return unset
 }

@@ -24,7 +24,7 @@ func main() {
 			fmt.Fprintf(os.Stderr, "crosscheck: %q is no target: use GOOS/GOARCH, such as darwin/arm64\n", target)
 			os.Exit(2)
 		}
-		problems, err := check(*dir, system, processor)
+		problems, err := checkPackages(*dir, system, processor)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "crosscheck: %s: %v\n", target, err)
 			os.Exit(1)
@@ -39,10 +39,12 @@ func main() {
 	}
 }
 
-// check returns what is wrong with the packages for one target.
-func check(dir, system, processor string) (problems []string, err error) {
-	c := &packages.Config{Dir: dir, Tests: system != "windows", Env: append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0"),
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule}
+// checkPackages returns what is wrong with the packages for one target.
+func checkPackages(dir, system, processor string) (problems []string, err error) {
+	c := &packages.Config{Dir: dir, Tests: system != "windows",
+		Env: append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0"),
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedTypes |
+			packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule}
 	list, err := packages.Load(c, "./...")
 	if err != nil {
 		return nil, err

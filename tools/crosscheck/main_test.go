@@ -20,7 +20,7 @@ func TestWhatABuildWouldRefuseIsFound(t *testing.T) {
 	}
 	for target, want := range map[string][]string{"linux/arm64": nil, "darwin/arm64": {"Pdeathsig", "syscall.Mount"}, "windows/amd64": {"Pdeathsig"}} {
 		system, processor, _ := strings.Cut(target, "/")
-		got, err := check(dir, system, processor)
+		got, err := checkPackages(dir, system, processor)
 		if err != nil {
 			t.Fatal(err)
 		}

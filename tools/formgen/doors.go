@@ -26,12 +26,12 @@ type doors struct {
 	todo []func()        // those that are needed
 }
 
-func (d *doors) printf(text string, args ...any) { fmt.Fprintf(d, text, args...) }
+func (d *doors) emitCode(text string, args ...any) { fmt.Fprintf(d, text, args...) }
 
 // generateDoors returns the files, by their paths.
 func generateDoors(methods []*method, forms map[string][]field, hand string) map[string][]byte {
-	files := map[string]string{"internal/access/verb.gen.go": verbs(methods),
-		"internal/server/subject.gen.go": subjects(methods)}
+	files := map[string]string{"internal/access/verb.gen.go": generateVerbs(methods),
+		"internal/server/subject.gen.go": generateSubjects(methods)}
 	services := map[string][]*method{}
 	for _, m := range methods {
 		if m.path != "" {
@@ -40,7 +40,7 @@ func generateDoors(methods []*method, forms map[string][]field, hand string) map
 	}
 	for name, methods := range services {
 		d := &doors{forms: forms, hand: hand, done: map[string]bool{}}
-		files["internal/server/"+strings.ToLower(name)+".gen.go"] = d.service(lowerFirst(name), methods)
+		files["internal/server/"+strings.ToLower(name)+".gen.go"] = d.generateService(lowerFirst(name), methods)
 	}
 	out := map[string][]byte{}
 	for path, text := range files {
@@ -53,64 +53,64 @@ func generateDoors(methods []*method, forms map[string][]field, hand string) map
 	return out
 }
 
-// verbs makes the part of the table of access control that rouse.v1 declares.
-func verbs(methods []*method) string {
+// generateVerbs makes the part of the table of access control that rouse.v1 declares.
+func generateVerbs(methods []*method) string {
 	var b strings.Builder
 	b.WriteString(made + "package access\n\nvar declared = map[string]Verb{\n")
 	for _, m := range methods {
-		fmt.Fprintf(&b, "\"/rouse.v1.%s/%s\": %q,\n", m.service, m.name(), m.text("verb"))
+		fmt.Fprintf(&b, "\"/rouse.v1.%s/%s\": %q,\n", m.service, m.methodName(), m.optionText("verb"))
 	}
 	return b.String() + "}\n"
 }
 
-// subjects makes the function that notes what a request is about, as its method declares it.
-func subjects(methods []*method) string {
+// generateSubjects makes the function that notes what a request is about, as its method declares it.
+func generateSubjects(methods []*method) string {
 	var b, none strings.Builder
 	done := map[string]bool{}
 	for _, m := range methods {
-		if done[m.request()] {
+		if done[m.requestName()] {
 			continue
 		}
-		done[m.request()] = true
-		namespace, names, fields := m.text("namespace"), m.list("names"), m.Input().Fields()
+		done[m.requestName()] = true
+		namespace, names, fields := m.optionText("namespace"), m.optionList("names"), m.Input().Fields()
 		if namespace == "" && fields.ByName("namespace") != nil {
 			namespace = "namespace"
 		}
 		if namespace == "" && len(names) == 0 {
-			fmt.Fprintf(&none, ", *rousev1.%s", m.request())
+			fmt.Fprintf(&none, ", *rousev1.%s", m.requestName())
 			continue
 		}
-		fmt.Fprintf(&b, "case *rousev1.%s:\n", m.request())
+		fmt.Fprintf(&b, "case *rousev1.%s:\n", m.requestName())
 		if list := fields.ByName("timers"); list != nil {
 			within := func(path string) string { return strings.TrimPrefix(path, "timers.") }
 			first, each := `""`, ""
 			if namespace == "namespace" {
-				first = m.getter("m", namespace)
+				first = m.inputGetter("m", namespace)
 			} else {
-				each = fmt.Sprintf("namespace = cmp.Or(namespace, %s)\n", getter(list.Message(), "one", within(namespace)))
+				each = fmt.Sprintf("namespace = cmp.Or(namespace, %s)\n", getterExpression(list.Message(), "one", within(namespace)))
 			}
 			fmt.Fprintf(&b, "namespace, names := %s, []string(nil)\nfor _, one := range m.GetTimers()[:min(len(m.GetTimers()), audit.MaxNames)] {\n", first)
 			fmt.Fprintf(&b, "%snames = append(names, %s)\n}\ncall.About(namespace, names...)\n",
-				each, getter(list.Message(), "one", within(names[0])))
+				each, getterExpression(list.Message(), "one", within(names[0])))
 			continue
 		}
 		args := []string{`""`}
 		if namespace != "" {
-			args[0] = m.getter("m", namespace)
+			args[0] = m.inputGetter("m", namespace)
 			if fields.ByName("filter") != nil {
 				args[0] = "ofFilter(" + args[0] + ", m.GetFilter() != nil)"
 			}
 		}
 		for _, name := range names {
-			args = append(args, m.getter("m", name))
+			args = append(args, m.inputGetter("m", name))
 		}
 		fmt.Fprintf(&b, "call.About(%s)\n", strings.Join(args, ", "))
 	}
 	names := "// messageNames are the fields of requests whose names in errors are others over gRPC, by the method.\n" +
 		"var messageNames = map[string]map[string]string{\n"
 	for _, m := range methods {
-		if named := m.errors(); named != nil {
-			names += fmt.Sprintf("\"/rouse.v1.%s/%s\": {%s},\n", m.service, m.name(), strings.Join(named, ", "))
+		if named := m.errorFields(); named != nil {
+			names += fmt.Sprintf("\"/rouse.v1.%s/%s\": {%s},\n", m.service, m.methodName(), strings.Join(named, ", "))
 		}
 	}
 	return made + `package server
@@ -130,12 +130,12 @@ func noteSubject(call *audit.Call, message any) {
 	` + b.String() + "case " + strings.TrimPrefix(none.String(), ", ") + ":\ndefault:\ncall.Request(message)\n}\n}\n"
 }
 
-func (m *method) getter(of, path string) string { return getter(m.Input(), of, path) }
+func (m *method) inputGetter(of, path string) string { return getterExpression(m.Input(), of, path) }
 
-// getter returns the expression of a field of a field; "name/fire_id" is an occurrence.
-func getter(message protoreflect.MessageDescriptor, of, path string) string {
+// getterExpression returns the expression of a field of a field; "name/fire_id" is an occurrence.
+func getterExpression(message protoreflect.MessageDescriptor, of, path string) string {
 	if name, fire, ok := strings.Cut(path, "/"); ok {
-		return "audit.Joined(" + getter(message, of, name) + ", " + getter(message, of, fire) + ")"
+		return "audit.Joined(" + getterExpression(message, of, name) + ", " + getterExpression(message, of, fire) + ")"
 	}
 	for name := range strings.SplitSeq(path, ".") {
 		f := message.Fields().ByName(protoreflect.Name(name))
@@ -158,21 +158,21 @@ func goName(field string) string {
 
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// service makes the doors of a service.
-func (d *doors) service(name string, methods []*method) string {
+// generateService makes the doors of a service.
+func (d *doors) generateService(name string, methods []*method) string {
 	for i, m := range methods {
-		if i == 0 || m.table() != methods[i-1].table() {
-			d.printf("%svar %sRoutes = []route{\n", strings.Repeat("}\n\n", min(i, 1)), m.table())
+		if i == 0 || m.routeTable() != methods[i-1].routeTable() {
+			d.emitCode("%svar %sRoutes = []route{\n", strings.Repeat("}\n\n", min(i, 1)), m.routeTable())
 		}
-		d.route(m)
+		d.emitRoute(m)
 	}
-	d.printf("}\n")
+	d.emitCode("}\n")
 	for _, m := range methods {
 		switch {
-		case !m.has("by_hand"):
-			d.handler(m, name)
-		case m.answer() != "" && strings.Contains(d.hand, lowerFirst(m.answer())+"ToJSON("):
-			d.toJSON(m.Output(), m.answer())
+		case !m.hasOption("by_hand"):
+			d.emitHandler(m, name)
+		case m.answerStruct() != "" && strings.Contains(d.hand, lowerFirst(m.answerStruct())+"ToJSON("):
+			d.toJSON(m.Output(), m.answerStruct())
 		}
 	}
 	for len(d.todo) > 0 {
@@ -197,19 +197,21 @@ func (d *doors) service(name string, methods []*method) string {
 	return made + "package server\n\n" + imports + ")\n\n" + d.String()
 }
 
-// operation is the name of the function of a door, and of the operation in the description.
-func (m *method) operation() string { return cmp.Or(m.text("operation"), lowerFirst(m.name())) }
+// operationName is the name of the function of a door, and of the operation in the description.
+func (m *method) operationName() string {
+	return cmp.Or(m.optionText("operation"), lowerFirst(m.methodName()))
+}
 
-// body returns the struct of the body; empty: there is none.
-func (m *method) body() string {
+// bodyStruct returns the struct of the body; empty: there is none.
+func (m *method) bodyStruct() string {
 	if m.bodyField == "" {
 		return ""
 	}
-	return cmp.Or(m.text("body"), strings.TrimSuffix(m.request(), "Request"))
+	return cmp.Or(m.optionText("body"), strings.TrimSuffix(m.requestName(), "Request"))
 }
 
-// answer returns the struct of the answer; empty: there is none.
-func (m *method) answer() string {
+// answerStruct returns the struct of the answer; empty: there is none.
+func (m *method) answerStruct() string {
 	if m.Output().Fields().Len() == 0 || m.IsStreamingServer() {
 		return ""
 	}
@@ -217,107 +219,108 @@ func (m *method) answer() string {
 	if list, ok := strings.CutSuffix(strings.TrimPrefix(name, "List"), "sResponse"); ok {
 		name = list + "List"
 	}
-	return cmp.Or(m.text("answer"), name)
+	return cmp.Or(m.optionText("answer"), name)
 }
 
-func (d *doors) route(m *method) {
-	d.printf("{method: %q, path: %q, serve: %s, rpc: %q,", m.httpMethod, m.shownPath(), m.operation(),
-		m.service+"/"+m.name())
-	params := m.list("params")
-	for _, f := range m.queried() {
-		if !m.has("by_hand") {
-			params = append(params, m.shown(string(f.Name())))
+func (d *doors) emitRoute(m *method) {
+	d.emitCode("{method: %q, path: %q, serve: %s, rpc: %q,", m.httpMethod, m.shownPath(), m.operationName(),
+		m.service+"/"+m.methodName())
+	params := m.optionList("params")
+	for _, f := range m.queryFields() {
+		if !m.hasOption("by_hand") {
+			params = append(params, m.shownName(string(f.Name())))
 		}
 	}
 	if params != nil {
-		d.printf(" params: %#v,", params)
+		d.emitCode(" params: %#v,", params)
 	}
-	if m.has("repeats") {
-		d.printf(" repeats: withKey,")
+	if m.hasOption("repeats") {
+		d.emitCode(" repeats: withKey,")
 	}
-	if m.body() != "" {
-		d.printf(" body: api.%s{},", m.body())
+	if m.bodyStruct() != "" {
+		d.emitCode(" body: api.%s{},", m.bodyStruct())
 	}
-	switch answer := m.answer(); answer {
+	switch answer := m.answerStruct(); answer {
 	case "":
 	case "Timer": // the description has a response of this name, with headers
-		d.printf(" answer: %q,", answer)
+		d.emitCode(" answer: %q,", answer)
 	default:
-		d.printf(" answer: api.%s{},", answer)
+		d.emitCode(" answer: api.%s{},", answer)
 	}
-	d.printf("\nsummary: %q", m.comment())
-	if means := m.text("means"); means != "" {
-		d.printf(", means: %q", means)
+	d.emitCode("\nsummary: %q", m.commentSummary())
+	if means := m.optionText("means"); means != "" {
+		d.emitCode(", means: %q", means)
 	}
-	if more := m.text("more"); more != "" {
-		d.printf(", more: %s", more)
+	if more := m.optionText("more"); more != "" {
+		d.emitCode(", more: %s", more)
 	}
-	d.printf("},\n")
+	d.emitCode("},\n")
 }
 
-// handler makes the door of a method: it reads the request, calls the method, and translates the response.
-func (d *doors) handler(m *method, service string) {
-	d.printf("\nfunc %s(f *httpHandler, c *call) error {\ns := &%sServer{service: f.service}\n", m.operation(),
+// emitHandler makes the door of a method: it reads the request, calls the method, and translates the
+// response.
+func (d *doors) emitHandler(m *method, service string) {
+	d.emitCode("\nfunc %s(f *httpHandler, c *call) error {\ns := &%sServer{service: f.service}\n", m.operationName(),
 		service)
-	if body := m.body(); body != "" {
-		if strings.Contains(d.hand, "*"+service+"Server) offered() error") {
-			d.printf("if err := s.offered(); err != nil {\nreturn err\n}\n")
+	if body := m.bodyStruct(); body != "" {
+		if strings.Contains(d.hand, "*"+service+"Server) checkOffered() error") {
+			d.emitCode("if err := s.checkOffered(); err != nil {\nreturn err\n}\n")
 		}
-		d.printf("var body api.%s\nif err := c.decode(%s, %t, &body); err != nil {\nreturn err\n}\n", body, cmp.Or(m.text("most"), "maxBody"),
-			m.has("optional_body"))
+		d.emitCode("var body api.%s\nif err := c.decodeBody(%s, %t, &body); err != nil {\nreturn err\n}\n", body, cmp.Or(m.optionText("most"), "maxBody"),
+			m.hasOption("optional_body"))
 		message := m.Input()
 		r := "r := "
 		if m.bodyField != "*" {
 			message = message.Fields().ByName(protoreflect.Name(m.bodyField)).Message()
-			d.printf("r := new(rousev1.%s)\n", m.request())
+			d.emitCode("r := new(rousev1.%s)\n", m.requestName())
 			r = "r." + goName(m.bodyField) + " = "
 		}
-		d.printf("%s%s(&body)\n", r, d.fromJSON(message, body))
+		d.emitCode("%s%s(&body)\n", r, d.fromJSON(message, body))
 	} else {
-		if m.has("optional_body") { // of no members
-			d.printf("if err := c.bare(&struct{}{}); err != nil {\nreturn err\n}\n")
+		if m.hasOption("optional_body") { // of no members
+			d.emitCode("if err := c.decodeOptionalBody(&struct{}{}); err != nil {\nreturn err\n}\n")
 		}
-		d.printf("r := new(rousev1.%s)\n", m.request())
-		d.query(m)
+		d.emitCode("r := new(rousev1.%s)\n", m.requestName())
+		d.emitQuery(m)
 	}
-	for i, field := range m.variables() {
+	for i, field := range m.pathVariables() {
 		path := strings.Split(field, ".")
 		for j := range path {
 			path[j] = goName(path[j])
 		}
-		d.printf("r.%s = c.vars[%d]\n", strings.Join(path, "."), i)
+		d.emitCode("r.%s = c.vars[%d]\n", strings.Join(path, "."), i)
 	}
-	for _, name := range m.list("names") { // the path is noted already
-		if first, _, _ := strings.Cut(name, "/"); m.body() != "" && !slices.Contains(m.variables(), first) {
-			d.printf("c.audit.About(\"\", %s)\n", m.getter("r", name))
+	for _, name := range m.optionList("names") { // the path is noted already
+		if first, _, _ := strings.Cut(name, "/"); m.bodyStruct() != "" && !slices.Contains(m.pathVariables(), first) {
+			d.emitCode("c.audit.About(\"\", %s)\n", m.inputGetter("r", name))
 		}
 	}
-	if m.answer() == "" {
-		d.printf("_, err := s.%s(c.ctx, r)\nreturn c.done(err)\n}\n", m.name())
+	if m.answerStruct() == "" {
+		d.emitCode("_, err := s.%s(c.ctx, r)\nreturn c.replyNoContent(err)\n}\n", m.methodName())
 		return
 	}
-	d.printf("out, err := s.%s(c.ctx, r)\nif err != nil {\nreturn err\n}\n", m.name())
-	d.printf("return c.reply(http.StatusOK, %s(out))\n}\n", d.toJSON(m.Output(), m.answer()))
+	d.emitCode("out, err := s.%s(c.ctx, r)\nif err != nil {\nreturn err\n}\n", m.methodName())
+	d.emitCode("return c.replyJSON(http.StatusOK, %s(out))\n}\n", d.toJSON(m.Output(), m.answerStruct()))
 }
 
-// query makes what reads the parameters of the query.
-func (d *doors) query(m *method) {
-	list := m.queried()
+// emitQuery makes what reads the parameters of the query.
+func (d *doors) emitQuery(m *method) {
+	list := m.queryFields()
 	if slices.ContainsFunc(list, func(f protoreflect.FieldDescriptor) bool { return f.Kind() != protoreflect.StringKind }) {
-		d.printf("var err error\n")
+		d.emitCode("var err error\n")
 	}
 	for _, f := range list {
-		name, read := string(f.Name()), map[protoreflect.Kind]string{protoreflect.BoolKind: "flag", protoreflect.Uint32Kind: "count"}[f.Kind()]
+		name, read := string(f.Name()), map[protoreflect.Kind]string{protoreflect.BoolKind: "flagParam", protoreflect.Uint32Kind: "countParam"}[f.Kind()]
 		switch {
 		case name == "page_size":
-			d.printf("if r.PageSize, r.PageToken, err = c.params.page(); err != nil {\nreturn err\n}\n")
+			d.emitCode("if r.PageSize, r.PageToken, err = c.params.pageParams(); err != nil {\nreturn err\n}\n")
 		case name == "page_token":
 		case f.IsList():
 			log.Fatalf("%s: no rule for the parameter %s", m.FullName(), name)
 		case f.Kind() == protoreflect.StringKind:
-			d.printf("r.%s = c.params.text(%q)\n", goName(name), m.shown(name))
+			d.emitCode("r.%s = c.params.textParam(%q)\n", goName(name), m.shownName(name))
 		case read != "":
-			d.printf("if r.%s, err = c.params.%s(%q); err != nil {\nreturn err\n}\n", goName(name), read, m.shown(name))
+			d.emitCode("if r.%s, err = c.params.%s(%q); err != nil {\nreturn err\n}\n", goName(name), read, m.shownName(name))
 		default:
 			log.Fatalf("%s: no rule for the parameter %s", m.FullName(), name)
 		}
@@ -330,8 +333,8 @@ type pair struct {
 	message protoreflect.FieldDescriptor
 }
 
-// pairs matches the fields of a struct with those of a message: each of the struct has one.
-func (d *doors) pairs(message protoreflect.MessageDescriptor, form string) (list []pair) {
+// pairFields matches the fields of a struct with those of a message: each of the struct has one.
+func (d *doors) pairFields(message protoreflect.MessageDescriptor, form string) (list []pair) {
 	if d.forms[form] == nil {
 		log.Fatalf("%s: package api has no struct %s", message.FullName(), form)
 	}
@@ -353,8 +356,8 @@ func (d *doors) pairs(message protoreflect.MessageDescriptor, form string) (list
 	return list
 }
 
-// translation returns the name of a function, and has it written once, unless it is written by hand.
-func (d *doors) translation(form, way string, write func(name string)) string {
+// requireTranslation returns the name of a function, and has it written once, unless it is written by hand.
+func (d *doors) requireTranslation(form, way string, write func(name string)) string {
 	name := lowerFirst(form) + way
 	if !d.done[name] && !strings.Contains(d.hand, "func "+name+"(") {
 		d.done[name] = true
@@ -365,9 +368,9 @@ func (d *doors) translation(form, way string, write func(name string)) string {
 
 // toJSON returns the name of the function that makes the JSON form of a message.
 func (d *doors) toJSON(message protoreflect.MessageDescriptor, form string) string {
-	return d.translation(form, "ToJSON", func(name string) {
+	return d.requireTranslation(form, "ToJSON", func(name string) {
 		var literal, after strings.Builder
-		for _, p := range d.pairs(message, form) {
+		for _, p := range d.pairFields(message, form) {
 			of, to := "p.Get"+goName(string(p.message.Name()))+"()", "out."+p.json.name
 			typ := strings.TrimPrefix(strings.TrimPrefix(p.json.typ, "[]"), "*")
 			value := of
@@ -398,16 +401,16 @@ func (d *doors) toJSON(message protoreflect.MessageDescriptor, form string) stri
 			}
 			fmt.Fprintf(&literal, "%s: %s,\n", strings.TrimPrefix(p.json.name, "api."), value)
 		}
-		d.printf("\nfunc %s(p *rousev1.%s) api.%s {\nout := api.%[3]s{\n%s}\n%sreturn out\n}\n", name, message.Name(),
+		d.emitCode("\nfunc %s(p *rousev1.%s) api.%s {\nout := api.%[3]s{\n%s}\n%sreturn out\n}\n", name, message.Name(),
 			form, literal.String(), after.String())
 	})
 }
 
 // fromJSON returns the name of the function that makes a message of its JSON form.
 func (d *doors) fromJSON(message protoreflect.MessageDescriptor, form string) string {
-	return d.translation(form, "FromJSON", func(name string) {
+	return d.requireTranslation(form, "FromJSON", func(name string) {
 		var literal, after strings.Builder
-		for _, p := range d.pairs(message, form) {
+		for _, p := range d.pairFields(message, form) {
 			of, field := "body."+p.json.name, goName(string(p.message.Name()))
 			typ := strings.TrimPrefix(strings.TrimPrefix(p.json.typ, "[]"), "api.")
 			value := of
@@ -429,7 +432,7 @@ func (d *doors) fromJSON(message protoreflect.MessageDescriptor, form string) st
 			}
 			fmt.Fprintf(&literal, "%s: %s,\n", field, value)
 		}
-		d.printf("\nfunc %s(body *api.%s) *rousev1.%s {\nout := &rousev1.%[3]s{\n%s}\n%sreturn out\n}\n",
+		d.emitCode("\nfunc %s(body *api.%s) *rousev1.%s {\nout := &rousev1.%[3]s{\n%s}\n%sreturn out\n}\n",
 			name, form, message.Name(), literal.String(), after.String())
 	})
 }

@@ -24,32 +24,32 @@ type method struct {
 	service          string
 }
 
-// text returns an option of the call.
-func (m *method) text(name protoreflect.Name) string { return m.option(name).String() }
-func (m *method) has(name protoreflect.Name) bool    { return m.option(name).Bool() }
+// optionText returns an option of the call.
+func (m *method) optionText(name protoreflect.Name) string { return m.optionValue(name).String() }
+func (m *method) hasOption(name protoreflect.Name) bool    { return m.optionValue(name).Bool() }
 
-func (m *method) option(name protoreflect.Name) protoreflect.Value {
+func (m *method) optionValue(name protoreflect.Name) protoreflect.Value {
 	return m.call.Get(m.call.Descriptor().Fields().ByName(name))
 }
 
-// list returns an option that is a list.
-func (m *method) list(name protoreflect.Name) (out []string) {
-	list := m.option(name).List()
+// optionList returns an option that is a list.
+func (m *method) optionList(name protoreflect.Name) (out []string) {
+	list := m.optionValue(name).List()
 	for i := range list.Len() {
 		out = append(out, list.Get(i).String())
 	}
 	return out
 }
 
-func (m *method) name() string    { return string(m.Name()) }
-func (m *method) request() string { return string(m.Input().Name()) }
+func (m *method) methodName() string  { return string(m.Name()) }
+func (m *method) requestName() string { return string(m.Input().Name()) }
 
-// errors returns the fields that errors name as HTTP does, after those names.
-func (m *method) errors() (named []string) {
-	pairs := m.list("errors")
+// errorFields returns the fields that errors name as HTTP does, after those names.
+func (m *method) errorFields() (named []string) {
+	pairs := m.optionList("errors")
 	for _, pair := range pairs {
 		field, name, alone := strings.Cut(pair, "=")
-		m.getter("m", field) // which checks it
+		m.inputGetter("m", field) // which checks it
 		if alone {
 			named = append(named, fmt.Sprintf("%q: %q", name, field))
 			continue
@@ -64,22 +64,23 @@ func (m *method) errors() (named []string) {
 	return named
 }
 
-// table begins the name of the table of routes that has it.
-func (m *method) table() string { return cmp.Or(m.text("table"), lowerFirst(m.service)) }
+// routeTable begins the name of the table of routes that has it.
+func (m *method) routeTable() string { return cmp.Or(m.optionText("table"), lowerFirst(m.service)) }
 
-// comment returns the first paragraph of the comment, without the name that it begins with, as a sentence.
-func (m *method) comment() string {
+// commentSummary returns the first paragraph of the comment, without the name that it begins with, as a
+// sentence.
+func (m *method) commentSummary() string {
 	text := m.ParentFile().SourceLocations().ByDescriptor(m).LeadingComments
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n\n")
-	text, named := strings.CutPrefix(strings.Join(strings.Fields(text), " "), m.name()+" ")
+	text, named := strings.CutPrefix(strings.Join(strings.Fields(text), " "), m.methodName()+" ")
 	if !named {
 		log.Fatalf("%s: its comment does not begin with its name", m.FullName())
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// variables returns the fields that the path has.
-func (m *method) variables() (fields []string) {
+// pathVariables returns the fields that the path has.
+func (m *method) pathVariables() (fields []string) {
 	for part := range strings.SplitSeq(m.path, "{") {
 		if name, _, ok := strings.Cut(part, "}"); ok {
 			fields = append(fields, name)
@@ -88,9 +89,9 @@ func (m *method) variables() (fields []string) {
 	return fields
 }
 
-// shown returns the name of a field in the path or the query.
-func (m *method) shown(field string) string {
-	for _, pair := range m.list("shown") {
+// shownName returns the name of a field in the path or the query.
+func (m *method) shownName(field string) string {
+	for _, pair := range m.optionList("shown") {
 		if name, ok := strings.CutPrefix(pair, field+"="); ok {
 			return name
 		}
@@ -101,16 +102,17 @@ func (m *method) shown(field string) string {
 // shownPath returns the path as the description has it.
 func (m *method) shownPath() string {
 	path := m.path
-	for _, field := range m.variables() {
-		path = strings.Replace(path, "{"+field+"}", "{"+m.shown(field)+"}", 1)
+	for _, field := range m.pathVariables() {
+		path = strings.Replace(path, "{"+field+"}", "{"+m.shownName(field)+"}", 1)
 	}
 	return path
 }
 
-// queried returns the fields that the generated door reads from the query: those of a request without a body.
-func (m *method) queried() (fields []protoreflect.FieldDescriptor) {
+// queryFields returns the fields that the generated door reads from the query: those of a request without a
+// body.
+func (m *method) queryFields() (fields []protoreflect.FieldDescriptor) {
 	for i := range m.Input().Fields().Len() {
-		if f := m.Input().Fields().Get(i); m.bodyField == "" && !slices.Contains(m.variables(), string(f.Name())) {
+		if f := m.Input().Fields().Get(i); m.bodyField == "" && !slices.Contains(m.pathVariables(), string(f.Name())) {
 			fields = append(fields, f)
 		}
 	}
@@ -156,7 +158,7 @@ func readMethods(dir string) (list []*method) {
 				}
 				return true
 			})
-			if m.call == nil || m.text("verb") == "" {
+			if m.call == nil || m.optionText("verb") == "" {
 				log.Fatalf("%s has no verb: give it the option (call).verb", m.FullName())
 			}
 			list = append(list, m)

@@ -32,9 +32,10 @@ var (
 	comment     = regexp.MustCompile(`(?m)//.*$`)
 	hasWhat     = regexp.MustCompile(`(?i)\bwhat\b`)
 	anInterface = regexp.MustCompile(`\binterface ?\{ *($|[^} ])`)
-	apart       = regexp.MustCompile(`^(store/storetest|sink/sinktest|rousetest|test|bench|examples|docs|tools)/|_test\.go$`)
-	feature     = regexp.MustCompile(`secret|audit|namespace`)
-	operations  = []string{"Backfill", "Explain", "Reschedule", "Skip", "Simulate"} // written by hand in every form
+	apart       = regexp.MustCompile(
+		`^(store/storetest|sink/sinktest|rousetest|test|bench|examples|docs|tools)/|_test\.go$`)
+	feature    = regexp.MustCompile(`secret|audit|namespace`)
+	operations = []string{"Backfill", "Explain", "Reschedule", "Skip", "Simulate"} // written by hand in every form
 )
 
 // counts has a number for pairs of names: a measure and what is measured, or the ends of an arrow. An arrow
@@ -42,7 +43,7 @@ var (
 // package to one that it imports.
 type counts map[string]map[string]int
 
-func (c counts) add(from, to string, n int) {
+func (c counts) addCount(from, to string, n int) {
 	if c[from] == nil {
 		c[from] = map[string]int{}
 	}
@@ -67,7 +68,7 @@ func main() {
 	}
 	for _, pkg := range must(packages.Load(&packages.Config{Mode: packages.LoadSyntax, Dir: dir}, "./...")) {
 		for imported := range pkg.Imports {
-			imports.add(pkg.PkgPath, imported, 1)
+			imports.addCount(pkg.PkgPath, imported, 1)
 		}
 		for _, f := range pkg.Syntax {
 			addSyntax(pkg, f, measures, files, functions)
@@ -81,23 +82,23 @@ func (c counts) addText(path, text string) {
 	for _, op := range operations {
 		names := fmt.Sprintf(`\b(%[1]s|%[1]sRequest|%[2]sCmd|%[2]sTimers?)\b`, op, strings.ToLower(op))
 		if !apart.MatchString(path) && regexp.MustCompile(names).MatchString(comment.ReplaceAllString(text, "")) {
-			c.add("operation", op, 1)
+			c.addCount("operation", op, 1)
 		}
 	}
 	if lines := strings.Count(text, "\n"); strings.HasSuffix(path, "_test.go") {
-		c.add("lines", "test", lines)
+		c.addCount("lines", "test", lines)
 	} else if strings.HasSuffix(path, ".go") {
-		c.add("lines", "code", lines)
-		c.add("file", path, lines)
-		c.add(feature.FindString(filepath.Base(path)), filepath.Dir(path), 1)
+		c.addCount("lines", "code", lines)
+		c.addCount("file", path, lines)
+		c.addCount(feature.FindString(filepath.Base(path)), filepath.Dir(path), 1)
 		for line := range strings.Lines(text) {
 			of := []string{"code", "comment"}[oneIf(strings.HasPrefix(strings.TrimSpace(line), "//"))]
 			columns := len([]rune(strings.TrimRight(line, "\n")))
-			c.add(of, "", 1)
-			c.add(of, "what", oneIf(hasWhat.MatchString(line)))
-			c.add(of, "interface", oneIf(anInterface.MatchString(line)))
-			c.add(of, "wide", oneIf(columns > 120))
-			c.add(of, "wider", oneIf(columns > 160))
+			c.addCount(of, "", 1)
+			c.addCount(of, "what", oneIf(hasWhat.MatchString(line)))
+			c.addCount(of, "interface", oneIf(anInterface.MatchString(line)))
+			c.addCount(of, "wide", oneIf(columns > 120))
+			c.addCount(of, "wider", oneIf(columns > 160))
 		}
 	}
 }
@@ -108,7 +109,7 @@ func addSyntax(pkg *packages.Package, f *ast.File, measures, files, functions co
 		return of.Path() + "/" + filepath.Base(pkg.Fset.Position(pos).Filename)
 	}
 	file := fileOf(pkg.Types, f.Pos())
-	files.add(file, file, 0)
+	files.addCount(file, file, 0)
 	if ast.IsGenerated(f) {
 		measures = counts{} // its arrows count, it does not
 	}
@@ -117,12 +118,12 @@ func addSyntax(pkg *packages.Package, f *ast.File, measures, files, functions co
 		if fn, ok := d.(*ast.FuncDecl); ok {
 			obj := pkg.TypesInfo.Defs[fn.Name].(*types.Func)
 			inside = obj.FullName() + " " + file
-			functions.add(inside, inside, 0)
+			functions.addCount(inside, inside, 0)
 			if recv := obj.Signature().Recv(); recv != nil {
-				measures.add("method", strings.TrimLeft(types.TypeString(recv.Type(), nil), "*"), 1)
+				measures.addCount("method", strings.TrimLeft(types.TypeString(recv.Type(), nil), "*"), 1)
 			}
-			measures.add("name", fn.Name.Name, 1)
-			measures.add("function", inside, pkg.Fset.Position(fn.End()).Line-pkg.Fset.Position(fn.Pos()).Line+1)
+			measures.addCount("name", fn.Name.Name, 1)
+			measures.addCount("function", inside, pkg.Fset.Position(fn.End()).Line-pkg.Fset.Position(fn.Pos()).Line+1)
 		}
 		ast.Inspect(d, func(n ast.Node) bool {
 			id, _ := n.(*ast.Ident)
@@ -131,9 +132,9 @@ func addSyntax(pkg *packages.Package, f *ast.File, measures, files, functions co
 				return true
 			}
 			to := fileOf(used.Pkg(), used.Pos())
-			files.add(file, to, 1)
+			files.addCount(file, to, 1)
 			if fn, ok := used.(*types.Func); ok {
-				functions.add(inside, fn.Origin().FullName()+" "+to, 1)
+				functions.addCount(inside, fn.Origin().FullName()+" "+to, 1)
 			}
 			return true
 		})
@@ -148,48 +149,48 @@ func printMeasures(c, files, functions, imports counts) {
 		unexported += n * oneIf(!ast.IsExported(name))
 		shared += n * oneIf(!ast.IsExported(name) && n >= 3)
 	}
-	printRow("hand-written lines of Go", largest(c["lines"], 2))
-	printRow("lines of a function: median, p90, p99, most", spread(c["function"]))
-	printRow("lines of a file: median, p90, p99, most", spread(c["file"]))
-	printRow("hand-written files with an operation", largest(c["operation"], 9))
+	printRow("hand-written lines of Go", largestNames(c["lines"], 2))
+	printRow("lines of a function: median, p90, p99, most", formatSpread(c["function"]))
+	printRow("lines of a file: median, p90, p99, most", formatSpread(c["file"]))
+	printRow("hand-written files with an operation", largestNames(c["operation"], 9))
 	printRow("folders with files named secret, audit, namespace", len(c["secret"]), len(c["audit"]), len(c["namespace"]))
-	printRow("functions named by one lower-case word", percent(words, all))
-	printRow("unexported functions, name borne by three or more", percent(shared, unexported))
-	printRow("  the most common names", largest(c["name"], 8))
+	printRow("functions named by one lower-case word", formatPercent(words, all))
+	printRow("unexported functions, name borne by three or more", formatPercent(shared, unexported))
+	printRow("  the most common names", largestNames(c["name"], 8))
 	printRow("\"what\" per 1,000 lines of comments", 1000*c["comment"]["what"]/max(1, c["comment"][""]))
-	printRow("lines of code over 120, 160 columns", percent(c["code"]["wide"], c["code"][""]), c["code"]["wider"])
+	printRow("lines of code over 120, 160 columns", formatPercent(c["code"]["wide"], c["code"][""]), c["code"]["wider"])
 	printRow("interfaces", c["code"]["interface"])
-	printRow("types with the most methods", largest(c["method"], 5))
-	printRow("arrows between files back up: internal/server", upward(files, module+"/internal/server/"))
-	printRow("  the whole module", upward(files, module))
+	printRow("types with the most methods", largestNames(c["method"], 5))
+	printRow("arrows between files back up: internal/server", upwardShare(files, module+"/internal/server/"))
+	printRow("  the whole module", upwardShare(files, module))
 	reached, inFiles, known, longest := map[string]int{}, map[string]bool{}, map[string]int{}, 0
-	functions.chain("(*"+module+"/internal/timers.Timers).Put "+module+"/internal/timers/put.go", reached)
+	functions.longestChain("(*"+module+"/internal/timers.Timers).Put "+module+"/internal/timers/put.go", reached)
 	for fn := range reached {
 		inFiles[strings.Fields(fn)[1]] = true
 	}
 	printRow("functions, files that Timers.Put may call", len(reached), len(inFiles))
 	for pkg := range imports {
-		longest = max(longest, imports.chain(pkg, known))
+		longest = max(longest, imports.longestChain(pkg, known))
 	}
 	printRow("longest chain of imports, programs counted", longest)
 }
 
-// chain returns how many names in a row arrows join, from one down, and adds those that it passes to known.
-// Names without arrows, such as packages of others and the methods of an interface, end it.
-func (c counts) chain(from string, known map[string]int) int {
+// longestChain returns how many names in a row arrows join, from one down, and adds those that it passes to
+// known. Names without arrows, such as packages of others and the methods of an interface, end it.
+func (c counts) longestChain(from string, known map[string]int) int {
 	if known[from] == 0 {
 		known[from] = oneIf(c[from] != nil)
 		for to := range c[from] {
-			known[from] = max(known[from], 1+c.chain(to, known))
+			known[from] = max(known[from], 1+c.longestChain(to, known))
 		}
 	}
 	return known[from]
 }
 
-// upward returns the share of the arrows between the files under a path that run back up. Files are laid from
-// the top down: next is always one that none of the rest uses, or else the one that uses most more of them
-// than use it. Arrows to it from the rest then run back up. An order with fewer may exist.
-func upward(arrows counts, under string) string {
+// upwardShare returns the share of the arrows between the files under a path that run back up. Files are laid
+// from the top down: next is always one that none of the rest uses, or else the one that uses most more of
+// them than use it. Arrows to it from the rest then run back up. An order with fewer may exist.
+func upwardShare(arrows counts, under string) string {
 	rest, all, up := maps.Clone(arrows), 0, 0
 	maps.DeleteFunc(rest, func(file string, _ map[string]int) bool { return !strings.HasPrefix(file, under) })
 	for len(rest) > 0 {
@@ -210,23 +211,25 @@ func upward(arrows counts, under string) string {
 		all += balance[next] + 2*users[next]
 		delete(rest, next)
 	}
-	return percent(up, all) + fmt.Sprintf(" of %d", all)
+	return formatPercent(up, all) + fmt.Sprintf(" of %d", all)
 }
 
 func printRow(label string, values ...any) { fmt.Printf("%-53s %s", label, fmt.Sprintln(values...)) }
 
 func oneIf(b bool) int { return map[bool]int{true: 1}[b] }
 
-// spread returns the median, two percentiles and the largest of some numbers.
-func spread(counts map[string]int) string {
+// formatSpread returns the median, two percentiles and the largest of some numbers.
+func formatSpread(counts map[string]int) string {
 	list, n := slices.Sorted(maps.Values(counts)), len(counts)
 	return fmt.Sprint(list[n/2], list[n*9/10], list[n*99/100], list[n-1])
 }
 
-func percent(n, of int) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(1, of))) }
+func formatPercent(n, of int) string {
+	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(1, of)))
+}
 
-// largest returns the names with the largest numbers.
-func largest(counts map[string]int, n int) string {
+// largestNames returns the names with the largest numbers.
+func largestNames(counts map[string]int, n int) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
 	})

@@ -16,7 +16,8 @@ type question struct {
 }
 
 // zones are those of the questions: UTC, and some whose clocks change in different ways.
-var zones = []string{"UTC", "Europe/Stockholm", "America/New_York", "Australia/Lord_Howe", "America/Nuuk", "Africa/Cairo", "America/Santiago",
+var zones = []string{"UTC", "Europe/Stockholm", "America/New_York", "Australia/Lord_Howe", "America/Nuuk",
+	"Africa/Cairo", "America/Santiago",
 	"Africa/Casablanca", "Pacific/Apia"}
 
 // grammar is what expressions of a dialect are made of.
@@ -53,13 +54,14 @@ var (
 
 // trigger is the grammar of APScheduler's CronTrigger.
 var trigger = grammar{
-	fields: []part{seconds, minutes, hours, monthday, {low: 1, high: 12, names: strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec")}, monday0},
-	words:  strings.Fields("last last_fri 1st_mon 2nd_tue 3rd_wed 4th_sun 5th_sat last_sun"),
+	fields: []part{seconds, minutes, hours, monthday,
+		{low: 1, high: 12, names: strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec")}, monday0},
+	words: strings.Fields("last last_fri 1st_mon 2nd_tue 3rd_wed 4th_sun 5th_sat last_sun"),
 }
 
-// questions makes n questions with random expressions, the same ones each time. Two thirds start before a
+// newQuestions makes n questions with random expressions, the same ones each time. Two thirds start before a
 // change of the clocks, if the zone has one.
-func questions(n int, seed uint64, expr func(*rand.Rand) string) []question {
+func newQuestions(n int, seed uint64, expr func(*rand.Rand) string) []question {
 	random := rand.New(rand.NewPCG(seed, 1))
 	list := make([]question, n)
 	for i := range list {
@@ -77,27 +79,30 @@ func questions(n int, seed uint64, expr func(*rand.Rand) string) []question {
 	return list
 }
 
-func (g grammar) questions(n int, seed uint64) []question { return questions(n, seed, g.expr) }
+func (g grammar) randomQuestions(n int, seed uint64) []question {
+	return newQuestions(n, seed, g.randomExpression)
+}
 
-// crontab makes questions whose expressions leave out few months, as the daemon runs for some days, and are
-// often due in hours in which clocks change.
-func crontab(n int, seed uint64) []question {
+// crontabQuestions makes questions whose expressions leave out few months, as the daemon runs for some days,
+// and are often due in hours in which clocks change.
+func crontabQuestions(n int, seed uint64) []question {
 	g := grammar{fields: []part{minutes, hours, monthday, months, sunday07}, closed: true}
-	return questions(n, seed, func(random *rand.Rand) string {
-		fields := strings.Fields(g.expr(random))
+	return newQuestions(n, seed, func(random *rand.Rand) string {
+		fields := strings.Fields(g.randomExpression(random))
 		if random.IntN(8) > 0 {
 			fields[3] = "*"
 		}
 		if random.IntN(2) == 0 {
 			fields[1] = strings.Fields("0 1 2 3 23 0-2 1-3 0,2 0,3 1-4/2 */2 *")[random.IntN(12)]
-			fields[0] = []string{fields[0], fmt.Sprint(random.IntN(60)), fmt.Sprintf("%d,%d", random.IntN(60), random.IntN(60))}[random.IntN(3)]
+			fields[0] = []string{fields[0], fmt.Sprint(random.IntN(60)),
+				fmt.Sprintf("%d,%d", random.IntN(60), random.IntN(60))}[random.IntN(3)]
 		}
 		return strings.Join(fields, " ")
 	})
 }
 
-// expr returns a random expression.
-func (g grammar) expr(random *rand.Rand) string {
+// randomExpression returns a random expression.
+func (g grammar) randomExpression(random *rand.Rand) string {
 	var texts []string
 	unset := random.IntN(2) == 0
 	for _, p := range g.fields {
@@ -105,15 +110,15 @@ func (g grammar) expr(random *rand.Rand) string {
 			texts = append(texts, "?")
 			continue
 		}
-		texts = append(texts, g.field(p, random))
+		texts = append(texts, g.randomField(p, random))
 	}
 	if g.unless && random.IntN(2) == 0 {
-		texts = append(texts, g.field(years, random))
+		texts = append(texts, g.randomField(years, random))
 	}
 	return strings.Join(texts, " ")
 }
 
-func (g grammar) field(p part, random *rand.Rand) string {
+func (g grammar) randomField(p part, random *rand.Rand) string {
 	if day := p.monthday || p.weekday; day && g.odd && random.IntN(8) == 0 {
 		return g.oddDay(p, random)
 	} else if p.monthday && g.words != nil && random.IntN(6) == 0 {
@@ -125,21 +130,21 @@ func (g grammar) field(p part, random *rand.Rand) string {
 	}
 	var items []string
 	for range []int{1, 1, 1, 1, 2, 3}[random.IntN(6)] {
-		items = append(items, g.item(p, random))
+		items = append(items, g.randomItem(p, random))
 	}
 	return strings.Join(items, ",")
 }
 
-func (p part) value(random *rand.Rand) int { return p.low + random.IntN(p.high-p.low+1) }
+func (p part) randomValue(random *rand.Rand) int { return p.low + random.IntN(p.high-p.low+1) }
 
-func (p part) show(v int, random *rand.Rand) string {
+func (p part) formatPartValue(v int, random *rand.Rand) string {
 	if v-p.low < len(p.names) && random.IntN(2) == 0 {
 		return p.names[v-p.low]
 	}
 	return fmt.Sprint(v)
 }
 
-func (g grammar) item(p part, random *rand.Rand) string {
+func (g grammar) randomItem(p part, random *rand.Rand) string {
 	step := func(text string) string {
 		if random.IntN(3) == 0 {
 			return fmt.Sprintf("%s/%d", text, 1+random.IntN(1+(p.high-p.low)/2))
@@ -150,7 +155,7 @@ func (g grammar) item(p part, random *rand.Rand) string {
 	case 0, 1:
 		return step("*")
 	case 2:
-		a, b := p.value(random), p.value(random)
+		a, b := p.randomValue(random), p.randomValue(random)
 		if !g.wraps || p.low == years.low || random.IntN(3) > 0 {
 			a, b = min(a, b), max(a, b)
 		}
@@ -160,25 +165,26 @@ func (g grammar) item(p part, random *rand.Rand) string {
 		return step(fmt.Sprintf("%d-%d", a, b))
 	case 3:
 		if !g.closed {
-			return step(fmt.Sprint(p.value(random)))
+			return step(fmt.Sprint(p.randomValue(random)))
 		}
 	}
-	return p.show(p.value(random), random)
+	return p.formatPartValue(p.randomValue(random), random)
 }
 
 func (g grammar) oddDay(p part, random *rand.Rand) string {
 	if p.monthday {
-		return []string{"L", "LW", fmt.Sprintf("L-%d", 1+random.IntN(29)), fmt.Sprintf("%dW", 1+random.IntN(31))}[random.IntN(4)]
+		return []string{"L", "LW", fmt.Sprintf("L-%d", 1+random.IntN(29)),
+			fmt.Sprintf("%dW", 1+random.IntN(31))}[random.IntN(4)]
 	}
-	day := p.show(p.value(random), random)
+	day := p.formatPartValue(p.randomValue(random), random)
 	return []string{day + "L", fmt.Sprintf("%s#%d", day, 1+random.IntN(5))}[random.IntN(2)]
 }
 
-// rules makes questions with recurrence rules of RFC 5545 that begin shortly before the start. Those of hours
-// and below are in UTC: the library computes them on the wall.
-func rules(n int, seed uint64) []question {
+// ruleQuestions makes questions with recurrence rules of RFC 5545 that begin shortly before the start. Those
+// of hours and below are in UTC: the library computes them on the wall.
+func ruleQuestions(n int, seed uint64) []question {
 	random := rand.New(rand.NewPCG(seed, 2))
-	list := questions(n, seed, func(*rand.Rand) string { return "" })
+	list := newQuestions(n, seed, func(*rand.Rand) string { return "" })
 	for i := range list {
 		q := &list[i]
 		freq := []string{"YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY"}[random.IntN(6)]
@@ -259,7 +265,8 @@ func rules(n int, seed uint64) []question {
 			q.expr += ";WKST=" + strings.Fields("MO SU SA")[random.IntN(3)]
 		}
 		// Each rule has an end: the library looks for the next time up to the year 9999.
-		if days := 3 * 365; freq == "HOURLY" || freq == "MINUTELY" || strings.Contains(q.expr, "BYSETPOS") || strings.Count(q.expr, ";BY") > 1 || random.IntN(3) > 0 {
+		if days := 3 * 365; freq == "HOURLY" || freq == "MINUTELY" || strings.Contains(q.expr, "BYSETPOS") ||
+			strings.Count(q.expr, ";BY") > 1 || random.IntN(3) > 0 {
 			if freq == "HOURLY" || freq == "MINUTELY" {
 				days = 20
 			}
@@ -301,7 +308,7 @@ func calendarEvents(n int, seed uint64) []question {
 		}
 		return strings.Join(items, ",")
 	}
-	return questions(n, seed, func(random *rand.Rand) string {
+	return newQuestions(n, seed, func(random *rand.Rand) string {
 		if random.IntN(20) == 0 {
 			return strings.Fields("minutely hourly daily weekly monthly quarterly semiannually yearly Annually")[random.IntN(9)]
 		}

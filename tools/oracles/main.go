@@ -38,17 +38,26 @@ type oracle struct {
 }
 
 var oracles = []oracle{
-	{"cron", "Debian's cron 3.0pl1-162, ten days of the daemon; > is up to when there is no other", crontab},
-	{"robfig", "github.com/robfig/cron v3.0.1, ParseStandard, as Kubernetes' CronJobs have it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, blank: "?"}.questions},
-	{"croner", "croner 11.0.1, with six fields", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday07}, closed: true}.questions},
-	{"node-cron", "node-cron 4.6.0, with six fields", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday07}, closed: true, odd: true}.questions},
-	{"apscheduler", "APScheduler 3.11.3, CronTrigger; fields from second to day_of_week, _ is a blank", trigger.questions},
-	{"dateutil", "python-dateutil 4.0.0, rrulestr", rules},
-	{"lib-recur", "lib-recur 0.17.1, RecurrenceRule", rules},
-	{"quartz", "Quartz 2.5.2, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday1}, odd: true, unless: true, wraps: true}.questions},
-	{"spring", "Spring Framework 7.0.1, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, weekday}, odd: true, blank: "?"}.questions},
-	{"celery", "Celery 5.7.0, crontab, as django-celery-beat 2.9 has it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, wraps: true, closed: true}.questions},
-	{"fugit", "Fugit 1.5.2 of Debian 12, as sidekiq-cron has it", grammar{fields: []part{minutes, hours, monthday, months, weekday}, wraps: true, odd: true}.questions},
+	{"cron", "Debian's cron 3.0pl1-162, ten days of the daemon; > is up to when there is no other", crontabQuestions},
+	{"robfig", "github.com/robfig/cron v3.0.1, ParseStandard, as Kubernetes' CronJobs have it",
+		grammar{fields: []part{minutes, hours, monthday, months, weekday}, blank: "?"}.randomQuestions},
+	{"croner", "croner 11.0.1, with six fields",
+		grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday07}, closed: true}.randomQuestions},
+	{"node-cron", "node-cron 4.6.0, with six fields",
+		grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday07}, closed: true,
+			odd: true}.randomQuestions},
+	{"apscheduler", "APScheduler 3.11.3, CronTrigger; fields from second to day_of_week, _ is a blank",
+		trigger.randomQuestions},
+	{"dateutil", "python-dateutil 4.0.0, rrulestr", ruleQuestions},
+	{"lib-recur", "lib-recur 0.17.1, RecurrenceRule", ruleQuestions},
+	{"quartz", "Quartz 2.5.2, CronExpression", grammar{fields: []part{seconds, minutes, hours, monthday, months, sunday1},
+		odd: true, unless: true, wraps: true}.randomQuestions},
+	{"spring", "Spring Framework 7.0.1, CronExpression",
+		grammar{fields: []part{seconds, minutes, hours, monthday, months, weekday}, odd: true, blank: "?"}.randomQuestions},
+	{"celery", "Celery 5.7.0, crontab, as django-celery-beat 2.9 has it",
+		grammar{fields: []part{minutes, hours, monthday, months, weekday}, wraps: true, closed: true}.randomQuestions},
+	{"fugit", "Fugit 1.5.2 of Debian 12, as sidekiq-cron has it",
+		grammar{fields: []part{minutes, hours, monthday, months, weekday}, wraps: true, odd: true}.randomQuestions},
 	{"systemd", "systemd 252, systemd-analyze calendar", calendarEvents},
 }
 
@@ -61,15 +70,15 @@ func main() {
 		if flag.NArg() > 0 && !slices.Contains(flag.Args(), o.name) {
 			continue
 		}
-		if err := o.write(filepath.Join(*out, o.name+".txt")); err != nil {
+		if err := o.writeVectors(filepath.Join(*out, o.name+".txt")); err != nil {
 			fmt.Fprintf(os.Stderr, "oracles: %s: %v\n", o.name, err)
 			os.Exit(1)
 		}
 	}
 }
 
-// write asks the library, and writes its answers to a file.
-func (o *oracle) write(file string) error {
+// writeVectors asks the library, and writes its answers to a file.
+func (o *oracle) writeVectors(file string) error {
 	dir, err := os.MkdirTemp("", "oracle")
 	if err != nil {
 		return err
@@ -98,13 +107,14 @@ func (o *oracle) write(file string) error {
 	if err := cmd.Run(); err != nil {
 		return err
 	}
-	lines := []string{"# " + o.version + ": expression, zone, start, the first time after it and by how many seconds the next ones are later, or why it is refused."}
+	lines := []string{"# " + o.version +
+		": expression, zone, start, the first time after it and by how many seconds the next ones are later, or why it is refused."}
 	scan := bufio.NewScanner(&answers)
 	for _, q := range list {
 		if !scan.Scan() {
 			return cmp.Or(scan.Err(), fmt.Errorf("%d of %d questions were answered", len(lines)-1, len(list)))
 		}
-		answer, err := shorten(scan.Text())
+		answer, err := shortenAnswer(scan.Text())
 		if err != nil {
 			return fmt.Errorf("%s: %w", q.expr, err)
 		}
@@ -116,8 +126,8 @@ func (o *oracle) write(file string) error {
 	return os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
 }
 
-// shorten returns an answer with the distances of its times after the first.
-func shorten(answer string) (string, error) {
+// shortenAnswer returns an answer with the distances of its times after the first.
+func shortenAnswer(answer string) (string, error) {
 	if strings.HasPrefix(answer, "refused") {
 		return answer, nil
 	}

@@ -36,14 +36,14 @@ func main() {
 	flag.Parse()
 	emit := func(path string, content []byte) error { return os.WriteFile(path, content, 0o644) }
 	if *check {
-		emit = compare
+		emit = compareFile
 	}
-	if err := generate(filepath.Join(*root, "api"), emit); err != nil {
+	if err := generateCode(filepath.Join(*root, "api"), emit); err != nil {
 		log.Fatal("protogen: ", err)
 	}
 }
 
-func compare(path string, content []byte) error {
+func compareFile(path string, content []byte) error {
 	have, err := os.ReadFile(path)
 	if err == nil && !bytes.Equal(have, content) {
 		err = fmt.Errorf("%s differs from what its source gives; run make generate", path)
@@ -51,8 +51,8 @@ func compare(path string, content []byte) error {
 	return err
 }
 
-func generate(dir string, emit func(path string, content []byte) error) error {
-	files, err := sources(dir)
+func generateCode(dir string, emit func(path string, content []byte) error) error {
+	files, err := protoFiles(dir)
 	if err != nil {
 		return err
 	}
@@ -81,14 +81,14 @@ func generate(dir string, emit func(path string, content []byte) error) error {
 		withoutOptions(f, linked)
 	}
 	for _, plugin := range []string{"protoc-gen-go", "protoc-gen-go-grpc"} {
-		if err := run(plugin, req, dir, emit); err != nil {
+		if err := runProtocPlugin(plugin, req, dir, emit); err != nil {
 			return fmt.Errorf("%s: %w", plugin, err)
 		}
 	}
 	return nil
 }
 
-func sources(dir string) (files []string, err error) {
+func protoFiles(dir string) (files []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".proto") {
 			var rel string
@@ -101,7 +101,8 @@ func sources(dir string) (files []string, err error) {
 }
 
 // appendFile appends f after its imports, because plugins expect that order.
-func appendFile(out []*descriptorpb.FileDescriptorProto, f protoreflect.FileDescriptor, seen map[string]bool) []*descriptorpb.FileDescriptorProto {
+func appendFile(out []*descriptorpb.FileDescriptorProto, f protoreflect.FileDescriptor,
+	seen map[string]bool) []*descriptorpb.FileDescriptorProto {
 	if seen[f.Path()] {
 		return out
 	}
@@ -135,7 +136,8 @@ func withoutOptions(f *descriptorpb.FileDescriptorProto, linked linker.Files) {
 	}
 }
 
-func run(plugin string, req *pluginpb.CodeGeneratorRequest, dir string, emit func(path string, content []byte) error) error {
+func runProtocPlugin(plugin string, req *pluginpb.CodeGeneratorRequest, dir string,
+	emit func(path string, content []byte) error) error {
 	in, err := proto.Marshal(req)
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func main() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if wrapped := reflow(string(text)); wrapped != string(text) {
+		if wrapped := reflowComments(string(text)); wrapped != string(text) {
 			if err := os.WriteFile(path, []byte(wrapped), 0o644); err != nil {
 				log.Fatal(err)
 			}
@@ -62,7 +62,7 @@ var (
 	output    = regexp.MustCompile(`^\s*// (Unordered o|O)utput:`)
 )
 
-func reflow(text string) string {
+func reflowComments(text string) string {
 	lines, comments := strings.Split(text, "\n"), commentLines([]byte(text))
 	var out []string
 	for i := 0; i < len(lines); {
@@ -73,7 +73,8 @@ func reflow(text string) string {
 			continue
 		}
 		m := comment.FindStringSubmatch(lines[i])
-		if m == nil || !comments[i+1] || m[3] == "" && m[2] != " " || separate.MatchString(lines[i]) { // an indented line is code, unless it is a list item
+		// an indented line is code, unless it is a list item
+		if m == nil || !comments[i+1] || m[3] == "" && m[2] != " " || separate.MatchString(lines[i]) {
 			out = append(out, lines[i])
 			i++
 			continue
@@ -88,8 +89,8 @@ func reflow(text string) string {
 			words = append(words, strings.Fields(n[4])...)
 		}
 		block := lines[i:end]
-		if wide(block) {
-			if b := wrap(m[1]+"//"+m[2]+m[3], m[1]+"//"+further, words); b != nil {
+		if hasWideLine(block) {
+			if b := wrapWords(m[1]+"//"+m[2]+m[3], m[1]+"//"+further, words); b != nil {
 				block = b
 			}
 		}
@@ -115,25 +116,25 @@ func commentLines(text []byte) map[int]bool {
 	}
 }
 
-func wide(lines []string) bool {
+func hasWideLine(lines []string) bool {
 	for _, l := range lines {
-		if width(l) > columns {
+		if lineWidth(l) > columns {
 			return true
 		}
 	}
 	return false
 }
 
-func width(line string) int { return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t") }
+func lineWidth(line string) int { return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t") }
 
-// wrap returns nil if a line would begin as a list item does.
-func wrap(first, further string, words []string) (lines []string) {
+// wrapWords returns nil if a line would begin as a list item does.
+func wrapWords(first, further string, words []string) (lines []string) {
 	line := first
 	for i, w := range words {
 		switch {
 		case i == 0:
 			line += w
-		case width(line)+1+utf8.RuneCountInString(w) > columns:
+		case lineWidth(line)+1+utf8.RuneCountInString(w) > columns:
 			if lines = append(lines, line); comment.FindStringSubmatch(further + w + " x")[3] != "" {
 				return nil
 			}

@@ -24,8 +24,8 @@ type file struct {
 // enclosed are the files of the repository that every archive has.
 var enclosed = []string{"LICENSE", "README.md", "CHANGELOG.md"}
 
-// archive writes the archive of a platform: a zip for Windows, a tar for the others.
-func (r *release) archive(p platform, binary string) error {
+// writePlatformArchive writes the archive of a platform: a zip for Windows, a tar for the others.
+func (r *release) writePlatformArchive(p platform, binary string) error {
 	body, err := os.ReadFile(binary)
 	if err != nil {
 		return err
@@ -38,12 +38,12 @@ func (r *release) archive(p platform, binary string) error {
 		files = append(files, file{path: name, mode: 0o644, body: body})
 	}
 	for i := range files {
-		files[i].path = path.Join(r.name(p), files[i].path)
+		files[i].path = path.Join(r.archiveName(p), files[i].path)
 	}
 	if p.os == "windows" {
-		body, err = zipped(files, r.time)
+		body, err = compressZip(files, r.time)
 	} else {
-		body, err = tarred(files, r.time)
+		body, err = compressTar(files, r.time)
 	}
 	if err != nil {
 		return err
@@ -52,11 +52,11 @@ func (r *release) archive(p platform, binary string) error {
 	if p.os == "windows" {
 		extension = ".zip"
 	}
-	return os.WriteFile(filepath.Join(r.out, r.name(p)+extension), body, 0o644)
+	return os.WriteFile(filepath.Join(r.out, r.archiveName(p)+extension), body, 0o644)
 }
 
-// tarred returns files as a compressed tar that depends on nothing but them and the time.
-func tarred(files []file, at time.Time) ([]byte, error) {
+// compressTar returns files as a compressed tar that depends on nothing but them and the time.
+func compressTar(files []file, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.DefaultCompression)
 	if err != nil {
@@ -64,7 +64,8 @@ func tarred(files []file, at time.Time) ([]byte, error) {
 	}
 	w := tar.NewWriter(z)
 	for _, f := range files {
-		h := &tar.Header{Name: f.path, Mode: f.mode, Size: int64(len(f.body)), ModTime: at, Uname: "root", Gname: "root", Format: tar.FormatUSTAR}
+		h := &tar.Header{Name: f.path, Mode: f.mode, Size: int64(len(f.body)), ModTime: at, Uname: "root", Gname: "root",
+			Format: tar.FormatUSTAR}
 		if f.path[len(f.path)-1] == '/' {
 			h.Typeflag = tar.TypeDir
 		}
@@ -84,7 +85,7 @@ func tarred(files []file, at time.Time) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func zipped(files []file, at time.Time) ([]byte, error) {
+func compressZip(files []file, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	for _, f := range files {

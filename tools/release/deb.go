@@ -10,22 +10,25 @@ import (
 	"strings"
 )
 
-// deb writes a Debian package: an ar archive of a version, a tar of what dpkg reads, and a tar of the files.
-func (r *release) deb(p platform, files []file) error {
-	control, err := r.control(p, files)
+// writeDeb writes a Debian package: an ar archive of a version, a tar of what dpkg reads, and a tar of the
+// files.
+func (r *release) writeDeb(p platform, files []file) error {
+	control, err := r.controlTar(p, files)
 	if err != nil {
 		return err
 	}
-	data, err := tarred(withDirectories(files), r.time)
+	data, err := compressTar(withDirectories(files), r.time)
 	if err != nil {
 		return err
 	}
-	body := ar(r.time.Unix(), file{path: "debian-binary", body: []byte("2.0\n")}, file{path: "control.tar.gz", body: control}, file{path: "data.tar.gz", body: data})
-	return os.WriteFile(filepath.Join(r.out, fmt.Sprintf("rouse_%s_%s.deb", packageVersion(r.version), p.arch)), body, 0o644)
+	body := arArchive(r.time.Unix(), file{path: "debian-binary", body: []byte("2.0\n")},
+		file{path: "control.tar.gz", body: control}, file{path: "data.tar.gz", body: data})
+	return os.WriteFile(filepath.Join(r.out, fmt.Sprintf("rouse_%s_%s.deb", packageVersion(r.version), p.arch)),
+		body, 0o644)
 }
 
-// control returns the tar of what dpkg reads.
-func (r *release) control(p platform, files []file) ([]byte, error) {
+// controlTar returns the tar of what dpkg reads.
+func (r *release) controlTar(p platform, files []file) ([]byte, error) {
 	var size int
 	var sums, conffiles strings.Builder
 	for _, f := range files {
@@ -36,19 +39,22 @@ func (r *release) control(p platform, files []file) ([]byte, error) {
 		}
 		fmt.Fprintf(&sums, "%x  %s\n", md5.Sum(f.body), strings.TrimPrefix(f.path, "/")) //nolint:gosec // see above
 	}
-	text := fmt.Sprintf("Package: rouse\nVersion: %s\nArchitecture: %s\nMaintainer: %s\nInstalled-Size: %d\nRecommends: ca-certificates\nSection: net\n"+
-		"Priority: optional\nHomepage: %s\nDescription: %s\n %s\n", packageVersion(r.version), p.arch, maintainer, (size+1023)/1024, homepage,
+	text := fmt.Sprintf(
+		"Package: rouse\nVersion: %s\nArchitecture: %s\nMaintainer: %s\nInstalled-Size: %d\nRecommends: ca-certificates\nSection: net\n"+
+			"Priority: optional\nHomepage: %s\nDescription: %s\n %s\n", packageVersion(r.version), p.arch, maintainer,
+		(size+1023)/1024, homepage,
 		summary, strings.ReplaceAll(description, "\n", "\n "))
-	list := []file{{path: "./control", mode: 0o644, body: []byte(text)}, {path: "./md5sums", mode: 0o644, body: []byte(sums.String())},
+	list := []file{{path: "./control", mode: 0o644, body: []byte(text)},
+		{path: "./md5sums", mode: 0o644, body: []byte(sums.String())},
 		{path: "./conffiles", mode: 0o644, body: []byte(conffiles.String())}}
 	for _, name := range []string{"preinst", "postinst", "prerm", "postrm"} {
-		script, err := r.script(name)
+		script, err := r.packageScript(name)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, file{path: "./" + name, mode: 0o755, body: []byte(script)})
 	}
-	return tarred(list, r.time)
+	return compressTar(list, r.time)
 }
 
 // withDirectories returns files with the directories above them, each before what is in it.
@@ -71,8 +77,8 @@ func withDirectories(files []file) (all []file) {
 	return all
 }
 
-// ar returns an ar archive.
-func ar(at int64, files ...file) []byte {
+// arArchive returns an ar archive.
+func arArchive(at int64, files ...file) []byte {
 	b := bytes.NewBufferString("!<arch>\n")
 	for _, f := range files {
 		fmt.Fprintf(b, "%-16s%-12d%-6d%-6d%-8s%-10d`\n", f.path, at, 0, 0, "100644", len(f.body))

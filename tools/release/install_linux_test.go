@@ -34,11 +34,11 @@ func TestThePackageOnDebian(t *testing.T) {
 	dir := t.TempDir()
 	for version, name := range map[string]string{"v0.1.0": "rouse.deb", "v0.2.0-rc.1": "newer.deb"} {
 		r := release{root: root, out: dir, version: version, time: time.Unix(1e9, 0)}
-		files, err := r.packaged(binary)
+		files, err := r.packageFiles(binary)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.deb(platform{"linux", "amd64"}, files); err != nil {
+		if err := r.writeDeb(platform{"linux", "amd64"}, files); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Rename(filepath.Join(dir, "rouse_"+packageVersion(version)+"_amd64.deb"), filepath.Join(dir, name)); err != nil {

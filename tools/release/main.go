@@ -26,7 +26,8 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"freebsd", "amd64"}}
+var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"},
+	{"windows", "amd64"}, {"freebsd", "amd64"}}
 
 // release is what all files of a release have in common.
 type release struct {
@@ -51,17 +52,17 @@ func main() {
 	r.program, r.flags, r.tools = "./cmd/rouse", flag.Args(), "."
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := r.run(ctx, only); err != nil {
+	if err := r.runRelease(ctx, only); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func (r *release) run(ctx context.Context, only string) error {
+func (r *release) runRelease(ctx context.Context, only string) error {
 	if r.version == "" {
 		return errors.New("there is no version: give -version, such as v1.2.3")
 	}
-	if err := r.source(ctx); err != nil {
+	if err := r.findCommit(ctx); err != nil {
 		return err
 	}
 	r.out = filepath.Join(r.root, r.out)
@@ -77,7 +78,7 @@ func (r *release) run(ctx context.Context, only string) error {
 			continue
 		}
 		fmt.Fprintln(os.Stderr, "building for", p)
-		if err := r.platform(ctx, p); err != nil {
+		if err := r.buildPlatform(ctx, p); err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 		built++
@@ -85,11 +86,11 @@ func (r *release) run(ctx context.Context, only string) error {
 	if built == 0 {
 		return fmt.Errorf("there is no platform %s: there are %v", only, platforms)
 	}
-	return r.sums(ctx)
+	return r.writeChecksums(ctx)
 }
 
-// source finds the commit and its time.
-func (r *release) source(ctx context.Context) (err error) {
+// findCommit finds the commit and its time.
+func (r *release) findCommit(ctx context.Context) (err error) {
 	if r.root, err = filepath.Abs(r.root); err != nil {
 		return err
 	}
@@ -105,35 +106,35 @@ func (r *release) source(ctx context.Context) (err error) {
 	return err
 }
 
-// platform builds the files of one platform.
-func (r *release) platform(ctx context.Context, p platform) error {
-	binary, err := r.build(ctx, p)
+// buildPlatform builds the files of one platform.
+func (r *release) buildPlatform(ctx context.Context, p platform) error {
+	binary, err := r.buildBinary(ctx, p)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(filepath.Dir(binary))
-	if err := r.archive(p, binary); err != nil {
+	if err := r.writePlatformArchive(p, binary); err != nil {
 		return err
 	}
-	if err := r.materials(ctx, p, binary); err != nil {
+	if err := r.writeMaterials(ctx, p, binary); err != nil {
 		return err
 	}
 	if p.os != "linux" {
 		return nil
 	}
-	files, err := r.packaged(binary)
+	files, err := r.packageFiles(binary)
 	if err != nil {
 		return err
 	}
-	if err := r.deb(p, files); err != nil {
+	if err := r.writeDeb(p, files); err != nil {
 		return err
 	}
-	return r.rpm(p, files)
+	return r.writeRPM(p, files)
 }
 
-// build builds the binary of a platform. Nothing of this machine is in it: no path, no time, no flags of the
-// environment.
-func (r *release) build(ctx context.Context, p platform) (binary string, err error) {
+// buildBinary builds the binary of a platform. Nothing of this machine is in it: no path, no time, no flags
+// of the environment.
+func (r *release) buildBinary(ctx context.Context, p platform) (binary string, err error) {
 	dir, err := os.MkdirTemp("", "rouse-release-")
 	if err != nil {
 		return "", err
@@ -142,18 +143,20 @@ func (r *release) build(ctx context.Context, p platform) (binary string, err err
 	if p.os == "windows" {
 		binary += ".exe"
 	}
-	compile := exec.CommandContext(ctx, "go", append(append([]string{"build", "-buildvcs=false"}, r.flags...), "-o", binary, r.program)...)
+	compile := exec.CommandContext(ctx, "go", append(append([]string{"build", "-buildvcs=false"}, r.flags...), "-o",
+		binary, r.program)...)
 	compile.Dir, compile.Stderr = r.root, os.Stderr
-	compile.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOWORK=off")
+	compile.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1",
+		"GOARM64=v8.0", "GOEXPERIMENT=", "GOWORK=off")
 	if err := compile.Run(); err != nil {
 		return "", errors.Join(fmt.Errorf("go build: %w", err), os.RemoveAll(dir))
 	}
 	return binary, nil
 }
 
-// materials writes the bill of materials of a binary.
-func (r *release) materials(ctx context.Context, p platform, binary string) error {
-	f, err := os.Create(filepath.Join(r.out, r.name(p)+".spdx.json"))
+// writeMaterials writes the bill of materials of a binary.
+func (r *release) writeMaterials(ctx context.Context, p platform, binary string) error {
+	f, err := os.Create(filepath.Join(r.out, r.archiveName(p)+".spdx.json"))
 	if err != nil {
 		return err
 	}
@@ -167,7 +170,7 @@ func (r *release) materials(ctx context.Context, p platform, binary string) erro
 	return f.Close()
 }
 
-// name is that of the archive of a platform, without its extension.
-func (r *release) name(p platform) string {
+// archiveName is that of the archive of a platform, without its extension.
+func (r *release) archiveName(p platform) string {
 	return fmt.Sprintf("rouse_%s_%s_%s", strings.TrimPrefix(r.version, "v"), p.os, p.arch)
 }

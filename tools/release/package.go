@@ -28,8 +28,8 @@ var installed = []file{
 	{path: "/usr/share/fish/vendor_completions.d/rouse.fish=cmd/rouse/completion/rouse.fish", mode: 0o644},
 }
 
-// packaged returns the files of a package, with the binary.
-func (r *release) packaged(binary string) ([]file, error) {
+// packageFiles returns the files of a package, with the binary.
+func (r *release) packageFiles(binary string) ([]file, error) {
 	files := []file{{path: "/usr/bin/rouse=" + binary, mode: 0o755}}
 	for i, f := range append(files, installed...) {
 		to, from, _ := strings.Cut(f.path, "=")
@@ -46,8 +46,8 @@ func (r *release) packaged(binary string) ([]file, error) {
 	return files, nil
 }
 
-// script returns one that packages run.
-func (r *release) script(name string) (string, error) {
+// packageScript returns one that packages run.
+func (r *release) packageScript(name string) (string, error) {
 	body, err := os.ReadFile(filepath.Join(r.root, "packaging/linux", name))
 	return string(body), err
 }

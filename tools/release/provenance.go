@@ -39,9 +39,9 @@ type predicate struct {
 	} `json:"runDetails"`
 }
 
-// sums writes the checksums of all files, and the statement of how they were made. The statement is not
-// signed: it is worth as much as the way that it came.
-func (r *release) sums(ctx context.Context) error {
+// writeChecksums writes the checksums of all files, and the statement of how they were made. The statement is
+// not signed: it is worth as much as the way that it came.
+func (r *release) writeChecksums(ctx context.Context) error {
 	entries, err := os.ReadDir(r.out) // in the order of names
 	if err != nil {
 		return err
@@ -67,7 +67,8 @@ func (r *release) sums(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("go env: %w", err)
 	}
-	s := statement{Type: "https://in-toto.io/Statement/v1", Subject: subjects, PredicateType: "https://slsa.dev/provenance/v1"}
+	s := statement{Type: "https://in-toto.io/Statement/v1", Subject: subjects,
+		PredicateType: "https://slsa.dev/provenance/v1"}
 	d := &s.Predicate.Definition
 	d.Type = homepage + "/blob/main/tools/release/main.go"
 	d.Parameters = map[string]any{"version": r.version, "program": r.program}

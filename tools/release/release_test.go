@@ -68,7 +68,7 @@ func build(t *testing.T, root, out, only string, flags []string) (files map[stri
 		version = flags[len(flags)-1][strings.LastIndex(flags[len(flags)-1], "=")+1:]
 	}
 	r := release{root: root, out: out, version: version, flags: flags, program: "./cmd/rouse", tools: ".."}
-	if err := r.run(t.Context(), only); err != nil {
+	if err := r.runRelease(t.Context(), only); err != nil {
 		t.Fatal(err)
 	}
 	return contents(t, r.out)
@@ -139,11 +139,11 @@ func TestTheReleaseIsReproducible(t *testing.T) {
 // TestZip: an archive for Windows depends on its files and the time only.
 func TestZip(t *testing.T) {
 	files := []file{{path: "rouse/rouse.exe", mode: 0o755, body: []byte("MZ")}}
-	first, err := zipped(files, time.Unix(1e9, 0).UTC())
+	first, err := compressZip(files, time.Unix(1e9, 0).UTC())
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := zipped(files, time.Unix(1e9, 0).UTC())
+	second, err := compressZip(files, time.Unix(1e9, 0).UTC())
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("%v, or other bytes", err)
 	}

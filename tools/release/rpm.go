@@ -11,23 +11,27 @@ import (
 // rpmArch are the names of processors in RPM packages.
 var rpmArch = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
-// rpm writes an RPM package.
-func (r *release) rpm(p platform, files []file) error {
+// writeRPM writes an RPM package.
+func (r *release) writeRPM(p platform, files []file) error {
 	arch := rpmArch[p.arch]
-	pack, err := rpmpack.NewRPM(rpmpack.RPMMetaData{Name: "rouse", Summary: summary, Description: description, Version: packageVersion(r.version), Release: "1",
-		Arch: arch, OS: "linux", URL: homepage, Licence: "Apache-2.0", Packager: maintainer, BuildHost: "reproducible", BuildTime: r.time, Compressor: "gzip"})
+	pack, err := rpmpack.NewRPM(rpmpack.RPMMetaData{Name: "rouse", Summary: summary, Description: description,
+		Version: packageVersion(r.version), Release: "1",
+		Arch: arch, OS: "linux", URL: homepage, Licence: "Apache-2.0", Packager: maintainer, BuildHost: "reproducible",
+		BuildTime: r.time, Compressor: "gzip"})
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		one := rpmpack.RPMFile{Name: f.path, Body: f.body, Mode: uint(0o100000 | f.mode), Owner: "root", Group: "root", MTime: uint32(r.time.Unix())}
+		one := rpmpack.RPMFile{Name: f.path, Body: f.body, Mode: uint(0o100000 | f.mode), Owner: "root", Group: "root",
+			MTime: uint32(r.time.Unix())}
 		if f.config {
 			one.Type = rpmpack.ConfigFile | rpmpack.NoReplaceFile
 		}
 		pack.AddFile(one)
 	}
-	for name, add := range map[string]func(string){"postinst": pack.AddPostin, "prerm": pack.AddPreun, "postrm": pack.AddPostun} {
-		script, err := r.script(name)
+	for name, add := range map[string]func(string){"postinst": pack.AddPostin, "prerm": pack.AddPreun,
+		"postrm": pack.AddPostun} {
+		script, err := r.packageScript(name)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ var permitted = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "M
 // notLinked are the ends of the names of licences of documents and pictures.
 var notLinked = []string{".DOCS", "-LOGO"}
 
-func allowed(id string) bool {
+func isAllowedLicence(id string) bool {
 	for one := range strings.SplitSeq(id, " AND ") {
 		if !slices.Contains(permitted, one) {
 			return false
@@ -41,7 +41,7 @@ func licenceOf(dir string) string {
 		if err != nil {
 			continue
 		}
-		if id := identify(string(text)); !slices.Contains(ids, id) {
+		if id := identifyLicence(string(text)); !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
@@ -64,16 +64,20 @@ var licences = []struct {
 	{"GPL", []string{"gnu general public license"}},
 	{"BUSL-1.1", []string{"business source license"}},
 	{"blessing", []string{"sqlite is public domain"}},
-	{"MIT", []string{"permission is hereby granted, free of charge, to any person obtaining a copy", "the software is provided \"as is\""}},
-	{"ISC", []string{"permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted"}},
-	{"ISC", []string{"permission to use, copy, modify, and distribute this software for any purpose with or without fee is hereby granted"}},
+	{"MIT", []string{"permission is hereby granted, free of charge, to any person obtaining a copy",
+		"the software is provided \"as is\""}},
+	{"ISC",
+		[]string{"permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted"}},
+	{"ISC",
+		[]string{"permission to use, copy, modify, and distribute this software for any purpose with or without fee is hereby granted"}},
 	{"BSD-3-Clause", []string{"redistribution and use in source and binary forms", "neither the name"}},
-	{"BSD-3-Clause", []string{"redistribution and use in source and binary forms", "the names of its contributors may not be used to endorse"}},
+	{"BSD-3-Clause", []string{"redistribution and use in source and binary forms",
+		"the names of its contributors may not be used to endorse"}},
 	{"BSD-2-Clause", []string{"redistribution and use in source and binary forms"}},
 }
 
-// identify returns the SPDX identifier of a licence's text.
-func identify(text string) string {
+// identifyLicence returns the SPDX identifier of a licence's text.
+func identifyLicence(text string) string {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	text = strings.NewReplacer("“", `"`, "”", `"`, "``", `"`, "''", `"`).Replace(text)
 	for _, l := range licences {

@@ -29,13 +29,13 @@ func main() {
 	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		now = time.Unix(seconds, 0) // the same document in each build
 	}
-	if err := run(os.Stdout, *dir, *binary, *version, now); err != nil {
+	if err := writeSBOM(os.Stdout, *dir, *binary, *version, now); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, dir, binary, version string, now time.Time) error {
+func writeSBOM(w io.Writer, dir, binary, version string, now time.Time) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
 		return err
@@ -43,14 +43,14 @@ func run(w io.Writer, dir, binary, version string, now time.Time) error {
 	if version != "" {
 		info.Main.Version = version
 	}
-	dirs, err := sources(dir)
+	dirs, err := moduleDirs(dir)
 	if err != nil {
 		return err
 	}
 	var refused []string
 	licence := func(m *debug.Module) string {
 		id := licenceOf(dirs[m.Path])
-		if !allowed(id) {
+		if !isAllowedLicence(id) {
 			refused = append(refused, fmt.Sprintf("%s %s: %s", m.Path, m.Version, id))
 		}
 		return id
@@ -66,8 +66,8 @@ func run(w io.Writer, dir, binary, version string, now time.Time) error {
 	return nil
 }
 
-// sources returns the directories of the modules that a module needs, by their paths.
-func sources(dir string) (map[string]string, error) {
+// moduleDirs returns the directories of the modules that a module needs, by their paths.
+func moduleDirs(dir string) (map[string]string, error) {
 	list := exec.Command("go", "list", "-m", "-f", "{{.Path}}\t{{.Dir}}", "all")
 	list.Dir, list.Stderr = dir, os.Stderr
 	out, err := list.Output()

@@ -18,7 +18,7 @@ func TestOfThisBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := run(&out, "..", self, "", time.Now()); err != nil {
+	if err := writeSBOM(&out, "..", self, "", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	var d document
@@ -60,12 +60,12 @@ func TestLicences(t *testing.T) {
 		"GNU AFFERO GENERAL PUBLIC LICENSE":                                    "AGPL-3.0",
 		"all rights reserved":                                                  noAssertion,
 	} {
-		if got := identify(text); got != want {
+		if got := identifyLicence(text); got != want {
 			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}
 	dir := t.TempDir()
-	if id := licenceOf(dir); id != noAssertion || allowed(id) {
+	if id := licenceOf(dir); id != noAssertion || isAllowedLicence(id) {
 		t.Errorf("a module without a licence has %s", id)
 	}
 	for name, text := range map[string]string{"LICENSE": "Apache License Version 2.0, January 2004", "LICENSE.libyaml": "GNU General Public License"} {
@@ -73,7 +73,7 @@ func TestLicences(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if id := licenceOf(dir); id != "Apache-2.0 AND GPL" || allowed(id) {
-		t.Errorf("a module under two licences has %s, allowed %t", id, allowed(id))
+	if id := licenceOf(dir); id != "Apache-2.0 AND GPL" || isAllowedLicence(id) {
+		t.Errorf("a module under two licences has %s, allowed %t", id, isAllowedLicence(id))
 	}
 }

@@ -58,11 +58,13 @@ var notInID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 func newDocument(info *debug.BuildInfo, licence func(*debug.Module) string, now time.Time) document {
 	self := info.Main
 	self.Version = cmp.Or(self.Version, "(devel)")
-	d := document{Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: self.Path + "@" + self.Version,
+	d := document{Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT",
+		Name:      self.Path + "@" + self.Version,
 		Namespace: fmt.Sprintf("https://%s/spdx/%s/%d", self.Path, url.PathEscape(self.Version), now.UnixNano()),
 		Creation:  creation{Created: now.UTC().Format(time.RFC3339), Creators: []string{"Tool: rouse-sbom"}}}
 	add := func(m *debug.Module, licence string) string {
-		p := spdxPackage{ID: "SPDXRef-" + notInID.ReplaceAllString(m.Path+"-"+m.Version, "-"), Name: m.Path, Version: m.Version,
+		p := spdxPackage{ID: "SPDXRef-" + notInID.ReplaceAllString(m.Path+"-"+m.Version, "-"), Name: m.Path,
+			Version:  m.Version,
 			Location: "NOASSERTION", Concluded: licence, Declared: licence, Copyright: "NOASSERTION",
 			Refs: []external{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + m.Path + "@" + m.Version}}}
 		if m.Sum != "" {

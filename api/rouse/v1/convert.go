@@ -64,8 +64,8 @@ func durationText(p *durationpb.Duration) string {
 	return s
 }
 
-// at returns err, an *Invalid with one problem, with another field.
-func at(field string, err error) error {
+// withField returns err, an *Invalid with one problem, with another field.
+func withField(field string, err error) error {
 	var inv *rouse.Invalid
 	if errors.As(err, &inv) && len(inv.Problems) == 1 {
 		p := inv.Problems[0]
@@ -74,8 +74,8 @@ func at(field string, err error) error {
 	return err
 }
 
-// duration reads the duration of a field.
-func duration(f *rouse.Invalid, field string, p *durationpb.Duration) time.Duration {
+// readDuration reads the duration of a field.
+func readDuration(f *rouse.Invalid, field string, p *durationpb.Duration) time.Duration {
 	d, err := DurationFromProto(field, p)
 	f.Add(err)
 	return d

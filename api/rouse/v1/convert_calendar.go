@@ -9,7 +9,8 @@ import (
 
 // CalendarToProto returns the message of a calendar.
 func CalendarToProto(c *rouse.Calendar) *Calendar {
-	return &Calendar{Namespace: c.Namespace, Name: c.Name, Days: DaysToProto(c.Days), Revision: c.Revision, UpdatedMs: int64(c.Updated)}
+	return &Calendar{Namespace: c.Namespace, Name: c.Name, Days: DaysToProto(c.Days), Revision: c.Revision,
+		UpdatedMs: int64(c.Updated)}
 }
 
 // CalendarFromProto reads a calendar. Days that are no dates are refused with a *rouse.Invalid; the rest is
@@ -22,7 +23,8 @@ func CalendarFromProto(p *Calendar) (rouse.Calendar, error) {
 	if err != nil {
 		return rouse.Calendar{}, err
 	}
-	return rouse.Calendar{Namespace: p.Namespace, Name: p.Name, Days: days, Revision: p.Revision, Updated: rouse.Instant(p.UpdatedMs)}, nil
+	return rouse.Calendar{Namespace: p.Namespace, Name: p.Name, Days: days, Revision: p.Revision,
+		Updated: rouse.Instant(p.UpdatedMs)}, nil
 }
 
 // DaysToProto returns the messages of days.
@@ -47,7 +49,8 @@ func DaysFromProto(list []*Day) ([]rouse.Day, error) {
 	for i, d := range list {
 		date, err := rouse.ParseDate(d.GetDate())
 		if err != nil {
-			faults.Add(rouse.Refuse(fmt.Sprintf("days[%d].date", i), d.GetDate(), "is no date between the years 1970 and 9998", "give one such as 2027-12-24"))
+			faults.Add(rouse.Refuse(fmt.Sprintf("days[%d].date", i), d.GetDate(), "is no date between the years 1970 and 9998",
+				"give one such as 2027-12-24"))
 			continue
 		}
 		out[i] = rouse.Day{Date: date, Text: d.GetText()}

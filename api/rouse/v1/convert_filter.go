@@ -9,7 +9,8 @@ import (
 // FilterToProto returns the message of what a query filters by; its place and limit are not part of it.
 func FilterToProto(q *rouse.Query) *Filter {
 	f := &Filter{Namespace: q.Namespace, NamePrefix: q.Prefix, Name: q.Name, Labels: q.Labels,
-		DueFromMs: int64(q.DueFrom), DueUntilMs: int64(q.DueUntil), Text: q.Sought.Text, Target: q.Sought.Target, Code: int32(q.Sought.Code)}
+		DueFromMs: int64(q.DueFrom), DueUntilMs: int64(q.DueUntil), Text: q.Sought.Text, Target: q.Sought.Target,
+		Code: int32(q.Sought.Code)}
 	for _, s := range q.States {
 		f.States = append(f.States, s.String())
 	}
@@ -22,12 +23,13 @@ func FilterFromProto(f *Filter) (rouse.Query, error) {
 		return rouse.Query{}, nil
 	}
 	q := rouse.Query{Namespace: f.Namespace, Prefix: f.NamePrefix, Name: f.Name, Labels: f.Labels,
-		DueFrom: rouse.Instant(f.DueFromMs), DueUntil: rouse.Instant(f.DueUntilMs), Sought: rouse.Sought{Text: f.Text, Target: f.Target, Code: int(f.Code)}}
+		DueFrom: rouse.Instant(f.DueFromMs), DueUntil: rouse.Instant(f.DueUntilMs),
+		Sought: rouse.Sought{Text: f.Text, Target: f.Target, Code: int(f.Code)}}
 	var faults rouse.Invalid
 	for i, name := range f.States {
 		s, err := rouse.ParseState(name)
 		if err != nil {
-			faults.Add(at("filter.states["+strconv.Itoa(i)+"]", err))
+			faults.Add(withField("filter.states["+strconv.Itoa(i)+"]", err))
 			continue
 		}
 		q.States = append(q.States, s)
@@ -51,7 +53,8 @@ const AllNamespaces = "-"
 // RecordFilterToProto returns the message of what a query filters by; timer, place and order are not part of
 // it.
 func RecordFilterToProto(q *rouse.RecordQuery) *RecordFilter {
-	f := &RecordFilter{NamePrefix: q.Prefix, Labels: q.Labels, Text: q.Sought.Text, Target: q.Sought.Target, Code: int32(q.Sought.Code),
+	f := &RecordFilter{NamePrefix: q.Prefix, Labels: q.Labels, Text: q.Sought.Text, Target: q.Sought.Target,
+		Code:   int32(q.Sought.Code),
 		FromMs: int64(q.From.Ended), UntilMs: int64(q.Until.Ended)}
 	for _, e := range q.Endings {
 		f.Endings = append(f.Endings, e.String())
@@ -75,14 +78,15 @@ func RecordFilterFromProto(f *RecordFilter, q *rouse.RecordQuery) error {
 	for i, name := range f.Endings {
 		e, err := rouse.ParseEnding(name)
 		if err != nil {
-			faults.Add(at("filter.endings["+strconv.Itoa(i)+"]", err))
+			faults.Add(withField("filter.endings["+strconv.Itoa(i)+"]", err))
 		}
 		q.Endings = append(q.Endings, e)
 	}
 	for i, name := range f.Causes {
 		c, ok := rouse.ParseCause(name)
 		if !ok {
-			faults.Add(rouse.Refuse("filter.causes["+strconv.Itoa(i)+"]", name, "is no cause", "give one that docs/policies.md lists"))
+			faults.Add(rouse.Refuse("filter.causes["+strconv.Itoa(i)+"]", name, "is no cause",
+				"give one that docs/policies.md lists"))
 		}
 		q.Causes = append(q.Causes, c)
 	}

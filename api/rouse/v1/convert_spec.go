@@ -49,7 +49,7 @@ const (
 	forever time.Duration = -1
 )
 
-func (p *Spec) ownOf(s *rouse.Spec) {
+func (p *Spec) setOwnFields(s *rouse.Spec) {
 	if s.Misfire != rouse.MisfireLatest {
 		p.Misfire = s.MisfireText()
 	}
@@ -58,7 +58,7 @@ func (p *Spec) ownOf(s *rouse.Spec) {
 	}
 }
 
-func (p *Spec) ownTo(s *rouse.Spec, f *rouse.Invalid) {
+func (p *Spec) applyOwnFields(s *rouse.Spec, f *rouse.Invalid) {
 	if p.Misfire != "" {
 		var err error
 		s.Misfire, s.Within, err = rouse.ParseMisfire(p.Misfire)
@@ -67,18 +67,18 @@ func (p *Spec) ownTo(s *rouse.Spec, f *rouse.Invalid) {
 	if k := p.Keep; k != nil && (k.Seconds < 0 || k.Nanos < 0) {
 		s.Keep = forever
 	} else {
-		s.Keep = duration(f, "keep", k)
+		s.Keep = readDuration(f, "keep", k)
 	}
 }
 
-func (p *Retry) ownOf(r *rouse.Retry) {
+func (p *Retry) setOwnFields(r *rouse.Retry) {
 	if p.Jitter = DurationToProto(r.Jitter); r.Jitter < 0 {
 		p.Jitter = &durationpb.Duration{}
 	}
 }
 
-func (p *Retry) ownTo(r *rouse.Retry, f *rouse.Invalid) {
-	if r.Jitter = duration(f, "retry.jitter", p.Jitter); p.Jitter != nil && r.Jitter == 0 {
+func (p *Retry) applyOwnFields(r *rouse.Retry, f *rouse.Invalid) {
+	if r.Jitter = readDuration(f, "retry.jitter", p.Jitter); p.Jitter != nil && r.Jitter == 0 {
 		r.Jitter = noJitter
 	}
 }

@@ -10,13 +10,18 @@ import (
 // TimerToProto returns the message of a timer, or of a row next to one.
 func TimerToProto(t *rouse.Timer) *Timer {
 	p := &Timer{Namespace: t.Key.Namespace, Name: t.Key.Name, Spec: SpecToProto(&t.Spec), Generation: t.Generation,
-		Revision: t.Revision, State: t.State().String(), PauseReason: t.Reason, PauseUntilMs: int64(t.Until), CreatedMs: int64(t.Created),
-		UpdatedMs: int64(t.Updated), AnchorMs: int64(t.Anchor), DueMs: InstantToProto(t.Due), SentAtMs: InstantToProto(t.SentAt(t.Due)),
+		Revision: t.Revision, State: t.State().String(), PauseReason: t.Reason, PauseUntilMs: int64(t.Until),
+		CreatedMs: int64(t.Created),
+		UpdatedMs: int64(t.Updated), AnchorMs: int64(t.Anchor), DueMs: InstantToProto(t.Due),
+		SentAtMs:  InstantToProto(t.SentAt(t.Due)),
 		VisibleMs: InstantToProto(t.Visible), Skips: t.Skips, Attempts: t.Attempts, Manual: t.Manual, BeganMs: int64(t.Began),
-		LastError: t.LastError, Failures: attemptsToProto(t.Failures), Ended: t.Ended, Passed: t.Passed, FireId: t.Key.Fire, Asked: t.Asked,
-		Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, PausedAtMs: int64(t.PausedAt), BacklogFromMs: int64(t.Backlog.From), BacklogToMs: int64(t.Backlog.To),
+		LastError: t.LastError, Failures: attemptsToProto(t.Failures), Ended: t.Ended, Passed: t.Passed, FireId: t.Key.Fire,
+		Asked: t.Asked,
+		Fired: t.Fired, Dead: t.Dead, Missed: t.Missed, PausedAtMs: int64(t.PausedAt), BacklogFromMs: int64(t.Backlog.From),
+		BacklogToMs:     int64(t.Backlog.To),
 		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted,
-		SucceededMs: int64(t.Succeeded), ExpectFromMs: int64(t.ExpectFrom), OverdueMs: int64(t.Overdue), Notice: t.Notice.String()}
+		SucceededMs: int64(t.Succeeded), ExpectFromMs: int64(t.ExpectFrom), OverdueMs: int64(t.Overdue),
+		Notice: t.Notice.String()}
 	for _, s := range t.Pauses {
 		p.Pauses, p.PassToMs = append(p.Pauses, &Span{FromMs: int64(s.From), ToMs: int64(s.To)}), int64(s.To)
 	}
@@ -53,17 +58,23 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 		return rouse.Timer{}, err
 	}
 	if state.Detached() != (p.FireId != "") {
-		return rouse.Timer{}, rouse.Refuse("fire_id", p.FireId, "does not go with state "+p.State, "rows in state firing or dead have one, timers do not")
+		return rouse.Timer{}, rouse.Refuse("fire_id", p.FireId, "does not go with state "+p.State,
+			"rows in state firing or dead have one, timers do not")
 	}
 	t := rouse.Timer{Key: rouse.Key{Namespace: p.Namespace, Name: p.Name, Fire: p.FireId}, Generation: p.Generation,
-		Revision: p.Revision, Spec: spec, Paused: state == rouse.StatePaused, Reason: p.PauseReason, Until: rouse.Instant(p.PauseUntilMs),
+		Revision: p.Revision, Spec: spec, Paused: state == rouse.StatePaused, Reason: p.PauseReason,
+		Until:   rouse.Instant(p.PauseUntilMs),
 		Created: rouse.Instant(p.CreatedMs), Updated: rouse.Instant(p.UpdatedMs), Anchor: rouse.Instant(p.AnchorMs),
-		Due: InstantFromProto(p.DueMs), Visible: InstantFromProto(p.VisibleMs), Skips: p.Skips, Attempts: p.Attempts, Manual: p.Manual,
-		Began: rouse.Instant(p.BeganMs), LastError: p.LastError, Failures: attemptsFromProto(p.Failures), Ended: p.Ended, Passed: p.Passed,
-		Live: state == rouse.StateFiring, Asked: p.Asked, Fired: p.Fired, Dead: p.Dead, Missed: p.Missed,
-		PausedAt: rouse.Instant(p.PausedAtMs), Backlog: rouse.Span{From: rouse.Instant(p.BacklogFromMs), To: rouse.Instant(p.BacklogToMs)},
+		Due: InstantFromProto(p.DueMs), Visible: InstantFromProto(p.VisibleMs), Skips: p.Skips, Attempts: p.Attempts,
+		Manual: p.Manual,
+		Began:  rouse.Instant(p.BeganMs), LastError: p.LastError, Failures: attemptsFromProto(p.Failures), Ended: p.Ended,
+		Passed: p.Passed,
+		Live:   state == rouse.StateFiring, Asked: p.Asked, Fired: p.Fired, Dead: p.Dead, Missed: p.Missed,
+		PausedAt: rouse.Instant(p.PausedAtMs), Backlog: rouse.Span{From: rouse.Instant(p.BacklogFromMs),
+			To: rouse.Instant(p.BacklogToMs)},
 		ConsecutiveDead: p.ConsecutiveDead, Redacted: p.Redacted,
-		Succeeded: rouse.Instant(p.SucceededMs), ExpectFrom: rouse.Instant(p.ExpectFromMs), Overdue: rouse.Instant(p.OverdueMs)}
+		Succeeded: rouse.Instant(p.SucceededMs), ExpectFrom: rouse.Instant(p.ExpectFromMs),
+		Overdue: rouse.Instant(p.OverdueMs)}
 	if t.Notice, err = rouse.ParseNotice(p.Notice); err != nil {
 		return rouse.Timer{}, err
 	}
@@ -82,9 +93,11 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 	for i, w := range p.Waits {
 		cause, ok := rouse.ParseCause(w.GetCause())
 		if !ok {
-			return rouse.Timer{}, rouse.Refuse(fmt.Sprintf("waits[%d].cause", i), w.GetCause(), "is no cause", "send what a list returned")
+			return rouse.Timer{}, rouse.Refuse(fmt.Sprintf("waits[%d].cause", i), w.GetCause(), "is no cause",
+				"send what a list returned")
 		}
-		t.Waits = append(t.Waits, rouse.Wait{Cause: cause, From: rouse.Instant(w.GetFromMs()), To: rouse.Instant(w.GetToMs())})
+		t.Waits = append(t.Waits, rouse.Wait{Cause: cause, From: rouse.Instant(w.GetFromMs()),
+			To: rouse.Instant(w.GetToMs())})
 	}
 	if len(p.RunsMs) > 0 {
 		t.Runs = make([]rouse.Instant, len(p.RunsMs))
@@ -96,7 +109,8 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 		t.Token = 1
 	}
 	if is := t.State(); is != state {
-		return rouse.Timer{}, rouse.Refuse("state", p.State, "does not go with the other fields, which are those of state "+is.String(), "send what a list returned")
+		return rouse.Timer{}, rouse.Refuse("state", p.State,
+			"does not go with the other fields, which are those of state "+is.String(), "send what a list returned")
 	}
 	return t, nil
 }
@@ -118,7 +132,8 @@ func attemptsFromProto(list []*Attempt) []rouse.Attempt {
 	}
 	out := make([]rouse.Attempt, len(list))
 	for i, a := range list {
-		out[i] = rouse.Attempt{Sent: rouse.Instant(a.GetSentMs()), Took: time.Duration(a.GetTookMs()) * time.Millisecond, Code: int(a.GetCode()), Detail: a.GetDetail()}
+		out[i] = rouse.Attempt{Sent: rouse.Instant(a.GetSentMs()), Took: time.Duration(a.GetTookMs()) * time.Millisecond,
+			Code: int(a.GetCode()), Detail: a.GetDetail()}
 	}
 	return out
 }

@@ -80,13 +80,13 @@ func ErrorToStatus(err error) *status.Status {
 	var details []protoadapt.MessageV1
 	var st *status.Status
 	var inv *rouse.Invalid
-	message := told(err)
+	message := clientMessage(err)
 	if errors.As(err, &inv) {
 		st = status.New(codes.InvalidArgument, message)
-		details = append(details, badRequest(inv), reason(invalid))
-	} else if k := kindOf(err); k != nil {
+		details = append(details, badRequest(inv), newErrorInfo(invalid))
+	} else if k := kindOfError(err); k != nil {
 		st = status.New(k.code, message)
-		details = append(details, reason(k.reason))
+		details = append(details, newErrorInfo(k.reason))
 	} else if s, ok := status.FromError(err); ok {
 		return s
 	} else {
@@ -103,8 +103,8 @@ func ErrorToStatus(err error) *status.Status {
 	return with
 }
 
-// kindOf returns the table's line of an error, if it has one.
-func kindOf(err error) *kind {
+// kindOfError returns the table's line of an error, if it has one.
+func kindOfError(err error) *kind {
 	for i := range kinds {
 		if errors.Is(err, kinds[i].err) {
 			return &kinds[i]
@@ -113,13 +113,16 @@ func kindOf(err error) *kind {
 	return nil
 }
 
-func reason(r string) *errdetails.ErrorInfo { return &errdetails.ErrorInfo{Reason: r, Domain: domain} }
+func newErrorInfo(r string) *errdetails.ErrorInfo {
+	return &errdetails.ErrorInfo{Reason: r, Domain: domain}
+}
 
 func badRequest(inv *rouse.Invalid) *errdetails.BadRequest {
 	br := &errdetails.BadRequest{}
 	size := 0
 	for i, p := range inv.Problems {
-		v := &errdetails.BadRequest_FieldViolation{Field: valid(p.Field), Description: rouse.Shorten(valid(describe(p)), maxMessage)}
+		v := &errdetails.BadRequest_FieldViolation{Field: validUTF8(p.Field),
+			Description: rouse.Shorten(validUTF8(describeProblem(p)), maxMessage)}
 		size += len(v.Field) + len(v.Description)
 		if i == maxViolations || i > 0 && size > maxDetails {
 			br.FieldViolations = append(br.FieldViolations, &errdetails.BadRequest_FieldViolation{
@@ -131,21 +134,22 @@ func badRequest(inv *rouse.Invalid) *errdetails.BadRequest {
 	return br
 }
 
-// told returns what clients read of an error that is known. The failure of a store is for the log: it may
-// name a server.
-func told(err error) string {
+// clientMessage returns what clients read of an error that is known. The failure of a store is for the log:
+// it may name a server.
+func clientMessage(err error) string {
 	if errors.As(err, new(*rouse.StoreError)) {
 		return rouse.ErrUnavailable.Error() + "; try again"
 	}
-	return rouse.Shorten(valid(err.Error()), maxMessage)
+	return rouse.Shorten(validUTF8(err.Error()), maxMessage)
 }
 
-// valid returns text that a message can carry: protobuf takes UTF-8 only, and an input may be refused for not
-// being it.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// validUTF8 returns text that a message can carry: protobuf takes UTF-8 only, and an input may be refused for
+// not being it.
+func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// describe returns the text of a violation without its field: `"value": wrong; cure`, without empty parts.
-func describe(p rouse.Problem) string {
+// describeProblem returns the text of a violation without its field: `"value": wrong; cure`, without empty
+// parts.
+func describeProblem(p rouse.Problem) string {
 	s := p.Wrong
 	if p.Value != "" {
 		s = strconv.Quote(p.Value) + ": " + s
@@ -156,8 +160,8 @@ func describe(p rouse.Problem) string {
 	return s
 }
 
-// described reads what describe wrote. What is wrong ends at the first semicolon.
-func described(field, s string) rouse.Problem {
+// parseProblem reads what describe wrote. What is wrong ends at the first semicolon.
+func parseProblem(field, s string) rouse.Problem {
 	p := rouse.Problem{Field: field}
 	if q, err := strconv.QuotedPrefix(s); err == nil && strings.HasPrefix(s[len(q):], ": ") {
 		if v, err := strconv.Unquote(q); err == nil {
@@ -181,7 +185,7 @@ func StatusToError(st *status.Status) error {
 		case *errdetails.BadRequest:
 			inv := &rouse.Invalid{}
 			for _, v := range d.FieldViolations {
-				inv.Problems = append(inv.Problems, described(v.Field, v.Description))
+				inv.Problems = append(inv.Problems, parseProblem(v.Field, v.Description))
 			}
 			e.is = inv
 		case *errdetails.ErrorInfo:
@@ -262,18 +266,19 @@ func ErrorToProblem(err error) *Problem {
 	var inv *rouse.Invalid
 	if errors.As(err, &inv) && len(inv.Problems) > 0 {
 		first := inv.Problems[0]
-		p := &Problem{Code: strings.ToLower(invalid), Field: valid(first.Field), Value: valid(first.Value), Wrong: valid(first.Wrong), Cure: first.Cure}
+		p := &Problem{Code: strings.ToLower(invalid), Field: validUTF8(first.Field), Value: validUTF8(first.Value),
+			Wrong: validUTF8(first.Wrong), Cure: first.Cure}
 		for _, other := range inv.Problems[1:] {
 			p.Cure = strings.TrimPrefix(p.Cure+"; also ", "; ") + other.String()
 		}
-		p.Cure = rouse.Shorten(valid(p.Cure), maxMessage)
+		p.Cure = rouse.Shorten(validUTF8(p.Cure), maxMessage)
 		return p
 	}
-	if k := kindOf(err); k != nil {
-		return &Problem{Code: strings.ToLower(k.reason), Wrong: told(err)}
+	if k := kindOfError(err); k != nil {
+		return &Problem{Code: strings.ToLower(k.reason), Wrong: clientMessage(err)}
 	}
 	if s, ok := status.FromError(err); ok { // of a service with texts of its own
-		text := rouse.Shorten(valid(s.Message()), maxMessage)
+		text := rouse.Shorten(validUTF8(s.Message()), maxMessage)
 		for _, k := range slices.Backward(kinds) { // the last one of a code is the most general
 			if k.code == s.Code() {
 				return &Problem{Code: strings.ToLower(k.reason), Wrong: text}

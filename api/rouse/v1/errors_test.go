@@ -138,7 +138,7 @@ func TestStatusesOfOthers(t *testing.T) {
 		t.Errorf("came as %v", err)
 	}
 	for _, page := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented} { // as gRPC reads 401, 403 and 404
-		if err := StatusToError(status.New(page, notGRPC+": 404 (Not Found)")); !errors.Is(err, ErrUnexpectedAnswer) || kindOf(err) != nil || status.Code(err) != page {
+		if err := StatusToError(status.New(page, notGRPC+": 404 (Not Found)")); !errors.Is(err, ErrUnexpectedAnswer) || kindOfError(err) != nil || status.Code(err) != page {
 			t.Errorf("a page came as %v", err)
 		}
 	}

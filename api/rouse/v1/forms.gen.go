@@ -45,7 +45,7 @@ func newSpec(s *rouse.Spec) *Spec {
 	if s := &s.Expect; s.Every != 0 || s.Grace != 0 || len(s.Notify) > 0 {
 		o.Expect = newExpect(s)
 	}
-	o.ownOf(s)
+	o.setOwnFields(s)
 	return o
 }
 
@@ -72,12 +72,12 @@ func (o *Spec) to(s *rouse.Spec, f *rouse.Invalid) {
 	}
 	s.Start = rouse.Instant(o.StartMs)
 	s.End = rouse.Instant(o.EndMs)
-	s.TTL = duration(f, "ttl", o.Ttl)
+	s.TTL = readDuration(f, "ttl", o.Ttl)
 	s.MaxOccurrences = o.MaxOccurrences
-	s.Jitter = duration(f, "jitter", o.Jitter)
+	s.Jitter = readDuration(f, "jitter", o.Jitter)
 	s.Overlap, err = rouse.ParseOverlap(o.Overlap)
 	f.Add(err)
-	s.Deadline = duration(f, "deadline", o.Deadline)
+	s.Deadline = readDuration(f, "deadline", o.Deadline)
 	s.Priority, err = rouse.ParsePriority(o.Priority)
 	f.Add(err)
 	s.Criticality, err = rouse.ParseCriticality(uint64(o.Criticality))
@@ -86,7 +86,7 @@ func (o *Spec) to(s *rouse.Spec, f *rouse.Invalid) {
 	if o.Expect != nil {
 		o.Expect.to(&s.Expect, f)
 	}
-	o.ownTo(s, f)
+	o.applyOwnFields(s, f)
 }
 
 // newWhen returns the form of s.
@@ -121,9 +121,9 @@ func (o *When) to(s *rouse.Spec, f *rouse.Invalid) {
 	}
 	s.Start = rouse.Instant(o.StartMs)
 	s.End = rouse.Instant(o.EndMs)
-	s.TTL = duration(f, "ttl", o.Ttl)
+	s.TTL = readDuration(f, "ttl", o.Ttl)
 	s.MaxOccurrences = o.MaxOccurrences
-	s.Jitter = duration(f, "jitter", o.Jitter)
+	s.Jitter = readDuration(f, "jitter", o.Jitter)
 }
 
 // newCalendarRule returns the form of s.
@@ -157,19 +157,19 @@ func newRetry(s *rouse.Retry) *Retry {
 		Factor:      s.Factor,
 		GiveUp:      DurationToProto(s.GiveUp),
 	}
-	o.ownOf(s)
+	o.setOwnFields(s)
 	return o
 }
 
 // to sets the fields of s, and adds to f what has no meaning.
 func (o *Retry) to(s *rouse.Retry, f *rouse.Invalid) {
 	s.Attempts = o.Attempts
-	s.Interval = duration(f, "retry.interval", o.Interval)
-	s.Max = duration(f, "retry.max_interval", o.MaxInterval)
-	s.Timeout = duration(f, "retry.timeout", o.Timeout)
+	s.Interval = readDuration(f, "retry.interval", o.Interval)
+	s.Max = readDuration(f, "retry.max_interval", o.MaxInterval)
+	s.Timeout = readDuration(f, "retry.timeout", o.Timeout)
 	s.Factor = o.Factor
-	s.GiveUp = duration(f, "retry.give_up", o.GiveUp)
-	o.ownTo(s, f)
+	s.GiveUp = readDuration(f, "retry.give_up", o.GiveUp)
+	o.applyOwnFields(s, f)
 }
 
 // newWebhook returns the form of s.
@@ -191,7 +191,7 @@ func (o *Webhook) to(s *rouse.Webhook, f *rouse.Invalid) {
 	s.Headers = o.Headers
 	s.Structured = o.Structured
 	s.Batch = o.Batch
-	s.Accept = duration(f, "webhook.accept", o.Accept)
+	s.Accept = readDuration(f, "webhook.accept", o.Accept)
 	s.RetryOn = o.RetryOn
 }
 
@@ -207,7 +207,7 @@ func newExpect(s *rouse.Expect) *Expect {
 
 // to sets the fields of s, and adds to f what has no meaning.
 func (o *Expect) to(s *rouse.Expect, f *rouse.Invalid) {
-	s.Every = duration(f, "expect.every", o.Every)
-	s.Grace = duration(f, "expect.grace", o.Grace)
+	s.Every = readDuration(f, "expect.every", o.Every)
+	s.Grace = readDuration(f, "expect.grace", o.Grace)
 	s.Notify = o.Notify
 }

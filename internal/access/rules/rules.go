@@ -43,8 +43,9 @@ type Certificate struct {
 
 // Issuer is an issuer of tokens (JWT, OpenID Connect, service accounts of Kubernetes).
 type Issuer struct {
-	Issuer     string        `yaml:"issuer"`     // the claim iss
-	Audience   string        `yaml:"audience"`   // has to be in the claim aud; empty, with Login: tokens are not taken from calls
+	Issuer string `yaml:"issuer"` // the claim iss
+	// has to be in the claim aud; empty, with Login: tokens are not taken from calls
+	Audience   string        `yaml:"audience"`
 	Algorithms []string      `yaml:"algorithms"` // of signatures; default RS256, ES256
 	Keys       string        `yaml:"keys"`       // URL of its keys (JWKS); default what its discovery document names
 	CA         string        `yaml:"ca"`         // PEM file of authorities of these URLs; default the system's
@@ -122,25 +123,27 @@ func (c *Config) Check() error {
 	for i := range c.Certificates {
 		r, at := &c.Certificates[i], fmt.Sprintf("certificates[%d]", i)
 		if err := certs.CheckPattern(r.Name); err != nil {
-			add(at+".name", r.Name, err.Error(), `write a name such as spiffe://example.com/shop, spiffe://example.com/shop/*, *.example.com or shop@example.com`)
+			add(at+".name", r.Name, err.Error(),
+				`write a name such as spiffe://example.com/shop, spiffe://example.com/shop/*, *.example.com or shop@example.com`)
 		}
-		bad.Add(r.check(at, false))
+		bad.Add(r.checkGrant(at, false))
 	}
 	for i := range c.Issuers {
 		is, at := c.Issuers[i].WithDefaults(), fmt.Sprintf("issuers[%d]", i)
 		many(at+".rules", len(is.Rules), MaxRules)
-		if !secure(is.Issuer) {
+		if !isSecureURL(is.Issuer) {
 			add(at+".issuer", is.Issuer, "is no https:// URL", "write the issuer as in the claim iss of its tokens")
 		}
 		if slices.ContainsFunc(c.Issuers[:i], func(o Issuer) bool { return o.Issuer == is.Issuer }) {
 			add(at+".issuer", is.Issuer, "is listed twice", "list each issuer once")
 		}
-		if is.Keys != "" && !secure(is.Keys) {
+		if is.Keys != "" && !isSecureURL(is.Keys) {
 			add(at+".keys", is.Keys, "is no https:// URL", "write the URL of its keys (jwks_uri), or leave it out")
 		}
-		bad.Add(is.Login.check(at + ".login"))
+		bad.Add(is.Login.checkLogin(at + ".login"))
 		if is.Audience == "" && is.Login == nil {
-			add(at+".audience", "", "is missing", "write what its tokens for this service have in the claim aud: without it tokens for other services are taken")
+			add(at+".audience", "", "is missing",
+				"write what its tokens for this service have in the claim aud: without it tokens for other services are taken")
 		}
 		if is.Skew < 0 || is.Skew > MaxSkew {
 			add(at+".skew", is.Skew.String(), "is out of bounds", "give up to "+MaxSkew.String())
@@ -151,7 +154,8 @@ func (c *Config) Check() error {
 			}
 		}
 		if len(is.Rules) == 0 {
-			add(at+".rules", "", "is missing", "write at least one rule with claim, value and role: without rules its tokens may do nothing")
+			add(at+".rules", "", "is missing",
+				"write at least one rule with claim, value and role: without rules its tokens may do nothing")
 		}
 		for k := range is.Rules {
 			r, at := &is.Rules[k], fmt.Sprintf("%s.rules[%d]", at, k)
@@ -161,27 +165,30 @@ func (c *Config) Check() error {
 			if r.Value == "" || strings.Contains(strings.TrimSuffix(r.Value, "*"), "*") {
 				add(at+".value", r.Value, "matches no claim", `write a text, or the beginning of some with "*" after it`)
 			}
-			bad.Add(r.check(at, r.NamespacesFrom != ""))
+			bad.Add(r.checkGrant(at, r.NamespacesFrom != ""))
 		}
 	}
 	return bad.Err()
 }
 
-// check checks how people sign in.
-func (l *Login) check(at string) error {
+// checkLogin checks how people sign in.
+func (l *Login) checkLogin(at string) error {
 	if l == nil {
 		return nil
 	}
 	var bad rouse.Invalid
 	add := func(field, value, wrong, cure string) { bad.Add(rouse.Refuse(at+"."+field, value, wrong, cure)) }
-	if u, _ := url.Parse(l.URL); !secure(l.URL) || u.Path != "" || u.RawQuery != "" {
-		add("url", l.URL, "is no https:// URL of a host", "write the console's as browsers reach it, such as https://rouse.example.com")
+	if u, _ := url.Parse(l.URL); !isSecureURL(l.URL) || u.Path != "" || u.RawQuery != "" {
+		add("url", l.URL, "is no https:// URL of a host",
+			"write the console's as browsers reach it, such as https://rouse.example.com")
 	}
 	if l.ClientID == "" {
-		add("client_id", "", "is missing", "register rouse at the issuer with the redirect URL "+l.URL+access.CallbackPath+", and write the id that it gets")
+		add("client_id", "", "is missing",
+			"register rouse at the issuer with the redirect URL "+l.URL+access.CallbackPath+", and write the id that it gets")
 	}
 	if !slices.Contains(l.Scopes, "openid") {
-		add("scopes", strings.Join(l.Scopes, " "), "lack openid", "add openid: without it the issuer does not tell who signs in")
+		add("scopes", strings.Join(l.Scopes, " "), "lack openid",
+			"add openid: without it the issuer does not tell who signs in")
 	}
 	if slices.ContainsFunc(l.Scopes, func(s string) bool { return s == "" || strings.ContainsAny(s, " \"\\") }) {
 		add("scopes", strings.Join(l.Scopes, " "), "have one that is none", "write one scope in each line")
@@ -192,13 +199,13 @@ func (l *Login) check(at string) error {
 	return bad.Err()
 }
 
-// check checks a grant.
-func (g *Grant) check(at string, from bool) error {
+// checkGrant checks a grant.
+func (g *Grant) checkGrant(at string, from bool) error {
 	var bad rouse.Invalid
 	if g.Role == "" {
 		bad.Add(rouse.Refuse(at+".role", "", "is missing", "name a role, such as reader, writer, worker, operator or admin"))
 	}
-	s := g.scope()
+	s := g.toScope()
 	if from {
 		if len(g.Namespaces) > 0 {
 			bad.Add(rouse.Refuse(at+".namespaces_from", "", "and namespaces are set", "give one of them"))
@@ -215,17 +222,18 @@ func (g *Grant) check(at string, from bool) error {
 	return bad.Err()
 }
 
-func (g *Grant) scope() access.Scope {
+func (g *Grant) toScope() access.Scope {
 	return access.Scope{Namespaces: g.Namespaces, Targets: g.Targets, Labels: g.Labels, Apps: g.Apps}
 }
 
-// secure reports whether a text is the URL of a host that proves its name, or of this machine.
-func secure(text string) bool {
+// isSecureURL reports whether a text is the URL of a host that proves its name, or of this machine.
+func isSecureURL(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return false
 	}
-	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "127.0.0.1" || u.Hostname() == "localhost" || u.Hostname() == "::1")
+	return u.Scheme == "https" || u.Scheme == "http" &&
+		(u.Hostname() == "127.0.0.1" || u.Hostname() == "localhost" || u.Hostname() == "::1")
 }
 
 // Grants returns what the claims of a token grant. Claims that are neither texts nor lists of texts match no
@@ -233,13 +241,14 @@ func secure(text string) bool {
 func (i *Issuer) Grants(claims map[string]any) (grants []access.Grant) {
 	for k := range i.Rules {
 		r := &i.Rules[k]
-		if !slices.ContainsFunc(texts(claims, r.Claim), r.matches) {
+		if !slices.ContainsFunc(claimTexts(claims, r.Claim), r.matchesValue) {
 			continue
 		}
-		s := r.scope()
+		s := r.toScope()
 		if r.NamespacesFrom != "" {
-			for _, ns := range texts(claims, r.NamespacesFrom) {
-				if rouse.CheckNamespace(ns) == nil && len(s.Namespaces) < access.MaxPatterns { // a pattern in a claim is no namespace
+			for _, ns := range claimTexts(claims, r.NamespacesFrom) {
+				// a pattern in a claim is no namespace
+				if rouse.CheckNamespace(ns) == nil && len(s.Namespaces) < access.MaxPatterns {
 					s.Namespaces = append(s.Namespaces, ns)
 				}
 			}
@@ -257,7 +266,7 @@ func (i *Issuer) Keep(claims map[string]any) map[string]any {
 	kept := map[string]any{}
 	keep := func(name string, needed func(string) bool) {
 		list, _ := kept[name].([]string)
-		for _, text := range texts(claims, name) {
+		for _, text := range claimTexts(claims, name) {
 			if needed(text) && !slices.Contains(list, text) {
 				list = append(list, text)
 			}
@@ -268,24 +277,24 @@ func (i *Issuer) Keep(claims map[string]any) map[string]any {
 	}
 	for k := range i.Rules {
 		r := &i.Rules[k]
-		keep(r.Claim, r.matches)
-		if r.NamespacesFrom != "" && slices.ContainsFunc(texts(kept, r.Claim), r.matches) {
+		keep(r.Claim, r.matchesValue)
+		if r.NamespacesFrom != "" && slices.ContainsFunc(claimTexts(kept, r.Claim), r.matchesValue) {
 			keep(r.NamespacesFrom, func(ns string) bool { return rouse.CheckNamespace(ns) == nil })
 		}
 	}
 	return kept
 }
 
-func (r *Claim) matches(value string) bool {
+func (r *Claim) matchesValue(value string) bool {
 	if prefix, ok := strings.CutSuffix(r.Value, "*"); ok {
 		return strings.HasPrefix(value, prefix)
 	}
 	return r.Value == value
 }
 
-// texts returns the texts of a claim. An e-mail address that the issuer has not verified is none: people may
-// enter that of another one.
-func texts(claims map[string]any, name string) []string {
+// claimTexts returns the texts of a claim. An e-mail address that the issuer has not verified is none: people
+// may enter that of another one.
+func claimTexts(claims map[string]any, name string) []string {
 	if verified, told := claims["email_verified"]; name == "email" && told && verified != true && verified != "true" {
 		return nil
 	}
@@ -343,13 +352,14 @@ func (a *Certificates) Authenticate(_ context.Context, c *access.Credentials) (*
 		for _, name := range names {
 			if certs.Match(r.Name, name) {
 				p.ID = cmp.Or(p.ID, "certificate:"+name)
-				p.Grants = append(p.Grants, access.Grant{Role: r.Role, Scope: r.scope()})
+				p.Grants = append(p.Grants, access.Grant{Role: r.Role, Scope: r.toScope()})
 				break
 			}
 		}
 	}
 	if len(p.Grants) == 0 {
-		return nil, access.Unauthenticated(access.ReasonUnknown, "no rule grants a role to the certificate with the names %q; add one to the file of the setting principals, or send a key", names)
+		return nil, access.Unauthenticated(access.ReasonUnknown,
+			"no rule grants a role to the certificate with the names %q; add one to the file of the setting principals, or send a key", names)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -115,7 +115,7 @@ func TestIssuersThatAreNotBelieved(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		of := a.issuers[s.URL]
-		err = of.keys.refresh(t.Context(), 0)
+		err = of.keys.refreshKeys(t.Context(), 0)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || (len(of.keys.set) == 1) != (c.want == "") {
 			t.Errorf("%s: %v, %d keys; want %q", name, err, len(of.keys.set), c.want)
 		}
@@ -175,13 +175,13 @@ func TestKubernetesTokens(t *testing.T) {
 	if err := os.WriteFile(pod, []byte("an old one"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.issuers[issuer].keys.refresh(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "401") {
+	if err := a.issuers[issuer].keys.refreshKeys(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("keys without a token that the API server takes: %v", err)
 	}
 	if err := os.Remove(pod); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.issuers[issuer].keys.refresh(t.Context(), 0); err == nil {
+	if err := a.issuers[issuer].keys.refreshKeys(t.Context(), 0); err == nil {
 		t.Error("keys without a file of a token")
 	}
 }
@@ -231,18 +231,18 @@ func TestKeysThatStay(t *testing.T) {
 	}
 	refresh := func() {
 		t.Helper()
-		if err := i.keys.refresh(t.Context(), 0); err != nil {
+		if err := i.keys.refreshKeys(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	before := i.keys.generation()
-	if refresh(); i.keys.generation() != before || len(a.known) != 1 {
+	before := i.keys.keyGeneration()
+	if refresh(); i.keys.keyGeneration() != before || len(a.known) != 1 {
 		t.Error("the same keys count as others")
 	}
 	p.mu.Lock()
 	p.keys[0].KeyID = "r2"
 	p.mu.Unlock()
-	if refresh(); i.keys.generation() == before || len(a.known) != 0 {
+	if refresh(); i.keys.keyGeneration() == before || len(a.known) != 0 {
 		t.Error("other keys count as the same")
 	}
 	p.mu.Lock()
@@ -317,7 +317,7 @@ func TestAnswersOfIssuers(t *testing.T) {
 			i.Audience, i.Login = "", &rules.Login{URL: "https://rouse.example.com", ClientID: client}
 		})
 		i := a.issuers[p.URL]
-		if err := i.keys.refresh(t.Context(), 0); err == nil { // its document has no endpoints
+		if err := i.keys.refreshKeys(t.Context(), 0); err == nil { // its document has no endpoints
 			t.Fatal("an issuer without endpoints")
 		}
 		keys, err := i.keys.fetchSet(t.Context(), p.URL+"/keys")

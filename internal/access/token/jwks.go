@@ -55,31 +55,32 @@ type keys struct {
 }
 
 func newKeys(i *rules.Issuer, changed func(), log *slog.Logger) (*keys, error) {
-	k := &keys{issuer: i, changed: changed, log: log, fetches: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting)}
+	k := &keys{issuer: i, changed: changed, log: log, fetches: make(chan struct{}, 1),
+		waiting: make(chan struct{}, maxWaiting)}
 	if k.log == nil {
 		k.log = slog.New(slog.DiscardHandler)
 	}
 	if i.CA != "" {
-		if err := k.files().Check(); err != nil {
+		if err := k.caFiles().Check(); err != nil {
 			return nil, err
 		}
 	}
 	return k, nil
 }
 
-func (k *keys) files() certs.Files { return certs.Files{CA: k.issuer.CA, CAName: "principals: ca"} }
+func (k *keys) caFiles() certs.Files { return certs.Files{CA: k.issuer.CA, CAName: "principals: ca"} }
 
-func (k *keys) generation() uint64 {
+func (k *keys) keyGeneration() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.number
 }
 
-// run refreshes the keys until ctx ends.
-func (k *keys) run(ctx context.Context) {
+// runRefresh refreshes the keys until ctx ends.
+func (k *keys) runRefresh(ctx context.Context) {
 	for {
 		wait := refreshEvery
-		if k.refresh(ctx, 0) != nil {
+		if k.refreshKeys(ctx, 0) != nil {
 			wait = retryEvery
 		}
 		t := time.NewTimer(wait)
@@ -92,9 +93,9 @@ func (k *keys) run(ctx context.Context) {
 	}
 }
 
-// refresh fetches the keys, unless that was tried less than pause ago. One fetch runs at a time; others wait
-// for it.
-func (k *keys) refresh(ctx context.Context, pause time.Duration) error {
+// refreshKeys fetches the keys, unless that was tried less than pause ago. One fetch runs at a time; others
+// wait for it.
+func (k *keys) refreshKeys(ctx context.Context, pause time.Duration) error {
 	select {
 	case k.fetches <- struct{}{}:
 		defer func() { <-k.fetches }()
@@ -109,9 +110,10 @@ func (k *keys) refresh(ctx context.Context, pause time.Duration) error {
 	before := k.err
 	k.tried = time.Now()
 	k.mu.Unlock()
-	found, set, err := k.fetch(ctx)
+	found, set, err := k.fetchKeys(ctx)
 	if err != nil && ctx.Err() == nil && (before == nil || before.Error() != err.Error()) {
-		k.log.Warn("the keys of an issuer of tokens cannot be fetched; previous ones stay in use", "issuer", k.issuer.Issuer, "error", err)
+		k.log.Warn("the keys of an issuer of tokens cannot be fetched; previous ones stay in use", "issuer", k.issuer.Issuer,
+			"error", err)
 	}
 	k.mu.Lock()
 	if err == nil {
@@ -129,29 +131,30 @@ func (k *keys) refresh(ctx context.Context, pause time.Duration) error {
 	return nil
 }
 
-// get returns the key of a token, and the generation of the keys. A token without a key id is verified only
-// if the issuer has one key for the algorithm.
-func (k *keys) get(ctx context.Context, id, algorithm string) (any, uint64, error) {
-	key, number, err := k.find(id, algorithm)
+// keyForToken returns the key of a token, and the generation of the keys. A token without a key id is
+// verified only if the issuer has one key for the algorithm.
+func (k *keys) keyForToken(ctx context.Context, id, algorithm string) (any, uint64, error) {
+	key, number, err := k.findKey(id, algorithm)
 	if err == nil {
 		return key, number, nil
 	}
 	select {
 	case k.waiting <- struct{}{}:
-		_ = k.refresh(ctx, fetchPause) // the error of find is the better one, with that of the fetch
+		_ = k.refreshKeys(ctx, fetchPause) // the error of find is the better one, with that of the fetch
 		<-k.waiting
 	default: // anyone can send a token with an unknown key
 	}
-	return k.find(id, algorithm)
+	return k.findKey(id, algorithm)
 }
 
-func (k *keys) find(id, algorithm string) (any, uint64, error) {
+func (k *keys) findKey(id, algorithm string) (any, uint64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var found []any
 	for i := range k.set {
 		one := &k.set[i]
-		if (id == "" || one.KeyID == id) && fits(one.Key, algorithm) && (one.Algorithm == "" || one.Algorithm == algorithm) {
+		if (id == "" || one.KeyID == id) && fitsAlgorithm(one.Key, algorithm) &&
+			(one.Algorithm == "" || one.Algorithm == algorithm) {
 			found = append(found, one.Key)
 		}
 	}
@@ -159,7 +162,9 @@ func (k *keys) find(id, algorithm string) (any, uint64, error) {
 	case len(found) == 1:
 		return found[0], k.number, nil
 	case len(found) > 1:
-		return nil, 0, errors.New("several keys of the issuer may be its key; the token has to name one by kid, and the issuer has to give each its own")
+		return nil, 0,
+			errors.New(
+				"several keys of the issuer may be its key; the token has to name one by kid, and the issuer has to give each its own")
 	case len(k.set) == 0 && k.err != nil:
 		return nil, 0, fmt.Errorf("the keys of the issuer cannot be fetched: %w", k.err)
 	case len(k.set) == 0:
@@ -168,8 +173,8 @@ func (k *keys) find(id, algorithm string) (any, uint64, error) {
 	return nil, 0, errors.New("it is signed with a key that the issuer does not have")
 }
 
-// fits reports whether a key is of an algorithm.
-func fits(key any, algorithm string) bool {
+// fitsAlgorithm reports whether a key is of an algorithm.
+func fitsAlgorithm(key any, algorithm string) bool {
 	switch k := key.(type) {
 	case *rsa.PublicKey:
 		return strings.HasPrefix(algorithm, "RS") || strings.HasPrefix(algorithm, "PS")
@@ -192,33 +197,37 @@ type discovery struct {
 	Named     bool     `json:"authorization_response_iss_parameter_supported"` // its answers name it
 }
 
-// discover reads the discovery document of the issuer.
-func (k *keys) discover(ctx context.Context) (*discovery, error) {
+// readDiscovery reads the discovery document of the issuer.
+func (k *keys) readDiscovery(ctx context.Context) (*discovery, error) {
 	found := &discovery{}
-	if err := k.read(ctx, strings.TrimSuffix(k.issuer.Issuer, "/")+"/.well-known/openid-configuration", found); err != nil {
+	if err := k.readJSON(ctx, strings.TrimSuffix(k.issuer.Issuer, "/")+"/.well-known/openid-configuration",
+		found); err != nil {
 		return nil, err
 	}
 	if found.Issuer != k.issuer.Issuer {
 		return nil, fmt.Errorf("its discovery document is of the issuer %q", found.Issuer)
 	}
-	for what, at := range map[string]string{"keys": found.Keys, "authorization endpoint": found.Authorize, "token endpoint": found.Token, "logout": found.End} {
+	for what, at := range map[string]string{"keys": found.Keys, "authorization endpoint": found.Authorize,
+		"token endpoint": found.Token, "logout": found.End} {
 		if at != "" && !strings.HasPrefix(at, "https://") && !strings.HasPrefix(k.issuer.Issuer, "http://") {
 			return nil, fmt.Errorf("its discovery document names the %s %q, which is no https:// URL", what, at)
 		}
 	}
 	if k.issuer.Login != nil && (found.Authorize == "" || found.Token == "") {
-		return nil, errors.New("its discovery document has no authorization_endpoint or no token_endpoint: rouse cannot send people there to sign in")
+		return nil,
+			errors.New(
+				"its discovery document has no authorization_endpoint or no token_endpoint: rouse cannot send people there to sign in")
 	}
 	return found, nil
 }
 
-// fetch reads the keys of the issuer, and what it offers.
-func (k *keys) fetch(ctx context.Context) (found *discovery, set []jose.JSONWebKey, err error) {
+// fetchKeys reads the keys of the issuer, and what it offers.
+func (k *keys) fetchKeys(ctx context.Context) (found *discovery, set []jose.JSONWebKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
 	from := k.issuer.Keys
 	if from == "" || k.issuer.Login != nil {
-		if found, err = k.discover(ctx); err != nil {
+		if found, err = k.readDiscovery(ctx); err != nil {
 			return nil, nil, err
 		}
 		from = cmp.Or(from, found.Keys)
@@ -231,7 +240,7 @@ func (k *keys) fetchSet(ctx context.Context, from string) ([]jose.JSONWebKey, er
 	var document struct {
 		Keys []jsontext.Value `json:"keys"`
 	}
-	if err := k.read(ctx, from, &document); err != nil {
+	if err := k.readJSON(ctx, from, &document); err != nil {
 		return nil, err
 	}
 	if len(document.Keys) > maxKeys {
@@ -240,7 +249,7 @@ func (k *keys) fetchSet(ctx context.Context, from string) ([]jose.JSONWebKey, er
 	var set []jose.JSONWebKey
 	for _, text := range document.Keys {
 		var one jose.JSONWebKey
-		if one.UnmarshalJSON(text) != nil || !usable(&one) {
+		if one.UnmarshalJSON(text) != nil || !isUsableKey(&one) {
 			continue // of a kind that rouse does not use; others may do
 		}
 		set = append(set, one)
@@ -251,8 +260,8 @@ func (k *keys) fetchSet(ctx context.Context, from string) ([]jose.JSONWebKey, er
 	return set, nil
 }
 
-// usable reports whether a key is a public one of signatures, and strong enough.
-func usable(k *jose.JSONWebKey) bool {
+// isUsableKey reports whether a key is a public one of signatures, and strong enough.
+func isUsableKey(k *jose.JSONWebKey) bool {
 	if k.Use != "" && k.Use != "sig" || !k.Valid() {
 		return false
 	}
@@ -265,8 +274,8 @@ func usable(k *jose.JSONWebKey) bool {
 	return false
 }
 
-// read reads a JSON document.
-func (k *keys) read(ctx context.Context, url string, to any) error {
+// readJSON reads a JSON document.
+func (k *keys) readJSON(ctx context.Context, url string, to any) error {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -279,7 +288,7 @@ func (k *keys) read(ctx context.Context, url string, to any) error {
 		}
 		q.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
-	status, body, err := k.send(q)
+	status, body, err := k.sendRequest(q)
 	if err != nil {
 		return err
 	}
@@ -289,14 +298,17 @@ func (k *keys) read(ctx context.Context, url string, to any) error {
 	return json.Unmarshal(body, to)
 }
 
-// send sends a request to the issuer, and returns the answer. It follows no redirect.
-func (k *keys) send(q *http.Request) (status int, body []byte, err error) {
-	secure, err := k.files().Client()
+// sendRequest sends a request to the issuer, and returns the answer. It follows no redirect.
+func (k *keys) sendRequest(q *http.Request) (status int, body []byte, err error) {
+	secure, err := k.caFiles().Client()
 	if err != nil {
 		return 0, nil, err
 	}
 	transport := &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	answer, err := client.Do(q)
 	if err != nil {
 		return 0, nil, err

@@ -39,9 +39,10 @@ func (a *Authenticator) Providers() (list []access.Provider) {
 func (a *Authenticator) signedIn(l *access.Login) (*access.Principal, error) {
 	i := a.issuers[l.Issuer]
 	if i == nil || i.Login == nil {
-		return nil, access.Unauthenticated(access.ReasonUnknown, "people do not sign in at the issuer %q any more; sign in again", rouse.Shorten(l.Issuer, 128))
+		return nil, access.Unauthenticated(access.ReasonUnknown,
+			"people do not sign in at the issuer %q any more; sign in again", rouse.Shorten(l.Issuer, 128))
 	}
-	p, err := i.principal(l.Subject, l.Name, "login", l.Claims)
+	p, err := i.newPrincipal(l.Subject, l.Name, "login", l.Claims)
 	if err != nil {
 		return nil, err
 	}
@@ -54,22 +55,23 @@ func (i *issuer) Place() (issuer, label, console string) {
 	return i.Issuer.Issuer, i.Login.Label, i.Login.URL
 }
 
-func (i *issuer) callback() string { return i.Login.URL + access.CallbackPath }
+func (i *issuer) callbackURL() string { return i.Login.URL + access.CallbackPath }
 
-// offers returns what the issuer offers.
-func (i *issuer) offers(ctx context.Context) (*discovery, error) {
-	if found, _ := i.keys.discovered(); found != nil {
+// issuerDiscovery returns what the issuer offers.
+func (i *issuer) issuerDiscovery(ctx context.Context) (*discovery, error) {
+	if found, _ := i.keys.knownDiscovery(); found != nil {
 		return found, nil
 	}
-	err := i.keys.refresh(ctx, fetchPause)
-	found, _ := i.keys.discovered()
+	err := i.keys.refreshKeys(ctx, fetchPause)
+	found, _ := i.keys.knownDiscovery()
 	if found == nil {
-		return nil, &access.IssuerError{Err: fmt.Errorf("the issuer %s cannot be used: %w; try again later", i.Issuer.Issuer, err)}
+		return nil, &access.IssuerError{Err: fmt.Errorf("the issuer %s cannot be used: %w; try again later",
+			i.Issuer.Issuer, err)}
 	}
 	return found, nil
 }
 
-func (k *keys) discovered() (*discovery, error) {
+func (k *keys) knownDiscovery() (*discovery, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.found, k.err
@@ -77,18 +79,19 @@ func (k *keys) discovered() (*discovery, error) {
 
 // Begin implements access.Provider.
 func (i *issuer) Begin(ctx context.Context, a *access.Attempt) (string, error) {
-	found, err := i.offers(ctx)
+	found, err := i.issuerDiscovery(ctx)
 	if err != nil {
 		return "", err
 	}
 	challenge := sha256.Sum256([]byte(a.Verifier))
-	return with(found.Authorize, url.Values{"response_type": {"code"}, "client_id": {i.Login.ClientID}, "redirect_uri": {i.callback()},
-		"scope": {strings.Join(i.Login.Scopes, " ")}, "state": {a.State}, "nonce": {a.Nonce},
+	return addParams(found.Authorize, url.Values{"response_type": {"code"}, "client_id": {i.Login.ClientID},
+		"redirect_uri": {i.callbackURL()},
+		"scope":        {strings.Join(i.Login.Scopes, " ")}, "state": {a.State}, "nonce": {a.Nonce},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"}})
 }
 
-// with adds parameters to a URL, which may have others.
-func with(at string, more url.Values) (string, error) {
+// addParams adds parameters to a URL, which may have others.
+func addParams(at string, more url.Values) (string, error) {
 	u, err := url.Parse(at)
 	if err != nil {
 		return "", &access.IssuerError{Err: err}
@@ -103,11 +106,12 @@ func with(at string, more url.Values) (string, error) {
 
 // SignOut implements access.Provider.
 func (i *issuer) SignOut() string {
-	found, _ := i.keys.discovered()
+	found, _ := i.keys.knownDiscovery()
 	if found == nil || found.End == "" {
 		return ""
 	}
-	at, err := with(found.End, url.Values{"client_id": {i.Login.ClientID}, "post_logout_redirect_uri": {i.Login.URL + access.SignedOutPath}})
+	at, err := addParams(found.End, url.Values{"client_id": {i.Login.ClientID},
+		"post_logout_redirect_uri": {i.Login.URL + access.SignedOutPath}})
 	if err != nil {
 		return ""
 	}
@@ -116,61 +120,67 @@ func (i *issuer) SignOut() string {
 
 // Finish implements access.Provider.
 func (i *issuer) Finish(ctx context.Context, a *access.Attempt, answer *access.Answer) (*access.Login, error) {
-	found, err := i.offers(ctx)
+	found, err := i.issuerDiscovery(ctx)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case answer.Issuer != "" && answer.Issuer != i.Issuer.Issuer, answer.Issuer == "" && found.Named:
-		return nil, access.Unauthenticated(access.ReasonUnknown, "the answer is of the issuer %q, and the login began at %s; sign in again", rouse.Shorten(answer.Issuer, 128), i.Issuer.Issuer)
+		return nil, access.Unauthenticated(access.ReasonUnknown,
+			"the answer is of the issuer %q, and the login began at %s; sign in again", rouse.Shorten(answer.Issuer, 128),
+			i.Issuer.Issuer)
 	case answer.Error != "":
-		return nil, access.Unauthenticated(access.ReasonUnknown, "the issuer %s refused the login: %s", i.Issuer.Issuer, rouse.Shorten(strings.TrimSpace(answer.Error+" "+answer.Description), 256))
+		return nil, access.Unauthenticated(access.ReasonUnknown, "the issuer %s refused the login: %s", i.Issuer.Issuer,
+			rouse.Shorten(strings.TrimSpace(answer.Error+" "+answer.Description), 256))
 	case answer.Code == "":
-		return nil, malformed("the answer of the issuer has no code; sign in again")
+		return nil, malformedToken("the answer of the issuer has no code; sign in again")
 	}
-	text, err := i.redeem(ctx, found, answer.Code, a.Verifier)
+	text, err := i.redeemCode(ctx, found, answer.Code, a.Verifier)
 	if err != nil {
 		return nil, err
 	}
-	return i.login(ctx, text, a.Nonce, time.Now())
+	return i.verifyLogin(ctx, text, a.Nonce, time.Now())
 }
 
-// login verifies an ID token, and returns who it is of.
-func (i *issuer) login(ctx context.Context, text, nonce string, now time.Time) (*access.Login, error) {
+// verifyLogin verifies an ID token, and returns who it is of.
+func (i *issuer) verifyLogin(ctx context.Context, text, nonce string, now time.Time) (*access.Login, error) {
 	if strings.Count(text, ".") != 2 || len(text) > maxIDToken {
-		return nil, malformed("the issuer sent an ID token that is none, or has more than %d bytes", maxIDToken)
+		return nil, malformedToken("the issuer sent an ID token that is none, or has more than %d bytes", maxIDToken)
 	}
-	c, _, err := i.verify(ctx, text, "JWT")
+	c, _, err := i.verifySignature(ctx, text, "JWT")
 	if err != nil {
 		return nil, err
 	}
 	id := i.Login.ClientID
-	if err := c.check(i, id, now); err != nil {
+	if err := c.checkClaims(i, id, now); err != nil {
 		return nil, err
 	}
 	switch {
 	case c.Party != "" && c.Party != id, c.Party == "" && len(c.Audience) > 1:
-		return nil, access.Unauthenticated(access.ReasonUnknown, "the ID token is for the client %q, not for %q", rouse.Shorten(c.Party, 128), id)
+		return nil, access.Unauthenticated(access.ReasonUnknown, "the ID token is for the client %q, not for %q",
+			rouse.Shorten(c.Party, 128), id)
 	case c.Nonce != nonce:
 		return nil, access.Unauthenticated(access.ReasonUnknown, "the ID token was made for another login; sign in again")
 	case c.Issued == nil:
-		return nil, malformed("the ID token has no claim iat")
+		return nil, malformedToken("the ID token has no claim iat")
 	}
-	return &access.Login{Issuer: i.Issuer.Issuer, Subject: c.Subject, Name: c.name(), Claims: i.Keep(c.all), Expires: instant(*c.Expires)}, nil
+	return &access.Login{Issuer: i.Issuer.Issuer, Subject: c.Subject, Name: c.displayName(), Claims: i.Keep(c.all),
+		Expires: secondsToTime(*c.Expires)}, nil
 }
 
 // maxIDToken bounds an ID token in bytes. It comes from the issuer itself, and may have many groups.
 const maxIDToken = 256 << 10
 
-// redeem exchanges a code for an ID token.
-func (i *issuer) redeem(ctx context.Context, found *discovery, code, verifier string) (string, error) {
+// redeemCode exchanges a code for an ID token.
+func (i *issuer) redeemCode(ctx context.Context, found *discovery, code, verifier string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
-	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {i.callback()}, "code_verifier": {verifier}}
+	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {i.callbackURL()},
+		"code_verifier": {verifier}}
 	secret := ""
 	if i.Login.Secret != "" {
 		var err error
-		if secret, err = i.secret(); err != nil {
+		if secret, err = i.readClientSecret(); err != nil {
 			return "", &access.IssuerError{Err: err}
 		}
 	}
@@ -191,7 +201,7 @@ func (i *issuer) redeem(ctx context.Context, found *discovery, code, verifier st
 	if basic {
 		q.SetBasicAuth(url.QueryEscape(i.Login.ClientID), url.QueryEscape(secret))
 	}
-	status, body, err := i.keys.send(q)
+	status, body, err := i.keys.sendRequest(q)
 	if err != nil {
 		return "", &access.IssuerError{Err: fmt.Errorf("the issuer %s does not answer: %w; try again", i.Issuer.Issuer, err)}
 	}
@@ -205,17 +215,25 @@ func (i *issuer) redeem(ctx context.Context, found *discovery, code, verifier st
 	case status == http.StatusOK && err == nil && got.Token != "":
 		return got.Token, nil
 	case got.Error == "invalid_grant":
-		return "", access.Unauthenticated(access.ReasonUnknown, "the issuer %s refused the code of this login: it was used before, or is too old; sign in again", i.Issuer.Issuer)
+		return "", access.Unauthenticated(access.ReasonUnknown,
+			"the issuer %s refused the code of this login: it was used before, or is too old; sign in again", i.Issuer.Issuer)
 	case got.Error != "":
-		i.keys.log.Error("an issuer refuses to complete logins; compare client_id, client_secret_file and the redirect URL with what is registered there",
-			"issuer", i.Issuer.Issuer, "error", rouse.Shorten(got.Error, 128), "description", rouse.Shorten(got.Description, 256), "redirect", i.callback())
-		return "", &access.IssuerError{Err: fmt.Errorf("the issuer %s refused to complete the login: %s; the log of the server has more", i.Issuer.Issuer, rouse.Shorten(got.Error, 128))}
+		i.keys.log.Error(
+			"an issuer refuses to complete logins; compare client_id, client_secret_file and the redirect URL with what is registered there",
+			"issuer", i.Issuer.Issuer, "error", rouse.Shorten(got.Error, 128), "description",
+			rouse.Shorten(got.Description, 256), "redirect", i.callbackURL())
+		return "",
+			&access.IssuerError{Err: fmt.Errorf(
+				"the issuer %s refused to complete the login: %s; the log of the server has more", i.Issuer.Issuer,
+				rouse.Shorten(got.Error, 128))}
 	}
-	return "", &access.IssuerError{Err: fmt.Errorf("the issuer %s answered %d and no ID token; is openid among the scopes of the client?", i.Issuer.Issuer, status)}
+	return "",
+		&access.IssuerError{Err: fmt.Errorf(
+			"the issuer %s answered %d and no ID token; is openid among the scopes of the client?", i.Issuer.Issuer, status)}
 }
 
-// secret reads the client secret.
-func (i *issuer) secret() (string, error) {
+// readClientSecret reads the client secret.
+func (i *issuer) readClientSecret() (string, error) {
 	name := i.Login.Secret
 	refuse := func(wrong, cure string) (string, error) {
 		return "", rouse.Refuse("client_secret_file", name, wrong, cure)

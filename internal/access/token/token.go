@@ -58,11 +58,11 @@ func New(list []rules.Issuer, log *slog.Logger) (*Authenticator, error) {
 			i.algorithms = append(i.algorithms, jose.SignatureAlgorithm(alg))
 		}
 		var err error
-		if i.keys, err = newKeys(&i.Issuer, a.clear, log); err != nil {
+		if i.keys, err = newKeys(&i.Issuer, a.clearVerified, log); err != nil {
 			return nil, err
 		}
 		if i.Login != nil && i.Login.Secret != "" {
-			if _, err := i.secret(); err != nil {
+			if _, err := i.readClientSecret(); err != nil {
 				return nil, err
 			}
 		}
@@ -76,13 +76,13 @@ func New(list []rules.Issuer, log *slog.Logger) (*Authenticator, error) {
 func (a *Authenticator) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, i := range a.issuers {
-		running.Go(func() { i.keys.run(ctx) })
+		running.Go(func() { i.keys.runRefresh(ctx) })
 	}
 	running.Wait()
 }
 
-// clear makes all tokens be verified again, because keys have changed.
-func (a *Authenticator) clear() {
+// clearVerified makes all tokens be verified again, because keys have changed.
+func (a *Authenticator) clearVerified() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.known)
@@ -97,7 +97,8 @@ func (a *Authenticator) Authenticate(ctx context.Context, c *access.Credentials)
 		return nil, nil
 	}
 	if len(c.Bearer) > maxToken {
-		return nil, access.Unauthenticated(access.ReasonMalformed, "the token has %d bytes; at most %d are taken", len(c.Bearer), maxToken)
+		return nil, access.Unauthenticated(access.ReasonMalformed, "the token has %d bytes; at most %d are taken",
+			len(c.Bearer), maxToken)
 	}
 	sum := sha256.Sum256([]byte(c.Bearer))
 	a.mu.RLock()
@@ -106,13 +107,13 @@ func (a *Authenticator) Authenticate(ctx context.Context, c *access.Credentials)
 	if p != nil {
 		return p, nil
 	}
-	p, i, generation, err := a.verify(ctx, c.Bearer, time.Now())
+	p, i, generation, err := a.verifyToken(ctx, c.Bearer, time.Now())
 	if err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if i.keys.generation() != generation {
+	if i.keys.keyGeneration() != generation {
 		return p, nil // its key may have been withdrawn in the meantime: the next call verifies it again
 	}
 	if len(a.known) >= maxKnown {
@@ -148,47 +149,52 @@ func (a *audience) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(a))
 }
 
-// verify returns the principal of a token, its issuer, and the generation of the issuer's keys by which it
-// was verified.
-func (a *Authenticator) verify(ctx context.Context, text string, now time.Time) (*access.Principal, *issuer, uint64, error) {
-	unverified, err := payload(text)
+// verifyToken returns the principal of a token, its issuer, and the generation of the issuer's keys by which
+// it was verified.
+func (a *Authenticator) verifyToken(ctx context.Context, text string,
+	now time.Time) (*access.Principal, *issuer, uint64, error) {
+	unverified, err := unverifiedClaims(text)
 	if err != nil {
-		return nil, nil, 0, malformed("the token cannot be read")
+		return nil, nil, 0, malformedToken("the token cannot be read")
 	}
 	i := a.issuers[unverified.Issuer]
 	if i == nil {
-		return nil, nil, 0, access.Unauthenticated(access.ReasonUnknown, "the token is of the issuer %q, which the setting principals does not name", rouse.Shorten(unverified.Issuer, 128))
+		return nil, nil, 0, access.Unauthenticated(access.ReasonUnknown,
+			"the token is of the issuer %q, which the setting principals does not name", rouse.Shorten(unverified.Issuer, 128))
 	}
-	c, generation, err := i.verify(ctx, text, "JWT", "at+JWT")
+	c, generation, err := i.verifySignature(ctx, text, "JWT", "at+JWT")
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	if err := c.check(i, i.Audience, now); err != nil {
+	if err := c.checkClaims(i, i.Audience, now); err != nil {
 		return nil, nil, 0, err
 	}
-	p, err := i.principal(c.Subject, c.name(), "token", c.all)
+	p, err := i.newPrincipal(c.Subject, c.displayName(), "token", c.all)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	p.Expires = instant(*c.Expires).Add(i.Skew)
+	p.Expires = secondsToTime(*c.Expires).Add(i.Skew)
 	return p, i, generation, nil
 }
 
-// verify returns the claims of a token of one of these types whose signature is of the issuer, and the
-// generation of the keys. The claims are not checked.
-func (i *issuer) verify(ctx context.Context, text string, types ...string) (*claims, uint64, error) {
+// verifySignature returns the claims of a token of one of these types whose signature is of the issuer, and
+// the generation of the keys. The claims are not checked.
+func (i *issuer) verifySignature(ctx context.Context, text string, types ...string) (*claims, uint64, error) {
 	signed, err := jose.ParseSignedCompact(text, i.algorithms)
 	if err != nil {
-		return nil, 0, access.Unauthenticated(access.ReasonMalformed, "the token has no signature of the algorithms %s", strings.Join(i.Algorithms, ", "))
+		return nil, 0, access.Unauthenticated(access.ReasonMalformed, "the token has no signature of the algorithms %s",
+			strings.Join(i.Algorithms, ", "))
 	}
 	header := signed.Signatures[0].Header
-	if typ, ok := header.ExtraHeaders["typ"]; ok && !slices.ContainsFunc(types, func(t string) bool { return strings.EqualFold(fmt.Sprint(typ), t) }) {
-		return nil, 0, malformed("the token is of the type %q; expected is %s", rouse.Shorten(fmt.Sprint(typ), 64), strings.Join(types, " or "))
+	if typ, ok := header.ExtraHeaders["typ"]; ok && !slices.ContainsFunc(types,
+		func(t string) bool { return strings.EqualFold(fmt.Sprint(typ), t) }) {
+		return nil, 0, malformedToken("the token is of the type %q; expected is %s", rouse.Shorten(fmt.Sprint(typ), 64),
+			strings.Join(types, " or "))
 	}
 	if _, critical := header.ExtraHeaders["crit"]; critical {
-		return nil, 0, malformed("the token has critical headers, which are not supported")
+		return nil, 0, malformedToken("the token has critical headers, which are not supported")
 	}
-	key, generation, err := i.keys.get(ctx, header.KeyID, header.Algorithm)
+	key, generation, err := i.keys.keyForToken(ctx, header.KeyID, header.Algorithm)
 	if err != nil {
 		return nil, 0, access.Unauthenticated(access.ReasonUnknown, "the token of %s: %v", i.Issuer.Issuer, err)
 	}
@@ -198,13 +204,13 @@ func (i *issuer) verify(ctx context.Context, text string, types ...string) (*cla
 	}
 	c := &claims{}
 	if json.Unmarshal(body, c) != nil || json.Unmarshal(body, &c.all) != nil {
-		return nil, 0, malformed("the claims of the token cannot be read")
+		return nil, 0, malformedToken("the claims of the token cannot be read")
 	}
 	return c, generation, nil
 }
 
-// name returns the name of who a token is of, for people.
-func (c *claims) name() string {
+// displayName returns the name of who a token is of, for people.
+func (c *claims) displayName() string {
 	name := c.Subject
 	for _, claim := range []string{"email", "preferred_username"} {
 		if text, ok := c.all[claim].(string); ok {
@@ -214,17 +220,20 @@ func (c *claims) name() string {
 	return name
 }
 
-// principal returns who has these claims, with what rules grant.
-func (i *issuer) principal(subject, name, source string, claims map[string]any) (*access.Principal, error) {
-	p := &access.Principal{ID: "token:" + i.Issuer.Issuer + "#" + subject, Name: name, Source: source, Grants: i.Grants(claims)}
+// newPrincipal returns who has these claims, with what rules grant.
+func (i *issuer) newPrincipal(subject, name, source string, claims map[string]any) (*access.Principal, error) {
+	p := &access.Principal{ID: "token:" + i.Issuer.Issuer + "#" + subject, Name: name, Source: source,
+		Grants: i.Grants(claims)}
 	if len(p.Grants) == 0 {
-		return nil, access.Unauthenticated(access.ReasonUnknown, "no rule grants a role to the token of %q; add one to the file of the setting principals", rouse.Shorten(subject, 128))
+		return nil, access.Unauthenticated(access.ReasonUnknown,
+			"no rule grants a role to the token of %q; add one to the file of the setting principals",
+			rouse.Shorten(subject, 128))
 	}
 	return p, nil
 }
 
-// payload reads the claims of a token whose signature nothing has verified.
-func payload(text string) (c claims, err error) {
+// unverifiedClaims reads the claims of a token whose signature nothing has verified.
+func unverifiedClaims(text string) (c claims, err error) {
 	parts := strings.SplitN(text, ".", 3)
 	body, err := base64.RawURLEncoding.Strict().DecodeString(parts[1])
 	if err == nil {
@@ -233,34 +242,40 @@ func payload(text string) (c claims, err error) {
 	return c, err
 }
 
-// check checks the claims of a token for an audience, whose signature is valid.
-func (c *claims) check(i *issuer, audience string, now time.Time) error {
+// checkClaims checks the claims of a token for an audience, whose signature is valid.
+func (c *claims) checkClaims(i *issuer, audience string, now time.Time) error {
 	switch {
 	case c.Issuer != i.Issuer.Issuer:
-		return malformed("the token has another issuer in its claims")
+		return malformedToken("the token has another issuer in its claims")
 	case audience == "":
-		return access.Unauthenticated(access.ReasonUnknown, "tokens of %s are for signing in only; give it an audience in the file of the setting principals, or use a key", i.Issuer.Issuer)
+		return access.Unauthenticated(access.ReasonUnknown,
+			"tokens of %s are for signing in only; give it an audience in the file of the setting principals, or use a key",
+			i.Issuer.Issuer)
 	case !slices.Contains(c.Audience, audience):
-		return access.Unauthenticated(access.ReasonUnknown, "the token is for the audience %q, not for %q; ask the issuer for one that is", rouse.Shorten(strings.Join(c.Audience, ", "), 128), audience)
+		return access.Unauthenticated(access.ReasonUnknown,
+			"the token is for the audience %q, not for %q; ask the issuer for one that is",
+			rouse.Shorten(strings.Join(c.Audience, ", "), 128), audience)
 	case c.Subject == "" || len(c.Subject) > 1024:
-		return malformed("the token has no claim sub")
-	case c.Expires == nil || !within(*c.Expires):
-		return malformed("the token has no claim exp")
-	case !now.Before(instant(*c.Expires).Add(i.Skew)):
-		return access.Unauthenticated(access.ReasonExpired, "the token expired at %s; use a new one", instant(*c.Expires).UTC().Format(time.RFC3339))
-	case c.Begins != nil && (!within(*c.Begins) || now.Add(i.Skew).Before(instant(*c.Begins))):
+		return malformedToken("the token has no claim sub")
+	case c.Expires == nil || !isValidTime(*c.Expires):
+		return malformedToken("the token has no claim exp")
+	case !now.Before(secondsToTime(*c.Expires).Add(i.Skew)):
+		return access.Unauthenticated(access.ReasonExpired, "the token expired at %s; use a new one",
+			secondsToTime(*c.Expires).UTC().Format(time.RFC3339))
+	case c.Begins != nil && (!isValidTime(*c.Begins) || now.Add(i.Skew).Before(secondsToTime(*c.Begins))):
 		return access.Unauthenticated(access.ReasonExpired, "the token is not valid yet")
-	case c.Issued != nil && (!within(*c.Issued) || now.Add(i.Skew).Before(instant(*c.Issued))):
-		return access.Unauthenticated(access.ReasonExpired, "the token was issued in the future; compare the clocks of the issuer and of this node")
+	case c.Issued != nil && (!isValidTime(*c.Issued) || now.Add(i.Skew).Before(secondsToTime(*c.Issued))):
+		return access.Unauthenticated(access.ReasonExpired,
+			"the token was issued in the future; compare the clocks of the issuer and of this node")
 	}
 	return nil
 }
 
-// within reports whether seconds since 1970 are a time.
-func within(seconds float64) bool { return seconds >= 0 && seconds < 1e11 }
+// isValidTime reports whether seconds since 1970 are a time.
+func isValidTime(seconds float64) bool { return seconds >= 0 && seconds < 1e11 }
 
-func instant(seconds float64) time.Time { return time.Unix(int64(seconds), 0) }
+func secondsToTime(seconds float64) time.Time { return time.Unix(int64(seconds), 0) }
 
-func malformed(format string, args ...any) error {
+func malformedToken(format string, args ...any) error {
 	return access.Unauthenticated(access.ReasonMalformed, format, args...)
 }

@@ -341,7 +341,7 @@ func TestKeysRotate(t *testing.T) {
 	p.mu.Lock()
 	p.down = true
 	p.mu.Unlock()
-	if err := i.keys.refresh(t.Context(), 0); err == nil {
+	if err := i.keys.refreshKeys(t.Context(), 0); err == nil {
 		t.Error("the issuer is down, and keys are fetched")
 	}
 	if _, err := ask(t, a, fresh); err != nil {

@@ -39,10 +39,10 @@ func newLease(namespace, name string) *lease {
 	return l
 }
 
-func (l *lease) holder() string { return l.Spec.HolderIdentity }
+func (l *lease) holderName() string { return l.Spec.HolderIdentity }
 
-// lasts is the duration of the lease after a renewal.
-func (l *lease) lasts() time.Duration {
+// leaseDuration is the duration of the lease after a renewal.
+func (l *lease) leaseDuration() time.Duration {
 	return time.Duration(l.Spec.LeaseDurationSeconds) * time.Second
 }
 
@@ -69,20 +69,20 @@ func newAPI(o Options) (*api, error) {
 	return &api{link, link.Collection("coordination.k8s.io/v1", o.Namespace, "leases"), o.Name}, nil
 }
 
-func (a *api) get(ctx context.Context) (*lease, error) {
-	return a.do(ctx, http.MethodGet, a.all+"/"+a.name, nil)
+func (a *api) getLease(ctx context.Context) (*lease, error) {
+	return a.doRequest(ctx, http.MethodGet, a.all+"/"+a.name, nil)
 }
 
-func (a *api) create(ctx context.Context, l *lease) (*lease, error) {
-	return a.do(ctx, http.MethodPost, a.all, l)
+func (a *api) createLease(ctx context.Context, l *lease) (*lease, error) {
+	return a.doRequest(ctx, http.MethodPost, a.all, l)
 }
 
-// update writes a lease unless its version has changed.
-func (a *api) update(ctx context.Context, l *lease) (*lease, error) {
-	return a.do(ctx, http.MethodPut, a.all+"/"+a.name, l)
+// updateLease writes a lease unless its version has changed.
+func (a *api) updateLease(ctx context.Context, l *lease) (*lease, error) {
+	return a.doRequest(ctx, http.MethodPut, a.all+"/"+a.name, l)
 }
 
-func (a *api) do(ctx context.Context, method, at string, body any) (*lease, error) {
+func (a *api) doRequest(ctx context.Context, method, at string, body any) (*lease, error) {
 	l := &lease{}
 	return l, a.link.Do(ctx, method, at, "application/json", body, l)
 }

@@ -96,16 +96,16 @@ func New(o Options) (*Elector, error) {
 	return &Elector{o: o, api: a}, nil
 }
 
-// patience is the timeout of a request: two requests and a pause fit into the time in which a renewal must
-// succeed.
-func (o *Options) patience() time.Duration { return o.TTL / 4 }
+// requestTimeout is the timeout of a request: two requests and a pause fit into the time in which a renewal
+// must succeed.
+func (o *Options) requestTimeout() time.Duration { return o.TTL / 4 }
 
-// trust is how long this node leads without a renewal, counted from the request of the last one. The rest
-// allows for clocks that differ in speed.
-func (o *Options) trust() time.Duration { return o.TTL - o.TTL/10 }
+// leadDuration is how long this node leads without a renewal, counted from the request of the last one. The
+// rest allows for clocks that differ in speed.
+func (o *Options) leadDuration() time.Duration { return o.TTL - o.TTL/10 }
 
-// every is the interval at which the leader renews the lease and the others read it.
-func (o *Options) every() time.Duration { return o.TTL * 2 / 15 }
+// renewInterval is the interval at which the leader renews the lease and the others read it.
+func (o *Options) renewInterval() time.Duration { return o.TTL * 2 / 15 }
 
 // release is the timeout for releasing the lease. If it fails, the others wait until the lease expires.
 const release = 2 * time.Second
@@ -120,27 +120,30 @@ func (o *Options) pauseAfter(fails int) time.Duration { return min(maxPause, o.T
 // lease, which takes at most two seconds. It is called once.
 func (e *Elector) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := e.round(ctx); err != nil && ctx.Err() == nil {
-			e.failed(err)
+		if err := e.runRound(ctx); err != nil && ctx.Err() == nil {
+			e.recordFailure(err)
 		}
-		e.pause(ctx)
+		e.pauseRound(ctx)
 	}
-	e.leave()
+	e.releaseLease()
 }
 
-// round renews the lease, takes it if it is free, or reads its holder. The holder's duration counts from
+// runRound renews the lease, takes it if it is free, or reads its holder. The holder's duration counts from
 // when this node saw the lease change, so that no clocks of different machines are compared.
-func (e *Elector) round(ctx context.Context) error {
-	if e.seen == nil || e.unknown || e.seen.holder() != e.o.Identity {
-		l, err := e.ask(ctx, e.api.get)
+func (e *Elector) runRound(ctx context.Context) error {
+	if e.seen == nil || e.unknown || e.seen.holderName() != e.o.Identity {
+		l, err := e.callWithTimeout(ctx, e.api.getLease)
 		asked := boottime.Now()
 		switch {
 		case kubelink.IsStatus(err, http.StatusNotFound):
-			l, err = e.ask(ctx, func(ctx context.Context) (*lease, error) { return e.api.create(ctx, e.claimed(nil)) })
+			l, err = e.callWithTimeout(ctx, func(ctx context.Context) (*lease,
+				error) {
+				return e.api.createLease(ctx, e.claimedLease(nil))
+			})
 			e.unknown = err != nil && !kubelink.IsStatus(err, http.StatusConflict)
 			switch {
 			case err == nil:
-				e.saw(l, asked)
+				e.observeLease(l, asked)
 			case kubelink.IsStatus(err, http.StatusConflict):
 				return nil // another node was faster; the next round reads its name
 			}
@@ -148,17 +151,20 @@ func (e *Elector) round(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		e.saw(l, time.Time{})
+		e.observeLease(l, time.Time{})
 	}
 	l := e.seen
 	// A lease whose answer did not arrive in time belongs to no node: this node does not lead by it, and does
 	// not renew it, so that a node to which answers come in time can take it.
-	own := l.holder() == e.o.Identity && (!e.unknown || e.Leads())
-	if l.holder() != "" && !own && boottime.Since(e.unchanged) < l.lasts() {
+	own := l.holderName() == e.o.Identity && (!e.unknown || e.Leads())
+	if l.holderName() != "" && !own && boottime.Since(e.unchanged) < l.leaseDuration() {
 		return nil // the holder's time is not over
 	}
 	asked := boottime.Now()
-	l, err := e.ask(ctx, func(ctx context.Context) (*lease, error) { return e.api.update(ctx, e.claimed(l)) })
+	l, err := e.callWithTimeout(ctx, func(ctx context.Context) (*lease,
+		error) {
+		return e.api.updateLease(ctx, e.claimedLease(l))
+	})
 	if kubelink.IsStatus(err, http.StatusConflict) {
 		e.seen = nil
 		return nil // another node was faster; the next round reads its name
@@ -166,61 +172,62 @@ func (e *Elector) round(ctx context.Context) error {
 	if e.unknown = err != nil; err != nil {
 		return err
 	}
-	e.saw(l, asked)
+	e.observeLease(l, asked)
 	return nil
 }
 
-// ask makes a request. Each has a timeout of its own: a node whose round trips take almost that long can
-// lead.
-func (e *Elector) ask(ctx context.Context, request func(context.Context) (*lease, error)) (*lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.o.patience())
+// callWithTimeout makes a request. Each has a timeout of its own: a node whose round trips take almost that
+// long can lead.
+func (e *Elector) callWithTimeout(ctx context.Context, request func(context.Context) (*lease, error)) (*lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.o.requestTimeout())
 	defer cancel()
 	return request(ctx)
 }
 
-// claimed returns the lease with this node as its holder.
-func (e *Elector) claimed(was *lease) *lease {
+// claimedLease returns the lease with this node as its holder.
+func (e *Elector) claimedLease(was *lease) *lease {
 	now := time.Now().UTC()
 	l := newLease(e.o.Namespace, e.o.Name)
 	if was != nil {
 		*l = *was
 	}
-	if l.holder() != e.o.Identity {
+	if l.holderName() != e.o.Identity {
 		l.Spec.AcquireTime = &microTime{now}
 		if was != nil {
 			l.Spec.LeaseTransitions++
 		}
 	}
-	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = e.o.Identity, int(e.o.TTL/time.Second), &microTime{now}
+	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = e.o.Identity, int(e.o.TTL/time.Second),
+		&microTime{now}
 	return l
 }
 
-// leave releases the lease, so that the others need not wait until it expires.
-func (e *Elector) leave() {
+// releaseLease releases the lease, so that the others need not wait until it expires.
+func (e *Elector) releaseLease() {
 	defer e.api.link.Close()
 	e.mu.Lock()
 	e.renewed = time.Time{}
 	e.mu.Unlock()
-	if e.seen == nil || e.seen.holder() != e.o.Identity {
+	if e.seen == nil || e.seen.holderName() != e.o.Identity {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), release)
 	defer cancel()
 	l := *e.seen
 	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = "", 1, &microTime{time.Now().UTC()}
-	if _, err := e.api.update(ctx, &l); err == nil {
-		e.saw(&l, time.Time{})
+	if _, err := e.api.updateLease(ctx, &l); err == nil {
+		e.observeLease(&l, time.Time{})
 	}
 }
 
-// saw processes the lease as the API server has it. asked is when this node requested it, zero if it only
-// read it.
-func (e *Elector) saw(l *lease, asked time.Time) {
+// observeLease processes the lease as the API server has it. asked is when this node requested it, zero if it
+// only read it.
+func (e *Elector) observeLease(l *lease, asked time.Time) {
 	if e.seen == nil || e.seen.Metadata.ResourceVersion != l.Metadata.ResourceVersion {
 		e.unchanged = boottime.Now()
 	}
 	e.seen = l
-	holder := l.holder()
+	holder := l.holderName()
 	e.mu.Lock()
 	before := e.by
 	e.by, e.heard, e.err, e.fails = holder, boottime.Now(), nil, 0
@@ -236,7 +243,7 @@ func (e *Elector) saw(l *lease, asked time.Time) {
 	}
 }
 
-func (e *Elector) failed(err error) {
+func (e *Elector) recordFailure(err error) {
 	err = fmt.Errorf("the lease %s/%s of Kubernetes: %w", e.o.Namespace, e.o.Name, err)
 	e.mu.Lock()
 	e.err = err
@@ -245,12 +252,12 @@ func (e *Elector) failed(err error) {
 	e.o.Failed(err)
 }
 
-// pause waits until the next round: after failures increasingly long, unless this node leads.
-func (e *Elector) pause(ctx context.Context) {
+// pauseRound waits until the next round: after failures increasingly long, unless this node leads.
+func (e *Elector) pauseRound(ctx context.Context) {
 	e.mu.Lock()
 	fails := e.fails
 	e.mu.Unlock()
-	d := e.o.every()
+	d := e.o.renewInterval()
 	if fails > 1 && !e.Leads() {
 		d = max(d, e.o.pauseAfter(fails))
 	}
@@ -261,7 +268,7 @@ func (e *Elector) pause(ctx context.Context) {
 func (e *Elector) Leads() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return !e.renewed.IsZero() && boottime.Since(e.renewed) < e.o.trust()
+	return !e.renewed.IsZero() && boottime.Since(e.renewed) < e.o.leadDuration()
 }
 
 // Holder returns the identity of the leader; "" if there is none, or if the lease has not been read for as
@@ -269,7 +276,8 @@ func (e *Elector) Leads() bool {
 func (e *Elector) Holder() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if boottime.Since(e.heard) > e.o.TTL || e.by == e.o.Identity && (e.renewed.IsZero() || boottime.Since(e.renewed) >= e.o.trust()) {
+	if boottime.Since(e.heard) > e.o.TTL || e.by == e.o.Identity &&
+		(e.renewed.IsZero() || boottime.Since(e.renewed) >= e.o.leadDuration()) {
 		return ""
 	}
 	return e.by

@@ -32,7 +32,7 @@ func TestOneLeadsAndGivesWay(t *testing.T) {
 		t.Error("a leads after its end")
 	}
 	server.mu.Lock()
-	holder := server.lease.holder()
+	holder := server.lease.holderName()
 	server.mu.Unlock()
 	if holder == "a#1" {
 		t.Error("a has not given the lease back")
@@ -80,7 +80,7 @@ func TestALeaderThatIsCutOff(t *testing.T) {
 func TestASlowServer(t *testing.T) {
 	server := newLeases(t)
 	o := Options{TTL: leastTTL}
-	a := run(t, kubeconfig(t, server.slowly(t, o.patience()*2/3, o.patience()*2/3), ""), "a")
+	a := run(t, kubeconfig(t, server.slowly(t, o.requestTimeout()*2/3, o.requestTimeout()*2/3), ""), "a")
 	eventually(t, "a leads", a.Leads)
 	if errs := a.failures(); len(errs) > 0 {
 		t.Errorf("%v", errs)
@@ -95,14 +95,14 @@ func TestALeaseIsHeldByANodeThatKnowsIt(t *testing.T) {
 	}
 	server := newLeases(t)
 	o := Options{TTL: leastTTL}
-	run(t, kubeconfig(t, server.slowly(t, 0, o.patience()*3/2), ""), "far")
+	run(t, kubeconfig(t, server.slowly(t, 0, o.requestTimeout()*3/2), ""), "far")
 	holder := func() string {
 		server.mu.Lock()
 		defer server.mu.Unlock()
 		if server.lease == nil {
 			return ""
 		}
-		return server.lease.holder()
+		return server.lease.holderName()
 	}
 	eventually(t, "the far node has the lease", func() bool { return holder() == "far" })
 	near := run(t, kubeconfig(t, server.url, ""), "near")

@@ -23,21 +23,22 @@ type Files struct {
 // FromFiles returns the identity in files. It fails if they do not contain a valid one.
 func FromFiles(f Files) (*Identity, error) {
 	i := newIdentity()
-	w := certs.Watch{Names: []string{f.Certificate, f.Key, f.TrustAnchors}, What: "certificates", Log: f.Log, Every: f.Every}
+	w := certs.Watch{Names: []string{f.Certificate, f.Key, f.TrustAnchors}, What: "certificates", Log: f.Log,
+		Every: f.Every}
 	texts, err := w.Read()
 	if err != nil {
 		return nil, err
 	}
-	m, err := f.parse(texts)
+	m, err := f.parseMaterial(texts)
 	if err != nil {
 		return nil, err
 	}
-	i.set(m)
+	i.replaceMaterial(m)
 	i.run = func(ctx context.Context) {
 		w.Run(ctx, func(texts [][]byte) error {
-			m, err := f.parse(texts)
+			m, err := f.parseMaterial(texts)
 			if err == nil {
-				i.set(m)
+				i.replaceMaterial(m)
 			}
 			return err
 		})
@@ -45,8 +46,8 @@ func FromFiles(f Files) (*Identity, error) {
 	return i, nil
 }
 
-// parse checks that key, certificate and trust anchors match: peers would refuse them otherwise.
-func (f *Files) parse(texts [][]byte) (*material, error) {
+// parseMaterial checks that key, certificate and trust anchors match: peers would refuse them otherwise.
+func (f *Files) parseMaterial(texts [][]byte) (*material, error) {
 	cert, err := tls.X509KeyPair(texts[0], texts[1])
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s are no certificate and its key: %w", f.Certificate, f.Key, err)
@@ -57,10 +58,11 @@ func (f *Files) parse(texts [][]byte) (*material, error) {
 	}
 	chain, err := certs.ParseChain(texts[0])
 	if err == nil {
-		err = verify(m, chain)
+		err = verifyChain(m, chain)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the certificate in %s is not one that those who trust %s believe: %w", f.Certificate, f.TrustAnchors, err)
+		return nil, fmt.Errorf("the certificate in %s is not one that those who trust %s believe: %w", f.Certificate,
+			f.TrustAnchors, err)
 	}
 	return m, nil
 }

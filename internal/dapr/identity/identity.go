@@ -38,7 +38,7 @@ func (id ID) String() string {
 
 // IDOf returns the id in a certificate.
 func IDOf(cert *x509.Certificate) (ID, error) {
-	u, err := spiffe(cert)
+	u, err := spiffeURI(cert)
 	if err != nil {
 		return ID{}, err
 	}
@@ -49,8 +49,8 @@ func IDOf(cert *x509.Certificate) (ID, error) {
 	return ID{u.Host, namespace, app}, nil
 }
 
-// spiffe returns the only URI of a certificate, whatever its path.
-func spiffe(cert *x509.Certificate) (*url.URL, error) {
+// spiffeURI returns the only URI of a certificate, whatever its path.
+func spiffeURI(cert *x509.Certificate) (*url.URL, error) {
 	if len(cert.URIs) != 1 || cert.URIs[0].Scheme != "spiffe" || cert.URIs[0].Host == "" {
 		return nil, fmt.Errorf("the certificate of %q has no SPIFFE id: %d URIs", cert.Subject, len(cert.URIs))
 	}
@@ -73,8 +73,8 @@ type material struct {
 
 func newIdentity() *Identity { return &Identity{ready: make(chan struct{})} }
 
-// change replaces part of the material.
-func (i *Identity) change(edit func(*material)) {
+// editMaterial replaces part of the material.
+func (i *Identity) editMaterial(edit func(*material)) {
 	for {
 		old := i.now.Load()
 		m := material{}
@@ -92,8 +92,8 @@ func (i *Identity) change(edit func(*material)) {
 	}
 }
 
-// set replaces the material.
-func (i *Identity) set(m *material) { i.change(func(now *material) { *now = *m }) }
+// replaceMaterial replaces the material.
+func (i *Identity) replaceMaterial(m *material) { i.editMaterial(func(now *material) { *now = *m }) }
 
 // Run keeps the identity fresh until ctx ends. It logs errors and retries; until then the previous material
 // stays in use.
@@ -104,17 +104,18 @@ func (i *Identity) Ready() <-chan struct{} { return i.ready }
 
 // Healthy returns why no peer would accept this identity now, or nil.
 func (i *Identity) Healthy() error {
-	_, err := i.certificate()
+	_, err := i.currentCertificate()
 	return err
 }
 
-func (i *Identity) certificate() (*tls.Certificate, error) {
+func (i *Identity) currentCertificate() (*tls.Certificate, error) {
 	m := i.now.Load()
 	switch {
 	case m == nil || m.cert == nil:
 		return nil, errors.New("there is no certificate yet")
 	case time.Now().After(m.cert.Leaf.NotAfter):
-		return nil, fmt.Errorf("the certificate of %s has expired at %s", m.cert.Leaf.URIs[0], m.cert.Leaf.NotAfter.Format(time.RFC3339))
+		return nil, fmt.Errorf("the certificate of %s has expired at %s", m.cert.Leaf.URIs[0],
+			m.cert.Leaf.NotAfter.Format(time.RFC3339))
 	}
 	return m.cert, nil
 }
@@ -125,9 +126,9 @@ func (i *Identity) Credentials() credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		ClientAuth:     tls.RequireAnyClientCert, // VerifyConnection checks it against the current trust anchors
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.certificate() },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.currentCertificate() },
 		VerifyConnection: func(s tls.ConnectionState) error {
-			return verify(i.now.Load(), s.PeerCertificates)
+			return verifyChain(i.now.Load(), s.PeerCertificates)
 		},
 		SessionTicketsDisabled: true, // a resumed session would be checked against the trust anchors of its start
 	})
@@ -135,18 +136,19 @@ func (i *Identity) Credentials() credentials.TransportCredentials {
 
 // Dialer returns client credentials with this identity. accept decides which server is the right one.
 func (i *Identity) Dialer(accept func(server ID) error) credentials.TransportCredentials {
-	c := dialer(func() *material { return i.now.Load() }, accept)
-	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return i.certificate() }
+	c := clientConfig(func() *material { return i.now.Load() }, accept)
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return i.currentCertificate() }
 	return credentials.NewTLS(c)
 }
 
-// dialer returns the TLS configuration of a client without a certificate.
-func dialer(now func() *material, accept func(server ID) error) *tls.Config {
+// clientConfig returns the TLS configuration of a client without a certificate.
+func clientConfig(now func() *material, accept func(server ID) error) *tls.Config {
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, // of host names, which these certificates do not have; VerifyConnection checks the SPIFFE id
+		MinVersion: tls.VersionTLS12,
+		// of host names, which these certificates do not have; VerifyConnection checks the SPIFFE id
+		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
-			if err := verify(now(), s.PeerCertificates); err != nil {
+			if err := verifyChain(now(), s.PeerCertificates); err != nil {
 				return err
 			}
 			id, err := IDOf(s.PeerCertificates[0])
@@ -168,15 +170,15 @@ func Only(want ID) func(ID) error {
 	}
 }
 
-// verify returns why a certificate chain is not trusted, or nil.
-func verify(m *material, chain []*x509.Certificate) error {
+// verifyChain returns why a certificate chain is not trusted, or nil.
+func verifyChain(m *material, chain []*x509.Certificate) error {
 	if m == nil {
 		return errors.New("there are no trust anchors yet")
 	}
 	if err := certs.Verify(m.anchors, chain); err != nil {
 		return err
 	}
-	_, err := spiffe(chain[0])
+	_, err := spiffeURI(chain[0])
 	return err
 }
 

@@ -122,7 +122,7 @@ func TestWhoMayAskForWhat(t *testing.T) {
 	orders := of(t, ca, appID, time.Hour)
 	stranger := identitytest.NewCA(t)
 	elsewhere := of(t, stranger, appID, time.Hour)
-	elsewhere.set(&material{cert: elsewhere.now.Load().cert, anchors: orders.now.Load().anchors}) // it trusts the server, which must refuse it
+	elsewhere.replaceMaterial(&material{cert: elsewhere.now.Load().cert, anchors: orders.now.Load().anchors}) // it trusts the server, which must refuse it
 	expired, err := tls.LoadX509KeyPair(ca.IssueFor(t.TempDir(), appID, -time.Second))
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestWhoMayAskForWhat(t *testing.T) {
 		"another namespace":         {orders.Dialer(anyServer), "shops", "orders", codes.PermissionDenied},
 		"of another form":           {of(t, ca, "spiffe://cluster.local/sa/orders", time.Hour).Dialer(anyServer), "shop", "orders", codes.Unauthenticated},
 		"of another authority":      {elsewhere.Dialer(anyServer), "shop", "orders", codes.Unavailable},
-		"without a certificate":     {credentials.NewTLS(dialer(func() *material { return orders.now.Load() }, anyServer)), "shop", "orders", codes.Unavailable},
+		"without a certificate":     {credentials.NewTLS(clientConfig(func() *material { return orders.now.Load() }, anyServer)), "shop", "orders", codes.Unavailable},
 		"with one that has expired": {credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{expired}, InsecureSkipVerify: true}), "shop", "orders", codes.Unavailable},
 		"in plain text":             {insecure.NewCredentials(), "shop", "orders", codes.Unavailable},
 		"to another server":         {orders.Dialer(Only(ID{"cluster.local", "dapr-system", "dapr-sentry"})), "shop", "orders", codes.Unavailable},
@@ -208,7 +208,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	// A second authority is trusted together with the old one, and then alone.
 	other := identitytest.NewCA(t)
 	elsewhere := of(t, other, appID, time.Hour)
-	elsewhere.set(&material{cert: elsewhere.now.Load().cert, anchors: orders.now.Load().anchors})
+	elsewhere.replaceMaterial(&material{cert: elsewhere.now.Load().cert, anchors: orders.now.Load().anchors})
 	if err := call(t, addr, elsewhere.Dialer(anyServer), "shop", "orders"); err == nil {
 		t.Fatal("a certificate of an authority that is not trusted yet is believed")
 	}
@@ -249,7 +249,7 @@ func TestExpiredCertificateIsUnhealthy(t *testing.T) {
 	if i.Healthy() == nil {
 		t.Error("healthy without a certificate")
 	}
-	i.set(of(t, identitytest.NewCA(t), schedulerID, time.Hour).now.Load())
+	i.replaceMaterial(of(t, identitytest.NewCA(t), schedulerID, time.Hour).now.Load())
 	if err := i.Healthy(); err != nil {
 		t.Error(err)
 	}
@@ -257,7 +257,7 @@ func TestExpiredCertificateIsUnhealthy(t *testing.T) {
 	leaf.NotAfter = time.Now().Add(-time.Second)
 	cert := *i.now.Load().cert
 	cert.Leaf = &leaf
-	i.change(func(m *material) { m.cert = &cert })
+	i.editMaterial(func(m *material) { m.cert = &cert })
 	if i.Healthy() == nil {
 		t.Error("healthy with an expired certificate")
 	}

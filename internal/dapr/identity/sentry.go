@@ -48,7 +48,8 @@ const (
 )
 
 // podTokens are the paths of a pod's token, with the one made for Sentry first.
-var podTokens = []string{"/var/run/secrets/dapr.io/sentrytoken/token", "/var/run/secrets/kubernetes.io/serviceaccount/token"}
+var podTokens = []string{"/var/run/secrets/dapr.io/sentrytoken/token",
+	"/var/run/secrets/kubernetes.io/serviceaccount/token"}
 
 // FromSentry returns an identity that Sentry signs. Run requests the first certificate, and a new one, with a
 // new key, when half of the lifetime has passed. FromSentry fails if the trust anchors cannot be read, but
@@ -65,29 +66,29 @@ func FromSentry(s Sentry) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.set(&material{anchors: anchors})
+	i.replaceMaterial(&material{anchors: anchors})
 	i.run = func(ctx context.Context) {
 		var parts sync.WaitGroup
-		parts.Go(func() { w.Run(ctx, func(texts [][]byte) error { return s.trust(i, texts) }) })
-		s.renew(ctx, i)
+		parts.Go(func() { w.Run(ctx, func(texts [][]byte) error { return s.applyAnchors(i, texts) }) })
+		s.renewCertificates(ctx, i)
 		parts.Wait()
 	}
 	return i, nil
 }
 
-// trust uses changed trust anchors.
-func (s *Sentry) trust(i *Identity, texts [][]byte) error {
+// applyAnchors uses changed trust anchors.
+func (s *Sentry) applyAnchors(i *Identity, texts [][]byte) error {
 	anchors, err := parseAnchors(s.TrustAnchors, texts[0])
 	if err == nil {
-		i.change(func(m *material) { m.anchors = anchors })
+		i.editMaterial(func(m *material) { m.anchors = anchors })
 	}
 	return err
 }
 
-// renew requests certificates until ctx ends.
-func (s *Sentry) renew(ctx context.Context, i *Identity) {
+// renewCertificates requests certificates until ctx ends.
+func (s *Sentry) renewCertificates(ctx context.Context, i *Identity) {
 	for b := backoff.New(askAgain, askSeldom); b.Wait(ctx); {
-		cert, err := s.ask(ctx, i)
+		cert, err := s.requestCertificate(ctx, i)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -95,20 +96,21 @@ func (s *Sentry) renew(ctx context.Context, i *Identity) {
 			s.Log.Warn("no certificate; will ask again", "sentry", s.Address, "error", err)
 			continue
 		}
-		i.change(func(m *material) { m.cert = cert })
+		i.editMaterial(func(m *material) { m.cert = cert })
 		left := time.Until(cert.Leaf.NotAfter)
 		wait := max(left/2, askAgain)
-		s.Log.Info("certificate", "id", cert.Leaf.URIs[0].String(), "until", cert.Leaf.NotAfter, "asks again", time.Now().Add(wait))
+		s.Log.Info("certificate", "id", cert.Leaf.URIs[0].String(), "until", cert.Leaf.NotAfter, "asks again",
+			time.Now().Add(wait))
 		backoff.Sleep(ctx, wait)
 		b.Reset()
 	}
 }
 
-// ask requests one certificate.
-func (s *Sentry) ask(ctx context.Context, i *Identity) (*tls.Certificate, error) {
+// requestCertificate requests one certificate.
+func (s *Sentry) requestCertificate(ctx context.Context, i *Identity) (*tls.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	token, validator, err := s.token(podTokens)
+	token, validator, err := s.readSentryToken(podTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +123,7 @@ func (s *Sentry) ask(ctx context.Context, i *Identity) (*tls.Certificate, error)
 		return nil, err
 	}
 	sentry := ID{s.Self.TrustDomain, s.Self.Namespace, sentryName}
-	tlsOf := credentials.NewTLS(dialer(func() *material { return i.now.Load() }, Only(sentry)))
+	tlsOf := credentials.NewTLS(clientConfig(func() *material { return i.now.Load() }, Only(sentry)))
 	conn, err := grpc.NewClient("passthrough:///"+s.Address, grpc.WithTransportCredentials(tlsOf), grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
@@ -135,11 +137,11 @@ func (s *Sentry) ask(ctx context.Context, i *Identity) (*tls.Certificate, error)
 	if err != nil {
 		return nil, err
 	}
-	return s.accept(i.now.Load(), key, answer.WorkloadCertificate)
+	return s.checkSigned(i.now.Load(), key, answer.WorkloadCertificate)
 }
 
-// accept checks a signed certificate: one that sidecars would refuse must be requested again.
-func (s *Sentry) accept(m *material, key ed25519.PrivateKey, text []byte) (*tls.Certificate, error) {
+// checkSigned checks a signed certificate: one that sidecars would refuse must be requested again.
+func (s *Sentry) checkSigned(m *material, key ed25519.PrivateKey, text []byte) (*tls.Certificate, error) {
 	chain, err := certs.ParseChain(text)
 	if err != nil {
 		return nil, fmt.Errorf("the answer: %w", err)
@@ -152,7 +154,7 @@ func (s *Sentry) accept(m *material, key ed25519.PrivateKey, text []byte) (*tls.
 	if !signed.Equal(key.Public()) {
 		return nil, errors.New("the certificate is that of another key")
 	}
-	if err := verify(m, chain); err != nil {
+	if err := verifyChain(m, chain); err != nil {
 		return nil, fmt.Errorf("the certificate: %w", err)
 	}
 	if id, err := IDOf(chain[0]); err != nil || id != s.Self {
@@ -161,8 +163,8 @@ func (s *Sentry) accept(m *material, key ed25519.PrivateKey, text []byte) (*tls.
 	return cert, nil
 }
 
-// token returns the token that authenticates the request, and its validator.
-func (s *Sentry) token(ofPod []string) (string, sentryv1.SignCertificateRequest_TokenValidator, error) {
+// readSentryToken returns the token that authenticates the request, and its validator.
+func (s *Sentry) readSentryToken(ofPod []string) (string, sentryv1.SignCertificateRequest_TokenValidator, error) {
 	validator := sentryv1.SignCertificateRequest_UNKNOWN
 	read := func(file string) (string, error) {
 		text, err := os.ReadFile(file)
@@ -189,5 +191,7 @@ func (s *Sentry) token(ofPod []string) (string, sentryv1.SignCertificateRequest_
 			}
 		}
 	}
-	return "", validator, nil // without a token, a pod sends the same request as a process outside Kubernetes; Sentry decides whether to accept it
+	// without a token, a pod sends the same request as a process outside Kubernetes; Sentry decides whether
+	// to accept it
+	return "", validator, nil
 }

@@ -74,7 +74,7 @@ func TestSentrySigns(t *testing.T) {
 	// Trust anchors change.
 	other := identitytest.NewCA(t)
 	elsewhere := of(t, other, appID, time.Hour)
-	elsewhere.set(&material{cert: elsewhere.now.Load().cert, anchors: orders.now.Load().anchors})
+	elsewhere.replaceMaterial(&material{cert: elsewhere.now.Load().cert, anchors: orders.now.Load().anchors})
 	if err := os.WriteFile(ca.AnchorsFile, append(append([]byte{}, ca.Anchors...), other.Anchors...), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestSentryThatIsNotBelieved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cert, err := o.ask(t.Context(), i); err == nil {
+		if cert, err := o.requestCertificate(t.Context(), i); err == nil {
 			t.Errorf("%s: it is believed: %v", name, cert.Leaf.URIs)
 		}
 		if n := len(s.Asked()); n != 0 {
@@ -105,11 +105,11 @@ func TestSentryThatIsNotBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.ask(t.Context(), i); err == nil {
+	if _, err := o.requestCertificate(t.Context(), i); err == nil {
 		t.Error("a certificate of another id is taken")
 	}
 	right.Set(time.Hour, nil, "")
-	if _, err := o.ask(t.Context(), i); err != nil {
+	if _, err := o.requestCertificate(t.Context(), i); err != nil {
 		t.Error(err)
 	}
 	cert, key := ca.Issue(t.TempDir(), o.Self.String())
@@ -125,17 +125,17 @@ func TestSentryThatIsNotBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.accept(i.now.Load(), mine, text); err == nil || !strings.Contains(err.Error(), "another key") {
+	if _, err := o.checkSigned(i.now.Load(), mine, text); err == nil || !strings.Contains(err.Error(), "another key") {
 		t.Errorf("a certificate of another key, which is %T: %v", pair.PrivateKey, err)
 	}
-	if err := verify(nil, []*x509.Certificate{pair.Leaf}); err == nil {
+	if err := verifyChain(nil, []*x509.Certificate{pair.Leaf}); err == nil {
 		t.Error("a certificate is trusted before there are trust anchors")
 	}
 	if _, ok := Of(t.Context()); ok {
 		t.Error("a call that did not come by a connection has an id")
 	}
 	right.SignBy(identitytest.NewCA(t))
-	if _, err := o.ask(t.Context(), i); err == nil {
+	if _, err := o.requestCertificate(t.Context(), i); err == nil {
 		t.Error("a certificate of an authority that is not trusted is taken")
 	}
 	o.TrustAnchors = filepath.Join(t.TempDir(), "none")
@@ -164,14 +164,14 @@ func TestTokens(t *testing.T) {
 		{s: Sentry{TokenFile: empty}, validator: sentryv1.SignCertificateRequest_JWKS, fails: true},
 		{s: Sentry{TokenFile: dir + "/none", Kubernetes: true}, validator: sentryv1.SignCertificateRequest_KUBERNETES, fails: true},
 	} {
-		got, validator, err := c.s.token([]string{dir + "/none", token})
+		got, validator, err := c.s.readSentryToken([]string{dir + "/none", token})
 		if got != c.token || validator != c.validator || (err != nil) != c.fails {
 			t.Errorf("%+v: got %q, %v, %v", c.s, got, validator, err)
 		}
 	}
 	// A pod that mounts no token sends none, like Dapr's own processes.
 	pod := Sentry{Kubernetes: true}
-	if got, validator, err := pod.token([]string{dir + "/none", empty}); got != "" || validator != sentryv1.SignCertificateRequest_UNKNOWN || err != nil {
+	if got, validator, err := pod.readSentryToken([]string{dir + "/none", empty}); got != "" || validator != sentryv1.SignCertificateRequest_UNKNOWN || err != nil {
 		t.Errorf("without a token of the pod: %q, %v, %v", got, validator, err)
 	}
 }

@@ -37,17 +37,17 @@ const (
 // and all updates.
 func FromWorkload(w Workload) (*Identity, error) {
 	w.Log = orSilent(w.Log)
-	target, err := w.target()
+	target, err := w.dialTarget()
 	if err != nil {
 		return nil, err
 	}
 	i := newIdentity()
-	i.run = func(ctx context.Context) { w.follow(ctx, i, target) }
+	i.run = func(ctx context.Context) { w.followUpdates(ctx, i, target) }
 	return i, nil
 }
 
-// target returns the address in gRPC's form.
-func (w *Workload) target() (string, error) {
+// dialTarget returns the address in gRPC's form.
+func (w *Workload) dialTarget() (string, error) {
 	if addr, ok := strings.CutPrefix(w.Address, "tcp://"); ok && addr != "" {
 		return "passthrough:///" + addr, nil
 	}
@@ -57,12 +57,12 @@ func (w *Workload) target() (string, error) {
 	return "", fmt.Errorf("%q is no address of a Workload API: give unix:PATH or tcp://IP:PORT", w.Address)
 }
 
-// follow applies the agent's updates until ctx ends. While the agent cannot be reached, the previous material
-// stays in use.
-func (w *Workload) follow(ctx context.Context, i *Identity, target string) {
+// followUpdates applies the agent's updates until ctx ends. While the agent cannot be reached, the previous
+// material stays in use.
+func (w *Workload) followUpdates(ctx context.Context, i *Identity, target string) {
 	b := backoff.New(askAgain, askSeldom)
 	for {
-		err := w.fetch(ctx, i, target, b.Reset)
+		err := w.fetchUpdates(ctx, i, target, b.Reset)
 		if ctx.Err() != nil {
 			return
 		}
@@ -71,8 +71,8 @@ func (w *Workload) follow(ctx context.Context, i *Identity, target string) {
 	}
 }
 
-// fetch applies the updates of one stream until it ends.
-func (w *Workload) fetch(ctx context.Context, i *Identity, target string, came func()) error {
+// fetchUpdates applies the updates of one stream until it ends.
+func (w *Workload) fetchUpdates(ctx context.Context, i *Identity, target string, came func()) error {
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
@@ -96,19 +96,19 @@ func (w *Workload) fetch(ctx context.Context, i *Identity, target string, came f
 		if err := stream.RecvMsg(&answer); err != nil {
 			return err
 		}
-		m, err := w.accept(answer.Svids)
+		m, err := w.parseUpdate(answer.Svids)
 		if err != nil {
 			return err
 		}
 		came()
-		i.set(m)
+		i.replaceMaterial(m)
 		w.Log.Info("certificate", "id", m.cert.Leaf.URIs[0].String(), "until", m.cert.Leaf.NotAfter)
 	}
 }
 
-// accept checks an update. If peers would refuse it, it is refused here, and the previous material stays in
-// use.
-func (w *Workload) accept(list []*spiffev1.X509SVID) (*material, error) {
+// parseUpdate checks an update. If peers would refuse it, it is refused here, and the previous material stays
+// in use.
+func (w *Workload) parseUpdate(list []*spiffev1.X509SVID) (*material, error) {
 	if len(list) == 0 {
 		return nil, errors.New("the agent has no certificate for this process")
 	}
@@ -128,7 +128,8 @@ func (w *Workload) accept(list []*spiffev1.X509SVID) (*material, error) {
 		return nil, fmt.Errorf("the key of %s cannot be read: %w", svid.SpiffeId, err)
 	}
 	signer, ok := key.(crypto.Signer)
-	if public, is := chain[0].PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !is || !public.Equal(signer.Public()) {
+	if public, is := chain[0].PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !is ||
+		!public.Equal(signer.Public()) {
 		return nil, fmt.Errorf("the key of %s is not that of its certificate", svid.SpiffeId)
 	}
 	anchors, err := x509.ParseCertificates(svid.Bundle)
@@ -142,7 +143,7 @@ func (w *Workload) accept(list []*spiffev1.X509SVID) (*material, error) {
 	for _, c := range anchors {
 		m.anchors.AddCert(c)
 	}
-	if err := verify(m, chain); err != nil {
+	if err := verifyChain(m, chain); err != nil {
 		return nil, fmt.Errorf("the certificate of %s: %w", svid.SpiffeId, err)
 	}
 	return m, nil

@@ -51,7 +51,7 @@ func TestWorkloadAPIThatIsNotBelieved(t *testing.T) {
 	ca, other := identitytest.NewCA(t), identitytest.NewCA(t)
 	w := Workload{App: "dapr-scheduler"}
 	good := func() *spiffev1.X509SVID { return ca.SVID(schedulerID) }
-	if _, err := w.accept([]*spiffev1.X509SVID{good()}); err != nil {
+	if _, err := w.parseUpdate([]*spiffev1.X509SVID{good()}); err != nil {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(s *spiffev1.X509SVID){
@@ -74,11 +74,11 @@ func TestWorkloadAPIThatIsNotBelieved(t *testing.T) {
 	} {
 		s := good()
 		spoil(s)
-		if _, err := w.accept([]*spiffev1.X509SVID{s}); err == nil {
+		if _, err := w.parseUpdate([]*spiffev1.X509SVID{s}); err == nil {
 			t.Errorf("%s: it is taken", name)
 		}
 	}
-	if _, err := w.accept(nil); err == nil {
+	if _, err := w.parseUpdate(nil); err == nil {
 		t.Error("nothing is taken for a certificate")
 	}
 	for _, address := range []string{"", "/run/agent.sock", "unix:", "unix:///", "tcp://", "http://x"} {

@@ -19,11 +19,11 @@ type Channel struct {
 
 // Target returns the target of timers in the channel.
 func (c Channel) Target() string {
-	return Scheme + Ref{Actor: c.Actor}.kind() + "/" + escape(c.Owner)
+	return Scheme + Ref{Actor: c.Actor}.refKind() + "/" + escapeChars(c.Owner)
 }
 
 // Channel returns the channel of the ref's triggers.
-func (r Ref) Channel() Channel { return Channel{r.Namespace, r.Actor, r.owner()} }
+func (r Ref) Channel() Channel { return Channel{r.Namespace, r.Actor, r.ownerName()} }
 
 // CheckTarget refuses a target that is not the target of a channel.
 func CheckTarget(target string) error {

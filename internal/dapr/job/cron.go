@@ -16,7 +16,8 @@ type cronField struct {
 }
 
 var cronFields = [6]cronField{
-	{name: "second", most: 59}, {name: "minute", most: 59}, {name: "hour", most: 23}, {name: "day of month", least: 1, most: 31},
+	{name: "second", most: 59}, {name: "minute", most: 59}, {name: "hour", most: 23},
+	{name: "day of month", least: 1, most: 31},
 	{name: "month", least: 1, most: 12, words: "jan feb mar apr may jun jul aug sep oct nov dec"},
 	{name: "day of week", most: 6, words: "sun mon tue wed thu fri sat"},
 }
@@ -32,27 +33,28 @@ var cronWords = map[string]string{
 // greater than 1; in rouse's, if one begins with '*'.
 func translateCron(fields []string) (schedule, wrong string) {
 	if len(fields) != len(cronFields) {
-		return "", fmt.Sprintf("has %d fields, and cron has 6 here: second, minute, hour, day of month, month, day of week", len(fields))
+		return "", fmt.Sprintf("has %d fields, and cron has 6 here: second, minute, hour, day of month, month, day of week",
+			len(fields))
 	}
 	out := make([]string, len(fields))
 	for i, text := range fields {
 		f := &cronFields[i]
-		values, star, wrong := f.parse(text)
+		values, star, wrong := f.parseCronField(text)
 		if wrong != "" {
 			return "", fmt.Sprintf("has the %s %q, which %s", f.name, text, wrong)
 		}
 		if values == 0 {
 			return "", fmt.Sprintf("never fires: its %s %q has no value", f.name, text)
 		}
-		if out[i] = f.list(values); star {
+		if out[i] = f.formatCronValues(values); star {
 			out[i] = "*"
 		}
 	}
 	return "cron6:" + strings.Join(out, " "), ""
 }
 
-// parse reads a comma-separated list of ranges with steps.
-func (f *cronField) parse(text string) (values uint64, star bool, wrong string) {
+// parseCronField reads a comma-separated list of ranges with steps.
+func (f *cronField) parseCronField(text string) (values uint64, star bool, wrong string) {
 	for part := range strings.SplitSeq(text, ",") {
 		if part == "" {
 			continue
@@ -72,12 +74,12 @@ func (f *cronField) parseRange(text string) (values uint64, star bool, wrong str
 	from, to := f.least, f.most
 	if star = ends[0] == "*" || ends[0] == "?"; !star {
 		var ok bool
-		if from, ok = f.value(ends[0]); !ok || len(ends) > 2 {
+		if from, ok = f.cronFieldValue(ends[0]); !ok || len(ends) > 2 {
 			return 0, false, "is no value, list or range"
 		}
 		switch {
 		case len(ends) == 2:
-			if to, ok = f.value(ends[1]); !ok {
+			if to, ok = f.cronFieldValue(ends[1]); !ok {
 				return 0, false, "is no value, list or range"
 			}
 		case !stepped:
@@ -101,8 +103,8 @@ func (f *cronField) parseRange(text string) (values uint64, star bool, wrong str
 	return values, star, ""
 }
 
-// value reads a number or a name.
-func (f *cronField) value(text string) (uint, bool) {
+// cronFieldValue reads a number or a name.
+func (f *cronField) cronFieldValue(text string) (uint, bool) {
 	for i, word := range strings.Fields(f.words) {
 		if strings.EqualFold(text, word) {
 			return f.least + uint(i), true
@@ -112,8 +114,8 @@ func (f *cronField) value(text string) (uint, bool) {
 	return uint(n), err == nil && n >= 0
 }
 
-// list writes values with commas and hyphens, never as '*'.
-func (f *cronField) list(values uint64) string {
+// formatCronValues writes values with commas and hyphens, never as '*'.
+func (f *cronField) formatCronValues(values uint64) string {
 	var parts []string
 	for values != 0 {
 		from := bits.TrailingZeros64(values)

@@ -46,14 +46,15 @@ func New(ref Ref, named *schedulerv1.NamedJob, now rouse.Instant) (t Timer, err 
 		return t, rouse.Refuse("job", "", "is missing", "give the job that is to be scheduled")
 	}
 	t.Spec = rouse.Spec{Target: ref.Target(), ContentType: ContentType, Misfire: rouse.MisfireAll}
-	if err := t.when(j, now); err != nil {
+	if err := t.setJobTimes(j, now); err != nil {
 		return t, rouse.Under("job", err)
 	}
 	kept := &schedulerv1.NamedJob{Name: named.GetName(), Metadata: named.GetMetadata(), Job: j}
 	if p := policyOf(j); p != j.GetFailurePolicy() {
-		kept.Job = &schedulerv1.Job{Schedule: j.Schedule, Repeats: j.Repeats, DueTime: j.DueTime, Ttl: j.Ttl, Data: j.Data, FailurePolicy: p}
+		kept.Job = &schedulerv1.Job{Schedule: j.Schedule, Repeats: j.Repeats, DueTime: j.DueTime, Ttl: j.Ttl, Data: j.Data,
+			FailurePolicy: p}
 	}
-	if t.Spec.Retry, err = retry(kept.Job.FailurePolicy); err != nil {
+	if t.Spec.Retry, err = retryOfPolicy(kept.Job.FailurePolicy); err != nil {
 		return t, rouse.Under("job", err)
 	}
 	if t.Spec.Recurring() {
@@ -63,7 +64,8 @@ func New(ref Ref, named *schedulerv1.NamedJob, now rouse.Instant) (t Timer, err 
 		return t, rouse.Refuse("job", "", "cannot be encoded: "+err.Error(), "use UTF-8 in every text")
 	}
 	if n := len(t.Spec.Payload); n > rouse.MaxJob {
-		return t, fmt.Errorf("%w: %w", ErrTooLarge, rouse.Refuse("job.data", "", fmt.Sprintf("has %d bytes, with the rest of the job", n),
+		return t, fmt.Errorf("%w: %w", ErrTooLarge, rouse.Refuse("job.data", "",
+			fmt.Sprintf("has %d bytes, with the rest of the job", n),
 			fmt.Sprintf("use at most %d; keep what is larger elsewhere and send its address", rouse.MaxJob)))
 	}
 	return t, nil

@@ -19,15 +19,16 @@ const (
 	mostInterval = 24 * time.Hour
 )
 
-// retry returns the retries for a failure policy. Failed decides; these values are for display and for the
-// count.
-func retry(p *schedulerv1.JobFailurePolicy) (rouse.Retry, error) {
+// retryOfPolicy returns the retries for a failure policy. Failed decides; these values are for display and
+// for the count.
+func retryOfPolicy(p *schedulerv1.JobFailurePolicy) (rouse.Retry, error) {
 	c := p.GetConstant()
 	if c == nil { // a failure ends the trigger, by Failed; the end of its stream does not
 		return rouse.Retry{Attempts: rouse.MaxLost}, nil
 	}
 	if c.Interval != nil && !c.Interval.IsValid() {
-		return rouse.Retry{}, rouse.Refuse("failure_policy.constant.interval", "", "is no duration", "give seconds and nanoseconds of one sign")
+		return rouse.Retry{}, rouse.Refuse("failure_policy.constant.interval", "", "is no duration",
+			"give seconds and nanoseconds of one sign")
 	}
 	shown := min(max(c.Interval.AsDuration(), time.Millisecond), mostInterval)
 	r := rouse.Retry{Attempts: rouse.MaxAttempts, Interval: shown, Factor: 1, Max: shown, Jitter: -1}

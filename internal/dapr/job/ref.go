@@ -44,7 +44,7 @@ func Of(name string, m *schedulerv1.JobMetadata) (Ref, error) {
 		return r, err
 	}
 	r.Name = name
-	return r, r.check("name", name)
+	return r, r.checkRef("name", name)
 }
 
 // Within returns the ref of all jobs that metadata describe: without a name, and possibly without an actor
@@ -65,36 +65,37 @@ func Within(m *schedulerv1.JobMetadata) (r Ref, err error) {
 	case *schedulerv1.JobTargetMetadata_Actor:
 		r.Actor, r.Type, r.ID = true, t.Actor.GetType(), t.Actor.GetId()
 	default:
-		return r, rouse.Refuse("metadata.target", "", "is missing, so this is an unknown job type", "give job, or actor with its type and id")
+		return r, rouse.Refuse("metadata.target", "", "is missing, so this is an unknown job type",
+			"give job, or actor with its type and id")
 	}
-	return r, r.check("metadata", strings.Join(r.parts(), separator))
+	return r, r.checkRef("metadata", strings.Join(r.nameParts(), separator))
 }
 
-func (r Ref) kind() string {
+func (r Ref) refKind() string {
 	if r.Actor {
 		return "actor"
 	}
 	return "job"
 }
 
-// parts are the parts of the name except the namespace and the kind.
-func (r Ref) parts() []string {
+// nameParts are the parts of the name except the namespace and the kind.
+func (r Ref) nameParts() []string {
 	if r.Actor {
 		return []string{r.Type, r.ID, r.Name}
 	}
 	return []string{r.App, r.Name}
 }
 
-// check refuses characters that the protocol does not allow, and keys that are too long.
-func (r Ref) check(field, value string) error {
-	parts := append([]string{"app", r.Namespace}, r.parts()...)
+// checkRef refuses characters that the protocol does not allow, and keys that are too long.
+func (r Ref) checkRef(field, value string) error {
+	parts := append([]string{"app", r.Namespace}, r.nameParts()...)
 	if r.Actor {
 		parts[0] = "actorreminder"
 	}
 	key := (len(parts) - 1) * len(separator)
 	for _, p := range parts {
 		key += len(p)
-		if at := strings.IndexFunc(p, refused); at >= 0 {
+		if at := strings.IndexFunc(p, isForbidden); at >= 0 {
 			c, _ := utf8.DecodeRuneInString(p[at:])
 			wrong := fmt.Sprintf("contains %q", c)
 			if unicode.IsControl(c) {
@@ -104,20 +105,23 @@ func (r Ref) check(field, value string) error {
 		}
 	}
 	if key > MaxKey {
-		return rouse.Refuse(field, value, fmt.Sprintf("makes a key of %d bytes, with its namespace and whose it is", key), fmt.Sprintf("use at most %d in all", MaxKey))
+		return rouse.Refuse(field, value, fmt.Sprintf("makes a key of %d bytes, with its namespace and whose it is", key),
+			fmt.Sprintf("use at most %d in all", MaxKey))
 	}
 	return nil
 }
 
-func refused(c rune) bool { return strings.ContainsRune(forbidden, c) || unicode.IsControl(c) }
+func isForbidden(c rune) bool { return strings.ContainsRune(forbidden, c) || unicode.IsControl(c) }
 
 // Key returns the key of the job's timer.
-func (r Ref) Key() rouse.Key { return rouse.Key{Namespace: Namespace(r.Namespace), Name: r.name()} }
+func (r Ref) Key() rouse.Key {
+	return rouse.Key{Namespace: Namespace(r.Namespace), Name: r.timerName()}
+}
 
 // Target returns the target of the job's triggers: the app, or the actor type.
-func (r Ref) Target() string { return Channel{r.Namespace, r.Actor, r.owner()}.Target() }
+func (r Ref) Target() string { return Channel{r.Namespace, r.Actor, r.ownerName()}.Target() }
 
-func (r Ref) owner() string {
+func (r Ref) ownerName() string {
 	if r.Actor {
 		return r.Type
 	}
@@ -135,11 +139,11 @@ func Namespace(dapr string) string {
 	if ns := plain + dapr; dapr != "" && rouse.CheckNamespace(ns) == nil {
 		return ns
 	}
-	return hashed + strings.ToLower(digest(dapr))
+	return hashed + strings.ToLower(hashText(dapr))
 }
 
-// digest returns a hash of a text as 52 letters and digits.
-func digest(text string) string {
+// hashText returns a hash of a text as 52 letters and digits.
+func hashText(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
 }
@@ -153,20 +157,20 @@ const (
 	scanMost = cutAt - utf8.UTFMax
 )
 
-// name returns the name of the job's timer.
-func (r Ref) name() string {
-	full := r.kind()
-	for _, p := range r.parts() {
-		full += "/" + whole(p)
+// timerName returns the name of the job's timer.
+func (r Ref) timerName() string {
+	full := r.refKind()
+	for _, p := range r.nameParts() {
+		full += "/" + escapePart(p)
 	}
 	if len(full) <= rouse.MaxName {
 		return full
 	}
-	return cut(full, cutAt) + cutMark + digest(full)
+	return cutAtRune(full, cutAt) + cutMark + hashText(full)
 }
 
-// cut returns at most n bytes of a text, without splitting characters.
-func cut(text string, n int) string {
+// cutAtRune returns at most n bytes of a text, without splitting characters.
+func cutAtRune(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
@@ -176,14 +180,14 @@ func cut(text string, n int) string {
 	return text[:n]
 }
 
-// escape writes characters that a part may have but a timer's name may not as \ and two digits per byte.
-func escape(part string) string {
-	if strings.IndexFunc(part, escaped) < 0 {
+// escapeChars writes characters that a part may have but a timer's name may not as \ and two digits per byte.
+func escapeChars(part string) string {
+	if strings.IndexFunc(part, needsEscape) < 0 {
 		return part
 	}
 	var b strings.Builder
 	for _, c := range part {
-		if !escaped(c) {
+		if !needsEscape(c) {
 			b.WriteRune(c)
 			continue
 		}
@@ -194,33 +198,35 @@ func escape(part string) string {
 	return b.String()
 }
 
-// escaped reports whether a character may not be in a timer's name, or would depend there on the one before
-// it. Each is escaped independently, so that the escaped prefix of a part is a prefix of the escaped part.
-func escaped(c rune) bool {
+// needsEscape reports whether a character may not be in a timer's name, or would depend there on the one
+// before it. Each is escaped independently, so that the escaped prefix of a part is a prefix of the escaped
+// part.
+func needsEscape(c rune) bool {
 	if c < utf8.RuneSelf {
 		return c == ' '
 	}
-	return unicode.IsSpace(c) || rouse.CheckName("x"+string(c)+"x") != nil || !norm.NFC.PropertiesString(string(c)).BoundaryBefore()
+	return unicode.IsSpace(c) || rouse.CheckName("x"+string(c)+"x") != nil ||
+		!norm.NFC.PropertiesString(string(c)).BoundaryBefore()
 }
 
-// dots reports whether a part would be lost in paths; no timer's name has such a part.
-func dots(part string) bool { return part == "." || part == ".." }
+// isDotPart reports whether a part would be lost in paths; no timer's name has such a part.
+func isDotPart(part string) bool { return part == "." || part == ".." }
 
-// whole escapes a complete part.
-func whole(part string) string {
-	if dots(part) {
+// escapePart escapes a complete part.
+func escapePart(part string) string {
+	if isDotPart(part) {
 		return strings.ReplaceAll(part, ".", `\2E`)
 	}
-	return escape(part)
+	return escapeChars(part)
 }
 
-// beginning escapes the prefix of a part. The parts "." and ".." do not begin with a dot when they are
+// escapePrefix escapes the prefix of a part. The parts "." and ".." do not begin with a dot when they are
 // escaped.
-func beginning(prefix string) string {
-	if dots(prefix) {
+func escapePrefix(prefix string) string {
+	if isDotPart(prefix) {
 		return ""
 	}
-	return escape(prefix)
+	return escapeChars(prefix)
 }
 
 // Match selects which jobs a ref without a name identifies.
@@ -235,23 +241,23 @@ const (
 // Scan returns the common prefix of the timer names of all matching jobs. Other jobs may have it too: see
 // Meant.
 func (r Ref) Scan(m Match) string {
-	p := r.kind() + "/"
+	p := r.refKind() + "/"
 	if !r.Actor && m == Similar {
-		return cut(p+beginning(r.owner()), scanMost)
+		return cutAtRune(p+escapePrefix(r.ownerName()), scanMost)
 	}
-	p += whole(r.owner()) + "/"
+	p += escapePart(r.ownerName()) + "/"
 	switch {
 	case r.Actor && r.ID == "":
-		return cut(p, scanMost)
+		return cutAtRune(p, scanMost)
 	case r.Actor && m == Similar:
-		return cut(p+beginning(r.ID), scanMost)
+		return cutAtRune(p+escapePrefix(r.ID), scanMost)
 	case r.Actor:
-		p += whole(r.ID) + "/"
+		p += escapePart(r.ID) + "/"
 	}
 	if m == Begins {
-		p += beginning(r.Name)
+		p += escapePrefix(r.Name)
 	}
-	return cut(p, scanMost)
+	return cutAtRune(p, scanMost)
 }
 
 // Meant reports whether a job matches.

@@ -43,7 +43,7 @@ func Resume(ref Ref, named *schedulerv1.NamedJob, since, now rouse.Instant, comp
 		if due, err = readMoment("due_time", *j.DueTime); err != nil {
 			return r, err
 		}
-		known = !due.at.IsZero() || due.from(now) <= now && j.Schedule == nil
+		known = !due.at.IsZero() || due.instantFrom(now) <= now && j.Schedule == nil
 	}
 	if !known {
 		r.Unknown = append(r.Unknown, UnknownDue)
@@ -57,7 +57,7 @@ func Resume(ref Ref, named *schedulerv1.NamedJob, since, now rouse.Instant, comp
 	}
 	after := rouse.Instant(0)
 	if j.Schedule != nil {
-		after = r.resume(j, t.First, known, since, now, s)
+		after = r.resumeAfter(j, t.First, known, since, now, s)
 	}
 	var ok bool
 	if r.Timer.Due, ok = s.Next(after); !ok || t.Spec.MaxOccurrences != 0 && r.Timer.Passed >= t.Spec.MaxOccurrences {
@@ -66,9 +66,10 @@ func Resume(ref Ref, named *schedulerv1.NamedJob, since, now rouse.Instant, comp
 	return r, nil
 }
 
-// resume returns the time after which the next tick of a job with a schedule is, counts the ticks before it,
-// and reports what is unknown.
-func (r *Resumed) resume(j *schedulerv1.Job, first rouse.Instant, known bool, since, now rouse.Instant, s rouse.Schedule) (after rouse.Instant) {
+// resumeAfter returns the time after which the next tick of a job with a schedule is, counts the ticks before
+// it, and reports what is unknown.
+func (r *Resumed) resumeAfter(j *schedulerv1.Job, first rouse.Instant, known bool, since, now rouse.Instant,
+	s rouse.Schedule) (after rouse.Instant) {
 	spec := &r.Timer.Spec
 	switch {
 	case j.DueTime == nil:
@@ -90,13 +91,13 @@ func (r *Resumed) resume(j *schedulerv1.Job, first rouse.Instant, known bool, si
 	case spec.MaxOccurrences == 0:
 		return since
 	}
-	r.Timer.Passed = passed(s, spec, first, since)
+	r.Timer.Passed = countPassedTicks(s, spec, first, since)
 	r.Timer.Ended = r.Timer.Passed
 	return since
 }
 
-// passed counts the ticks from the first one to the given time, at most the job's total.
-func passed(s rouse.Schedule, spec *rouse.Spec, first, until rouse.Instant) (n uint64) {
+// countPassedTicks counts the ticks from the first one to the given time, at most the job's total.
+func countPassedTicks(s rouse.Schedule, spec *rouse.Spec, first, until rouse.Instant) (n uint64) {
 	if r, err := readSchedule(spec.Schedule); err == nil && r.every != 0 {
 		return min(uint64(until.Sub(first)/r.every)+1, spec.MaxOccurrences)
 	}
@@ -121,7 +122,8 @@ type Stored struct {
 
 // ResumeStored returns the timer of a job that is taken over at now with the other scheduler's stored state:
 // it continues exactly there. Missed ticks fire one after another.
-func ResumeStored(ref Ref, named *schedulerv1.NamedJob, stored Stored, now rouse.Instant, compile Compile) (r Resumed, err error) {
+func ResumeStored(ref Ref, named *schedulerv1.NamedJob, stored Stored, now rouse.Instant,
+	compile Compile) (r Resumed, err error) {
 	kept, err := New(ref, named, now)
 	if err != nil {
 		return r, err
@@ -142,7 +144,8 @@ func ResumeStored(ref Ref, named *schedulerv1.NamedJob, stored Stored, now rouse
 	if !stored.Start.IsZero() {
 		anchor = rouse.At(stored.Start)
 	}
-	r.Timer = rouse.Timer{Key: ref.Key(), Spec: t.Spec, Created: now, Updated: now, Anchor: anchor, Passed: uint64(stored.Count), Ended: uint64(stored.Count)}
+	r.Timer = rouse.Timer{Key: ref.Key(), Spec: t.Spec, Created: now, Updated: now, Anchor: anchor,
+		Passed: uint64(stored.Count), Ended: uint64(stored.Count)}
 	s, err := compile(&r.Timer.Spec, rouse.ScheduleInput{Key: r.Timer.Key, Anchor: anchor})
 	if err != nil {
 		return r, err
@@ -160,6 +163,7 @@ func ResumeStored(ref Ref, named *schedulerv1.NamedJob, stored Stored, now rouse
 	}
 	next, ok := s.Next(after)
 	r.Timer.Due = next
-	r.Over = r.Over || t.Over && stored.Expiration.IsZero() || !ok || t.Spec.MaxOccurrences != 0 && r.Timer.Passed >= t.Spec.MaxOccurrences
+	r.Over = r.Over || t.Over && stored.Expiration.IsZero() || !ok ||
+		t.Spec.MaxOccurrences != 0 && r.Timer.Passed >= t.Spec.MaxOccurrences
 	return r, nil
 }

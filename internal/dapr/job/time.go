@@ -26,14 +26,15 @@ func readMoment(field, text string) (m moment, err error) {
 	}
 	m, wrong := readISO(text)
 	if wrong != "" {
-		return m, rouse.Refuse(field, text, wrong, `give RFC 3339 such as "2027-01-31T09:00:00Z", or a duration such as "90s" or "PT90S"`)
+		return m, rouse.Refuse(field, text, wrong,
+			`give RFC 3339 such as "2027-01-31T09:00:00Z", or a duration such as "90s" or "PT90S"`)
 	}
 	return m, nil
 }
 
-// from returns the time, rounded up to an instant that a timer can have; times outside the years 2000 to 9998
-// are clamped.
-func (m moment) from(now rouse.Instant) rouse.Instant {
+// instantFrom returns the time, rounded up to an instant that a timer can have; times outside the years 2000
+// to 9998 are clamped.
+func (m moment) instantFrom(now rouse.Instant) rouse.Instant {
 	at := m.at
 	if at.IsZero() {
 		base := now.Time().AddDate(m.date[0], m.date[1], m.date[2])
@@ -47,8 +48,8 @@ func (m moment) from(now rouse.Instant) rouse.Instant {
 	return min(max(rouse.At(at), rouse.MinInstant), rouse.MaxInstant)
 }
 
-// elapsed returns the offset, if it is a fixed duration without calendar units.
-func (m moment) elapsed() (time.Duration, bool) {
+// fixedOffset returns the offset, if it is a fixed duration without calendar units.
+func (m moment) fixedOffset() (time.Duration, bool) {
 	return m.d, m.at.IsZero() && m.date == [3]int{}
 }
 
@@ -92,11 +93,11 @@ func readISO(text string) (m moment, wrong string) {
 		case unit == 'D' && !clock:
 			m.date[2] += n
 		case unit == 'H' && clock:
-			wrong = m.add(n, time.Hour)
+			wrong = m.addUnits(n, time.Hour)
 		case unit == 'M' && clock:
-			wrong = m.add(n, time.Minute)
+			wrong = m.addUnits(n, time.Minute)
 		case unit == 'S' && clock:
-			wrong = m.add(n, time.Second)
+			wrong = m.addUnits(n, time.Second)
 		default:
 			wrong = none
 		}
@@ -108,8 +109,8 @@ func readISO(text string) (m moment, wrong string) {
 	return m, ""
 }
 
-// add adds durations, and refuses an overflow.
-func (m *moment) add(n int, unit time.Duration) (wrong string) {
+// addUnits adds durations, and refuses an overflow.
+func (m *moment) addUnits(n int, unit time.Duration) (wrong string) {
 	const most = 200 * 366 * 24 * time.Hour
 	if n > int(most/unit) || n < -int(most/unit) {
 		return "is longer than 200 years"

@@ -24,10 +24,10 @@ type recurrence struct {
 	zone  string
 }
 
-// when sets the due times of the job's timer.
-func (t *Timer) when(j *schedulerv1.Job, now rouse.Instant) error {
+// setJobTimes sets the due times of the job's timer.
+func (t *Timer) setJobTimes(j *schedulerv1.Job, now rouse.Instant) error {
 	if j.Schedule == nil {
-		return t.once(j, now)
+		return t.setOneTick(j, now)
 	}
 	r, err := readSchedule(*j.Schedule)
 	if err != nil {
@@ -50,25 +50,26 @@ func (t *Timer) when(j *schedulerv1.Job, now rouse.Instant) error {
 		if m.at.IsZero() {
 			from = now.Add(unsure)
 		}
-		due = m.from(from)
+		due = m.instantFrom(from)
 		if s.Start = due; r.cron != "" {
 			s.Also = []string{due.String()}
 		}
 		t.First = due
 	}
-	if err := t.until(j, due, now); err != nil {
+	if err := t.setEndFromTTL(j, due, now); err != nil {
 		return err
 	}
-	return t.count(j, r, due, now)
+	return t.setTickCount(j, r, due, now)
 }
 
-// once is when for a job without a schedule.
-func (t *Timer) once(j *schedulerv1.Job, now rouse.Instant) error {
+// setOneTick is when for a job without a schedule.
+func (t *Timer) setOneTick(j *schedulerv1.Job, now rouse.Instant) error {
 	switch {
 	case j.DueTime == nil:
 		return rouse.Refuse("schedule", "", "is missing, and so is due_time", "give one of them, or both")
 	case j.Repeats != nil && *j.Repeats != 1:
-		return rouse.Refuse("repeats", strconv.FormatUint(uint64(*j.Repeats), 10), "needs a schedule", "give one, or leave repeats out")
+		return rouse.Refuse("repeats", strconv.FormatUint(uint64(*j.Repeats), 10), "needs a schedule",
+			"give one, or leave repeats out")
 	case j.Ttl != nil:
 		return rouse.Refuse("ttl", *j.Ttl, "needs a schedule", "give one, or leave ttl out")
 	}
@@ -76,8 +77,8 @@ func (t *Timer) once(j *schedulerv1.Job, now rouse.Instant) error {
 	if err != nil {
 		return err
 	}
-	d, ok := m.elapsed()
-	switch at := m.from(now); {
+	d, ok := m.fixedOffset()
+	switch at := m.instantFrom(now); {
 	case at <= now:
 		t.Spec.Schedule = "@after 0s"
 	case ok && at < rouse.MaxInstant:
@@ -93,8 +94,8 @@ func roundUp(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// until sets the end from the time to live. A tick exactly at the end still fires.
-func (t *Timer) until(j *schedulerv1.Job, due, now rouse.Instant) error {
+// setEndFromTTL sets the end from the time to live. A tick exactly at the end still fires.
+func (t *Timer) setEndFromTTL(j *schedulerv1.Job, due, now rouse.Instant) error {
 	if j.Ttl == nil {
 		return nil
 	}
@@ -102,21 +103,21 @@ func (t *Timer) until(j *schedulerv1.Job, due, now rouse.Instant) error {
 	if err != nil {
 		return err
 	}
-	d, relative := m.elapsed()
+	d, relative := m.fixedOffset()
 	switch {
 	case due != 0:
-		end := m.from(due)
+		end := m.instantFrom(due)
 		if end < due {
 			return rouse.Refuse("ttl", *j.Ttl, "ends before due_time, "+due.String(), "give a later end")
 		}
-		t.end(end)
+		t.setLastTick(end)
 	case relative && d < 0:
 		t.Over = true
 	case relative && d < longTTL: // counted from the timer's creation, like its schedule
 		t.Spec.TTL = d + time.Millisecond
 	case relative:
 	default:
-		t.end(m.from(now.Add(unsure)))
+		t.setLastTick(m.instantFrom(now.Add(unsure)))
 		t.Over = t.Spec.End != 0 && t.Spec.End <= now
 	}
 	return nil
@@ -125,15 +126,15 @@ func (t *Timer) until(j *schedulerv1.Job, due, now rouse.Instant) error {
 // longTTL is a time to live that counts as unlimited.
 const longTTL = 190 * 366 * 24 * time.Hour
 
-// end sets the last time at which a tick may be.
-func (t *Timer) end(last rouse.Instant) {
+// setLastTick sets the last time at which a tick may be.
+func (t *Timer) setLastTick(last rouse.Instant) {
 	if last < rouse.MaxInstant {
 		t.Spec.End = last + 1
 	}
 }
 
-// count sets the number of ticks.
-func (t *Timer) count(j *schedulerv1.Job, r recurrence, due, now rouse.Instant) error {
+// setTickCount sets the number of ticks.
+func (t *Timer) setTickCount(j *schedulerv1.Job, r recurrence, due, now rouse.Instant) error {
 	if j.Repeats == nil {
 		return nil
 	}
@@ -145,16 +146,17 @@ func (t *Timer) count(j *schedulerv1.Job, r recurrence, due, now rouse.Instant) 
 	case n <= rouse.MaxOccurrences:
 		t.Spec.MaxOccurrences = n
 	case r.every == 0:
-		return rouse.Refuse("repeats", text, "is too many to count for a cron schedule", fmt.Sprintf("give at most %d, or a ttl", rouse.MaxOccurrences))
+		return rouse.Refuse("repeats", text, "is too many to count for a cron schedule",
+			fmt.Sprintf("give at most %d, or a ttl", rouse.MaxOccurrences))
 	case r.every > longTTL/time.Duration(n): // unlimited
 	case due != 0:
 		last := due.Add(time.Duration(n-1) * r.every)
 		if t.Spec.End == 0 || t.Spec.End > last {
-			t.end(last)
+			t.setLastTick(last)
 		}
 	case t.Spec.End != 0: // between the last tick and the next, whenever the timer is created
 		if last := now.Add(time.Duration(n)*r.every + r.every/2); t.Spec.End > last {
-			t.end(last)
+			t.setLastTick(last)
 		}
 	default:
 		last := time.Duration(n)*r.every + time.Millisecond

@@ -13,25 +13,25 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/job"
 )
 
-// of returns the ref of the job in a call if the caller may access it.
-func (f *service) of(ctx context.Context, name string, m *schedulerv1.JobMetadata) (job.Ref, error) {
-	if err := f.admit(ctx, m.GetNamespace(), m.GetAppId()); err != nil {
+// authorizedRef returns the ref of the job in a call if the caller may access it.
+func (f *service) authorizedRef(ctx context.Context, name string, m *schedulerv1.JobMetadata) (job.Ref, error) {
+	if err := f.admitApp(ctx, m.GetNamespace(), m.GetAppId()); err != nil {
 		return job.Ref{}, err
 	}
 	return job.Of(name, m)
 }
 
-// within returns the ref of all jobs in a call if the caller may access them.
-func (f *service) within(ctx context.Context, m *schedulerv1.JobMetadata) (job.Ref, error) {
-	if err := f.admit(ctx, m.GetNamespace(), m.GetAppId()); err != nil {
+// authorizedScope returns the ref of all jobs in a call if the caller may access them.
+func (f *service) authorizedScope(ctx context.Context, m *schedulerv1.JobMetadata) (job.Ref, error) {
+	if err := f.admitApp(ctx, m.GetNamespace(), m.GetAppId()); err != nil {
 		return job.Ref{}, err
 	}
 	return job.Within(m)
 }
 
-// admit refuses a call whose caller is not the app that it names. A call that names none is only counted
+// admitApp refuses a call whose caller is not the app that it names. A call that names none is only counted
 // here; it is refused where it is read.
-func (f *service) admit(ctx context.Context, namespace, app string) error {
+func (f *service) admitApp(ctx context.Context, namespace, app string) error {
 	if namespace == "" || app == "" {
 		f.counters.unauthorized.Add(1)
 		return nil
@@ -39,7 +39,8 @@ func (f *service) admit(ctx context.Context, namespace, app string) error {
 	var err error
 	if f.identified {
 		if another := identity.Authorize(ctx, namespace, app); another != nil {
-			err = f.access.Refuse(&access.Refusal{Reason: access.ReasonScope, Err: another, Text: status.Convert(another).Message()})
+			err = f.access.Refuse(&access.Refusal{Reason: access.ReasonScope, Err: another,
+				Text: status.Convert(another).Message()})
 		}
 	}
 	if err == nil {
@@ -56,8 +57,8 @@ func (f *service) actsAsAny(ctx context.Context, namespace string) bool {
 	return !f.identified && f.access.AllowsApp(ctx, access.DaprUse, job.Namespace(namespace), "*")
 }
 
-// gateOf returns a gate that knows sidecars by their certificates, in addition to what else it knows.
-func gateOf(gate *access.Gate) *access.Gate {
+// sidecarGate returns a gate that knows sidecars by their certificates, in addition to what else it knows.
+func sidecarGate(gate *access.Gate) *access.Gate {
 	if gate == nil {
 		return nil
 	}
@@ -77,7 +78,8 @@ func (sidecars) Authenticate(ctx context.Context, c *access.Credentials) (*acces
 	}
 	id, ok := identity.Of(ctx)
 	if !ok {
-		return nil, access.Unauthenticated(access.ReasonNoCredentials, "failed to get identity from context") // as Dapr's own scheduler
+		// as Dapr's own scheduler
+		return nil, access.Unauthenticated(access.ReasonNoCredentials, "failed to get identity from context")
 	}
 	return principalOf(id), nil
 }
@@ -87,7 +89,8 @@ func (sidecars) Authenticate(ctx context.Context, c *access.Credentials) (*acces
 // opened.
 func principalOf(id identity.ID) *access.Principal {
 	return &access.Principal{ID: "certificate:" + id.String(), Source: "certificate",
-		Grants: []access.Grant{{Role: access.Sidecar, Scope: access.Scope{Namespaces: []string{job.Namespace(id.Namespace)}, Apps: []string{id.App}}}}}
+		Grants: []access.Grant{{Role: access.Sidecar, Scope: access.Scope{Namespaces: []string{job.Namespace(id.Namespace)},
+			Apps: []string{id.App}}}}}
 }
 
 // admitted is a watch whose first message is authorized before it is used.
@@ -105,7 +108,7 @@ func (a *admitted) Recv() (*schedulerv1.WatchJobsRequest, error) {
 	}
 	a.begun = true
 	if initial := m.GetInitial(); initial != nil {
-		return m, a.service.admit(a.Context(), initial.Namespace, initial.AppId)
+		return m, a.service.admitApp(a.Context(), initial.Namespace, initial.AppId)
 	}
 	return m, nil
 }

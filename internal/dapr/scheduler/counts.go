@@ -30,7 +30,7 @@ type counters struct {
 
 type calls struct{ created, createFailed, deleted atomic.Uint64 }
 
-func (c *counters) of(ref job.Ref) *calls {
+func (c *counters) callsOf(ref job.Ref) *calls {
 	if ref.Actor {
 		return &c.actors
 	}
@@ -40,10 +40,11 @@ func (c *counters) of(ref job.Ref) *calls {
 // Counts returns the counters since the start.
 func (s *Server) Counts() Counts {
 	c := s.counters
-	return Counts{Jobs: c.jobs.read(), Actors: c.actors.read(), BulkDeleted: c.bulkDeleted.Load(), Unauthorized: c.unauthorized.Load(),
-		Conns: int(s.limited.open.Load()), RefusedConns: s.limited.refused.Load()}
+	return Counts{Jobs: c.jobs.readCalls(), Actors: c.actors.readCalls(), BulkDeleted: c.bulkDeleted.Load(),
+		Unauthorized: c.unauthorized.Load(),
+		Conns:        int(s.limited.open.Load()), RefusedConns: s.limited.refused.Load()}
 }
 
-func (c *calls) read() Calls {
+func (c *calls) readCalls() Calls {
 	return Calls{Created: c.created.Load(), CreateFailed: c.createFailed.Load(), Deleted: c.deleted.Load()}
 }

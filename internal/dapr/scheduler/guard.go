@@ -30,11 +30,12 @@ type guard struct {
 	audit *audit.Log
 }
 
-func (g guard) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (out any, err error) {
-	ctx, call, err := g.enter(ctx, info.FullMethod)
+func (g guard) guardDaprUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	handler grpc.UnaryHandler) (out any, err error) {
+	ctx, call, err := g.beginAuditedCall(ctx, info.FullMethod)
 	defer func() {
 		if p := recover(); p != nil {
-			out, err = nil, call.End(ctx, g.panicked(p), codesOf)
+			out, err = nil, call.End(ctx, g.logPanic(p), codesOf)
 		}
 	}()
 	if err == nil {
@@ -42,16 +43,17 @@ func (g guard) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 		out, err = handler(ctx, req)
 	}
 	if err = call.End(ctx, err, codesOf); err != nil {
-		return nil, g.status(err)
+		return nil, g.statusOfError(err)
 	}
 	return out, nil
 }
 
-func (g guard) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-	ctx, call, err := g.enter(stream.Context(), info.FullMethod)
+func (g guard) guardDaprStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+	handler grpc.StreamHandler) (err error) {
+	ctx, call, err := g.beginAuditedCall(stream.Context(), info.FullMethod)
 	defer func() {
 		if p := recover(); p != nil {
-			err = call.End(ctx, g.panicked(p), codesOf)
+			err = call.End(ctx, g.logPanic(p), codesOf)
 		}
 	}()
 	if err == nil {
@@ -65,13 +67,13 @@ func (g guard) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServer
 		err = cmp.Or(access.Ended(bound), err)
 	}
 	if err = call.End(ctx, err, codesOf); err != nil {
-		return g.status(err)
+		return g.statusOfError(err)
 	}
 	return nil
 }
 
-// enter authenticates the caller of a method, and begins the call in the audit log.
-func (g guard) enter(ctx context.Context, method string) (context.Context, *audit.Call, error) {
+// beginAuditedCall authenticates the caller of a method, and begins the call in the audit log.
+func (g guard) beginAuditedCall(ctx context.Context, method string) (context.Context, *audit.Call, error) {
 	if g.gate == nil && g.audit == nil {
 		return ctx, nil, nil
 	}
@@ -115,9 +117,9 @@ func (s *auditedStream) RecvMsg(m any) error {
 	return err
 }
 
-// status returns the status of an error. An unexpected one is logged, because the client does not see its
-// text.
-func (g guard) status(err error) error {
+// statusOfError returns the status of an error. An unexpected one is logged, because the client does not see
+// its text.
+func (g guard) statusOfError(err error) error {
 	if errors.Is(err, job.ErrTooLarge) {
 		return withCode(err, codes.ResourceExhausted)
 	}
@@ -128,7 +130,7 @@ func (g guard) status(err error) error {
 	return st.Err()
 }
 
-func (g guard) panicked(p any) error {
+func (g guard) logPanic(p any) error {
 	g.log.Error("a call of Dapr's protocol panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	return status.Error(codes.Internal, "internal error")
 }

@@ -31,8 +31,8 @@ type hosts struct {
 
 func (h *hosts) init(o *Options) { h.opts, h.own, h.changed = o, o.Address, make(chan struct{}) }
 
-// self uses the listener's address as this server's own, unless one is set.
-func (h *hosts) self(a net.Addr) {
+// setSelf uses the listener's address as this server's own, unless one is set.
+func (h *hosts) setSelf(a net.Addr) {
 	h.mu.Lock()
 	if h.own == "" {
 		h.own = a.String()
@@ -40,12 +40,12 @@ func (h *hosts) self(a net.Addr) {
 	own := h.own
 	h.mu.Unlock()
 	if h.opts.Hosts == nil {
-		h.set([]string{own})
+		h.setHostList([]string{own})
 	}
 }
 
-// run reads the list until ctx ends. If that fails, the previous list stays.
-func (h *hosts) run(ctx context.Context) {
+// refreshHosts reads the list until ctx ends. If that fails, the previous list stays.
+func (h *hosts) refreshHosts(ctx context.Context) {
 	if h.opts.Hosts == nil {
 		return
 	}
@@ -58,7 +58,7 @@ func (h *hosts) run(ctx context.Context) {
 		cancel()
 		switch {
 		case err == nil:
-			h.set(list)
+			h.setHostList(list)
 		case ctx.Err() == nil && !silent:
 			h.opts.Log.Warn("cannot tell Dapr's sidecars which members there are; they keep to what they know", "err", err)
 		}
@@ -71,8 +71,8 @@ func (h *hosts) run(ctx context.Context) {
 	}
 }
 
-// set sets the list, to which it adds this server.
-func (h *hosts) set(list []string) {
+// setHostList sets the list, to which it adds this server.
+func (h *hosts) setHostList(list []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	list = slices.Clone(list)
@@ -90,17 +90,18 @@ func (h *hosts) set(list []string) {
 	h.changed = make(chan struct{})
 }
 
-// now returns the members and a channel that is closed when they change.
-func (h *hosts) now() ([]string, <-chan struct{}) {
+// currentHosts returns the members and a channel that is closed when they change.
+func (h *hosts) currentHosts() ([]string, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.list, h.changed
 }
 
 // WatchHosts sends the addresses of all members once they are known, and again whenever they change.
-func (f *service) WatchHosts(_ *schedulerv1.WatchHostsRequest, stream grpc.ServerStreamingServer[schedulerv1.WatchHostsResponse]) error {
+func (f *service) WatchHosts(_ *schedulerv1.WatchHostsRequest,
+	stream grpc.ServerStreamingServer[schedulerv1.WatchHostsResponse]) error {
 	for {
-		list, changed := f.hosts.now()
+		list, changed := f.hosts.currentHosts()
 		if list != nil {
 			m := &schedulerv1.WatchHostsResponse{}
 			for _, address := range list {

@@ -16,12 +16,13 @@ import (
 )
 
 // ScheduleJob creates or replaces a job. If it is refused, nothing has changed.
-func (f *service) ScheduleJob(ctx context.Context, r *schedulerv1.ScheduleJobRequest) (*schedulerv1.ScheduleJobResponse, error) {
-	ref, err := f.of(ctx, r.Name, r.Metadata)
+func (f *service) ScheduleJob(ctx context.Context,
+	r *schedulerv1.ScheduleJobRequest) (*schedulerv1.ScheduleJobResponse, error) {
+	ref, err := f.authorizedRef(ctx, r.Name, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
-	calls := f.counters.of(ref)
+	calls := f.counters.callsOf(ref)
 	if err := f.scheduleNow(ctx, ref, r); err != nil {
 		calls.createFailed.Add(1)
 		if errors.Is(err, rouse.ErrExists) {
@@ -55,13 +56,13 @@ func (f *service) scheduleNow(ctx context.Context, ref job.Ref, r *schedulerv1.S
 	if err != nil {
 		return err
 	}
-	return job.Refused(f.schedule(ctx, ref, &t, r.Overwrite), r.Job)
+	return job.Refused(f.writeTimer(ctx, ref, &t, r.Overwrite), r.Job)
 }
 
-// schedule writes the timer of a job.
-func (f *service) schedule(ctx context.Context, ref job.Ref, t *job.Timer, overwrite bool) error {
+// writeTimer writes the timer of a job.
+func (f *service) writeTimer(ctx context.Context, ref job.Ref, t *job.Timer, overwrite bool) error {
 	if t.Over {
-		return f.over(ctx, ref, &t.Spec, overwrite)
+		return f.acceptEndedJob(ctx, ref, &t.Spec, overwrite)
 	}
 	mode := timers.CreateOnly
 	if overwrite {
@@ -79,8 +80,9 @@ func (f *service) schedule(ctx context.Context, ref job.Ref, t *job.Timer, overw
 	}
 	res := &results[0]
 	var inv *rouse.Invalid
-	if bounded := t.Spec.End != 0 || t.Spec.TTL != 0; bounded && errors.As(res.Err, &inv) { // perhaps no tick lies before its end
-		if f.over(ctx, ref, &t.Spec, overwrite) == nil {
+	// perhaps no tick lies before its end
+	if bounded := t.Spec.End != 0 || t.Spec.TTL != 0; bounded && errors.As(res.Err, &inv) {
+		if f.acceptEndedJob(ctx, ref, &t.Spec, overwrite) == nil {
 			return nil
 		}
 	}
@@ -90,16 +92,16 @@ func (f *service) schedule(ctx context.Context, ref job.Ref, t *job.Timer, overw
 	return res.Err
 }
 
-// over accepts a job that has no tick because it ends before its first one: it deletes an existing job of
-// that name. It refuses what would be refused without that end.
-func (f *service) over(ctx context.Context, ref job.Ref, spec *rouse.Spec, overwrite bool) error {
+// acceptEndedJob accepts a job that has no tick because it ends before its first one: it deletes an existing
+// job of that name. It refuses what would be refused without that end.
+func (f *service) acceptEndedJob(ctx context.Context, ref job.Ref, spec *rouse.Spec, overwrite bool) error {
 	open := *spec
 	open.End, open.TTL = 0, 0
 	if _, err := f.timers.Preview(ctx, ref.Key(), open, 0, 1); err != nil {
 		return err
 	}
 	if overwrite {
-		return f.remove(ctx, ref)
+		return f.deleteJob(ctx, ref)
 	}
 	switch _, err := f.timers.Get(ctx, ref.Key()); {
 	case err == nil:
@@ -112,7 +114,7 @@ func (f *service) over(ctx context.Context, ref job.Ref, spec *rouse.Spec, overw
 
 // GetJob returns a job as it was scheduled, with its effective failure policy.
 func (f *service) GetJob(ctx context.Context, r *schedulerv1.GetJobRequest) (*schedulerv1.GetJobResponse, error) {
-	ref, err := f.of(ctx, r.Name, r.Metadata)
+	ref, err := f.authorizedRef(ctx, r.Name, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -132,20 +134,21 @@ func (f *service) GetJob(ctx context.Context, r *schedulerv1.GetJobRequest) (*sc
 
 // DeleteJob deletes a job, if it exists. No trigger of it is sent after the response, except one that was
 // already being sent.
-func (f *service) DeleteJob(ctx context.Context, r *schedulerv1.DeleteJobRequest) (*schedulerv1.DeleteJobResponse, error) {
-	ref, err := f.of(ctx, r.Name, r.Metadata)
+func (f *service) DeleteJob(ctx context.Context,
+	r *schedulerv1.DeleteJobRequest) (*schedulerv1.DeleteJobResponse, error) {
+	ref, err := f.authorizedRef(ctx, r.Name, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.remove(ctx, ref); err != nil {
+	if err := f.deleteJob(ctx, ref); err != nil {
 		return nil, err
 	}
-	f.counters.of(ref).deleted.Add(1)
+	f.counters.callsOf(ref).deleted.Add(1)
 	return &schedulerv1.DeleteJobResponse{}, nil
 }
 
-// remove deletes a job, if it exists.
-func (f *service) remove(ctx context.Context, ref job.Ref) error {
+// deleteJob deletes a job, if it exists.
+func (f *service) deleteJob(ctx context.Context, ref job.Ref) error {
 	_, err := f.timers.Delete(ctx, ref.Key(), 0)
 	if err != nil && !errors.Is(err, rouse.ErrNotFound) {
 		return err

@@ -33,7 +33,8 @@ func (l *limited) Accept() (net.Conn, error) {
 		conn.Close()
 		refused := l.refused.Add(1)
 		if now := time.Now(); now.Sub(told) >= time.Second {
-			l.log.Warn("connections of Dapr's sidecars are refused: too many are open (setting dapr-connections)", "most", l.most, "refused in all", refused)
+			l.log.Warn("connections of Dapr's sidecars are refused: too many are open (setting dapr-connections)", "most",
+				l.most, "refused in all", refused)
 			told = now
 		}
 	}

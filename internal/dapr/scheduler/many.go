@@ -29,8 +29,8 @@ type found struct {
 	timer *rouse.Timer
 }
 
-// scan calls each with the matching jobs, page by page.
-func (f *service) scan(ctx context.Context, within job.Ref, m job.Match, each func([]found) error) error {
+// scanJobs calls each with the matching jobs, page by page.
+func (f *service) scanJobs(ctx context.Context, within job.Ref, m job.Match, each func([]found) error) error {
 	q := rouse.Query{Namespace: job.Namespace(within.Namespace), Prefix: within.Scan(m), Limit: page}
 	for {
 		timers, next, err := f.timers.List(ctx, q)
@@ -56,16 +56,18 @@ func (f *service) scan(ctx context.Context, within job.Ref, m job.Match, each fu
 
 // ListJobs returns the jobs of an app, an actor, or an actor type, ordered by actor id and name.
 func (f *service) ListJobs(ctx context.Context, r *schedulerv1.ListJobsRequest) (*schedulerv1.ListJobsResponse, error) {
-	within, err := f.within(ctx, r.Metadata)
+	within, err := f.authorizedScope(ctx, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
 	var all []found
 	size := 0
-	err = f.scan(ctx, within, job.All, func(list []found) error {
+	err = f.scanJobs(ctx, within, job.All, func(list []found) error {
 		for _, j := range list {
 			if size += proto.Size(j.named); size > maxList {
-				return fmt.Errorf("the jobs have more than %d bytes, which is the most that a list can have: list less at a time: %w", maxList, rouse.ErrOverloaded)
+				return fmt.Errorf(
+					"the jobs have more than %d bytes, which is the most that a list can have: list less at a time: %w", maxList,
+					rouse.ErrOverloaded)
 			}
 		}
 		all = append(all, list...)
@@ -87,13 +89,15 @@ func (f *service) ListJobs(ctx context.Context, r *schedulerv1.ListJobsRequest) 
 // DeleteByMetadata deletes the jobs of an app, an actor, or an actor type; with a prefix match, of all apps
 // or of all actors of the type whose id has this prefix. A caller that may not act as any app deletes
 // the jobs of the named one only.
-func (f *service) DeleteByMetadata(ctx context.Context, r *schedulerv1.DeleteByMetadataRequest) (*schedulerv1.DeleteByMetadataResponse, error) {
-	within, err := f.within(ctx, r.Metadata)
+func (f *service) DeleteByMetadata(ctx context.Context,
+	r *schedulerv1.DeleteByMetadataRequest) (*schedulerv1.DeleteByMetadataResponse, error) {
+	within, err := f.authorizedScope(ctx, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
 	match := job.All
-	if r.GetIdPrefixMatch() && (within.Actor || f.actsAsAny(ctx, within.Namespace)) { // else other apps are not the caller's
+	// else other apps are not the caller's
+	if r.GetIdPrefixMatch() && (within.Actor || f.actsAsAny(ctx, within.Namespace)) {
 		match = job.Similar
 	}
 	if err := f.removeAll(ctx, within, match); err != nil {
@@ -104,8 +108,9 @@ func (f *service) DeleteByMetadata(ctx context.Context, r *schedulerv1.DeleteByM
 }
 
 // DeleteByNamePrefix deletes the jobs of an app or an actor whose name has this prefix.
-func (f *service) DeleteByNamePrefix(ctx context.Context, r *schedulerv1.DeleteByNamePrefixRequest) (*schedulerv1.DeleteByNamePrefixResponse, error) {
-	within, err := f.of(ctx, r.NamePrefix, r.Metadata)
+func (f *service) DeleteByNamePrefix(ctx context.Context,
+	r *schedulerv1.DeleteByNamePrefixRequest) (*schedulerv1.DeleteByNamePrefixResponse, error) {
+	within, err := f.authorizedRef(ctx, r.NamePrefix, r.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +125,7 @@ func (f *service) DeleteByNamePrefix(ctx context.Context, r *schedulerv1.DeleteB
 func (f *service) removeAll(ctx context.Context, within job.Ref, m job.Match) error {
 	deleting, ctx := errgroup.WithContext(ctx)
 	deleting.SetLimit(1) // reading the next page overlaps with deleting one
-	err := f.scan(ctx, within, m, func(list []found) error {
+	err := f.scanJobs(ctx, within, m, func(list []found) error {
 		deleting.Go(func() error { return f.removeFound(ctx, list) })
 		return ctx.Err()
 	})

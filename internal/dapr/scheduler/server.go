@@ -102,15 +102,15 @@ func New(o Options) *Server {
 	var draining context.Context
 	draining, s.drain = context.WithCancel(context.Background())
 	s.hosts.init(&s.opts)
-	g := guard{o.Log, gateOf(o.Access), o.Audit}
+	g := guard{o.Log, sidecarGate(o.Access), o.Audit}
 	creds := insecure.NewCredentials()
 	if o.Identity != nil {
 		creds = o.Identity.Credentials()
 	}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(creds),
-		grpc.ChainUnaryInterceptor(g.unary),
-		grpc.ChainStreamInterceptor(g.stream),
+		grpc.ChainUnaryInterceptor(g.guardDaprUnary),
+		grpc.ChainStreamInterceptor(g.guardDaprStream),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaderList),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -123,7 +123,8 @@ func New(o Options) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 3 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	)
-	schedulerv1.RegisterSchedulerServer(s.grpc, &service{identified: o.Identity != nil, access: o.Access.Decider(), timers: o.Timers, watch: o.Watch, hosts: &s.hosts, counters: s.counters, draining: draining})
+	schedulerv1.RegisterSchedulerServer(s.grpc, &service{identified: o.Identity != nil, access: o.Access.Decider(),
+		timers: o.Timers, watch: o.Watch, hosts: &s.hosts, counters: s.counters, draining: draining})
 	return s
 }
 
@@ -136,7 +137,7 @@ const streamWorkers = 64
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.hosts.self(l.Addr())
+	s.hosts.setSelf(l.Addr())
 	s.limited.Listener = l
 	var running sync.WaitGroup
 	var broken error
@@ -144,7 +145,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 		broken = s.grpc.Serve(&s.limited)
 		cancel()
 	})
-	running.Go(func() { s.hosts.run(ctx) })
+	running.Go(func() { s.hosts.refreshHosts(ctx) })
 	if s.opts.Hosts != nil { // a single node keeps all buckets
 		running.Go(func() { s.handOver(ctx) })
 	}

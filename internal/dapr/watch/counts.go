@@ -34,7 +34,8 @@ type Triggers struct {
 }
 
 // Latencies are inclusive upper bounds of the buckets of a Latency.
-var Latencies = [...]time.Duration{0, 100 * time.Millisecond, 500 * time.Millisecond, time.Second, 5 * time.Second, 10 * time.Second}
+var Latencies = [...]time.Duration{0, 100 * time.Millisecond, 500 * time.Millisecond, time.Second, 5 * time.Second,
+	10 * time.Second}
 
 // Latency counts triggers by the time from the engine's delivery to the answer, in whole milliseconds.
 type Latency struct {
@@ -43,7 +44,7 @@ type Latency struct {
 	Buckets [len(Latencies)]uint64 // cumulative: triggers that took at most this long
 }
 
-func (l *Latency) note(took time.Duration) {
+func (l *Latency) noteLatency(took time.Duration) {
 	took = max(took.Truncate(time.Millisecond), 0)
 	l.Count++
 	l.Sum += took
@@ -103,16 +104,16 @@ func (s *Sink) Counts() Counts {
 	return c
 }
 
-// kind returns the counts of a channel's triggers.
-func (s *Sink) kind(key job.Channel) *Triggers {
+// triggerCounts returns the counts of a channel's triggers.
+func (s *Sink) triggerCounts(key job.Channel) *Triggers {
 	if key.Actor {
 		return &s.counts.Actors
 	}
 	return &s.counts.Jobs
 }
 
-// throttle counts a new trigger that waits for a gate.
-func (s *Sink) throttle(c *channel, key hub.GateKey) {
+// countThrottled counts a new trigger that waits for a gate.
+func (s *Sink) countThrottled(c *channel, key hub.GateKey) {
 	name := gateName(c.Key, key)
 	if _, known := s.throttled[name]; !known && len(s.throttled) >= mostKeys {
 		name = otherKeys

@@ -9,7 +9,7 @@ import (
 func TestLatency(t *testing.T) {
 	var l Latency
 	for _, took := range []time.Duration{-time.Second, 999 * time.Microsecond, time.Millisecond, 100 * time.Millisecond, 101 * time.Millisecond, 10 * time.Second, time.Hour} {
-		l.note(took)
+		l.noteLatency(took)
 	}
 	want := Latency{Count: 7, Sum: time.Hour + 10*time.Second + 202*time.Millisecond, Buckets: [...]uint64{2, 4, 5, 5, 5, 6}}
 	if l != want {

@@ -31,15 +31,19 @@ type state struct {
 
 // Outcomes of triggers that were not sent.
 var (
-	again = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that watches for it"}
-	gone  = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the job was deleted or replaced"}
+	again = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond,
+		Detail: "a sidecar has come that watches for it"}
+	gone = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond,
+		Detail: "the job was deleted or replaced"}
 
 	// moving is that of a trigger that another node is to send. The delay gives the owner of the timer time
 	// to find it; with a shorter one, the timer would stay with the node that writes it.
-	moving = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "its bucket moves to another member"}
+	moving = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second,
+		Detail: "its bucket moves to another member"}
 
 	// shared is that of a trigger whose stream has ended soon after the list of members changed.
-	shared = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second, Detail: "the sidecar watches all members again, as they have changed"}
+	shared = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Second,
+		Detail: "the sidecar watches all members again, as they have changed"}
 )
 
 // Deliver hands triggers to the streams that watch for them, or queues them. It returns before they are
@@ -61,39 +65,39 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	s.hub.Take(d)()
 }
 
-// keyOf returns the channel of a trigger.
-func keyOf(t *trigger) job.Channel {
+// channelOfTrigger returns the channel of a trigger.
+func channelOfTrigger(t *trigger) job.Channel {
 	ref, _ := job.Within(t.Of.job.Metadata)
 	return ref.Channel()
 }
 
-// arrive gives a new trigger to a stream, or makes it wait.
-func (s *Sink) arrive(t *trigger) {
+// offerTrigger gives a new trigger to a stream, or makes it wait.
+func (s *Sink) offerTrigger(t *trigger) {
 	c := t.Channel()
 	if len(c.Subs) == 0 {
-		s.kind(c.Key).Undelivered++
+		s.triggerCounts(c.Key).Undelivered++
 	}
 	s.hub.Offer(t)
 	if key, is := s.hub.Blocked(t); is {
-		s.throttle(c, key)
+		s.countThrottled(c, key)
 	}
 }
 
-// assigned gives a trigger its id, and back takes it from its stream.
-func (s *Sink) assigned(st *stream, t *trigger) {
+// assignTriggerID gives a trigger its id, and back takes it from its stream.
+func (s *Sink) assignTriggerID(st *stream, t *trigger) {
 	st.Of.ids++
 	t.Of.id, t.Of.sent = st.Of.ids, time.Now()
 	st.Of.unacked[t.Of.id] = t
 	s.counts.Sent++
 }
 
-func back(st *stream, t *trigger) { delete(st.Of.unacked, t.Of.id) }
+func dropUnacked(st *stream, t *trigger) { delete(st.Of.unacked, t.Of.id) }
 
 // placeTriggers ends the triggers that were sent to a stream that has ended, and makes the others wait in
 // order, in front of those that wait already.
 func (s *Sink) placeTriggers(st *stream, triggers []*trigger, sent int) {
 	for typ, limits := range st.Of.limits {
-		s.hub.Unlimit(s.hub.Channel(st.Of.actors(typ)), limits)
+		s.hub.Unlimit(s.hub.Channel(st.Of.actorChannel(typ)), limits)
 	}
 	for n, t := range slices.Backward(triggers) {
 		switch c := t.Channel(); {
@@ -105,7 +109,7 @@ func (s *Sink) placeTriggers(st *stream, triggers []*trigger, sent int) {
 			s.loseTrigger(st, t)
 		default:
 			if len(c.Subs) == 0 {
-				s.kind(c.Key).Undelivered++
+				s.triggerCounts(c.Key).Undelivered++
 			}
 			s.hub.Await(t, true)
 		}
@@ -130,7 +134,8 @@ func (s *Sink) loseTrigger(st *stream, t *trigger) {
 		s.hub.Lose(st, t, detail)
 		return
 	}
-	o := rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, Lost: !errors.Is(st.Err(), rouse.ErrUnauthenticated), Detail: detail}
+	o := rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber,
+		Lost: !errors.Is(st.Err(), rouse.ErrUnauthenticated), Detail: detail}
 	if f.Lost > 0 {
 		o.After = time.Second // as after a loss that spends an attempt
 	}

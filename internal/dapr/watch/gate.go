@@ -22,8 +22,8 @@ func limitsOf(initial *schedulerv1.WatchJobsRequestInitial) map[string]map[hub.G
 	return limits
 }
 
-// gateOf returns the concurrency key of a trigger.
-func gateOf(t *trigger) (name string, ok bool) {
+// concurrencyKey returns the concurrency key of a trigger.
+func concurrencyKey(t *trigger) (name string, ok bool) {
 	if key := t.Of.job.Metadata.ConcurrencyKey; key != nil {
 		return *key, true
 	}

@@ -19,7 +19,7 @@ func (s *Sink) Serve(stream schedulerv1.Scheduler_WatchJobsServer) error {
 	if err != nil {
 		return err
 	}
-	if err := s.join(st); err != nil {
+	if err := s.joinChannels(st); err != nil {
 		return err
 	}
 	defer func() { s.hub.Leave(st, err) }()
@@ -27,17 +27,17 @@ func (s *Sink) Serve(stream schedulerv1.Scheduler_WatchJobsServer) error {
 		return err
 	}
 	s.hub.Lock()
-	s.hub.Go(func() { s.receive(stream, st) })
+	s.hub.Go(func() { s.receiveResults(stream, st) })
 	s.hub.Unlock()
-	err = s.send(stream, st)
+	err = s.sendTriggers(stream, st)
 	return err
 }
 
 // most is the maximum number of triggers taken for writing at a time.
 const most = 256
 
-// send writes triggers until the stream is over.
-func (s *Sink) send(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) error {
+// sendTriggers writes triggers until the stream is over.
+func (s *Sink) sendTriggers(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) error {
 	var list []*schedulerv1.WatchJobsResponse
 	pull := func() bool {
 		list = list[:0]
@@ -46,7 +46,8 @@ func (s *Sink) send(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) er
 				break
 			}
 			named := t.Of.job
-			list = append(list, &schedulerv1.WatchJobsResponse{Id: t.Of.id, Name: named.Name, Data: named.Job.Data, Metadata: named.Metadata})
+			list = append(list, &schedulerv1.WatchJobsResponse{Id: t.Of.id, Name: named.Name, Data: named.Job.Data,
+				Metadata: named.Metadata})
 			s.hub.MarkSent(t, hub.Never)
 		}
 		s.hub.Free(st) // there is room for more behind them
@@ -55,7 +56,7 @@ func (s *Sink) send(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) er
 	return s.hub.Send(stream.Context(), st, nil, pull, func() error {
 		for _, m := range list {
 			if err := stream.Send(m); err != nil {
-				s.fail(&s.counts.SendFailed, st)
+				s.countStreamFailure(&s.counts.SendFailed, st)
 				return err
 			}
 			st.Wrote(1)
@@ -64,22 +65,23 @@ func (s *Sink) send(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) er
 	})
 }
 
-// receive processes answers until the stream is over.
-func (s *Sink) receive(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) {
+// receiveResults processes answers until the stream is over.
+func (s *Sink) receiveResults(stream schedulerv1.Scheduler_WatchJobsServer, st *stream) {
 	err := hub.Receive(stream, func(m *schedulerv1.WatchJobsRequest) error {
 		if m.GetResult() == nil {
-			return rouse.Refuse("watch_job_request_type", "", "is no result", "send results after the first message, and use another stream for another watch")
+			return rouse.Refuse("watch_job_request_type", "", "is no result",
+				"send results after the first message, and use another stream for another watch")
 		}
-		return s.ack(st, m.GetResult())
+		return s.handleResult(st, m.GetResult())
 	})
 	if err != nil && stream.Context().Err() == nil {
-		s.fail(&s.counts.RecvFailed, st)
+		s.countStreamFailure(&s.counts.RecvFailed, st)
 	}
 	s.hub.Leave(st, err)
 }
 
-// fail counts a stream that ends by its own error, unless it has ended already.
-func (s *Sink) fail(count *uint64, st *stream) {
+// countStreamFailure counts a stream that ends by its own error, unless it has ended already.
+func (s *Sink) countStreamFailure(count *uint64, st *stream) {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	if !st.Gone() {

@@ -37,7 +37,7 @@ type Options struct {
 	MaxHeld int
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) withWatchDefaults() Options {
 	or := func(p *int, d int) {
 		if *p == 0 {
 			*p = d
@@ -49,9 +49,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// outstanding is the maximum number of triggers of a channel in memory, unacked that of a stream.
-func (o *Options) outstanding() int { return max(o.MaxHeld/2, 1) }
-func (o *Options) unacked() int     { return max(o.MaxHeld/4, 1) }
+// maxPerChannel is the maximum number of triggers of a channel in memory, unacked that of a stream.
+func (o *Options) maxPerChannel() int { return max(o.MaxHeld/2, 1) }
+func (o *Options) maxPerStream() int  { return max(o.MaxHeld/4, 1) }
 
 // batch is the maximum number of fires in one Deliver.
 const batch = 256
@@ -70,16 +70,19 @@ type Sink struct {
 
 // New returns a sink without streams.
 func New(o Options) *Sink {
-	s := &Sink{opts: o.withDefaults(), throttled: map[string]uint64{}}
-	s.hub = hub.New(hub.Options[job.Channel, watch, state]{MaxSubs: s.opts.MaxStreams, MaxHeld: s.opts.MaxHeld, Names: true,
-		Now: func() rouse.Instant { return rouse.Reached(time.Now()) }, Clone: clone, Key: keyOf, Gate: gateOf,
-		Arrive: s.arrive, Ready: s.ready, Assigned: s.assigned, Back: back, Parted: s.placeTriggers,
-		Refused: func(t *trigger) { s.kind(t.Channel().Key).Undelivered++ }})
+	s := &Sink{opts: o.withWatchDefaults(), throttled: map[string]uint64{}}
+	s.hub = hub.New(hub.Options[job.Channel, watch, state]{MaxSubs: s.opts.MaxStreams, MaxHeld: s.opts.MaxHeld,
+		Names: true,
+		Now:   func() rouse.Instant { return rouse.Reached(time.Now()) }, Clone: cloneChannel, Key: channelOfTrigger,
+		Gate:   concurrencyKey,
+		Arrive: s.offerTrigger, Ready: s.hasStreamRoom, Assigned: s.assignTriggerID, Back: dropUnacked,
+		Parted:  s.placeTriggers,
+		Refused: func(t *trigger) { s.triggerCounts(t.Channel().Key).Undelivered++ }})
 	return s
 }
 
-// clone copies the strings of a key, which may be parts of a timer's row.
-func clone(key job.Channel) job.Channel {
+// cloneChannel copies the strings of a key, which may be parts of a timer's row.
+func cloneChannel(key job.Channel) job.Channel {
 	key.Namespace, key.Owner = strings.Clone(key.Namespace), strings.Clone(key.Owner)
 	return key
 }
@@ -94,7 +97,8 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	case w.Any():
 		return rouse.Refuse("webhook", "", "does not go with a target of Dapr's", "leave it out")
 	case spec.Retry.Timeout != 0:
-		return rouse.Refuse("retry.timeout", spec.Retry.Timeout.String(), "does not go with a target of Dapr's: a trigger is its stream's until it is answered", "leave it out")
+		return rouse.Refuse("retry.timeout", spec.Retry.Timeout.String(),
+			"does not go with a target of Dapr's: a trigger is its stream's until it is answered", "leave it out")
 	}
 	named, err := job.Read(spec)
 	if err != nil {
@@ -112,7 +116,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 
 // Lane returns one lane per app or actor type of a namespace.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
-	return rouse.Lane{Name: s.lanes.Name(namespace, spec.Target), Limit: s.opts.outstanding(), Batch: batch, Paced: true}
+	return rouse.Lane{Name: s.lanes.Name(namespace, spec.Target), Limit: s.opts.maxPerChannel(), Batch: batch, Paced: true}
 }
 
 // Obstacle reports that no sidecar watches.

@@ -23,15 +23,16 @@ type watch struct {
 	unacked map[uint64]*trigger // all its triggers, sent or not
 }
 
-// actors returns the channel of an actor type.
-func (w *watch) actors(typ string) job.Channel {
+// actorChannel returns the channel of an actor type.
+func (w *watch) actorChannel(typ string) job.Channel {
 	return job.Channel{Namespace: w.namespace, Actor: true, Owner: typ}
 }
 
 // newStream reads the first message of a stream.
 func newStream(initial *schedulerv1.WatchJobsRequestInitial) (*stream, error) {
 	ns := initial.GetNamespace()
-	st := hub.NewSub[job.Channel, watch, state](watch{namespace: ns, limits: limitsOf(initial), unacked: map[uint64]*trigger{}})
+	st := hub.NewSub[job.Channel, watch, state](watch{namespace: ns, limits: limitsOf(initial),
+		unacked: map[uint64]*trigger{}})
 	w := &st.Of
 	switch {
 	case ns == "":
@@ -45,7 +46,8 @@ func newStream(initial *schedulerv1.WatchJobsRequestInitial) (*stream, error) {
 		case accept[t]:
 			return nil, rouse.Refuse("initial.accept_job_types", t.String(), "is given twice", "give it once")
 		case !known:
-			return nil, rouse.Refuse("initial.accept_job_types", t.String(), "is an unknown job type", "give JOB, ACTOR_REMINDER, both, or none for both")
+			return nil, rouse.Refuse("initial.accept_job_types", t.String(), "is an unknown job type",
+				"give JOB, ACTOR_REMINDER, both, or none for both")
 		}
 		accept[t] = true
 	}
@@ -53,31 +55,33 @@ func newStream(initial *schedulerv1.WatchJobsRequestInitial) (*stream, error) {
 		w.takes = append(w.takes, job.Channel{Namespace: ns, Owner: initial.AppId})
 	}
 	for _, typ := range slices.Compact(slices.Sorted(slices.Values(initial.ActorTypes))) {
-		w.takes = append(w.takes, w.actors(typ))
+		w.takes = append(w.takes, w.actorChannel(typ))
 	}
 	if len(w.takes) == 0 {
-		return nil, rouse.Refuse("initial.actor_types", "", "are missing, and jobs are not accepted: nothing could come", "name actor types, or accept JOB")
+		return nil, rouse.Refuse("initial.actor_types", "", "are missing, and jobs are not accepted: nothing could come",
+			"name actor types, or accept JOB")
 	}
 	return st, nil
 }
 
-// ready reports whether the stream can take a trigger now.
-func (s *Sink) ready(st *stream, _ *trigger) bool {
-	return st.Unsent() < s.opts.MaxUnsent && st.Held() < s.opts.unacked()
+// hasStreamRoom reports whether the stream can take a trigger now.
+func (s *Sink) hasStreamRoom(st *stream, _ *trigger) bool {
+	return st.Unsent() < s.opts.MaxUnsent && st.Held() < s.opts.maxPerStream()
 }
 
-// join adds a stream to its channels. The engine checks again what waited for a stream.
-func (s *Sink) join(st *stream) error {
+// joinChannels adds a stream to its channels. The engine checks again what waited for a stream.
+func (s *Sink) joinChannels(st *stream) error {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	if err := s.hub.Join(st, st.Of.takes...); errors.Is(err, rouse.ErrOverloaded) {
 		s.counts.Refused++
-		return fmt.Errorf("%d watches are open, which is the most (setting dapr-connections): %w", s.opts.MaxStreams, rouse.ErrOverloaded)
+		return fmt.Errorf("%d watches are open, which is the most (setting dapr-connections): %w", s.opts.MaxStreams,
+			rouse.ErrOverloaded)
 	} else if err != nil {
 		return err
 	}
 	for typ, limits := range st.Of.limits {
-		s.hub.Limit(s.hub.Channel(st.Of.actors(typ)), limits)
+		s.hub.Limit(s.hub.Channel(st.Of.actorChannel(typ)), limits)
 	}
 	for _, key := range st.Of.takes {
 		c := s.hub.Channel(key)
@@ -91,9 +95,9 @@ func (s *Sink) join(st *stream) error {
 	return nil
 }
 
-// ack processes the result of a trigger. An id that was already answered or never sent is ignored; an unknown
-// status is an error that ends the stream.
-func (s *Sink) ack(st *stream, r *schedulerv1.WatchJobsRequestResult) error {
+// handleResult processes the result of a trigger. An id that was already answered or never sent is ignored;
+// an unknown status is an error that ends the stream.
+func (s *Sink) handleResult(st *stream, r *schedulerv1.WatchJobsRequestResult) error {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	t := st.Of.unacked[r.GetId()] // it may not have been sent: a guess, but valid
@@ -101,7 +105,7 @@ func (s *Sink) ack(st *stream, r *schedulerv1.WatchJobsRequestResult) error {
 		return nil
 	}
 	var o rouse.Outcome
-	kind := s.kind(t.Channel().Key)
+	kind := s.triggerCounts(t.Channel().Key)
 	switch r.GetStatus() {
 	case schedulerv1.WatchJobsRequestResultStatus_SUCCESS:
 		kind.Done++
@@ -112,7 +116,7 @@ func (s *Sink) ack(st *stream, r *schedulerv1.WatchJobsRequestResult) error {
 	default:
 		return rouse.Refuse("result.status", r.GetStatus().String(), "is no status", "give SUCCESS or FAILED")
 	}
-	kind.Took.note(s.hub.Now() - t.Came())
+	kind.Took.noteLatency(s.hub.Now() - t.Came())
 	s.hub.Report(t, o)
 	return nil
 }

@@ -37,9 +37,10 @@ type Etcd struct {
 }
 
 // Read calls add for each job.
-func (e *Etcd) Read(ctx context.Context, now rouse.Instant, add func(foreign.Resumed) error) (notes []string, err error) {
+func (e *Etcd) Read(ctx context.Context, now rouse.Instant,
+	add func(foreign.Resumed) error) (notes []string, err error) {
 	counters := map[string]*etcdv1.StoredCounter{}
-	err = e.each(ctx, etcdCounters, func(name string, value []byte) error {
+	err = e.eachKey(ctx, etcdCounters, func(name string, value []byte) error {
 		counter := &etcdv1.StoredCounter{}
 		counters[name] = counter
 		return proto.Unmarshal(value, counter)
@@ -47,24 +48,27 @@ func (e *Etcd) Read(ctx context.Context, now rouse.Instant, add func(foreign.Res
 	if err != nil {
 		return nil, err
 	}
-	return nil, e.each(ctx, etcdJobs, func(name string, value []byte) error {
+	return nil, e.eachKey(ctx, etcdJobs, func(name string, value []byte) error {
 		named, stored := decodeStored(name, value)
 		switch {
 		case named == nil:
-			return add(foreign.Resumed{Timer: rouse.Timer{Key: rouse.Key{Name: name}}, Err: rouse.Refuse("etcd", name, "is no job that can be read", "look at it with etcdctl")})
-		case !e.selects(named.Metadata):
+			return add(foreign.Resumed{Timer: rouse.Timer{Key: rouse.Key{Name: name}},
+				Err: rouse.Refuse("etcd", name, "is no job that can be read", "look at it with etcdctl")})
+		case !e.selectsJob(named.Metadata):
 			return nil
 		}
-		at := job.Stored{Start: timeOf(stored.Start), Due: timeOf(stored.DueTime), Expiration: timeOf(stored.Expiration)}
-		if c := counters[name]; c != nil && c.JobPartitionId == stored.PartitionId { // otherwise it belongs to an earlier job of the name
-			at.Count, at.Last = c.Count, timeOf(c.LastTrigger)
+		at := job.Stored{Start: timeOrZero(stored.Start), Due: timeOrZero(stored.DueTime),
+			Expiration: timeOrZero(stored.Expiration)}
+		// otherwise it belongs to an earlier job of the name
+		if c := counters[name]; c != nil && c.JobPartitionId == stored.PartitionId {
+			at.Count, at.Last = c.Count, timeOrZero(c.LastTrigger)
 		}
 		ref, err := job.Of(named.Name, named.Metadata)
 		var r job.Resumed
 		if err == nil {
 			r, err = job.ResumeStored(ref, named, at, now, schedule.Compile)
 		}
-		return add(e.entry(ref, r, err))
+		return add(e.jobEntry(ref, r, err))
 	})
 }
 
@@ -74,20 +78,22 @@ func decodeStored(key string, value []byte) (*schedulerv1.NamedJob, *etcdv1.Stor
 	var meta schedulerv1.JobMetadata
 	policy := &schedulerv1.JobFailurePolicy{}
 	if proto.Unmarshal(value, &stored) != nil || stored.Job == nil ||
-		proto.Unmarshal(stored.Job.GetMetadata().GetValue(), &meta) != nil || proto.Unmarshal(stored.Job.FailurePolicy, policy) != nil {
+		proto.Unmarshal(stored.Job.GetMetadata().GetValue(), &meta) != nil ||
+		proto.Unmarshal(stored.Job.FailurePolicy, policy) != nil {
 		return nil, nil
 	}
 	spec := stored.Job
-	named := &schedulerv1.NamedJob{Name: nameOf(key, &meta), Metadata: &meta, Job: &schedulerv1.Job{Schedule: spec.Schedule, DueTime: spec.DueTime, Ttl: spec.Ttl,
-		Repeats: spec.Repeats, Data: spec.Payload}}
+	named := &schedulerv1.NamedJob{Name: jobName(key, &meta), Metadata: &meta,
+		Job: &schedulerv1.Job{Schedule: spec.Schedule, DueTime: spec.DueTime, Ttl: spec.Ttl,
+			Repeats: spec.Repeats, Data: spec.Payload}}
 	if spec.FailurePolicy != nil {
 		named.Job.FailurePolicy = policy
 	}
 	return named, &stored
 }
 
-// nameOf returns the name of a job: the part of its key after its owner.
-func nameOf(key string, m *schedulerv1.JobMetadata) string {
+// jobName returns the name of a job: the part of its key after its owner.
+func jobName(key string, m *schedulerv1.JobMetadata) string {
 	owner := []string{"app", m.Namespace, m.AppId}
 	if actor := m.GetTarget().GetActor(); actor != nil {
 		owner = []string{"actorreminder", m.Namespace, actor.Type, actor.Id}
@@ -95,16 +101,16 @@ func nameOf(key string, m *schedulerv1.JobMetadata) string {
 	return strings.TrimPrefix(key, strings.Join(owner, "||")+"||")
 }
 
-// timeOf converts a time; nil is the zero time.
-func timeOf(t *timestamppb.Timestamp) time.Time {
+// timeOrZero converts a time; nil is the zero time.
+func timeOrZero(t *timestamppb.Timestamp) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
 	return t.AsTime()
 }
 
-// each calls do for all keys with a prefix, which it strips.
-func (e *Etcd) each(ctx context.Context, prefix string, do func(name string, value []byte) error) error {
+// eachKey calls do for all keys with a prefix, which it strips.
+func (e *Etcd) eachKey(ctx context.Context, prefix string, do func(name string, value []byte) error) error {
 	from, end := []byte(prefix), append([]byte(prefix[:len(prefix)-1]), prefix[len(prefix)-1]+1)
 	for {
 		call, cancel := context.WithTimeout(ctx, e.Timeout)

@@ -44,21 +44,22 @@ func parsePeriod(text string) (p period, left int, err error) {
 		}
 		return p, left, nil
 	}
-	if wrong := p.iso(rest); wrong != "" {
+	if wrong := p.parseISO(rest); wrong != "" {
 		return refuse(wrong)
 	}
 	return p, left, nil
 }
 
-// iso parses P1Y2M3W4DT5H6M7S.
-func (p *period) iso(text string) (wrong string) {
+// parseISO parses P1Y2M3W4DT5H6M7S.
+func (p *period) parseISO(text string) (wrong string) {
 	const none = "is no duration"
 	rest, ok := strings.CutPrefix(text, "P")
 	if !ok || rest == "" {
 		return none
 	}
 	months := map[string]int{"Y": 12, "M": 1}
-	elapsed := map[string]time.Duration{"W": 7 * 24 * time.Hour, "D": 24 * time.Hour, "TH": time.Hour, "TM": time.Minute, "TS": time.Second}
+	elapsed := map[string]time.Duration{"W": 7 * 24 * time.Hour, "D": 24 * time.Hour, "TH": time.Hour, "TM": time.Minute,
+		"TS": time.Second}
 	clock := ""
 	for rest != "" {
 		if rest[0] == 'T' && clock == "" && len(rest) > 1 {
@@ -87,12 +88,12 @@ func (p *period) iso(text string) (wrong string) {
 // maxPeriodYears bounds each of the up to seven parts of a period, so that none overflows.
 const maxPeriodYears = 40
 
-// after returns the next tick.
-func (p period) after(at time.Time) time.Time { return at.AddDate(0, p.months, 0).Add(p.every) }
+// tickAfter returns the next tick.
+func (p period) tickAfter(at time.Time) time.Time { return at.AddDate(0, p.months, 0).Add(p.every) }
 
-// schedule returns the period in the form of Dapr's scheduler, given the time of one tick; "" if there is
+// daprSchedule returns the period in the form of Dapr's scheduler, given the time of one tick; "" if there is
 // only one tick.
-func (p period) schedule(at time.Time) (string, error) {
+func (p period) daprSchedule(at time.Time) (string, error) {
 	utc := at.UTC()
 	switch {
 	case p.months == 0 && p.every == 0:
@@ -104,8 +105,10 @@ func (p period) schedule(at time.Time) (string, error) {
 		for m := range 12 / p.months {
 			months = append(months, strconv.Itoa((int(utc.Month())-1+m*p.months)%12+1))
 		}
-		return fmt.Sprintf("%d %d %d %d %s *", utc.Second(), utc.Minute(), utc.Hour(), utc.Day(), strings.Join(months, ",")), nil
+		return fmt.Sprintf("%d %d %d %d %s *", utc.Second(), utc.Minute(), utc.Hour(), utc.Day(), strings.Join(months, ",")),
+			nil
 	}
-	return "", rouse.Refuse("period", p.text, "is one of months that no schedule can express, from "+at.Format(time.RFC3339)+" on",
+	return "", rouse.Refuse("period", p.text,
+		"is one of months that no schedule can express, from "+at.Format(time.RFC3339)+" on",
 		"months that divide a year can be expressed, on days up to the 28th: schedule it again, with cron")
 }

@@ -36,7 +36,7 @@ type track struct {
 	Left int    `json:"repetitionLeft"`
 }
 
-func (r *reminder) key() string { return strings.Join([]string{r.Type, r.ID, r.Name}, "||") }
+func (r *reminder) reminderKey() string { return strings.Join([]string{r.Type, r.ID, r.Name}, "||") }
 
 func parseTrack(body []byte) (*track, bool) {
 	t := &track{Left: -1}
@@ -52,7 +52,8 @@ func parseReminders(body []byte, typ string) (list []reminder, err error) {
 		err = json.Unmarshal(body, &list)
 	}
 	if err != nil {
-		return nil, rouse.Refuse("value", rouse.Shorten(string(body), 60), "is no list of reminders: "+err.Error(), "export it again")
+		return nil, rouse.Refuse("value", rouse.Shorten(string(body), 60), "is no list of reminders: "+err.Error(),
+			"export it again")
 	}
 	for i := range list {
 		if list[i].Type == "" {
@@ -144,12 +145,12 @@ type nextTick struct {
 	over   string // why there is none
 }
 
-// next returns the next tick of a reminder.
-func (r *reminder) next(last *track, now rouse.Instant) (n nextTick, err error) {
+// findNextTick returns the next tick of a reminder.
+func (r *reminder) findNextTick(last *track, now rouse.Instant) (n nextTick, err error) {
 	if n.period, n.left, err = parsePeriod(r.Period); err != nil {
 		return n, err
 	}
-	if n.at, err = r.first(); err != nil {
+	if n.at, err = r.firstDueTime(); err != nil {
 		return n, err
 	}
 	if last != nil {
@@ -157,10 +158,10 @@ func (r *reminder) next(last *track, now rouse.Instant) (n nextTick, err error) 
 		if err != nil {
 			return n, rouse.Refuse("lastFiredTime", last.Last, "is no time", "it should be such as 2023-01-31T09:00:00Z")
 		}
-		n.at, n.left = n.period.after(at), last.Left
+		n.at, n.left = n.period.tickAfter(at), last.Left
 	}
 	n.due = rouse.At(n.at)
-	end, err := r.end()
+	end, err := r.parseExpiration()
 	switch {
 	case err != nil:
 		return n, err
@@ -172,17 +173,18 @@ func (r *reminder) next(last *track, now rouse.Instant) (n nextTick, err error) 
 	return n, nil
 }
 
-// first returns when a reminder was first due.
-func (r *reminder) first() (time.Time, error) {
+// firstDueTime returns when a reminder was first due.
+func (r *reminder) firstDueTime() (time.Time, error) {
 	for _, text := range []string{r.Registered, r.DueTime} { // the requested time may be absolute, too
 		if at, err := time.Parse(time.RFC3339, text); err == nil {
 			return at, nil
 		}
 	}
-	return time.Time{}, rouse.Refuse("registeredTime", r.Registered, "is no time", "it should be such as 2023-01-31T09:00:00Z; set when the reminder is due")
+	return time.Time{}, rouse.Refuse("registeredTime", r.Registered, "is no time",
+		"it should be such as 2023-01-31T09:00:00Z; set when the reminder is due")
 }
 
-func (r *reminder) end() (rouse.Instant, error) {
+func (r *reminder) parseExpiration() (rouse.Instant, error) {
 	if r.Expiration == "" {
 		return 0, nil
 	}
@@ -193,16 +195,16 @@ func (r *reminder) end() (rouse.Instant, error) {
 	return rouse.At(at), nil
 }
 
-// resume sets the timer of a reminder, as Dapr's scheduler would have it, or why there is none. last is its
-// last tick, if it has one.
-func (r *reminder) resume(e *foreign.Resumed, last *track, s *Selection, now rouse.Instant) {
-	next, err := r.next(last, now)
+// resumeReminder sets the timer of a reminder, as Dapr's scheduler would have it, or why there is none. last
+// is its last tick, if it has one.
+func (r *reminder) resumeReminder(e *foreign.Resumed, last *track, s *Selection, now rouse.Instant) {
+	next, err := r.findNextTick(last, now)
 	if e.Err = err; err != nil {
 		return
 	}
 	e.Timer.Due = next.due
 	if next.over == "" {
-		next.over, e.Err = r.timer(&e.Timer, next, s, now)
+		next.over, e.Err = r.fillTimer(&e.Timer, next, s, now)
 	}
 	if e.Why = next.over; e.Why != "" {
 		e.Outcome = foreign.Over
@@ -210,8 +212,8 @@ func (r *reminder) resume(e *foreign.Resumed, last *track, s *Selection, now rou
 	e.Size = len(e.Timer.Spec.Payload)
 }
 
-// timer sets the key and the spec of the timer of a reminder. over is why there is no tick.
-func (r *reminder) timer(t *rouse.Timer, next nextTick, s *Selection, now rouse.Instant) (over string, err error) {
+// fillTimer sets the key and the spec of the timer of a reminder. over is why there is no tick.
+func (r *reminder) fillTimer(t *rouse.Timer, next nextTick, s *Selection, now rouse.Instant) (over string, err error) {
 	for _, part := range []struct{ field, text string }{{"actorType", r.Type}, {"actorID", r.ID}, {"name", r.Name}} {
 		if part.text == "" {
 			return "", rouse.Refuse(part.field, "", "is missing", "a reminder without it cannot be delivered")
@@ -223,7 +225,7 @@ func (r *reminder) timer(t *rouse.Timer, next nextTick, s *Selection, now rouse.
 	if err != nil {
 		return "", err
 	}
-	if schedule, err := next.period.schedule(next.at); err != nil {
+	if schedule, err := next.period.daprSchedule(next.at); err != nil {
 		return "", err
 	} else if schedule != "" {
 		named.Job.Schedule = &schedule
@@ -235,7 +237,8 @@ func (r *reminder) timer(t *rouse.Timer, next nextTick, s *Selection, now rouse.
 		}
 	}
 	if data := bytes.TrimSpace(r.Data); len(data) > 0 && string(data) != "null" {
-		if named.Job.Data, err = anypb.New(wrapperspb.Bytes(data)); err != nil { // sidecars send the JSON to the actor unchanged
+		// sidecars send the JSON to the actor unchanged
+		if named.Job.Data, err = anypb.New(wrapperspb.Bytes(data)); err != nil {
 			return "", err
 		}
 	}

@@ -38,8 +38,8 @@ func workflowActor(namespace, app, kind string) string {
 	return strings.Join([]string{"dapr.internal", namespace, app, kind}, ".")
 }
 
-// selects reports whether a job is to be read. Without apps and types of actors every job is.
-func (s *Selection) selects(m *schedulerv1.JobMetadata) bool {
+// selectsJob reports whether a job is to be read. Without apps and types of actors every job is.
+func (s *Selection) selectsJob(m *schedulerv1.JobMetadata) bool {
 	actor := m.GetTarget().GetActor()
 	switch {
 	case s.Namespace != "" && m.Namespace != s.Namespace:
@@ -50,12 +50,15 @@ func (s *Selection) selects(m *schedulerv1.JobMetadata) bool {
 		return slices.Contains(s.Apps, m.AppId)
 	}
 	return slices.Contains(s.ActorTypes, actor.Type) || s.Workflows && slices.ContainsFunc(s.Apps, func(app string) bool {
-		return slices.ContainsFunc(workflowKinds, func(kind string) bool { return actor.Type == workflowActor(m.Namespace, app, kind) })
+		return slices.ContainsFunc(workflowKinds, func(kind string) bool {
+			return actor.Type == workflowActor(m.Namespace,
+				app, kind)
+		})
 	})
 }
 
-// entry returns a job as an entry.
-func (s *Selection) entry(ref job.Ref, r job.Resumed, err error) foreign.Resumed {
+// jobEntry returns a job as an entry.
+func (s *Selection) jobEntry(ref job.Ref, r job.Resumed, err error) foreign.Resumed {
 	e := foreign.Resumed{Timer: r.Timer, Size: len(r.Timer.Spec.Payload), Notes: r.Unknown, Err: err}
 	e.Timer.Key = ref.Key()
 	switch {
@@ -81,14 +84,15 @@ type group struct {
 	metadata *schedulerv1.JobMetadata
 }
 
-// groups returns the lists that are to be read.
-func (s *Scheduler) groups() (list []group) {
+// jobGroups returns the lists that are to be read.
+func (s *Scheduler) jobGroups() (list []group) {
 	actors := func(as, typ string) {
 		list = append(list, group{"actors " + typ, actorMetadata(s.Namespace, as, typ, "")})
 	}
 	for _, app := range s.Apps {
-		list = append(list, group{"app " + app, &schedulerv1.JobMetadata{Namespace: s.Namespace, AppId: app, Target: &schedulerv1.JobTargetMetadata{
-			Type: &schedulerv1.JobTargetMetadata_Job{Job: &schedulerv1.TargetJob{}}}}})
+		list = append(list, group{"app " + app, &schedulerv1.JobMetadata{Namespace: s.Namespace, AppId: app,
+			Target: &schedulerv1.JobTargetMetadata{
+				Type: &schedulerv1.JobTargetMetadata_Job{Job: &schedulerv1.TargetJob{}}}}})
 		if s.Workflows {
 			for _, kind := range workflowKinds {
 				actors(app, workflowActor(s.Namespace, app, kind))
@@ -108,18 +112,19 @@ func actorMetadata(namespace, app, typ, id string) *schedulerv1.JobMetadata {
 }
 
 // Read calls add for each job. notes are on all of them.
-func (s *Scheduler) Read(ctx context.Context, now rouse.Instant, add func(foreign.Resumed) error) (notes []string, err error) {
+func (s *Scheduler) Read(ctx context.Context, now rouse.Instant,
+	add func(foreign.Resumed) error) (notes []string, err error) {
 	since := now
 	if s.Since != 0 {
 		since = min(s.Since, now)
 	}
-	for _, g := range s.groups() {
-		list, err := s.list(ctx, g)
+	for _, g := range s.jobGroups() {
+		list, err := s.listGroupJobs(ctx, g)
 		if err != nil {
 			return notes, err
 		}
 		for _, named := range list {
-			if g.complete(named) && notes == nil {
+			if g.completeMetadata(named) && notes == nil {
 				notes = []string{"that scheduler does not tell of concurrency keys: limits of theirs hold for reminders when they are scheduled again"}
 			}
 			ref, err := job.Of(named.Name, named.Metadata)
@@ -127,7 +132,7 @@ func (s *Scheduler) Read(ctx context.Context, now rouse.Instant, add func(foreig
 			if err == nil {
 				r, err = job.Resume(ref, named, since, now, schedule.Compile)
 			}
-			if err := add(s.entry(ref, r, err)); err != nil {
+			if err := add(s.jobEntry(ref, r, err)); err != nil {
 				return notes, err
 			}
 		}
@@ -135,8 +140,8 @@ func (s *Scheduler) Read(ctx context.Context, now rouse.Instant, add func(foreig
 	return notes, nil
 }
 
-// list returns the jobs of a group.
-func (s *Scheduler) list(ctx context.Context, g group) ([]*schedulerv1.NamedJob, error) {
+// listGroupJobs returns the jobs of a group.
+func (s *Scheduler) listGroupJobs(ctx context.Context, g group) ([]*schedulerv1.NamedJob, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	r, err := s.Client.ListJobs(ctx, &schedulerv1.ListJobsRequest{Metadata: g.metadata})
@@ -150,9 +155,9 @@ func (s *Scheduler) list(ctx context.Context, g group) ([]*schedulerv1.NamedJob,
 	return nil, fmt.Errorf("list the jobs of %s: %w", g.what, why)
 }
 
-// complete adds what a list may omit, and reports whether it omits the app: Dapr's own scheduler does so for
-// reminders, whose concurrency keys it omits, too.
-func (g *group) complete(named *schedulerv1.NamedJob) (noApp bool) {
+// completeMetadata adds what a list may omit, and reports whether it omits the app: Dapr's own scheduler does
+// so for reminders, whose concurrency keys it omits, too.
+func (g *group) completeMetadata(named *schedulerv1.NamedJob) (noApp bool) {
 	if named.Job == nil {
 		named.Job = &schedulerv1.Job{}
 	}

@@ -86,23 +86,24 @@ func ReadState(in io.Reader) (*State, error) {
 			return s, nil
 		}
 		if err != nil {
-			return nil, rouse.Refuse("entry "+strconv.Itoa(n), "", "is no JSON: "+err.Error(), `give an object with "key" and "value" for each entry`)
+			return nil, rouse.Refuse("entry "+strconv.Itoa(n), "", "is no JSON: "+err.Error(),
+				`give an object with "key" and "value" for each entry`)
 		}
-		if err := s.value(raw); err != nil {
+		if err := s.readStateValue(raw); err != nil {
 			return nil, rouse.Under("entry "+strconv.Itoa(n), err)
 		}
 	}
 }
 
-// value handles one top-level value of a file.
-func (s *State) value(raw json.RawMessage) error {
+// readStateValue handles one top-level value of a file.
+func (s *State) readStateValue(raw json.RawMessage) error {
 	if raw[0] == '[' {
 		var list []json.RawMessage
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return err
 		}
 		for n, e := range list {
-			if err := s.value(e); err != nil {
+			if err := s.readStateValue(e); err != nil {
 				return rouse.Under(fmt.Sprintf("[%d]", n), err)
 			}
 		}
@@ -112,25 +113,26 @@ func (s *State) value(raw json.RawMessage) error {
 	if raw[0] == '{' && json.Unmarshal(raw, &e) == nil && len(e.Value) > 0 {
 		for _, key := range []string{e.Key, e.MID, e.ID} {
 			if key != "" {
-				s.entry(key, e.Value)
+				s.readStateEntry(key, e.Value)
 				return nil
 			}
 		}
 	}
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil || all["value"] != nil {
-		return rouse.Refuse("", rouse.Shorten(string(raw), 60), "is no entry of a state store", `give an object with "key" and "value", or one with keys as its members`)
+		return rouse.Refuse("", rouse.Shorten(string(raw), 60), "is no entry of a state store",
+			`give an object with "key" and "value", or one with keys as its members`)
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		s.entry(key, all[key])
+		s.readStateEntry(key, all[key])
 	}
 	return nil
 }
 
 var partKey = regexp.MustCompile(`^(.+)\|\|([^|]+)\|\|reminders\|\|(\d+)$`)
 
-// entry handles one entry. Entries that do not concern reminders are skipped.
-func (s *State) entry(key string, raw json.RawMessage) {
+// readStateEntry handles one entry. Entries that do not concern reminders are skipped.
+func (s *State) readStateEntry(key string, raw json.RawMessage) {
 	rest, ours := strings.CutPrefix(key, "actors||")
 	body, err := bytesOf(raw)
 	if !ours {
@@ -152,7 +154,8 @@ func (s *State) entry(key string, raw json.RawMessage) {
 	case isMetadata:
 		m := typeMetadata{key: key}
 		if err := json.Unmarshal(body, &m); err != nil {
-			s.bad = append(s.bad, badList{key, typ, rouse.Refuse("value", "", "is no metadata of an actor type: "+err.Error(), "export it again")})
+			s.bad = append(s.bad, badList{key, typ, rouse.Refuse("value", "", "is no metadata of an actor type: "+err.Error(),
+				"export it again")})
 			return
 		}
 		s.metadata[typ] = m
@@ -165,8 +168,9 @@ func (s *State) entry(key string, raw json.RawMessage) {
 }
 
 // Read calls add for each reminder, and for each list that cannot be read.
-func (s *State) Read(_ context.Context, now rouse.Instant, add func(foreign.Resumed) error) (notes []string, err error) {
-	lists, bad := s.lists()
+func (s *State) Read(_ context.Context, now rouse.Instant,
+	add func(foreign.Resumed) error) (notes []string, err error) {
+	lists, bad := s.reminderLists()
 	for _, b := range bad {
 		if s.selectsType(b.typ) {
 			if err := add(foreign.Resumed{Origin: foreign.Origin{List: b.key, ActorType: b.typ}, Err: b.err}); err != nil {
@@ -185,11 +189,11 @@ func (s *State) Read(_ context.Context, now rouse.Instant, add func(foreign.Resu
 			switch {
 			case l.stale:
 				e.Outcome, e.Why = foreign.Stale, "the list was replaced by partitions"
-			case seen[r.key()]:
+			case seen[r.reminderKey()]:
 				e.Outcome, e.Why = foreign.Stale, "it is there twice"
 			default:
-				seen[r.key()] = true
-				r.resume(&e, s.tracks[r.key()], &s.Selection, now)
+				seen[r.reminderKey()] = true
+				r.resumeReminder(&e, s.tracks[r.reminderKey()], &s.Selection, now)
 			}
 			if err := add(e); err != nil {
 				return nil, err
@@ -203,8 +207,8 @@ func (s *State) selectsType(typ string) bool {
 	return len(s.ActorTypes) == 0 || slices.Contains(s.ActorTypes, typ)
 }
 
-// lists returns the lists ordered by key, and the invalid ones.
-func (s *State) lists() (lists []reminderList, bad []badList) {
+// reminderLists returns the lists ordered by key, and the invalid ones.
+func (s *State) reminderLists() (lists []reminderList, bad []badList) {
 	bad = s.bad
 	add := func(key, typ string, body []byte, stale bool) {
 		reminders, err := parseReminders(body, typ)
@@ -221,7 +225,8 @@ func (s *State) lists() (lists []reminderList, bad []badList) {
 	for _, p := range s.parts {
 		m, told := s.metadata[p.typ]
 		if !told {
-			bad = append(bad, badList{p.key, p.typ, rouse.Refuse("key", "actors||"+p.typ+"||metadata", "is not in the file, and tells which lists are current", "export it too")})
+			bad = append(bad, badList{p.key, p.typ, rouse.Refuse("key", "actors||"+p.typ+"||metadata",
+				"is not in the file, and tells which lists are current", "export it too")})
 			continue
 		}
 		current := p.id == m.ID && p.number >= 1 && p.number <= m.Reminders.Count
@@ -238,7 +243,8 @@ func (s *State) lists() (lists []reminderList, bad []badList) {
 		for n := 1; n <= min(m.Reminders.Count, maxParts); n++ {
 			if !found[typ][n] {
 				key := fmt.Sprintf("actors||%s||%s||reminders||%d", typ, m.ID, n)
-				bad = append(bad, badList{key, typ, rouse.Refuse("key", key, "is not in the file", "export it too, or if it is not in the store, take its reminders as lost")})
+				bad = append(bad, badList{key, typ, rouse.Refuse("key", key, "is not in the file",
+					"export it too, or if it is not in the store, take its reminders as lost")})
 			}
 		}
 	}
@@ -262,7 +268,8 @@ func bytesOf(raw json.RawMessage) ([]byte, error) {
 		Data    json.RawMessage `json:"data"`
 		Version json.RawMessage `json:"version"`
 	}
-	if raw[0] == '{' && json.Unmarshal(raw, &hash) == nil && len(hash.Data) > 0 && len(hash.Version) > 0 && hash.Data[0] == '"' {
+	if raw[0] == '{' && json.Unmarshal(raw, &hash) == nil && len(hash.Data) > 0 && len(hash.Version) > 0 &&
+		hash.Data[0] == '"' {
 		return bytesOf(hash.Data)
 	}
 	if raw[0] != '"' {
@@ -283,7 +290,8 @@ func bytesOf(raw json.RawMessage) ([]byte, error) {
 		return b, nil
 	}
 	if strings.HasPrefix(text, string(protobufMark)) {
-		return nil, rouse.Refuse("value", "", "is protobuf that was written as text, of which bytes are lost", "export it as hex or base64")
+		return nil, rouse.Refuse("value", "", "is protobuf that was written as text, of which bytes are lost",
+			"export it as hex or base64")
 	}
 	return []byte(text), nil
 }

@@ -60,7 +60,7 @@ func TestReminderListsInProtobuf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lists, bad := s.lists()
+		lists, bad := s.reminderLists()
 		if len(bad) != 0 || len(lists) != 1 || !reflect.DeepEqual(lists[0].reminders, []reminder{want}) {
 			t.Errorf("read %+v, %v", lists, bad)
 		}
@@ -73,7 +73,7 @@ func TestReminderListsInProtobuf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, bad := s.lists(); len(bad) != 1 || !strings.Contains(bad[0].err.Error(), "hex") {
+	if _, bad := s.reminderLists(); len(bad) != 1 || !strings.Contains(bad[0].err.Error(), "hex") {
 		t.Errorf("%v", bad)
 	}
 	if _, err := parseReminders(body[:len(body)-3], "Cart"); err == nil {
@@ -93,8 +93,8 @@ func TestReminderFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(file, err)
 		}
-		lists, bad := s.lists()
-		if len(bad) != 0 || len(lists) != 1 || len(lists[0].reminders) != 1 || lists[0].reminders[0].key() != "a||b||1||n" || lists[0].stale {
+		lists, bad := s.reminderLists()
+		if len(bad) != 0 || len(lists) != 1 || len(lists[0].reminders) != 1 || lists[0].reminders[0].reminderKey() != "a||b||1||n" || lists[0].stale {
 			t.Errorf("%s: %+v, %v", file, lists, bad)
 		}
 	}
@@ -108,7 +108,7 @@ func TestReminderFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(file, err)
 		}
-		if _, bad := s.lists(); len(bad) != 1 || !strings.Contains(bad[0].err.Error(), want) {
+		if _, bad := s.reminderLists(); len(bad) != 1 || !strings.Contains(bad[0].err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, bad, want)
 		}
 	}
@@ -166,7 +166,7 @@ func TestPeriodsAsSchedules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := p.schedule(at(x.from))
+		got, err := p.daprSchedule(at(x.from))
 		if err != nil {
 			got = "refused"
 		}
@@ -183,7 +183,7 @@ func TestReminderAsJob(t *testing.T) {
 	r := reminder{ID: "7", Type: "Cart", Name: "pay", Data: json.RawMessage(` {"a": 1}`), Period: "R5/PT10S", Registered: "2023-07-01T00:00:00+02:00", Expiration: "2023-08-01T00:00:00Z"}
 	resume := func(r reminder) foreign.Resumed {
 		var e foreign.Resumed
-		r.resume(&e, nil, &Selection{Namespace: "prod", As: "shop"}, now)
+		r.resumeReminder(&e, nil, &Selection{Namespace: "prod", As: "shop"}, now)
 		return e
 	}
 	e := resume(r)
@@ -236,17 +236,17 @@ func TestReminderGoesOn(t *testing.T) {
 		{reminder{Registered: "2023-07-01T00:00:00Z", Expiration: "2023-06-30T00:00:00Z"}, nil, "2023-07-01T00:00:00Z", -1, "expired"},
 		{reminder{Registered: "2023-05-01T00:00:00Z", Expiration: "2023-05-30T00:00:00Z"}, nil, "2023-05-01T00:00:00Z", -1, "expired"},
 	} {
-		n, err := x.r.next(x.last, now)
+		n, err := x.r.findNextTick(x.last, now)
 		if err != nil || n.at.UTC().Format(time.RFC3339) != x.due || n.left != x.left || (n.over == "") != (x.over == "") || !strings.Contains(n.over, x.over) {
 			t.Errorf("%+v after %+v: %+v, %v", x.r, x.last, n, err)
 		}
 	}
 	for _, r := range []reminder{{}, {Registered: "soon"}, {Registered: "2023-07-01T00:00:00Z", Expiration: "later"}, {Registered: "2023-07-01T00:00:00Z", Period: "x"}} {
-		if _, err := r.next(nil, now); err == nil {
+		if _, err := r.findNextTick(nil, now); err == nil {
 			t.Errorf("%+v was taken", r)
 		}
 	}
-	if _, err := (&reminder{Registered: "2023-07-01T00:00:00Z"}).next(&track{Last: "x"}, now); err == nil {
+	if _, err := (&reminder{Registered: "2023-07-01T00:00:00Z"}).findNextTick(&track{Last: "x"}, now); err == nil {
 		t.Error("a record without a time was taken")
 	}
 }

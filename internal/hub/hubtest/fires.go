@@ -31,7 +31,8 @@ func Serve(t testing.TB, subscribe func(rousev1.Fires_SubscribeServer) error) (r
 }
 
 // ServeOn is Serve on a listener.
-func ServeOn(t testing.TB, subscribe func(rousev1.Fires_SubscribeServer) error, l net.Listener, target string, opts ...grpc.DialOption) (rousev1.FiresClient, func()) {
+func ServeOn(t testing.TB, subscribe func(rousev1.Fires_SubscribeServer) error, l net.Listener, target string,
+	opts ...grpc.DialOption) (rousev1.FiresClient, func()) {
 	server := grpc.NewServer()
 	rousev1.RegisterFiresServer(server, service{subscribe: subscribe})
 	var serving sync.WaitGroup
@@ -48,7 +49,8 @@ func ServeOn(t testing.TB, subscribe func(rousev1.Fires_SubscribeServer) error, 
 }
 
 // Subscribe opens a subscription and waits until it is established.
-func Subscribe(t testing.TB, ctx context.Context, c rousev1.FiresClient, open *rousev1.Open) rousev1.Fires_SubscribeClient {
+func Subscribe(t testing.TB, ctx context.Context, c rousev1.FiresClient,
+	open *rousev1.Open) rousev1.Fires_SubscribeClient {
 	t.Helper()
 	stream, err := c.Subscribe(ctx)
 	if err != nil {
@@ -70,7 +72,8 @@ func Settle(m *rousev1.Settle) *rousev1.SubscribeRequest {
 
 // Arrivals returns the fires of a subscription until it ends, for the contract of sinks. take acknowledges a
 // fire. wait returns when the subscription has ended.
-func Arrivals(stream rousev1.Fires_SubscribeClient, take func(m *rousev1.Settle, tag uint64)) (arrivals chan *sinktest.Arrival, wait func()) {
+func Arrivals(stream rousev1.Fires_SubscribeClient,
+	take func(m *rousev1.Settle, tag uint64)) (arrivals chan *sinktest.Arrival, wait func()) {
 	arrivals = make(chan *sinktest.Arrival, 1000)
 	var sending sync.Mutex
 	var reading sync.WaitGroup
@@ -82,7 +85,8 @@ func Arrivals(stream rousev1.Fires_SubscribeClient, take func(m *rousev1.Settle,
 			}
 			for _, f := range response.Fires {
 				arrivals <- &sinktest.Arrival{
-					Fire: rouse.Fire{ID: f.Id, Namespace: f.Namespace, Name: f.Name, Generation: f.Generation, Due: rouse.Instant(f.DueMs),
+					Fire: rouse.Fire{ID: f.Id, Namespace: f.Namespace, Name: f.Name, Generation: f.Generation,
+						Due:     rouse.Instant(f.DueMs),
 						Attempt: f.Attempt, Token: f.Token, Manual: f.Manual, Last: f.Last, Traceparent: f.Traceparent,
 						Spec: &rouse.Spec{Payload: f.Payload, ContentType: f.ContentType}},
 					Answer: func(a sinktest.Answer) {

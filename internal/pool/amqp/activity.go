@@ -29,11 +29,11 @@ func (c *Controller) noteActivity(ctx context.Context, term *pool.Term) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if !tooLarge(err) {
+		if !isFrameError(err) {
 			return err
 		}
 		c.log.Warn("the connection for reports of workers ended; reconnecting", "error", err)
-		if err := c.takeReports(ctx, term); err != nil && !tooLarge(err) {
+		if err := c.takeReports(ctx, term); err != nil && !isFrameError(err) {
 			return err
 		}
 	}
@@ -44,12 +44,12 @@ func (c *Controller) noteActivity(ctx context.Context, term *pool.Term) error {
 func (c *Controller) receiveReports(ctx context.Context, term *pool.Term) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	conn, err := c.dial(ctx, "reports")
+	conn, err := c.dialBroker(ctx, "reports")
 	if err != nil {
 		return err
 	}
 	defer conn.Guard(cancel)()
-	deliveries, err := c.consume(ctx, conn, c.names.activity(), reportWindow)
+	deliveries, err := c.consumeQueue(ctx, conn, c.names.activityQueue(), reportWindow)
 	if err != nil {
 		return waitCause(ctx, err)
 	}
@@ -58,7 +58,7 @@ func (c *Controller) receiveReports(ctx context.Context, term *pool.Term) error 
 		select {
 		case d, ok := <-deliveries:
 			if !ok {
-				return waitCause(ctx, errConsumer(c.names.activity()))
+				return waitCause(ctx, errConsumer(c.names.activityQueue()))
 			}
 			c.noteDelivery(term, &d)
 			if unsettled++; unsettled < reportWindow/4 && len(deliveries) > 0 {
@@ -79,7 +79,7 @@ func (c *Controller) receiveReports(ctx context.Context, term *pool.Term) error 
 func (c *Controller) takeReports(ctx context.Context, term *pool.Term) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	conn, err := c.dial(ctx, "reports")
+	conn, err := c.dialBroker(ctx, "reports")
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (c *Controller) takeReports(ctx context.Context, term *pool.Term) error {
 	}
 	for range reportWindow {
 		done := conn.Limit(ctx)
-		d, ok, err := ch.Get(c.names.activity(), true)
+		d, ok, err := ch.Get(c.names.activityQueue(), true)
 		done()
 		if err != nil {
 			return waitCause(ctx, err)

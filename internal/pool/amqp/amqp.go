@@ -48,11 +48,13 @@ type Config struct {
 	Management string // URL of the management plugin's HTTP API; if empty, http with host and user of URL and port 15672
 	WorkerURL  string // for workers; URL if empty
 
-	Classic         bool          // classic request queues instead of quorum queues: less to write, and no delivery limit
-	MessageTTL      time.Duration // how long a request may wait in total for a worker; 1m if zero
-	DeliveryLimit   int           // delivery limit: a request that workers reject or die with more often is poison; 3 if zero
-	MaxLength       int           // of a request queue; the oldest requests are given up beyond that; none if zero
-	ConsumerTimeout time.Duration // how long a worker may hold a request; RabbitMQ 3.12 or later; the broker's default if zero
+	Classic    bool          // classic request queues instead of quorum queues: less to write, and no delivery limit
+	MessageTTL time.Duration // how long a request may wait in total for a worker; 1m if zero
+	// delivery limit: a request that workers reject or die with more often is poison; 3 if zero
+	DeliveryLimit int
+	MaxLength     int // of a request queue; the oldest requests are given up beyond that; none if zero
+	// how long a worker may hold a request; RabbitMQ 3.12 or later; the broker's default if zero
+	ConsumerTimeout time.Duration
 	StallTimeout    time.Duration // workers that hold requests without a report for so long are replaced; never if zero
 	PoisonLimit     int           // how many poison requests are kept; the oldest are dropped; 10000 if zero
 	Prefetch        int           // WORKER_PREFETCH: how many requests a worker may hold; 1 if zero
@@ -61,7 +63,8 @@ type Config struct {
 	OrphanWait   time.Duration // how long to wait for the queue of an orphan before it is put aside; 1s if zero
 	Timeout      time.Duration // of each step with the broker; 10s if zero
 	LockPoll     time.Duration // how often a process that stands by tries to get the lock; 250ms if zero
-	Refusals     time.Duration // how long permanent errors are retried, as brokers return them during their start; 10s if zero
+	// how long permanent errors are retried, as brokers return them during their start; 10s if zero
+	Refusals     time.Duration
 	ReleaseAfter time.Duration // a process that stood by for so long releases its workers; 30s if zero
 }
 
@@ -93,12 +96,14 @@ func New(c Config, m *pool.Manager) (*Controller, error) {
 	}
 	u, err := amqp091.ParseURI(c.URL)
 	if err != nil {
-		return fail("amqp", "", "is no URL of a RabbitMQ: "+amqplink.WithoutURL(err), "write one such as amqp://user:password@host:5672/vhost")
+		return fail("amqp", "", "is no URL of a RabbitMQ: "+amqplink.WithoutURL(err),
+			"write one such as amqp://user:password@host:5672/vhost")
 	}
 	if c.WorkerURL == "" {
 		c.WorkerURL = c.URL
 	} else if _, err := amqp091.ParseURI(c.WorkerURL); err != nil {
-		return fail("worker_amqp", "", "is no URL of a RabbitMQ: "+amqplink.WithoutURL(err), "write one such as amqp://user:password@host:5672/vhost")
+		return fail("worker_amqp", "", "is no URL of a RabbitMQ: "+amqplink.WithoutURL(err),
+			"write one such as amqp://user:password@host:5672/vhost")
 	}
 	if c.Management == "" {
 		api := url.URL{Scheme: "http", Host: fmt.Sprintf("%s:15672", u.Host), User: url.UserPassword(u.Username, u.Password)}
@@ -106,16 +111,19 @@ func New(c Config, m *pool.Manager) (*Controller, error) {
 	}
 	api, err := newManagement(c.Management)
 	if err != nil {
-		return fail("management", "", "is no URL of RabbitMQ's HTTP API: "+err.Error(), "write one such as http://user:password@host:15672")
+		return fail("management", "", "is no URL of RabbitMQ's HTTP API: "+err.Error(),
+			"write one such as http://user:password@host:15672")
 	}
 	if c.Classic && c.DeliveryLimit != 0 {
-		return fail("delivery_limit", fmt.Sprint(c.DeliveryLimit), "is ignored by classic queues", "leave it out, or leave queue_type at quorum")
+		return fail("delivery_limit", fmt.Sprint(c.DeliveryLimit), "is ignored by classic queues",
+			"leave it out, or leave queue_type at quorum")
 	}
 	for _, n := range []struct {
 		name      string
 		value     *int
 		def, most int
-	}{{"delivery_limit", &c.DeliveryLimit, 3, 1_000_000}, {"max_length", &c.MaxLength, 0, 1 << 30}, {"poison_limit", &c.PoisonLimit, 10_000, 1_000_000},
+	}{{"delivery_limit", &c.DeliveryLimit, 3, 1_000_000}, {"max_length", &c.MaxLength, 0, 1 << 30},
+		{"poison_limit", &c.PoisonLimit, 10_000, 1_000_000},
 		{"prefetch", &c.Prefetch, 1, 65535}, {"orphan_window", &c.OrphanWindow, 1000, 65535}} {
 		if *n.value < 0 || *n.value > n.most {
 			return fail(n.name, fmt.Sprint(*n.value), "is out of range", fmt.Sprintf("leave it out, or give 1 to %d", n.most))
@@ -128,7 +136,8 @@ func New(c Config, m *pool.Manager) (*Controller, error) {
 		name  string
 		value *time.Duration
 		def   time.Duration
-	}{{"message_ttl", &c.MessageTTL, time.Minute}, {"consumer_timeout", &c.ConsumerTimeout, 0}, {"stall_timeout", &c.StallTimeout, 0},
+	}{{"message_ttl", &c.MessageTTL, time.Minute}, {"consumer_timeout", &c.ConsumerTimeout, 0},
+		{"stall_timeout", &c.StallTimeout, 0},
 		{"orphan_wait", &c.OrphanWait, time.Second},
 		{"timeout", &c.Timeout, 10 * time.Second}, {"refusals", &c.Refusals, 10 * time.Second},
 		{"lock_poll", &c.LockPoll, 250 * time.Millisecond}, {"release_after", &c.ReleaseAfter, 30 * time.Second}} {
@@ -140,7 +149,8 @@ func New(c Config, m *pool.Manager) (*Controller, error) {
 		}
 	}
 	if least := 3 * p.Timing.Settle; p.MaxWork < least {
-		return fail("max_work", p.MaxWork.String(), "is too short, because RabbitMQ counts the requests of workers some seconds late",
+		return fail("max_work", p.MaxWork.String(),
+			"is too short, because RabbitMQ counts the requests of workers some seconds late",
 			"leave it out, or give at least "+least.String())
 	}
 	for i, name := range p.Pinned {
@@ -163,16 +173,16 @@ func (c *Controller) State() string {
 	return c.state
 }
 
-func (c *Controller) enter(state string) {
+func (c *Controller) enterState(state string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state = state
 	c.led = c.led || state == pool.StateLeading
 }
 
-// fatal reports whether an error is permanent: it has persisted for a while. A starting broker refuses users
-// for a moment. A controller that has led before has workers to look after and keeps retrying.
-func (c *Controller) fatal(err error) bool {
+// isPermanent reports whether an error is permanent: it has persisted for a while. A starting broker refuses
+// users for a moment. A controller that has led before has workers to look after and keeps retrying.
+func (c *Controller) isPermanent(err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !errors.Is(err, ErrSetup) {
@@ -197,11 +207,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer c.api.client.CloseIdleConnections()
 	for b := backoff.New(firstWait, longestWait); ctx.Err() == nil; b.Pause(ctx) {
 		began := time.Now()
-		err := c.session(ctx)
+		err := c.runPoolSession(ctx)
 		if ctx.Err() != nil {
 			break
 		}
-		if c.fatal(err) {
+		if c.isPermanent(err) {
 			return fmt.Errorf("pool %s: %w", c.names.pool, err)
 		}
 		c.manager.Metrics().Failed("session")
@@ -218,22 +228,22 @@ func (c *Controller) Run(ctx context.Context) error {
 // prefetched with it.
 const carefulAfter = 3
 
-// careful reports whether messages are consumed one by one.
-func (c *Controller) careful() bool {
+// consumesOneByOne reports whether messages are consumed one by one.
+func (c *Controller) consumesOneByOne() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.short >= carefulAfter
 }
 
-// relax ends the careful mode after a session that worked for a while.
-func (c *Controller) relax() {
+// endCarefulMode ends the careful mode after a session that worked for a while.
+func (c *Controller) endCarefulMode() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.short = 0
 }
 
-// judge records how long a session led.
-func (c *Controller) judge(led time.Duration) {
+// recordSessionLength records how long a session led.
+func (c *Controller) recordSessionLength(led time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.short++; led > longestWait {
@@ -244,46 +254,46 @@ func (c *Controller) judge(led time.Duration) {
 	}
 }
 
-// session connects, waits for the lock, sets up, and manages the pool until something breaks.
-func (c *Controller) session(ctx context.Context) error {
+// runPoolSession connects, waits for the lock, sets up, and manages the pool until something breaks.
+func (c *Controller) runPoolSession(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer c.enter(pool.StateConnecting)
-	in, err := c.dial(ctx, "lock")
+	defer c.enterState(pool.StateConnecting)
+	in, err := c.dialBroker(ctx, "lock")
 	if err != nil {
 		return err
 	}
 	defer in.Cut()
 	defer in.Guard(cancel)()
-	if err := c.lock(ctx, in); err != nil {
-		return because(ctx, err)
+	if err := c.acquirePoolLock(ctx, in); err != nil {
+		return causeOrError(ctx, err)
 	}
 	if err := c.setUpPolicies(ctx); err != nil {
-		return because(ctx, err)
+		return causeOrError(ctx, err)
 	}
-	out, err := c.dial(ctx, "publish")
+	out, err := c.dialBroker(ctx, "publish")
 	if err != nil {
-		return because(ctx, err)
+		return causeOrError(ctx, err)
 	}
 	defer out.Cut()
 	defer out.Guard(cancel)()
 	if err := c.setUp(ctx, out); err != nil {
-		return because(ctx, err)
+		return causeOrError(ctx, err)
 	}
-	return because(ctx, c.lead(ctx, cancel, out))
+	return causeOrError(ctx, c.managePool(ctx, cancel, out))
 }
 
-// because returns the cause of a context if it has ended, and err otherwise: the first failure is the
+// causeOrError returns the cause of a context if it has ended, and err otherwise: the first failure is the
 // relevant one.
-func because(ctx context.Context, err error) error {
+func causeOrError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
 	return err
 }
 
-// lead manages the pool until ctx ends.
-func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, out *amqplink.Conn) error {
+// managePool manages the pool until ctx ends.
+func (c *Controller) managePool(ctx context.Context, cancel context.CancelCauseFunc, out *amqplink.Conn) error {
 	control := &queues{c: c, conn: out, free: make(chan *amqp091.Channel, c.manager.Config().Timing.Parallel)}
 	term, err := c.manager.Begin(ctx, control)
 	if err != nil {
@@ -301,9 +311,9 @@ func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, o
 	}
 	to := &mailbox{c: c, term: term, out: answers}
 	began := time.Now()
-	defer func() { c.judge(time.Since(began)) }()
+	defer func() { c.recordSessionLength(time.Since(began)) }()
 	c.log.Info("this process leads the pool", "broker", c.host)
-	c.enter(pool.StateLeading)
+	c.enterState(pool.StateLeading)
 	c.manager.Metrics().Leads(true)
 	defer c.manager.Metrics().Leads(false)
 	c.setInventory(&inventory{c: c, publisher: publisher})
@@ -313,12 +323,12 @@ func (c *Controller) lead(ctx context.Context, cancel context.CancelCauseFunc, o
 	defer parts.Wait()
 	defer cancel(nil)
 	for _, part := range []func(context.Context) error{
-		publisher.run,
-		answers.run,
+		publisher.handleReturns,
+		answers.handleReturns,
 		func(ctx context.Context) error { return c.processOrphans(ctx, term, publisher, to) },
 		func(ctx context.Context) error { return c.answerDeadLetters(ctx, to) },
 		func(ctx context.Context) error { return c.noteActivity(ctx, term) },
-		func(ctx context.Context) error { c.measure(ctx, term); return nil },
+		func(ctx context.Context) error { c.measureLoads(ctx, term); return nil },
 	} {
 		parts.Go(func() {
 			if err := part(ctx); err != nil {

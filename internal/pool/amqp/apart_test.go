@@ -90,7 +90,7 @@ func TestNamespacesBecomeApart(t *testing.T) {
 		return // RabbitMQ takes half a minute to count that they are empty
 	}
 	for _, old := range []string{"n\xff8", "n\xff7", "m\xff42"} {
-		h.eventually("the old queue of "+old+" is gone", func() bool { _, there := h.queue(names{"core"}.requests(old)); return !there })
+		h.eventually("the old queue of "+old+" is gone", func() bool { _, there := h.queue(names{"core"}.requestQueue(old)); return !there })
 	}
 }
 
@@ -101,5 +101,5 @@ func (h *harness) queueOf(name string) string {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return names{"core"}.requests(group)
+	return names{"core"}.requestQueue(group)
 }

@@ -35,7 +35,7 @@ type Caller struct {
 	link  *link  // nil while there is none
 	why   string // why there is no connection
 	since time.Time
-	waits map[string]*wait // by fire id
+	waits map[string]*waitingRequest // by fire id
 
 	ahead pool.Ahead
 }
@@ -46,7 +46,8 @@ func NewCaller(c *Controller, o pool.CallerOptions) *Caller {
 	if o.Answered == nil {
 		o.Answered = func(*rouse.Fire, *rouse.Answer) {}
 	}
-	a := &Caller{c: c, opts: o, waits: map[string]*wait{}, why: "it has not been connected to yet", since: time.Now()}
+	a := &Caller{c: c, opts: o, waits: map[string]*waitingRequest{}, why: "it has not been connected to yet",
+		since: time.Now()}
 	a.life, a.end = context.WithCancel(context.Background())
 	return a
 }
@@ -58,7 +59,7 @@ func (a *Caller) Drain() { a.end() }
 func (a *Caller) Run(ctx context.Context) {
 	for b := backoff.New(firstWait, longestWait); ctx.Err() == nil; b.Pause(ctx) {
 		began := time.Now()
-		err := a.session(ctx)
+		err := a.runCallSession(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -96,24 +97,24 @@ type link struct {
 // directReply is the pseudo-queue that delivers answers without a reply queue.
 const directReply = "amq.rabbitmq.reply-to"
 
-// session runs one connection until it breaks or ctx ends.
-func (a *Caller) session(ctx context.Context) (err error) {
+// runCallSession runs one connection until it breaks or ctx ends.
+func (a *Caller) runCallSession(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	conn, err := a.c.dial(ctx, "call")
+	conn, err := a.c.dialBroker(ctx, "call")
 	if err != nil {
-		return a.lost(nil, err)
+		return a.failWaitingCalls(nil, err)
 	}
 	defer conn.Cut()
 	l := &link{conn: conn, tags: map[uint64]string{}}
 	if l.ch, err = conn.OpenChannel(ctx); err != nil {
-		return a.lost(nil, err)
+		return a.failWaitingCalls(nil, err)
 	}
 	returns := l.ch.NotifyReturn(make(chan amqp091.Return, 64))
 	confirms := l.ch.NotifyPublish(make(chan amqp091.Confirmation, 1024))
-	answers, err := a.consume(ctx, l)
+	answers, err := a.consumeAnswers(ctx, l)
 	if err != nil {
-		return a.lost(nil, err)
+		return a.failWaitingCalls(nil, err)
 	}
 	a.mu.Lock()
 	a.link = l
@@ -137,19 +138,20 @@ func (a *Caller) session(ctx context.Context) (err error) {
 		select {
 		case d, ok := <-answers:
 			if !ok {
-				return a.lost(l, waitCause(ctx, errConsumer(directReply)))
+				return a.failWaitingCalls(l, waitCause(ctx, errConsumer(directReply)))
 			}
-			a.answered(&d)
+			a.handleAnswer(&d)
 		case m, ok := <-returns:
 			if ok {
-				a.settle(m.CorrelationId, failure(int(m.ReplyCode), "no queue takes the request, as no manager has set the pool up: "+m.ReplyText))
+				a.finishCall(m.CorrelationId, failedAttempt(int(m.ReplyCode),
+					"no queue takes the request, as no manager has set the pool up: "+m.ReplyText))
 			}
 		case c, ok := <-confirms:
 			if ok {
-				a.confirmed(l, c)
+				a.handleConfirm(l, c)
 			}
 		case <-ctx.Done():
-			return a.lost(l, context.Cause(ctx))
+			return a.failWaitingCalls(l, context.Cause(ctx))
 		}
 	}
 }
@@ -174,15 +176,15 @@ func (a *Caller) learnSizeLimit(ctx context.Context, l *link) {
 // findSizeLimit asks the broker how large requests may be, on a separate connection: while RabbitMQ is short
 // of memory or disk, it does not answer, and blocks the connection.
 func (a *Caller) findSizeLimit(ctx context.Context) (limit int, err error) {
-	conn, err := a.c.dial(ctx, "size")
+	conn, err := a.c.dialBroker(ctx, "size")
 	if err != nil {
 		return 0, err
 	}
 	return conn.FindSizeLimit(ctx, rouse.MaxPayload)
 }
 
-// consume starts to consume answers on a channel with confirms.
-func (a *Caller) consume(ctx context.Context, l *link) (<-chan amqp091.Delivery, error) {
+// consumeAnswers starts to consume answers on a channel with confirms.
+func (a *Caller) consumeAnswers(ctx context.Context, l *link) (<-chan amqp091.Delivery, error) {
 	defer l.conn.Limit(ctx)()
 	if err := l.ch.Confirm(false); err != nil {
 		return nil, fmt.Errorf("ask for confirms: %w", err)
@@ -194,12 +196,12 @@ func (a *Caller) consume(ctx context.Context, l *link) (<-chan amqp091.Delivery,
 	return answers, nil
 }
 
-// lost records that the connection is gone. Requests that wait for an answer on it fail, because the answer
-// cannot arrive any more.
-func (a *Caller) lost(l *link, err error) error {
+// failWaitingCalls records that the connection is gone. Requests that wait for an answer on it fail, because
+// the answer cannot arrive any more.
+func (a *Caller) failWaitingCalls(l *link, err error) error {
 	a.mu.Lock()
 	a.why = err.Error()
-	var left []*wait
+	var left []*waitingRequest
 	if l != nil && a.link == l {
 		a.link, a.since = nil, time.Now()
 		for id, w := range a.waits {
@@ -209,7 +211,8 @@ func (a *Caller) lost(l *link, err error) error {
 	}
 	a.mu.Unlock()
 	for _, w := range left {
-		w.report(failure(0, "no answer came before RabbitMQ was lost, and a worker may have had the request: "+err.Error()))
+		w.reportToBatch(failedAttempt(0,
+			"no answer came before RabbitMQ was lost, and a worker may have had the request: "+err.Error()))
 	}
 	return err
 }

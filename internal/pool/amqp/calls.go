@@ -14,24 +14,24 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// wait is a request that waits for its answer.
-type wait struct {
+// waitingRequest is a request that waits for its answer.
+type waitingRequest struct {
 	fire   *rouse.Fire
-	batch  *calls
+	batch  *requestBatch
 	index  int
 	ending *time.Timer
 }
 
-// calls are the requests of one Deliver.
-type calls struct {
+// requestBatch are the requests of one Deliver.
+type requestBatch struct {
 	settle func(i int, o rouse.Outcome)
 	mu     sync.Mutex
 	left   int         // that are not settled
 	stop   func() bool // called when all are settled
 }
 
-// report settles a request that was removed from the waiting ones.
-func (w *wait) report(o rouse.Outcome) {
+// reportToBatch settles a request that was removed from the waiting ones.
+func (w *waitingRequest) reportToBatch(o rouse.Outcome) {
 	w.ending.Stop()
 	w.batch.settle(w.index, o)
 	w.batch.mu.Lock()
@@ -41,14 +41,15 @@ func (w *wait) report(o rouse.Outcome) {
 	}
 }
 
-// failure is the outcome of a failed attempt that may be retried.
-func failure(code int, detail string) rouse.Outcome {
+// failedAttempt is the outcome of a failed attempt that may be retried.
+func failedAttempt(code int, detail string) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Failed, Code: code, Detail: rouse.Shorten(detail, rouse.MaxDetail)}
 }
 
 // putOff is the outcome of a request that was not made.
 func putOff(after time.Duration, why string) rouse.Outcome {
-	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: after, Detail: rouse.Shorten("not sent: "+why, rouse.MaxDetail)}
+	return rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBrokerUnavailable, After: after,
+		Detail: rouse.Shorten("not sent: "+why, rouse.MaxDetail)}
 }
 
 // Why requests are not made, or are abandoned at shutdown.
@@ -83,15 +84,16 @@ func (a *Caller) Deliver(ctx context.Context, key string, fires []rouse.Fire, se
 		}
 		return
 	}
-	batch := &calls{settle: settle, left: len(fires) + 1, stop: func() bool { return true }} // plus one for the loop
+	// plus one for the loop
+	batch := &requestBatch{settle: settle, left: len(fires) + 1, stop: func() bool { return true }}
 	for i := range fires {
-		a.call(l, key, &fires[i], batch, i)
+		a.makeRequest(l, key, &fires[i], batch, i)
 	}
 	giveUp := func() {
 		o := putOff(time.Second, stopping)
 		o.Cause = rouse.CauseServerDown
 		for i := range fires {
-			a.settle(fires[i].ID, o, batch)
+			a.finishCall(fires[i].ID, o, batch)
 		}
 	}
 	ended, drained := context.AfterFunc(ctx, giveUp), context.AfterFunc(a.life, giveUp)
@@ -105,26 +107,30 @@ func (a *Caller) Deliver(ctx context.Context, key string, fires []rouse.Fire, se
 	}
 }
 
-// call makes one request.
-func (a *Caller) call(l *link, key string, f *rouse.Fire, batch *calls, i int) {
-	w := &wait{fire: f, batch: batch, index: i}
+// makeRequest makes one request.
+func (a *Caller) makeRequest(l *link, key string, f *rouse.Fire, batch *requestBatch, i int) {
+	w := &waitingRequest{fire: f, batch: batch, index: i}
 	name, err := a.groupName(f.Namespace, key)
 	if limit := int(l.sizeLimit.Load()); err == nil && limit > 0 && len(f.Spec.Payload) > limit {
 		// RabbitMQ would close the channel, and no other request would get its answer.
-		err = fmt.Errorf("not sent: RabbitMQ accepts %d bytes (max_message_size), and the payload has %d", limit, len(f.Spec.Payload))
+		err = fmt.Errorf("not sent: RabbitMQ accepts %d bytes (max_message_size), and the payload has %d", limit,
+			len(f.Spec.Payload))
 	}
 	if err != nil {
-		o := failure(http.StatusUnprocessableEntity, err.Error())
+		o := failedAttempt(http.StatusUnprocessableEntity, err.Error())
 		o.Verdict = rouse.Rejected
 		w.ending = time.AfterFunc(0, func() {})
-		w.report(o)
+		w.reportToBatch(o)
 		return
 	}
 	patience := a.c.config.MessageTTL + f.Spec.Retry.Effective().Timeout
 	a.mu.Lock()
 	_, twice := a.waits[f.ID]
 	broken := a.link != l
-	w.ending = time.AfterFunc(patience, func() { a.settle(f.ID, failure(0, fmt.Sprintf("no answer within %v", patience)), batch) })
+	w.ending = time.AfterFunc(patience, func() {
+		a.finishCall(f.ID,
+			failedAttempt(0, fmt.Sprintf("no answer within %v", patience)), batch)
+	})
 	if !twice && !broken {
 		a.waits[f.ID] = w
 	}
@@ -133,14 +139,14 @@ func (a *Caller) call(l *link, key string, f *rouse.Fire, batch *calls, i int) {
 	case twice:
 		o := putOff(time.Second, "an earlier attempt still waits for its answer")
 		o.Cause = rouse.CauseBacklog
-		w.report(o)
+		w.reportToBatch(o)
 		return
 	case broken:
-		w.report(putOff(time.Second, "RabbitMQ is away"))
+		w.reportToBatch(putOff(time.Second, "RabbitMQ is away"))
 		return
 	}
-	if err := l.publish(a.c.names.requestExchange(), name, request(f, key)); err != nil {
-		a.settle(f.ID, failure(0, err.Error()), batch)
+	if err := l.publishRequest(a.c.names.requestExchange(), name, requestMessage(f, key)); err != nil {
+		a.finishCall(f.ID, failedAttempt(0, err.Error()), batch)
 		l.conn.Cut() // ends the session; the next one reconnects
 	}
 }
@@ -159,15 +165,17 @@ func (a *Caller) groupName(namespace, key string) (string, error) {
 	return pool.GroupName(group), checkGroup(group)
 }
 
-// request returns the message of a fire.
-func request(f *rouse.Fire, key string) amqp091.Publishing {
-	return amqp091.Publishing{ContentType: f.Spec.ContentType, DeliveryMode: amqp091.Persistent, CorrelationId: f.ID, ReplyTo: directReply, MessageId: f.ID,
-		AppId: "rouse", Body: f.Spec.Payload, Headers: amqp091.Table{namespaceHeader: f.Namespace, requestKeyHeader: key, "rouse-timer": f.Name,
-			"rouse-due": f.Due.String(), "rouse-attempt": int64(f.Attempt), "rouse-token": strconv.FormatUint(f.Token, 10)}}
+// requestMessage returns the message of a fire.
+func requestMessage(f *rouse.Fire, key string) amqp091.Publishing {
+	return amqp091.Publishing{ContentType: f.Spec.ContentType, DeliveryMode: amqp091.Persistent, CorrelationId: f.ID,
+		ReplyTo: directReply, MessageId: f.ID,
+		AppId: "rouse", Body: f.Spec.Payload, Headers: amqp091.Table{namespaceHeader: f.Namespace, requestKeyHeader: key,
+			"rouse-timer": f.Name,
+			"rouse-due":   f.Due.String(), "rouse-attempt": int64(f.Attempt), "rouse-token": strconv.FormatUint(f.Token, 10)}}
 }
 
-// publish publishes a request and records which fire its confirm belongs to.
-func (l *link) publish(exchange, key string, m amqp091.Publishing) error {
+// publishRequest publishes a request and records which fire its confirm belongs to.
+func (l *link) publishRequest(exchange, key string, m amqp091.Publishing) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	tag := l.ch.GetNextPublishSeqNo()
@@ -180,19 +188,20 @@ func (l *link) publish(exchange, key string, m amqp091.Publishing) error {
 	return nil
 }
 
-// confirmed handles a confirm: the broker has accepted or refused the request.
-func (a *Caller) confirmed(l *link, c amqp091.Confirmation) {
+// handleConfirm handles a confirm: the broker has accepted or refused the request.
+func (a *Caller) handleConfirm(l *link, c amqp091.Confirmation) {
 	l.mu.Lock()
 	id, ok := l.tags[c.DeliveryTag]
 	delete(l.tags, c.DeliveryTag)
 	l.mu.Unlock()
 	if ok && !c.Ack {
-		a.settle(id, failure(0, "RabbitMQ has refused the request"))
+		a.finishCall(id, failedAttempt(0, "RabbitMQ has refused the request"))
 	}
 }
 
-// settle reports the outcome of a request if it still waits; with a batch, only if it belongs to that batch.
-func (a *Caller) settle(id string, o rouse.Outcome, of ...*calls) {
+// finishCall reports the outcome of a request if it still waits; with a batch, only if it belongs to that
+// batch.
+func (a *Caller) finishCall(id string, o rouse.Outcome, of ...*requestBatch) {
 	a.mu.Lock()
 	w := a.waits[id]
 	if w == nil || len(of) > 0 && w.batch != of[0] {
@@ -204,12 +213,12 @@ func (a *Caller) settle(id string, o rouse.Outcome, of ...*calls) {
 	if o.Verdict == rouse.Done {
 		a.opts.Answered(w.fire, o.Answer)
 	}
-	w.report(o)
+	w.reportToBatch(o)
 }
 
-// answered handles an answer of a worker, or an error answer of the controller. An answer to an unknown
+// handleAnswer handles an answer of a worker, or an error answer of the controller. An answer to an unknown
 // request is late.
-func (a *Caller) answered(d *amqp091.Delivery) {
+func (a *Caller) handleAnswer(d *amqp091.Delivery) {
 	status, _ := d.Headers[statusHeader].(string)
 	switch status {
 	case "ok", "": // the header is optional for workers
@@ -219,15 +228,17 @@ func (a *Caller) answered(d *amqp091.Delivery) {
 		} else {
 			o.Detail = fmt.Sprintf("the answer has %d bytes and is not kept: at most %d are", len(d.Body), rouse.MaxPayload)
 		}
-		a.settle(d.CorrelationId, o)
+		a.finishCall(d.CorrelationId, o)
 	case "rejected":
-		a.settle(d.CorrelationId, rouse.Outcome{Verdict: rouse.Rejected, Code: http.StatusUnprocessableEntity, Detail: "a worker has refused it for good"})
+		a.finishCall(d.CorrelationId, rouse.Outcome{Verdict: rouse.Rejected, Code: http.StatusUnprocessableEntity,
+			Detail: "a worker has refused it for good"})
 	case reasonPoison:
-		a.settle(d.CorrelationId, rouse.Outcome{Verdict: rouse.Rejected, Code: http.StatusBadGateway,
+		a.finishCall(d.CorrelationId, rouse.Outcome{Verdict: rouse.Rejected, Code: http.StatusBadGateway,
 			Detail: "workers rejected it, or died with it, more often than delivery_limit allows; it is in the poison inventory of the pool"})
 	case reasonMaxWork:
-		a.settle(d.CorrelationId, failure(http.StatusGatewayTimeout, "its worker was stopped, as it held a request for longer than max_work"))
+		a.finishCall(d.CorrelationId, failedAttempt(http.StatusGatewayTimeout,
+			"its worker was stopped, as it held a request for longer than max_work"))
 	default:
-		a.settle(d.CorrelationId, failure(http.StatusGatewayTimeout, "no worker has answered: "+status))
+		a.finishCall(d.CorrelationId, failedAttempt(http.StatusGatewayTimeout, "no worker has answered: "+status))
 	}
 }

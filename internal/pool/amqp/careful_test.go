@@ -25,7 +25,7 @@ func (h *harness) windows(queue string) (list []int) {
 			Name string `json:"name"`
 		} `json:"queue"`
 	}
-	if err := m.call(h.t.Context(), http.MethodGet, "consumers/"+h.vhost(), nil, nil, &consumers); err != nil {
+	if err := m.callAPI(h.t.Context(), http.MethodGet, "consumers/"+h.vhost(), nil, nil, &consumers); err != nil {
 		return nil
 	}
 	for _, c := range consumers {
@@ -47,7 +47,7 @@ func TestSessionsThatEndAlike(t *testing.T) {
 	}
 	h.eventually("orphans are taken together", alone(h.ctl.config.OrphanWindow))
 	h.eventually("sessions end alike, and orphans and dead letters are taken one by one", func() bool {
-		if !h.ctl.careful() { // some sessions may work for a while, on a busy machine
+		if !h.ctl.consumesOneByOne() { // some sessions may work for a while, on a busy machine
 			if h.ctl.State() == "leading" {
 				h.cut()
 			}
@@ -74,7 +74,7 @@ func TestSessionsThatEndAlike(t *testing.T) {
 	h.eventually("orphans are taken together again", func() bool {
 		return strings.Contains(fmt.Sprint(h.windows("core-orphan")), fmt.Sprint(h.ctl.config.OrphanWindow))
 	})
-	if h.ctl.careful() {
+	if h.ctl.consumesOneByOne() {
 		t.Error("it is careful still")
 	}
 	c.call("cold9", "x", "ok", "x")

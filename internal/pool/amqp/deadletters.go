@@ -40,15 +40,15 @@ const letterWindow = 100
 func (c *Controller) answerDeadLetters(ctx context.Context, to *mailbox) error {
 	for failed := 0; ; failed++ {
 		began := time.Now()
-		err := c.receiveLetters(ctx, to, failed >= carefulAfter || c.careful())
+		err := c.receiveLetters(ctx, to, failed >= carefulAfter || c.consumesOneByOne())
 		if ctx.Err() != nil {
 			return nil
 		}
-		if to.broken() {
+		if to.isMailboxBroken() {
 			return err
 		}
 		c.log.Warn("the connection for dead letters ended; reconnecting", "error", err)
-		if tooLarge(err) {
+		if isFrameError(err) {
 			if err := c.rescueLetters(ctx, to); err != nil {
 				c.log.Warn("cannot fetch dead letters over RabbitMQ's HTTP API", "error", err)
 			}
@@ -62,20 +62,21 @@ func (c *Controller) answerDeadLetters(ctx context.Context, to *mailbox) error {
 
 // rescueLetters answers dead letters up to one that is too large for a frame.
 func (c *Controller) rescueLetters(ctx context.Context, to *mailbox) error {
-	return c.rescue(ctx, to.out.Conn.Config.FrameSize, c.names.deadLetters(), c.names.deadLetterExchange(), func(d *amqp091.Delivery, large bool) error {
-		l := to.letterOf(d)
-		if large {
-			l.keep, l.why = true, "it became too large for RabbitMQ's frames"
-		}
-		return to.answerFetched(ctx, l)
-	})
+	return c.handleLargeMessages(ctx, to.out.Conn.Config.FrameSize, c.names.deadLetters(), c.names.deadLetterExchange(),
+		func(d *amqp091.Delivery, large bool) error {
+			l := to.letterOf(d)
+			if large {
+				l.keep, l.why = true, "it became too large for RabbitMQ's frames"
+			}
+			return to.answerFetched(ctx, l)
+		})
 }
 
 // receiveLetters answers dead letters until its connection ends.
 func (c *Controller) receiveLetters(ctx context.Context, to *mailbox, one bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	conn, err := c.dial(ctx, "dead letters")
+	conn, err := c.dialBroker(ctx, "dead letters")
 	if err != nil {
 		return err
 	}
@@ -84,9 +85,9 @@ func (c *Controller) receiveLetters(ctx context.Context, to *mailbox, one bool) 
 	if one {
 		window = 1
 	}
-	deliveries, err := c.consume(ctx, conn, c.names.deadLetters(), window)
+	deliveries, err := c.consumeQueue(ctx, conn, c.names.deadLetters(), window)
 	if err != nil {
-		return because(ctx, err)
+		return causeOrError(ctx, err)
 	}
 	for {
 		select {
@@ -106,7 +107,7 @@ func (c *Controller) receiveLetters(ctx context.Context, to *mailbox, one bool) 
 					more = false
 				}
 			}
-			if err := to.answer(ctx, batch); err != nil {
+			if err := to.answerLetters(ctx, batch); err != nil {
 				return waitCause(ctx, err)
 			}
 		case <-ctx.Done():
@@ -125,8 +126,8 @@ func waitCause(ctx context.Context, err error) error {
 	}
 }
 
-// tooLarge reports whether a connection ended because of a frame larger than negotiated.
-func tooLarge(err error) bool {
+// isFrameError reports whether a connection ended because of a frame larger than negotiated.
+func isFrameError(err error) bool {
 	var e *amqp091.Error
 	return errors.As(err, &e) && e.Code == amqp091.FrameError
 }
@@ -149,7 +150,7 @@ type letter struct {
 // letterOf returns the letter of a delivery. A request that a stopped worker returned to its queue expires
 // there if its time to live is over, and RabbitMQ does not record that a worker had it.
 func (b *mailbox) letterOf(d *amqp091.Delivery) letter {
-	reason := b.c.reason(d.Headers)
+	reason := b.c.deadLetterReason(d.Headers)
 	_, replayed := d.Headers[replayHeader]
 	l := letter{d: d, key: d.RoutingKey, reason: reason, keep: reason == reasonPoison || replayed}
 	if (reason == reasonExpired || reason == reasonPoison) && b.term.Overworked(l.key) {
@@ -169,54 +170,55 @@ type mailbox struct {
 	lines pool.Sparse
 }
 
-// broken reports whether no further answers can be sent.
-func (b *mailbox) broken() bool { return b.out.Broken() }
+// isMailboxBroken reports whether no further answers can be sent.
+func (b *mailbox) isMailboxBroken() bool { return b.out.Broken() }
 
 // directReplies is the prefix of the names of direct reply queues. RabbitMQ 3.10 returns each mandatory
 // message to one of them, although it delivers it.
 const directReplies = directReply + "."
 
-// answer answers letters in steps that can be repeated: first it stores poison, then it answers clients, then
-// it removes the letters. If one letter fails, only that letter is stored or requeued. An error is one of the
-// session.
-func (b *mailbox) answer(ctx context.Context, batch []letter) error {
+// answerLetters answers letters in steps that can be repeated: first it stores poison, then it answers
+// clients, then it removes the letters. If one letter fails, only that letter is stored or requeued. An error
+// is one of the session.
+func (b *mailbox) answerLetters(ctx context.Context, batch []letter) error {
 	for i := range batch {
 		if l := &batch[i]; l.keep {
-			b.keep(l)
+			b.publishPoison(l)
 		}
 	}
 	for i := range batch {
 		l := &batch[i]
-		if err := b.wait(ctx, l, l.kept); err != nil {
+		if err := b.waitUntilStored(ctx, l, l.kept); err != nil {
 			return err
 		}
 		if l.failed != nil || l.d.ReplyTo == "" {
 			continue
 		}
-		m := amqp091.Publishing{CorrelationId: l.d.CorrelationId, DeliveryMode: l.d.DeliveryMode, Headers: amqp091.Table{statusHeader: l.reason}}
-		l.answer, l.failed = b.out.send("", l.d.ReplyTo, !strings.HasPrefix(l.d.ReplyTo, directReplies), m)
+		m := amqp091.Publishing{CorrelationId: l.d.CorrelationId, DeliveryMode: l.d.DeliveryMode,
+			Headers: amqp091.Table{statusHeader: l.reason}}
+		l.answer, l.failed = b.out.sendMessage("", l.d.ReplyTo, !strings.HasPrefix(l.d.ReplyTo, directReplies), m)
 	}
 	for i := range batch {
-		if err := b.settle(ctx, &batch[i]); err != nil {
+		if err := b.finishLetter(ctx, &batch[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keep publishes a letter to the inventory.
-func (b *mailbox) keep(l *letter) {
+// publishPoison publishes a letter to the inventory.
+func (b *mailbox) publishPoison(l *letter) {
 	m := b.c.poisonMessage(l.d, l.key, l.reason)
-	cut(&m, b.out.Conn.Config.FrameSize)
-	l.kept, l.failed = b.out.send("", b.c.names.poison(), true, m)
+	cutHeaders(&m, b.out.Conn.Config.FrameSize)
+	l.kept, l.failed = b.out.sendMessage("", b.c.names.poisonQueue(), true, m)
 }
 
-// wait waits until the inventory has stored a letter.
-func (b *mailbox) wait(ctx context.Context, l *letter, s *sent) error {
+// waitUntilStored waits until the inventory has stored a letter.
+func (b *mailbox) waitUntilStored(ctx context.Context, l *letter, s *sent) error {
 	if s == nil {
 		return nil
 	}
-	returned, err := s.wait(ctx)
+	returned, err := s.waitForConfirm(ctx)
 	switch {
 	case returned:
 		l.failed = errors.New("there is no queue for poison")
@@ -228,12 +230,12 @@ func (b *mailbox) wait(ctx context.Context, l *letter, s *sent) error {
 	return nil
 }
 
-// settle waits until the answer of a letter is delivered, and removes the letter from its queue.
-func (b *mailbox) settle(ctx context.Context, l *letter) error {
+// finishLetter waits until the answer of a letter is delivered, and removes the letter from its queue.
+func (b *mailbox) finishLetter(ctx context.Context, l *letter) error {
 	outcome := "unwanted"
 	if l.answer != nil {
 		outcome = "sent"
-		returned, err := l.answer.wait(ctx)
+		returned, err := l.answer.waitForConfirm(ctx)
 		switch {
 		case ownError(err):
 			outcome = "refused"
@@ -243,17 +245,18 @@ func (b *mailbox) settle(ctx context.Context, l *letter) error {
 			outcome = "client gone"
 		}
 		if outcome == "refused" && l.kept == nil { // the only trace of it
-			b.keep(l)
-			if err := b.wait(ctx, l, l.kept); err != nil {
+			b.publishPoison(l)
+			if err := b.waitUntilStored(ctx, l, l.kept); err != nil {
 				return err
 			}
 		}
 	}
 	if l.failed != nil {
-		if b.broken() {
+		if b.isMailboxBroken() {
 			return l.failed
 		}
-		b.c.log.Warn("a dead letter cannot be answered or stored now and is requeued", "key", l.key, "reason", l.reason, "error", l.failed)
+		b.c.log.Warn("a dead letter cannot be answered or stored now and is requeued", "key", l.key, "reason", l.reason,
+			"error", l.failed)
 		backoff.Sleep(ctx, b.c.manager.Config().Timing.Interval)
 		if l.back != nil {
 			return l.back()
@@ -261,7 +264,8 @@ func (b *mailbox) settle(ctx context.Context, l *letter) error {
 		return l.d.Nack(false, true)
 	}
 	b.c.manager.Metrics().DeadLetter(l.reason, outcome)
-	b.lines.Warn(b.c.log, "a request is given up", "key", l.key, "reason", l.reason, "correlation_id", l.d.CorrelationId, "why", l.why,
+	b.lines.Warn(b.c.log, "a request is given up", "key", l.key, "reason", l.reason, "correlation_id", l.d.CorrelationId,
+		"why", l.why,
 		"answer", outcome, "kept", l.kept != nil)
 	if l.done != nil {
 		return l.done()
@@ -269,9 +273,9 @@ func (b *mailbox) settle(ctx context.Context, l *letter) error {
 	return l.d.Ack(false)
 }
 
-// reason returns why a request was dead-lettered: the newest event that the broker recorded for a queue of
-// this pool. Other headers may have been written by the client, or elsewhere before.
-func (c *Controller) reason(headers amqp091.Table) string {
+// deadLetterReason returns why a request was dead-lettered: the newest event that the broker recorded for a
+// queue of this pool. Other headers may have been written by the client, or elsewhere before.
+func (c *Controller) deadLetterReason(headers amqp091.Table) string {
 	events, _ := headers["x-death"].([]any)
 	for _, e := range events { // newest first
 		event, ok := e.(amqp091.Table)
@@ -279,7 +283,7 @@ func (c *Controller) reason(headers amqp091.Table) string {
 			continue
 		}
 		queue, _ := event["queue"].(string)
-		if reason, _ := event["reason"].(string); c.names.own(queue) && known[reason] {
+		if reason, _ := event["reason"].(string); c.names.answersDeadLetters(queue) && known[reason] {
 			return reason
 		}
 	}
@@ -293,15 +297,16 @@ const (
 	turnMost   = 10 * rescueMost
 )
 
-// rescue fetches messages of a queue over RabbitMQ's HTTP API, which has no frames, until all that follow
-// each other and are too large for a frame have been handled. handle stores a message elsewhere. A message is
-// removed only after that; one that could not be stored stays, and its error is returned at the end. exchange
-// is the one that fills the queue.
-func (c *Controller) rescue(ctx context.Context, frame int, queue, exchange string, handle func(d *amqp091.Delivery, large bool) error) error {
+// handleLargeMessages fetches messages of a queue over RabbitMQ's HTTP API, which has no frames, until all
+// that follow each other and are too large for a frame have been handled. handle stores a message elsewhere.
+// A message is removed only after that; one that could not be stored stays, and its error is returned at the
+// end. exchange is the one that fills the queue.
+func (c *Controller) handleLargeMessages(ctx context.Context, frame int, queue, exchange string,
+	handle func(d *amqp091.Delivery, large bool) error) error {
 	r := rescue{c: c, queue: queue, exchange: exchange, handle: handle}
 	r.large = func(d *amqp091.Delivery) bool {
-		m := again(d)
-		return !fits(&m, frame)
+		m := withoutBrokerHeaders(d)
+		return !fitsFrame(&m, frame)
 	}
 	found := false
 	for n := 0; n < rescueMost; {
@@ -337,7 +342,7 @@ type seen struct {
 // handled is handled again.
 func (r *rescue) storeTurn(ctx context.Context) (list []seen, large bool, failed error) {
 	for len(list) < turnMost {
-		d, ok, err := r.c.api.get(ctx, r.c.vhost, r.queue, true)
+		d, ok, err := r.c.api.fetchMessage(ctx, r.c.vhost, r.queue, true)
 		if err != nil {
 			return nil, large, err
 		}
@@ -374,7 +379,7 @@ func (r *rescue) removeStored(ctx context.Context, list []seen) error {
 		}
 	}
 	for _, s := range list {
-		d, ok, err := r.c.api.get(ctx, r.c.vhost, r.queue, !s.stored) // one that is not stored only makes room
+		d, ok, err := r.c.api.fetchMessage(ctx, r.c.vhost, r.queue, !s.stored) // one that is not stored only makes room
 		if err != nil || !ok {
 			return err
 		}
@@ -385,7 +390,7 @@ func (r *rescue) removeStored(ctx context.Context, list []seen) error {
 			stored[mark]--
 		default:
 			if err := r.handle(&d, r.large(&d)); err != nil {
-				return errors.Join(err, r.c.api.publish(context.WithoutCancel(ctx), r.c.vhost, r.exchange, &d))
+				return errors.Join(err, r.c.api.republishDelivery(context.WithoutCancel(ctx), r.c.vhost, r.exchange, &d))
 			}
 		}
 	}
@@ -394,7 +399,7 @@ func (r *rescue) removeStored(ctx context.Context, list []seen) error {
 
 // fingerprintOf is the same for the deliveries of one message, whose counts of deliveries differ.
 func fingerprintOf(d *amqp091.Delivery) [sha256.Size]byte {
-	m := again(d)
+	m := withoutBrokerHeaders(d)
 	delete(m.Headers, "x-acquired-count")
 	text, _ := json.Marshal([]any{d.RoutingKey, m}) // of JSON values
 	return sha256.Sum256(text)
@@ -404,5 +409,5 @@ func fingerprintOf(d *amqp091.Delivery) [sha256.Size]byte {
 func (b *mailbox) answerFetched(ctx context.Context, l letter) error {
 	l.done = func() error { return nil }
 	l.back = func() error { return fmt.Errorf("cannot store it: %w", l.failed) }
-	return b.answer(ctx, []letter{l})
+	return b.answerLetters(ctx, []letter{l})
 }

@@ -274,10 +274,10 @@ func TestDeadLettersAreNotLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.eventually("the dead letter is counted", func() bool {
-		q, err := h.ctl.api.queue(t.Context(), h.vhost(), "core-req-k")
+		q, err := h.ctl.api.describeQueue(t.Context(), h.vhost(), "core-req-k")
 		return err == nil && q.Leaving == 1
 	})
-	conn, err := h.ctl.dial(t.Context(), "look")
+	conn, err := h.ctl.dialBroker(t.Context(), "look")
 	if err != nil {
 		t.Fatal(err)
 	}

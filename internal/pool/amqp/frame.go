@@ -13,16 +13,17 @@ import (
 // dead-lettered, by up to three queues, with keys and names of up to 255 bytes each.
 const headroom = 4 << 10
 
-// fits reports whether a message can be published on a connection, and delivered with all headers that may be
-// added.
-func fits(m *amqp091.Publishing, frame int) bool {
+// fitsFrame reports whether a message can be published on a connection, and delivered with all headers that
+// may be added.
+func fitsFrame(m *amqp091.Publishing, frame int) bool {
 	return frame <= 0 || propertiesSize(m)+headroom <= frame
 }
 
 // propertiesSize returns the size of the frame of a message's properties, or a few bytes less.
 func propertiesSize(m *amqp091.Publishing) int {
 	n := 64 // frame, class, size of the body, flags, numbers
-	for _, s := range []string{m.ContentType, m.ContentEncoding, m.CorrelationId, m.ReplyTo, m.Expiration, m.MessageId, m.Type, m.UserId, m.AppId} {
+	for _, s := range []string{m.ContentType, m.ContentEncoding, m.CorrelationId, m.ReplyTo, m.Expiration, m.MessageId,
+		m.Type, m.UserId, m.AppId} {
 		n += 1 + len(s)
 	}
 	return n + fieldSize(m.Headers)
@@ -53,15 +54,15 @@ func fieldSize(value any) int {
 // cutHeader lists the headers that were removed because they did not fit.
 const cutHeader = "x-rouse-cut"
 
-// cut removes the largest headers until a message fits.
-func cut(m *amqp091.Publishing, frame int) {
+// cutHeaders removes the largest headers until a message fits.
+func cutHeaders(m *amqp091.Publishing, frame int) {
 	for name := range m.Headers {
-		if slices.Contains(deathHeaders, name) && !fits(m, frame) {
+		if slices.Contains(deathHeaders, name) && !fitsFrame(m, frame) {
 			delete(m.Headers, name)
 		}
 	}
 	left := 0
-	for !fits(m, frame) && len(m.Headers) > 0 {
+	for !fitsFrame(m, frame) && len(m.Headers) > 0 {
 		largest := ""
 		for name, value := range m.Headers {
 			if largest == "" || fieldSize(value) > fieldSize(m.Headers[largest]) {

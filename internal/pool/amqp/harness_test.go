@@ -169,7 +169,7 @@ func (h *harness) bound(key string) bool {
 	}
 	defer m.client.CloseIdleConnections()
 	bound, err := m.boundTo(h.t.Context(), h.vhost(), "core-req-xchg")
-	return err == nil && bound[names{"core"}.requests(key)]
+	return err == nil && bound[names{"core"}.requestQueue(key)]
 }
 
 // started returns how many workers were started.

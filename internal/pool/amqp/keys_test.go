@@ -61,13 +61,13 @@ func TestHostileKeys(t *testing.T) {
 func TestNamesOfQueues(t *testing.T) {
 	n := names{"core"}
 	for _, key := range hostile {
-		name := n.requests(key)
-		if got, ok := n.key(name, pool.Encode(key, 3*pool.MaxKey)); !ok || got != key || len(name) > 255 {
+		name := n.requestQueue(key)
+		if got, ok := n.keyOfQueue(name, pool.Encode(key, 3*pool.MaxKey)); !ok || got != key || len(name) > 255 {
 			t.Errorf("the queue of %q is %q, which yields %q, %v", key, name, got, ok)
 		}
 	}
-	for _, other := range []string{"core-orphan", "core-req-a b", "core2-req-a", n.requests(strings.Repeat("k", 255))} {
-		if key, ok := n.key(other, nil); ok {
+	for _, other := range []string{"core-orphan", "core-req-a b", "core2-req-a", n.requestQueue(strings.Repeat("k", 255))} {
+		if key, ok := n.keyOfQueue(other, nil); ok {
 			t.Errorf("%q yields %q", other, key)
 		}
 	}

@@ -59,7 +59,7 @@ func TestTwoControllers(t *testing.T) {
 		}
 	})
 	h.eventually("the second one stands by", func() bool { return strings.Contains(h.log.String(), "stands by") })
-	h.eventually("it names the leader", func() bool { return other.State() == pool.StateStandingBy && other.Leader() == self() })
+	h.eventually("it names the leader", func() bool { return other.State() == pool.StateStandingBy && other.Leader() == processName() })
 	for i := range 5 {
 		c.call(fmt.Sprint("b", i), "x", "ok", "x")
 	}
@@ -74,7 +74,7 @@ func TestTwoControllers(t *testing.T) {
 	if status, _, _ := c.answer(cold); status != "ok" {
 		t.Errorf("it is answered %q", status)
 	}
-	if !other.manager.View().Leads || other.Leader() != self() {
+	if !other.manager.View().Leads || other.Leader() != processName() {
 		t.Errorf("the other one leads: %v; it names %q as the leader", other.manager.View().Leads, other.Leader())
 	}
 
@@ -99,12 +99,12 @@ func (h *harness) cut() {
 		Name string `json:"name"`
 		User string `json:"user_provided_name"`
 	}
-	if err := m.call(h.t.Context(), http.MethodGet, "vhosts/"+h.vhost()+"/connections", nil, nil, &list); err != nil {
+	if err := m.callAPI(h.t.Context(), http.MethodGet, "vhosts/"+h.vhost()+"/connections", nil, nil, &list); err != nil {
 		h.t.Fatal(err)
 	}
 	for _, c := range list {
 		if strings.HasPrefix(c.User, "rouse pool ") {
-			_ = m.call(h.t.Context(), http.MethodDelete, "connections/"+url.PathEscape(c.Name), nil, nil, nil) // it may be gone already
+			_ = m.callAPI(h.t.Context(), http.MethodDelete, "connections/"+url.PathEscape(c.Name), nil, nil, nil) // it may be gone already
 		}
 	}
 }

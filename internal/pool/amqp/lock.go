@@ -14,9 +14,9 @@ import (
 	"github.com/rousehq/rouse/internal/pool"
 )
 
-// lock waits until this process has the lock of the pool: an exclusive queue, which lives as long as the
-// connection. The broker releases it within milliseconds of the end of the connection.
-func (c *Controller) lock(ctx context.Context, conn *amqplink.Conn) error {
+// acquirePoolLock waits until this process has the lock of the pool: an exclusive queue, which lives as long
+// as the connection. The broker releases it within milliseconds of the end of the connection.
+func (c *Controller) acquirePoolLock(ctx context.Context, conn *amqplink.Conn) error {
 	var since time.Time // since when another process is known to lead
 	released := false
 	var asked time.Time // when the broker was asked for the leader
@@ -27,7 +27,8 @@ func (c *Controller) lock(ctx context.Context, conn *amqplink.Conn) error {
 		}
 		err = func() error {
 			defer conn.Limit(ctx)()
-			_, err := ch.QueueDeclare(c.names.lock(), false, false, true, false, amqp091.Table{leaderArgument: self()})
+			_, err := ch.QueueDeclare(c.names.lockQueue(), false, false, true, false,
+				amqp091.Table{leaderArgument: processName()})
 			return err
 		}()
 		if err == nil {
@@ -39,7 +40,7 @@ func (c *Controller) lock(ctx context.Context, conn *amqplink.Conn) error {
 		}
 		if since.IsZero() {
 			since = time.Now()
-			c.enter(pool.StateStandingBy)
+			c.enterState(pool.StateStandingBy)
 			c.log.Info("another process leads the pool; this one stands by", "broker", c.host)
 		}
 		// At first the other leader may be this process, if the broker has not noticed the end of its last
@@ -63,8 +64,8 @@ func (c *Controller) lock(ctx context.Context, conn *amqplink.Conn) error {
 // leaderArgument is the argument of the lock with the name of its owner.
 const leaderArgument = "x-rouse-leader"
 
-// self returns the name of this process.
-func self() string {
+// processName returns the name of this process.
+func processName() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "?"
@@ -79,7 +80,7 @@ const leaderPause = 5 * time.Second
 func (c *Controller) askLeader(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	d, err := c.api.queue(ctx, c.vhost, c.names.lock())
+	d, err := c.api.describeQueue(ctx, c.vhost, c.names.lockQueue())
 	name, _ := d.Arguments[leaderArgument].(string)
 	if err != nil {
 		name = "" // it may appear in a moment
@@ -94,7 +95,7 @@ func (c *Controller) Leader() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state == pool.StateLeading {
-		return self()
+		return processName()
 	}
 	return c.leader
 }

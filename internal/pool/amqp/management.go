@@ -56,8 +56,8 @@ func (r *refusal) Error() string { return fmt.Sprintf("status %d: %s", r.status,
 // largest bounds the part of a response that is read: a page of queues, or all bindings of a pool.
 const largest = 256 << 20
 
-// call makes a call; path is the part after /api/, with escaped segments.
-func (m *management) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+// callAPI makes a call; path is the part after /api/, with escaped segments.
+func (m *management) callAPI(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	address := m.base + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
@@ -103,8 +103,8 @@ func (m *management) call(ctx context.Context, method, path string, query url.Va
 	return nil
 }
 
-// status returns the status of a refusal, 0 for other errors.
-func status(err error) int {
+// refusalStatus returns the status of a refusal, 0 for other errors.
+func refusalStatus(err error) int {
 	var r *refusal
 	if errors.As(err, &r) {
 		return r.status
@@ -119,12 +119,12 @@ func (v version) atLeast(major, minor int) bool {
 	return v.major > major || v.major == major && v.minor >= minor
 }
 
-// overview returns the version of the broker. It fails if the user may not log in.
-func (m *management) overview(ctx context.Context) (version, string, error) {
+// fetchVersion returns the version of the broker. It fails if the user may not log in.
+func (m *management) fetchVersion(ctx context.Context) (version, string, error) {
 	var v struct {
 		Version string `json:"rabbitmq_version"`
 	}
-	if err := m.call(ctx, http.MethodGet, "overview", nil, nil, &v); err != nil {
+	if err := m.callAPI(ctx, http.MethodGet, "overview", nil, nil, &v); err != nil {
 		return version{}, "", err
 	}
 	parts := strings.SplitN(v.Version, ".", 3)
@@ -148,12 +148,12 @@ type policy struct {
 func (m *management) putPolicy(ctx context.Context, vhost string, p policy) error {
 	name := p.Name
 	p.Name = ""
-	return m.call(ctx, http.MethodPut, "policies/"+url.PathEscape(vhost)+"/"+url.PathEscape(name), nil, p, nil)
+	return m.callAPI(ctx, http.MethodPut, "policies/"+url.PathEscape(vhost)+"/"+url.PathEscape(name), nil, p, nil)
 }
 
-func (m *management) policies(ctx context.Context, vhost string) ([]policy, error) {
+func (m *management) listPolicies(ctx context.Context, vhost string) ([]policy, error) {
 	var list []policy
-	err := m.call(ctx, http.MethodGet, "policies/"+url.PathEscape(vhost), nil, nil, &list)
+	err := m.callAPI(ctx, http.MethodGet, "policies/"+url.PathEscape(vhost), nil, nil, &list)
 	return list, err
 }
 
@@ -166,8 +166,8 @@ type described struct {
 	Leaving   int            `json:"messages_dlx"` // dead letters in transit
 }
 
-// queues lists the queues whose names match a pattern, page by page.
-func (m *management) queues(ctx context.Context, vhost, pattern string, counts bool) ([]described, error) {
+// listQueues lists the queues whose names match a pattern, page by page.
+func (m *management) listQueues(ctx context.Context, vhost, pattern string, counts bool) ([]described, error) {
 	columns := "name,arguments"
 	query := url.Values{"name": {pattern}, "use_regex": {"true"}, "page_size": {strconv.Itoa(m.pageSize)}}
 	if counts {
@@ -183,8 +183,8 @@ func (m *management) queues(ctx context.Context, vhost, pattern string, counts b
 			Items []described `json:"items"`
 			Pages int         `json:"page_count"`
 		}
-		if err := m.call(ctx, http.MethodGet, "queues/"+url.PathEscape(vhost), query, nil, &p); err != nil {
-			if page > 1 && status(err) == http.StatusBadRequest { // fewer pages are left than before
+		if err := m.callAPI(ctx, http.MethodGet, "queues/"+url.PathEscape(vhost), query, nil, &p); err != nil {
+			if page > 1 && refusalStatus(err) == http.StatusBadRequest { // fewer pages are left than before
 				return all, nil
 			}
 			return nil, err
@@ -195,10 +195,10 @@ func (m *management) queues(ctx context.Context, vhost, pattern string, counts b
 	}
 }
 
-func (m *management) queue(ctx context.Context, vhost, name string) (described, error) {
+func (m *management) describeQueue(ctx context.Context, vhost, name string) (described, error) {
 	var d described
 	query := url.Values{"columns": {"name,arguments,messages_ready,messages_unacknowledged,messages_dlx"}}
-	err := m.call(ctx, http.MethodGet, "queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(name), query, nil, &d)
+	err := m.callAPI(ctx, http.MethodGet, "queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(name), query, nil, &d)
 	return d, err
 }
 
@@ -208,7 +208,7 @@ func (m *management) boundTo(ctx context.Context, vhost, exchange string) (map[s
 		Destination string `json:"destination"`
 	}
 	path := "exchanges/" + url.PathEscape(vhost) + "/" + url.PathEscape(exchange) + "/bindings/source"
-	if err := m.call(ctx, http.MethodGet, path, nil, nil, &list); err != nil {
+	if err := m.callAPI(ctx, http.MethodGet, path, nil, nil, &list); err != nil {
 		return nil, err
 	}
 	bound := make(map[string]bool, len(list))
@@ -248,26 +248,30 @@ func (o *object[T]) UnmarshalJSON(text []byte) error {
 // MarshalJSON writes the value.
 func (o object[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.value) }
 
-// publish publishes a message that was fetched to an exchange.
-func (m *management) publish(ctx context.Context, vhost, exchange string, d *amqp091.Delivery) error {
-	p := properties{ContentType: d.ContentType, Encoding: d.ContentEncoding, DeliveryMode: d.DeliveryMode, Priority: d.Priority,
-		CorrelationID: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageID: d.MessageId, Type: d.Type, AppID: d.AppId}
-	p.Headers.value = again(d).Headers
+// republishDelivery publishes a message that was fetched to an exchange.
+func (m *management) republishDelivery(ctx context.Context, vhost, exchange string, d *amqp091.Delivery) error {
+	p := properties{ContentType: d.ContentType, Encoding: d.ContentEncoding, DeliveryMode: d.DeliveryMode,
+		Priority:      d.Priority,
+		CorrelationID: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageID: d.MessageId, Type: d.Type,
+		AppID: d.AppId}
+	p.Headers.value = withoutBrokerHeaders(d).Headers
 	if !d.Timestamp.IsZero() {
 		p.Timestamp = d.Timestamp.Unix()
 	}
 	in := map[string]any{"properties": p, "routing_key": d.RoutingKey, "payload": d.Body, "payload_encoding": "base64"}
 	var out struct{ Routed bool }
-	err := m.call(ctx, http.MethodPost, "exchanges/"+url.PathEscape(vhost)+"/"+url.PathEscape(exchange)+"/publish", nil, in, &out)
+	err := m.callAPI(ctx, http.MethodPost, "exchanges/"+url.PathEscape(vhost)+"/"+url.PathEscape(exchange)+"/publish",
+		nil, in, &out)
 	if err == nil && !out.Routed {
 		err = fmt.Errorf("a message for %s was returned: there is no queue for it", exchange)
 	}
 	return err
 }
 
-// get fetches the first message of a queue, with the properties that it has when it is published again. With
-// back, it is requeued.
-func (m *management) get(ctx context.Context, vhost, queue string, back bool) (d amqp091.Delivery, ok bool, err error) {
+// fetchMessage fetches the first message of a queue, with the properties that it has when it is published
+// again. With back, it is requeued.
+func (m *management) fetchMessage(ctx context.Context, vhost, queue string,
+	back bool) (d amqp091.Delivery, ok bool, err error) {
 	mode := "ack_requeue_false"
 	if back {
 		mode = "ack_requeue_true"
@@ -279,14 +283,17 @@ func (m *management) get(ctx context.Context, vhost, queue string, back bool) (d
 		Properties object[properties] `json:"properties"`
 	}
 	in := map[string]any{"count": 1, "ackmode": mode, "encoding": "base64"}
-	if err := m.call(ctx, http.MethodPost, "queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(queue)+"/get", nil, in, &list); err != nil || len(list) == 0 {
+	if err := m.callAPI(ctx, http.MethodPost, "queues/"+url.PathEscape(vhost)+"/"+url.PathEscape(queue)+"/get", nil, in,
+		&list); err != nil || len(list) == 0 {
 		return d, false, err
 	}
 	one := &list[0]
 	p := &one.Properties.value
-	d = amqp091.Delivery{RoutingKey: one.RoutingKey, ContentType: p.ContentType, ContentEncoding: p.Encoding, DeliveryMode: p.DeliveryMode,
-		Priority: p.Priority, CorrelationId: p.CorrelationID, ReplyTo: p.ReplyTo, Expiration: p.Expiration, MessageId: p.MessageID,
-		Type: p.Type, AppId: p.AppID, Body: []byte(one.Payload)}
+	d = amqp091.Delivery{RoutingKey: one.RoutingKey, ContentType: p.ContentType, ContentEncoding: p.Encoding,
+		DeliveryMode: p.DeliveryMode,
+		Priority:     p.Priority, CorrelationId: p.CorrelationID, ReplyTo: p.ReplyTo, Expiration: p.Expiration,
+		MessageId: p.MessageID,
+		Type:      p.Type, AppId: p.AppID, Body: []byte(one.Payload)}
 	if p.Timestamp != 0 {
 		d.Timestamp = time.Unix(p.Timestamp, 0)
 	}

@@ -15,13 +15,13 @@ const countEvery = 15 * time.Second
 // took when it was computed.
 const cacheFactor = 5
 
-// lag returns how late the broker's numbers may be. By default, a quorum queue counts its messages every 5 s,
-// and the management plugin collects the numbers every 5 s; Settle is the sum of both.
-func lag(t pool.Timing) time.Duration { return t.Settle * 3 / 2 }
+// statisticsDelay returns how late the broker's numbers may be. By default, a quorum queue counts its
+// messages every 5 s, and the management plugin collects the numbers every 5 s; Settle is the sum of both.
+func statisticsDelay(t pool.Timing) time.Duration { return t.Settle * 3 / 2 }
 
-// measure periodically counts the requests of the pool, until ctx ends. Each count is as of a time that the
-// broker's numbers certainly cover.
-func (c *Controller) measure(ctx context.Context, term *pool.Term) {
+// measureLoads periodically counts the requests of the pool, until ctx ends. Each count is as of a time that
+// the broker's numbers certainly cover.
+func (c *Controller) measureLoads(ctx context.Context, term *pool.Term) {
 	m := c.manager.Config()
 	every := min(countEvery, m.Unbind/3)
 	for _, limit := range []time.Duration{m.MaxWork, c.config.StallTimeout} {
@@ -34,7 +34,7 @@ func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 	var slow time.Time                    // when that was
 	for {
 		began := time.Now()
-		load, err := c.count(ctx)
+		load, err := c.countRequests(ctx)
 		if took := time.Since(began); took > slowest || began.Sub(slow) > (cacheFactor+1)*slowest {
 			slowest, slow = took, began
 		}
@@ -45,7 +45,7 @@ func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 			c.manager.Metrics().Failed("count")
 			c.log.Warn("the requests of the pool cannot be counted; its groups are kept, for up to max_work", "error", err)
 		default:
-			term.Loads(load, began.Add(-lag(m.Timing)-cacheFactor*slowest), c.config.StallTimeout)
+			term.Loads(load, began.Add(-statisticsDelay(m.Timing)-cacheFactor*slowest), c.config.StallTimeout)
 		}
 		if !backoff.Sleep(ctx, every) {
 			return
@@ -53,26 +53,26 @@ func (c *Controller) measure(ctx context.Context, term *pool.Term) {
 	}
 }
 
-// count returns the contents of the request queues, by key.
-func (c *Controller) count(ctx context.Context) (map[string]pool.Load, error) {
+// countRequests returns the contents of the request queues, by key.
+func (c *Controller) countRequests(ctx context.Context) (map[string]pool.Load, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	list, err := c.api.queues(ctx, c.vhost, prefix(c.names.pool+"-"), true)
+	list, err := c.api.listQueues(ctx, c.vhost, prefixPattern(c.names.pool+"-"), true)
 	if err != nil {
 		return nil, err
 	}
 	load := map[string]pool.Load{}
 	ready, held, waiting := 0, 0, 0
 	for _, d := range list {
-		key, request := c.names.key(d.Name, d.Arguments[keyArgument])
+		key, request := c.names.keyOfQueue(d.Name, d.Arguments[keyArgument])
 		switch {
 		case d.Ready == nil || d.Held == nil: // not counted yet, or the broker's statistics are disabled
 			if request {
 				load[key] = pool.Load{Unknown: true}
 			}
-		case d.Name == c.names.poison():
+		case d.Name == c.names.poisonQueue():
 			c.manager.Metrics().Poison(*d.Ready + *d.Held)
-		case d.Name == c.names.orphans() || d.Name == c.names.aside():
+		case d.Name == c.names.orphanQueue() || d.Name == c.names.asideQueue():
 			waiting += *d.Ready + *d.Held
 		case request:
 			ready += *d.Ready

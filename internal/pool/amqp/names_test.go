@@ -39,11 +39,11 @@ func TestNamesThatAreNoRoutingKeys(t *testing.T) {
 	}
 	a := NewCaller(c, pool.CallerOptions{Prewarm: time.Minute})
 	a.Near("n", long, 0)
-	if names := a.due(time.Now(), time.Minute); len(names) > 0 {
+	if names := a.dueKeys(time.Now(), time.Minute); len(names) > 0 {
 		t.Errorf("%d are announced", len(names))
 	}
 	a.Near("n", fits, 0)
-	if names := a.due(time.Now(), time.Minute); len(names) != 1 {
+	if names := a.dueKeys(time.Now(), time.Minute); len(names) != 1 {
 		t.Errorf("%d are announced; want the one that fits", len(names))
 	}
 }

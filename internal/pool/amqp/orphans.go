@@ -30,14 +30,16 @@ const (
 // fix.
 const mostHops = 10
 
-// consume starts to consume a queue on a new channel.
-func (c *Controller) consume(ctx context.Context, conn *amqplink.Conn, queue string, prefetch int) (<-chan amqp091.Delivery, error) {
+// consumeQueue starts to consume a queue on a new channel.
+func (c *Controller) consumeQueue(ctx context.Context, conn *amqplink.Conn, queue string,
+	prefetch int) (<-chan amqp091.Delivery, error) {
 	_, deliveries, err := c.consumeOn(ctx, conn, queue, prefetch)
 	return deliveries, err
 }
 
 // consumeOn is consume that also returns the channel.
-func (c *Controller) consumeOn(ctx context.Context, conn *amqplink.Conn, queue string, prefetch int) (*amqp091.Channel, <-chan amqp091.Delivery, error) {
+func (c *Controller) consumeOn(ctx context.Context, conn *amqplink.Conn, queue string,
+	prefetch int) (*amqp091.Channel, <-chan amqp091.Delivery, error) {
 	ch, err := conn.OpenChannel(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -47,7 +49,8 @@ func (c *Controller) consumeOn(ctx context.Context, conn *amqplink.Conn, queue s
 }
 
 // consumeMore starts to consume a queue on an existing channel.
-func (c *Controller) consumeMore(ctx context.Context, conn *amqplink.Conn, ch *amqp091.Channel, queue string, prefetch int) (<-chan amqp091.Delivery, error) {
+func (c *Controller) consumeMore(ctx context.Context, conn *amqplink.Conn, ch *amqp091.Channel, queue string,
+	prefetch int) (<-chan amqp091.Delivery, error) {
 	defer conn.Limit(ctx)()
 	if err := ch.Qos(prefetch, 0, false); err != nil {
 		return nil, fmt.Errorf("consume %s: %w", queue, err)
@@ -100,7 +103,7 @@ func (c *Controller) processOrphans(ctx context.Context, term *pool.Term, out *p
 		if ctx.Err() != nil {
 			return nil
 		}
-		if out.Broken() || to.broken() || !tooLarge(err) {
+		if out.Broken() || to.isMailboxBroken() || !isFrameError(err) {
 			return err
 		}
 		c.log.Warn("the connection for orphans ended; reconnecting", "error", err)
@@ -113,30 +116,31 @@ func (c *Controller) processOrphans(ctx context.Context, term *pool.Term, out *p
 
 // rescueOrphans gives up an orphan that is too large for a frame. Those before it are put behind it.
 func (c *Controller) rescueOrphans(ctx context.Context, out *publisher, to *mailbox) error {
-	return c.rescue(ctx, out.Conn.Config.FrameSize, c.names.orphans(), c.names.orphanExchange(), func(d *amqp091.Delivery, large bool) error {
-		if large {
-			c.manager.Metrics().Orphan("refused", 0)
-			l := letter{d: d, key: d.RoutingKey, reason: reasonRejected, keep: true, why: errTooLarge.Error()}
-			return to.answerFetched(ctx, l)
-		}
-		returned, err := out.publish(ctx, c.names.orphanExchange(), d.RoutingKey, again(d))
-		if err == nil && returned {
-			err = errors.New("it was returned: there is no queue for orphans")
-		}
-		return err
-	})
+	return c.handleLargeMessages(ctx, out.Conn.Config.FrameSize, c.names.orphanQueue(), c.names.orphanExchange(),
+		func(d *amqp091.Delivery, large bool) error {
+			if large {
+				c.manager.Metrics().Orphan("refused", 0)
+				l := letter{d: d, key: d.RoutingKey, reason: reasonRejected, keep: true, why: errTooLarge.Error()}
+				return to.answerFetched(ctx, l)
+			}
+			returned, err := out.publishConfirmed(ctx, c.names.orphanExchange(), d.RoutingKey, withoutBrokerHeaders(d))
+			if err == nil && returned {
+				err = errors.New("it was returned: there is no queue for orphans")
+			}
+			return err
+		})
 }
 
 // receiveOrphans handles orphans until its connection ends.
 func (c *Controller) receiveOrphans(ctx context.Context, term *pool.Term, out *publisher, to *mailbox) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	conn, err := c.dial(ctx, "orphans")
+	conn, err := c.dialBroker(ctx, "orphans")
 	if err != nil {
 		return err
 	}
 	defer conn.Guard(cancel)()
-	ch, deliveries, err := c.consumeOn(ctx, conn, c.names.orphans(), c.windowNow())
+	ch, deliveries, err := c.consumeOn(ctx, conn, c.names.orphanQueue(), c.windowNow())
 	if err != nil {
 		return waitCause(ctx, err)
 	}
@@ -155,9 +159,9 @@ func (c *Controller) receiveOrphans(ctx context.Context, term *pool.Term, out *p
 		case d, ok = <-deliveries:
 		case d, ok = <-more:
 		case <-widen.C:
-			if c.careful() {
-				c.relax()
-				if more, err = c.consumeMore(ctx, conn, ch, c.names.orphans(), c.config.OrphanWindow); err != nil {
+			if c.consumesOneByOne() {
+				c.endCarefulMode()
+				if more, err = c.consumeMore(ctx, conn, ch, c.names.orphanQueue(), c.config.OrphanWindow); err != nil {
 					return waitCause(ctx, err)
 				}
 			}
@@ -171,9 +175,9 @@ func (c *Controller) receiveOrphans(ctx context.Context, term *pool.Term, out *p
 			return context.Cause(ctx)
 		}
 		if !ok {
-			return waitCause(ctx, errConsumer(c.names.orphans()))
+			return waitCause(ctx, errConsumer(c.names.orphanQueue()))
 		}
-		if err := o.take(ctx, d); err != nil {
+		if err := o.addOrphan(ctx, d); err != nil {
 			return waitCause(ctx, err)
 		}
 	}
@@ -181,46 +185,46 @@ func (c *Controller) receiveOrphans(ctx context.Context, term *pool.Term, out *p
 
 // windowNow returns how many orphans are processed at the same time: one, if sessions have failed alike.
 func (c *Controller) windowNow() int {
-	if c.careful() {
+	if c.consumesOneByOne() {
 		return 1
 	}
 	return c.config.OrphanWindow
 }
 
-// take adds an orphan to those that wait for its queue.
-func (o *orphans) take(ctx context.Context, d amqp091.Delivery) error {
-	one := orphan{Delivery: d, came: time.Now(), hops: hops(d.Headers), left: left(&d)}
+// addOrphan adds an orphan to those that wait for its queue.
+func (o *orphans) addOrphan(ctx context.Context, d amqp091.Delivery) error {
+	one := orphan{Delivery: d, came: time.Now(), hops: hopsOf(d.Headers), left: timeLeft(&d)}
 	key, err := o.c.groupOf(&d)
 	if err == nil && one.hops >= mostHops {
 		err = fmt.Errorf("it was returned %d times from its queue", one.hops)
 	}
-	if m := one.message(); err == nil && !fits(&m, o.out.Conn.Config.FrameSize) {
+	if m := one.forwardedMessage(); err == nil && !fitsFrame(&m, o.out.Conn.Config.FrameSize) {
 		err = errTooLarge
 	}
 	if err != nil {
 		o.c.manager.Metrics().Orphan("refused", 0)
-		return o.giveUp(ctx, &one, reasonRejected, err)
+		return o.failOrphan(ctx, &one, reasonRejected, err)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	waiting, served := o.pending[key]
 	o.pending[key] = append(waiting, one)
 	if !served {
-		o.uses.Go(func() { o.serve(ctx, key) })
+		o.uses.Go(func() { o.forwardKey(ctx, key) })
 	}
 	return nil
 }
 
-// giveUp answers an orphan with an error, and stores it if something is wrong with it.
-func (o *orphans) giveUp(ctx context.Context, one *orphan, reason string, why error) error {
+// failOrphan answers an orphan with an error, and stores it if something is wrong with it.
+func (o *orphans) failOrphan(ctx context.Context, one *orphan, reason string, why error) error {
 	l := letter{d: &one.Delivery, key: one.RoutingKey, reason: reason, keep: reason == reasonRejected}
 	if why != nil {
 		l.why = why.Error()
 	}
-	return o.to.answer(ctx, []letter{l})
+	return o.to.answerLetters(ctx, []letter{l})
 }
 
-func hops(headers amqp091.Table) int {
+func hopsOf(headers amqp091.Table) int {
 	switch n := headers[hopsHeader].(type) {
 	case int32:
 		return int(n)
@@ -230,8 +234,8 @@ func hops(headers amqp091.Table) int {
 	return 0
 }
 
-// left returns how long a request may still wait; negative if its headers do not contain it.
-func left(d *amqp091.Delivery) time.Duration {
+// timeLeft returns how long a request may still wait; negative if its headers do not contain it.
+func timeLeft(d *amqp091.Delivery) time.Duration {
 	if ms, ok := d.Headers[leftHeader].(int64); ok {
 		return time.Duration(max(0, min(ms, math.MaxInt32))) * time.Millisecond
 	}
@@ -241,8 +245,8 @@ func left(d *amqp091.Delivery) time.Duration {
 	return -1
 }
 
-// serve forwards the orphans of one key until none is left.
-func (o *orphans) serve(ctx context.Context, key string) {
+// forwardKey forwards the orphans of one key until none is left.
+func (o *orphans) forwardKey(ctx context.Context, key string) {
 	for {
 		o.mu.Lock()
 		batch := o.pending[key]
@@ -257,23 +261,24 @@ func (o *orphans) serve(ctx context.Context, key string) {
 			patience = 0
 		}
 		o.mu.Unlock()
-		if err := o.forward(ctx, key, batch, patience); err != nil && ctx.Err() == nil {
-			o.c.log.Warn("orphans are requeued and will be retried", "key", pool.GroupName(key), "requests", len(batch), "error", err)
+		if err := o.forwardBatch(ctx, key, batch, patience); err != nil && ctx.Err() == nil {
+			o.c.log.Warn("orphans are requeued and will be retried", "key", pool.GroupName(key), "requests", len(batch),
+				"error", err)
 			backoff.Sleep(ctx, o.c.manager.Config().Timing.Interval)
 		}
 	}
 }
 
-// forward waits for the queue of a key and publishes a batch of orphans to it. It puts them aside if there is
-// no queue in time.
-func (o *orphans) forward(ctx context.Context, key string, batch []orphan, patience time.Duration) error {
+// forwardBatch waits for the queue of a key and publishes a batch of orphans to it. It puts them aside if
+// there is no queue in time.
+func (o *orphans) forwardBatch(ctx context.Context, key string, batch []orphan, patience time.Duration) error {
 	again := false
 	for i := range batch {
 		_, aside := batch[i].Headers[leftHeader]
 		again = again || batch[i].hops > 0 && !aside
 	}
 	waiting, cancel := context.WithTimeout(ctx, patience)
-	err := o.term.AwaitFor(waiting, key, owner(key, &batch[0]), again)
+	err := o.term.AwaitFor(waiting, key, ownerOf(key, &batch[0]), again)
 	cancel()
 	if ctx.Err() != nil {
 		return ctx.Err() // the broker delivers them again
@@ -291,18 +296,19 @@ func (o *orphans) forward(ctx context.Context, key string, batch []orphan, patie
 	out := make([]*sent, len(batch))
 	for i := range batch {
 		var sendErr error
-		if out[i], sendErr = o.out.send(o.c.names.requestExchange(), pool.GroupName(key), true, batch[i].message()); sendErr != nil {
+		if out[i], sendErr = o.out.sendMessage(o.c.names.requestExchange(), pool.GroupName(key), true,
+			batch[i].forwardedMessage()); sendErr != nil {
 			err = errors.Join(err, sendErr)
 		}
 	}
 	for i, s := range out {
-		err = errors.Join(err, o.settle(ctx, &batch[i], s, "forwarded"))
+		err = errors.Join(err, o.confirmForward(ctx, &batch[i], s, "forwarded"))
 	}
 	return err
 }
 
-// owner returns the namespace of a group, or else of the timer that made a request; empty if no timer did.
-func owner(group string, one *orphan) string {
+// ownerOf returns the namespace of a group, or else of the timer that made a request; empty if no timer did.
+func ownerOf(group string, one *orphan) string {
 	if namespace, _ := pool.SplitGroup(group); namespace != "" {
 		return namespace
 	}
@@ -319,7 +325,8 @@ func (c *Controller) groupOf(d *amqp091.Delivery) (string, error) {
 	if made && !named { // of an earlier version
 		key, named = d.RoutingKey, true
 	}
-	if made && named && (d.RoutingKey == key || d.RoutingKey == namespace+"/"+key) && rouse.CheckNamespace(namespace) == nil {
+	if made && named && (d.RoutingKey == key || d.RoutingKey == namespace+"/"+key) &&
+		rouse.CheckNamespace(namespace) == nil {
 		if err := pool.CheckKey(key); err != nil {
 			return "", err
 		}
@@ -335,30 +342,30 @@ func (o *orphans) putAside(ctx context.Context, key string, batch []orphan, why 
 	over := make([]bool, len(batch))
 	var err error
 	for i := range batch {
-		m, ok := batch[i].aside(o.c.config.MessageTTL)
+		m, ok := batch[i].asideMessage(o.c.config.MessageTTL)
 		if over[i] = !ok; ok {
 			var sendErr error
-			out[i], sendErr = o.out.send(o.c.names.asideExchange(), batch[i].RoutingKey, true, m)
+			out[i], sendErr = o.out.sendMessage(o.c.names.asideExchange(), batch[i].RoutingKey, true, m)
 			err = errors.Join(err, sendErr)
 		}
 	}
 	for i := range batch {
 		if over[i] {
 			o.c.manager.Metrics().Orphan("expired", 0)
-			err = errors.Join(err, o.giveUp(ctx, &batch[i], reasonExpired, why))
+			err = errors.Join(err, o.failOrphan(ctx, &batch[i], reasonExpired, why))
 			continue
 		}
-		err = errors.Join(err, o.settle(ctx, &batch[i], out[i], "aside"))
+		err = errors.Join(err, o.confirmForward(ctx, &batch[i], out[i], "aside"))
 	}
 	return err
 }
 
-// settle waits for the confirm of a forwarded request, and then removes it from the orphan queue.
-func (o *orphans) settle(ctx context.Context, one *orphan, s *sent, outcome string) error {
+// confirmForward waits for the confirm of a forwarded request, and then removes it from the orphan queue.
+func (o *orphans) confirmForward(ctx context.Context, one *orphan, s *sent, outcome string) error {
 	if s == nil {
 		return one.Nack(false, true)
 	}
-	returned, err := s.wait(ctx)
+	returned, err := s.waitForConfirm(ctx)
 	if err == nil && returned {
 		o.c.manager.Metrics().Orphan("returned", 0)
 		err = errors.New("it was returned: there is no queue for it, and none for orphans")
@@ -370,9 +377,9 @@ func (o *orphans) settle(ctx context.Context, one *orphan, s *sent, outcome stri
 	return one.Ack(false)
 }
 
-// message returns the forwarded message: the request with its remaining time to live.
-func (one *orphan) message() amqp091.Publishing {
-	m := again(&one.Delivery)
+// forwardedMessage returns the forwarded message: the request with its remaining time to live.
+func (one *orphan) forwardedMessage() amqp091.Publishing {
+	m := withoutBrokerHeaders(&one.Delivery)
 	m.Headers[hopsHeader] = int32(one.hops + 1)
 	delete(m.Headers, leftHeader)
 	if one.left >= 0 {
@@ -381,10 +388,10 @@ func (one *orphan) message() amqp091.Publishing {
 	return m
 }
 
-// aside returns the message that waits aside, with its remaining time; false if there is none. A request
-// without a time to live gets the default of the pool.
-func (one *orphan) aside(all time.Duration) (amqp091.Publishing, bool) {
-	m := again(&one.Delivery)
+// asideMessage returns the message that waits aside, with its remaining time; false if there is none. A
+// request without a time to live gets the default of the pool.
+func (one *orphan) asideMessage(all time.Duration) (amqp091.Publishing, bool) {
+	m := withoutBrokerHeaders(&one.Delivery)
 	for _, name := range deathHeaders { // otherwise the broker detects a dead-letter cycle
 		delete(m.Headers, name)
 	}

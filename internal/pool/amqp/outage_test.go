@@ -135,7 +135,7 @@ func TestLeaderIsKilled(t *testing.T) {
 	}
 	defer m.client.CloseIdleConnections()
 	leader := func() int {
-		d, err := m.queue(t.Context(), s.vhost(), "core-lock")
+		d, err := m.describeQueue(t.Context(), s.vhost(), "core-lock")
 		name, _ := d.Arguments[leaderArgument].(string)
 		return slices.IndexFunc(s.controllers[:], func(cmd *exec.Cmd) bool {
 			return err == nil && strings.HasSuffix(name, fmt.Sprint("process ", cmd.Process.Pid))

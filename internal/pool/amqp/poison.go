@@ -30,10 +30,11 @@ const (
 
 // poisonMessage converts a request for the inventory.
 func (c *Controller) poisonMessage(d *amqp091.Delivery, key, reason string) amqp091.Publishing {
-	m := again(d)
+	m := withoutBrokerHeaders(d)
 	m.Expiration = ""
 	m.DeliveryMode = amqp091.Persistent
-	m.Headers[idHeader], m.Headers[keyHeader], m.Headers[whenHeader] = strings.ToLower(rand.Text()[:16]), key, time.Now().UTC()
+	m.Headers[idHeader], m.Headers[keyHeader], m.Headers[whenHeader] = strings.ToLower(rand.Text()[:16]), key,
+		time.Now().UTC()
 	m.Headers[reasonHeader] = reason
 	return m
 }
@@ -55,11 +56,11 @@ const (
 	enough // leave it, and stop
 )
 
-// each calls f with the requests of the inventory, oldest first.
-func (i *inventory) each(ctx context.Context, f func(d *amqp091.Delivery) (verdict, error)) error {
+// eachPoison calls f with the requests of the inventory, oldest first.
+func (i *inventory) eachPoison(ctx context.Context, f func(d *amqp091.Delivery) (verdict, error)) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	conn, err := i.c.dial(ctx, "poison") // a separate one: a message too large for its frames ends nothing else
+	conn, err := i.c.dialBroker(ctx, "poison") // a separate one: a message too large for its frames ends nothing else
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (i *inventory) each(ctx context.Context, f func(d *amqp091.Delivery) (verdi
 	}
 	for n := 0; n < i.c.config.PoisonLimit && err == nil && ctx.Err() == nil; n++ {
 		done := conn.Limit(context.WithoutCancel(ctx))
-		d, ok, getErr := ch.Get(i.c.names.poison(), false)
+		d, ok, getErr := ch.Get(i.c.names.poisonQueue(), false)
 		done()
 		if err = getErr; err != nil || !ok {
 			break
@@ -89,8 +90,8 @@ func (i *inventory) each(ctx context.Context, f func(d *amqp091.Delivery) (verdi
 	return errors.Join(err, ctx.Err(), ch.Close())
 }
 
-// inventory returns the inventory of the current term.
-func (c *Controller) inventory() (*inventory, error) {
+// currentInventory returns the inventory of the current term.
+func (c *Controller) currentInventory() (*inventory, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.poison == nil {
@@ -103,12 +104,12 @@ var _ pool.Inventory = (*Controller)(nil)
 
 // ListPoison returns at most limit poison requests, oldest first, without their bodies.
 func (c *Controller) ListPoison(ctx context.Context, limit int) ([]pool.Poison, error) {
-	i, err := c.inventory()
+	i, err := c.currentInventory()
 	if err != nil {
 		return nil, err
 	}
 	list := []pool.Poison{}
-	err = i.each(ctx, func(d *amqp091.Delivery) (verdict, error) {
+	err = i.eachPoison(ctx, func(d *amqp091.Delivery) (verdict, error) {
 		p := poisonOf(d)
 		p.Body = nil
 		if list = append(list, p); len(list) == limit {
@@ -122,7 +123,7 @@ func (c *Controller) ListPoison(ctx context.Context, limit int) ([]pool.Poison, 
 // InspectPoison returns a poison request with its body.
 func (c *Controller) InspectPoison(ctx context.Context, id string) (pool.Poison, error) {
 	var found *pool.Poison
-	err := c.find(ctx, id, func(d *amqp091.Delivery) (verdict, error) {
+	err := c.withPoisonByID(ctx, id, func(d *amqp091.Delivery) (verdict, error) {
 		p := poisonOf(d)
 		found = &p
 		return enough, nil
@@ -137,13 +138,14 @@ func (c *Controller) InspectPoison(ctx context.Context, id string) (pool.Poison,
 // them if id is empty. A request without an answer returns to the inventory, whatever the reason.
 func (c *Controller) ReplayPoison(ctx context.Context, id string) (int, error) {
 	return c.removePoison(ctx, id, func(i *inventory, d *amqp091.Delivery) error {
-		m := again(d)
-		for _, name := range append([]string{idHeader, keyHeader, whenHeader, reasonHeader, cutHeader, hopsHeader, leftHeader}, deathHeaders...) {
+		m := withoutBrokerHeaders(d)
+		for _, name := range append([]string{idHeader, keyHeader, whenHeader, reasonHeader, cutHeader, hopsHeader,
+			leftHeader}, deathHeaders...) {
 			delete(m.Headers, name)
 		}
 		m.Headers[replayHeader] = true
 		key := poisonOf(d).Key
-		returned, err := i.publisher.publish(ctx, c.names.requestExchange(), key, m)
+		returned, err := i.publisher.publishConfirmed(ctx, c.names.requestExchange(), key, m)
 		if err == nil && returned {
 			err = errors.New("it was returned: there is no queue for it, and none for orphans")
 		}
@@ -157,8 +159,9 @@ func (c *Controller) PurgePoison(ctx context.Context, id string) (int, error) {
 }
 
 // removePoison removes the requests for which do succeeds. Requests that arrive during the call stay.
-func (c *Controller) removePoison(ctx context.Context, id string, do func(*inventory, *amqp091.Delivery) error) (n int, err error) {
-	i, err := c.inventory()
+func (c *Controller) removePoison(ctx context.Context, id string,
+	do func(*inventory, *amqp091.Delivery) error) (n int, err error) {
+	i, err := c.currentInventory()
 	if err != nil {
 		return 0, err
 	}
@@ -174,21 +177,22 @@ func (c *Controller) removePoison(ctx context.Context, id string, do func(*inven
 		return remove, nil
 	}
 	if id == "" {
-		err = i.each(ctx, one)
+		err = i.eachPoison(ctx, one)
 	} else {
-		err = c.find(ctx, id, one)
+		err = c.withPoisonByID(ctx, id, one)
 	}
 	return n, err
 }
 
-// find calls f with the request of an id, if it exists.
-func (c *Controller) find(ctx context.Context, id string, f func(d *amqp091.Delivery) (verdict, error)) error {
-	i, err := c.inventory()
+// withPoisonByID calls f with the request of an id, if it exists.
+func (c *Controller) withPoisonByID(ctx context.Context, id string,
+	f func(d *amqp091.Delivery) (verdict, error)) error {
+	i, err := c.currentInventory()
 	if err != nil {
 		return err
 	}
 	found := false
-	err = i.each(ctx, func(d *amqp091.Delivery) (verdict, error) {
+	err = i.eachPoison(ctx, func(d *amqp091.Delivery) (verdict, error) {
 		if found {
 			return enough, nil
 		}
@@ -205,7 +209,8 @@ func (c *Controller) find(ctx context.Context, id string, f func(d *amqp091.Deli
 }
 
 func poisonOf(d *amqp091.Delivery) pool.Poison {
-	p := pool.Poison{CorrelationID: d.CorrelationId, ReplyTo: d.ReplyTo, ContentType: d.ContentType, Size: len(d.Body), Body: d.Body}
+	p := pool.Poison{CorrelationID: d.CorrelationId, ReplyTo: d.ReplyTo, ContentType: d.ContentType, Size: len(d.Body),
+		Body: d.Body}
 	p.ID, _ = d.Headers[idHeader].(string)
 	p.Key, _ = d.Headers[keyHeader].(string)
 	p.When, _ = d.Headers[whenHeader].(time.Time)

@@ -38,9 +38,9 @@ func (a *Caller) keepWarm(ctx context.Context, l *link) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			for _, key := range a.due(now, again) {
+			for _, key := range a.dueKeys(now, again) {
 				report := amqp091.Publishing{Headers: amqp091.Table{eventHeader: pool.Wanted}}
-				if l.publish(a.c.names.activityExchange(), key, report) != nil {
+				if l.publishRequest(a.c.names.activityExchange(), key, report) != nil {
 					return // the session ends
 				}
 			}
@@ -48,9 +48,9 @@ func (a *Caller) keepWarm(ctx context.Context, l *link) {
 	}
 }
 
-// due returns the keys whose groups must be requested now. Keys with fires due later than again from now are
-// requested again then.
-func (a *Caller) due(now time.Time, again time.Duration) (keys []string) {
+// dueKeys returns the keys whose groups must be requested now. Keys with fires due later than again from now
+// are requested again then.
+func (a *Caller) dueKeys(now time.Time, again time.Duration) (keys []string) {
 	asked := map[string]bool{}
 	for _, c := range a.ahead.Due(now) {
 		if c.Fire.Before(now.Add(-rouse.MisfireGrace)) {

@@ -29,8 +29,8 @@ func (c *Controller) newPublisher(ctx context.Context, conn *amqplink.Conn) (*pu
 // deleted.
 var errChannel = errors.New("the broker has closed the channel that messages are published on")
 
-// run handles returned messages until ctx ends, or the channel is closed.
-func (p *publisher) run(ctx context.Context) error {
+// handleReturns handles returned messages until ctx ends, or the channel is closed.
+func (p *publisher) handleReturns(ctx context.Context) error {
 	defer context.AfterFunc(ctx, p.Conn.Cut)()
 	p.Run()
 	return errChannel
@@ -45,11 +45,12 @@ type sent struct {
 // errTooLarge concerns one message: the session continues.
 var errTooLarge = errors.New("its headers do not fit into a frame with those that are added on the way")
 
-// send publishes a message; wait returns when the broker has accepted it. A mandatory message is returned if
-// it has no queue. send fails with errTooLarge, without publishing, if the message would end the connection.
-func (p *publisher) send(exchange, key string, mandatory bool, m amqp091.Publishing) (*sent, error) {
+// sendMessage publishes a message; wait returns when the broker has accepted it. A mandatory message is
+// returned if it has no queue. send fails with errTooLarge, without publishing, if the message would end the
+// connection.
+func (p *publisher) sendMessage(exchange, key string, mandatory bool, m amqp091.Publishing) (*sent, error) {
 	err := errTooLarge
-	if fits(&m, p.Conn.Config.FrameSize) {
+	if fitsFrame(&m, p.Conn.Config.FrameSize) {
 		var s *amqplink.Sent
 		if s, err = p.Send(exchange, key, mandatory, m); err == nil {
 			return &sent{s, p}, nil
@@ -58,10 +59,10 @@ func (p *publisher) send(exchange, key string, mandatory bool, m amqp091.Publish
 	return nil, fmt.Errorf("publish to %q: %w", exchange+"/"+key, err)
 }
 
-// wait waits for the confirm. The broker also confirms a message that has no queue: returned reports it, if
-// it was mandatory. wait fails with amqplink.ErrRefused if the broker refused this message. Other errors mean
-// that the session is about to end.
-func (s *sent) wait(ctx context.Context) (returned bool, err error) {
+// waitForConfirm waits for the confirm. The broker also confirms a message that has no queue: returned
+// reports it, if it was mandatory. wait fails with amqplink.ErrRefused if the broker refused this message.
+// Other errors mean that the session is about to end.
+func (s *sent) waitForConfirm(ctx context.Context) (returned bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.p.timeout)
 	defer cancel()
 	if err := s.Confirmed(ctx); err != nil {
@@ -70,13 +71,14 @@ func (s *sent) wait(ctx context.Context) (returned bool, err error) {
 	return len(s.p.Returned(s.Sent)) > 0, nil
 }
 
-// publish publishes a mandatory message and waits for the confirm.
-func (p *publisher) publish(ctx context.Context, exchange, key string, m amqp091.Publishing) (returned bool, err error) {
-	s, err := p.send(exchange, key, true, m)
+// publishConfirmed publishes a mandatory message and waits for the confirm.
+func (p *publisher) publishConfirmed(ctx context.Context, exchange, key string,
+	m amqp091.Publishing) (returned bool, err error) {
+	s, err := p.sendMessage(exchange, key, true, m)
 	if err != nil {
 		return false, err
 	}
-	return s.wait(ctx)
+	return s.waitForConfirm(ctx)
 }
 
 // ownError reports whether an error concerns only one message.
@@ -84,9 +86,9 @@ func ownError(err error) bool {
 	return errors.Is(err, amqplink.ErrRefused) || errors.Is(err, errTooLarge)
 }
 
-// again returns a copy of a message to be published again, without the headers that only its publisher or the
-// broker may set.
-func again(d *amqp091.Delivery) amqp091.Publishing {
+// withoutBrokerHeaders returns a copy of a message to be published again, without the headers that only its
+// publisher or the broker may set.
+func withoutBrokerHeaders(d *amqp091.Delivery) amqp091.Publishing {
 	headers := amqp091.Table{}
 	for name, value := range d.Headers {
 		switch name {
@@ -95,11 +97,14 @@ func again(d *amqp091.Delivery) amqp091.Publishing {
 			headers[name] = value
 		}
 	}
-	return amqp091.Publishing{Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: d.DeliveryMode,
-		Priority: d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageId: d.MessageId,
+	return amqp091.Publishing{Headers: headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding,
+		DeliveryMode: d.DeliveryMode,
+		Priority:     d.Priority, CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration,
+		MessageId: d.MessageId,
 		Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId, Body: d.Body}
 }
 
 // deathHeaders are the headers in which the broker records why and where a message was dead-lettered.
-var deathHeaders = []string{"x-death", "x-first-death-reason", "x-first-death-queue", "x-first-death-exchange", "x-last-death-reason",
+var deathHeaders = []string{"x-death", "x-first-death-reason", "x-first-death-queue", "x-first-death-exchange",
+	"x-last-death-reason",
 	"x-last-death-queue", "x-last-death-exchange"}

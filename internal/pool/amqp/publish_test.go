@@ -15,8 +15,8 @@ func TestForwardedRequests(t *testing.T) {
 		Headers: amqp091.Table{"CC": []any{"k2"}, "BCC": []any{"k3"}, "x-delivery-count": int64(3), "traceparent": "00-1"}, UserId: "guest",
 		CorrelationId: "c", ReplyTo: "r", MessageId: "m", Type: "t", AppId: "a", ContentType: "text/plain", Expiration: "60000", DeliveryMode: 2,
 		Priority: 3, Body: []byte("x")}, came: time.Now().Add(-10 * time.Second), hops: 2}
-	one.left = left(&one.Delivery)
-	m := one.message()
+	one.left = timeLeft(&one.Delivery)
+	m := one.forwardedMessage()
 	for _, name := range []string{"CC", "BCC", "x-delivery-count"} {
 		if _, ok := m.Headers[name]; ok {
 			t.Errorf("it has the header %s", name)
@@ -30,15 +30,15 @@ func TestForwardedRequests(t *testing.T) {
 		t.Errorf("after ten seconds of a minute it expires in %sms", m.Expiration)
 	}
 	one.came = time.Now().Add(-time.Hour)
-	if m := one.message(); m.Expiration != "0" {
+	if m := one.forwardedMessage(); m.Expiration != "0" {
 		t.Errorf("after its time it expires in %sms", m.Expiration)
 	}
 	one.Expiration, one.left = "", -1
-	if m := one.message(); m.Expiration != "" {
+	if m := one.forwardedMessage(); m.Expiration != "" {
 		t.Errorf("without an end it expires in %sms", m.Expiration)
 	}
 	for n, header := range map[int]any{7: int32(7), 8: int64(8), 0: "9", mostHops: int64(1 << 40)} {
-		if got := hops(amqp091.Table{hopsHeader: header}); got != n {
+		if got := hopsOf(amqp091.Table{hopsHeader: header}); got != n {
 			t.Errorf("%v hops are read as %d", header, got)
 		}
 	}

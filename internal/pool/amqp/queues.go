@@ -20,8 +20,9 @@ type queues struct {
 	free chan *amqp091.Channel // open and not in use
 }
 
-// on runs calls on a separate channel, because the broker reports errors by closing the channel.
-func (q *queues) on(ctx context.Context, f func(ch *amqp091.Channel) error) error {
+// withQueueChannel runs calls on a separate channel, because the broker reports errors by closing the
+// channel.
+func (q *queues) withQueueChannel(ctx context.Context, f func(ch *amqp091.Channel) error) error {
 	var ch *amqp091.Channel
 	select {
 	case ch = <-q.free:
@@ -57,15 +58,17 @@ func (q *queues) List(ctx context.Context) ([]pool.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	there, err := q.c.api.queues(ctx, q.c.vhost, prefix(q.c.names.requestPrefix()), false)
+	there, err := q.c.api.listQueues(ctx, q.c.vhost, prefixPattern(q.c.names.requestPrefix()), false)
 	if err != nil {
 		return nil, err
 	}
 	var list []pool.Queue
 	for _, d := range there {
-		key, ok := q.c.names.key(d.Name, d.Arguments[keyArgument])
-		if !ok || d.Name != q.c.names.requests(key) {
-			q.c.log.Warn("a queue looks like a request queue of the pool, but its name was not written by rouse; it is left alone", "queue", d.Name)
+		key, ok := q.c.names.keyOfQueue(d.Name, d.Arguments[keyArgument])
+		if !ok || d.Name != q.c.names.requestQueue(key) {
+			q.c.log.Warn(
+				"a queue looks like a request queue of the pool, but its name was not written by rouse; it is left alone",
+				"queue", d.Name)
 			continue
 		}
 		list = append(list, pool.Queue{Key: key, Bound: bound[d.Name]})
@@ -78,7 +81,7 @@ func (q *queues) Open(ctx context.Context, key string) error {
 	if err := checkGroup(key); err != nil {
 		return err
 	}
-	name := q.c.names.requests(key)
+	name := q.c.names.requestQueue(key)
 	args := amqp091.Table{amqp091.QueueTypeArg: amqp091.QueueTypeQuorum}
 	if q.c.config.Classic {
 		args[amqp091.QueueTypeArg] = amqp091.QueueTypeClassic
@@ -86,7 +89,7 @@ func (q *queues) Open(ctx context.Context, key string) error {
 	if _, ok := pool.Decode(name[len(q.c.names.requestPrefix()):]); !ok {
 		args[keyArgument] = pool.Encode(key, 3*pool.MaxKey)
 	}
-	return q.on(ctx, func(ch *amqp091.Channel) error {
+	return q.withQueueChannel(ctx, func(ch *amqp091.Channel) error {
 		if _, err := ch.QueueDeclare(name, true, false, false, false, args); err != nil {
 			return fmt.Errorf("declare %s: %w", name, err)
 		}
@@ -99,10 +102,10 @@ func (q *queues) Open(ctx context.Context, key string) error {
 
 // Unbind removes the binding.
 func (q *queues) Unbind(ctx context.Context, key string) error {
-	name := q.c.names.requests(key)
-	return q.on(ctx, func(ch *amqp091.Channel) error {
+	name := q.c.names.requestQueue(key)
+	return q.withQueueChannel(ctx, func(ch *amqp091.Channel) error {
 		if err := ch.QueueUnbind(name, pool.GroupName(key), q.c.names.requestExchange(), nil); err != nil {
-			return missing(fmt.Errorf("unbind %s: %w", name, err))
+			return asNoQueue(fmt.Errorf("unbind %s: %w", name, err))
 		}
 		return nil
 	})
@@ -111,11 +114,11 @@ func (q *queues) Unbind(ctx context.Context, key string) error {
 // Load returns the ready requests and the consumers of a queue.
 func (q *queues) Load(ctx context.Context, key string) (pool.Load, error) {
 	var load pool.Load
-	name := q.c.names.requests(key)
-	err := q.on(ctx, func(ch *amqp091.Channel) error {
+	name := q.c.names.requestQueue(key)
+	err := q.withQueueChannel(ctx, func(ch *amqp091.Channel) error {
 		state, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
 		if err != nil {
-			return missing(fmt.Errorf("look into %s: %w", name, err))
+			return asNoQueue(fmt.Errorf("look into %s: %w", name, err))
 		}
 		load = pool.Load{Ready: state.Messages, Consumers: state.Consumers}
 		return nil
@@ -123,8 +126,8 @@ func (q *queues) Load(ctx context.Context, key string) (pool.Load, error) {
 	return load, err
 }
 
-// missing converts the broker's not-found error to pool.ErrNoQueue.
-func missing(err error) error {
+// asNoQueue converts the broker's not-found error to pool.ErrNoQueue.
+func asNoQueue(err error) error {
 	var answer *amqp091.Error
 	if errors.As(err, &answer) && answer.Code == amqp091.NotFound {
 		return fmt.Errorf("%w: %w", pool.ErrNoQueue, err)
@@ -137,20 +140,20 @@ func missing(err error) error {
 // on its last request: if that worker failed, the request would be lost. Dead letters in transit prevent the
 // deletion, too.
 func (q *queues) Delete(ctx context.Context, key string) (lost int, err error) {
-	name := q.c.names.requests(key)
-	d, err := q.c.api.queue(ctx, q.c.vhost, name)
+	name := q.c.names.requestQueue(key)
+	d, err := q.c.api.describeQueue(ctx, q.c.vhost, name)
 	switch {
-	case status(err) == http.StatusNotFound:
+	case refusalStatus(err) == http.StatusNotFound:
 		return 0, nil
 	case err != nil:
 		return 0, err
 	case d.Held != nil && *d.Held > 0 || d.Ready != nil && *d.Ready > 0 || d.Leaving > 0:
 		return 0, pool.ErrInUse
 	}
-	err = q.on(ctx, func(ch *amqp091.Channel) error {
+	err = q.withQueueChannel(ctx, func(ch *amqp091.Channel) error {
 		state, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
 		if err != nil {
-			return missing(err)
+			return asNoQueue(err)
 		}
 		if state.Messages > 0 || state.Consumers > 0 {
 			return pool.ErrInUse
@@ -167,7 +170,7 @@ func (q *queues) Delete(ctx context.Context, key string) (lost int, err error) {
 // Vars returns the variables that a worker needs to reach its queue.
 func (q *queues) Vars(key string) map[string]string {
 	vars := map[string]string{
-		"WORKER_REQUESTS_QUEUE":    q.c.names.requests(key),
+		"WORKER_REQUESTS_QUEUE":    q.c.names.requestQueue(key),
 		"WORKER_ACTIVITY_EXCHANGE": q.c.names.activityExchange(),
 		"WORKER_AMQP_URI":          q.c.config.WorkerURL,
 		"WORKER_PREFETCH":          strconv.Itoa(q.c.config.Prefetch),

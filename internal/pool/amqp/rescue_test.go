@@ -107,7 +107,7 @@ func TestRescueLosesNothing(t *testing.T) {
 				return left
 			}
 			c := &Controller{api: api, vhost: "v"}
-			err = c.rescue(t.Context(), frame, "q", "x", func(d *amqp091.Delivery, large bool) error {
+			err = c.handleLargeMessages(t.Context(), frame, "q", "x", func(d *amqp091.Delivery, large bool) error {
 				id := d.CorrelationId
 				if large != strings.HasPrefix(id, "large") {
 					t.Errorf("%q is large: %v", id, large)
@@ -164,7 +164,7 @@ func TestMessagesWithoutProperties(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, ok, err := api.get(t.Context(), "v", "q", true)
+		d, ok, err := api.fetchMessage(t.Context(), "v", "q", true)
 		if err != nil || !ok || string(d.Body) != "x" || d.RoutingKey != "k" || len(d.Headers) > 0 {
 			t.Errorf("properties %s: %+v, %v, %v", text, d, ok, err)
 		}
@@ -208,16 +208,16 @@ func TestFetchedMessagesCanBePutBack(t *testing.T) {
 		var d amqp091.Delivery
 		h.eventually("there is a message", func() bool {
 			var ok bool
-			if d, ok, err = api.get(t.Context(), h.vhost(), "q", false); err != nil {
+			if d, ok, err = api.fetchMessage(t.Context(), h.vhost(), "q", false); err != nil {
 				t.Fatal(err)
 			}
 			return ok
 		})
-		if want := messages[i%2]; string(d.Body) != string(want.Body) || d.RoutingKey != "k" || d.MessageId != want.MessageId || len(again(&d).Headers) != len(want.Headers) {
+		if want := messages[i%2]; string(d.Body) != string(want.Body) || d.RoutingKey != "k" || d.MessageId != want.MessageId || len(withoutBrokerHeaders(&d).Headers) != len(want.Headers) {
 			t.Errorf("it is fetched as %+v", d)
 		}
 		if first = append(first, fingerprintOf(&d)); i < 2 {
-			if err := api.publish(t.Context(), h.vhost(), "x", &d); err != nil {
+			if err := api.republishDelivery(t.Context(), h.vhost(), "x", &d); err != nil {
 				t.Error(err)
 			}
 		} else if first[i] != first[i-2] {

@@ -24,10 +24,12 @@ const policyPriority = 10
 // setUpPolicies writes the policies of the pool, before the first queue is declared: a time to live that is
 // set later does not apply to existing requests, and those keep younger ones behind them from expiring.
 func (c *Controller) setUpPolicies(ctx context.Context) error {
-	v, text, err := c.api.overview(ctx)
-	switch status(err) {
+	v, text, err := c.api.fetchVersion(ctx)
+	switch refusalStatus(err) {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("%w: %w; give the user of management the tag policymaker (rabbitmqctl set_user_tags USER policymaker)", ErrSetup, err)
+		return fmt.Errorf(
+			"%w: %w; give the user of management the tag policymaker (rabbitmqctl set_user_tags USER policymaker)",
+			ErrSetup, err)
 	case http.StatusNotFound:
 		return fmt.Errorf("%w: %w; is that the management plugin?", ErrSetup, err)
 	}
@@ -35,18 +37,21 @@ func (c *Controller) setUpPolicies(ctx context.Context) error {
 		return err
 	}
 	if !v.atLeast(3, 10) {
-		return fmt.Errorf("%w: RabbitMQ at %s is %s, and pools need 3.10 for times to live in quorum queues", ErrSetup, c.host, text)
+		return fmt.Errorf("%w: RabbitMQ at %s is %s, and pools need 3.10 for times to live in quorum queues", ErrSetup,
+			c.host, text)
 	}
 	if c.config.ConsumerTimeout > 0 && !v.atLeast(3, 12) {
-		return fmt.Errorf("%w: consumer_timeout is a policy from RabbitMQ 3.12 on, and this is %s: leave it out, and set consumer_timeout "+
-			"of the broker", ErrSetup, text)
+		return fmt.Errorf(
+			"%w: consumer_timeout is a policy from RabbitMQ 3.12 on, and this is %s: leave it out, and set consumer_timeout "+
+				"of the broker", ErrSetup, text)
 	}
-	ours := c.policies(v)
+	ours := c.poolPolicies(v)
 	for _, p := range ours {
 		err := c.api.putPolicy(ctx, c.vhost, p)
-		switch status(err) {
+		switch refusalStatus(err) {
 		case http.StatusUnauthorized, http.StatusForbidden:
-			return fmt.Errorf("%w: the policy %s: %w; give the user of management the tag policymaker, and all rights to the virtual host %q",
+			return fmt.Errorf(
+				"%w: the policy %s: %w; give the user of management the tag policymaker, and all rights to the virtual host %q",
 				ErrSetup, p.Name, err, c.vhost)
 		case http.StatusBadRequest:
 			return fmt.Errorf("%w: RabbitMQ %s does not take the policy %s: %w", ErrSetup, text, p.Name, err)
@@ -62,10 +67,12 @@ func (c *Controller) setUpPolicies(ctx context.Context) error {
 // that connections broke.
 const endDeliveries = 20
 
-// policies returns the policies of the pool.
-func (c *Controller) policies(v version) []policy {
-	requests := map[string]any{"dead-letter-exchange": c.names.deadLetterExchange(), "message-ttl": c.config.MessageTTL.Milliseconds()}
-	orphans := map[string]any{"dead-letter-exchange": c.names.deadLetterExchange(), "message-ttl": c.config.MessageTTL.Milliseconds()}
+// poolPolicies returns the policies of the pool.
+func (c *Controller) poolPolicies(v version) []policy {
+	requests := map[string]any{"dead-letter-exchange": c.names.deadLetterExchange(),
+		"message-ttl": c.config.MessageTTL.Milliseconds()}
+	orphans := map[string]any{"dead-letter-exchange": c.names.deadLetterExchange(),
+		"message-ttl": c.config.MessageTTL.Milliseconds()}
 	poison := map[string]any{"max-length": c.config.PoisonLimit}
 	// Unread reports are obsolete after a while.
 	activity := map[string]any{"message-ttl": time.Minute.Milliseconds(), "max-length": 100_000}
@@ -74,11 +81,13 @@ func (c *Controller) policies(v version) []policy {
 	// start of the broker. RabbitMQ allows it only if the overflow is not drop-head.
 	const strategy, certain = "dead-letter-strategy", "at-least-once"
 	orphans[strategy], orphans["overflow"] = certain, "reject-publish"
-	aside := map[string]any{"dead-letter-exchange": c.names.orphanExchange(), "message-ttl": asideTime.Milliseconds(), strategy: certain, "overflow": "reject-publish"}
+	aside := map[string]any{"dead-letter-exchange": c.names.orphanExchange(), "message-ttl": asideTime.Milliseconds(),
+		strategy: certain, "overflow": "reject-publish"}
 	// A message that ends sessions reaches the inventory in the end, without a manager that has to receive
 	// it.
 	orphans["delivery-limit"] = endDeliveries
-	letters := map[string]any{"delivery-limit": endDeliveries, "dead-letter-exchange": "", "dead-letter-routing-key": c.names.poison()}
+	letters := map[string]any{"delivery-limit": endDeliveries, "dead-letter-exchange": "",
+		"dead-letter-routing-key": c.names.poisonQueue()}
 	if !c.config.Classic {
 		requests["delivery-limit"] = c.config.DeliveryLimit
 	}
@@ -93,12 +102,12 @@ func (c *Controller) policies(v version) []policy {
 		requests["consumer-timeout"] = c.config.ConsumerTimeout.Milliseconds()
 	}
 	list := []policy{
-		{Name: c.names.pool + "-req-queues", Pattern: prefix(c.names.requestPrefix()), Definition: requests},
-		{Name: c.names.pool + "-orphan", Pattern: pattern(c.names.orphans()), Definition: orphans},
-		{Name: c.names.pool + "-poison", Pattern: pattern(c.names.poison()), Definition: poison},
-		{Name: c.names.pool + "-aside", Pattern: pattern(c.names.aside()), Definition: aside},
-		{Name: c.names.pool + "-dl", Pattern: pattern(c.names.deadLetters()), Definition: letters},
-		{Name: c.names.pool + "-activity", Pattern: pattern(c.names.activity()), Definition: activity},
+		{Name: c.names.pool + "-req-queues", Pattern: prefixPattern(c.names.requestPrefix()), Definition: requests},
+		{Name: c.names.pool + "-orphan", Pattern: exactPattern(c.names.orphanQueue()), Definition: orphans},
+		{Name: c.names.pool + "-poison", Pattern: exactPattern(c.names.poisonQueue()), Definition: poison},
+		{Name: c.names.pool + "-aside", Pattern: exactPattern(c.names.asideQueue()), Definition: aside},
+		{Name: c.names.pool + "-dl", Pattern: exactPattern(c.names.deadLetters()), Definition: letters},
+		{Name: c.names.pool + "-activity", Pattern: exactPattern(c.names.activityQueue()), Definition: activity},
 	}
 	if v.atLeast(4, 0) { // there quorum queues have a default limit, and reading poison counts as a delivery
 		poison["delivery-limit"], aside["delivery-limit"] = -1, -1
@@ -111,7 +120,7 @@ func (c *Controller) policies(v version) []policy {
 
 // checkPolicies fails if foreign policies would override those of the pool.
 func (c *Controller) checkPolicies(ctx context.Context, ours []policy) error {
-	all, err := c.api.policies(ctx, c.vhost)
+	all, err := c.api.listPolicies(ctx, c.vhost)
 	if err != nil {
 		return err
 	}
@@ -119,7 +128,8 @@ func (c *Controller) checkPolicies(ctx context.Context, ours []policy) error {
 	for _, p := range ours {
 		mine[p.Name] = true
 	}
-	examples := []string{c.names.requests("42"), c.names.orphans(), c.names.poison(), c.names.activity(), c.names.deadLetters(), c.names.aside()}
+	examples := []string{c.names.requestQueue("42"), c.names.orphanQueue(), c.names.poisonQueue(), c.names.activityQueue(),
+		c.names.deadLetters(), c.names.asideQueue()}
 	for _, p := range all {
 		matches, err := regexp.Compile(p.Pattern)
 		if mine[p.Name] || p.Priority < policyPriority || p.ApplyTo == "exchanges" || err != nil {
@@ -127,8 +137,10 @@ func (c *Controller) checkPolicies(ctx context.Context, ours []policy) error {
 		}
 		for _, queue := range examples {
 			if matches.MatchString(queue) {
-				return fmt.Errorf("%w: the policy %q of the virtual host %q, of priority %d, counts for the queue %s instead of the pool's: give it a "+
-					"priority below %d, or a pattern that leaves the pool out", ErrSetup, p.Name, c.vhost, p.Priority, queue, policyPriority)
+				return fmt.Errorf(
+					"%w: the policy %q of the virtual host %q, of priority %d, counts for the queue %s instead of the pool's: give it a "+
+						"priority below %d, or a pattern that leaves the pool out", ErrSetup, p.Name, c.vhost, p.Priority, queue,
+					policyPriority)
 			}
 		}
 	}
@@ -164,23 +176,26 @@ func (c *Controller) setUp(ctx context.Context, conn *amqplink.Conn) error {
 	steps := []func() error{ // destinations before sources
 		exchange(c.names.deadLetterExchange(), amqp091.ExchangeFanout, nil),
 		queue(c.names.deadLetters(), quorum, c.names.deadLetterExchange()),
-		queue(c.names.poison(), quorum, ""),
+		queue(c.names.poisonQueue(), quorum, ""),
 		exchange(c.names.activityExchange(), amqp091.ExchangeFanout, nil),
-		queue(c.names.activity(), classic, c.names.activityExchange()),
+		queue(c.names.activityQueue(), classic, c.names.activityExchange()),
 		exchange(c.names.orphanExchange(), amqp091.ExchangeFanout, nil),
-		queue(c.names.orphans(), quorum, c.names.orphanExchange()),
+		queue(c.names.orphanQueue(), quorum, c.names.orphanExchange()),
 		exchange(c.names.asideExchange(), amqp091.ExchangeFanout, nil),
-		queue(c.names.aside(), quorum, c.names.asideExchange()),
-		exchange(c.names.requestExchange(), amqp091.ExchangeDirect, amqp091.Table{"alternate-exchange": c.names.orphanExchange()}),
+		queue(c.names.asideQueue(), quorum, c.names.asideExchange()),
+		exchange(c.names.requestExchange(), amqp091.ExchangeDirect,
+			amqp091.Table{"alternate-exchange": c.names.orphanExchange()}),
 	}
 	for _, step := range steps {
 		err := step()
 		var answer *amqp091.Error
 		switch {
 		case errors.As(err, &answer) && answer.Code == amqp091.PreconditionFailed:
-			return fmt.Errorf("%w: the %s exists with other settings: %s; delete it, or give the pool another name", ErrSetup, what, answer.Reason)
+			return fmt.Errorf("%w: the %s exists with other settings: %s; delete it, or give the pool another name", ErrSetup,
+				what, answer.Reason)
 		case errors.As(err, &answer) && answer.Code == amqp091.AccessRefused:
-			return fmt.Errorf("%w: the %s: %s; give the user of amqp the rights to configure, write and read what begins with %q",
+			return fmt.Errorf(
+				"%w: the %s: %s; give the user of amqp the rights to configure, write and read what begins with %q",
 				ErrSetup, what, answer.Reason, c.names.pool+"-")
 		case err != nil:
 			return fmt.Errorf("set up the %s: %w", what, err)

@@ -58,7 +58,7 @@ func TestSetupRefuses(t *testing.T) {
 	// A user without tags and without permissions for names that start with core-.
 	put := func(path string, body any) {
 		t.Helper()
-		if err := m.call(t.Context(), http.MethodPut, path, nil, body, nil); err != nil {
+		if err := m.callAPI(t.Context(), http.MethodPut, path, nil, body, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestSetupRefuses(t *testing.T) {
 	put("users/"+user, map[string]any{"password": "p", "tags": ""})
 	t.Cleanup(func() {
 		defer m.client.CloseIdleConnections()
-		if err := m.call(context.Background(), http.MethodDelete, "users/"+user, nil, nil, nil); err != nil {
+		if err := m.callAPI(context.Background(), http.MethodDelete, "users/"+user, nil, nil, nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -104,7 +104,7 @@ func TestSetupRefuses(t *testing.T) {
 		if !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), `"theirs"`) {
 			t.Errorf("the error is %v", err)
 		}
-		if err := m.call(t.Context(), http.MethodDelete, "policies/"+vhost+"/theirs", nil, nil, nil); err != nil {
+		if err := m.callAPI(t.Context(), http.MethodDelete, "policies/"+vhost+"/theirs", nil, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -151,7 +151,7 @@ func TestSetupHolds(t *testing.T) {
 				Type       string         `json:"type"`
 				Durable    bool           `json:"durable"`
 			}
-			err := m.call(t.Context(), http.MethodGet, "queues/"+h.vhost()+"/"+queue, nil, nil, &q)
+			err := m.callAPI(t.Context(), http.MethodGet, "queues/"+h.vhost()+"/"+queue, nil, nil, &q)
 			return err == nil && q.Durable && fmt.Sprint(q.Definition, " ", q.Type) == want
 		})
 	}

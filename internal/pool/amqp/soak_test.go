@@ -134,7 +134,7 @@ func TestSoak(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.client.CloseIdleConnections()
-		list, err := m.queues(t.Context(), "/", "^core-req-", false)
+		list, err := m.listQueues(t.Context(), "/", "^core-req-", false)
 		return err == nil && len(list) == 0
 	})
 	end()
@@ -282,11 +282,11 @@ func (s *soak) tryToCut() {
 	var list []struct {
 		Name string `json:"name"`
 	}
-	if m.call(s.t.Context(), "GET", "connections", nil, nil, &list) != nil {
+	if m.callAPI(s.t.Context(), "GET", "connections", nil, nil, &list) != nil {
 		return
 	}
 	for _, c := range list {
-		_ = m.call(s.t.Context(), "DELETE", "connections/"+strings.ReplaceAll(strings.ReplaceAll(c.Name, " ", "%20"), ">", "%3E"), nil, nil, nil)
+		_ = m.callAPI(s.t.Context(), "DELETE", "connections/"+strings.ReplaceAll(strings.ReplaceAll(c.Name, " ", "%20"), ">", "%3E"), nil, nil, nil)
 	}
 }
 

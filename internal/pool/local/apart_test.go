@@ -13,7 +13,7 @@ import (
 )
 
 // group returns the group of a key of a namespace.
-func (w *simulation) group(namespace, key string) string { return w.pool.group(namespace, key) }
+func (w *simulation) group(namespace, key string) string { return w.pool.groupOfKey(namespace, key) }
 
 // running returns the groups that have workers.
 func (w *simulation) running() (groups []string) {
@@ -80,7 +80,7 @@ func TestNamespacesBecomeApart(t *testing.T) {
 			if got := w.running(); !slices.Equal(got, []string{c.now}) || w.drains() != 1 {
 				t.Errorf("the workers are those of %q, after %d drains; want those of %q alone", got, w.drains(), c.now)
 			}
-			_, _, err := w.sink.channel(&rousev1.Open{Channel: target.Channel("core", c.old)})
+			_, _, err := w.sink.parseChannel(&rousev1.Open{Channel: target.Channel("core", c.old)})
 			if !errors.As(err, new(*rouse.Invalid)) {
 				t.Errorf("a worker of %q may subscribe: %v", c.old, err)
 			}

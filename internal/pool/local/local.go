@@ -29,9 +29,10 @@ import (
 
 // Options configure a sink. Zero fields mean the default.
 type Options struct {
-	Wait    time.Duration // how long a request waits in memory for a worker before it is deferred; default 1 min
-	MaxHeld int           // requests in memory; default 131,072. It should be well below the rows that the engine has in memory
-	PerKey  int           // requests of one key in memory, at most; default 1024
+	Wait time.Duration // how long a request waits in memory for a worker before it is deferred; default 1 min
+	// requests in memory; default 131,072. It should be well below the rows that the engine has in memory
+	MaxHeld int
+	PerKey  int // requests of one key in memory, at most; default 1024
 
 	// Now is the store's clock; default the machine's.
 	Now func() rouse.Instant
@@ -44,7 +45,7 @@ type Options struct {
 	Answered func(f *rouse.Fire, a *rouse.Answer)
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) withLocalDefaults() Options {
 	if o.Wait == 0 {
 		o.Wait = time.Minute
 	}
@@ -85,15 +86,16 @@ type Sink struct {
 
 // New returns a sink without pools.
 func New(o Options) *Sink {
-	s := &Sink{opts: o.withDefaults(), pools: map[string]*Pool{}}
+	s := &Sink{opts: o.withLocalDefaults(), pools: map[string]*Pool{}}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.streams = stream.New(stream.Options{Wait: s.opts.Wait, MaxPutOff: maxPutOff, Outstanding: s.opts.PerKey, Strict: true, Now: s.opts.Now,
-		Channel: s.channel, Happened: s.happened})
+	s.streams = stream.New(stream.Options{Wait: s.opts.Wait, MaxPutOff: maxPutOff, Outstanding: s.opts.PerKey,
+		Strict: true, Now: s.opts.Now,
+		Channel: s.parseChannel, Happened: s.handleStreamEvent})
 	return s
 }
 
-// pool returns the pool with a name, nil if there is none.
-func (s *Sink) pool(name string) *Pool {
+// poolNamed returns the pool with a name, nil if there is none.
+func (s *Sink) poolNamed(name string) *Pool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.pools[name]
@@ -105,8 +107,9 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	if err != nil {
 		return err
 	}
-	if s.pool(name) == nil {
-		return rouse.Refuse("target", spec.Target, fmt.Sprintf("names the pool %s, which this node does not have", name), "name one of its pools, or set pools")
+	if s.poolNamed(name) == nil {
+		return rouse.Refuse("target", spec.Target, fmt.Sprintf("names the pool %s, which this node does not have", name),
+			"name one of its pools, or set pools")
 	}
 	return CheckOptions(spec)
 }
@@ -122,9 +125,9 @@ func CheckOptions(spec *rouse.Spec) error {
 
 // Lane returns a lane for each group, so that groups do not delay each other.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
-	lane := clone(spec.Target)
+	lane := cloneTarget(spec.Target)
 	if name, ok := target.Pool(spec.Target); ok {
-		if p := s.pool(name); p != nil && p.apart() {
+		if p := s.poolNamed(name); p != nil && p.separatesNamespaces() {
 			lane = namespace + "/" + lane
 		}
 	}
@@ -140,11 +143,11 @@ func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	if err != nil {
 		return err.Error()
 	}
-	p := s.pool(name)
+	p := s.poolNamed(name)
 	if p == nil {
 		return "this node has no pool " + name
 	}
-	if s.streams.Load(name, p.group(namespace, key)).Subscribers == 0 {
+	if s.streams.Load(name, p.groupOfKey(namespace, key)).Subscribers == 0 {
 		return "no worker of the key has come yet"
 	}
 	return ""
@@ -174,5 +177,5 @@ var _ interface {
 	rouse.Obstructed
 } = (*Sink)(nil)
 
-// clone copies a target, which may be a substring of the timer's row, so that the row can be freed.
-func clone(target string) string { return strings.Clone(target) }
+// cloneTarget copies a target, which may be a substring of the timer's row, so that the row can be freed.
+func cloneTarget(target string) string { return strings.Clone(target) }

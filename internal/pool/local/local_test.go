@@ -496,11 +496,11 @@ func TestExpiredRequestsAreLogged(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		now := rouse.Reached(time.Now())
 		late := rouse.Fire{At: now.Add(-time.Hour), Spec: &rouse.Spec{Deadline: time.Minute}}
-		if w.pool.expires(&late, time.Second, now) {
+		if w.pool.expiresWithin(&late, time.Second, now) {
 			t.Error("a request expires that was sent after its deadline")
 		}
 		late.Manual = true
-		if w.pool.expires(&late, time.Second, late.At) {
+		if w.pool.expiresWithin(&late, time.Second, late.At) {
 			t.Error("a run that a client asked for expires")
 		}
 	})

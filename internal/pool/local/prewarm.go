@@ -18,7 +18,7 @@ func (s *Sink) Near(namespace, to string, at rouse.Instant) {
 	if !ok {
 		return
 	}
-	p := s.pool(name)
+	p := s.poolNamed(name)
 	if p == nil || p.prewarm == 0 {
 		return
 	}
@@ -26,11 +26,11 @@ func (s *Sink) Near(namespace, to string, at rouse.Instant) {
 	if err != nil {
 		return
 	}
-	p.ahead.Add(pool.Coming{Key: p.group(namespace, key), Start: at.Time(), Fire: at.Time()})
+	p.ahead.Add(pool.Coming{Key: p.groupOfKey(namespace, key), Start: at.Time(), Fire: at.Time()})
 }
 
-// preheat keeps the groups of announced fires.
-func (p *Pool) preheat() {
+// warmAnnounced keeps the groups of announced fires.
+func (p *Pool) warmAnnounced() {
 	if p.prewarm == 0 {
 		return
 	}

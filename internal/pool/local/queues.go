@@ -50,7 +50,8 @@ func (s *Sink) Add(m *pool.Manager, o PoolOptions) (*Pool, error) {
 	if s.pools[name] != nil {
 		return nil, rouse.Refuse("name", name, "is that of another pool", "give each pool a name of its own")
 	}
-	p := &Pool{sink: s, name: name, manager: m, address: o.Address, prewarm: o.Prewarm, stall: o.Stall, token: o.Token, gone: o.Ended, queues: map[string]*queue{}, warm: map[string]time.Time{}}
+	p := &Pool{sink: s, name: name, manager: m, address: o.Address, prewarm: o.Prewarm, stall: o.Stall, token: o.Token,
+		gone: o.Ended, queues: map[string]*queue{}, warm: map[string]time.Time{}}
 	s.pools[name] = p
 	return p, nil
 }
@@ -67,7 +68,7 @@ func (p *Pool) Begin(ctx context.Context) (run func(), err error) {
 	p.mu.Unlock()
 	return func() {
 		p.manager.Metrics().Leads(true)
-		p.look(ctx, term)
+		p.countPeriodically(ctx, term)
 		p.mu.Lock()
 		p.term = nil
 		p.mu.Unlock()
@@ -76,14 +77,14 @@ func (p *Pool) Begin(ctx context.Context) (run func(), err error) {
 	}, nil
 }
 
-// apart reports whether each namespace has groups of its own.
-func (p *Pool) apart() bool {
+// separatesNamespaces reports whether each namespace has groups of its own.
+func (p *Pool) separatesNamespaces() bool {
 	c := p.manager.Config()
 	return c.Apart()
 }
 
-// group returns the group of the requests of a namespace for a key.
-func (p *Pool) group(namespace, key string) string {
+// groupOfKey returns the group of the requests of a namespace for a key.
+func (p *Pool) groupOfKey(namespace, key string) string {
 	c := p.manager.Config()
 	return c.Group(namespace, key)
 }
@@ -162,10 +163,11 @@ func (p *Pool) Delete(_ context.Context, key string) (lost int, err error) {
 		return 0, nil
 	}
 	if l := p.sink.streams.Load(p.name, key); l.Waiting+l.Held+l.Subscribers > 0 {
-		return 0, fmt.Errorf("%w: %d requests wait, %d are held, and %d workers are there", pool.ErrInUse, l.Waiting, l.Held, l.Subscribers)
+		return 0, fmt.Errorf("%w: %d requests wait, %d are held, and %d workers are there", pool.ErrInUse, l.Waiting, l.Held,
+			l.Subscribers)
 	}
 	q.there, q.bound = false, false
-	p.release(key, q)
+	p.dropQueueEntry(key, q)
 	if p.gone != nil {
 		p.gone(key)
 	}
@@ -175,15 +177,16 @@ func (p *Pool) Delete(_ context.Context, key string) (lost int, err error) {
 // Vars returns the variables by which a worker finds its requests. Workers need not report activity; the
 // variable for that is set for workers that require it.
 func (p *Pool) Vars(key string) map[string]string {
-	vars := map[string]string{"WORKER_REQUESTS_QUEUE": target.Channel(p.name, key), "WORKER_ACTIVITY_EXCHANGE": target.Scheme + p.name, "WORKER_ROUSE_ADDRESS": p.address()}
+	vars := map[string]string{"WORKER_REQUESTS_QUEUE": target.Channel(p.name, key),
+		"WORKER_ACTIVITY_EXCHANGE": target.Scheme + p.name, "WORKER_ROUSE_ADDRESS": p.address()}
 	if p.token != nil {
 		vars["WORKER_TOKEN"] = p.token(key)
 	}
 	return vars
 }
 
-// require makes the group of a key Active, without waiting for its queue.
-func (p *Pool) require(term *pool.Term, key string) { _ = term.Await(ended, key, false) }
+// requireActiveGroup makes the group of a key Active, without waiting for its queue.
+func (p *Pool) requireActiveGroup(term *pool.Term, key string) { _ = term.Await(ended, key, false) }
 
 // ended is a context that has ended.
 var ended = func() context.Context {
@@ -198,8 +201,8 @@ const (
 	recallMost  = 1000
 )
 
-// recall cancels requests at workers if their timers were deleted or replaced.
-func (p *Pool) recall(ctx context.Context) {
+// recallObsolete cancels requests at workers if their timers were deleted or replaced.
+func (p *Pool) recallObsolete(ctx context.Context) {
 	if p.sink.opts.Alive == nil {
 		return
 	}
@@ -218,9 +221,9 @@ func (p *Pool) recall(ctx context.Context) {
 // longestLook is the longest interval between two looks at the queues.
 const longestLook = 2 * time.Second
 
-// look counts the requests in the queues until ctx ends: a group is not idle while its requests wait or are
-// with workers, however long they take, nor while it is kept warm.
-func (p *Pool) look(ctx context.Context, term *pool.Term) {
+// countPeriodically counts the requests in the queues until ctx ends: a group is not idle while its requests
+// wait or are with workers, however long they take, nor while it is kept warm.
+func (p *Pool) countPeriodically(ctx context.Context, term *pool.Term) {
 	every := min(p.manager.Config().Unbind/3, longestLook)
 	if p.stall > 0 {
 		every = min(every, p.stall/4)
@@ -236,18 +239,18 @@ func (p *Pool) look(ctx context.Context, term *pool.Term) {
 			return
 		case <-tick.C:
 		}
-		p.recall(ctx)
-		p.preheat()
+		p.recallObsolete(ctx)
+		p.warmAnnounced()
 		for _, key := range p.warmKeys() {
-			p.require(term, key)
+			p.requireActiveGroup(term, key)
 		}
 		now := time.Now()
-		term.Loads(p.count(), now, p.stall)
+		term.Loads(p.countQueues(), now, p.stall)
 	}
 }
 
-// count returns the contents of the queues.
-func (p *Pool) count() map[string]pool.Load {
+// countQueues returns the contents of the queues.
+func (p *Pool) countQueues() map[string]pool.Load {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ready, held, orphans := 0, 0, 0

@@ -18,8 +18,8 @@ type queue struct {
 	waking       bool // a goroutine waits for the queue
 }
 
-// take adds a delivery to the queue of its key. The caller calls the returned function.
-func (p *Pool) take(key string, d *delivery) (stay func()) {
+// enqueueDelivery adds a delivery to the queue of its key. The caller calls the returned function.
+func (p *Pool) enqueueDelivery(key string, d *delivery) (stay func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := p.queues[key]
@@ -28,27 +28,27 @@ func (p *Pool) take(key string, d *delivery) (stay func()) {
 		p.queues[key] = q
 	}
 	if q.bound {
-		return p.put(key, d)
+		return p.putInStream(key, d)
 	}
 	term := p.term
 	if term == nil || p.sink.life.Err() != nil {
-		p.release(key, q)
-		return func() { d.all(idle) }
+		p.dropQueueEntry(key, q)
+		return func() { d.reportAll(idle) }
 	}
 	q.orphans = append(q.orphans, d)
 	if !q.waking {
 		q.waking = true
-		p.sink.waking.Go(func() { p.wake(key, q, d.ctx) })
+		p.sink.waking.Go(func() { p.wakeGroup(key, q, d.ctx) })
 	}
 	return func() {}
 }
 
-func (p *Pool) put(key string, d *delivery) (stay func()) {
+func (p *Pool) putInStream(key string, d *delivery) (stay func()) {
 	return p.sink.streams.Put(d.ctx, p.name, key, d.fires, d.settle)
 }
 
-// wake starts the group of a key, and moves its orphans to the queue when it is bound.
-func (p *Pool) wake(key string, q *queue, ctx context.Context) {
+// wakeGroup starts the group of a key, and moves its orphans to the queue when it is bound.
+func (p *Pool) wakeGroup(key string, q *queue, ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, awaitTime)
 	defer cancel()
 	stop := context.AfterFunc(p.sink.life, cancel)
@@ -71,7 +71,7 @@ func (p *Pool) wake(key string, q *queue, ctx context.Context) {
 			stays := make([]func(), 0, len(q.orphans))
 			for _, d := range q.orphans {
 				p.manager.Metrics().Orphan("forwarded", time.Since(began).Seconds())
-				stays = append(stays, p.put(key, d))
+				stays = append(stays, p.putInStream(key, d))
 			}
 			q.orphans, q.waking = nil, false
 			p.mu.Unlock()
@@ -82,16 +82,16 @@ func (p *Pool) wake(key string, q *queue, ctx context.Context) {
 		case term == nil || err != nil || ctx.Err() != nil:
 			orphans := q.orphans
 			q.orphans, q.waking = nil, false
-			p.release(key, q)
+			p.dropQueueEntry(key, q)
 			p.mu.Unlock()
 			for _, d := range orphans {
 				p.manager.Metrics().Orphan("returned", 0)
 				if d.ctx.Err() != nil || p.sink.life.Err() != nil {
-					d.all(stopping)
+					d.reportAll(stopping)
 				} else if errors.Is(err, pool.ErrLimit) {
-					d.all(overLimit)
+					d.reportAll(overLimit)
 				} else {
-					d.all(noQueue)
+					d.reportAll(noQueue)
 				}
 			}
 			return
@@ -100,8 +100,9 @@ func (p *Pool) wake(key string, q *queue, ctx context.Context) {
 	}
 }
 
-// release deletes the entry of a queue that does not exist and has no orphans. The caller holds the mutex.
-func (p *Pool) release(key string, q *queue) {
+// dropQueueEntry deletes the entry of a queue that does not exist and has no orphans. The caller holds the
+// mutex.
+func (p *Pool) dropQueueEntry(key string, q *queue) {
 	if !q.there && !q.waking && len(q.orphans) == 0 {
 		delete(p.queues, key)
 	}

@@ -16,29 +16,33 @@ func Mine(open *rousev1.Open) bool { return strings.HasPrefix(open.GetChannel(),
 // Subscribe is the body of the gRPC method for workers.
 func (s *Sink) Subscribe(to rousev1.Fires_SubscribeServer) error { return s.streams.Subscribe(to) }
 
-// channel returns the queue of a worker as pool and group.
-func (s *Sink) channel(open *rousev1.Open) (namespace, name string, err error) {
+// parseChannel returns the queue of a worker as pool and group.
+func (s *Sink) parseChannel(open *rousev1.Open) (namespace, name string, err error) {
 	name, key, of, err := target.ParseChannel(open.Channel)
 	if err != nil {
-		return "", "", rouse.Refuse("open.channel", open.Channel, "names no queue of a pool", "use the value of WORKER_REQUESTS_QUEUE")
+		return "", "", rouse.Refuse("open.channel", open.Channel, "names no queue of a pool",
+			"use the value of WORKER_REQUESTS_QUEUE")
 	}
-	p := s.pool(name)
+	p := s.poolNamed(name)
 	if p == nil {
-		return "", "", rouse.Refuse("open.channel", open.Channel, "names a pool that this node does not have", "subscribe at the address in WORKER_ROUSE_ADDRESS")
+		return "", "", rouse.Refuse("open.channel", open.Channel, "names a pool that this node does not have",
+			"subscribe at the address in WORKER_ROUSE_ADDRESS")
 	}
-	if p.apart() != (of != "") {
-		return "", "", rouse.Refuse("open.channel", open.Channel, "names a queue as the pool had them before its setting namespaces was changed",
+	if p.separatesNamespaces() != (of != "") {
+		return "", "", rouse.Refuse("open.channel", open.Channel,
+			"names a queue as the pool had them before its setting namespaces was changed",
 			"use the value of WORKER_REQUESTS_QUEUE of a new worker")
 	}
 	if open.NamePrefix != "" || len(open.Labels) > 0 {
-		return "", "", rouse.Refuse("open", open.Channel, "chooses among the requests of a key", "leave out name_prefix and labels: workers take what comes")
+		return "", "", rouse.Refuse("open", open.Channel, "chooses among the requests of a key",
+			"leave out name_prefix and labels: workers take what comes")
 	}
-	return name, p.group(of, key), nil
+	return name, p.groupOfKey(of, key), nil
 }
 
-// happened handles an event of a worker's stream.
-func (s *Sink) happened(name, key string, e stream.Event) {
-	p := s.pool(name)
+// handleStreamEvent handles an event of a worker's stream.
+func (s *Sink) handleStreamEvent(name, key string, e stream.Event) {
+	p := s.poolNamed(name)
 	if p == nil {
 		return
 	}

@@ -30,7 +30,7 @@ func Channel(name, group string) string {
 // ParseChannel returns the pool, the key and the namespace of a channel; the namespace is empty if it has
 // none.
 func ParseChannel(channel string) (name, key, namespace string, err error) {
-	name, escaped, _ := split(channel)
+	name, escaped, _ := splitTarget(channel)
 	namespace, escaped, apart := strings.Cut(escaped, "/")
 	if !apart {
 		name, key, err = Parse(channel)
@@ -43,8 +43,8 @@ func ParseChannel(channel string) (name, key, namespace string, err error) {
 	return name, key, namespace, err
 }
 
-// split returns the parts of a target without unescaping them.
-func split(target string) (name, escaped string, ok bool) {
+// splitTarget returns the parts of a target without unescaping them.
+func splitTarget(target string) (name, escaped string, ok bool) {
 	rest, is := strings.CutPrefix(target, Scheme)
 	name, escaped, ok = strings.Cut(rest, "/")
 	return name, escaped, ok && is
@@ -52,14 +52,14 @@ func split(target string) (name, escaped string, ok bool) {
 
 // Pool returns the name of the pool of a target, which need not be one.
 func Pool(target string) (name string, ok bool) {
-	name, _, ok = split(target)
+	name, _, ok = splitTarget(target)
 	return name, ok
 }
 
 // Parse returns the pool and the key of a target. It accepts unescaped characters, too, and slashes after the
 // first belong to the key.
 func Parse(target string) (name, key string, err error) {
-	name, escaped, ok := split(target)
+	name, escaped, ok := splitTarget(target)
 	if !ok {
 		return "", "", rouse.Refuse("target", target, "is no target of a pool", "use pool:NAME/KEY, such as pool:core/42")
 	}
@@ -67,7 +67,8 @@ func Parse(target string) (name, key string, err error) {
 		return "", "", rouse.Under("target", err)
 	}
 	if key, err = url.PathUnescape(escaped); err != nil {
-		return "", "", rouse.Refuse("target", target, "is not escaped properly", "write a byte of the key as % and two hexadecimal digits")
+		return "", "", rouse.Refuse("target", target, "is not escaped properly",
+			"write a byte of the key as % and two hexadecimal digits")
 	}
 	if err := pool.CheckKey(key); err != nil {
 		return "", "", rouse.Under("target", err)

@@ -58,7 +58,8 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 	}
 	host, err := amqplink.Host(address)
 	if err != nil {
-		return nil, rouse.Refuse("queue.url", "", "is no URL of a RabbitMQ: "+err.Error(), "write one such as amqp://user:password@host:5672/vhost")
+		return nil, rouse.Refuse("queue.url", "", "is no URL of a RabbitMQ: "+err.Error(),
+			"write one such as amqp://user:password@host:5672/vhost")
 	}
 	q := &Queue{opts: o, address: address, host: host}
 	q.life, q.end = context.WithCancel(context.Background())
@@ -70,13 +71,13 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 		return nil, fmt.Errorf("open the queue %s in RabbitMQ at %s: %w", o.Name, q.host, err)
 	}
 	q.publisher = &link{q: q}
-	q.publisher.set(first, nil)
-	q.uses.Go(func() { q.publisher.run(first) })
+	q.publisher.setSession(first, nil)
+	q.uses.Go(func() { q.publisher.keepSessions(first) })
 	return q, nil
 }
 
-// declare declares the queue.
-func (q *Queue) declare(ch *amqp091.Channel) error {
+// declareQueue declares the queue.
+func (q *Queue) declareQueue(ch *amqp091.Channel) error {
 	_, err := ch.QueueDeclare(q.opts.Name, true, false, false, false, amqp091.Table{
 		amqp091.QueueTypeArg:     amqp091.QueueTypeQuorum,
 		amqp091.QueueMaxLenArg:   q.opts.MaxMessages,
@@ -85,7 +86,8 @@ func (q *Queue) declare(ch *amqp091.Channel) error {
 	})
 	var answer *amqp091.Error
 	if errors.As(err, &answer) && answer.Code == amqp091.PreconditionFailed {
-		return fmt.Errorf("%w: %s; give the queue another name, or delete it when it is empty", queue.ErrSettings, answer.Reason)
+		return fmt.Errorf("%w: %s; give the queue another name, or delete it when it is empty", queue.ErrSettings,
+			answer.Reason)
 	}
 	if err != nil {
 		return fmt.Errorf("declare the queue: %w: %w", queue.ErrUnavailable, err)
@@ -97,11 +99,11 @@ func (q *Queue) declare(ch *amqp091.Channel) error {
 func (q *Queue) Depth(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
 	defer cancel()
-	p, err := q.publisher.get(ctx)
+	p, err := q.publisher.awaitSession(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return p.depth(ctx, q.opts.Name)
+	return p.queueDepth(ctx, q.opts.Name)
 }
 
 // Close ends all consumers and connections.

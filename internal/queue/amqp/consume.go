@@ -30,7 +30,7 @@ const tag = "executor"
 func (q *Queue) openConsuming(ctx context.Context, prefetch int) (*consuming, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
 	defer cancel()
-	s, err := q.dial(ctx, func(c *amqplink.Conn) (*amqp091.Channel, error) { return c.OpenChannel(ctx) })
+	s, err := q.dialSession(ctx, func(c *amqplink.Conn) (*amqp091.Channel, error) { return c.OpenChannel(ctx) })
 	if err != nil {
 		return nil, err
 	}
@@ -61,11 +61,11 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 	for b := backoff.New(firstWait, longestWait); take.Err() == nil; {
 		s, err := q.openConsuming(take, prefetch)
 		if err != nil {
-			q.rest(take, b, err)
+			q.pauseAfterError(take, b, err)
 			continue
 		}
 		b.Reset()
-		q.serve(take, s, out, handle)
+		q.serveSession(take, s, out, handle)
 	}
 	if err := out.Drain(q.life); err != nil || ctx.Err() == nil {
 		return queue.ErrClosed
@@ -73,14 +73,14 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 	return nil
 }
 
-// serve handles the deliveries of a session until it breaks. When ctx ends, it takes no further messages, and
-// keeps the session until all its deliveries are settled.
-func (q *Queue) serve(ctx context.Context, s *consuming, out *receipts, handle func(queue.Delivery)) {
+// serveSession handles the deliveries of a session until it breaks. When ctx ends, it takes no further
+// messages, and keeps the session until all its deliveries are settled.
+func (q *Queue) serveSession(ctx context.Context, s *consuming, out *receipts, handle func(queue.Delivery)) {
 	life, end := context.WithCancel(q.life)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		s.watch(life)
+		s.watchConnection(life)
 	}()
 	defer func() {
 		end()
@@ -96,7 +96,7 @@ func (q *Queue) serve(ctx context.Context, s *consuming, out *receipts, handle f
 	if ctx.Err() == nil {
 		return // the session broke
 	}
-	s.giveBack()
+	s.cancelAndRequeue()
 	drain, endDrain := context.WithCancel(q.life)
 	defer endDrain()
 	go func() {
@@ -104,7 +104,7 @@ func (q *Queue) serve(ctx context.Context, s *consuming, out *receipts, handle f
 		endDrain()
 	}()
 	if out.Drain(drain) == nil {
-		s.leave()
+		s.leaveBroker()
 	}
 }
 
@@ -120,7 +120,8 @@ func (s *consuming) handOut(ctx context.Context, out *receipts, handle func(queu
 			}
 			r := &receipt{s: s.session, out: out, d: d}
 			out.Put(r, struct{}{})
-			handle(queue.Delivery{Message: queue.Message{ID: d.MessageId, Body: d.Body}, Deliveries: deliveries(&d), Receipt: r})
+			handle(queue.Delivery{Message: queue.Message{ID: d.MessageId, Body: d.Body}, Deliveries: deliveryCount(&d),
+				Receipt: r})
 		case <-ctx.Done():
 			out.Return(1)
 			return
@@ -128,8 +129,8 @@ func (s *consuming) handOut(ctx context.Context, out *receipts, handle func(queu
 	}
 }
 
-// giveBack cancels the consumer, and requeues the deliveries that arrive until then.
-func (s *consuming) giveBack() {
+// cancelAndRequeue cancels the consumer, and requeues the deliveries that arrive until then.
+func (s *consuming) cancelAndRequeue() {
 	_ = s.ch.Cancel(tag, true) // if that fails, the session breaks
 	for {
 		select {
@@ -144,8 +145,8 @@ func (s *consuming) giveBack() {
 	}
 }
 
-// deliveries returns how often a message was delivered. The broker counts unacknowledged deliveries.
-func deliveries(d *amqp091.Delivery) int {
+// deliveryCount returns how often a message was delivered. The broker counts unacknowledged deliveries.
+func deliveryCount(d *amqp091.Delivery) int {
 	switch n := d.Headers["x-delivery-count"].(type) {
 	case int64:
 		return int(n) + 1
@@ -165,14 +166,17 @@ type receipt struct {
 	d   amqp091.Delivery
 }
 
-func (r *receipt) Ack(context.Context) error { return r.settle(func() error { return r.d.Ack(false) }) }
-
-func (r *receipt) Nack(context.Context) error {
-	return r.settle(func() error { return r.d.Nack(false, true) })
+func (r *receipt) Ack(context.Context) error {
+	return r.endReceipt(func() error { return r.d.Ack(false) })
 }
 
-// settle settles with the broker, which does not answer: if the call is lost, the message is delivered again.
-func (r *receipt) settle(say func() error) error {
+func (r *receipt) Nack(context.Context) error {
+	return r.endReceipt(func() error { return r.d.Nack(false, true) })
+}
+
+// endReceipt settles with the broker, which does not answer: if the call is lost, the message is delivered
+// again.
+func (r *receipt) endReceipt(say func() error) error {
 	defer r.out.Remove(r)
 	if err := say(); err != nil {
 		return fmt.Errorf("settle %s: %w: %w", r.d.MessageId, queue.ErrUnavailable, err)

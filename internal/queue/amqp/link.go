@@ -28,8 +28,8 @@ type link struct {
 	changed chan struct{} // closed at the next change
 }
 
-// get returns the session, and waits for one until ctx ends.
-func (l *link) get(ctx context.Context) (*publishing, error) {
+// awaitSession returns the session, and waits for one until ctx ends.
+func (l *link) awaitSession(ctx context.Context) (*publishing, error) {
 	for {
 		l.mu.Lock()
 		current, why, changed := l.current, l.why, l.changed
@@ -49,7 +49,7 @@ func (l *link) get(ctx context.Context) (*publishing, error) {
 	}
 }
 
-func (l *link) set(p *publishing, why error) {
+func (l *link) setSession(p *publishing, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.current, l.why = p, why
@@ -65,43 +65,43 @@ var (
 	errDeleted = errors.New("the queue was deleted")
 )
 
-// run keeps a session until the queue is closed; the first one is open already.
-func (l *link) run(first *publishing) {
-	l.keep(first)
+// keepSessions keeps a session until the queue is closed; the first one is open already.
+func (l *link) keepSessions(first *publishing) {
+	l.awaitSessionEnd(first)
 	for b := backoff.New(firstWait, longestWait); l.q.life.Err() == nil; {
-		p, err := l.open()
+		p, err := l.openSession()
 		if err != nil {
-			l.set(nil, err)
-			l.q.rest(l.q.life, b, err)
+			l.setSession(nil, err)
+			l.q.pauseAfterError(l.q.life, b, err)
 			continue
 		}
 		b.Reset()
-		l.set(p, nil)
-		l.keep(p)
+		l.setSession(p, nil)
+		l.awaitSessionEnd(p)
 	}
 }
 
-// keep waits for the end of a session.
-func (l *link) keep(p *publishing) {
-	p.watch(l.q.life)
+// awaitSessionEnd waits for the end of a session.
+func (l *link) awaitSessionEnd(p *publishing) {
+	p.watchPublishing(l.q.life)
 	if !p.deleted.Load() {
-		l.set(nil, errBroke)
+		l.setSession(nil, errBroke)
 		return
 	}
 	// RabbitMQ notifies consumers that their queue was deleted, but not those that it has not notified yet
 	// when a queue of the same name exists again: they, and their messages, would wait forever.
-	l.set(nil, errDeleted)
-	l.q.rest(l.q.life, backoff.New(2*longestWait, 2*longestWait), errDeleted)
+	l.setSession(nil, errDeleted)
+	l.q.pauseAfterError(l.q.life, backoff.New(2*longestWait, 2*longestWait), errDeleted)
 }
 
-func (l *link) open() (*publishing, error) {
+func (l *link) openSession() (*publishing, error) {
 	ctx, cancel := context.WithTimeout(l.q.life, l.q.opts.Timeout)
 	defer cancel()
 	return l.q.openPublishing(ctx)
 }
 
-// rest reports an error and waits for the backoff.
-func (q *Queue) rest(ctx context.Context, b *backoff.Backoff, err error) {
+// pauseAfterError reports an error and waits for the backoff.
+func (q *Queue) pauseAfterError(ctx context.Context, b *backoff.Backoff, err error) {
 	if ctx.Err() != nil {
 		return
 	}

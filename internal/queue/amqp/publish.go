@@ -24,7 +24,7 @@ type publishing struct {
 
 func (q *Queue) openPublishing(ctx context.Context) (*publishing, error) {
 	p := &publishing{}
-	s, err := q.dial(ctx, func(c *amqplink.Conn) (ch *amqp091.Channel, err error) {
+	s, err := q.dialSession(ctx, func(c *amqplink.Conn) (ch *amqp091.Channel, err error) {
 		if p.out, err = c.NewPublisher(ctx); err != nil {
 			return nil, err
 		}
@@ -37,11 +37,11 @@ func (q *Queue) openPublishing(ctx context.Context) (*publishing, error) {
 	return p, nil
 }
 
-// watch waits for the end of the session.
-func (p *publishing) watch(life context.Context) {
+// watchPublishing waits for the end of the session.
+func (p *publishing) watchPublishing(life context.Context) {
 	var returns sync.WaitGroup
 	returns.Go(p.out.Run)
-	p.session.watch(life)
+	p.session.watchConnection(life)
 	returns.Wait()
 }
 
@@ -59,7 +59,7 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 		}
 	}
 	for len(left) > 0 {
-		p, err := q.publisher.get(ctx)
+		p, err := q.publisher.awaitSession(ctx)
 		if err != nil {
 			for _, i := range left {
 				errs[i] = err
@@ -75,7 +75,7 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 				together = append(together, i)
 			}
 		}
-		for n, err := range p.publish(ctx, q, p.out, pick(messages, together)) {
+		for n, err := range p.publishAndConfirm(ctx, q, p.out, pickMessages(messages, together)) {
 			if errs[together[n]] = err; err != nil {
 				failed = append(failed, together[n])
 			}
@@ -95,7 +95,7 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	return errs
 }
 
-func pick(messages []queue.Message, index []int) []queue.Message {
+func pickMessages(messages []queue.Message, index []int) []queue.Message {
 	list := make([]queue.Message, len(index))
 	for n, i := range index {
 		list[n] = messages[i]
@@ -103,13 +103,14 @@ func pick(messages []queue.Message, index []int) []queue.Message {
 	return list
 }
 
-// publish publishes valid messages on a channel.
-func (p *publishing) publish(ctx context.Context, q *Queue, out *amqplink.Publisher, messages []queue.Message) []error {
+// publishAndConfirm publishes valid messages on a channel.
+func (p *publishing) publishAndConfirm(ctx context.Context, q *Queue, out *amqplink.Publisher,
+	messages []queue.Message) []error {
 	errs := make([]error, len(messages))
-	sent := send(ctx, out, q.opts.Name, messages, errs)
+	sent := sendMessages(ctx, out, q.opts.Name, messages, errs)
 	for i, s := range sent {
 		if errs[i] == nil {
-			errs[i] = p.wait(ctx, q, s)
+			errs[i] = p.awaitConfirm(ctx, q, s)
 		}
 	}
 	returned := out.Returned(sent...)
@@ -138,9 +139,10 @@ func (p *publishing) publishAlone(ctx context.Context, q *Queue, m queue.Message
 	returns.Go(out.Run)
 	defer returns.Wait()
 	defer out.Close(lasting) //nolint:errcheck // it may have ended
-	err = p.publish(ctx, q, out, []queue.Message{m})[0]
+	err = p.publishAndConfirm(ctx, q, out, []queue.Message{m})[0]
 	if limit, ok := out.TooLarge(); ok {
-		return fmt.Errorf("%w: RabbitMQ accepts %d bytes (max_message_size), and it has %d", queue.ErrRefused, limit, len(m.Body))
+		return fmt.Errorf("%w: RabbitMQ accepts %d bytes (max_message_size), and it has %d", queue.ErrRefused, limit,
+			len(m.Body))
 	}
 	if err == nil {
 		q.limit.Store(0) // it was raised
@@ -156,8 +158,9 @@ func notSent(ctx context.Context) error {
 	return nil
 }
 
-// send publishes messages, and adds the errors of those that cannot be sent.
-func send(ctx context.Context, out *amqplink.Publisher, name string, messages []queue.Message, errs []error) []*amqplink.Sent {
+// sendMessages publishes messages, and adds the errors of those that cannot be sent.
+func sendMessages(ctx context.Context, out *amqplink.Publisher, name string, messages []queue.Message,
+	errs []error) []*amqplink.Sent {
 	sent := make([]*amqplink.Sent, len(messages))
 	var broken error
 	for i := range messages {
@@ -183,8 +186,8 @@ func send(ctx context.Context, out *amqplink.Publisher, name string, messages []
 // errSlow ends the wait for a confirm after Options.Timeout.
 var errSlow = errors.New("the broker has not confirmed it in time")
 
-// wait waits for one confirm.
-func (p *publishing) wait(ctx context.Context, q *Queue, s *amqplink.Sent) error {
+// awaitConfirm waits for one confirm.
+func (p *publishing) awaitConfirm(ctx context.Context, q *Queue, s *amqplink.Sent) error {
 	err := s.Confirmed(ctx)
 	switch {
 	case err == nil:
@@ -206,8 +209,8 @@ func (p *publishing) wait(ctx context.Context, q *Queue, s *amqplink.Sent) error
 	return fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err)
 }
 
-// depth asks the broker on a separate channel.
-func (p *publishing) depth(ctx context.Context, name string) (int64, error) {
+// queueDepth asks the broker on a separate channel.
+func (p *publishing) queueDepth(ctx context.Context, name string) (int64, error) {
 	defer p.conn.Limit(ctx)()
 	ch, err := p.conn.OpenChannel(ctx)
 	if err != nil {

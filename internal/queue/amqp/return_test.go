@@ -88,7 +88,7 @@ func TestAShortDeadlineEndsNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close() //nolint:errcheck // of a test
-	before, err := q.publisher.get(t.Context())
+	before, err := q.publisher.awaitSession(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestAShortDeadlineEndsNothingElse(t *testing.T) {
 	if err := q.Publish(t.Context(), []queue.Message{{ID: "small"}})[0]; err != nil {
 		t.Error(err)
 	}
-	if after, err := q.publisher.get(t.Context()); err != nil || after != before {
+	if after, err := q.publisher.awaitSession(t.Context()); err != nil || after != before {
 		t.Errorf("after %d deadlines before a confirm, the session has ended, %v", late, err)
 	}
 }
@@ -118,7 +118,7 @@ func TestACancelledPublishEndsNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close() //nolint:errcheck // of a test
-	before, err := q.publisher.get(t.Context())
+	before, err := q.publisher.awaitSession(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestACancelledPublishEndsNothingElse(t *testing.T) {
 	if err := q.Publish(t.Context(), []queue.Message{{ID: "small"}})[0]; err != nil {
 		t.Error(err)
 	}
-	if after, err := q.publisher.get(t.Context()); err != nil || after != before {
+	if after, err := q.publisher.awaitSession(t.Context()); err != nil || after != before {
 		t.Errorf("the session has ended, %v", err)
 	}
 }

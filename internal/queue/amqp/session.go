@@ -19,8 +19,9 @@ type session struct {
 	closed chan struct{} // closed at its end
 }
 
-// dial opens a session with the channel that open returns, and declares the queue.
-func (q *Queue) dial(ctx context.Context, open func(*amqplink.Conn) (*amqp091.Channel, error)) (*session, error) {
+// dialSession opens a session with the channel that open returns, and declares the queue.
+func (q *Queue) dialSession(ctx context.Context, open func(*amqplink.Conn) (*amqp091.Channel,
+	error)) (*session, error) {
 	conn, err := amqplink.Dial(ctx, amqplink.Options{URL: q.address, Name: "rouse", Timeout: q.opts.Timeout})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
@@ -28,7 +29,7 @@ func (q *Queue) dial(ctx context.Context, open func(*amqplink.Conn) (*amqp091.Ch
 	defer conn.Limit(ctx)()
 	s := &session{conn: conn, closed: make(chan struct{})}
 	if s.ch, err = open(conn); err == nil {
-		err = q.declare(s.ch)
+		err = q.declareQueue(s.ch)
 	}
 	if err != nil {
 		conn.Cut()
@@ -40,15 +41,15 @@ func (q *Queue) dial(ctx context.Context, open func(*amqplink.Conn) (*amqp091.Ch
 	return s, nil
 }
 
-// watch waits for the end of the session, or of life, in a goroutine that the caller owns, and then closes
-// closed.
-func (s *session) watch(life context.Context) {
+// watchConnection waits for the end of the session, or of life, in a goroutine that the caller owns, and then
+// closes closed.
+func (s *session) watchConnection(life context.Context) {
 	_ = s.conn.Watch(life, nil, s.ch) // if the broker blocks, confirms are missing and publishing times out
 	close(s.closed)
 }
 
-// leave ends the session after the broker has processed everything written to it, or after a second.
-func (s *session) leave() {
+// leaveBroker ends the session after the broker has processed everything written to it, or after a second.
+func (s *session) leaveBroker() {
 	late := time.AfterFunc(time.Second, s.conn.Cut)
 	defer late.Stop()
 	_ = s.ch.Close() // the broker processes acknowledgements before it answers; lost ones lead to another delivery

@@ -63,10 +63,10 @@ func (q *Queue) fetchLoop(ctx context.Context, out *receipts, handle func(queue.
 		}
 		var err error
 		if consumer == nil {
-			consumer, err = q.find(ctx)
+			consumer, err = q.findConsumer(ctx)
 		}
 		if err == nil {
-			n, err = q.fetch(ctx, consumer, n, out, handle)
+			n, err = q.fetchBatch(ctx, consumer, n, out, handle)
 		}
 		out.Return(n)
 		switch {
@@ -84,8 +84,8 @@ func (q *Queue) fetchLoop(ctx context.Context, out *receipts, handle func(queue.
 	}
 }
 
-// find returns the consumer. If it or the stream was deleted, find creates them again.
-func (q *Queue) find(ctx context.Context) (jetstream.Consumer, error) {
+// findConsumer returns the consumer. If it or the stream was deleted, find creates them again.
+func (q *Queue) findConsumer(ctx context.Context) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Timeout)
 	defer cancel()
 	c, err := q.js.Consumer(ctx, q.opts.Name, durable)
@@ -95,22 +95,24 @@ func (q *Queue) find(ctx context.Context) (jetstream.Consumer, error) {
 		}
 	}
 	if err != nil {
-		return nil, q.failed("find the consumer", err)
+		return nil, q.classifyError("find the consumer", err)
 	}
 	return c, nil
 }
 
-// fetch passes on up to n messages, in reserved places. It returns how many places are left.
-func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer, n int, out *receipts, handle func(queue.Delivery)) (int, error) {
+// fetchBatch passes on up to n messages, in reserved places. It returns how many places are left.
+func (q *Queue) fetchBatch(ctx context.Context, consumer jetstream.Consumer, n int, out *receipts,
+	handle func(queue.Delivery)) (int, error) {
 	batch, err := consumer.Fetch(n, jetstream.FetchMaxWait(fetchFor))
 	if err != nil {
-		return n, q.failed("fetch", err)
+		return n, q.classifyError("fetch", err)
 	}
 	for msg := range batch.Messages() {
 		n--
 		r := &receipt{q: q, out: out, msg: msg}
 		out.Put(r, r)
-		d := queue.Delivery{Message: queue.Message{ID: msg.Headers().Get(idHeader), Body: msg.Data()}, Deliveries: 1, Receipt: r}
+		d := queue.Delivery{Message: queue.Message{ID: msg.Headers().Get(idHeader), Body: msg.Data()}, Deliveries: 1,
+			Receipt: r}
 		if m, err := msg.Metadata(); err == nil {
 			d.Deliveries = int(m.NumDelivered)
 		}
@@ -121,7 +123,7 @@ func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer, n int, o
 		handle(d)
 	}
 	if err := batch.Error(); err != nil {
-		return n, q.failed("fetch", err)
+		return n, q.classifyError("fetch", err)
 	}
 	return n, nil
 }
@@ -144,19 +146,19 @@ type receipt struct {
 	msg jetstream.Msg
 }
 
-func (r *receipt) Ack(context.Context) error { return r.settle(r.msg.Ack) }
+func (r *receipt) Ack(context.Context) error { return r.endReceipt(r.msg.Ack) }
 
-func (r *receipt) Nack(context.Context) error { return r.settle(r.msg.Nak) }
+func (r *receipt) Nack(context.Context) error { return r.endReceipt(r.msg.Nak) }
 
-// settle settles with the server without waiting for the answer: if the call is lost, the message is
+// endReceipt settles with the server without waiting for the answer: if the call is lost, the message is
 // delivered again.
-func (r *receipt) settle(say func() error) error {
+func (r *receipt) endReceipt(say func() error) error {
 	defer r.out.Remove(r)
 	if r.q.life.Err() != nil {
 		return queue.ErrClosed
 	}
 	if err := say(); err != nil {
-		return r.q.failed("settle "+r.msg.Headers().Get(idHeader), err)
+		return r.q.classifyError("settle "+r.msg.Headers().Get(idHeader), err)
 	}
 	return nil
 }

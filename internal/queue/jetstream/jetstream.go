@@ -81,7 +81,7 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 	q.life, q.end = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	if err := q.connect(ctx, address); err != nil {
+	if err := q.connectNATS(ctx, address); err != nil {
 		q.end()
 		if q.conn != nil {
 			q.conn.Close()
@@ -91,7 +91,7 @@ func Open(ctx context.Context, address string, o Options) (*Queue, error) {
 	return q, nil
 }
 
-func (q *Queue) connect(ctx context.Context, address string) (err error) {
+func (q *Queue) connectNATS(ctx context.Context, address string) (err error) {
 	o := append(natslink.Options("rouse", q.opts.Timeout),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil && q.life.Err() == nil {
@@ -106,7 +106,8 @@ func (q *Queue) connect(ctx context.Context, address string) (err error) {
 	if q.conn, err = nats.Connect(address, o...); err != nil {
 		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 	}
-	q.js, err = jetstream.New(q.conn, jetstream.WithPublishAsyncMaxPending(maxPending), jetstream.WithPublishAsyncTimeout(q.opts.Timeout),
+	q.js, err = jetstream.New(q.conn, jetstream.WithPublishAsyncMaxPending(maxPending),
+		jetstream.WithPublishAsyncTimeout(q.opts.Timeout),
 		jetstream.WithDefaultTimeout(q.opts.Timeout))
 	if err != nil {
 		return err
@@ -121,8 +122,9 @@ func (q *Queue) streamConfig() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: q.opts.Name, Subjects: []string{q.subject}, Description: "fires on their way to executors (rouse)",
 		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas,
-		MaxMsgs: q.opts.MaxMessages, Discard: jetstream.DiscardNew, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, MaxConsumers: -1,
-		Duplicates: dedupWindow,
+		MaxMsgs: q.opts.MaxMessages, Discard: jetstream.DiscardNew, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1,
+		MaxConsumers: -1,
+		Duplicates:   dedupWindow,
 	}
 }
 
@@ -134,19 +136,22 @@ func (q *Queue) makeStream(ctx context.Context) error {
 		s, err = q.js.Stream(ctx, want.Name)
 	}
 	if err != nil {
-		return q.failed("make the stream", err)
+		return q.classifyError("make the stream", err)
 	}
 	have := s.CachedInfo().Config
 	for _, c := range []struct {
 		what       string
 		have, want any
 	}{
-		{"retention", have.Retention, want.Retention}, {"storage", have.Storage, want.Storage}, {"discard", have.Discard, want.Discard},
+		{"retention", have.Retention, want.Retention}, {"storage", have.Storage, want.Storage},
+		{"discard", have.Discard, want.Discard},
 		{"subjects", fmt.Sprint(have.Subjects), fmt.Sprint(want.Subjects)}, {"max_msgs", have.MaxMsgs, want.MaxMsgs},
-		{"max_age", have.MaxAge, want.MaxAge}, {"num_replicas", have.Replicas, want.Replicas}, {"no_ack", have.NoAck, want.NoAck},
+		{"max_age", have.MaxAge, want.MaxAge}, {"num_replicas", have.Replicas, want.Replicas},
+		{"no_ack", have.NoAck, want.NoAck},
 	} {
 		if c.have != c.want {
-			return fmt.Errorf("%w: the stream %s has %s %v, not %v; give the queue another name, or change the stream", queue.ErrSettings,
+			return fmt.Errorf("%w: the stream %s has %s %v, not %v; give the queue another name, or change the stream",
+				queue.ErrSettings,
 				want.Name, c.what, c.have, c.want)
 		}
 	}
@@ -154,20 +159,21 @@ func (q *Queue) makeStream(ctx context.Context) error {
 }
 
 func (q *Queue) consumerConfig() jetstream.ConsumerConfig {
-	return jetstream.ConsumerConfig{Durable: durable, AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.Visibility, MaxDeliver: -1,
+	return jetstream.ConsumerConfig{Durable: durable, AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.Visibility,
+		MaxDeliver:    -1,
 		MaxAckPending: -1, DeliverPolicy: jetstream.DeliverAllPolicy}
 }
 
 func (q *Queue) makeConsumer(ctx context.Context) error {
 	_, err := q.js.CreateOrUpdateConsumer(ctx, q.opts.Name, q.consumerConfig())
 	if err != nil {
-		return q.failed("make the consumer", err)
+		return q.classifyError("make the consumer", err)
 	}
 	return nil
 }
 
-// failed distinguishes a refusal of the server from a missing answer.
-func (q *Queue) failed(what string, err error) error {
+// classifyError distinguishes a refusal of the server from a missing answer.
+func (q *Queue) classifyError(what string, err error) error {
 	kind := queue.ErrUnavailable
 	var answer jetstream.JetStreamError
 	if errors.As(err, &answer) && answer.APIError() != nil && answer.APIError().Code < 500 {
@@ -185,7 +191,7 @@ func (q *Queue) Depth(ctx context.Context) (int64, error) {
 	defer cancel()
 	s, err := q.js.Stream(ctx, q.opts.Name)
 	if err != nil {
-		return 0, q.failed("read the stream", err)
+		return 0, q.classifyError("read the stream", err)
 	}
 	return int64(s.CachedInfo().State.Msgs), nil
 }

@@ -31,7 +31,7 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	deadline, _ := ctx.Deadline()
 	for i := range messages {
 		if errs[i] = messages[i].Check(); errs[i] == nil {
-			futures[i], errs[i] = q.send(ctx, &messages[i], deadline)
+			futures[i], errs[i] = q.sendAsync(ctx, &messages[i], deadline)
 		}
 	}
 	for i, f := range futures {
@@ -41,20 +41,20 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 		select {
 		case <-f.Ok():
 		case err := <-f.Err():
-			errs[i] = q.refused(err)
+			errs[i] = q.confirmError(err)
 		case <-ctx.Done():
 			select {
 			case <-f.Ok(): // before that
 			default:
-				errs[i] = q.refused(ctx.Err())
+				errs[i] = q.confirmError(ctx.Err())
 			}
 		}
 	}
 	return errs
 }
 
-// send passes one message to the connection, and waits for a connection.
-func (q *Queue) send(ctx context.Context, m *queue.Message, deadline time.Time) (jetstream.PubAckFuture, error) {
+// sendAsync passes one message to the connection, and waits for a connection.
+func (q *Queue) sendAsync(ctx context.Context, m *queue.Message, deadline time.Time) (jetstream.PubAckFuture, error) {
 	for {
 		switch {
 		case q.life.Err() != nil:
@@ -68,12 +68,14 @@ func (q *Queue) send(ctx context.Context, m *queue.Message, deadline time.Time) 
 		}
 		// If no server answers for the stream, the client fails immediately; the retry is made here, not in
 		// the client.
-		f, err := q.js.PublishMsgAsync(msg, jetstream.WithStallWait(max(time.Until(deadline), time.Millisecond)), jetstream.WithRetryAttempts(0))
+		f, err := q.js.PublishMsgAsync(msg, jetstream.WithStallWait(max(time.Until(deadline), time.Millisecond)),
+			jetstream.WithRetryAttempts(0))
 		if err == nil {
 			return f, nil
 		}
 		if errors.Is(err, nats.ErrMaxPayload) {
-			return nil, fmt.Errorf("%w: NATS accepts %d bytes (max_payload), and it has %d with its headers", queue.ErrRefused, q.conn.MaxPayload(), msg.Size())
+			return nil, fmt.Errorf("%w: NATS accepts %d bytes (max_payload), and it has %d with its headers", queue.ErrRefused,
+				q.conn.MaxPayload(), msg.Size())
 		}
 		if errors.Is(err, jetstream.ErrTooManyStalledMsgs) || !backoff.SleepOr(ctx, 20*time.Millisecond, q.life.Done()) {
 			return nil, fmt.Errorf("%w: %w", queue.ErrUnavailable, err) // it was not sent
@@ -84,8 +86,8 @@ func (q *Queue) send(ctx context.Context, m *queue.Message, deadline time.Time) 
 // idHeader is the header with the message's ID.
 const idHeader = "Rouse-Id"
 
-// refused interprets a failed confirm.
-func (q *Queue) refused(err error) error {
+// confirmError interprets a failed confirm.
+func (q *Queue) confirmError(err error) error {
 	var answer *jetstream.APIError
 	switch {
 	case errors.As(err, &answer) && answer.ErrorCode == full:

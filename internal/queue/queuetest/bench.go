@@ -24,7 +24,7 @@ func Benchmark(b *testing.B, open func(ctx context.Context, o queue.Options) (qu
 	for _, batch := range []int{1, 64, 512} {
 		b.Run(fmt.Sprintf("publish/batch=%d", batch), func(b *testing.B) {
 			q := openFor(b, open)
-			measure(b, func() { publishAll(b, q, batch) })
+			measureRate(b, func() { publishAll(b, q, batch) })
 		})
 	}
 	b.Run("through/batch=512", func(b *testing.B) {
@@ -46,7 +46,7 @@ func Benchmark(b *testing.B, open func(ctx context.Context, o queue.Options) (qu
 				})
 			})
 		}()
-		measure(b, func() {
+		measureRate(b, func() {
 			publishAll(b, q, 512)
 			if err := <-ended; err != nil {
 				b.Error(err)
@@ -71,18 +71,19 @@ func openFor(b *testing.B, open func(context.Context, queue.Options) (queue.Queu
 	return q
 }
 
-// measure reports the rate, and the CPU time of this process per message, which hardly depends on other load.
-func measure(b *testing.B, f func()) {
+// measureRate reports the rate, and the CPU time of this process per message, which hardly depends on other
+// load.
+func measureRate(b *testing.B, f func()) {
 	b.Helper()
 	b.ResetTimer()
-	before := cpu()
+	before := processCPUTime()
 	f()
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
-	b.ReportMetric(float64((cpu()-before).Microseconds())/float64(b.N), "cpu-µs/msg")
+	b.ReportMetric(float64((processCPUTime()-before).Microseconds())/float64(b.N), "cpu-µs/msg")
 }
 
-func cpu() time.Duration {
+func processCPUTime() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // never fails for the own process
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())

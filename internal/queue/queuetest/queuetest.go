@@ -48,21 +48,21 @@ func Run(t *testing.T, h Harness) {
 		name string
 		test func(*testing.T, *rig)
 	}{
-		{"what is published is consumed, unchanged", unchanged},
-		{"what no queue takes is refused, and the rest is not", refused},
-		{"what the broker refuses is refused at once, and the rest is not", tooLarge},
-		{"never more than the prefetch is out", prefetch},
-		{"what is acknowledged does not come again", acknowledged},
+		{"what is published is consumed, unchanged", testUnchanged},
+		{"what no queue takes is refused, and the rest is not", testRefused},
+		{"what the broker refuses is refused at once, and the rest is not", testTooLarge},
+		{"never more than the prefetch is out", testPrefetch},
+		{"what is acknowledged does not come again", testAcknowledged},
 		{"what is handed back comes again, and is counted", handedBack},
 		{"what a dead consumer had comes again, and is counted", deadConsumer},
-		{"what a living consumer has does not come again", kept},
-		{"consumers share the messages", shared},
-		{"the end of a consumer waits for what is out", ends},
-		{"a full queue refuses, and loses nothing", full},
-		{"other settings are refused", settings},
-		{"depth counts what is there", depth},
-		{"a closed queue reports it", closed},
-		{"a broker that hangs confirms nothing", hangs},
+		{"what a living consumer has does not come again", testKept},
+		{"consumers share the messages", testShared},
+		{"the end of a consumer waits for what is out", testConsumerEnd},
+		{"a full queue refuses, and loses nothing", testFull},
+		{"other settings are refused", testSettings},
+		{"depth counts what is there", testDepth},
+		{"a closed queue reports it", testClosed},
+		{"a broker that hangs confirms nothing", testHangingBroker},
 		{"what is confirmed survives the broker's death", brokerDies},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -81,13 +81,13 @@ type rig struct {
 	name string
 }
 
-func (r *rig) options() queue.Options {
+func (r *rig) rigOptions() queue.Options {
 	return queue.Options{Name: r.name, MaxMessages: 10_000, Timeout: 5 * time.Second}
 }
 
-func (r *rig) open(t *testing.T) queue.Queue {
+func (r *rig) openRigQueue(t *testing.T) queue.Queue {
 	t.Helper()
-	return r.openWith(t, r.options())
+	return r.openWith(t, r.rigOptions())
 }
 
 func (r *rig) openWith(t *testing.T, o queue.Options) queue.Queue {
@@ -106,7 +106,7 @@ func (r *rig) openWith(t *testing.T, o queue.Options) queue.Queue {
 	return q
 }
 
-func messages(from, n int) []queue.Message {
+func numberedMessages(from, n int) []queue.Message {
 	list := make([]queue.Message, n)
 	for i := range list {
 		list[i] = queue.Message{ID: fmt.Sprintf("m%d", from+i), Body: fmt.Appendf(nil, "body %d", from+i)}
@@ -114,7 +114,7 @@ func messages(from, n int) []queue.Message {
 	return list
 }
 
-func publish(t *testing.T, q queue.Queue, list []queue.Message) {
+func mustPublish(t *testing.T, q queue.Queue, list []queue.Message) {
 	t.Helper()
 	for i, err := range q.Publish(t.Context(), list) {
 		if err != nil {
@@ -135,11 +135,12 @@ type worker struct {
 	ids map[string]int // deliveries so far
 }
 
-// consume starts a consumer, whose deliveries are taken with next.
-func consume(t *testing.T, q queue.Queue, prefetch int) *worker {
+// startConsumer starts a consumer, whose deliveries are taken with next.
+func startConsumer(t *testing.T, q queue.Queue, prefetch int) *worker {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &worker{t: t, got: make(chan queue.Delivery, 100_000), err: make(chan error, 1), ids: map[string]int{}, leave: cancel}
+	w := &worker{t: t, got: make(chan queue.Delivery, 100_000), err: make(chan error, 1), ids: map[string]int{},
+		leave: cancel}
 	go func() {
 		w.err <- q.Consume(ctx, prefetch, func(d queue.Delivery) {
 			w.mu.Lock()
@@ -153,8 +154,8 @@ func consume(t *testing.T, q queue.Queue, prefetch int) *worker {
 		t.Helper()
 		once.Do(func() {
 			cancel()
-			w.drop()
-			if err := w.ended(); err != nil {
+			w.requeueUntaken()
+			if err := w.waitForConsumeEnd(); err != nil {
 				t.Errorf("Consume: %v", err)
 			}
 		})
@@ -163,8 +164,8 @@ func consume(t *testing.T, q queue.Queue, prefetch int) *worker {
 	return w
 }
 
-// drop requeues deliveries that were not taken, until Consume has ended.
-func (w *worker) drop() {
+// requeueUntaken requeues deliveries that were not taken, until Consume has ended.
+func (w *worker) requeueUntaken() {
 	for {
 		select {
 		case d := <-w.got:
@@ -179,7 +180,7 @@ func (w *worker) drop() {
 	}
 }
 
-func (w *worker) ended() error {
+func (w *worker) waitForConsumeEnd() error {
 	w.t.Helper()
 	select {
 	case err := <-w.err:
@@ -191,8 +192,8 @@ func (w *worker) ended() error {
 	}
 }
 
-// next waits for a delivery.
-func (w *worker) next() queue.Delivery {
+// receiveDelivery waits for a delivery.
+func (w *worker) receiveDelivery() queue.Delivery {
 	w.t.Helper()
 	select {
 	case d := <-w.got:
@@ -203,22 +204,22 @@ func (w *worker) next() queue.Delivery {
 	return queue.Delivery{}
 }
 
-func (w *worker) take(n int) []queue.Delivery {
+func (w *worker) takeDeliveries(n int) []queue.Delivery {
 	w.t.Helper()
 	list := make([]queue.Delivery, n)
 	for i := range list {
-		list[i] = w.next()
+		list[i] = w.receiveDelivery()
 	}
 	return list
 }
 
-func (w *worker) seen(id string) int {
+func (w *worker) countSeen(id string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ids[id]
 }
 
-func ack(t *testing.T, list ...queue.Delivery) {
+func ackAll(t *testing.T, list ...queue.Delivery) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for _, d := range list {
@@ -231,13 +232,13 @@ func ack(t *testing.T, list ...queue.Delivery) {
 	wg.Wait()
 }
 
-// empty waits until the queue is empty.
-func empty(t *testing.T, q queue.Queue) {
+// waitUntilEmpty waits until the queue is empty.
+func waitUntilEmpty(t *testing.T, q queue.Queue) {
 	t.Helper()
-	reaches(t, q, 0)
+	waitForDepth(t, q, 0)
 }
 
-func reaches(t *testing.T, q queue.Queue, want int64) {
+func waitForDepth(t *testing.T, q queue.Queue, want int64) {
 	t.Helper()
 	var last int64
 	var err error

@@ -36,21 +36,22 @@ func (c *consumer) keepLoop(ctx context.Context) {
 			err := keepScript.Run(call, c.client, []string{c.key}, args...).Err()
 			cancel()
 			if err != nil && ctx.Err() == nil {
-				c.opts.Failed(c.unavailable(err)) // others may claim the entries; processing them twice concerns the same message
+				c.opts.Failed(c.asUnavailable(err)) // others may claim the entries; processing them twice concerns the same message
 			}
 		}
 	}
 }
 
-// claim takes over entries of dead consumers, and those that were given back, in up to n reserved places. It
-// returns how many places are left, and whether there may be more entries.
-func (c *consumer) claim(ctx context.Context, n int) (left int, more bool, err error) {
+// claimIdle takes over entries of dead consumers, and those that were given back, in up to n reserved places.
+// It returns how many places are left, and whether there may be more entries.
+func (c *consumer) claimIdle(ctx context.Context, n int) (left int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.opts.Timeout)
 	defer cancel()
-	idle, err := c.client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: c.key, Group: group, Idle: c.opts.Visibility, Start: "-", End: "+",
+	idle, err := c.client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: c.key, Group: group, Idle: c.opts.Visibility,
+		Start: "-", End: "+",
 		Count: maxCall}).Result()
 	if err != nil {
-		return n, false, c.unavailable(err)
+		return n, false, c.asUnavailable(err)
 	}
 	var ids []string
 	delivered := map[string]int{}
@@ -65,12 +66,13 @@ func (c *consumer) claim(ctx context.Context, n int) (left int, more bool, err e
 	}
 	// Of several consumers that claim an entry at the same time, one gets it: for the others it is not idle
 	// any more.
-	got, err := c.client.XClaim(ctx, &redis.XClaimArgs{Stream: c.key, Group: group, Consumer: c.name, MinIdle: c.opts.Visibility, Messages: ids}).Result()
+	got, err := c.client.XClaim(ctx, &redis.XClaimArgs{Stream: c.key, Group: group, Consumer: c.name,
+		MinIdle: c.opts.Visibility, Messages: ids}).Result()
 	if err != nil {
-		return n, false, c.unavailable(err)
+		return n, false, c.asUnavailable(err)
 	}
 	for _, e := range got {
-		c.deliver(ctx, e, delivered[e.ID]+1)
+		c.deliverEntry(ctx, e, delivered[e.ID]+1)
 	}
 	return n - len(got), len(got) > 0 && len(idle) == maxCall, nil
 }
@@ -78,8 +80,8 @@ func (c *consumer) claim(ctx context.Context, n int) (left int, more bool, err e
 // pruneAfter is how long a consumer without entries stays in the group, and the interval of checks.
 const pruneAfter = 24 * time.Hour
 
-// prune removes dead consumers from the group.
-func (c *consumer) prune(ctx context.Context) {
+// pruneConsumers removes dead consumers from the group.
+func (c *consumer) pruneConsumers(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
 	all, err := c.client.XInfoConsumers(call, c.key, group).Result()
@@ -89,7 +91,7 @@ func (c *consumer) prune(ctx context.Context) {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		c.opts.Failed(c.unavailable(err))
+		c.opts.Failed(c.asUnavailable(err))
 	}
 }
 

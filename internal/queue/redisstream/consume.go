@@ -49,7 +49,7 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 
 	c.acks = newSettler(c)
 	var settling sync.WaitGroup
-	settling.Go(func() { c.acks.run(keep) })
+	settling.Go(func() { c.acks.runAcknowledgements(keep) })
 	settling.Go(func() { c.keepLoop(keep) })
 	c.takeLoop(take)
 	err := c.held.Drain(q.life)
@@ -58,7 +58,7 @@ func (q *Queue) Consume(ctx context.Context, prefetch int, handle func(queue.Del
 	if err != nil {
 		return queue.ErrClosed
 	}
-	c.leave()
+	c.leaveGroup()
 	if ctx.Err() == nil {
 		return queue.ErrClosed
 	}
@@ -77,16 +77,16 @@ func (c *consumer) takeLoop(ctx context.Context) {
 		var err error
 		if time.Since(claimed) >= every {
 			var more bool
-			if n, more, err = c.claim(ctx, n); !more {
+			if n, more, err = c.claimIdle(ctx, n); !more {
 				claimed = time.Now()
 			}
 			if time.Since(forgot) >= pruneAfter {
 				forgot = time.Now()
-				c.prune(ctx)
+				c.pruneConsumers(ctx)
 			}
 		}
 		if err == nil && n > 0 {
-			n, err = c.read(ctx, n)
+			n, err = c.readNewEntries(ctx, n)
 		}
 		c.held.Return(n)
 		switch {
@@ -96,16 +96,16 @@ func (c *consumer) takeLoop(ctx context.Context) {
 			b.Reset()
 			continue
 		}
-		c.opts.Failed(c.repair(ctx, err))
+		c.opts.Failed(c.recreateGroup(ctx, err))
 		if !b.Pause(ctx) {
 			return
 		}
 	}
 }
 
-// read waits for new entries in up to n reserved places, and passes them on. It returns how many places are
-// left.
-func (c *consumer) read(ctx context.Context, n int) (int, error) {
+// readNewEntries waits for new entries in up to n reserved places, and passes them on. It returns how many
+// places are left.
+func (c *consumer) readNewEntries(ctx context.Context, n int) (int, error) {
 	// The read is not cancelled with ctx: entries in an unread answer would belong to this consumer without
 	// its knowledge, until others claim them.
 	got, err := c.client.XReadGroup(context.WithoutCancel(ctx), &redis.XReadGroupArgs{Group: group, Consumer: c.name,
@@ -114,19 +114,19 @@ func (c *consumer) read(ctx context.Context, n int) (int, error) {
 		return n, nil
 	}
 	if err != nil {
-		return n, c.unavailable(err)
+		return n, c.asUnavailable(err)
 	}
 	for _, s := range got {
 		for _, e := range s.Messages {
-			c.deliver(ctx, e, 1)
+			c.deliverEntry(ctx, e, 1)
 			n--
 		}
 	}
 	return n, nil
 }
 
-// repair creates the group again if it is gone: Redis was emptied, or restored from an older state.
-func (c *consumer) repair(ctx context.Context, err error) error {
+// recreateGroup creates the group again if it is gone: Redis was emptied, or restored from an older state.
+func (c *consumer) recreateGroup(ctx context.Context, err error) error {
 	var answer redis.Error
 	if !errors.As(err, &answer) || !redis.HasErrorPrefix(answer, "NOGROUP") {
 		return err
@@ -136,13 +136,15 @@ func (c *consumer) repair(ctx context.Context, err error) error {
 	return errors.Join(err, c.makeGroup(ctx))
 }
 
-// deliver passes on an entry, in a reserved place. After the end of ctx it gives the entry back immediately.
-func (c *consumer) deliver(ctx context.Context, e redis.XMessage, deliveries int) {
+// deliverEntry passes on an entry, in a reserved place. After the end of ctx it gives the entry back
+// immediately.
+func (c *consumer) deliverEntry(ctx context.Context, e redis.XMessage, deliveries int) {
 	if !c.held.Put(e.ID, e.ID) {
 		return
 	}
 	r := &receipt{c: c, entry: e.ID}
-	d := queue.Delivery{Message: queue.Message{ID: text(e.Values["id"]), Body: []byte(text(e.Values["body"]))}, Deliveries: deliveries, Receipt: r}
+	d := queue.Delivery{Message: queue.Message{ID: textOfValue(e.Values["id"]),
+		Body: []byte(textOfValue(e.Values["body"]))}, Deliveries: deliveries, Receipt: r}
 	if ctx.Err() != nil {
 		_ = r.Nack(c.life) // if it fails, the entry is claimed when it has idled
 		return
@@ -150,7 +152,7 @@ func (c *consumer) deliver(ctx context.Context, e redis.XMessage, deliveries int
 	c.handle(d)
 }
 
-func text(v any) string {
+func textOfValue(v any) string {
 	s, _ := v.(string)
 	return s
 }
@@ -163,11 +165,11 @@ end
 return 0
 `)
 
-// leave removes the consumer from the group.
-func (c *consumer) leave() {
+// leaveGroup removes the consumer from the group.
+func (c *consumer) leaveGroup() {
 	ctx, cancel := context.WithTimeout(c.life, c.opts.Timeout)
 	defer cancel()
 	if err := leaveScript.Run(ctx, c.client, []string{c.key}, group, c.name).Err(); err != nil && c.life.Err() == nil {
-		c.opts.Failed(c.unavailable(err))
+		c.opts.Failed(c.asUnavailable(err))
 	}
 }

@@ -43,11 +43,12 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 			continue
 		}
 		to, bytes := from, 0
-		for to < len(messages) && to-from < maxCall && (to == from || bytes+len(messages[to].Body) <= maxCallBytes) && messages[to].Check() == nil {
+		for to < len(messages) && to-from < maxCall && (to == from || bytes+len(messages[to].Body) <= maxCallBytes) &&
+			messages[to].Check() == nil {
 			bytes += len(messages[to].Body)
 			to++
 		}
-		n, err := q.add(ctx, messages[from:to])
+		n, err := q.addMessages(ctx, messages[from:to])
 		for i := from + n; i < to; i++ {
 			errs[i] = err
 		}
@@ -56,8 +57,8 @@ func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	return errs
 }
 
-// add makes one script call. It returns how many messages were added, and the error of the others.
-func (q *Queue) add(ctx context.Context, messages []queue.Message) (int, error) {
+// addMessages makes one script call. It returns how many messages were added, and the error of the others.
+func (q *Queue) addMessages(ctx context.Context, messages []queue.Message) (int, error) {
 	args := make([]any, 1, 1+2*len(messages))
 	args[0] = q.opts.MaxMessages
 	for i := range messages {
@@ -72,12 +73,12 @@ func (q *Queue) add(ctx context.Context, messages []queue.Message) (int, error) 
 			return n, queue.ErrFull
 		case q.life.Err() != nil:
 			return 0, queue.ErrClosed
-		case ctx.Err() == nil && unsent(err):
+		case ctx.Err() == nil && wasNotSent(err):
 			if backoff.SleepOr(ctx, b.Next(), q.life.Done()) {
 				continue
 			}
 			fallthrough
-		case unsent(err):
+		case wasNotSent(err):
 			return 0, fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 		default:
 			return 0, fmt.Errorf("%w: %w", queue.ErrUnconfirmed, err)
@@ -85,9 +86,9 @@ func (q *Queue) add(ctx context.Context, messages []queue.Message) (int, error) 
 	}
 }
 
-// unsent reports whether an error means that Redis did nothing: there was no connection, or it refused the
-// command.
-func unsent(err error) bool {
+// wasNotSent reports whether an error means that Redis did nothing: there was no connection, or it refused
+// the command.
+func wasNotSent(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
 		return true
@@ -96,7 +97,8 @@ func unsent(err error) bool {
 	if !errors.As(err, &answer) {
 		return errors.Is(err, redis.ErrPoolTimeout)
 	}
-	for _, prefix := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MISCONF", "NOREPLICAS", "ERR max number of clients"} {
+	for _, prefix := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MISCONF",
+		"NOREPLICAS", "ERR max number of clients"} {
 		if strings.HasPrefix(answer.Error(), prefix) {
 			return true
 		}

@@ -68,20 +68,21 @@ func Open(ctx context.Context, url string, o Options) (*Queue, error) {
 	}
 	ro, err := redislink.Options(url, o.Timeout)
 	if err != nil {
-		return nil, rouse.Refuse("queue.url", "", "is no URL of a Redis: "+err.Error(), "write one such as redis://user:password@host:6379/0")
+		return nil, rouse.Refuse("queue.url", "", "is no URL of a Redis: "+err.Error(),
+			"write one such as redis://user:password@host:6379/0")
 	}
 	q := &Queue{opts: o, key: "rouse:queue:" + o.Name, client: redis.NewClient(ro)}
 	q.life, q.end = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	if err := q.prepare(ctx); err != nil {
+	if err := q.prepareStream(ctx); err != nil {
 		q.end()
 		return nil, errors.Join(fmt.Errorf("open the queue %s in Redis at %s: %w", o.Name, ro.Addr, err), q.client.Close())
 	}
 	return q, nil
 }
 
-func (q *Queue) prepare(ctx context.Context) error {
+func (q *Queue) prepareStream(ctx context.Context) error {
 	info, err := q.client.Info(ctx, "server", "persistence", "memory").Result()
 	if err != nil {
 		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
@@ -94,7 +95,8 @@ func (q *Queue) prepare(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", queue.ErrUnavailable, err)
 	}
 	if kind != "none" && kind != "stream" {
-		return fmt.Errorf("%w: the key %s is a %s, not a stream; give the queue another name, or remove the key", queue.ErrSettings, q.key, kind)
+		return fmt.Errorf("%w: the key %s is a %s, not a stream; give the queue another name, or remove the key",
+			queue.ErrSettings, q.key, kind)
 	}
 	return q.makeGroup(ctx)
 }
@@ -118,13 +120,17 @@ func checkServer(info string, volatile bool) error {
 		}
 	}
 	if version := fields["redis_version"]; version != "" && !atLeast(version, 6, 2) {
-		return fmt.Errorf("%w: Redis %s has no means to take over from dead consumers; use 6.2 or later", queue.ErrSettings, version)
+		return fmt.Errorf("%w: Redis %s has no means to take over from dead consumers; use 6.2 or later",
+			queue.ErrSettings, version)
 	}
 	if policy := fields["maxmemory_policy"]; strings.HasPrefix(policy, "allkeys-") {
-		return fmt.Errorf("%w: its maxmemory-policy is %s, which removes the queue when memory runs out; set noeviction", queue.ErrSettings, policy)
+		return fmt.Errorf("%w: its maxmemory-policy is %s, which removes the queue when memory runs out; set noeviction",
+			queue.ErrSettings, policy)
 	}
 	if fields["aof_enabled"] == "0" && !volatile {
-		return fmt.Errorf("%w: it has no append-only file, so a restart loses messages; set appendonly yes, or allow a volatile queue", queue.ErrSettings)
+		return fmt.Errorf(
+			"%w: it has no append-only file, so a restart loses messages; set appendonly yes, or allow a volatile queue",
+			queue.ErrSettings)
 	}
 	return nil
 }
@@ -145,7 +151,7 @@ func (q *Queue) Depth(ctx context.Context) (int64, error) {
 	defer cancel()
 	n, err := q.client.XLen(ctx, q.key).Result()
 	if err != nil {
-		return 0, q.unavailable(err)
+		return 0, q.asUnavailable(err)
 	}
 	return n, nil
 }
@@ -161,7 +167,7 @@ func (q *Queue) Close() error {
 	return err
 }
 
-func (q *Queue) unavailable(err error) error {
+func (q *Queue) asUnavailable(err error) error {
 	if q.life.Err() != nil {
 		return queue.ErrClosed
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 func init() {
-	queue.Register("redisstream", func(ctx context.Context, url string, o queue.Options, volatile bool) (queue.Queue, error) {
+	queue.Register("redisstream", func(ctx context.Context, url string, o queue.Options,
+		volatile bool) (queue.Queue, error) {
 		return Open(ctx, url, Options{Options: o, Volatile: volatile})
 	})
 }

@@ -18,7 +18,7 @@ type receipt struct {
 
 func (r *receipt) Ack(ctx context.Context) error {
 	defer r.c.held.Remove(r.entry)
-	return r.c.acks.ack(ctx, r.entry)
+	return r.c.acks.acknowledgeEntry(ctx, r.entry)
 }
 
 // backScript makes an entry that still belongs to the consumer look idle. Its delivery count stays.
@@ -33,9 +33,10 @@ func (r *receipt) Nack(ctx context.Context) error {
 	defer r.c.held.Remove(r.entry)
 	ctx, cancel := context.WithTimeout(ctx, r.c.opts.Timeout)
 	defer cancel()
-	err := backScript.Run(ctx, r.c.client, []string{r.c.key}, group, r.c.name, r.entry, r.c.opts.Visibility.Milliseconds()).Err()
+	err := backScript.Run(ctx, r.c.client, []string{r.c.key}, group, r.c.name, r.entry,
+		r.c.opts.Visibility.Milliseconds()).Err()
 	if err != nil {
-		return r.c.unavailable(err)
+		return r.c.asUnavailable(err)
 	}
 	return nil
 }
@@ -55,8 +56,8 @@ type settling struct {
 
 func newSettler(c *consumer) *settler { return &settler{c: c, signal: make(chan struct{}, 1)} }
 
-// ack waits until the entry is acknowledged and deleted.
-func (s *settler) ack(ctx context.Context, entry string) error {
+// acknowledgeEntry waits until the entry is acknowledged and deleted.
+func (s *settler) acknowledgeEntry(ctx context.Context, entry string) error {
 	done := make(chan error, 1)
 	s.mu.Lock()
 	s.list = append(s.list, settling{entry, done}) // at most one for each place of the prefetch
@@ -72,7 +73,7 @@ func (s *settler) ack(ctx context.Context, entry string) error {
 	}
 }
 
-func (s *settler) run(ctx context.Context) {
+func (s *settler) runAcknowledgements(ctx context.Context) {
 	for {
 		select {
 		case <-s.signal:
@@ -85,13 +86,13 @@ func (s *settler) run(ctx context.Context) {
 		s.mu.Unlock()
 		for len(list) > 0 {
 			n := min(len(list), maxCall)
-			s.flush(ctx, list[:n])
+			s.acknowledgeBatch(ctx, list[:n])
 			list = list[n:]
 		}
 	}
 }
 
-func (s *settler) flush(ctx context.Context, list []settling) {
+func (s *settler) acknowledgeBatch(ctx context.Context, list []settling) {
 	ctx, cancel := context.WithTimeout(ctx, s.c.opts.Timeout)
 	defer cancel()
 	ids := make([]string, len(list))
@@ -104,7 +105,7 @@ func (s *settler) flush(ctx context.Context, list []settling) {
 		return nil
 	})
 	if err != nil {
-		err = s.c.unavailable(err)
+		err = s.c.asUnavailable(err)
 	}
 	for i := range list {
 		list[i].done <- err

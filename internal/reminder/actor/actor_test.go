@@ -431,7 +431,7 @@ func TestMissedMoves(t *testing.T) {
 	in := w.instances[0]
 	in.mu.Lock() // so that no round sends some of them before the others
 	for n := range maxMoves + 10 {
-		in.moves(move{App: app, Type: "Cat", ID: fmt.Sprint(n), Address: "one", Generation: uint64(n)})
+		in.recordMove(move{App: app, Type: "Cat", ID: fmt.Sprint(n), Address: "one", Generation: uint64(n)})
 	}
 	in.mu.Unlock()
 	for {
@@ -548,11 +548,11 @@ func TestShortNames(t *testing.T) {
 		}
 		return string(b) + tail
 	}
-	a, b := short(long("a")), short(long("b"))
+	a, b := shortenNoteName(long("a")), shortenNoteName(long("b"))
 	if a == b || len(a) > rouse.MaxName-len(state.Prefix) || len(b) > rouse.MaxName-len(state.Prefix) {
 		t.Errorf("%q, %q", a, b)
 	}
-	if short("x") != "x" {
-		t.Error(short("x"))
+	if shortenNoteName("x") != "x" {
+		t.Error(shortenNoteName("x"))
 	}
 }

@@ -53,17 +53,17 @@ func (s *Service) deleteGone(ctx context.Context) error {
 			continue
 		}
 		if k.host != 0 {
-			gone = append(gone, note.Delete(key.note(hostNote), k.host))
+			gone = append(gone, note.Delete(key.noteName(hostNote), k.host))
 		}
 		if k.live != 0 {
-			gone = append(gone, note.Delete(key.note(liveNote), k.live))
+			gone = append(gone, note.Delete(key.noteName(liveNote), k.live))
 		}
 	}
 	err = s.notes.List(ctx, movesNote, func(n note.Note) error {
 		var b movesBody
 		err := n.Read(&b)
 		if b.At.Add(deleteAfter) <= now && !slices.Contains(instances, b.Instance) {
-			gone = append(gone, note.Delete(short(movesNote+b.Instance), n.Revision))
+			gone = append(gone, note.Delete(shortenNoteName(movesNote+b.Instance), n.Revision))
 		}
 		return err
 	})

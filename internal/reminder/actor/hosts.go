@@ -20,9 +20,10 @@ import (
 const maxTypes = 1000
 
 // RegisterActorHost stores the actor types of a host.
-func (f *actorServer) RegisterActorHost(ctx context.Context, r *reminderv1.RegisterActorHostRequest) (*reminderv1.RegisterActorHostResponse, error) {
+func (f *actorServer) RegisterActorHost(ctx context.Context,
+	r *reminderv1.RegisterActorHostRequest) (*reminderv1.RegisterActorHostResponse, error) {
 	who := hostKey{r.AppId, r.Address}
-	if err := who.check(""); err != nil {
+	if err := who.checkHost(""); err != nil {
 		return nil, err
 	}
 	if err := f.requireApp(ctx, who.app); err != nil {
@@ -41,10 +42,10 @@ func (f *actorServer) RegisterActorHost(ctx context.Context, r *reminderv1.Regis
 		return nil, rouse.ErrUnavailable
 	}
 	body := hostBody{who.app, who.address, slices.Compact(slices.Sorted(slices.Values(r.ActorTypes))), now}
-	if _, err := f.notes.Put(ctx, note.Set(who.note(hostNote), &body, rouse.AnyRevision)); err != nil {
+	if _, err := f.notes.Put(ctx, note.Set(who.noteName(hostNote), &body, rouse.AnyRevision)); err != nil {
 		return nil, err
 	}
-	f.soon()
+	f.triggerRound()
 	instances, err := f.opts.Instances(ctx)
 	if err != nil {
 		return nil, err
@@ -52,23 +53,23 @@ func (f *actorServer) RegisterActorHost(ctx context.Context, r *reminderv1.Regis
 	return &reminderv1.RegisterActorHostResponse{Heartbeat: durationpb.New(f.opts.Heartbeat), Instances: instances}, nil
 }
 
-func (k hostKey) check(path string) error {
+func (k hostKey) checkHost(path string) error {
 	if err := convert.CheckApp(path+"app_id", k.app); err != nil {
 		return err
 	}
 	return convert.CheckAddress(path+"address", k.address)
 }
 
-// round renews the hosts that are connected here, reads all hosts and the other instances' moves, and sends
-// changes to the hosts that are connected here.
-func (s *Service) round(ctx context.Context) error {
+// runHostRound renews the hosts that are connected here, reads all hosts and the other instances' moves, and
+// sends changes to the hosts that are connected here.
+func (s *Service) runHostRound(ctx context.Context) error {
 	s.rounds.Lock()
 	defer s.rounds.Unlock()
 	now := s.opts.Timers.Now()
 	if now == 0 {
 		return rouse.ErrUnavailable
 	}
-	if err := s.renew(ctx, now); err != nil {
+	if err := s.renewHosts(ctx, now); err != nil {
 		return err
 	}
 	hosts, err := s.readHosts(ctx)
@@ -79,18 +80,19 @@ func (s *Service) round(ctx context.Context) error {
 		return rouse.ErrUnavailable
 	}
 	s.setHosts(hosts, now)
-	return s.exchange(ctx)
+	return s.exchangeMoves(ctx)
 }
 
-// renew stores until when the hosts that are connected here are ON. It is due when a quarter of a heartbeat
-// is left.
-func (s *Service) renew(ctx context.Context, now rouse.Instant) error {
+// renewHosts stores until when the hosts that are connected here are ON. It is due when a quarter of a
+// heartbeat is left.
+func (s *Service) renewHosts(ctx context.Context, now rouse.Instant) error {
 	var writes []note.Write
 	var list []*stream
 	s.mu.Lock()
 	for key, st := range s.streams {
 		if !st.over && st.renewed.Add(s.opts.Heartbeat*3/4) <= now {
-			writes = append(writes, note.Set(key.note(liveNote), &liveBody{key.app, key.address, now.Add(silences * s.opts.Heartbeat), st.life}, rouse.AnyRevision))
+			writes = append(writes, note.Set(key.noteName(liveNote),
+				&liveBody{key.app, key.address, now.Add(silences * s.opts.Heartbeat), st.life}, rouse.AnyRevision))
 			list = append(list, st)
 		}
 	}
@@ -166,7 +168,8 @@ func (s *Service) tellHosts(app string) {
 	update := s.hostsOf(app)
 	for key, st := range s.streams {
 		if key.app == app {
-			st.tell(&reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_HostsUpdate{HostsUpdate: update}})
+			st.queueMessage(
+				&reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_HostsUpdate{HostsUpdate: update}})
 		}
 	}
 }
@@ -182,15 +185,16 @@ func (s *Service) hostsOf(app string) *reminderv1.HostsUpdate {
 		if h.on {
 			state = reminderv1.ActorHostState_ACTOR_HOST_STATE_ON
 		}
-		u.Hosts = append(u.Hosts, &reminderv1.ActorHost{AppId: key.app, Address: key.address, ActorTypes: h.types, State: state})
+		u.Hosts = append(u.Hosts, &reminderv1.ActorHost{AppId: key.app, Address: key.address, ActorTypes: h.types,
+			State: state})
 	}
 	slices.SortFunc(u.Hosts, func(a, b *reminderv1.ActorHost) int { return strings.Compare(a.Address, b.Address) })
 	return u
 }
 
-// hosted reports whether a type has hosts, ON or OFF. An app without hosts places its actors itself; the
-// service does not.
-func (s *Service) hosted(app, typ string) bool {
+// typeHasHosts reports whether a type has hosts, ON or OFF. An app without hosts places its actors itself;
+// the service does not.
+func (s *Service) typeHasHosts(app, typ string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, h := range s.hosts {
@@ -201,16 +205,16 @@ func (s *Service) hosted(app, typ string) bool {
 	return false
 }
 
-// lives reports whether a host is ON in the given life, as of the last round.
-func (s *Service) lives(key hostKey, life string) bool {
+// hostIsOn reports whether a host is ON in the given life, as of the last round.
+func (s *Service) hostIsOn(key hostKey, life string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.hosts[key]
 	return h.on && h.life == life
 }
 
-// choose picks a random host for a type; false if none is ON.
-func (s *Service) choose(app, typ string) (key hostKey, life string, ok bool) {
+// chooseHost picks a random host for a type; false if none is ON.
+func (s *Service) chooseHost(app, typ string) (key hostKey, life string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []hostKey
@@ -253,14 +257,15 @@ type movesBody struct {
 // maxMoves is the number of moves that are stored. A host that misses some must clear its cached placements.
 const maxMoves = 512
 
-// exchange publishes this instance's moves and reads the others'.
-func (s *Service) exchange(ctx context.Context) error {
+// exchangeMoves publishes this instance's moves and reads the others'.
+func (s *Service) exchangeMoves(ctx context.Context) error {
 	s.mu.Lock()
 	mine := movesBody{s.opts.Address, s.process, s.number, s.opts.Timers.Now(), slices.Clone(s.moved)}
 	tell := s.told != s.number
 	s.mu.Unlock()
 	if tell {
-		if _, err := s.notes.Put(ctx, note.Set(short(movesNote+s.opts.Address), &mine, rouse.AnyRevision)); err != nil {
+		if _, err := s.notes.Put(ctx, note.Set(shortenNoteName(movesNote+s.opts.Address), &mine,
+			rouse.AnyRevision)); err != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -326,17 +331,17 @@ func (s *Service) tellMove(m move) {
 		Actor: &reminderv1.Actor{ActorType: m.Type, ActorId: m.ID}, Address: m.Address, Generation: m.Generation}}}
 	for key, st := range s.streams {
 		if key.app == m.App {
-			st.tell(update)
+			st.queueMessage(update)
 		}
 	}
 }
 
-// moves records a move that was made here. The mutex is held.
-func (s *Service) moves(m move) {
+// recordMove records a move that was made here. The mutex is held.
+func (s *Service) recordMove(m move) {
 	s.tellMove(m)
 	s.number++
 	if s.moved = append(s.moved, m); len(s.moved) > maxMoves {
 		s.moved = append([]move(nil), s.moved[len(s.moved)-maxMoves:]...)
 	}
-	s.soon()
+	s.triggerRound()
 }

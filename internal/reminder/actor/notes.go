@@ -46,15 +46,16 @@ type placeBody struct {
 	Life    string `json:"life"` // of the host
 }
 
-func (k hostKey) note(kind string) string { return short(kind + k.app + " " + k.address) } // neither contains a space
+// neither contains a space
+func (k hostKey) noteName(kind string) string { return shortenNoteName(kind + k.app + " " + k.address) }
 
 // actorName identifies an actor across apps: an app contains no space, and a type no "||".
 func actorName(app string, a *reminderv1.Actor) string {
 	return app + " " + a.GetActorType() + "||" + a.GetActorId()
 }
 
-// short returns the name, hashed if it is too long for a timer's name.
-func short(name string) string {
+// shortenNoteName returns the name, hashed if it is too long for a timer's name.
+func shortenNoteName(name string) string {
 	const most = rouse.MaxName - len(state.Prefix)
 	if len(name) <= most {
 		return name

@@ -40,14 +40,15 @@ func noHost(app, typ string) error {
 }
 
 // LocateActor returns the host of an actor, and places the actor if it has none.
-func (f *actorServer) LocateActor(ctx context.Context, r *reminderv1.LocateActorRequest) (*reminderv1.LocateActorResponse, error) {
+func (f *actorServer) LocateActor(ctx context.Context,
+	r *reminderv1.LocateActorRequest) (*reminderv1.LocateActorResponse, error) {
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err
 	}
 	if err := f.requireApp(ctx, r.AppId); err != nil {
 		return nil, err
 	}
-	p, activated, err := f.locate(ctx, r.AppId, r.Actor)
+	p, activated, err := f.locateActor(ctx, r.AppId, r.Actor)
 	if err != nil {
 		return nil, err
 	}
@@ -64,11 +65,12 @@ func checkActor(app string, a *reminderv1.Actor) error {
 	return convert.CheckActor(a)
 }
 
-// locate reads an actor's placement, and places the actor if it has none.
-func (s *Service) locate(ctx context.Context, app string, a *reminderv1.Actor) (p placement, activated bool, err error) {
+// locateActor reads an actor's placement, and places the actor if it has none.
+func (s *Service) locateActor(ctx context.Context, app string,
+	a *reminderv1.Actor) (p placement, activated bool, err error) {
 	name := actorName(app, a)
 	for range tries {
-		found, err := s.notes.Get(ctx, short(placeNote+name))
+		found, err := s.notes.Get(ctx, shortenNoteName(placeNote+name))
 		if err != nil {
 			return p, false, err
 		}
@@ -78,47 +80,48 @@ func (s *Service) locate(ctx context.Context, app string, a *reminderv1.Actor) (
 		}
 		if found[0].Revision != 0 {
 			p = placement{was.Address, was.Life, found[0].Revision}
-			lives, err := s.surely(ctx, hostKey{app, p.address}, p.life, a.ActorType)
+			lives, err := s.confirmHost(ctx, hostKey{app, p.address}, p.life, a.ActorType)
 			if err != nil {
 				return p, false, err
 			}
 			if lives {
-				s.remember(name, p)
+				s.cachePlacement(name, p)
 				return p, false, nil
 			}
 		}
-		to, life, ok := s.choose(app, a.ActorType)
+		to, life, ok := s.chooseHost(app, a.ActorType)
 		if !ok { // one may have just connected
-			if err := s.round(ctx); err != nil {
+			if err := s.runHostRound(ctx); err != nil {
 				return p, false, err
 			}
-			if to, life, ok = s.choose(app, a.ActorType); !ok {
+			if to, life, ok = s.chooseHost(app, a.ActorType); !ok {
 				return p, false, noHost(app, a.ActorType)
 			}
 		}
-		res, err := s.notes.Put(ctx, note.Set(short(placeNote+name), &placeBody{name, to.address, life}, found[0].Revision))
+		res, err := s.notes.Put(ctx, note.Set(shortenNoteName(placeNote+name), &placeBody{name, to.address, life},
+			found[0].Revision))
 		if err != nil {
 			return p, false, err
 		}
 		if res[0].Applied {
 			p = placement{to.address, life, res[0].Revision}
 			s.mu.Lock()
-			s.moves(move{app, a.ActorType, a.ActorId, p.address, p.generation})
+			s.recordMove(move{app, a.ActorType, a.ActorId, p.address, p.generation})
 			s.mu.Unlock()
-			s.remember(name, p)
+			s.cachePlacement(name, p)
 			return p, true, nil
 		}
 	}
 	return p, false, fmt.Errorf("the actor is placed by others all the time: %w", rouse.ErrOverloaded)
 }
 
-// surely reports whether a host is ON in a life and has the type. If the cache has no such host, it reads the
-// store.
-func (s *Service) surely(ctx context.Context, key hostKey, life, typ string) (bool, error) {
-	if s.lives(key, life) && s.has(key, typ) {
+// confirmHost reports whether a host is ON in a life and has the type. If the cache has no such host, it
+// reads the store.
+func (s *Service) confirmHost(ctx context.Context, key hostKey, life, typ string) (bool, error) {
+	if s.hostIsOn(key, life) && s.hostHasType(key, typ) {
 		return true, nil
 	}
-	found, err := s.notes.Get(ctx, key.note(hostNote), key.note(liveNote))
+	found, err := s.notes.Get(ctx, key.noteName(hostNote), key.noteName(liveNote))
 	if err != nil {
 		return false, err
 	}
@@ -138,7 +141,7 @@ func (s *Service) surely(ctx context.Context, key hostKey, life, typ string) (bo
 	return has && l.Until > now && l.Life == life, nil
 }
 
-func (s *Service) has(key hostKey, typ string) bool {
+func (s *Service) hostHasType(key hostKey, typ string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.hosts[key].types {
@@ -149,8 +152,8 @@ func (s *Service) has(key hostKey, typ string) bool {
 	return false
 }
 
-// remember caches a placement.
-func (s *Service) remember(name string, p placement) {
+// cachePlacement caches a placement.
+func (s *Service) cachePlacement(name string, p placement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.placed[name]; !known && len(s.placed) >= maxPlaced {
@@ -176,7 +179,8 @@ func (s *Service) Host(app string, a *reminderv1.Actor) string {
 }
 
 // DeactivateActor removes an actor from its host.
-func (f *actorServer) DeactivateActor(ctx context.Context, r *reminderv1.DeactivateActorRequest) (*reminderv1.DeactivateActorResponse, error) {
+func (f *actorServer) DeactivateActor(ctx context.Context,
+	r *reminderv1.DeactivateActorRequest) (*reminderv1.DeactivateActorResponse, error) {
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err
 	}
@@ -185,7 +189,7 @@ func (f *actorServer) DeactivateActor(ctx context.Context, r *reminderv1.Deactiv
 	}
 	name := actorName(r.AppId, r.Actor)
 	for range tries {
-		found, err := f.notes.Get(ctx, short(placeNote+name))
+		found, err := f.notes.Get(ctx, shortenNoteName(placeNote+name))
 		if err != nil {
 			return nil, err
 		}
@@ -195,14 +199,14 @@ func (f *actorServer) DeactivateActor(ctx context.Context, r *reminderv1.Deactiv
 		case r.Generation != 0 && at != r.Generation:
 			return nil, status.Error(codes.Aborted, "the actor has come to a host since")
 		}
-		res, err := f.notes.Put(ctx, note.Delete(short(placeNote+name), found[0].Revision))
+		res, err := f.notes.Put(ctx, note.Delete(shortenNoteName(placeNote+name), found[0].Revision))
 		if err != nil {
 			return nil, err
 		}
 		if res[0].Applied {
 			f.mu.Lock()
 			delete(f.placed, name)
-			f.moves(move{App: r.AppId, Type: r.Actor.ActorType, ID: r.Actor.ActorId, Generation: found[0].Revision})
+			f.recordMove(move{App: r.AppId, Type: r.Actor.ActorType, ID: r.Actor.ActorId, Generation: found[0].Revision})
 			f.mu.Unlock()
 			return &reminderv1.DeactivateActorResponse{}, nil
 		}

@@ -18,14 +18,16 @@ const (
 )
 
 // ListActorReminders lists the reminders of an actor, ordered by their first ids.
-func (f *actorServer) ListActorReminders(ctx context.Context, r *reminderv1.ListActorRemindersRequest) (*reminderv1.ListActorRemindersResponse, error) {
+func (f *actorServer) ListActorReminders(ctx context.Context,
+	r *reminderv1.ListActorRemindersRequest) (*reminderv1.ListActorRemindersResponse, error) {
 	if err := checkActor(r.AppId, r.Actor); err != nil {
 		return nil, err
 	}
 	if err := f.requireApp(ctx, r.AppId); err != nil {
 		return nil, err
 	}
-	q := rouse.Query{Namespace: f.opts.Namespace, Labels: map[string]string{convert.LabelApp: r.AppId, convert.LabelActor: convert.ActorLabel(r.Actor)}, Limit: int(r.PageSize)}
+	q := rouse.Query{Namespace: f.opts.Namespace, Labels: map[string]string{convert.LabelApp: r.AppId,
+		convert.LabelActor: convert.ActorLabel(r.Actor)}, Limit: int(r.PageSize)}
 	switch {
 	case q.Limit > maxPage:
 		return nil, rouse.Refuse("page_size", fmt.Sprint(r.PageSize), "is too large", fmt.Sprintf("give at most %d", maxPage))
@@ -35,7 +37,8 @@ func (f *actorServer) ListActorReminders(ctx context.Context, r *reminderv1.List
 	if r.PageToken != "" {
 		name, err := base64.RawURLEncoding.DecodeString(r.PageToken)
 		if err != nil {
-			return nil, rouse.Refuse("page_token", r.PageToken, "is not one that was given", "give next_page_token of the page before, or nothing")
+			return nil, rouse.Refuse("page_token", r.PageToken, "is not one that was given",
+				"give next_page_token of the page before, or nothing")
 		}
 		q.After = rouse.Key{Namespace: f.opts.Namespace, Name: string(name)}
 	}
@@ -53,7 +56,8 @@ func (f *actorServer) ListActorReminders(ctx context.Context, r *reminderv1.List
 		if t.Due != 0 && t.Due != rouse.Never {
 			reminder.NextExecutionTime = timestamppb.New(t.Due.Time())
 		}
-		res.Reminders = append(res.Reminders, &reminderv1.ListedReminder{ReminderId: convert.Where(&t.Spec).ID, Reminder: reminder})
+		res.Reminders = append(res.Reminders, &reminderv1.ListedReminder{ReminderId: convert.Where(&t.Spec).ID,
+			Reminder: reminder})
 	}
 	if next != nil {
 		res.NextPageToken = base64.RawURLEncoding.EncodeToString([]byte(next.Name))

@@ -58,7 +58,7 @@ type Options struct {
 	Access    *access.Control // decides as which apps callers may act; nil: as any
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) withActorDefaults() Options {
 	o.Buckets = cmp.Or(o.Buckets, 1)
 	o.Namespace = cmp.Or(o.Namespace, "reminders")
 	if o.Instances == nil {
@@ -108,8 +108,9 @@ type Service struct {
 
 // New returns a service without hosts until Run.
 func New(o Options) *Service {
-	o = o.withDefaults()
-	return &Service{opts: o, notes: note.Notes{Store: o.Store, Namespace: o.Namespace, Prefix: state.Prefix, Buckets: o.Buckets, Patience: patience}, process: rand.Text(), kick: make(chan struct{}, 1),
+	o = o.withActorDefaults()
+	return &Service{opts: o, notes: note.Notes{Store: o.Store, Namespace: o.Namespace, Prefix: state.Prefix,
+		Buckets: o.Buckets, Patience: patience}, process: rand.Text(), kick: make(chan struct{}, 1),
 		hosts: map[hostKey]host{}, streams: map[hostKey]*stream{}, placed: map[string]placement{}, heard: map[string]heard{}}
 }
 
@@ -131,7 +132,7 @@ func (s *Service) Run(ctx context.Context) {
 	sweep := time.NewTicker(deleteGoneEvery)
 	defer sweep.Stop()
 	for {
-		if err := s.round(ctx); err != nil && ctx.Err() == nil {
+		if err := s.runHostRound(ctx); err != nil && ctx.Err() == nil {
 			s.opts.Log.Warn("the actor service failed, will try again", "what", "look at the hosts", "error", err)
 		}
 		select {
@@ -160,7 +161,7 @@ func (s *Service) Close() {
 // Wait waits for the goroutines of ended streams.
 func (s *Service) Wait() { s.listens.Wait() }
 
-// soon triggers a round immediately.
-func (s *Service) soon() {
+// triggerRound triggers a round immediately.
+func (s *Service) triggerRound() {
 	notify.Send(s.kick)
 }

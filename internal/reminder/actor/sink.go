@@ -32,7 +32,7 @@ func (p *Placing) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 	var later []int
 	if s != nil {
 		for i := range fires {
-			if app, a := of(&fires[i]); a != nil && s.Host(app, a) == "" && s.hosted(app, a.ActorType) {
+			if app, a := actorOfFire(&fires[i]); a != nil && s.Host(app, a) == "" && s.typeHasHosts(app, a.ActorType) {
 				later = append(later, i)
 			}
 		}
@@ -42,7 +42,7 @@ func (p *Placing) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 		return
 	}
 	if len(later) < len(fires) {
-		p.hand(ctx, fires, without(len(fires), later), settle)
+		p.deliverSome(ctx, fires, indexesWithout(len(fires), later), settle)
 	}
 	var mu sync.Mutex
 	var ready []int
@@ -54,9 +54,10 @@ func (p *Placing) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 			defer func() { <-turns }()
 			within, cancel := context.WithTimeout(ctx, placeWithin)
 			defer cancel()
-			app, a := of(&fires[i])
-			if _, _, err := s.locate(within, app, a); err != nil {
-				settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: placeAgain, Detail: rouse.Shorten("the actor has no place: "+err.Error(), rouse.MaxDetail)})
+			app, a := actorOfFire(&fires[i])
+			if _, _, err := s.locateActor(within, app, a); err != nil {
+				settle(i, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: placeAgain,
+					Detail: rouse.Shorten("the actor has no place: "+err.Error(), rouse.MaxDetail)})
 				return
 			}
 			mu.Lock()
@@ -66,12 +67,13 @@ func (p *Placing) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 	}
 	placing.Wait()
 	if len(ready) > 0 {
-		p.hand(ctx, fires, ready, settle)
+		p.deliverSome(ctx, fires, ready, settle)
 	}
 }
 
-// hand delivers some of the fires.
-func (p *Placing) hand(ctx context.Context, fires []rouse.Fire, some []int, settle func(i int, o rouse.Outcome)) {
+// deliverSome delivers some of the fires.
+func (p *Placing) deliverSome(ctx context.Context, fires []rouse.Fire, some []int,
+	settle func(i int, o rouse.Outcome)) {
 	part := make([]rouse.Fire, len(some))
 	for n, i := range some {
 		part[n] = fires[i]
@@ -79,8 +81,8 @@ func (p *Placing) hand(ctx context.Context, fires []rouse.Fire, some []int, sett
 	p.Sink.Deliver(ctx, part, func(n int, o rouse.Outcome) { settle(some[n], o) })
 }
 
-// without returns the numbers below n that are not in an ascending list.
-func without(n int, list []int) (rest []int) {
+// indexesWithout returns the numbers below n that are not in an ascending list.
+func indexesWithout(n int, list []int) (rest []int) {
 	for i := range n {
 		if len(list) > 0 && list[0] == i {
 			list = list[1:]
@@ -91,15 +93,15 @@ func without(n int, list []int) (rest []int) {
 	return rest
 }
 
-func of(f *rouse.Fire) (app string, a *reminderv1.Actor) {
+func actorOfFire(f *rouse.Fire) (app string, a *reminderv1.Actor) {
 	return convert.Where(f.Spec).App, convert.Actor(f.Spec)
 }
 
 // Obstacle returns why fires of the spec cannot be delivered now.
 func (p *Placing) Obstacle(namespace string, spec *rouse.Spec) string {
 	at, a := convert.Where(spec), convert.Actor(spec)
-	if s := p.Service(); s != nil && a != nil && s.hosted(at.App, a.ActorType) {
-		if _, _, ok := s.choose(at.App, a.ActorType); !ok {
+	if s := p.Service(); s != nil && a != nil && s.typeHasHosts(at.App, a.ActorType) {
+		if _, _, ok := s.chooseHost(at.App, a.ActorType); !ok {
 			return "no host of actors of the type " + a.ActorType + " is connected"
 		}
 	}

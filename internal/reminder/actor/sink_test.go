@@ -27,7 +27,7 @@ func (*inner) Obstacle(string, *rouse.Spec) string { return "an obstacle of its 
 func (n *inner) Deliver(_ context.Context, fires []rouse.Fire, settle func(i int, o rouse.Outcome)) {
 	for i := range fires {
 		host := ""
-		if app, a := of(&fires[i]); a != nil {
+		if app, a := actorOfFire(&fires[i]); a != nil {
 			host = n.s.Host(app, a)
 		}
 		n.mu.Lock()

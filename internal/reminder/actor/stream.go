@@ -21,7 +21,8 @@ import (
 )
 
 var (
-	errMissed   = status.Error(codes.Aborted, "moves of actors were missed: connect again, and clear the cached places of actors")
+	errMissed = status.Error(codes.Aborted,
+		"moves of actors were missed: connect again, and clear the cached places of actors")
 	errStopping = status.Error(codes.Unavailable, "the instance stops: connect to another one")
 	errReplaced = status.Error(codes.Aborted, "the host has another stream")
 	errSilent   = status.Error(codes.DeadlineExceeded, "no message from the host for three heartbeats")
@@ -46,8 +47,8 @@ type stream struct {
 	over     bool
 }
 
-// tell queues a message. The mutex is held.
-func (st *stream) tell(m *reminderv1.PlacementStream) {
+// queueMessage queues a message. The mutex is held.
+func (st *stream) queueMessage(m *reminderv1.PlacementStream) {
 	if len(st.out) == maxTold {
 		st.cut(errSlow)
 		return
@@ -57,13 +58,14 @@ func (st *stream) tell(m *reminderv1.PlacementStream) {
 }
 
 // ConnectActorHost serves a host's stream.
-func (f *actorServer) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream]) error {
+func (f *actorServer) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream,
+	reminderv1.PlacementStream]) error {
 	first, err := wire.Recv()
 	if err != nil {
 		return err
 	}
 	who := hostKey{first.GetHello().GetAppId(), first.GetHello().GetAddress()}
-	if err := who.check("hello."); err != nil {
+	if err := who.checkHost("hello."); err != nil {
 		return err
 	}
 	if err := f.requireApp(wire.Context(), who.app); err != nil {
@@ -72,11 +74,11 @@ func (f *actorServer) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.
 	ctx, cut := context.WithCancelCause(wire.Context())
 	defer cut(nil)
 	st := &stream{cut: cut, wake: make(chan struct{}, 1)}
-	if err := f.join(ctx, who, st); err != nil {
+	if err := f.joinHost(ctx, who, st); err != nil {
 		return err
 	}
 	heard := make(chan error, 1)
-	f.listens.Go(func() { heard <- f.listen(wire, cut) }) // until this handler has returned
+	f.listens.Go(func() { heard <- f.receiveUntilSilent(wire, cut) }) // until this handler has returned
 	var sending sync.WaitGroup
 	sending.Go(func() { f.sendLoop(ctx, wire, st) })
 	var bye bool
@@ -88,21 +90,22 @@ func (f *actorServer) ConnectActorHost(wire grpc.BidiStreamingServer[reminderv1.
 	why := context.Cause(ctx)
 	cut(nil)
 	sending.Wait()
-	f.leave(context.WithoutCancel(wire.Context()), who, st, bye)
+	f.removeHostStream(context.WithoutCancel(wire.Context()), who, st, bye)
 	if _, ours := status.FromError(why); why != nil && ours {
 		return why
 	}
 	return nil
 }
 
-// join adds a stream, stores that its host is ON, and queues the list of all hosts.
-func (s *Service) join(ctx context.Context, who hostKey, st *stream) error {
-	found, err := s.notes.Get(ctx, who.note(hostNote), who.note(liveNote))
+// joinHost adds a stream, stores that its host is ON, and queues the list of all hosts.
+func (s *Service) joinHost(ctx context.Context, who hostKey, st *stream) error {
+	found, err := s.notes.Get(ctx, who.noteName(hostNote), who.noteName(liveNote))
 	if err != nil {
 		return err
 	}
 	if found[0].Revision == 0 {
-		with, err := status.Convert(errUnknown).WithDetails(&errdetails.ErrorInfo{Domain: "reminder", Reason: "NOT_REGISTERED"})
+		with, err := status.Convert(errUnknown).WithDetails(&errdetails.ErrorInfo{Domain: "reminder",
+			Reason: "NOT_REGISTERED"})
 		if err != nil {
 			return errUnknown
 		}
@@ -115,21 +118,23 @@ func (s *Service) join(ctx context.Context, who hostKey, st *stream) error {
 	if st.life = live.Life; live.Life == "" || live.Until <= s.opts.Timers.Now() {
 		st.life = rand.Text()
 	}
-	if err := s.add(who, st); err != nil {
+	if err := s.addHostStream(who, st); err != nil {
 		return err
 	}
-	if err := s.round(ctx); err != nil {
-		s.leave(context.WithoutCancel(ctx), who, st, false)
+	if err := s.runHostRound(ctx); err != nil {
+		s.removeHostStream(context.WithoutCancel(ctx), who, st, false)
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.tell(&reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_HostsUpdate{HostsUpdate: s.hostsOf(who.app)}})
+	st.queueMessage(
+		&reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_HostsUpdate{HostsUpdate: s.hostsOf(
+			who.app)}})
 	return nil
 }
 
-// add adds a stream, replacing an older one of the same host.
-func (s *Service) add(who hostKey, st *stream) error {
+// addHostStream adds a stream, replacing an older one of the same host.
+func (s *Service) addHostStream(who hostKey, st *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.streams[who]
@@ -146,9 +151,9 @@ func (s *Service) add(who hostKey, st *stream) error {
 	return nil
 }
 
-// leave removes a stream. A host that disconnected in order is OFF at once, unless it has connected
-// elsewhere.
-func (s *Service) leave(ctx context.Context, who hostKey, st *stream, bye bool) {
+// removeHostStream removes a stream. A host that disconnected in order is OFF at once, unless it has
+// connected elsewhere.
+func (s *Service) removeHostStream(ctx context.Context, who hostKey, st *stream, bye bool) {
 	s.mu.Lock()
 	st.over = true
 	mine := s.streams[who] == st
@@ -159,8 +164,9 @@ func (s *Service) leave(ctx context.Context, who hostKey, st *stream, bye bool) 
 	s.mu.Unlock()
 	if bye && mine && revision != 0 {
 		body := liveBody{who.app, who.address, s.opts.Timers.Now(), st.life}
-		if _, err := s.notes.Put(ctx, note.Set(who.note(liveNote), &body, revision)); err != nil {
-			s.opts.Log.Warn("a host that has left stays ON for three heartbeats", "app", who.app, "host", who.address, "error", err)
+		if _, err := s.notes.Put(ctx, note.Set(who.noteName(liveNote), &body, revision)); err != nil {
+			s.opts.Log.Warn("a host that has left stays ON for three heartbeats", "app", who.app, "host", who.address,
+				"error", err)
 			return
 		}
 		s.mu.Lock()
@@ -170,12 +176,13 @@ func (s *Service) leave(ctx context.Context, who hostKey, st *stream, bye bool) 
 			s.tellHosts(who.app)
 		}
 		s.mu.Unlock()
-		s.soon()
+		s.triggerRound()
 	}
 }
 
-// listen receives the host's messages until the stream ends or the host is silent for too long.
-func (s *Service) listen(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream], cut context.CancelCauseFunc) error {
+// receiveUntilSilent receives the host's messages until the stream ends or the host is silent for too long.
+func (s *Service) receiveUntilSilent(wire grpc.BidiStreamingServer[reminderv1.ActorHostStream,
+	reminderv1.PlacementStream], cut context.CancelCauseFunc) error {
 	silence := time.AfterFunc(silences*s.opts.Heartbeat, func() { cut(errSilent) })
 	defer silence.Stop()
 	for {
@@ -187,7 +194,8 @@ func (s *Service) listen(wire grpc.BidiStreamingServer[reminderv1.ActorHostStrea
 }
 
 // sendLoop sends queued messages, and an empty one at each heartbeat, until ctx ends.
-func (s *Service) sendLoop(ctx context.Context, wire grpc.BidiStreamingServer[reminderv1.ActorHostStream, reminderv1.PlacementStream], st *stream) {
+func (s *Service) sendLoop(ctx context.Context, wire grpc.BidiStreamingServer[reminderv1.ActorHostStream,
+	reminderv1.PlacementStream], st *stream) {
 	beat := time.NewTicker(s.opts.Heartbeat)
 	defer beat.Stop()
 	empty := &reminderv1.PlacementStream{PlacementMessage: &reminderv1.PlacementStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}}

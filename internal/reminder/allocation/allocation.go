@@ -87,7 +87,8 @@ type Book struct {
 
 // Clone returns a copy that shares no mutable data.
 func (b *Book) Clone() Book {
-	c := Book{Generation: b.Generation, Buckets: append([]Bucket(nil), b.Buckets...), Apps: make(map[string]*App, len(b.Apps))}
+	c := Book{Generation: b.Generation, Buckets: append([]Bucket(nil), b.Buckets...),
+		Apps: make(map[string]*App, len(b.Apps))}
 	for name, app := range b.Apps {
 		copied := *app
 		c.Apps[name] = &copied
@@ -114,7 +115,8 @@ func (b *Book) Make(name, prefix string, size int32, vector func() string) Bucke
 		app.UpTo = 0
 	}
 	app.Made++
-	made := Bucket{ID: app.Prefix + strconv.Itoa(app.Made), From: app.UpTo + 1, To: app.UpTo + size, Vector: app.Vector, App: name, Prefix: app.Prefix, State: Open}
+	made := Bucket{ID: app.Prefix + strconv.Itoa(app.Made), From: app.UpTo + 1, To: app.UpTo + size, Vector: app.Vector,
+		App: name, Prefix: app.Prefix, State: Open}
 	app.UpTo = made.To
 	b.Buckets = append(b.Buckets, made)
 	return made
@@ -136,7 +138,8 @@ func (b *Book) Split(id string, at, given int32) []Bucket {
 		of := append(append([]string(nil), old.Of...), old.ID)
 		part := func(from, to int32) Bucket {
 			app.Made++
-			p := Bucket{ID: app.Prefix + strconv.Itoa(app.Made), From: from, To: to, Vector: old.Vector, App: old.App, Prefix: old.Prefix, State: Open, Of: of}
+			p := Bucket{ID: app.Prefix + strconv.Itoa(app.Made), From: from, To: to, Vector: old.Vector, App: old.App,
+				Prefix: old.Prefix, State: Open, Of: of}
 			if given >= to {
 				p.State = Spent
 			}
@@ -165,7 +168,8 @@ func (b *Book) Merge(until int) bool {
 		lines[l] = append(lines[l], i)
 	}
 	gone := map[int]bool{}
-	for _, l := range slices.SortedFunc(maps.Keys(lines), func(x, y line) int { return cmp.Or(cmp.Compare(x.prefix, y.prefix), cmp.Compare(x.vector, y.vector)) }) {
+	for _, l := range slices.SortedFunc(maps.Keys(lines),
+		func(x, y line) int { return cmp.Or(cmp.Compare(x.prefix, y.prefix), cmp.Compare(x.vector, y.vector)) }) {
 		order := lines[l]
 		slices.SortFunc(order, func(x, y int) int { return cmp.Compare(b.Buckets[x].From, b.Buckets[y].From) })
 		last := -1
@@ -179,7 +183,7 @@ func (b *Book) Merge(until int) bool {
 			case last < 0:
 				last = i
 			default:
-				b.Buckets[last].join(&b.Buckets[i])
+				b.Buckets[last].absorbNext(&b.Buckets[i])
 				gone[i] = true
 			}
 		}
@@ -194,8 +198,8 @@ func (b *Book) Merge(until int) bool {
 	return len(gone) > 0
 }
 
-// join takes over the tokens of an adjacent higher bucket.
-func (b *Bucket) join(next *Bucket) {
+// absorbNext takes over the tokens of an adjacent higher bucket.
+func (b *Bucket) absorbNext(next *Bucket) {
 	b.To, b.State = max(b.To, next.To), Spent
 	b.Of = append(append(slices.Clone(b.Of), next.ID), next.Of...)
 	if b.Kept = b.Kept || next.Kept || len(b.Of) > maxOf; b.Kept {
@@ -221,7 +225,8 @@ func Vector() string {
 	for len(b) < vectorLength {
 		_, _ = rand.Read(random[:]) // it never fails
 		for _, c := range random {
-			if int(c) < 256/len(letters)*len(letters) && len(b) < vectorLength { // using the rest would make some letters more likely
+			// using the rest would make some letters more likely
+			if int(c) < 256/len(letters)*len(letters) && len(b) < vectorLength {
 				b = append(b, letters[int(c)%len(letters)])
 			}
 		}

@@ -68,7 +68,7 @@ func Plan(s Situation) (Book, map[string]Seat, bool) {
 	if s.Merge != 0 && len(next.Buckets) > s.Merge {
 		changed = next.Merge(s.Merge*3/4) || changed
 	}
-	seats := s.deal(&next)
+	seats := s.assignSeats(&next)
 	changed = changed || !maps.Equal(seats, s.Seats)
 	if changed {
 		next.Generation++
@@ -117,8 +117,8 @@ func (s *Situation) makeFor(b *Book, app string) (made bool) {
 	return made
 }
 
-// deal assigns every bucket to a client and an instance.
-func (s *Situation) deal(b *Book) map[string]Seat {
+// assignSeats assigns every bucket to a client and an instance.
+func (s *Situation) assignSeats(b *Book) map[string]Seat {
 	var open, rest []string // across all apps
 	perApp := map[string]*[2][]string{}
 	for i := range b.Buckets {
@@ -137,10 +137,10 @@ func (s *Situation) deal(b *Book) map[string]Seat {
 	clientOf := func(id string) string { return s.Seats[id].Client }
 	clients := map[string]string{}
 	for app, of := range perApp {
-		evenly(s.Clients[app], clientOf, clients, of[0], of[1])
+		distributeEvenly(s.Clients[app], clientOf, clients, of[0], of[1])
 	}
 	instances := map[string]string{}
-	evenly(s.Instances, func(id string) string { return s.Seats[id].Instance }, instances, open, rest)
+	distributeEvenly(s.Instances, func(id string) string { return s.Seats[id].Instance }, instances, open, rest)
 	seats := make(map[string]Seat, len(b.Buckets))
 	for i := range b.Buckets {
 		id := b.Buckets[i].ID
@@ -149,9 +149,9 @@ func (s *Situation) deal(b *Book) map[string]Seat {
 	return seats
 }
 
-// evenly distributes items to owners, per kind: an item stays with its owner, an item without one goes to the
-// owner with the fewest, and owners that had nothing take from those that have at least two more.
-func evenly(owners []string, was func(thing string) string, out map[string]string, kinds ...[]string) {
+// distributeEvenly distributes items to owners, per kind: an item stays with its owner, an item without one
+// goes to the owner with the fewest, and owners that had nothing take from those that have at least two more.
+func distributeEvenly(owners []string, was func(thing string) string, out map[string]string, kinds ...[]string) {
 	if len(owners) == 0 {
 		return
 	}
@@ -196,14 +196,14 @@ func evenly(owners []string, was func(thing string) string, out map[string]strin
 			loose = append(loose, thing)
 		}
 		for _, thing := range loose {
-			o := least(owners, of, total)
+			o := leastLoaded(owners, of, total)
 			mine[o] = append(mine[o], thing)
 			total[o]++
 			of[o]++
 		}
 		fresh := slices.Sorted(maps.Keys(came))
 		for len(fresh) > 0 {
-			from, to := most(owners, total, mine), least(fresh, of, total)
+			from, to := mostLoaded(owners, total, mine), leastLoaded(fresh, of, total)
 			if from == "" || total[from]-total[to] < 2 {
 				break
 			}
@@ -223,9 +223,9 @@ func evenly(owners []string, was func(thing string) string, out map[string]strin
 	}
 }
 
-// least returns the owner with the fewest items of a kind; among those, the one with the lowest total, then
-// the first.
-func least(owners []string, of, total map[string]int) (who string) {
+// leastLoaded returns the owner with the fewest items of a kind; among those, the one with the lowest total,
+// then the first.
+func leastLoaded(owners []string, of, total map[string]int) (who string) {
 	for _, o := range owners {
 		if who == "" || of[o] < of[who] || of[o] == of[who] && total[o] < total[who] {
 			who = o
@@ -234,8 +234,8 @@ func least(owners []string, of, total map[string]int) (who string) {
 	return who
 }
 
-// most returns the owner with the highest total that has an item to give; "" if none has.
-func most(owners []string, total map[string]int, mine map[string][]string) (who string) {
+// mostLoaded returns the owner with the highest total that has an item to give; "" if none has.
+func mostLoaded(owners []string, total map[string]int, mine map[string][]string) (who string) {
 	for _, o := range owners {
 		if len(mine[o]) > 0 && (who == "" || total[o] > total[who]) {
 			who = o

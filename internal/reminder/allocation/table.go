@@ -31,7 +31,8 @@ type line struct{ prefix, vector string }
 
 // NewTable returns the table of a book. A bucket without a seat has no client and no instance.
 func NewTable(b *Book, seats map[string]Seat) *Table {
-	t := &Table{Generation: b.Generation, Rows: make([]Row, len(b.Buckets)), byID: map[string]*Row{}, byApp: map[string][]*Row{},
+	t := &Table{Generation: b.Generation, Rows: make([]Row, len(b.Buckets)), byID: map[string]*Row{},
+		byApp: map[string][]*Row{},
 		gives: map[client][]*Row{}, lines: map[line][]*Row{}}
 	for i := range b.Buckets {
 		r := &t.Rows[i]

@@ -34,7 +34,8 @@ type task struct {
 }
 
 // again is the outcome of executions that waited for a sidecar.
-var again = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "a sidecar has come that executes it"}
+var again = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond,
+	Detail: "a sidecar has come that executes it"}
 
 // Deliver hands executions to streams, or queues them. It returns before they are answered, except for one
 // call per context, which stays to wait for the end of the context.
@@ -56,8 +57,10 @@ func appOf(e *execution) string { return convert.Where(e.Fire().Spec).App }
 
 // Outcomes of executions whose actor cannot be reached from here now.
 var (
-	apart    = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: 500 * time.Millisecond, Detail: "the host of the actor is not connected here"}
-	uprooted = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "the host of the actor has gone"}
+	apart = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: 500 * time.Millisecond,
+		Detail: "the host of the actor is not connected here"}
+	uprooted = rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond,
+		Detail: "the host of the actor has gone"}
 )
 
 // newTask decodes a fire. If it cannot be executed, it returns an outcome instead.
@@ -76,26 +79,28 @@ func newTask(f *rouse.Fire, now rouse.Instant) (*task, rouse.Outcome) {
 	}
 	reminder.NextExecutionTime = timestamppb.New(f.Due.Time())
 	return &task{id: id, request: &reminderv1.ExecuteReminderRequest{
-		Reminder: reminder, ReminderId: at.ID, FireId: f.ID, Attempt: f.Attempt, Due: reminder.NextExecutionTime, Actor: convert.Actor(f.Spec), Token: f.Token,
+		Reminder: reminder, ReminderId: at.ID, FireId: f.ID, Attempt: f.Attempt, Due: reminder.NextExecutionTime,
+		Actor: convert.Actor(f.Spec), Token: f.Token,
 	}}, rouse.Outcome{}
 }
 
-// arrive puts a new execution in its place.
-func (s *Sink) arrive(e *execution) {
+// placeArrival puts a new execution in its place.
+func (s *Sink) placeArrival(e *execution) {
 	switch f := e.Fire(); {
 	case f.Token < s.moved[f.Name].token && e.Of.borrowed:
 		s.hub.Report(e, parting)
 	case f.Token < s.moved[f.Name].token:
-		s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was moved"})
+		s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond,
+			Detail: "the reminder was moved"})
 	case e.Of.host != "" && s.at[place{e.Channel().Key, e.Of.host}] == nil && (e.Of.borrowed || s.instanceOf(e) == ""):
 		s.hub.Report(e, apart)
 	default:
-		s.route(e, false)
+		s.routeExecution(e, false)
 	}
 }
 
-// back takes an execution from its stream, or from another instance.
-func (s *Sink) back(st *stream, e *execution) {
+// takeBack takes an execution from its stream, or from another instance.
+func (s *Sink) takeBack(st *stream, e *execution) {
 	switch of := &e.Of; {
 	case st == nil && of.lent == "", st != nil && !e.Sent():
 		return
@@ -109,5 +114,5 @@ func (s *Sink) back(st *stream, e *execution) {
 			delete(st.Of.byID, of.request.ReminderId)
 		}
 	}
-	s.ended(e.Fire().Name)
+	s.notifyHolds(e.Fire().Name)
 }

@@ -22,20 +22,20 @@ func (s *Sink) Run(ctx context.Context) {
 		select {
 		case <-tick.C:
 			s.hub.Expire()
-			s.expire(time.Now())
+			s.expireSilent(time.Now())
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// expire ends holds and silent streams that have timed out by now.
-func (s *Sink) expire(now time.Time) {
+// expireSilent ends holds and silent streams that have timed out by now.
+func (s *Sink) expireSilent(now time.Time) {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	for name, h := range s.holds {
 		if !now.Before(h.until) {
-			s.release(name)
+			s.releaseHold(name)
 		}
 	}
 	for timer, m := range s.moved {
@@ -46,15 +46,17 @@ func (s *Sink) expire(now time.Time) {
 	for st := range s.hub.Subs() {
 		if quiet := now.Sub(st.Of.heard); quiet > misses*s.opts.Heartbeat {
 			s.counts.Lost++
-			s.hub.Part(st, status.Error(codes.DeadlineExceeded, fmt.Sprintf("nothing was heard of the sidecar for %v: it sends something at least every %v",
-				quiet.Round(time.Millisecond), s.opts.Heartbeat)))
+			s.hub.Part(st, status.Error(codes.DeadlineExceeded,
+				fmt.Sprintf("nothing was heard of the sidecar for %v: it sends something at least every %v",
+					quiet.Round(time.Millisecond), s.opts.Heartbeat)))
 		}
 	}
 }
 
-// expired returns the outcome of an execution that a sidecar has had for too long.
-func (s *Sink) expired(e *execution) rouse.Outcome {
+// timeoutOutcome returns the outcome of an execution that a sidecar has had for too long.
+func (s *Sink) timeoutOutcome(e *execution) rouse.Outcome {
 	s.counts.Unanswered++
 	return rouse.Outcome{Verdict: rouse.Failed,
-		Detail: rouse.Shorten(fmt.Sprintf("no answer within %v from the sidecar %s", s.opts.Timeout, e.Sub().Of.Address), rouse.MaxDetail)}
+		Detail: rouse.Shorten(fmt.Sprintf("no answer within %v from the sidecar %s", s.opts.Timeout, e.Sub().Of.Address),
+			rouse.MaxDetail)}
 }

@@ -36,12 +36,14 @@ type mark struct {
 // Hold prevents reminders, given by their timers' names, from being sent for the given length, and waits for
 // running executions until ctx ends. It returns the reminders that are still being executed; these are not
 // held.
-func (s *Sink) Hold(ctx context.Context, name string, timers []string, length time.Duration) (busy []string, err error) {
+func (s *Sink) Hold(ctx context.Context, name string, timers []string,
+	length time.Duration) (busy []string, err error) {
 	switch {
 	case name == "" || len(name) > 64:
 		return nil, rouse.Refuse("hold", name, "is no name", "give 1 to 64 bytes")
 	case len(timers) > maxHeldNames:
-		return nil, rouse.Refuse("names", "", fmt.Sprintf("are %d", len(timers)), fmt.Sprintf("give at most %d", maxHeldNames))
+		return nil, rouse.Refuse("names", "", fmt.Sprintf("are %d", len(timers)),
+			fmt.Sprintf("give at most %d", maxHeldNames))
 	case length <= 0 || length > maxHoldLength:
 		return nil, rouse.Refuse("length", length.String(), "is out of bounds", "give up to "+maxHoldLength.String())
 	}
@@ -57,13 +59,13 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 	}
 	h := &hold{names: map[string]bool{}, until: time.Now().Add(length), changed: make(chan struct{}, 1)}
 	s.holds[name] = h
-	for address, list := range s.park(h, timers) { // executions queued there come back and are parked here
+	for address, list := range s.parkReminders(h, timers) { // executions queued there come back and are parked here
 		s.hub.Go(func() { s.opts.Recall(ctx, address, list) })
 	}
 	for {
 		busy = busy[:0]
 		for timer := range h.names {
-			if s.executing(timer) {
+			if s.isExecuting(timer) {
 				busy = append(busy, timer)
 			}
 		}
@@ -81,16 +83,16 @@ func (s *Sink) Hold(ctx context.Context, name string, timers []string, length ti
 		busy = slices.Clone(timers)
 	} else {
 		for _, timer := range busy {
-			s.unhold(h, timer)
+			s.removeFromHold(h, timer)
 		}
 	}
 	slices.Sort(busy)
 	return busy, nil
 }
 
-// park adds reminders to a hold, and puts their executions that were not sent aside. It returns the reminders
-// that other instances execute, by their addresses.
-func (s *Sink) park(h *hold, timers []string) (lent map[string][]string) {
+// parkReminders adds reminders to a hold, and puts their executions that were not sent aside. It returns the
+// reminders that other instances execute, by their addresses.
+func (s *Sink) parkReminders(h *hold, timers []string) (lent map[string][]string) {
 	lent = map[string][]string{}
 	for _, timer := range timers {
 		if h.names[timer] {
@@ -102,7 +104,7 @@ func (s *Sink) park(h *hold, timers []string) (lent map[string][]string) {
 			switch {
 			case e.Of.lent != "":
 				lent[e.Of.lent] = append(lent[e.Of.lent], timer)
-			case e.Sent() || s.parked(e):
+			case e.Sent() || s.isParked(e):
 			case e.Of.borrowed: // it waits at the instance at which it is due
 				s.hub.Report(e, parting)
 			default:
@@ -113,8 +115,8 @@ func (s *Sink) park(h *hold, timers []string) (lent map[string][]string) {
 	return lent
 }
 
-// parked reports whether a hold prevents an execution from being sent.
-func (s *Sink) parked(e *execution) bool { return e.Aside() && e.Of.lent == "" }
+// isParked reports whether a hold prevents an execution from being sent.
+func (s *Sink) isParked(e *execution) bool { return e.Aside() && e.Of.lent == "" }
 
 // ReleaseHold ends a hold, if it exists. The engine immediately checks parked executions again. moved are the
 // reminders that were moved during the hold, with the first fencing token of their new place: an execution
@@ -128,38 +130,39 @@ func (s *Sink) ReleaseHold(name string, moved map[string]uint64) {
 			s.moved[timer] = mark{max(token, s.moved[timer].token), until}
 		}
 	}
-	s.release(name)
+	s.releaseHold(name)
 }
 
-func (s *Sink) release(name string) {
+func (s *Sink) releaseHold(name string) {
 	h := s.holds[name]
 	if h == nil {
 		return
 	}
 	delete(s.holds, name)
 	for timer := range h.names {
-		s.unhold(h, timer)
+		s.removeFromHold(h, timer)
 	}
-	h.end()
+	h.endHold()
 }
 
-// unhold removes a reminder from a hold. The engine checks its parked executions again, unless another hold
-// applies.
-func (s *Sink) unhold(h *hold, timer string) {
+// removeFromHold removes a reminder from a hold. The engine checks its parked executions again, unless
+// another hold applies.
+func (s *Sink) removeFromHold(h *hold, timer string) {
 	delete(h.names, timer)
 	if s.held[timer]--; s.held[timer] > 0 {
 		return
 	}
 	delete(s.held, timer)
 	for e := range s.hub.Named(timer) {
-		if s.parked(e) {
-			s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was being moved"})
+		if s.isParked(e) {
+			s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond,
+				Detail: "the reminder was being moved"})
 		}
 	}
 }
 
-// executing reports whether a reminder is with a stream or with another instance.
-func (s *Sink) executing(timer string) bool {
+// isExecuting reports whether a reminder is with a stream or with another instance.
+func (s *Sink) isExecuting(timer string) bool {
 	for e := range s.hub.Named(timer) {
 		if e.Sent() || e.Of.lent != "" {
 			return true
@@ -168,8 +171,8 @@ func (s *Sink) executing(timer string) bool {
 	return false
 }
 
-// ended notifies holds that an execution of a reminder has ended.
-func (s *Sink) ended(timer string) {
+// notifyHolds notifies holds that an execution of a reminder has ended.
+func (s *Sink) notifyHolds(timer string) {
 	if s.held[timer] == 0 {
 		return
 	}
@@ -180,8 +183,8 @@ func (s *Sink) ended(timer string) {
 	}
 }
 
-// end wakes the caller that waits in Hold.
-func (h *hold) end() {
+// endHold wakes the caller that waits in Hold.
+func (h *hold) endHold() {
 	h.over = true
 	notify.Send(h.changed)
 }

@@ -17,7 +17,8 @@ const maxLent = 4096
 
 // Outcomes of borrowed executions that were not sent.
 var (
-	nowhere = rouse.Outcome{Verdict: rouse.Deferred, After: 500 * time.Millisecond, Detail: "no sidecar of the app is connected to that instance any more"}
+	nowhere = rouse.Outcome{Verdict: rouse.Deferred, After: 500 * time.Millisecond,
+		Detail: "no sidecar of the app is connected to that instance any more"}
 	parting = rouse.Outcome{Verdict: rouse.Deferred, After: time.Millisecond, Detail: "the reminder is being moved"}
 )
 
@@ -28,8 +29,8 @@ type far struct {
 	turn      int
 }
 
-// next returns the next instance in turn.
-func (f *far) next() string {
+// nextInstance returns the next instance in turn.
+func (f *far) nextInstance() string {
 	f.turn++
 	return f.instances[f.turn%len(f.instances)]
 }
@@ -62,8 +63,8 @@ func (s *Sink) SetElsewhere(apps map[string]map[string]string) {
 	}
 }
 
-// lend makes another instance execute a reminder.
-func (s *Sink) lend(e *execution, instance string) {
+// lendExecution makes another instance execute a reminder.
+func (s *Sink) lendExecution(e *execution, instance string) {
 	ctx, stop := context.WithCancel(e.Context())
 	s.hub.Aside(e)
 	e.Of.lent, e.Of.stop = instance, stop
@@ -84,13 +85,15 @@ func (s *Sink) lend(e *execution, instance string) {
 // Execute executes a reminder that is due at another instance with a sidecar that is connected here, and
 // returns the outcome: Deferred if nothing was sent or the result is unknown. It returns when ctx ends. timer
 // is the name of the reminder's timer, and lost its Fire.Lost.
-func (s *Sink) Execute(ctx context.Context, app, timer string, r *reminderv1.ExecuteReminderRequest, lost uint32) (rouse.Outcome, error) {
+func (s *Sink) Execute(ctx context.Context, app, timer string, r *reminderv1.ExecuteReminderRequest,
+	lost uint32) (rouse.Outcome, error) {
 	id, err := allocation.ParseID(r.GetReminderId())
 	if err != nil {
 		return rouse.Outcome{}, rouse.Refuse("request.reminder_id", r.GetReminderId(), "is no id of a reminder", err.Error())
 	}
 	ended := make(chan rouse.Outcome, 1)
-	fire := rouse.Fire{ID: r.FireId, Name: timer, Due: rouse.At(r.Due.AsTime()), Attempt: r.Attempt, Token: r.Token, Lost: lost}
+	fire := rouse.Fire{ID: r.FireId, Name: timer, Due: rouse.At(r.Due.AsTime()), Attempt: r.Attempt, Token: r.Token,
+		Lost: lost}
 	d := s.hub.NewDelivery(context.WithoutCancel(ctx), []rouse.Fire{fire}, func(_ int, o rouse.Outcome) { ended <- o })
 	e := &d.Items[0]
 	e.Of = task{id: id, request: r, borrowed: true}

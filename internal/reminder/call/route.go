@@ -5,9 +5,9 @@ import (
 	"github.com/rousehq/rouse/internal/hub"
 )
 
-// route puts an execution where it belongs: a hold, a stream, another instance, or the waiting list. A
-// borrowed execution that has no place here goes back.
-func (s *Sink) route(e *execution, front bool) {
+// routeExecution puts an execution where it belongs: a hold, a stream, another instance, or the waiting list.
+// A borrowed execution that has no place here goes back.
+func (s *Sink) routeExecution(e *execution, front bool) {
 	borrowed := e.Of.borrowed
 	if s.held[e.Fire().Name] > 0 {
 		if borrowed {
@@ -17,7 +17,7 @@ func (s *Sink) route(e *execution, front bool) {
 		}
 		return
 	}
-	switch st, instance := s.pick(e); {
+	switch st, instance := s.pickStream(e); {
 	case st != nil:
 		s.hub.Assign(st, e, front)
 	case borrowed:
@@ -27,18 +27,18 @@ func (s *Sink) route(e *execution, front bool) {
 		after := hub.PutOff(s.opts.Now().Sub(e.Fire().Due), maxPutOff)
 		s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, After: after, Detail: "too many are with other instances"})
 	case instance != "":
-		s.lend(e, instance)
+		s.lendExecution(e, instance)
 	default:
 		s.counts.Undelivered++
 		s.hub.Await(e, front)
 	}
 }
 
-// pick returns the stream of the sidecar that has the reminder's bucket or its actor, or the instance to
-// which that sidecar is connected. A stream gets its first table before executions. Otherwise it returns the
-// next of the app's streams in turn, or of the instances that have any; nil if there is none.
-func (s *Sink) pick(e *execution) (st *stream, instance string) {
-	switch st := s.own(e); {
+// pickStream returns the stream of the sidecar that has the reminder's bucket or its actor, or the instance
+// to which that sidecar is connected. A stream gets its first table before executions. Otherwise it returns
+// the next of the app's streams in turn, or of the instances that have any; nil if there is none.
+func (s *Sink) pickStream(e *execution) (st *stream, instance string) {
+	switch st := s.ownStream(e); {
 	case st == nil:
 	case st.Of.told:
 		return st, ""
@@ -52,7 +52,7 @@ func (s *Sink) pick(e *execution) (st *stream, instance string) {
 		return st, ""
 	}
 	if f := s.far[e.Channel().Key]; f != nil {
-		return nil, f.next()
+		return nil, f.nextInstance()
 	}
 	return nil, ""
 }
@@ -86,13 +86,13 @@ func (s *Sink) addressOf(e *execution) string {
 	return ""
 }
 
-// own returns the execution's stream, nil if it is not here.
-func (s *Sink) own(e *execution) *stream { return s.at[place{e.Channel().Key, s.addressOf(e)}] }
+// ownStream returns the execution's stream, nil if it is not here.
+func (s *Sink) ownStream(e *execution) *stream { return s.at[place{e.Channel().Key, s.addressOf(e)}] }
 
-// scatter moves a stream's queued executions to where they belong now. Those that belong nowhere stay.
-func (s *Sink) scatter(from *stream) {
+// rerouteQueued moves a stream's queued executions to where they belong now. Those that belong nowhere stay.
+func (s *Sink) rerouteQueued(from *stream) {
 	for e := range from.Queue() {
-		if st := s.own(e); st != nil && st != from && st.Of.told {
+		if st := s.ownStream(e); st != nil && st != from && st.Of.told {
 			s.hub.Assign(st, e, false)
 		}
 	}

@@ -22,7 +22,7 @@ type Stream = reminderv1.ReminderService_ConnectSidecarServer
 // registration, or nil.
 func (s *Sink) Serve(stream Stream, c Client, concurrency uint32, first *reminderv1.SidecarStream) error {
 	st := newStream(c, concurrency)
-	if err := s.join(st); err != nil {
+	if err := s.joinApp(st); err != nil {
 		return err
 	}
 	var header metadata.MD // even an empty header shows a sidecar that it is connected
@@ -34,36 +34,39 @@ func (s *Sink) Serve(stream Stream, c Client, concurrency uint32, first *reminde
 		return err
 	}
 	s.hub.Lock()
-	s.hub.Go(func() { s.hub.Leave(st, s.receive(stream, st, first)) })
-	s.hub.Go(func() { s.hub.Leave(st, s.send(stream, st)) })
+	s.hub.Go(func() { s.hub.Leave(st, s.receiveMessages(stream, st, first)) })
+	s.hub.Go(func() { s.hub.Leave(st, s.sendQueued(stream, st)) })
 	s.hub.Unlock()
 	<-st.Of.over // returning ends the stream, and with it both goroutines, whatever they wait for
 	return st.Err()
 }
 
-// send sends queued messages until the stream is over.
-func (s *Sink) send(stream Stream, st *stream) error {
+// sendQueued sends queued messages until the stream is over.
+func (s *Sink) sendQueued(stream Stream, st *stream) error {
 	beat := time.NewTicker(s.opts.Heartbeat / 2)
 	defer beat.Stop()
 	var update *reminderv1.TokenBucketsUpdate
 	var requests []*reminderv1.ExecuteReminderRequest
 	last := time.Now() // time of the last message
 	pull := func() bool {
-		update, requests = s.news(st), s.assign(st, requests[:0])
+		update, requests = s.tableUpdate(st), s.takeRequests(st, requests[:0])
 		return update != nil || len(requests) > 0 || time.Since(last) >= s.opts.Heartbeat/2
 	}
 	return s.hub.Send(stream.Context(), st, beat.C, pull, func() error {
 		last = time.Now()
 		if update == nil && len(requests) == 0 {
-			return stream.Send(&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}})
+			return stream.Send(
+				&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_EmptyMsg{EmptyMsg: &emptypb.Empty{}}})
 		}
 		if update != nil {
-			if err := stream.Send(&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_TokenBucketsUpdate{TokenBucketsUpdate: update}}); err != nil {
+			if err := stream.Send(
+				&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_TokenBucketsUpdate{TokenBucketsUpdate: update}}); err != nil {
 				return err
 			}
 		}
 		for _, r := range requests {
-			if err := stream.Send(&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_ExecuteReminderReq{ExecuteReminderReq: r}}); err != nil {
+			if err := stream.Send(
+				&reminderv1.ReminderServiceStream{ReminderMessage: &reminderv1.ReminderServiceStream_ExecuteReminderReq{ExecuteReminderReq: r}}); err != nil {
 				return err
 			}
 			st.Wrote(1)
@@ -76,10 +79,10 @@ func (s *Sink) send(stream Stream, st *stream) error {
 // bucketWait is how long the first table waits for a bucket of the sidecar's, to the next beat.
 const bucketWait = 2 * time.Second
 
-// news returns the table if the sidecar does not have it. The first one is sent when the sidecar has a bucket
-// to create reminders with, or has waited for one for long enough: while there is no leader, none is dealt,
-// and the sidecar can execute what is due.
-func (s *Sink) news(st *stream) *reminderv1.TokenBucketsUpdate {
+// tableUpdate returns the table if the sidecar does not have it. The first one is sent when the sidecar has a
+// bucket to create reminders with, or has waited for one for long enough: while there is no leader, none is
+// dealt, and the sidecar can execute what is due.
+func (s *Sink) tableUpdate(st *stream) *reminderv1.TokenBucketsUpdate {
 	of := &st.Of
 	switch {
 	case of.fresh:
@@ -94,10 +97,11 @@ func (s *Sink) news(st *stream) *reminderv1.TokenBucketsUpdate {
 	return Update(s.table, of.App, s.instances)
 }
 
-// receive handles the sidecar's messages until the stream is over, and returns the error for the sidecar.
-func (s *Sink) receive(stream Stream, st *stream, first *reminderv1.SidecarStream) error {
+// receiveMessages handles the sidecar's messages until the stream is over, and returns the error for the
+// sidecar.
+func (s *Sink) receiveMessages(stream Stream, st *stream, first *reminderv1.SidecarStream) error {
 	if first.GetExecuteReminderRes() != nil {
-		s.answer(st, first.GetExecuteReminderRes())
+		s.reportResult(st, first.GetExecuteReminderRes())
 	}
 	return hub.Receive(stream, func(m *reminderv1.SidecarStream) error {
 		s.hub.Lock()
@@ -105,7 +109,7 @@ func (s *Sink) receive(stream Stream, st *stream, first *reminderv1.SidecarStrea
 		s.hub.Unlock()
 		switch m := m.SidecarMessage.(type) {
 		case *reminderv1.SidecarStream_ExecuteReminderRes:
-			s.answer(st, m.ExecuteReminderRes)
+			s.reportResult(st, m.ExecuteReminderRes)
 		case *reminderv1.SidecarStream_Hello:
 			return rouse.Refuse("hello", "", "comes in the middle", "say it first, and use another stream for another sidecar")
 		}

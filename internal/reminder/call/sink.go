@@ -55,7 +55,8 @@ type Options struct {
 	// Lend makes the instance at an address execute a reminder with Execute; lost is Fire.Lost. The outcome
 	// is Deferred if nothing was sent or the result is unknown. It must return when ctx ends. Nil: there are
 	// no other instances.
-	Lend func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest, lost uint32) rouse.Outcome
+	Lend func(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest,
+		lost uint32) rouse.Outcome
 	// Recall makes the instance at an address return the lent executions of timers that it has not sent to a
 	// sidecar yet. It must return when ctx ends.
 	Recall func(ctx context.Context, address string, timers []string)
@@ -67,7 +68,7 @@ type Options struct {
 // misses is the number of missed heartbeats after which the other side counts as gone.
 const misses = 3
 
-func (o Options) withDefaults() Options {
+func (o Options) withCallDefaults() Options {
 	or := func(p *int, d int) {
 		if *p == 0 {
 			*p = d
@@ -96,8 +97,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// outstanding is the maximum number of executions of an app.
-func (o *Options) outstanding() int { return max(o.MaxHeld/2, 1) }
+// maxPerApp is the maximum number of executions of an app.
+func (o *Options) maxPerApp() int { return max(o.MaxHeld/2, 1) }
 
 // batch is the maximum number of fires in one Deliver, and maxPutOff how long one is deferred at most that
 // cannot be taken.
@@ -141,11 +142,12 @@ type Counts struct {
 
 // New returns a sink without streams.
 func New(o Options) *Sink {
-	s := &Sink{opts: o.withDefaults(), table: allocation.NewTable(&allocation.Book{}, nil), at: map[place]*stream{},
+	s := &Sink{opts: o.withCallDefaults(), table: allocation.NewTable(&allocation.Book{}, nil), at: map[place]*stream{},
 		holds: map[string]*hold{}, held: map[string]int{}, moved: map[string]mark{}, rates: map[string]uint64{}}
-	s.hub = hub.New(hub.Options[string, sidecar, task]{MaxSubs: s.opts.MaxStreams + 1, // a sidecar that connects again has two
-		MaxHeld: s.opts.MaxHeld, Names: true, Now: s.opts.Now, Clone: strings.Clone, Key: appOf, Arrive: s.arrive,
-		Assigned: func(*stream, *execution) {}, Back: s.back, Parted: s.placeExecutions, Expired: s.expired,
+	// a sidecar that connects again has two
+	s.hub = hub.New(hub.Options[string, sidecar, task]{MaxSubs: s.opts.MaxStreams + 1,
+		MaxHeld: s.opts.MaxHeld, Names: true, Now: s.opts.Now, Clone: strings.Clone, Key: appOf, Arrive: s.placeArrival,
+		Assigned: func(*stream, *execution) {}, Back: s.takeBack, Parted: s.placeExecutions, Expired: s.timeoutOutcome,
 		Refused: func(*execution) { s.counts.Undelivered++ }})
 	return s
 }
@@ -180,14 +182,15 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 		return rouse.Refuse("webhook", "", "does not go with a reminder", "leave it out")
 	}
 	if spec.Retry.Timeout != 0 {
-		return rouse.Refuse("retry.timeout", spec.Retry.Timeout.String(), "does not go with a reminder: all have the same", "leave it out")
+		return rouse.Refuse("retry.timeout", spec.Retry.Timeout.String(), "does not go with a reminder: all have the same",
+			"leave it out")
 	}
 	return nil
 }
 
 // Lane returns one lane per bucket.
 func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
-	return rouse.Lane{Name: s.lanes.Name(namespace, spec.Target), Limit: s.opts.outstanding(), Batch: batch, Paced: true}
+	return rouse.Lane{Name: s.lanes.Name(namespace, spec.Target), Limit: s.opts.maxPerApp(), Batch: batch, Paced: true}
 }
 
 // Obstacle reports that no sidecar is connected.
@@ -233,7 +236,7 @@ func (s *Sink) SetTable(t *allocation.Table, instances []*reminderv1.ReminderIns
 	for st := range s.hub.Subs() {
 		st.Of.fresh = false
 		st.Wake()
-		s.scatter(st)
+		s.rerouteQueued(st)
 	}
 }
 
@@ -244,7 +247,8 @@ func (s *Sink) Release() {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	for _, a := range s.hub.Channels() {
-		s.returnWaiting(a, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond, Detail: "the nodes have changed"})
+		s.returnWaiting(a, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseNoSubscriber, After: time.Millisecond,
+			Detail: "the nodes have changed"})
 	}
 }
 
@@ -267,7 +271,7 @@ func (s *Sink) Close() {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	for _, h := range s.holds {
-		h.end()
+		h.endHold()
 	}
 	for e := range s.hub.AllAside() {
 		if e.Of.lent != "" {
@@ -285,7 +289,8 @@ func (s *Sink) Delete(timer string) {
 	defer s.hub.Unlock()
 	for e := range s.hub.Named(timer) {
 		if !e.Sent() && e.Of.lent == "" {
-			s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond, Detail: "the reminder was deleted"})
+			s.hub.Report(e, rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: time.Millisecond,
+				Detail: "the reminder was deleted"})
 		}
 	}
 }

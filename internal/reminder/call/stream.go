@@ -38,15 +38,16 @@ func newStream(c Client, concurrency uint32) *stream {
 	if concurrency != 0 {
 		n = int(min(concurrency, 1_000_000))
 	}
-	return hub.NewSub[string, sidecar, task](sidecar{Client: c, concurrency: n, byFire: map[string]*execution{}, byID: map[string]*execution{},
+	return hub.NewSub[string, sidecar, task](sidecar{Client: c, concurrency: n, byFire: map[string]*execution{},
+		byID: map[string]*execution{},
 		came: time.Now(), heard: time.Now(), over: make(chan struct{})})
 }
 
 // place is where a sidecar's stream is found.
 type place struct{ app, address string }
 
-// join adds a stream to its app, replacing an older one of the same sidecar.
-func (s *Sink) join(st *stream) error {
+// joinApp adds a stream to its app, replacing an older one of the same sidecar.
+func (s *Sink) joinApp(st *stream) error {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	at := place{st.Of.App, st.Of.Address}
@@ -72,7 +73,7 @@ func (s *Sink) openStream(st *stream) {
 	a := s.hub.Channel(st.Of.App)
 	s.returnWaiting(a, again)
 	for _, other := range a.Subs {
-		s.scatter(other)
+		s.rerouteQueued(other)
 	}
 }
 
@@ -92,14 +93,15 @@ func (s *Sink) placeExecutions(st *stream, executions []*execution, sent int) {
 		case e.Of.host != "" && s.at[place{st.Of.App, e.Of.host}] == nil:
 			s.hub.Report(e, uprooted)
 		default:
-			s.route(e, true)
+			s.routeExecution(e, true)
 		}
 	}
 	s.hub.After(s.opts.Changed)
 }
 
-// assign takes the next executions to send, up to the sidecar's limit.
-func (s *Sink) assign(st *stream, requests []*reminderv1.ExecuteReminderRequest) []*reminderv1.ExecuteReminderRequest {
+// takeRequests takes the next executions to send, up to the sidecar's limit.
+func (s *Sink) takeRequests(st *stream,
+	requests []*reminderv1.ExecuteReminderRequest) []*reminderv1.ExecuteReminderRequest {
 	for e := range st.Queue() {
 		if st.Held()-st.Unsent() >= st.Of.concurrency || len(requests) >= batch {
 			break
@@ -120,9 +122,9 @@ func (s *Sink) assign(st *stream, requests []*reminderv1.ExecuteReminderRequest)
 	return requests
 }
 
-// answer processes the result of an execution. One that is not with this stream was already answered or has
-// gone to another, and is ignored.
-func (s *Sink) answer(st *stream, r *reminderv1.ExecuteReminderResponse) {
+// reportResult processes the result of an execution. One that is not with this stream was already answered or
+// has gone to another, and is ignored.
+func (s *Sink) reportResult(st *stream, r *reminderv1.ExecuteReminderResponse) {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	e := st.Of.byFire[r.GetFireId()]

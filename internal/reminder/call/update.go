@@ -16,8 +16,10 @@ var states = map[allocation.State]reminderv1.TokenBucketState{
 func Update(t *allocation.Table, app string, instances []*reminderv1.ReminderInstance) *reminderv1.TokenBucketsUpdate {
 	u := &reminderv1.TokenBucketsUpdate{Generation: t.Generation, Instances: instances}
 	add := func(row *allocation.Row) {
-		u.InstanceSync = append(u.InstanceSync, &reminderv1.TokenBucketInstanceSync{TokenBucketId: row.ID, SidecarInstance: row.Client,
-			RemSerInstance: row.Instance, RangeFrom: row.From, RangeTo: row.To, Vector: row.Vector, State: states[row.State], AppId: row.App})
+		u.InstanceSync = append(u.InstanceSync, &reminderv1.TokenBucketInstanceSync{TokenBucketId: row.ID,
+			SidecarInstance: row.Client,
+			RemSerInstance:  row.Instance, RangeFrom: row.From, RangeTo: row.To, Vector: row.Vector, State: states[row.State],
+			AppId: row.App})
 	}
 	if app != "" {
 		for _, row := range t.App(app) {

@@ -68,22 +68,25 @@ func CheckTarget(target string) error {
 
 // CheckApp refuses an invalid app id.
 func CheckApp(field, app string) error {
-	if !plain(app, MaxApp, "/| ") {
-		return rouse.Refuse(field, app, "is no id of an app", fmt.Sprintf("give 1 to %d bytes of printable UTF-8 without spaces, '/' and '|'", MaxApp))
+	if !isPrintableText(app, MaxApp, "/| ") {
+		return rouse.Refuse(field, app, "is no id of an app",
+			fmt.Sprintf("give 1 to %d bytes of printable UTF-8 without spaces, '/' and '|'", MaxApp))
 	}
 	return nil
 }
 
 // CheckAddress refuses an address that cannot identify a sidecar.
 func CheckAddress(field, address string) error {
-	if !plain(address, 256, " ") {
-		return rouse.Refuse(field, address, "is no address", "give 1 to 256 bytes of printable UTF-8 without spaces, such as 10.1.2.3:50002")
+	if !isPrintableText(address, 256, " ") {
+		return rouse.Refuse(field, address, "is no address",
+			"give 1 to 256 bytes of printable UTF-8 without spaces, such as 10.1.2.3:50002")
 	}
 	return nil
 }
 
-// plain reports whether a text has 1 to limit bytes of printable UTF-8 and none of the given characters.
-func plain(text string, limit int, without string) bool {
+// isPrintableText reports whether a text has 1 to limit bytes of printable UTF-8 and none of the given
+// characters.
+func isPrintableText(text string, limit int, without string) bool {
 	return text != "" && len(text) <= limit && utf8.ValidString(text) && !strings.ContainsAny(text, without) &&
 		strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
@@ -93,9 +96,11 @@ func CheckActor(a *reminderv1.Actor) error {
 	if a == nil {
 		return nil
 	}
-	for _, part := range [...]struct{ field, text string }{{"actor.actor_type", a.ActorType}, {"actor.actor_id", a.ActorId}} {
-		if !plain(part.text, MaxActor, "") || strings.Contains(part.text, "||") {
-			return rouse.Refuse(part.field, part.text, "names no actor", fmt.Sprintf("give 1 to %d bytes of printable UTF-8 without \"||\"", MaxActor))
+	for _, part := range [...]struct{ field, text string }{{"actor.actor_type", a.ActorType},
+		{"actor.actor_id", a.ActorId}} {
+		if !isPrintableText(part.text, MaxActor, "") || strings.Contains(part.text, "||") {
+			return rouse.Refuse(part.field, part.text, "names no actor",
+				fmt.Sprintf("give 1 to %d bytes of printable UTF-8 without \"||\"", MaxActor))
 		}
 	}
 	return nil
@@ -133,13 +138,14 @@ func New(at Place, r *reminderv1.Reminder, actor *reminderv1.Actor, now rouse.In
 	if r == nil {
 		return Timer{}, rouse.Refuse("reminder", "", "is missing", "say what to remind of")
 	}
-	if err := check(r, metadata); err != nil {
+	if err := checkReminder(r, metadata); err != nil {
 		return Timer{}, err
 	}
 	if err := CheckActor(actor); err != nil {
 		return Timer{}, err
 	}
-	kept := &reminderv1.Reminder{ReminderName: r.ReminderName, InitialDelay: r.InitialDelay, Schedule: r.Schedule, Metadata: r.Metadata, Ttl: r.Ttl}
+	kept := &reminderv1.Reminder{ReminderName: r.ReminderName, InitialDelay: r.InitialDelay, Schedule: r.Schedule,
+		Metadata: r.Metadata, Ttl: r.Ttl}
 	payload, err := proto.Marshal(kept)
 	if err != nil {
 		return Timer{}, rouse.Refuse("reminder", "", "cannot be kept: "+err.Error(), "use UTF-8")
@@ -152,7 +158,7 @@ func New(at Place, r *reminderv1.Reminder, actor *reminderv1.Actor, now rouse.In
 	if label := ActorLabel(actor); label != "" {
 		t.Spec.Labels[LabelActor] = label
 	}
-	return t, t.when(r, now)
+	return t, t.setReminderTimes(r, now)
 }
 
 // Put sets the place in a timer's spec. It copies the labels, because other specs may share them.
@@ -173,7 +179,8 @@ func Where(spec *rouse.Spec) Place {
 // Read returns the reminder of a timer, without the time of its next execution.
 func Read(spec *rouse.Spec) (*reminderv1.Reminder, error) {
 	if spec.ContentType != ContentType {
-		return nil, rouse.Refuse("content_type", spec.ContentType, "is not that of a reminder", "make reminders through the ReminderService")
+		return nil, rouse.Refuse("content_type", spec.ContentType, "is not that of a reminder",
+			"make reminders through the ReminderService")
 	}
 	r := &reminderv1.Reminder{}
 	if err := proto.Unmarshal(spec.Payload, r); err != nil {
@@ -188,16 +195,18 @@ func Check(spec *rouse.Spec) error {
 		return err
 	}
 	if at := Where(spec); spec.Target != Target(at.App, at.Bucket) || at.ID == "" {
-		return rouse.Refuse("labels", "", "are not those of a reminder with this target", "make reminders through the ReminderService")
+		return rouse.Refuse("labels", "", "are not those of a reminder with this target",
+			"make reminders through the ReminderService")
 	}
 	_, err := Read(spec)
 	return err
 }
 
-// check refuses values out of bounds.
-func check(r *reminderv1.Reminder, metadata int) error {
-	if r.ReminderName != "" && !plain(r.ReminderName, rouse.MaxLabelValue, "") {
-		return rouse.Refuse("reminder.reminder_name", r.ReminderName, "is no name", fmt.Sprintf("give up to %d bytes of printable UTF-8", rouse.MaxLabelValue))
+// checkReminder refuses values out of bounds.
+func checkReminder(r *reminderv1.Reminder, metadata int) error {
+	if r.ReminderName != "" && !isPrintableText(r.ReminderName, rouse.MaxLabelValue, "") {
+		return rouse.Refuse("reminder.reminder_name", r.ReminderName, "is no name",
+			fmt.Sprintf("give up to %d bytes of printable UTF-8", rouse.MaxLabelValue))
 	}
 	size := 0
 	for _, m := range r.Metadata {
@@ -205,21 +214,24 @@ func check(r *reminderv1.Reminder, metadata int) error {
 	}
 	switch {
 	case len(r.Metadata) > MaxPairs:
-		return rouse.Refuse("reminder.metadata", "", fmt.Sprintf("has %d pairs", len(r.Metadata)), fmt.Sprintf("give at most %d", MaxPairs))
+		return rouse.Refuse("reminder.metadata", "", fmt.Sprintf("has %d pairs", len(r.Metadata)),
+			fmt.Sprintf("give at most %d", MaxPairs))
 	case size > metadata:
 		return rouse.Refuse("reminder.metadata", "", fmt.Sprintf("has %d bytes", size),
-			fmt.Sprintf("give keys and values of at most %d bytes in all, such as what leads to the data; or have reminder-metadata set higher", metadata))
+			fmt.Sprintf(
+				"give keys and values of at most %d bytes in all, such as what leads to the data; or have reminder-metadata set higher", metadata))
 	}
 	return nil
 }
 
 // Instant returns a timestamp, rounded up; 0 for nil.
-func instant(field string, at *timestamppb.Timestamp) (rouse.Instant, error) {
+func parseTimestamp(field string, at *timestamppb.Timestamp) (rouse.Instant, error) {
 	if at == nil {
 		return 0, nil
 	}
 	if err := at.CheckValid(); err != nil {
-		return 0, rouse.Refuse(field, "", "is no time: "+err.Error(), "give seconds since 1970, and nanoseconds of 0 to 999,999,999")
+		return 0, rouse.Refuse(field, "", "is no time: "+err.Error(),
+			"give seconds since 1970, and nanoseconds of 0 to 999,999,999")
 	}
 	i := rouse.At(at.AsTime())
 	if i < rouse.MinInstant || i > rouse.MaxInstant {

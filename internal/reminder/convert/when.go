@@ -14,18 +14,19 @@ import (
 // by this is surely not too short.
 const unsure = 2 * time.Millisecond
 
-// when sets the due times of the timer.
-func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
+// setReminderTimes sets the due times of the timer.
+func (t *Timer) setReminderTimes(r *reminderv1.Reminder, now rouse.Instant) error {
 	first, err := firstTime(r, now)
 	if err != nil {
 		return err
 	}
-	end, err := instant("reminder.ttl", r.Ttl)
+	end, err := parseTimestamp("reminder.ttl", r.Ttl)
 	if err != nil {
 		return err
 	}
 	if end != 0 && end <= max(first, now) { // one at the same time would be over before it is sent
-		return rouse.Refuse("reminder.ttl", end.String(), "is not after the first execution, "+max(first, now).String(), "give a later one, or none")
+		return rouse.Refuse("reminder.ttl", end.String(), "is not after the first execution, "+max(first, now).String(),
+			"give a later one, or none")
 	}
 	if r.Schedule == "" {
 		switch {
@@ -38,7 +39,7 @@ func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
 		}
 		return nil
 	}
-	cron, err := t.recur(r.Schedule)
+	cron, err := t.setRecurrence(r.Schedule)
 	if err != nil {
 		return err
 	}
@@ -62,16 +63,17 @@ func (t *Timer) when(r *reminderv1.Reminder, now rouse.Instant) error {
 
 // firstTime returns the time of the first execution, 0 if none is specified.
 func firstTime(r *reminderv1.Reminder, now rouse.Instant) (rouse.Instant, error) {
-	at, err := instant("reminder.next_execution_time", r.NextExecutionTime)
+	at, err := parseTimestamp("reminder.next_execution_time", r.NextExecutionTime)
 	if err != nil {
 		return 0, err
 	}
 	if r.InitialDelay == "" {
 		return at, nil
 	}
-	d, err := duration(r.InitialDelay)
+	d, err := parseInitialDelay(r.InitialDelay)
 	if err != nil || d < 0 || d > 200*366*24*time.Hour {
-		return 0, rouse.Refuse("reminder.initial_delay", r.InitialDelay, "is no duration", `give one of up to 200 years such as "10s", "1h30m" or "PT10S"`)
+		return 0, rouse.Refuse("reminder.initial_delay", r.InitialDelay, "is no duration",
+			`give one of up to 200 years such as "10s", "1h30m" or "PT10S"`)
 	}
 	if at != 0 { // GetReminder returns both: the time is the result of the delay
 		return at, nil
@@ -82,9 +84,9 @@ func firstTime(r *reminderv1.Reminder, now rouse.Instant) (rouse.Instant, error)
 	return rouse.MaxInstant, nil
 }
 
-// recur sets a schedule with more than one execution. cron reports whether it has its own times instead of an
-// interval.
-func (t *Timer) recur(text string) (cron bool, err error) {
+// setRecurrence sets a schedule with more than one execution. cron reports whether it has its own times
+// instead of an interval.
+func (t *Timer) setRecurrence(text string) (cron bool, err error) {
 	s := &t.Spec
 	if d, err := rouse.ParseDuration(text); err == nil {
 		s.Schedule = "@every " + d.String()
@@ -115,13 +117,14 @@ func (t *Timer) recur(text string) (cron bool, err error) {
 	}
 	s.Schedule = text
 	if !s.Recurring() {
-		return false, rouse.Refuse("reminder.schedule", text, "is one time, and no schedule", "give it as next_execution_time")
+		return false, rouse.Refuse("reminder.schedule", text, "is one time, and no schedule",
+			"give it as next_execution_time")
 	}
 	return true, nil
 }
 
-// duration reads Go durations and ISO 8601 durations without calendar units.
-func duration(text string) (time.Duration, error) {
+// parseInitialDelay reads Go durations and ISO 8601 durations without calendar units.
+func parseInitialDelay(text string) (time.Duration, error) {
 	d, err := rouse.ParseDuration(text)
 	if err != nil && strings.HasPrefix(text, "P") {
 		return schedule.ParseISODuration(text)

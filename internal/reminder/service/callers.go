@@ -24,8 +24,8 @@ const (
 	noBucket      = "NO_BUCKET"
 )
 
-// refused returns an error with a reason for programs.
-func refused(code codes.Code, reason, text string, metadata map[string]string, again *durationpb.Duration) error {
+// refusalError returns an error with a reason for programs.
+func refusalError(code codes.Code, reason, text string, metadata map[string]string, again *durationpb.Duration) error {
 	st := status.New(code, text)
 	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Domain: domain, Reason: reason, Metadata: metadata}}
 	if again != nil {
@@ -42,7 +42,7 @@ type caller struct{ app, address string }
 
 // callerOf returns the caller of a call if the call may act as its app.
 func (f *sidecarServer) callerOf(ctx context.Context, given *reminderv1.Caller) (caller, error) {
-	who, err := f.callers.of(ctx, given)
+	who, err := f.callers.registeredCaller(ctx, given)
 	if err != nil {
 		return who, err
 	}
@@ -60,16 +60,16 @@ const maxCallers = 20_000
 
 func (c *callers) init() { c.known = map[string]caller{} }
 
-func connection(ctx context.Context) string {
+func connectionAddress(ctx context.Context) string {
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
 		return strings.Clone(p.Addr.String())
 	}
 	return ""
 }
 
-// note stores the sidecar of a connection.
-func (c *callers) note(ctx context.Context, who caller) {
-	at := connection(ctx)
+// noteCaller stores the sidecar of a connection.
+func (c *callers) noteCaller(ctx context.Context, who caller) {
+	at := connectionAddress(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, there := c.known[at]; !there && len(c.known) >= maxCallers {
@@ -81,9 +81,9 @@ func (c *callers) note(ctx context.Context, who caller) {
 	c.known[at] = who
 }
 
-// remove deletes a connection, if it is that of a caller.
-func (c *callers) remove(ctx context.Context, who caller) {
-	at := connection(ctx)
+// removeCaller deletes a connection, if it is that of a caller.
+func (c *callers) removeCaller(ctx context.Context, who caller) {
+	at := connectionAddress(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known[at] == who {
@@ -91,23 +91,24 @@ func (c *callers) remove(ctx context.Context, who caller) {
 	}
 }
 
-// of returns the caller: the one that the call names, or the one that was registered on its connection.
-func (c *callers) of(ctx context.Context, given *reminderv1.Caller) (caller, error) {
+// registeredCaller returns the caller: the one that the call names, or the one that was registered on its
+// connection.
+func (c *callers) registeredCaller(ctx context.Context, given *reminderv1.Caller) (caller, error) {
 	if given != nil {
 		who := caller{given.AppId, given.Address}
-		return who, who.check("caller.")
+		return who, who.checkCaller("caller.")
 	}
 	c.mu.Lock()
-	who, ok := c.known[connection(ctx)]
+	who, ok := c.known[connectionAddress(ctx)]
 	c.mu.Unlock()
 	if !ok {
-		return who, refused(codes.FailedPrecondition, notRegistered,
+		return who, refusalError(codes.FailedPrecondition, notRegistered,
 			"it is not known which sidecar calls: register and connect on this connection first, or give caller", nil, nil)
 	}
 	return who, nil
 }
 
-func (c caller) check(path string) error {
+func (c caller) checkCaller(path string) error {
 	if err := convert.CheckApp(path+"app_id", c.app); err != nil {
 		return err
 	}

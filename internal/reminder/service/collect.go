@@ -17,14 +17,14 @@ func (s *Service) collectLoop(ctx context.Context) {
 		if !s.opts.Leader() {
 			continue
 		}
-		if err := s.collect(ctx); err != nil {
-			s.failed(ctx, "look for buckets without reminders", err)
+		if err := s.collectUnused(ctx); err != nil {
+			s.logFailure(ctx, "look for buckets without reminders", err)
 		}
 	}
 }
 
-func (s *Service) collect(ctx context.Context) error {
-	table, _ := s.now()
+func (s *Service) collectUnused(ctx context.Context) error {
+	table, _ := s.currentTable()
 	empty := map[string]bool{}
 	for i := range table.Rows {
 		b := &table.Rows[i].Bucket
@@ -46,7 +46,7 @@ func (s *Service) collect(ctx context.Context) error {
 		s.Kick()
 	}
 	return s.opts.Notes.EachAlias(ctx, func(id, name string) error {
-		_, err := s.opts.Timers.Get(ctx, s.key(name))
+		_, err := s.opts.Timers.Get(ctx, s.keyOfReminder(name))
 		if errors.Is(err, rouse.ErrNotFound) {
 			err = s.opts.Notes.DropAlias(ctx, id)
 		}
@@ -54,8 +54,8 @@ func (s *Service) collect(ctx context.Context) error {
 	})
 }
 
-// emptied returns what collect has found, once.
-func (s *Service) emptied() map[string]bool {
+// takeEmptied returns what collect has found, once.
+func (s *Service) takeEmptied() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	empty := s.empty
@@ -69,7 +69,8 @@ func (s *Service) emptied() map[string]bool {
 func (s *Service) hasReminders(ctx context.Context, b *allocation.Bucket) (bool, error) {
 	states := append([]rouse.State{rouse.StateDead, rouse.StateFiring}, rouse.ListedStates...)
 	for _, name := range append([]string{b.ID}, b.Of...) {
-		q := rouse.Query{Namespace: s.opts.Namespace, States: states, Labels: map[string]string{convert.LabelBucket: name}, Limit: 1}
+		q := rouse.Query{Namespace: s.opts.Namespace, States: states,
+			Labels: map[string]string{convert.LabelBucket: name}, Limit: 1}
 		for {
 			found, next, err := s.opts.Timers.List(ctx, q)
 			if err != nil || len(found) > 0 {

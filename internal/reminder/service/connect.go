@@ -13,21 +13,23 @@ import (
 )
 
 // RegisterSidecar gives a sidecar's app its prefix.
-func (f *sidecarServer) RegisterSidecar(ctx context.Context, r *reminderv1.RegisterSidecarRequest) (*reminderv1.RegisterSidecarResponse, error) {
+func (f *sidecarServer) RegisterSidecar(ctx context.Context,
+	r *reminderv1.RegisterSidecarRequest) (*reminderv1.RegisterSidecarResponse, error) {
 	who := caller{r.AppId, r.Address}
-	if err := who.check(""); err != nil {
+	if err := who.checkCaller(""); err != nil {
 		return nil, err
 	}
 	if err := f.requireApp(ctx, who.app); err != nil {
 		return nil, err
 	}
-	prefix, err := f.prefix(ctx, who.app)
+	prefix, err := f.appPrefix(ctx, who.app)
 	if err != nil {
 		return nil, err
 	}
-	f.callers.note(ctx, who)
-	res := &reminderv1.RegisterSidecarResponse{TokenBucketPrefix: prefix, Heartbeat: durationpb.New(f.opts.Calls.Heartbeat())}
-	for _, i := range f.known() {
+	f.callers.noteCaller(ctx, who)
+	res := &reminderv1.RegisterSidecarResponse{TokenBucketPrefix: prefix,
+		Heartbeat: durationpb.New(f.opts.Calls.Heartbeat())}
+	for _, i := range f.knownInstances() {
 		res.Instances = append(res.Instances, i.Address)
 	}
 	return res, nil
@@ -36,8 +38,8 @@ func (f *sidecarServer) RegisterSidecar(ctx context.Context, r *reminderv1.Regis
 // maxPrefixes bounds the prefixes that are remembered; they never change.
 const maxPrefixes = 20_000
 
-// prefix returns the prefix of an app.
-func (s *Service) prefix(ctx context.Context, app string) (string, error) {
+// appPrefix returns the prefix of an app.
+func (s *Service) appPrefix(ctx context.Context, app string) (string, error) {
 	s.mu.Lock()
 	prefix := s.prefixes[app]
 	s.mu.Unlock()
@@ -58,7 +60,8 @@ func (s *Service) prefix(ctx context.Context, app string) (string, error) {
 }
 
 // ConnectSidecar serves a sidecar for as long as it lives.
-func (f *sidecarServer) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv1.SidecarStream, reminderv1.ReminderServiceStream]) error {
+func (f *sidecarServer) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv1.SidecarStream,
+	reminderv1.ReminderServiceStream]) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
 	if err != nil {
@@ -69,17 +72,19 @@ func (f *sidecarServer) ConnectSidecar(stream grpc.BidiStreamingServer[reminderv
 	if err != nil {
 		return err
 	}
-	prefix, err := f.prefix(ctx, who.app)
+	prefix, err := f.appPrefix(ctx, who.app)
 	if err != nil {
 		return err
 	}
-	f.callers.note(ctx, who)
-	defer f.callers.remove(ctx, who)
-	return f.opts.Calls.Serve(stream, call.Client{App: who.app, Prefix: prefix, Address: who.address}, hello.GetConcurrency(), first)
+	f.callers.noteCaller(ctx, who)
+	defer f.callers.removeCaller(ctx, who)
+	return f.opts.Calls.Serve(stream, call.Client{App: who.app, Prefix: prefix, Address: who.address},
+		hello.GetConcurrency(), first)
 }
 
 // DescribeTable returns the table of an app, or of all apps.
-func (f *sidecarServer) DescribeTable(ctx context.Context, r *reminderv1.DescribeTableRequest) (*reminderv1.DescribeTableResponse, error) {
+func (f *sidecarServer) DescribeTable(ctx context.Context,
+	r *reminderv1.DescribeTableRequest) (*reminderv1.DescribeTableResponse, error) {
 	if err := f.requireApp(ctx, cmp.Or(r.AppId, anyApp)); err != nil {
 		return nil, err
 	}
@@ -93,11 +98,11 @@ func (s *Service) describeTable(ctx context.Context, app string) (*reminderv1.De
 	if err != nil {
 		return nil, err
 	}
-	table, _ := s.now()
+	table, _ := s.currentTable()
 	loads := map[string]float64{}
 	at := map[caller][]string{}
 	var order []caller
-	instances := s.shown()
+	instances := s.shownInstances()
 	for _, i := range instances {
 		loads[i.Address] = 0
 	}
@@ -129,13 +134,14 @@ func (s *Service) describeTable(ctx context.Context, app string) (*reminderv1.De
 		row.ConsumedTill = till.ConsumedTill
 	}
 	for _, who := range order {
-		res.Sidecars = append(res.Sidecars, &reminderv1.SidecarState{AppId: who.app, Address: who.address, Instances: at[who]})
+		res.Sidecars = append(res.Sidecars, &reminderv1.SidecarState{AppId: who.app, Address: who.address,
+			Instances: at[who]})
 	}
 	return res, nil
 }
 
-// known returns the instances that live.
-func (s *Service) known() []Instance {
+// knownInstances returns the instances that live.
+func (s *Service) knownInstances() []Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.living) == 0 {
@@ -144,10 +150,10 @@ func (s *Service) known() []Instance {
 	return s.living
 }
 
-// shown returns the instances that live, as sidecars see them.
-func (s *Service) shown() []*reminderv1.ReminderInstance {
+// shownInstances returns the instances that live, as sidecars see them.
+func (s *Service) shownInstances() []*reminderv1.ReminderInstance {
 	var list []*reminderv1.ReminderInstance
-	for _, i := range s.known() {
+	for _, i := range s.knownInstances() {
 		list = append(list, &reminderv1.ReminderInstance{Address: i.Address, Node: i.Node, Leader: i.Leader})
 	}
 	return list

@@ -20,7 +20,8 @@ type instanceServer struct {
 }
 
 // HoldReminders keeps reminders from being sent.
-func (f instanceServer) HoldReminders(ctx context.Context, r *reminderv1.HoldRemindersRequest) (*reminderv1.HoldRemindersResponse, error) {
+func (f instanceServer) HoldReminders(ctx context.Context,
+	r *reminderv1.HoldRemindersRequest) (*reminderv1.HoldRemindersResponse, error) {
 	within, cancel := context.WithTimeout(ctx, min(max(r.Wait.AsDuration(), 0), moveWait))
 	defer cancel()
 	busy, err := f.opts.Calls.Hold(within, r.Hold, r.Names, r.Length.AsDuration())
@@ -34,34 +35,39 @@ func (f instanceServer) HoldReminders(ctx context.Context, r *reminderv1.HoldRem
 }
 
 // ReleaseReminders ends a hold.
-func (f instanceServer) ReleaseReminders(_ context.Context, r *reminderv1.ReleaseRemindersRequest) (*reminderv1.ReleaseRemindersResponse, error) {
+func (f instanceServer) ReleaseReminders(_ context.Context,
+	r *reminderv1.ReleaseRemindersRequest) (*reminderv1.ReleaseRemindersResponse, error) {
 	f.opts.Calls.ReleaseHold(r.Hold, r.Moved)
 	return &reminderv1.ReleaseRemindersResponse{}, nil
 }
 
 // TakeTokens gives tokens of a bucket that is this instance's.
-func (f instanceServer) TakeTokens(ctx context.Context, r *reminderv1.TakeTokensRequest) (*reminderv1.TakeTokensResponse, error) {
+func (f instanceServer) TakeTokens(ctx context.Context,
+	r *reminderv1.TakeTokensRequest) (*reminderv1.TakeTokensResponse, error) {
 	if r.Count == 0 || r.Count > uint32(f.opts.MostMoved) {
-		return nil, rouse.Refuse("count", fmt.Sprint(r.Count), "is out of bounds", fmt.Sprintf("ask for 1 to %d", f.opts.MostMoved))
+		return nil, rouse.Refuse("count", fmt.Sprint(r.Count), "is out of bounds",
+			fmt.Sprintf("ask for 1 to %d", f.opts.MostMoved))
 	}
-	table, _ := f.now()
+	table, _ := f.currentTable()
 	row := table.Bucket(r.TokenBucketId)
 	if row == nil || row.App != r.AppId || row.Instance != f.opts.Address || !row.State.Gives() {
-		return nil, refused(codes.FailedPrecondition, wrongInstance, fmt.Sprintf("the bucket %s is not this instance's, %s, by the table %d that it knows",
-			r.TokenBucketId, f.opts.Address, table.Generation), nil, nil)
+		return nil, refusalError(codes.FailedPrecondition, wrongInstance,
+			fmt.Sprintf("the bucket %s is not this instance's, %s, by the table %d that it knows",
+				r.TokenBucketId, f.opts.Address, table.Generation), nil, nil)
 	}
-	ids, err := f.take(ctx, row, int(r.Count))
+	ids, err := f.takeFromBucket(ctx, row, int(r.Count))
 	if errors.Is(err, state.ErrSpent) {
-		return nil, refused(codes.Unavailable, noBucket, "the bucket "+row.ID+" has no tokens left", nil, nil)
+		return nil, refusalError(codes.Unavailable, noBucket, "the bucket "+row.ID+" has no tokens left", nil, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &reminderv1.TakeTokensResponse{ReminderIds: texts(ids)}, nil
+	return &reminderv1.TakeTokensResponse{ReminderIds: textsOfIDs(ids)}, nil
 }
 
 // ExecuteHere has a sidecar that is connected here execute a reminder of another instance.
-func (f instanceServer) ExecuteHere(ctx context.Context, r *reminderv1.ExecuteHereRequest) (*reminderv1.ExecuteHereResponse, error) {
+func (f instanceServer) ExecuteHere(ctx context.Context,
+	r *reminderv1.ExecuteHereRequest) (*reminderv1.ExecuteHereResponse, error) {
 	if err := convert.CheckApp("app_id", r.AppId); err != nil {
 		return nil, err
 	}
@@ -69,5 +75,6 @@ func (f instanceServer) ExecuteHere(ctx context.Context, r *reminderv1.ExecuteHe
 	if err != nil {
 		return nil, err
 	}
-	return &reminderv1.ExecuteHereResponse{Ended: o.Verdict != rouse.Deferred, Success: o.Verdict == rouse.Done, Lost: o.Lost, Detail: o.Detail}, nil
+	return &reminderv1.ExecuteHereResponse{Ended: o.Verdict != rouse.Deferred, Success: o.Verdict == rouse.Done,
+		Lost: o.Lost, Detail: o.Detail}, nil
 }

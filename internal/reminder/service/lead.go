@@ -19,14 +19,14 @@ type leader struct {
 	level int                  // how many quarters of the most buckets there were last
 }
 
-// rest drops the observations of a leader.
-func (l *leader) rest() {
+// dropObservations drops the observations of a leader.
+func (l *leader) dropObservations() {
 	*l = leader{}
 }
 
-// begin begins to lead: the sidecars that have buckets count as connected just now, as their leaving may not
-// have been seen.
-func (l *leader) begin(t *allocation.Table, now time.Time) {
+// beginLeading begins to lead: the sidecars that have buckets count as connected just now, as their leaving
+// may not have been seen.
+func (l *leader) beginLeading(t *allocation.Table, now time.Time) {
 	l.leads = true
 	l.seen, l.hot, l.gone = map[caller]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
 	for i := range t.Rows {
@@ -44,20 +44,22 @@ const (
 	leastToSplit = 4           // tokens
 )
 
-// lead makes the next table, if it should change.
-func (s *Service) lead(ctx context.Context, living []Instance, reported []state.Instance) error {
+// makeNextTable makes the next table, if it should change.
+func (s *Service) makeNextTable(ctx context.Context, living []Instance, reported []state.Instance) error {
 	l, now := &s.leader, time.Now()
-	read, err := s.book(ctx)
+	read, err := s.currentBook(ctx)
 	if err != nil {
 		return err
 	}
 	table := allocation.NewTable(&read.Book, read.Seats)
 	begins := !l.leads
 	if begins {
-		l.begin(table, now)
+		l.beginLeading(table, now)
 	}
-	situation := allocation.Situation{Book: read.Book, Seats: read.Seats, Clients: map[string][]string{}, Prefixes: map[string]string{},
-		Low: map[string]bool{}, Spent: map[string]bool{}, Splits: map[string]allocation.Cut{}, Size: int32(s.opts.Size), Most: MostBuckets, Merge: mergeBuckets, Vector: allocation.Vector}
+	situation := allocation.Situation{Book: read.Book, Seats: read.Seats, Clients: map[string][]string{},
+		Prefixes: map[string]string{},
+		Low:      map[string]bool{}, Spent: map[string]bool{}, Splits: map[string]allocation.Cut{}, Size: int32(s.opts.Size),
+		Most: MostBuckets, Merge: mergeBuckets, Vector: allocation.Vector}
 	for _, i := range living {
 		situation.Instances = append(situation.Instances, i.Address)
 	}
@@ -93,13 +95,13 @@ func (s *Service) lead(ctx context.Context, living []Instance, reported []state.
 		}
 		situation.Clients[c.app] = append(situation.Clients[c.app], c.address)
 	}
-	situation.Empty = s.emptied()
+	situation.Empty = s.takeEmptied()
 	for id := range situation.Empty {
 		if table.Bucket(id) == nil {
 			delete(situation.Empty, id)
 		}
 	}
-	given, err := s.cut(ctx, &situation, table, rates, now)
+	given, err := s.divideHotBuckets(ctx, &situation, table, rates, now)
 	if err != nil {
 		return err
 	}
@@ -148,14 +150,15 @@ func (s *Service) watchLimit(buckets int) {
 	l := &s.leader
 	level := buckets * 4 / MostBuckets // quarters
 	if level > l.level && level >= 2 {
-		s.opts.Log.Warn("there are many token buckets: reminders are in most of those that were ever made, or many sidecars are connected",
+		s.opts.Log.Warn(
+			"there are many token buckets: reminders are in most of those that were ever made, or many sidecars are connected",
 			"buckets", buckets, "most", MostBuckets, "no others can be made", buckets >= MostBuckets)
 	}
 	l.level = level
 }
 
-// book returns the book and its seats, from the store if it is another one there.
-func (s *Service) book(ctx context.Context) (*state.Read, error) {
+// currentBook returns the book and its seats, from the store if it is another one there.
+func (s *Service) currentBook(ctx context.Context) (*state.Read, error) {
 	if l := &s.leader; l.read != nil {
 		if changed, err := s.opts.Notes.Changed(ctx, l.read.Revision()); err != nil || !changed {
 			return l.read, err
@@ -180,16 +183,17 @@ func (s *Service) passAway(ctx context.Context, address string, now time.Time) {
 		return
 	}
 	if err := s.opts.Notes.DeleteInstance(ctx, address); err != nil {
-		s.failed(ctx, "delete an instance that is gone", err)
+		s.logFailure(ctx, "delete an instance that is gone", err)
 		return
 	}
 	delete(s.leader.gone, address)
 }
 
-// cut decides which buckets are divided: those that have had too many executions for a while, where there is
-// another sidecar that could have a part of them. It ends the giving of their tokens, and returns the last of
-// each that may have been given.
-func (s *Service) cut(ctx context.Context, situation *allocation.Situation, t *allocation.Table, rates map[string]float64, now time.Time) (map[string]int32, error) {
+// divideHotBuckets decides which buckets are divided: those that have had too many executions for a while,
+// where there is another sidecar that could have a part of them. It ends the giving of their tokens, and
+// returns the last of each that may have been given.
+func (s *Service) divideHotBuckets(ctx context.Context, situation *allocation.Situation, t *allocation.Table,
+	rates map[string]float64, now time.Time) (map[string]int32, error) {
 	hot := s.leader.hot
 	for id := range hot {
 		if rates[id] < s.opts.Hot {

@@ -47,29 +47,33 @@ type moving struct {
 }
 
 // SubscribeReminder moves reminders into a bucket of the caller.
-func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.SubscribeReminderRequest) (*reminderv1.SubscribeReminderResponse, error) {
+func (f *sidecarServer) SubscribeReminder(ctx context.Context,
+	r *reminderv1.SubscribeReminderRequest) (*reminderv1.SubscribeReminderResponse, error) {
 	who, err := f.callerOf(ctx, r.Caller)
 	if err != nil {
 		return nil, err
 	}
 	if n := len(r.ReminderList); n > f.opts.MostMoved {
-		return nil, rouse.Refuse("reminder_list", "", fmt.Sprintf("has %d ids", n), fmt.Sprintf("give at most %d at a time", f.opts.MostMoved))
+		return nil, rouse.Refuse("reminder_list", "", fmt.Sprintf("has %d ids", n),
+			fmt.Sprintf("give at most %d at a time", f.opts.MostMoved))
 	}
-	res := &reminderv1.SubscribeReminderResponse{ReminderId: make([]string, len(r.ReminderList)), Results: make([]*reminderv1.SubscribeReminderResult, len(r.ReminderList))}
+	res := &reminderv1.SubscribeReminderResponse{ReminderId: make([]string, len(r.ReminderList)),
+		Results: make([]*reminderv1.SubscribeReminderResult, len(r.ReminderList))}
 	say := func(i int, id string, err error) {
 		st := rousev1.ErrorToStatus(err)
 		if s, ok := status.FromError(err); ok {
 			st = s
 		}
 		res.ReminderId[i] = id
-		res.Results[i] = &reminderv1.SubscribeReminderResult{Asked: r.ReminderList[i], ReminderId: id, Code: int32(st.Code()), Error: st.Message()}
+		res.Results[i] = &reminderv1.SubscribeReminderResult{Asked: r.ReminderList[i], ReminderId: id, Code: int32(st.Code()),
+			Error: st.Message()}
 	}
 	var list []moving
 	noID := map[int]bool{}   // the places of what cannot be an id
 	same := map[string]int{} // the first place of a reminder that is named twice
 	doubled := map[int]int{}
 	for i, id := range r.ReminderList {
-		t, err := f.find(ctx, id)
+		t, err := f.findReminder(ctx, id)
 		at := convert.Where(&t.Spec)
 		first, twice := same[t.Key.Name]
 		switch {
@@ -82,7 +86,7 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 			doubled[i] = first
 		default:
 			same[t.Key.Name] = i
-			if row := f.row(at.ID); row != nil && row.Client == who.address {
+			if row := f.rowOfID(at.ID); row != nil && row.Client == who.address {
 				say(i, at.ID, nil)
 				continue
 			}
@@ -100,7 +104,8 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context, r *reminderv1.Sub
 	for i, first := range doubled {
 		o := res.Results[first]
 		res.ReminderId[i] = o.ReminderId
-		res.Results[i] = &reminderv1.SubscribeReminderResult{Asked: r.ReminderList[i], ReminderId: o.ReminderId, Code: o.Code, Error: o.Error}
+		res.Results[i] = &reminderv1.SubscribeReminderResult{Asked: r.ReminderList[i], ReminderId: o.ReminderId, Code: o.Code,
+			Error: o.Error}
 	}
 	if err := errorOfUnmoved(res.Results, noID); err != nil {
 		return nil, err
@@ -138,22 +143,24 @@ func errorOfUnmoved(results []*reminderv1.SubscribeReminderResult, noID map[int]
 		}
 		detail.ReminderId, detail.Results = append(detail.ReminderId, ""), append(detail.Results, r)
 		if proto.Size(detail) > maxUnmoved {
-			detail.ReminderId, detail.Results = detail.ReminderId[:len(detail.ReminderId)-1], detail.Results[:len(detail.Results)-1]
+			detail.ReminderId, detail.Results = detail.ReminderId[:len(detail.ReminderId)-1],
+				detail.Results[:len(detail.Results)-1]
 		}
 	}
 	if first == nil || unknown == failed && failed < len(results) {
 		return nil
 	}
-	st := status.New(codes.Code(first.Code), fmt.Sprintf("%d of %d reminders could not be moved, such as %s: %s", failed, len(results), first.Asked, first.Error))
+	st := status.New(codes.Code(first.Code), fmt.Sprintf("%d of %d reminders could not be moved, such as %s: %s", failed,
+		len(results), first.Asked, first.Error))
 	if with, err := st.WithDetails(detail); err == nil {
 		st = with
 	}
 	return st.Err()
 }
 
-// senders returns for each of some timers, as they were read from the store, the instances that may be
-// executing the reminder, or begin to within the time that its write may take.
-func (s *Service) senders(ctx context.Context, timers []rouse.Timer) ([][]string, error) {
+// possibleSenders returns for each of some timers, as they were read from the store, the instances that may
+// be executing the reminder, or begin to within the time that its write may take.
+func (s *Service) possibleSenders(ctx context.Context, timers []rouse.Timer) ([][]string, error) {
 	if s.opts.Senders == nil {
 		lists := make([][]string, len(timers))
 		for i := range lists {
@@ -165,7 +172,7 @@ func (s *Service) senders(ctx context.Context, timers []rouse.Timer) ([][]string
 	if err != nil {
 		return nil, err
 	}
-	detached, all, err := s.detached(ctx)
+	detached, all, err := s.detachedSenders(ctx)
 	if err != nil || len(detached) == 0 && all == nil {
 		return lists, err
 	}
@@ -178,9 +185,9 @@ func (s *Service) senders(ctx context.Context, timers []rouse.Timer) ([][]string
 	return lists, nil
 }
 
-// detached returns which instances may be executing occurrences that have rows of their own, such as a dead
-// letter that was redriven, by the timers' names; or, if there is too much of it, all instances.
-func (s *Service) detached(ctx context.Context) (at map[string][]string, all []string, err error) {
+// detachedSenders returns which instances may be executing occurrences that have rows of their own, such as a
+// dead letter that was redriven, by the timers' names; or, if there is too much of it, all instances.
+func (s *Service) detachedSenders(ctx context.Context) (at map[string][]string, all []string, err error) {
 	q := rouse.Query{Namespace: s.opts.Namespace, States: []rouse.State{rouse.StateFiring}, Limit: maxDetached}
 	if n, err := s.opts.Timers.Count(ctx, q); err != nil || n == 0 {
 		return nil, nil, err
@@ -190,7 +197,7 @@ func (s *Service) detached(ctx context.Context) (at map[string][]string, all []s
 		return nil, nil, err
 	}
 	if more != nil {
-		living, err := s.instances(ctx)
+		living, err := s.liveInstances(ctx)
 		for _, i := range living {
 			all = append(all, i.Address)
 		}
@@ -210,7 +217,8 @@ func (s *Service) detached(ctx context.Context) (at map[string][]string, all []s
 // moveAll moves reminders, each as soon as the instances that may be executing it have answered, and reports
 // the result of each. It returns those to retry: other callers have changed them, or other instances may be
 // executing them now.
-func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say func(i int, id string, err error)) (again []moving, err error) {
+func (s *Service) moveAll(ctx context.Context, who caller, list []moving,
+	say func(i int, id string, err error)) (again []moving, err error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -218,7 +226,7 @@ func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say fu
 	for i := range list {
 		timers[i] = list[i].timer
 	}
-	at, err := s.senders(ctx, timers)
+	at, err := s.possibleSenders(ctx, timers)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +241,7 @@ func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say fu
 	for key, group := range groups {
 		going.Go(func() {
 			for part := range slices.Chunk(group, moveBatch) {
-				rest := s.move(ctx, who, asked[key], part, say)
+				rest := s.moveReminders(ctx, who, asked[key], part, say)
 				mu.Lock()
 				again = append(again, rest...)
 				mu.Unlock()
@@ -244,15 +252,16 @@ func (s *Service) moveAll(ctx context.Context, who caller, list []moving, say fu
 	return again, nil
 }
 
-// move moves reminders that only the given instances may be executing. It returns those to retry.
-func (s *Service) move(ctx context.Context, who caller, at []string, list []moving, say func(i int, id string, err error)) (again []moving) {
+// moveReminders moves reminders that only the given instances may be executing. It returns those to retry.
+func (s *Service) moveReminders(ctx context.Context, who caller, at []string, list []moving,
+	say func(i int, id string, err error)) (again []moving) {
 	refuse := func(list []moving, err error) []moving {
 		for _, m := range list {
 			say(m.at, "", err)
 		}
 		return nil
 	}
-	ids, bucket, err := s.tokens(ctx, who, len(list), true)
+	ids, bucket, err := s.takeTokens(ctx, who, len(list), true)
 	if err != nil {
 		return refuse(list, err)
 	}
@@ -276,7 +285,8 @@ func (s *Service) move(ctx context.Context, who caller, at []string, list []movi
 	free := list[:0:0]
 	for _, m := range list {
 		if busy[m.timer.Key.Name] {
-			say(m.at, "", fmt.Errorf("the reminder is being executed, and goes on for longer than %v: %w", moveWait, rouse.ErrConflict))
+			say(m.at, "", fmt.Errorf("the reminder is being executed, and goes on for longer than %v: %w", moveWait,
+				rouse.ErrConflict))
 			continue
 		}
 		free = append(free, m)
@@ -306,7 +316,8 @@ func (s *Service) move(ctx context.Context, who caller, at []string, list []movi
 
 // moveHeld moves reminders that no instance executes now, to a place with an id each. It returns those that
 // have changed, and those that instances may be executing by now that were not asked.
-func (s *Service) moveHeld(ctx context.Context, to convert.Place, at []string, list []moving, moved map[string]uint64, say func(i int, id string, err error)) (changed, left []moving) {
+func (s *Service) moveHeld(ctx context.Context, to convert.Place, at []string, list []moving, moved map[string]uint64,
+	say func(i int, id string, err error)) (changed, left []moving) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -332,7 +343,7 @@ func (s *Service) moveHeld(ctx context.Context, to convert.Place, at []string, l
 	}
 	ctx, cancel := context.WithTimeout(ctx, editWithin)
 	defer cancel()
-	now, err := s.senders(ctx, timers)
+	now, err := s.possibleSenders(ctx, timers)
 	var mu sync.Mutex
 	var writing sync.WaitGroup // they share commits
 	for i, m := range read {
@@ -369,7 +380,7 @@ func (s *Service) moveHeld(ctx context.Context, to convert.Place, at []string, l
 func (s *Service) dropAliases(ctx context.Context, list []moving) {
 	for _, m := range list {
 		if err := s.opts.Notes.DropAlias(ctx, m.id); err != nil {
-			s.failed(ctx, "delete an id that was not used", err)
+			s.logFailure(ctx, "delete an id that was not used", err)
 		}
 	}
 }

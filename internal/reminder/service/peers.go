@@ -36,8 +36,8 @@ func (p *peers) init(own string, secure *tls.Config) {
 	p.own, p.secure, p.conns = own, secure, map[string]*grpc.ClientConn{}
 }
 
-// peer returns a client of another instance, which sidecars know by an address.
-func (s *Service) peer(ctx context.Context, address string) (reminderv1.InstanceServiceClient, error) {
+// peerClient returns a client of another instance, which sidecars know by an address.
+func (s *Service) peerClient(ctx context.Context, address string) (reminderv1.InstanceServiceClient, error) {
 	at := func(list []Instance) string {
 		for _, i := range list {
 			if i.Address == address {
@@ -46,19 +46,19 @@ func (s *Service) peer(ctx context.Context, address string) (reminderv1.Instance
 		}
 		return ""
 	}
-	to := at(s.known())
+	to := at(s.knownInstances())
 	if to == "" { // it has come since the last round
-		list, err := s.instances(ctx)
+		list, err := s.liveInstances(ctx)
 		if err != nil {
 			return nil, err
 		}
 		to = cmp.Or(at(list), address)
 	}
-	return s.peers.to(to)
+	return s.peers.clientTo(to)
 }
 
-// to returns a client of the instance that other instances reach at an address.
-func (p *peers) to(address string) (reminderv1.InstanceServiceClient, error) {
+// clientTo returns a client of the instance that other instances reach at an address.
+func (p *peers) clientTo(address string) (reminderv1.InstanceServiceClient, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -71,7 +71,8 @@ func (p *peers) to(address string) (reminderv1.InstanceServiceClient, error) {
 			transport = credentials.NewTLS(p.secure.Clone())
 		}
 		var err error
-		if conn, err = grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(transport), grpc.WithNoProxy()); err != nil {
+		if conn, err = grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(transport),
+			grpc.WithNoProxy()); err != nil {
 			return nil, err
 		}
 		for other, old := range p.conns {
@@ -86,7 +87,7 @@ func (p *peers) to(address string) (reminderv1.InstanceServiceClient, error) {
 	return reminderv1.NewInstanceServiceClient(conn), nil
 }
 
-func (p *peers) close() {
+func (p *peers) closePeers() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
@@ -98,11 +99,12 @@ func (p *peers) close() {
 
 // takeAt takes tokens of a bucket at the instance that has it.
 func (s *Service) takeAt(ctx context.Context, row *allocation.Row, n int) ([]string, error) {
-	peer, err := s.peer(ctx, row.Instance)
+	peer, err := s.peerClient(ctx, row.Instance)
 	if err != nil {
 		return nil, err
 	}
-	res, err := peer.TakeTokens(ctx, &reminderv1.TakeTokensRequest{TokenBucketId: row.ID, AppId: row.App, Count: uint32(n)})
+	res, err := peer.TakeTokens(ctx, &reminderv1.TakeTokensRequest{TokenBucketId: row.ID, AppId: row.App,
+		Count: uint32(n)})
 	if err != nil {
 		return nil, err
 	}
@@ -116,15 +118,17 @@ func (s *Service) takeAt(ctx context.Context, row *allocation.Row, n int) ([]str
 const lendAgain = 500 * time.Millisecond
 
 // Lend has another instance, which has a sidecar of the app, execute a reminder: call.Options.Lend.
-func (s *Service) Lend(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest, lost uint32) rouse.Outcome {
+func (s *Service) Lend(ctx context.Context, address, app, timer string, r *reminderv1.ExecuteReminderRequest,
+	lost uint32) rouse.Outcome {
 	var res *reminderv1.ExecuteHereResponse
-	peer, err := s.peer(ctx, address)
+	peer, err := s.peerClient(ctx, address)
 	if err == nil {
 		res, err = peer.ExecuteHere(ctx, &reminderv1.ExecuteHereRequest{AppId: app, Name: timer, Request: r, Lost: lost})
 	}
 	switch {
 	case err != nil:
-		return rouse.Outcome{Verdict: rouse.Deferred, After: lendAgain, Detail: rouse.Shorten("the instance "+address+" could not be asked: "+err.Error(), rouse.MaxDetail)}
+		return rouse.Outcome{Verdict: rouse.Deferred, After: lendAgain,
+			Detail: rouse.Shorten("the instance "+address+" could not be asked: "+err.Error(), rouse.MaxDetail)}
 	case !res.Ended:
 		return rouse.Outcome{Verdict: rouse.Deferred, After: lendAgain, Detail: rouse.Shorten(res.Detail, rouse.MaxDetail)}
 	case res.Success:
@@ -140,19 +144,21 @@ const recallLength = 100 * time.Millisecond
 // Recall has another instance return executions that it has not sent yet: call.Options.Recall. Without an
 // answer they are waited for.
 func (s *Service) Recall(ctx context.Context, address string, timers []string) {
-	peer, err := s.peer(ctx, address)
+	peer, err := s.peerClient(ctx, address)
 	if err == nil {
-		_, err = peer.HoldReminders(ctx, &reminderv1.HoldRemindersRequest{Hold: rand.Text(), Names: timers, Length: durationpb.New(recallLength)})
+		_, err = peer.HoldReminders(ctx, &reminderv1.HoldRemindersRequest{Hold: rand.Text(), Names: timers,
+			Length: durationpb.New(recallLength)})
 	}
 	if err != nil {
-		s.failed(ctx, "recall executions from another instance", err)
+		s.logFailure(ctx, "recall executions from another instance", err)
 	}
 }
 
 // holdAll makes instances hold reminders, so that they do not send them, and returns the ones that are still
 // executing. All instances have to answer: a reminder that is not held may be executed. Also with an error,
 // held is the instances that have answered: the caller has to end the hold there.
-func (s *Service) holdAll(ctx context.Context, at []string, hold string, names []string) (busy map[string]bool, held []string, err error) {
+func (s *Service) holdAll(ctx context.Context, at []string, hold string,
+	names []string) (busy map[string]bool, held []string, err error) {
 	type answer struct {
 		from string
 		busy []string
@@ -172,7 +178,8 @@ func (s *Service) holdAll(ctx context.Context, at []string, hold string, names [
 		a := <-answers
 		if a.err != nil {
 			if err == nil {
-				err = &rouse.RetryAfter{Err: fmt.Errorf("the instance %s may be executing them, and cannot be asked to stop: %v: %w",
+				err = &rouse.RetryAfter{Err: fmt.Errorf(
+					"the instance %s may be executing them, and cannot be asked to stop: %v: %w",
 					a.from, a.err, rouse.ErrUnavailable), After: time.Second}
 			}
 			cancel()
@@ -192,11 +199,12 @@ func (s *Service) holdAt(ctx context.Context, address, hold string, names []stri
 		defer cancel()
 		return s.opts.Calls.Hold(within, hold, names, holdLength)
 	}
-	peer, err := s.peer(ctx, address)
+	peer, err := s.peerClient(ctx, address)
 	if err != nil {
 		return nil, err
 	}
-	res, err := peer.HoldReminders(ctx, &reminderv1.HoldRemindersRequest{Hold: hold, Names: names, Wait: durationpb.New(moveWait), Length: durationpb.New(holdLength)})
+	res, err := peer.HoldReminders(ctx, &reminderv1.HoldRemindersRequest{Hold: hold, Names: names,
+		Wait: durationpb.New(moveWait), Length: durationpb.New(holdLength)})
 	if err != nil {
 		return nil, err
 	}
@@ -218,12 +226,12 @@ func (s *Service) releaseAll(ctx context.Context, held []string, hold string, mo
 			continue
 		}
 		telling.Go(func() {
-			peer, err := s.peer(ctx, address)
+			peer, err := s.peerClient(ctx, address)
 			if err == nil {
 				_, err = peer.ReleaseReminders(ctx, &reminderv1.ReleaseRemindersRequest{Hold: hold, Moved: moved})
 			}
 			if err != nil {
-				s.failed(ctx, "end a hold at another instance", err)
+				s.logFailure(ctx, "end a hold at another instance", err)
 			}
 		})
 	}

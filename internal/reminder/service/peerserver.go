@@ -37,7 +37,8 @@ func (s *Service) ServePeers(ctx context.Context, l net.Listener, secure *tls.Co
 	if secure != nil {
 		transport = credentials.NewTLS(secure)
 	}
-	server := grpc.NewServer(grpc.Creds(transport), grpc.UnaryInterceptor(s.guardPeer), grpc.ConnectionTimeout(peerHandshake), grpc.MaxConcurrentStreams(maxPeerStreams),
+	server := grpc.NewServer(grpc.Creds(transport), grpc.UnaryInterceptor(s.guardPeer),
+		grpc.ConnectionTimeout(peerHandshake), grpc.MaxConcurrentStreams(maxPeerStreams),
 		grpc.MaxRecvMsgSize(peerMessage), grpc.WaitForHandlers(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}))
 	reminderv1.RegisterInstanceServiceServer(server, instanceServer{Service: s})
@@ -56,7 +57,8 @@ func (s *Service) ServePeers(ctx context.Context, l net.Listener, secure *tls.Co
 }
 
 // guardPeer turns errors of calls into statuses, and recovers from panics.
-func (s *Service) guardPeer(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (out any, err error) {
+func (s *Service) guardPeer(ctx context.Context, request any, _ *grpc.UnaryServerInfo,
+	handle grpc.UnaryHandler) (out any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.opts.Log.Error("a call of another instance panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))

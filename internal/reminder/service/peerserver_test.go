@@ -60,7 +60,7 @@ func TestOnlyNodesCallInstances(t *testing.T) {
 	}
 	s := &Service{opts: Options{Log: slog.New(slog.DiscardHandler), MostMoved: 10}}
 	s.peers.init("self", other)
-	defer s.peers.close()
+	defer s.peers.closePeers()
 	ctx, cancel := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -70,7 +70,7 @@ func TestOnlyNodesCallInstances(t *testing.T) {
 	})
 	defer serving.Wait()
 	defer cancel()
-	peer, err := s.peers.to(l.Addr().String())
+	peer, err := s.peers.clientTo(l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,8 @@ const (
 )
 
 // CreateReminder makes a reminder of a token of a bucket that is the caller's and this instance's.
-func (f *sidecarServer) CreateReminder(ctx context.Context, r *reminderv1.CreateReminderRequest) (*reminderv1.CreateReminderResponse, error) {
+func (f *sidecarServer) CreateReminder(ctx context.Context,
+	r *reminderv1.CreateReminderRequest) (*reminderv1.CreateReminderResponse, error) {
 	who, err := f.callerOf(ctx, r.Caller)
 	if err != nil {
 		return nil, err
@@ -40,30 +41,34 @@ func (f *sidecarServer) CreateReminder(ctx context.Context, r *reminderv1.Create
 	if now == 0 {
 		return nil, rouse.ErrUnavailable
 	}
-	made, err := convert.New(convert.Place{App: who.app}, r.Reminder, r.Actor, now, f.opts.Metadata) // before a token is spent on it
+	// before a token is spent on it
+	made, err := convert.New(convert.Place{App: who.app}, r.Reminder, r.Actor, now, f.opts.Metadata)
 	if err != nil {
 		return nil, err
 	}
-	ids, bucket, err := f.tokens(ctx, who, 1, false)
+	ids, bucket, err := f.takeTokens(ctx, who, 1, false)
 	if err != nil {
 		return nil, err
 	}
 	convert.Put(&made.Spec, convert.Place{App: who.app, ID: ids[0], Bucket: bucket})
-	t, err := f.put(ctx, ids[0], made)
+	t, err := f.putReminder(ctx, ids[0], made)
 	if err != nil {
 		return nil, err
 	}
-	return &reminderv1.CreateReminderResponse{ReminderId: ids[0], NextExecutionTime: stamp(t.Due), TokenBucketId: bucket}, nil
+	return &reminderv1.CreateReminderResponse{ReminderId: ids[0], NextExecutionTime: timestampOf(t.Due),
+		TokenBucketId: bucket}, nil
 }
 
-// put writes the timer of a new reminder. Its name is new, so nothing of that name exists.
-func (s *Service) put(ctx context.Context, name string, made convert.Timer) (rouse.Timer, error) {
+// putReminder writes the timer of a new reminder. Its name is new, so nothing of that name exists.
+func (s *Service) putReminder(ctx context.Context, name string, made convert.Timer) (rouse.Timer, error) {
 	var results []timers.PutResult
 	var err error
 	if made.First != 0 {
-		results, err = s.opts.Timers.Import(ctx, []rouse.Timer{{Key: s.key(name), Spec: made.Spec, Due: made.First}}, timers.CreateOnly)
+		results, err = s.opts.Timers.Import(ctx, []rouse.Timer{{Key: s.keyOfReminder(name), Spec: made.Spec,
+			Due: made.First}}, timers.CreateOnly)
 	} else {
-		results, err = s.opts.Timers.Put(ctx, []timers.Put{{Key: s.key(name), Spec: made.Spec, Mode: timers.CreateOnly, Given: true}})
+		results, err = s.opts.Timers.Put(ctx, []timers.Put{{Key: s.keyOfReminder(name), Spec: made.Spec,
+			Mode: timers.CreateOnly, Given: true}})
 	}
 	if err != nil {
 		return rouse.Timer{}, err
@@ -74,37 +79,38 @@ func (s *Service) put(ctx context.Context, name string, made convert.Timer) (rou
 	return results[0].Timer, rouse.Under("reminder", results[0].Err)
 }
 
-// stamp returns an instant as a message; nil for none.
-func stamp(at rouse.Instant) *timestamppb.Timestamp {
+// timestampOf returns an instant as a message; nil for none.
+func timestampOf(at rouse.Instant) *timestamppb.Timestamp {
 	if at == 0 || at == rouse.Never {
 		return nil
 	}
 	return timestamppb.New(at.Time())
 }
 
-// tokens takes ids from a bucket of the caller at this instance or, with elsewhere, at any instance. It waits
-// a moment until the table has a bucket for the caller.
-func (s *Service) tokens(ctx context.Context, who caller, n int, elsewhere bool) (ids []string, bucket string, err error) {
+// takeTokens takes ids from a bucket of the caller at this instance or, with elsewhere, at any instance. It
+// waits a moment until the table has a bucket for the caller.
+func (s *Service) takeTokens(ctx context.Context, who caller, n int,
+	elsewhere bool) (ids []string, bucket string, err error) {
 	within, cancel := context.WithTimeout(ctx, bucketWithin)
 	defer cancel()
 	var failure error // of the last instance that was asked
 	for {
-		table, changed := s.now()
+		table, changed := s.currentTable()
 		var others []string
 		giving := slices.Clone(table.Giving(who.app, who.address))
 		slices.SortStableFunc(giving, func(a, b *allocation.Row) int { // this instance's own first: it can be asked for sure
-			return cmp.Compare(s.distance(a), s.distance(b))
+			return cmp.Compare(s.rowDistance(a), s.rowDistance(b))
 		})
 		for _, row := range giving {
 			switch {
-			case s.out(row.ID):
+			case s.hasNoTokens(row.ID):
 				continue
 			case row.Instance == s.opts.Address:
-				taken, err := s.take(within, row, n)
+				taken, err := s.takeFromBucket(within, row, n)
 				if errors.Is(err, state.ErrSpent) {
 					continue
 				}
-				return texts(taken), row.ID, err
+				return textsOfIDs(taken), row.ID, err
 			case elsewhere:
 				asking, cancel := context.WithTimeout(within, takeWithin)
 				ids, err := s.takeAt(asking, row, n)
@@ -118,13 +124,15 @@ func (s *Service) tokens(ctx context.Context, who caller, n int, elsewhere bool)
 			}
 		}
 		if len(others) > 0 {
-			return nil, "", refused(codes.FailedPrecondition, wrongInstance,
-				fmt.Sprintf("this instance, %s, has no bucket of %s: call %s", s.opts.Address, who.address, strings.Join(others, " or ")),
+			return nil, "", refusalError(codes.FailedPrecondition, wrongInstance,
+				fmt.Sprintf("this instance, %s, has no bucket of %s: call %s", s.opts.Address, who.address,
+					strings.Join(others, " or ")),
 				map[string]string{"instances": strings.Join(others, ",")}, nil)
 		}
-		if !s.connected(who) && len(giving) == 0 {
-			return nil, "", refused(codes.FailedPrecondition, notRegistered,
-				fmt.Sprintf("the sidecar %s of %s is not connected: register, and open ConnectSidecar to every instance", who.address, who.app), nil, nil)
+		if !s.isConnectedHere(who) && len(giving) == 0 {
+			return nil, "", refusalError(codes.FailedPrecondition, notRegistered,
+				fmt.Sprintf("the sidecar %s of %s is not connected: register, and open ConnectSidecar to every instance",
+					who.address, who.app), nil, nil)
 		}
 		s.Kick()
 		select {
@@ -138,21 +146,21 @@ func (s *Service) tokens(ctx context.Context, who caller, n int, elsewhere bool)
 			if failure != nil {
 				why += "; another instance reported: " + rouse.Shorten(failure.Error(), rouse.MaxDetail)
 			}
-			return nil, "", refused(codes.Unavailable, noBucket, why,
+			return nil, "", refusalError(codes.Unavailable, noBucket, why,
 				nil, durationpb.New(time.Second))
 		}
 	}
 }
 
-// distance orders the rows of this instance before those of others.
-func (s *Service) distance(row *allocation.Row) int {
+// rowDistance orders the rows of this instance before those of others.
+func (s *Service) rowDistance(row *allocation.Row) int {
 	if row.Instance == s.opts.Address {
 		return 0
 	}
 	return 1
 }
 
-func texts(ids []allocation.ID) []string {
+func textsOfIDs(ids []allocation.ID) []string {
 	list := make([]string, len(ids))
 	for i, id := range ids {
 		list[i] = id.String()
@@ -160,8 +168,8 @@ func texts(ids []allocation.ID) []string {
 	return list
 }
 
-// connected reports whether a sidecar is connected here.
-func (s *Service) connected(who caller) bool {
+// isConnectedHere reports whether a sidecar is connected here.
+func (s *Service) isConnectedHere(who caller) bool {
 	for _, c := range s.opts.Calls.Clients() {
 		if c.App == who.app && c.Address == who.address {
 			return true
@@ -170,18 +178,18 @@ func (s *Service) connected(who caller) bool {
 	return false
 }
 
-// find returns the timer of the reminder that has an id, or had it.
-func (s *Service) find(ctx context.Context, id string) (rouse.Timer, error) {
+// findReminder returns the timer of the reminder that has an id, or had it.
+func (s *Service) findReminder(ctx context.Context, id string) (rouse.Timer, error) {
 	if _, err := allocation.ParseID(id); err != nil {
 		return rouse.Timer{}, rouse.Refuse("reminder_id", id, "is no id of a reminder", err.Error())
 	}
-	t, err := s.opts.Timers.Get(ctx, s.key(id))
+	t, err := s.opts.Timers.Get(ctx, s.keyOfReminder(id))
 	if !errors.Is(err, rouse.ErrNotFound) {
 		return t, err
 	}
 	name, err := s.opts.Notes.Alias(ctx, id)
 	if err == nil && name != "" {
-		t, err = s.opts.Timers.Get(ctx, s.key(name))
+		t, err = s.opts.Timers.Get(ctx, s.keyOfReminder(name))
 	} else if err == nil {
 		err = rouse.ErrNotFound
 	}
@@ -192,7 +200,8 @@ func (s *Service) find(ctx context.Context, id string) (rouse.Timer, error) {
 }
 
 // GetReminder reads a reminder.
-func (f *sidecarServer) GetReminder(ctx context.Context, r *reminderv1.GetReminderRequest) (*reminderv1.GetReminderResponse, error) {
+func (f *sidecarServer) GetReminder(ctx context.Context,
+	r *reminderv1.GetReminderRequest) (*reminderv1.GetReminderResponse, error) {
 	t, err := f.findOwn(ctx, r.ReminderId)
 	if err != nil {
 		return nil, err
@@ -201,28 +210,30 @@ func (f *sidecarServer) GetReminder(ctx context.Context, r *reminderv1.GetRemind
 	if err != nil {
 		return nil, err
 	}
-	reminder.NextExecutionTime = stamp(t.Due)
+	reminder.NextExecutionTime = timestampOf(t.Due)
 	at := convert.Where(&t.Spec)
-	res := &reminderv1.GetReminderResponse{Reminder: reminder, ReminderId: at.ID, TokenBucketId: at.Bucket, AppId: at.App, Actor: convert.Actor(&t.Spec),
+	res := &reminderv1.GetReminderResponse{Reminder: reminder, ReminderId: at.ID, TokenBucketId: at.Bucket, AppId: at.App,
+		Actor:    convert.Actor(&t.Spec),
 		Attempts: t.Attempts, LastError: t.LastError}
-	if row := f.row(at.ID); row != nil {
+	if row := f.rowOfID(at.ID); row != nil {
 		res.TokenBucketId, res.SidecarInstance, res.RemSerInstance = row.ID, row.Client, row.Instance
 	}
 	return res, nil
 }
 
-// row returns the row of the table that an id belongs to, or nil.
-func (s *Service) row(id string) *allocation.Row {
+// rowOfID returns the row of the table that an id belongs to, or nil.
+func (s *Service) rowOfID(id string) *allocation.Row {
 	parsed, err := allocation.ParseID(id)
 	if err != nil {
 		return nil
 	}
-	table, _ := s.now()
+	table, _ := s.currentTable()
 	return table.Of(parsed)
 }
 
 // DeleteReminder ends a reminder.
-func (f *sidecarServer) DeleteReminder(ctx context.Context, r *reminderv1.DeleteReminderRequest) (*reminderv1.DeleteReminderResponse, error) {
+func (f *sidecarServer) DeleteReminder(ctx context.Context,
+	r *reminderv1.DeleteReminderRequest) (*reminderv1.DeleteReminderResponse, error) {
 	if _, err := allocation.ParseID(r.ReminderId); err != nil {
 		return nil, rouse.Refuse("reminder_id", r.ReminderId, "is no id of a reminder", err.Error())
 	}
@@ -232,10 +243,10 @@ func (f *sidecarServer) DeleteReminder(ctx context.Context, r *reminderv1.Delete
 		}
 	}
 	name := r.ReminderId
-	d, err := f.opts.Timers.Delete(ctx, f.key(name), 0) // most were never moved
+	d, err := f.opts.Timers.Delete(ctx, f.keyOfReminder(name), 0) // most were never moved
 	if errors.Is(err, rouse.ErrNotFound) {
 		if name, err = f.opts.Notes.Alias(ctx, r.ReminderId); err == nil && name != "" {
-			d, err = f.opts.Timers.Delete(ctx, f.key(name), 0)
+			d, err = f.opts.Timers.Delete(ctx, f.keyOfReminder(name), 0)
 		} else if err == nil {
 			err = rouse.ErrNotFound
 		}

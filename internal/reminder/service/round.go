@@ -46,7 +46,7 @@ func (s *Service) roundLoop(ctx context.Context) {
 		err := s.lookAround(within)
 		cancel()
 		if err != nil && !s.round.troubled {
-			s.failed(ctx, "look for the token buckets", err)
+			s.logFailure(ctx, "look for the token buckets", err)
 		}
 		s.round.troubled = err != nil
 		if !backoff.Sleep(ctx, leastApart) || !backoff.SleepOr(ctx, s.opts.Poll, s.kick) {
@@ -57,7 +57,7 @@ func (s *Service) roundLoop(ctx context.Context) {
 
 // lookAround makes one round.
 func (s *Service) lookAround(ctx context.Context) error {
-	living, err := s.instances(ctx)
+	living, err := s.liveInstances(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,11 +69,12 @@ func (s *Service) lookAround(ctx context.Context) error {
 		s.round.moved, s.round.handed = time.Now(), 0
 	}
 	s.round.shown = living
-	if !s.round.moved.IsZero() && s.round.handed < len(handovers) && time.Since(s.round.moved) >= handovers[s.round.handed] {
+	if !s.round.moved.IsZero() && s.round.handed < len(handovers) &&
+		time.Since(s.round.moved) >= handovers[s.round.handed] {
 		s.round.handed++
 		s.opts.Calls.Release()
 	}
-	if err := s.say(ctx); err != nil {
+	if err := s.publishState(ctx); err != nil {
 		return err
 	}
 	leads := s.opts.Leader()
@@ -83,22 +84,22 @@ func (s *Service) lookAround(ctx context.Context) error {
 			return err
 		}
 	}
-	if at := s.elsewhere(reported, living); !reflect.DeepEqual(at, s.round.far) {
+	if at := s.connectedElsewhere(reported, living); !reflect.DeepEqual(at, s.round.far) {
 		s.round.far = at
 		s.opts.Calls.SetElsewhere(at)
 	}
 	if leads {
-		if err := s.lead(ctx, living, reported); err != nil {
+		if err := s.makeNextTable(ctx, living, reported); err != nil {
 			return err
 		}
 	} else {
-		s.leader.rest()
+		s.leader.dropObservations()
 	}
-	return s.learn(ctx, changed)
+	return s.refreshTable(ctx, changed)
 }
 
-// elsewhere returns at which other instance each sidecar is connected, by its app and its address.
-func (s *Service) elsewhere(reported []state.Instance, living []Instance) map[string]map[string]string {
+// connectedElsewhere returns at which other instance each sidecar is connected, by its app and its address.
+func (s *Service) connectedElsewhere(reported []state.Instance, living []Instance) map[string]map[string]string {
 	apps := map[string]map[string]string{}
 	for i := range reported {
 		in := &reported[i]
@@ -116,8 +117,8 @@ func (s *Service) elsewhere(reported []state.Instance, living []Instance) map[st
 	return apps
 }
 
-// instances returns those that live, in the order of their addresses.
-func (s *Service) instances(ctx context.Context) ([]Instance, error) {
+// liveInstances returns those that live, in the order of their addresses.
+func (s *Service) liveInstances(ctx context.Context) ([]Instance, error) {
 	self := Instance{Address: s.opts.Address, Node: s.opts.Node}
 	if s.opts.Instances == nil {
 		self.Leader = true
@@ -135,9 +136,9 @@ func (s *Service) instances(ctx context.Context) ([]Instance, error) {
 	return slices.CompactFunc(list, func(a, b Instance) bool { return a.Address == b.Address }), nil
 }
 
-// say publishes this instance's sidecars and its state to the other instances.
-func (s *Service) say(ctx context.Context) error {
-	s.measure()
+// publishState publishes this instance's sidecars and its state to the other instances.
+func (s *Service) publishState(ctx context.Context) error {
+	s.measureRates()
 	i := state.Instance{Address: s.opts.Address, Node: s.opts.Node, Rates: s.round.rates}
 	for _, c := range s.opts.Calls.Clients() {
 		i.Clients = append(i.Clients, state.Client{App: c.App, Prefix: c.Prefix, Address: c.Address})
@@ -158,9 +159,9 @@ func (s *Service) say(ctx context.Context) error {
 	return nil
 }
 
-// measure computes the executions per second of each bucket, and the load factor: the greater of the
+// measureRates computes the executions per second of each bucket, and the load factor: the greater of the
 // executions per second and of the pending executions, each relative to its configured limit.
-func (s *Service) measure() {
+func (s *Service) measureRates() {
 	now := time.Now()
 	passed := now.Sub(s.round.rated)
 	if passed < sayEvery/2 && !s.round.rated.IsZero() {
@@ -194,9 +195,9 @@ func (s *Service) measure() {
 	s.mu.Unlock()
 }
 
-// learn reads the table if it has changed, and publishes it to the sidecars; with tell it publishes even an
-// unchanged table.
-func (s *Service) learn(ctx context.Context, tell bool) error {
+// refreshTable reads the table if it has changed, and publishes it to the sidecars; with tell it publishes
+// even an unchanged table.
+func (s *Service) refreshTable(ctx context.Context, tell bool) error {
 	s.mu.Lock()
 	revision := s.read
 	s.mu.Unlock()
@@ -204,23 +205,23 @@ func (s *Service) learn(ctx context.Context, tell bool) error {
 	if err != nil {
 		return err
 	}
-	table, _ := s.now()
+	table, _ := s.currentTable()
 	if changed {
 		read, err := s.opts.Notes.Book(ctx)
 		if err != nil {
 			return err
 		}
-		table = s.adopt(read)
+		table = s.adoptBook(read)
 		s.keepDispensers(ctx, table)
 	}
 	if changed || tell {
-		s.opts.Calls.SetTable(table, s.shown())
+		s.opts.Calls.SetTable(table, s.shownInstances())
 	}
 	return nil
 }
 
-// adopt replaces the table by that of a book.
-func (s *Service) adopt(read *state.Read) *allocation.Table {
+// adoptBook replaces the table by that of a book.
+func (s *Service) adoptBook(read *state.Read) *allocation.Table {
 	table := allocation.NewTable(&read.Book, read.Seats)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,7 +42,8 @@ type Timers interface {
 	List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rouse.Key, error)
 	Count(ctx context.Context, q rouse.Query) (int64, error)
 	Delete(ctx context.Context, key rouse.Key, ifRevision uint64) (timers.Deleted, error)
-	Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, target string, labels map[string]string) (rouse.Timer, error)
+	Relabel(ctx context.Context, key rouse.Key, ifRevision uint64, target string,
+		labels map[string]string) (rouse.Timer, error)
 }
 
 var _ Timers = (*timers.Timers)(nil)
@@ -76,13 +77,15 @@ type Options struct {
 	Leader func() bool
 	Access *access.Control // decides as which apps callers may act; nil: as any
 
-	Size      int           // tokens of a bucket; default 100,000
-	Metadata  int           // bytes of a reminder's metadata, at most; default 128
-	Poll      time.Duration // how often the table and the list of instances are polled; default 500 ms
-	Linger    time.Duration // how long a disconnected sidecar keeps its buckets; default two heartbeats
-	Capacity  float64       // executions a second that are a load factor of 1; default 10,000
-	Pending   int           // pending executions at which the load factor is 1; default 65,536
-	Hot       float64       // executions a second of one bucket that have it divided, if there is another sidecar; default half of Capacity
+	Size     int           // tokens of a bucket; default 100,000
+	Metadata int           // bytes of a reminder's metadata, at most; default 128
+	Poll     time.Duration // how often the table and the list of instances are polled; default 500 ms
+	Linger   time.Duration // how long a disconnected sidecar keeps its buckets; default two heartbeats
+	Capacity float64       // executions a second that are a load factor of 1; default 10,000
+	Pending  int           // pending executions at which the load factor is 1; default 65,536
+	// executions a second of one bucket that have it divided, if there is another sidecar; default half of
+	// Capacity
+	Hot       float64
 	HotFor    time.Duration // if they last so long; default 30 s
 	Collect   time.Duration // how often buckets without reminders are looked for; default 10 min
 	MostMoved int           // ids in one SubscribeReminder; default 1,000
@@ -90,7 +93,7 @@ type Options struct {
 	Log *slog.Logger // default none
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) withServiceDefaults() Options {
 	o.Namespace = cmp.Or(o.Namespace, "reminders")
 	o.Size = cmp.Or(o.Size, allocation.DefaultSize)
 	o.Metadata = cmp.Or(o.Metadata, 128)
@@ -112,11 +115,11 @@ func (o Options) withDefaults() Options {
 // mostMoved bounds the ids in one SubscribeReminder, unless Options do.
 const mostMoved = 1000
 
-// chunk is the number of tokens in one reservation.
-func (o *Options) chunk() int32 { return int32(max(1, min(1000, o.Size/20))) }
+// reservationSize is the number of tokens in one reservation.
+func (o *Options) reservationSize() int32 { return int32(max(1, min(1000, o.Size/20))) }
 
-// low is how many tokens of a bucket are left when the next one is prepared.
-func (o *Options) low() int32 { return int32(max(1, o.Size/20)) }
+// lowTokens is how many tokens of a bucket are left when the next one is prepared.
+func (o *Options) lowTokens() int32 { return int32(max(1, o.Size/20)) }
 
 // Service is made by New and used once.
 type Service struct {
@@ -144,9 +147,11 @@ type Service struct {
 
 // New returns a service that knows no table until Run.
 func New(o Options) *Service {
-	o = o.withDefaults()
-	s := &Service{opts: o, process: rand.Text(), kick: make(chan struct{}, 1), table: allocation.NewTable(&allocation.Book{}, nil), changed: make(chan struct{}),
-		givers: map[string]*state.Dispenser{}, low: map[string]bool{}, spent: map[string]bool{}, prefixes: map[string]string{}}
+	o = o.withServiceDefaults()
+	s := &Service{opts: o, process: rand.Text(), kick: make(chan struct{}, 1),
+		table: allocation.NewTable(&allocation.Book{}, nil), changed: make(chan struct{}),
+		givers: map[string]*state.Dispenser{}, low: map[string]bool{}, spent: map[string]bool{},
+		prefixes: map[string]string{}}
 	s.callers.init()
 	s.peers.init(o.Address, o.PeerTLS)
 	return s
@@ -178,17 +183,17 @@ func (s *Service) Run(ctx context.Context) {
 	running.Go(func() { s.collectLoop(ctx) })
 	s.roundLoop(ctx)
 	running.Wait()
-	s.giveBack(context.WithoutCancel(ctx))
-	s.peers.close()
+	s.returnTokens(context.WithoutCancel(ctx))
+	s.peers.closePeers()
 }
 
-// key returns the key of a timer.
-func (s *Service) key(name string) rouse.Key {
+// keyOfReminder returns the key of a timer.
+func (s *Service) keyOfReminder(name string) rouse.Key {
 	return rouse.Key{Namespace: s.opts.Namespace, Name: name}
 }
 
-// now returns the table, and a channel that is closed when the table changes.
-func (s *Service) now() (*allocation.Table, <-chan struct{}) {
+// currentTable returns the table, and a channel that is closed when the table changes.
+func (s *Service) currentTable() (*allocation.Table, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.table, s.changed
@@ -203,12 +208,12 @@ func (s *Service) Load() float64 {
 
 // Table returns the table as this instance knows it.
 func (s *Service) Table() *allocation.Table {
-	t, _ := s.now()
+	t, _ := s.currentTable()
 	return t
 }
 
-// failed logs what will be tried again.
-func (s *Service) failed(ctx context.Context, what string, err error) {
+// logFailure logs what will be tried again.
+func (s *Service) logFailure(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		s.opts.Log.Warn("the reminder service failed, will try again", "what", what, "error", err)
 	}

@@ -10,21 +10,22 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/state"
 )
 
-// take takes up to n tokens of a bucket of this instance. It returns state.ErrSpent if none is left.
-func (s *Service) take(ctx context.Context, row *allocation.Row, n int) ([]allocation.ID, error) {
-	d := s.dispenser(row)
+// takeFromBucket takes up to n tokens of a bucket of this instance. It returns state.ErrSpent if none is
+// left.
+func (s *Service) takeFromBucket(ctx context.Context, row *allocation.Row, n int) ([]allocation.ID, error) {
+	d := s.dispenserOf(row)
 	tokens, err := d.Take(ctx, n)
 	if errors.Is(err, state.ErrSpent) {
-		s.mark(s.spent, row.ID)
+		s.markBucket(s.spent, row.ID)
 		return nil, err
 	}
 	if err != nil {
 		return nil, err
 	}
 	if last := tokens[len(tokens)-1]; last == row.To {
-		s.mark(s.spent, row.ID)
-	} else if row.To-last <= s.opts.low() {
-		s.mark(s.low, row.ID)
+		s.markBucket(s.spent, row.ID)
+	} else if row.To-last <= s.opts.lowTokens() {
+		s.markBucket(s.low, row.ID)
 	}
 	ids := make([]allocation.ID, len(tokens))
 	for i, t := range tokens {
@@ -33,8 +34,9 @@ func (s *Service) take(ctx context.Context, row *allocation.Row, n int) ([]alloc
 	return ids, nil
 }
 
-// mark records that a bucket has few tokens left, or none, and wakes the loop that reports it to the leader.
-func (s *Service) mark(set map[string]bool, bucket string) {
+// markBucket records that a bucket has few tokens left, or none, and wakes the loop that reports it to the
+// leader.
+func (s *Service) markBucket(set map[string]bool, bucket string) {
 	s.mu.Lock()
 	before := set[bucket]
 	set[bucket] = true
@@ -44,20 +46,20 @@ func (s *Service) mark(set map[string]bool, bucket string) {
 	}
 }
 
-// out reports whether this instance has assigned all tokens of a bucket.
-func (s *Service) out(bucket string) bool {
+// hasNoTokens reports whether this instance has assigned all tokens of a bucket.
+func (s *Service) hasNoTokens(bucket string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.spent[bucket]
 }
 
-// dispenser returns the dispenser of a bucket, and creates it if necessary.
-func (s *Service) dispenser(row *allocation.Row) *state.Dispenser {
+// dispenserOf returns the dispenser of a bucket, and creates it if necessary.
+func (s *Service) dispenserOf(row *allocation.Row) *state.Dispenser {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.givers[row.ID]
 	if d == nil {
-		d = s.opts.Notes.NewDispenser(row.Bucket, s.opts.chunk())
+		d = s.opts.Notes.NewDispenser(row.Bucket, s.opts.reservationSize())
 		s.givers[row.ID] = d
 	}
 	return d
@@ -83,7 +85,7 @@ func (s *Service) keepDispensers(ctx context.Context, t *allocation.Table) {
 	s.mu.Unlock()
 	for _, d := range gone {
 		if err := d.Close(ctx); err != nil {
-			s.failed(ctx, "give back tokens", err)
+			s.logFailure(ctx, "give back tokens", err)
 		}
 	}
 }
@@ -93,16 +95,16 @@ const saveEvery = 2 * time.Second
 
 func (s *Service) saveLoop(ctx context.Context) {
 	for backoff.Sleep(ctx, saveEvery) {
-		for _, d := range s.dispensers() {
+		for _, d := range s.allDispensers() {
 			if err := d.Save(ctx); err != nil {
-				s.failed(ctx, "save how far tokens are given out", err)
+				s.logFailure(ctx, "save how far tokens are given out", err)
 				break
 			}
 		}
 	}
 }
 
-func (s *Service) dispensers() (list []*state.Dispenser) {
+func (s *Service) allDispensers() (list []*state.Dispenser) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.givers {
@@ -111,12 +113,12 @@ func (s *Service) dispensers() (list []*state.Dispenser) {
 	return list
 }
 
-// giveBack returns all tokens that were reserved and not assigned. Tokens whose return fails are skipped for
-// good.
-func (s *Service) giveBack(ctx context.Context) {
+// returnTokens returns all tokens that were reserved and not assigned. Tokens whose return fails are skipped
+// for good.
+func (s *Service) returnTokens(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, saveEvery)
 	defer cancel()
-	for _, d := range s.dispensers() {
+	for _, d := range s.allDispensers() {
 		if err := d.Close(ctx); err != nil {
 			return
 		}

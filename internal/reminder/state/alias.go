@@ -55,7 +55,8 @@ func (k *Notes) SetAliases(ctx context.Context, ids, names []string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the id %s was given to another reminder before; call again for other ones: %w", ids[taken], rouse.ErrExists)
+	return fmt.Errorf("the id %s was given to another reminder before; call again for other ones: %w", ids[taken],
+		rouse.ErrExists)
 }
 
 // DropAlias removes an alias, if it exists.

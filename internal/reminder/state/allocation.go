@@ -83,7 +83,8 @@ func (k *Notes) Book(ctx context.Context) (*Read, error) {
 		r.Seats[id] = seat
 		return err
 	})
-	slices.SortFunc(r.Book.Buckets, func(a, b allocation.Bucket) int { // by creation: ids are numbers after the app's prefix
+	// by creation: ids are numbers after the app's prefix
+	slices.SortFunc(r.Book.Buckets, func(a, b allocation.Bucket) int {
 		return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
 	})
 	return r, err
@@ -96,7 +97,8 @@ func (k *Notes) Book(ctx context.Context) (*Read, error) {
 // buckets at the same time, the second one fails here, so no token is in two buckets. Then, what a bucket
 // releases, before the bucket that receives it. Last, the first note, which other instances poll for changes:
 // it is written even if other writes failed.
-func (k *Notes) SaveBook(ctx context.Context, was *Read, next allocation.Book, seats map[string]allocation.Seat) (saved bool, err error) {
+func (k *Notes) SaveBook(ctx context.Context, was *Read, next allocation.Book,
+	seats map[string]allocation.Seat) (saved bool, err error) {
 	var apps, known, made, rest []note.Write
 	is := map[string]bool{}
 	add := func(to *[]note.Write, name string, v any) error {
@@ -144,7 +146,7 @@ func (k *Notes) SaveBook(ctx context.Context, was *Read, next allocation.Book, s
 				wrote, all = wrote || r.Applied, all && r.Applied
 			}
 			if !all && wrote {
-				return false, k.tell(ctx, next.Generation)
+				return false, k.forceReread(ctx, next.Generation)
 			}
 			if !all {
 				return false, nil
@@ -156,7 +158,7 @@ func (k *Notes) SaveBook(ctx context.Context, was *Read, next allocation.Book, s
 		return false, fmt.Errorf("write the token buckets: %w", err)
 	}
 	if !res[0].Applied && wrote {
-		return false, k.tell(ctx, next.Generation)
+		return false, k.forceReread(ctx, next.Generation)
 	}
 	return res[0].Applied, nil
 }
@@ -166,9 +168,9 @@ type head struct {
 	Generation uint64 `json:"generation,string"`
 }
 
-// tell makes all instances read the book again, because a leader whose write failed may have written a part
-// of it.
-func (k *Notes) tell(ctx context.Context, generation uint64) error {
+// forceReread makes all instances read the book again, because a leader whose write failed may have written a
+// part of it.
+func (k *Notes) forceReread(ctx context.Context, generation uint64) error {
 	for range tries {
 		notes, err := k.notes.Get(ctx, consumedNote)
 		if err != nil {

@@ -55,4 +55,5 @@ func (k *Notes) Prefix(ctx context.Context, app string) (string, error) {
 	return "", errBusy
 }
 
-var errBusy = &rouse.RetryAfter{Err: fmt.Errorf("too many write the same: %w", rouse.ErrOverloaded), After: patience / 10}
+var errBusy = &rouse.RetryAfter{Err: fmt.Errorf("too many write the same: %w", rouse.ErrOverloaded),
+	After: patience / 10}

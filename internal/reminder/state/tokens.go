@@ -16,18 +16,19 @@ import (
 type Till struct {
 	ConsumedTill int32 `json:"consumedTill,string"`
 	Reserved     int32 `json:"reserved,string"`
-	Closed       bool  `json:"closed,omitempty"` // no instance reserves any more: ConsumedTill is the last token that may have been assigned
+	// no instance reserves any more: ConsumedTill is the last token that may have been assigned
+	Closed bool `json:"closed,omitempty"`
 }
 
 func tillNote(bucket string) string { return "tokenBucket||" + bucket + "||consumedTill" }
 
 // Till returns how far a bucket's tokens are given out.
 func (k *Notes) Till(ctx context.Context, b *allocation.Bucket) (Till, error) {
-	t, _, err := k.till(ctx, b)
+	t, _, err := k.readTill(ctx, b)
 	return t, err
 }
 
-func (k *Notes) till(ctx context.Context, b *allocation.Bucket) (Till, uint64, error) {
+func (k *Notes) readTill(ctx context.Context, b *allocation.Bucket) (Till, uint64, error) {
 	notes, err := k.notes.Get(ctx, tillNote(b.ID))
 	if err != nil {
 		return Till{}, 0, err
@@ -40,7 +41,7 @@ func (k *Notes) till(ctx context.Context, b *allocation.Bucket) (Till, uint64, e
 // may have been assigned.
 func (k *Notes) CloseBucket(ctx context.Context, b *allocation.Bucket) (given int32, err error) {
 	for range tries {
-		t, revision, err := k.till(ctx, b)
+		t, revision, err := k.readTill(ctx, b)
 		if err != nil {
 			return 0, err
 		}
@@ -116,7 +117,7 @@ func (k *Notes) NewDispenser(b allocation.Bucket, chunk int32) *Dispenser {
 	return &Dispenser{notes: k, bucket: b, chunk: max(1, chunk), turn: make(chan struct{}, 1)}
 }
 
-func (d *Dispenser) lock(ctx context.Context) error {
+func (d *Dispenser) lockTurn(ctx context.Context) error {
 	select {
 	case d.turn <- struct{}{}:
 		return nil
@@ -125,18 +126,18 @@ func (d *Dispenser) lock(ctx context.Context) error {
 	}
 }
 
-func (d *Dispenser) unlock() { <-d.turn }
+func (d *Dispenser) unlockTurn() { <-d.turn }
 
 // Take gives out up to n tokens, at least one, or ErrSpent.
 func (d *Dispenser) Take(ctx context.Context, n int) ([]int32, error) {
-	if err := d.lock(ctx); err != nil {
+	if err := d.lockTurn(ctx); err != nil {
 		return nil, err
 	}
-	defer d.unlock()
+	defer d.unlockTurn()
 	if d.closed {
 		return nil, ErrSpent
 	}
-	if err := d.reserve(ctx, int64(n)); err != nil {
+	if err := d.reserveTokens(ctx, int64(n)); err != nil {
 		return nil, err
 	}
 	n = min(n, int(d.reserved-d.next)+1)
@@ -148,14 +149,14 @@ func (d *Dispenser) Take(ctx context.Context, n int) ([]int32, error) {
 	return tokens, nil
 }
 
-// reserve ensures that at least one token is reserved, and n if the bucket has as many.
-func (d *Dispenser) reserve(ctx context.Context, n int64) error {
+// reserveTokens ensures that at least one token is reserved, and n if the bucket has as many.
+func (d *Dispenser) reserveTokens(ctx context.Context, n int64) error {
 	for range tries {
 		if d.known && int64(d.next)+n-1 <= int64(d.reserved) {
 			return nil
 		}
 		if !d.known {
-			t, revision, err := d.notes.till(ctx, &d.bucket)
+			t, revision, err := d.notes.readTill(ctx, &d.bucket)
 			if err != nil {
 				return err
 			}
@@ -173,7 +174,7 @@ func (d *Dispenser) reserve(ctx context.Context, n int64) error {
 			return nil
 		}
 		to := int32(min(int64(d.bucket.To), max(int64(d.reserved), int64(d.next)+n-1)+int64(d.chunk)))
-		revision, err := d.write(ctx, Till{ConsumedTill: d.next - 1, Reserved: to})
+		revision, err := d.writeTill(ctx, Till{ConsumedTill: d.next - 1, Reserved: to})
 		switch {
 		case err != nil: // it is not known whether it was written: then it is skipped
 			d.known = false
@@ -187,8 +188,8 @@ func (d *Dispenser) reserve(ctx context.Context, n int64) error {
 	return errBusy
 }
 
-// write writes the bucket's note, and returns its revision, 0 if another instance has written it.
-func (d *Dispenser) write(ctx context.Context, t Till) (uint64, error) {
+// writeTill writes the bucket's note, and returns its revision, 0 if another instance has written it.
+func (d *Dispenser) writeTill(ctx context.Context, t Till) (uint64, error) {
 	res, err := d.notes.notes.Put(ctx, note.Set(tillNote(d.bucket.ID), t, d.revision))
 	if err != nil {
 		return 0, err
@@ -202,24 +203,24 @@ func (d *Dispenser) write(ctx context.Context, t Till) (uint64, error) {
 
 // Save writes down how far the tokens are given out, if that has changed.
 func (d *Dispenser) Save(ctx context.Context) error {
-	if err := d.lock(ctx); err != nil {
+	if err := d.lockTurn(ctx); err != nil {
 		return err
 	}
-	defer d.unlock()
+	defer d.unlockTurn()
 	if !d.known || d.closed || d.written == d.next-1 {
 		return nil
 	}
-	revision, err := d.write(ctx, Till{ConsumedTill: d.next - 1, Reserved: d.reserved})
+	revision, err := d.writeTill(ctx, Till{ConsumedTill: d.next - 1, Reserved: d.reserved})
 	d.known = err == nil && revision != 0
 	return err
 }
 
 // Close returns the reserved tokens that were not assigned. It assigns no tokens afterwards.
 func (d *Dispenser) Close(ctx context.Context) error {
-	if err := d.lock(ctx); err != nil {
+	if err := d.lockTurn(ctx); err != nil {
 		return err
 	}
-	defer d.unlock()
+	defer d.unlockTurn()
 	if d.closed {
 		return nil
 	}
@@ -227,7 +228,7 @@ func (d *Dispenser) Close(ctx context.Context) error {
 	if !d.known || d.next > d.reserved && d.written == d.next-1 {
 		return nil
 	}
-	if _, err := d.write(ctx, Till{ConsumedTill: d.next - 1, Reserved: d.next - 1}); err != nil {
+	if _, err := d.writeTill(ctx, Till{ConsumedTill: d.next - 1, Reserved: d.next - 1}); err != nil {
 		return fmt.Errorf("give back the tokens of %s: %w", d.bucket.ID, err)
 	}
 	return nil

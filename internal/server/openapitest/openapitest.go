@@ -50,7 +50,8 @@ func New() *Checker {
 	}
 	for name, operations := range c.whole["paths"].(map[string]any) {
 		// A ":" within a variable is escaped: an unescaped one begins a verb.
-		c.paths = append(c.paths, path{regexp.MustCompile("^" + variable.ReplaceAllString(regexp.QuoteMeta(name), `[^/:]*`) + "$"), operations.(map[string]any)})
+		c.paths = append(c.paths, path{regexp.MustCompile("^" + variable.ReplaceAllString(regexp.QuoteMeta(name), `[^/:]*`) +
+			"$"), operations.(map[string]any)})
 	}
 	return c
 }
@@ -192,11 +193,12 @@ func (c *Checker) Check(e Exchange) {
 			continue
 		}
 		var faults []string
-		if fault := c.answer(operation, e.Method, e.Status, e.Header, e.Body); fault != "" {
-			faults = append(faults, fmt.Sprintf("%s %s: %d %s: %s", e.Method, e.Path, e.Status, shortened(e.Body), fault))
+		if fault := c.checkAnswer(operation, e.Method, e.Status, e.Header, e.Body); fault != "" {
+			faults = append(faults, fmt.Sprintf("%s %s: %d %s: %s", e.Method, e.Path, e.Status, shortenBody(e.Body), fault))
 		}
-		if fault := c.request(operation, e.Sent); fault != "" && e.Status < 300 {
-			faults = append(faults, fmt.Sprintf("%s %s with %s, which was served: %s", e.Method, e.Path, shortened(e.Sent), fault))
+		if fault := c.checkRequest(operation, e.Sent); fault != "" && e.Status < 300 {
+			faults = append(faults, fmt.Sprintf("%s %s with %s, which was served: %s", e.Method, e.Path,
+				shortenBody(e.Sent), fault))
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -205,10 +207,10 @@ func (c *Checker) Check(e Exchange) {
 	}
 }
 
-func shortened(b []byte) string { return string(b[:min(len(b), 300)]) }
+func shortenBody(b []byte) string { return string(b[:min(len(b), 300)]) }
 
-// answer returns what is wrong with an answer, or nothing.
-func (c *Checker) answer(operation map[string]any, method string, status int, h http.Header, body []byte) string {
+// checkAnswer returns what is wrong with an answer, or nothing.
+func (c *Checker) checkAnswer(operation map[string]any, method string, status int, h http.Header, body []byte) string {
 	responses := operation["responses"].(map[string]any)
 	documented, ok := responses[strconv.Itoa(status)].(map[string]any)
 	if !ok {
@@ -220,7 +222,7 @@ func (c *Checker) answer(operation map[string]any, method string, status int, h 
 	if !ok {
 		return "the status is not documented"
 	}
-	content, _ := c.resolved(documented)["content"].(map[string]any)
+	content, _ := c.resolveRef(documented)["content"].(map[string]any)
 	media := mediaType(h)
 	if content == nil {
 		if media != "" || len(body) > 0 {
@@ -244,15 +246,15 @@ func (c *Checker) answer(operation map[string]any, method string, status int, h 
 		texts = bytes.Split(bytes.TrimSpace(body), []byte("\n"))
 	}
 	for _, text := range texts {
-		if fault := c.text(schema, text); fault != "" {
+		if fault := c.checkJSON(schema, text); fault != "" {
 			return fault
 		}
 	}
 	return ""
 }
 
-// request returns what is wrong with the body of a request, or nothing.
-func (c *Checker) request(operation map[string]any, body []byte) string {
+// checkRequest returns what is wrong with the body of a request, or nothing.
+func (c *Checker) checkRequest(operation map[string]any, body []byte) string {
 	if text := string(bytes.TrimSpace(body)); text == "" || text == "{}" {
 		return ""
 	}
@@ -266,22 +268,22 @@ func (c *Checker) request(operation map[string]any, body []byte) string {
 		return "no body is documented"
 	}
 	schema, _ := of["schema"].(map[string]any)
-	return c.text(schema, body)
+	return c.checkJSON(schema, body)
 }
 
-// text returns what is wrong with a value in JSON, or nothing.
-func (c *Checker) text(schema map[string]any, text []byte) string {
+// checkJSON returns what is wrong with a value in JSON, or nothing.
+func (c *Checker) checkJSON(schema map[string]any, text []byte) string {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return err.Error()
 	}
-	return c.value(schema, v, "")
+	return c.checkValue(schema, v, "")
 }
 
-// resolved returns what a reference refers to, with the members that are next to it.
-func (c *Checker) resolved(schema map[string]any) map[string]any {
+// resolveRef returns what a reference refers to, with the members that are next to it.
+func (c *Checker) resolveRef(schema map[string]any) map[string]any {
 	ref, ok := schema["$ref"].(string)
 	if !ok {
 		return schema
@@ -291,7 +293,7 @@ func (c *Checker) resolved(schema map[string]any) map[string]any {
 		at = at[segment].(map[string]any)
 	}
 	out := map[string]any{}
-	for k, v := range c.resolved(at) {
+	for k, v := range c.resolveRef(at) {
 		out[k] = v
 	}
 	for k, v := range schema {
@@ -304,54 +306,57 @@ func (c *Checker) resolved(schema map[string]any) map[string]any {
 
 // keywords are those of JSON Schema that the description may use: others would not be checked, and are what
 // generators of clients fail at.
-var keywords = map[string]bool{"type": true, "properties": true, "required": true, "items": true, "additionalProperties": true, "enum": true, "x-enum-varnames": true,
-	"minimum": true, "maximum": true, "minLength": true, "maxLength": true, "minItems": true, "maxItems": true, "maxProperties": true, "pattern": true, "format": true,
+var keywords = map[string]bool{"type": true, "properties": true, "required": true, "items": true,
+	"additionalProperties": true, "enum": true, "x-enum-varnames": true,
+	"minimum": true, "maximum": true, "minLength": true, "maxLength": true, "minItems": true, "maxItems": true,
+	"maxProperties": true, "pattern": true, "format": true,
 	"contentEncoding": true, "description": true, "examples": true}
 
-// value returns what is wrong with a value, or nothing.
-func (c *Checker) value(schema map[string]any, v any, at string) string {
-	schema = c.resolved(schema)
+// checkValue returns what is wrong with a value, or nothing.
+func (c *Checker) checkValue(schema map[string]any, v any, at string) string {
+	schema = c.resolveRef(schema)
 	for k := range schema {
 		if !keywords[k] {
 			return fmt.Sprintf("%s: the checker does not know the keyword %s", at, k)
 		}
 	}
-	if t, ok := schema["type"].(string); ok && !typed(t, v) {
+	if t, ok := schema["type"].(string); ok && !hasType(t, v) {
 		return fmt.Sprintf("%s: %v is no %s", at, v, t)
 	}
-	if list, ok := schema["enum"].([]any); ok && !slices.ContainsFunc(list, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(v) }) {
+	if list, ok := schema["enum"].([]any); ok && !slices.ContainsFunc(list,
+		func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(v) }) {
 		return fmt.Sprintf("%s: %v is none of %v", at, v, list)
 	}
 	switch v := v.(type) {
 	case json.Number:
-		if fault := whole(schema, v); fault != "" {
+		if fault := checkInteger(schema, v); fault != "" {
 			return at + ": " + fault
 		}
 		n, _ := v.Float64() // infinite if it is larger than the largest one
-		if n < number(schema, "minimum", math.Inf(-1)) || n > number(schema, "maximum", math.Inf(1)) {
+		if n < schemaBound(schema, "minimum", math.Inf(-1)) || n > schemaBound(schema, "maximum", math.Inf(1)) {
 			return fmt.Sprintf("%s: %v is out of bounds", at, v)
 		}
 	case string:
-		return text(schema, v, at)
+		return checkString(schema, v, at)
 	case []any:
-		if n := float64(len(v)); n < number(schema, "minItems", 0) || n > number(schema, "maxItems", math.Inf(1)) {
+		if n := float64(len(v)); n < schemaBound(schema, "minItems", 0) || n > schemaBound(schema, "maxItems", math.Inf(1)) {
 			return fmt.Sprintf("%s: %v elements are out of bounds", at, n)
 		}
 		if items, ok := schema["items"].(map[string]any); ok {
 			for i, one := range v {
-				if fault := c.value(items, one, fmt.Sprintf("%s[%d]", at, i)); fault != "" {
+				if fault := c.checkValue(items, one, fmt.Sprintf("%s[%d]", at, i)); fault != "" {
 					return fault
 				}
 			}
 		}
 	case map[string]any:
-		members, required, rest := members(schema)
+		members, required, rest := objectMembers(schema)
 		for _, name := range required {
 			if _, ok := v[name]; !ok {
 				return fmt.Sprintf("%s: %s is missing", at, name)
 			}
 		}
-		if n := float64(len(v)); n > number(schema, "maxProperties", math.Inf(1)) {
+		if n := float64(len(v)); n > schemaBound(schema, "maxProperties", math.Inf(1)) {
 			return fmt.Sprintf("%s: %v members are too many", at, n)
 		}
 		for name, one := range v {
@@ -365,7 +370,7 @@ func (c *Checker) value(schema map[string]any, v any, at string) string {
 			default:
 				return fmt.Sprintf("%s: %s is not documented", at, name)
 			}
-			if fault := c.value(of, one, at+"."+name); fault != "" {
+			if fault := c.checkValue(of, one, at+"."+name); fault != "" {
 				return fault
 			}
 		}
@@ -373,8 +378,9 @@ func (c *Checker) value(schema map[string]any, v any, at string) string {
 	return ""
 }
 
-// members returns the schemas of an object's members, those that are required, and the schema of all others.
-func members(schema map[string]any) (members map[string]any, required []string, rest map[string]any) {
+// objectMembers returns the schemas of an object's members, those that are required, and the schema of all
+// others.
+func objectMembers(schema map[string]any) (members map[string]any, required []string, rest map[string]any) {
 	members, _ = schema["properties"].(map[string]any)
 	names, _ := schema["required"].([]any)
 	for _, name := range names {
@@ -384,9 +390,9 @@ func members(schema map[string]any) (members map[string]any, required []string, 
 	return members, required, rest
 }
 
-// whole returns what is wrong with a number that is to be whole: a client reads 64 bits with the format
-// int64, and 32 without one.
-func whole(schema map[string]any, n json.Number) string {
+// checkInteger returns what is wrong with a number that is to be whole: a client reads 64 bits with the
+// format int64, and 32 without one.
+func checkInteger(schema map[string]any, n json.Number) string {
 	bits := 32
 	switch schema["format"] {
 	case "int64":
@@ -401,7 +407,7 @@ func whole(schema map[string]any, n json.Number) string {
 	return ""
 }
 
-func typed(t string, v any) bool {
+func hasType(t string, v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return t == "null"
@@ -419,8 +425,9 @@ func typed(t string, v any) bool {
 	return false
 }
 
-func text(schema map[string]any, v, at string) string {
-	if n := float64(utf8.RuneCountInString(v)); n < number(schema, "minLength", 0) || n > number(schema, "maxLength", math.Inf(1)) {
+func checkString(schema map[string]any, v, at string) string {
+	if n := float64(utf8.RuneCountInString(v)); n < schemaBound(schema, "minLength", 0) ||
+		n > schemaBound(schema, "maxLength", math.Inf(1)) {
 		return fmt.Sprintf("%s: %v characters are out of bounds", at, n)
 	}
 	if p, ok := schema["pattern"].(string); ok && !regexp.MustCompile(p).MatchString(v) {
@@ -451,8 +458,8 @@ func text(schema map[string]any, v, at string) string {
 	return ""
 }
 
-// number returns a bound of a schema, or a default.
-func number(schema map[string]any, name string, or float64) float64 {
+// schemaBound returns a bound of a schema, or a default.
+func schemaBound(schema map[string]any, name string, or float64) float64 {
 	switch n := schema[name].(type) {
 	case uint64:
 		return float64(n)

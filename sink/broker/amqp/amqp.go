@@ -77,7 +77,8 @@ type Publisher struct {
 func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	host, err := amqplink.Host(c.URL)
 	if err != nil {
-		return nil, rouse.Refuse("url", "", "is no URL of a RabbitMQ: "+err.Error(), "write one such as amqps://user:password@host:5671/vhost")
+		return nil, rouse.Refuse("url", "", "is no URL of a RabbitMQ: "+err.Error(),
+			"write one such as amqps://user:password@host:5671/vhost")
 	}
 	c = c.WithDefaults()
 	p := &Publisher{c: c}
@@ -85,18 +86,19 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	p.blocks = broker.Availability{Broker: p.away.Broker, Patience: c.Patience, Changed: changed}
 	p.blocks.Back()
 	p.life, p.end = context.WithCancel(context.Background())
-	p.uses.Go(p.run)
+	p.uses.Go(p.keepConnected)
 	return p, nil
 }
 
 // Check returns what is wrong with the exchange and the routing key.
 func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
-	_, _, wrong = place(t)
-	return wrong, "write amqp:" + t.Connection + "/EXCHANGE/ROUTING.KEY, or amqp:" + t.Connection + "//QUEUE, with what is special percent-encoded"
+	_, _, wrong = exchangeAndKey(t)
+	return wrong, "write amqp:" + t.Connection + "/EXCHANGE/ROUTING.KEY, or amqp:" + t.Connection +
+		"//QUEUE, with what is special percent-encoded"
 }
 
-// place parses the exchange and the routing key of a target.
-func place(t *broker.Target) (exchange, key, wrong string) {
+// exchangeAndKey parses the exchange and the routing key of a target.
+func exchangeAndKey(t *broker.Target) (exchange, key, wrong string) {
 	exchange, key, ok := strings.Cut(t.Path, "/")
 	if !ok {
 		return "", "", "names an exchange and no routing key"

@@ -296,14 +296,14 @@ func retires(t *testing.T, url string) {
 	defer s.Close() //nolint:errcheck // of a test
 	key := channelKey{namespace: "a"}
 	channels := func() (l *link, c *channel, open int) {
-		l = p.get(t.Context())
+		l = p.awaitLink(t.Context())
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l, l.channels[key], l.open
 	}
 	brokertest.Deliver(t, s, brokertest.Fire("a", "first", "amqp:there//retired"))
 	_, first, _ := channels()
-	first.retire()
+	first.retireChannel()
 	if o := brokertest.Deliver(t, s, brokertest.Fire("a", "second", "amqp:there//retired")); o.Verdict != rouse.Done {
 		t.Errorf("%v %s", o.Verdict, o.Detail)
 	}
@@ -351,7 +351,7 @@ func TestWhatTheEndOfAChannelMeans(t *testing.T) {
 		{&amqp091.Error{Code: 311, Reason: "CONTENT_TOO_LARGE"}, rouse.Rejected, 311},
 		{&amqp091.Error{Code: 406, Reason: "PRECONDITION_FAILED"}, rouse.Failed, 406},
 	} {
-		if o := explain(c.err); o.Verdict != c.want || o.Code != c.code || o.Detail == "" {
+		if o := endOutcome(c.err); o.Verdict != c.want || o.Code != c.code || o.Detail == "" {
 			t.Errorf("%v means %+v", c.err, o)
 		}
 	}

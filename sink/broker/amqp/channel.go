@@ -54,8 +54,8 @@ type sent struct {
 	settled  chan struct{} // closed when it is reported; nil if nothing waits for it
 }
 
-// settle reports the outcome of a message. It is called once.
-func (m *sent) settle(o rouse.Outcome) {
+// reportSent reports the outcome of a message. It is called once.
+func (m *sent) reportSent(o rouse.Outcome) {
 	m.flight.Settle(m.i, o)
 	if m.settled != nil {
 		close(m.settled)
@@ -68,9 +68,9 @@ type attempt struct {
 	number int64
 }
 
-// channel returns the channel for a key. It creates one if necessary, and returns nil if there are too
+// channelFor returns the channel for a key. It creates one if necessary, and returns nil if there are too
 // many.
-func (l *link) channel(key channelKey) *channel {
+func (l *link) channelFor(key channelKey) *channel {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c := l.channels[key]; c != nil {
@@ -90,14 +90,15 @@ func (l *link) newChannel(key channelKey) *channel {
 	if l.open >= maxChannels {
 		return nil
 	}
-	c := &channel{l: l, key: key, ready: make(chan struct{}), pending: map[uint64]*sent{}, nudge: make(chan struct{}, 1), returned: map[attempt]string{}}
+	c := &channel{l: l, key: key, ready: make(chan struct{}), pending: map[uint64]*sent{}, nudge: make(chan struct{}, 1),
+		returned: map[attempt]string{}}
 	l.open++
-	l.p.uses.Go(c.run)
+	l.p.uses.Go(c.runChannel)
 	return c
 }
 
-// retire stops the use of a channel for new messages. It is closed when it has no message in progress.
-func (c *channel) retire() {
+// retireChannel stops the use of a channel for new messages. It is closed when it has no message in progress.
+func (c *channel) retireChannel() {
 	c.l.mu.Lock()
 	if c.l.channels[c.key] == c {
 		delete(c.l.channels, c.key)
@@ -109,15 +110,15 @@ func (c *channel) retire() {
 	notify.Send(c.nudge)
 }
 
-func (c *channel) run() {
+func (c *channel) runChannel() {
 	defer func() {
 		c.l.mu.Lock()
 		c.l.open--
 		c.l.mu.Unlock()
 	}()
-	err := c.begin()
+	err := c.openChannel()
 	if err != nil {
-		c.ended(nil) // it has no messages
+		c.handleEnd(nil) // it has no messages
 		close(c.ready)
 		return
 	}
@@ -144,27 +145,27 @@ func (c *channel) run() {
 				confirms = nil
 				continue
 			}
-			if c.settle(confirm) {
-				c.leave(returns, confirms)
+			if c.handleConfirm(confirm) {
+				c.closeChannel(returns, confirms)
 				confirms = nil
 			}
 		case <-rest.C:
 			rest.Reset(idle)
-			if c.unused(&used) {
-				c.retire()
+			if c.isUnused(&used) {
+				c.retireChannel()
 			}
 		case <-c.nudge:
 			linger = time.After(lingering)
-			if c.empty() {
-				c.leave(returns, confirms)
+			if c.hasNoPending() {
+				c.closeChannel(returns, confirms)
 				confirms = nil
 			}
 		case <-linger:
-			c.leave(returns, confirms)
+			c.closeChannel(returns, confirms)
 			confirms = nil
 		}
 	}
-	c.ended(<-closed)
+	c.handleEnd(<-closed)
 	for returns != nil { // drain: the client may be sending, and must not block forever
 		if _, ok := <-returns; !ok {
 			returns = nil
@@ -172,8 +173,8 @@ func (c *channel) run() {
 	}
 }
 
-// begin opens the channel, with the connection's timeout.
-func (c *channel) begin() (err error) {
+// openChannel opens the channel, with the connection's timeout.
+func (c *channel) openChannel() (err error) {
 	defer c.l.conn.Limit(c.l.p.life)()
 	if c.raw, err = c.l.conn.OpenChannel(c.l.p.life); err != nil {
 		return err
@@ -181,8 +182,8 @@ func (c *channel) begin() (err error) {
 	return c.raw.Confirm(false)
 }
 
-// leave closes the channel and drains its notifications.
-func (c *channel) leave(returns <-chan amqp091.Return, confirms <-chan amqp091.Confirmation) {
+// closeChannel closes the channel and drains its notifications.
+func (c *channel) closeChannel(returns <-chan amqp091.Return, confirms <-chan amqp091.Confirmation) {
 	defer c.l.conn.Limit(c.l.p.life)()
 	left := make(chan struct{})
 	go func() {
@@ -205,9 +206,9 @@ func (c *channel) leave(returns <-chan amqp091.Return, confirms <-chan amqp091.C
 	}
 }
 
-// settle reports the message that was confirmed or refused. It reports whether the channel has to be
+// handleConfirm reports the message that was confirmed or refused. It reports whether the channel has to be
 // closed.
-func (c *channel) settle(confirm amqp091.Confirmation) (leave bool) {
+func (c *channel) handleConfirm(confirm amqp091.Confirmation) (leave bool) {
 	c.mu.Lock()
 	m, ok := c.pending[confirm.DeliveryTag]
 	delete(c.pending, confirm.DeliveryTag)
@@ -223,18 +224,19 @@ func (c *channel) settle(confirm amqp091.Confirmation) (leave bool) {
 	}
 	switch {
 	case returned:
-		m.settle(broker.Failed(amqp091.NoRoute, fmt.Sprintf("%d %s: no queue is bound for the routing key", amqp091.NoRoute, why)))
+		m.reportSent(broker.Failed(amqp091.NoRoute, fmt.Sprintf("%d %s: no queue is bound for the routing key",
+			amqp091.NoRoute, why)))
 	case confirm.Ack:
-		m.settle(broker.Done)
+		m.reportSent(broker.Done)
 	default:
-		m.settle(broker.Failed(0, "RabbitMQ refused the message (nack): a queue is full, or cannot take it now"))
+		m.reportSent(broker.Failed(0, "RabbitMQ refused the message (nack): a queue is full, or cannot take it now"))
 	}
 	return leave
 }
 
-// ended settles the messages in progress when the channel has ended. If only one of several was refused, each
-// is sent again by itself.
-func (c *channel) ended(err *amqp091.Error) {
+// handleEnd settles the messages in progress when the channel has ended. If only one of several was refused,
+// each is sent again by itself.
+func (c *channel) handleEnd(err *amqp091.Error) {
 	c.l.mu.Lock()
 	if c.l.channels[c.key] == c {
 		delete(c.l.channels, c.key)
@@ -252,20 +254,21 @@ func (c *channel) ended(err *amqp091.Error) {
 		c.l.p.uses.Go(func() { c.l.publishSingly(c.key, list) })
 		return
 	}
-	o := explain(err)
+	o := endOutcome(err)
 	for _, m := range pending {
-		m.settle(o)
+		m.reportSent(o)
 	}
 }
 
-// explain returns the outcome of messages that were in progress when the channel ended.
-func explain(err *amqp091.Error) rouse.Outcome {
+// endOutcome returns the outcome of messages that were in progress when the channel ended.
+func endOutcome(err *amqp091.Error) rouse.Outcome {
 	switch {
 	case err == nil:
 		return broker.Failed(0, "the connection broke before RabbitMQ confirmed: it may have the message")
 	case !channelFault(err.Code):
 		return broker.Failed(0, "the connection broke before RabbitMQ confirmed, "+err.Reason+": it may have the message")
-	case err.Code == amqp091.ContentTooLarge, err.Code == amqp091.PreconditionFailed && strings.Contains(err.Reason, "larger than"):
+	case err.Code == amqp091.ContentTooLarge, err.Code == amqp091.PreconditionFailed &&
+		strings.Contains(err.Reason, "larger than"):
 		return broker.Rejected(err.Code, err.Reason)
 	}
 	return broker.Failed(err.Code, err.Reason)
@@ -290,31 +293,32 @@ func ofOneMessage(err *amqp091.Error) bool {
 // message.
 func channelFault(code int) bool {
 	switch code {
-	case amqp091.ContentTooLarge, amqp091.AccessRefused, amqp091.NotFound, amqp091.PreconditionFailed, amqp091.NotImplemented:
+	case amqp091.ContentTooLarge, amqp091.AccessRefused, amqp091.NotFound, amqp091.PreconditionFailed,
+		amqp091.NotImplemented:
 		return true
 	}
 	return false
 }
 
-// over reports whether the channel accepts no more messages.
-func (c *channel) over() bool {
+// refusesMessages reports whether the channel accepts no more messages.
+func (c *channel) refusesMessages() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pending == nil || c.retired
 }
 
-func (c *channel) empty() bool {
+func (c *channel) hasNoPending() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.pending) == 0
 }
 
-// unused reports whether nothing was published since the last call and no message is in progress.
-func (c *channel) unused(used *uint64) bool {
+// isUnused reports whether nothing was published since the last call and no message is in progress.
+func (c *channel) isUnused(used *uint64) bool {
 	c.sending.Lock()
 	last := c.last
 	c.sending.Unlock()
 	before := *used
 	*used = last
-	return before == last && c.empty()
+	return before == last && c.hasNoPending()
 }

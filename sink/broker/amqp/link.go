@@ -25,19 +25,19 @@ type link struct {
 	open     int                     // all open channels, including retired ones
 }
 
-// run keeps a connection open until the publisher is closed.
-func (p *Publisher) run() {
+// keepConnected keeps a connection open until the publisher is closed.
+func (p *Publisher) keepConnected() {
 	for b := backoff.New(firstWait, longestWait); b.Wait(p.life); {
-		l, err := p.dial()
+		l, err := p.dialBroker()
 		if err != nil {
 			p.away.Lost(err)
 			continue
 		}
 		b.Reset()
-		p.set(l)
+		p.setLink(l)
 		p.away.Back()
-		why := l.watch()
-		p.set(nil)
+		why := l.awaitClosed()
+		p.setLink(nil)
 		p.blocks.Back()
 		if p.life.Err() == nil {
 			p.away.Lost(why)
@@ -45,14 +45,14 @@ func (p *Publisher) run() {
 	}
 }
 
-func (p *Publisher) set(l *link) {
+func (p *Publisher) setLink(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.link = l
 }
 
-// get waits a moment for the link, and returns nil if it is not established.
-func (p *Publisher) get(ctx context.Context) *link {
+// awaitLink waits a moment for the link, and returns nil if it is not established.
+func (p *Publisher) awaitLink(ctx context.Context) *link {
 	if !p.away.Await(ctx) {
 		return nil
 	}
@@ -61,8 +61,8 @@ func (p *Publisher) get(ctx context.Context) *link {
 	return p.link
 }
 
-// dial connects.
-func (p *Publisher) dial() (*link, error) {
+// dialBroker connects.
+func (p *Publisher) dialBroker() (*link, error) {
 	o := amqplink.Options{URL: p.c.URL, Name: "rouse broker " + p.c.Name, Timeout: p.c.Timeout}
 	if p.c.Secure() {
 		var err error
@@ -77,8 +77,8 @@ func (p *Publisher) dial() (*link, error) {
 	return &link{p: p, conn: conn, channels: map[channelKey]*channel{}}, nil
 }
 
-// watch waits until the connection ends, and returns the reason.
-func (l *link) watch() error {
+// awaitClosed waits until the connection ends, and returns the reason.
+func (l *link) awaitClosed() error {
 	return l.conn.Watch(l.p.life, func(reason string) {
 		if reason == "" {
 			l.p.blocks.Back()

@@ -12,8 +12,8 @@ import (
 // headerAttempt distinguishes attempts of one fire.
 const headerAttempt = "rouse-attempt"
 
-// publishing returns the message for a fire.
-func publishing(m *broker.Message) amqp091.Publishing {
+// newPublishing returns the message for a fire.
+func newPublishing(m *broker.Message) amqp091.Publishing {
 	f := m.Fire
 	due, token, generation := f.Due.String(), strconv.FormatUint(f.Token, 10), strconv.FormatUint(f.Generation, 10)
 	h := make(amqp091.Table, 18)
@@ -29,7 +29,8 @@ func publishing(m *broker.Message) amqp091.Publishing {
 	if f.Traceparent != "" {
 		h["traceparent"] = f.Traceparent
 	}
-	p := amqp091.Publishing{Headers: h, DeliveryMode: amqp091.Persistent, MessageId: f.ID, Type: cloudevent.Type, AppId: "rouse"}
+	p := amqp091.Publishing{Headers: h, DeliveryMode: amqp091.Persistent, MessageId: f.ID, Type: cloudevent.Type,
+		AppId: "rouse"}
 	if m.Target.Structured {
 		p.ContentType = "application/cloudevents+json"
 		p.Body = cloudevent.Append(make([]byte, 0, cloudevent.Size(f)), f)

@@ -15,10 +15,10 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	on := make([]*channel, len(messages)) // the ones with a message in progress
-	l := p.get(ctx)
+	l := p.awaitLink(ctx)
 	for i := range messages {
 		m := &messages[i]
-		exchange, key, wrong := place(&m.Target)
+		exchange, key, wrong := exchangeAndKey(&m.Target)
 		switch {
 		case wrong != "":
 			f.Settle(i, broker.Failed(0, "not sent: the target "+wrong))
@@ -27,12 +27,12 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 		case p.blocks.Obstacle() != "":
 			f.Settle(i, p.blocks.Outcome(m.Fire))
 		default:
-			on[i] = p.send(ctx, l, channelKey{m.Fire.Namespace, exchange}, key, m, f, i)
+			on[i] = p.publishOne(ctx, l, channelKey{m.Fire.Namespace, exchange}, key, m, f, i)
 		}
 	}
 	f.Await(ctx, func(i int) {
 		if on[i] != nil {
-			on[i].retire() // a channel may never get confirms of a queue that lost its leader; a new one does
+			on[i].retireChannel() // a channel may never get confirms of a queue that lost its leader; a new one does
 		}
 	})
 }
@@ -43,42 +43,44 @@ const tries = 2
 // errEnded means that a channel has ended before a message was sent.
 var errEnded = errors.New("the channel has ended")
 
-// send publishes one message, or settles it. It returns the channel that will get the confirm.
-func (p *Publisher) send(ctx context.Context, l *link, key channelKey, routing string, m *broker.Message, f *broker.Flight, i int) *channel {
-	s := &sent{flight: f, i: i, id: attempt{m.Fire.ID, int64(m.Fire.Attempt)}, routing: routing, message: publishing(m), deadline: f.Deadline(i)}
-	return s.publish(ctx, func() *channel { return l.channel(key) })
+// publishOne publishes one message, or settles it. It returns the channel that will get the confirm.
+func (p *Publisher) publishOne(ctx context.Context, l *link, key channelKey, routing string, m *broker.Message,
+	f *broker.Flight, i int) *channel {
+	s := &sent{flight: f, i: i, id: attempt{m.Fire.ID, int64(m.Fire.Attempt)}, routing: routing, message: newPublishing(m),
+		deadline: f.Deadline(i)}
+	return s.publishOn(ctx, func() *channel { return l.channelFor(key) })
 }
 
-// publish publishes a message on a channel that take returns, or settles it. It returns the channel.
-func (m *sent) publish(ctx context.Context, take func() *channel) *channel {
+// publishOn publishes a message on a channel that take returns, or settles it. It returns the channel.
+func (m *sent) publishOn(ctx context.Context, take func() *channel) *channel {
 	for range tries {
 		c := take()
 		if c == nil {
-			m.settle(broker.Overloaded(longestWait, "all channels to RabbitMQ are in use"))
+			m.reportSent(broker.Overloaded(longestWait, "all channels to RabbitMQ are in use"))
 			return nil
 		}
-		if c.publish(ctx, m) == nil {
+		if c.publishMessage(ctx, m) == nil {
 			return c
 		}
 	}
-	m.settle(broker.Unsent(broker.Soon, errEnded.Error()))
+	m.reportSent(broker.Unsent(broker.Soon, errEnded.Error()))
 	return nil
 }
 
-// publish publishes one message, or settles it. It fails with errEnded if it has done neither.
-func (c *channel) publish(ctx context.Context, m *sent) error {
+// publishMessage publishes one message, or settles it. It fails with errEnded if it has done neither.
+func (c *channel) publishMessage(ctx context.Context, m *sent) error {
 	limit, cancel := context.WithDeadline(ctx, m.deadline)
 	defer cancel()
 	select {
 	case <-c.ready:
 	case <-limit.Done():
-		m.settle(broker.Unsent(broker.Soon, "RabbitMQ has not opened a channel in time"))
+		m.reportSent(broker.Unsent(broker.Soon, "RabbitMQ has not opened a channel in time"))
 		return nil
 	}
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	if limit.Err() != nil {
-		m.settle(broker.Overloaded(broker.Soon, "there was no time left for it"))
+		m.reportSent(broker.Overloaded(broker.Soon, "there was no time left for it"))
 		return nil
 	}
 	c.mu.Lock()
@@ -98,13 +100,13 @@ func (c *channel) publish(ctx context.Context, m *sent) error {
 	_, waits := c.pending[tag]
 	delete(c.pending, tag)
 	c.mu.Unlock()
-	c.retire() // its tags no longer match RabbitMQ's
+	c.retireChannel() // its tags no longer match RabbitMQ's
 	switch {
 	case !waits: // the channel has ended, and its messages with it
 	case errors.Is(err, amqp091.ErrClosed):
 		return errEnded
 	default:
-		m.settle(broker.Failed(0, "the connection broke while the message was sent: "+err.Error()))
+		m.reportSent(broker.Failed(0, "the connection broke while the message was sent: "+err.Error()))
 	}
 	return nil
 }
@@ -118,10 +120,10 @@ func (l *link) publishSingly(key channelKey, list []*sent) {
 			continue // it is too late
 		}
 		m.settled = make(chan struct{})
-		m.publish(l.p.life, func() *channel {
+		m.publishOn(l.p.life, func() *channel {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			if c == nil || c.over() {
+			if c == nil || c.refusesMessages() {
 				c = l.newChannel(key)
 			}
 			return c
@@ -131,12 +133,12 @@ func (l *link) publishSingly(key channelKey, list []*sent) {
 		case <-m.settled:
 		case <-late.C:
 			if c != nil {
-				c.retire()
+				c.retireChannel()
 			}
 		}
 		late.Stop()
 	}
 	if c != nil {
-		c.retire()
+		c.retireChannel()
 	}
 }

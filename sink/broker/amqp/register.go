@@ -3,5 +3,8 @@ package amqp
 import "github.com/rousehq/rouse/sink/broker"
 
 func init() {
-	broker.Register("amqp", func(c broker.Connection, changed func(error)) (broker.Publisher, error) { return Open(c, changed) })
+	broker.Register("amqp", func(c broker.Connection, changed func(error)) (broker.Publisher,
+		error) {
+		return Open(c, changed)
+	})
 }

@@ -31,7 +31,8 @@ func Benchmark(b *testing.B, p broker.Publisher, url, target string, raw func(n 
 	renew := func() { // fresh ids
 		for i := range fires {
 			next++
-			fires[i] = rouse.Fire{ID: rouse.FireID("default", strconv.Itoa(next), 7, 1801386000000, false), Namespace: "default", Name: "timer-1", Generation: 712345,
+			fires[i] = rouse.Fire{ID: rouse.FireID("default", strconv.Itoa(next), 7, 1801386000000, false), Namespace: "default",
+				Name: "timer-1", Generation: 712345,
 				Due: 1801386000000, Attempt: 1, Token: 812345, Spec: &spec}
 		}
 	}

@@ -71,13 +71,13 @@ func Run(t *testing.T, h Harness) {
 		name string
 		run  func(t *testing.T, h bench)
 	}{
-		{"loses nothing when the broker is killed", killed},
-		{"fails in time what a broker that hangs does not confirm", hangs},
+		{"loses nothing when the broker is killed", testKilled},
+		{"fails in time what a broker that hangs does not confirm", testHanging},
 		{"does not take a lost confirm for a confirm", lostConfirm},
-		{"spends no attempt while the broker is away", away},
-		{"gives up a broker that does not come back", lost},
-		{"fails at once what is under way when the connection breaks", breaks},
-		{"ends while fires are under way", ends},
+		{"spends no attempt while the broker is away", testAway},
+		{"gives up a broker that does not come back", testGivenUp},
+		{"fails at once what is under way when the connection breaks", testBrokenConn},
+		{"ends while fires are under way", testShutdown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			running := goleak.IgnoreCurrent()
@@ -93,8 +93,8 @@ type bench struct {
 	Proxy Proxy
 }
 
-// open returns a sink with the connection "there", through the proxy.
-func (h bench) open(t *testing.T, patience time.Duration) *broker.Sink {
+// openSink returns a sink with the connection "there", through the proxy.
+func (h bench) openSink(t *testing.T, patience time.Duration) *broker.Sink {
 	t.Helper()
 	c := broker.Connection{Name: "there", URL: h.Proxy.URL(h.Broker.URL()), Patience: patience, Timeout: 2 * time.Second}
 	p, err := h.Open(c)
@@ -113,20 +113,22 @@ func closeIt(t *testing.T, s *broker.Sink) {
 	}
 }
 
-// fires returns n fires for a target.
-func fires(n int, target string, timeout time.Duration) []rouse.Fire {
+// makeFires returns n fires for a target.
+func makeFires(n int, target string, timeout time.Duration) []rouse.Fire {
 	list := make([]rouse.Fire, n)
 	for i := range list {
 		name := fmt.Sprintf("timer-%d", i)
 		due := rouse.At(time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC))
-		list[i] = rouse.Fire{ID: rouse.FireID("brokertest", name, 7, due, false), Namespace: "brokertest", Name: name, Generation: 7, Due: due,
-			Attempt: 1, Token: 9, Spec: &rouse.Spec{Target: target, Payload: fmt.Appendf(nil, "payload %d", i), Retry: rouse.Retry{Timeout: timeout}}}
+		list[i] = rouse.Fire{ID: rouse.FireID("brokertest", name, 7, due, false), Namespace: "brokertest", Name: name,
+			Generation: 7, Due: due,
+			Attempt: 1, Token: 9, Spec: &rouse.Spec{Target: target, Payload: fmt.Appendf(nil, "payload %d", i),
+				Retry: rouse.Retry{Timeout: timeout}}}
 	}
 	return list
 }
 
-// deliver delivers fires once.
-func deliver(ctx context.Context, s *broker.Sink, list []rouse.Fire) []rouse.Outcome {
+// deliverOnce delivers fires once.
+func deliverOnce(ctx context.Context, s *broker.Sink, list []rouse.Fire) []rouse.Outcome {
 	outcomes := make([]rouse.Outcome, len(list))
 	var mu sync.Mutex
 	s.Deliver(ctx, list, func(i int, o rouse.Outcome) {
@@ -137,8 +139,9 @@ func deliver(ctx context.Context, s *broker.Sink, list []rouse.Fire) []rouse.Out
 	return outcomes
 }
 
-// insist delivers fires until each is done, as an engine would, and returns how many attempts failed.
-func insist(t *testing.T, s *broker.Sink, list []rouse.Fire) (failed int) {
+// deliverUntilDone delivers fires until each is done, as an engine would, and returns how many attempts
+// failed.
+func deliverUntilDone(t *testing.T, s *broker.Sink, list []rouse.Fire) (failed int) {
 	t.Helper()
 	for end := time.Now().Add(patience); len(list) > 0; {
 		if time.Now().After(end) {
@@ -146,7 +149,7 @@ func insist(t *testing.T, s *broker.Sink, list []rouse.Fire) (failed int) {
 		}
 		var again []rouse.Fire
 		var wait time.Duration
-		for i, o := range deliver(t.Context(), s, list) {
+		for i, o := range deliverOnce(t.Context(), s, list) {
 			f := list[i]
 			switch o.Verdict {
 			case rouse.Done:
@@ -167,8 +170,8 @@ func insist(t *testing.T, s *broker.Sink, list []rouse.Fire) (failed int) {
 	return failed
 }
 
-// has checks that each fire is at the place, and only as often as allowed.
-func (h bench) has(t *testing.T, target string, list []rouse.Fire) {
+// checkArrived checks that each fire is at the place, and only as often as allowed.
+func (h bench) checkArrived(t *testing.T, target string, list []rouse.Fire) {
 	t.Helper()
 	ids := h.Arrived(t, target)
 	count := map[string]int{}
@@ -187,114 +190,116 @@ func (h bench) has(t *testing.T, target string, list []rouse.Fire) {
 	}
 }
 
-func killed(t *testing.T, h bench) {
+func testKilled(t *testing.T, h bench) {
 	target := h.Place(t)
-	s := h.open(t, time.Hour)
+	s := h.openSink(t, time.Hour)
 	defer closeIt(t, s)
-	list := fires(600, target, 5*time.Second)
-	insist(t, s, list[:100])
+	list := makeFires(600, target, 5*time.Second)
+	deliverUntilDone(t, s, list[:100])
 	var sending sync.WaitGroup
 	for part := range slices.Chunk(list[100:], 100) {
-		sending.Go(func() { insist(t, s, part) })
+		sending.Go(func() { deliverUntilDone(t, s, part) })
 	}
 	h.Broker.Kill()
 	h.Broker.Start()
 	sending.Wait()
-	h.has(t, target, list)
+	h.checkArrived(t, target, list)
 }
 
-func hangs(t *testing.T, h bench) {
+func testHanging(t *testing.T, h bench) {
 	target := h.Place(t)
-	s := h.open(t, time.Hour)
+	s := h.openSink(t, time.Hour)
 	defer closeIt(t, s)
-	list := fires(10, target, 300*time.Millisecond)
-	insist(t, s, list[:1]) // it is connected
+	list := makeFires(10, target, 300*time.Millisecond)
+	deliverUntilDone(t, s, list[:1]) // it is connected
 	h.Broker.Pause()
-	for i, o := range deliver(t.Context(), s, list) {
+	for i, o := range deliverOnce(t.Context(), s, list) {
 		if o.Verdict != rouse.Failed && o.Verdict != rouse.Deferred || o.Detail == "" {
 			t.Errorf("fire %d: %v %q", i, o.Verdict, o.Detail)
 		}
 	}
 	h.Broker.Resume()
-	insist(t, s, list)
-	h.has(t, target, list)
+	deliverUntilDone(t, s, list)
+	h.checkArrived(t, target, list)
 }
 
 func lostConfirm(t *testing.T, h bench) {
 	target := h.Place(t)
-	s := h.open(t, time.Hour)
+	s := h.openSink(t, time.Hour)
 	defer closeIt(t, s)
-	list := fires(11, target, time.Second)
-	insist(t, s, list[:1])
+	list := makeFires(11, target, time.Second)
+	deliverUntilDone(t, s, list[:1])
 	h.Proxy.CutToClient()
-	for i, o := range deliver(t.Context(), s, list[1:]) {
+	for i, o := range deliverOnce(t.Context(), s, list[1:]) {
 		if o.Verdict != rouse.Failed {
 			t.Errorf("fire %d: %v %q, and it was not confirmed", i, o.Verdict, o.Detail)
 		}
 	}
-	h.has(t, target, list) // the sent messages have arrived
+	h.checkArrived(t, target, list) // the sent messages have arrived
 	h.Proxy.Heal()
-	insist(t, s, list)
+	deliverUntilDone(t, s, list)
 	if ids := h.Arrived(t, target); !h.Once && len(ids) <= len(list) {
 		t.Errorf("%d messages of %d fires, most of them sent twice", len(ids), len(list))
 	}
-	h.has(t, target, list)
+	h.checkArrived(t, target, list)
 }
 
-func away(t *testing.T, h bench) {
+func testAway(t *testing.T, h bench) {
 	target := h.Place(t)
 	h.Proxy.Refuse(true)
-	s := h.open(t, time.Hour)
+	s := h.openSink(t, time.Hour)
 	defer closeIt(t, s)
-	list := fires(10, target, 5*time.Second)
+	list := makeFires(10, target, 5*time.Second)
 	refused := func() {
 		t.Helper()
-		for i, o := range deliver(t.Context(), s, list) {
+		for i, o := range deliverOnce(t.Context(), s, list) {
 			if o.Verdict != rouse.Deferred || o.After <= 0 || !strings.Contains(o.Detail, "not sent") {
 				t.Errorf("fire %d: %v after %v: %s", i, o.Verdict, o.After, o.Detail)
 			}
 		}
 	}
 	refused()
-	poll.Until(t, "it reports that the broker is away", func() bool { return s.Obstacle("brokertest", list[0].Spec) != "" })
+	poll.Until(t, "it reports that the broker is away",
+		func() bool { return s.Obstacle("brokertest", list[0].Spec) != "" })
 	h.Proxy.Heal()
-	if failed := insist(t, s, list); failed != 0 {
+	if failed := deliverUntilDone(t, s, list); failed != 0 {
 		t.Errorf("%d attempts failed that were never made", failed)
 	}
-	poll.Until(t, "it reports that the broker is back", func() bool { return s.Obstacle("brokertest", list[0].Spec) == "" })
+	poll.Until(t, "it reports that the broker is back",
+		func() bool { return s.Obstacle("brokertest", list[0].Spec) == "" })
 	h.Proxy.Refuse(true)
 	h.Proxy.Reset()
 	poll.Until(t, "it reports that the broker is away again", func() bool {
-		refusedOrFailed := deliver(t.Context(), s, list[:1])
+		refusedOrFailed := deliverOnce(t.Context(), s, list[:1])
 		return refusedOrFailed[0].Verdict == rouse.Deferred && s.Obstacle("brokertest", list[0].Spec) != ""
 	})
 	refused()
 	h.Proxy.Heal()
-	insist(t, s, list)
-	h.has(t, target, list)
+	deliverUntilDone(t, s, list)
+	h.checkArrived(t, target, list)
 }
 
-func lost(t *testing.T, h bench) {
+func testGivenUp(t *testing.T, h bench) {
 	target := h.Place(t)
 	h.Proxy.Refuse(true)
 	defer h.Proxy.Heal()
-	s := h.open(t, time.Second)
+	s := h.openSink(t, time.Second)
 	defer closeIt(t, s)
 	poll.Until(t, "fires fail", func() bool {
-		o := deliver(t.Context(), s, fires(1, target, 5*time.Second))[0]
+		o := deliverOnce(t.Context(), s, makeFires(1, target, 5*time.Second))[0]
 		return o.Verdict == rouse.Failed && strings.Contains(o.Detail, "unavailable")
 	})
 }
 
-func breaks(t *testing.T, h bench) {
+func testBrokenConn(t *testing.T, h bench) {
 	target := h.Place(t)
-	s := h.open(t, time.Hour)
+	s := h.openSink(t, time.Hour)
 	defer closeIt(t, s)
-	list := fires(10, target, 20*time.Minute) // longer than a test may take
-	insist(t, s, list[:1])
+	list := makeFires(10, target, 20*time.Minute) // longer than a test may take
+	deliverUntilDone(t, s, list[:1])
 	h.Proxy.CutToClient()
 	ended := make(chan []rouse.Outcome, 1)
-	go func() { ended <- deliver(t.Context(), s, list[1:]) }()
+	go func() { ended <- deliverOnce(t.Context(), s, list[1:]) }()
 	poll.Until(t, "the messages arrive", func() bool { return len(h.Arrived(t, target)) >= len(list) })
 	h.Proxy.Reset()
 	limit := time.NewTimer(patience)
@@ -310,20 +315,20 @@ func breaks(t *testing.T, h bench) {
 		t.Errorf("still under way %v after the connection broke", patience)
 	}
 	h.Proxy.Heal()
-	insist(t, s, list)
-	h.has(t, target, list)
+	deliverUntilDone(t, s, list)
+	h.checkArrived(t, target, list)
 }
 
-func ends(t *testing.T, h bench) {
+func testShutdown(t *testing.T, h bench) {
 	target := h.Place(t)
-	s := h.open(t, time.Hour)
-	list := fires(10, target, patience)
-	insist(t, s, list[:1])
+	s := h.openSink(t, time.Hour)
+	list := makeFires(10, target, patience)
+	deliverUntilDone(t, s, list[:1])
 	h.Proxy.CutToClient()
 	ctx, cancel := context.WithCancel(t.Context())
 	var sending sync.WaitGroup
 	var outcomes []rouse.Outcome
-	sending.Go(func() { outcomes = deliver(ctx, s, list[1:]) })
+	sending.Go(func() { outcomes = deliverOnce(ctx, s, list[1:]) })
 	poll.Until(t, "the messages arrive", func() bool { return len(h.Arrived(t, target)) >= len(list) })
 	cancel()
 	sending.Wait()

@@ -27,9 +27,11 @@ func Event(body []byte) (f rouse.Fire, err error) {
 	if e.Data != nil {
 		payload = e.Data
 	}
-	return Facts(map[string]string{"rouse-fire-id": e.ID, "rouse-namespace": strings.Split(e.Source+"///", "/")[2], "rouse-timer": e.Subject, "rouse-due": e.Time,
+	return Facts(map[string]string{"rouse-fire-id": e.ID, "rouse-namespace": strings.Split(e.Source+"///", "/")[2],
+		"rouse-timer": e.Subject, "rouse-due": e.Time,
 		"rouse-attempt": strconv.FormatUint(uint64(e.Attempt), 10), "rouse-token": e.Token, "rouse-generation": e.Generation,
-		"rouse-manual": strconv.FormatBool(e.Manual), "rouse-last": strconv.FormatBool(e.Last), "traceparent": e.Traceparent}, e.ContentType, payload)
+		"rouse-manual": strconv.FormatBool(e.Manual), "rouse-last": strconv.FormatBool(e.Last), "traceparent": e.Traceparent},
+		e.ContentType, payload)
 }
 
 // Facts parses a fire from the rouse-… headers of a message.
@@ -50,8 +52,10 @@ func Facts(h map[string]string, contentType string, payload []byte) (f rouse.Fir
 		}
 		return b
 	}
-	f = rouse.Fire{ID: h["rouse-fire-id"], Namespace: h["rouse-namespace"], Name: h["rouse-timer"], Due: rouse.At(due), Attempt: uint32(number("rouse-attempt", 32)),
-		Token: number("rouse-token", 64), Generation: number("rouse-generation", 64), Manual: truth("rouse-manual"), Last: truth("rouse-last"), Traceparent: h["traceparent"],
+	f = rouse.Fire{ID: h["rouse-fire-id"], Namespace: h["rouse-namespace"], Name: h["rouse-timer"], Due: rouse.At(due),
+		Attempt: uint32(number("rouse-attempt", 32)),
+		Token:   number("rouse-token", 64), Generation: number("rouse-generation", 64), Manual: truth("rouse-manual"),
+		Last: truth("rouse-last"), Traceparent: h["traceparent"],
 		Spec: &rouse.Spec{Payload: payload, ContentType: contentType}}
 	return f, err
 }

@@ -38,7 +38,7 @@ func NewRelay(t testing.TB, server string, ways func(client, server net.Conn) (r
 			if err != nil {
 				return
 			}
-			r.begin(c)
+			r.relayConn(c)
 		}
 	})
 	return r
@@ -51,7 +51,7 @@ func (r *Relay) URL(server string) string {
 	return u.String()
 }
 
-func (r *Relay) begin(client net.Conn) {
+func (r *Relay) relayConn(client net.Conn) {
 	server, err := net.Dial("tcp4", r.server)
 	if err != nil {
 		r.t.Error(err)

@@ -31,8 +31,10 @@ func Sink(t testing.TB, c broker.Connection, open func(c broker.Connection) (bro
 // Fire returns a fire with a payload.
 func Fire(namespace, name, target string) rouse.Fire {
 	due := rouse.At(time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC))
-	return rouse.Fire{ID: rouse.FireID(namespace, name, 7, due, false), Namespace: namespace, Name: name, Generation: 7, Due: due, Attempt: 1, Token: 9,
-		Spec: &rouse.Spec{Target: target, Payload: []byte(`{"cups":2}`), ContentType: "application/json", Retry: rouse.Retry{Timeout: 20 * time.Second}}}
+	return rouse.Fire{ID: rouse.FireID(namespace, name, 7, due, false), Namespace: namespace, Name: name, Generation: 7,
+		Due: due, Attempt: 1, Token: 9,
+		Spec: &rouse.Spec{Target: target, Payload: []byte(`{"cups":2}`), ContentType: "application/json",
+			Retry: rouse.Retry{Timeout: 20 * time.Second}}}
 }
 
 // Deliver delivers one fire, again for as long as it is deferred.
@@ -61,7 +63,7 @@ func OneTooLarge(t *testing.T, s *broker.Sink, target string, bytes int, limit s
 	spec.Payload = []byte(`"` + strings.Repeat("x", bytes-2) + `"`)
 	list[large].Spec = &spec
 	Deliver(t, s, Fire("a", "first", target)) // it is connected
-	for i, o := range deliver(t.Context(), s, list) {
+	for i, o := range deliverOnce(t.Context(), s, list) {
 		switch {
 		case i != large && o.Verdict != rouse.Done:
 			t.Errorf("the fire %d, which is small: %v %d %s", i, o.Verdict, o.Code, o.Detail)

@@ -30,18 +30,20 @@ func NewFiles(t testing.TB) Files {
 	dir := t.TempDir()
 	f := Files{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
 	caKey, key := newKey(t), newKey(t)
-	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotAfter: time.Now().Add(time.Hour), IsCA: true,
+	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "broker"}, NotAfter: time.Now().Add(time.Hour),
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "broker"},
+		NotAfter:    time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
-	write(t, f.CA, "CERTIFICATE", sign(t, ca, ca, caKey, caKey))
-	write(t, f.Cert, "CERTIFICATE", sign(t, leaf, ca, key, caKey))
+	writePEM(t, f.CA, "CERTIFICATE", signCertificate(t, ca, ca, caKey, caKey))
+	writePEM(t, f.Cert, "CERTIFICATE", signCertificate(t, leaf, ca, key, caKey))
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, f.Key, "EC PRIVATE KEY", der)
+	writePEM(t, f.Key, "EC PRIVATE KEY", der)
 	return f
 }
 
@@ -54,7 +56,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-func sign(t testing.TB, c, by *x509.Certificate, key, byKey *ecdsa.PrivateKey) []byte {
+func signCertificate(t testing.TB, c, by *x509.Certificate, key, byKey *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, c, by, &key.PublicKey, byKey)
 	if err != nil {
@@ -63,7 +65,7 @@ func sign(t testing.TB, c, by *x509.Certificate, key, byKey *ecdsa.PrivateKey) [
 	return der
 }
 
-func write(t testing.TB, name, kind string, der []byte) {
+func writePEM(t testing.TB, name, kind string, der []byte) {
 	t.Helper()
 	if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
@@ -89,7 +91,7 @@ func Front(t testing.TB, f Files, server string) (addr string) {
 			if err != nil {
 				return
 			}
-			wg.Go(func() { pass(c, server) })
+			wg.Go(func() { copyBothWays(c, server) })
 		}
 	})
 	t.Cleanup(func() {
@@ -99,8 +101,8 @@ func Front(t testing.TB, f Files, server string) (addr string) {
 	return l.Addr().String()
 }
 
-// pass copies both ways until either side ends.
-func pass(client net.Conn, server string) {
+// copyBothWays copies both ways until either side ends.
+func copyBothWays(client net.Conn, server string) {
 	defer client.Close() //nolint:errcheck // of a test
 	s, err := net.Dial("tcp4", server)
 	if err != nil {
@@ -132,7 +134,8 @@ func Obstacle(t testing.TB, p broker.Publisher, words string) (why string) {
 // TLS tests certificates: open returns a publisher for a connection to a broker at addr that requires a
 // certificate and has one of the files' authority; publish publishes one message by a sink. Without the
 // authority or a certificate, nothing is published.
-func TLS(t *testing.T, f Files, url string, open func(c broker.Connection) (broker.Publisher, error), publish func(t *testing.T, s *broker.Sink)) {
+func TLS(t *testing.T, f Files, url string, open func(c broker.Connection) (broker.Publisher, error),
+	publish func(t *testing.T, s *broker.Sink)) {
 	for name, c := range map[string]broker.Connection{
 		"no authority":   {Cert: f.Cert, Key: f.Key},
 		"no certificate": {CA: f.CA},

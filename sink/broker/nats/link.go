@@ -18,12 +18,12 @@ import (
 	"github.com/rousehq/rouse/sink/broker"
 )
 
-// run keeps a client until the publisher is closed. The client reconnects by itself; a new one is needed
-// only if it gives up.
-func (p *Publisher) run() {
+// keepClient keeps a client until the publisher is closed. The client reconnects by itself; a new one is
+// needed only if it gives up.
+func (p *Publisher) keepClient() {
 	for b := backoff.New(natslink.FirstWait, natslink.LongestWait); b.Wait(p.life); {
 		closed := make(chan struct{})
-		conn, err := p.connect(closed)
+		conn, err := p.connectClient(closed)
 		if err != nil {
 			p.away.Lost(err)
 			continue
@@ -35,27 +35,27 @@ func (p *Publisher) run() {
 		if conn.IsConnected() {
 			p.away.Back()
 		}
-		p.watch(conn, closed)
-		p.broke(p.last())
+		p.watchClient(conn, closed)
+		p.failUpTo(p.lastWire())
 	}
 }
 
-// connect returns a client that receives answers.
-func (p *Publisher) connect(closed chan struct{}) (*natsgo.Conn, error) {
-	conn, err := natsgo.Connect(p.c.URL, p.options(closed)...)
+// connectClient returns a client that receives answers.
+func (p *Publisher) connectClient(closed chan struct{}) (*natsgo.Conn, error) {
+	conn, err := natsgo.Connect(p.c.URL, p.clientOptions(closed)...)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conn.Subscribe(p.inbox+"*", p.answered); err != nil {
+	if _, err := conn.Subscribe(p.inbox+"*", p.handleAnswer); err != nil {
 		conn.Close()
 		return nil, err
 	}
 	return conn, nil
 }
 
-// watch waits until a client has ended. It polls the client for the reason why it does not connect, as not
-// every reason is reported.
-func (p *Publisher) watch(conn *natsgo.Conn, closed <-chan struct{}) {
+// watchClient waits until a client has ended. It polls the client for the reason why it does not connect, as
+// not every reason is reported.
+func (p *Publisher) watchClient(conn *natsgo.Conn, closed <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -68,14 +68,14 @@ func (p *Publisher) watch(conn *natsgo.Conn, closed <-chan struct{}) {
 			return
 		case <-tick.C:
 			if err := conn.LastError(); err != nil {
-				p.lost(conn, err)
+				p.markLost(conn, err)
 			}
 		}
 	}
 }
 
-// last returns the number of the last connection to a server.
-func (p *Publisher) last() int {
+// lastWire returns the number of the last connection to a server.
+func (p *Publisher) lastWire() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.wire
@@ -88,13 +88,14 @@ func orUnknown(err error) error {
 	return err
 }
 
-// options are the options of the client; closed is closed when it has ended.
-func (p *Publisher) options(closed chan struct{}) []natsgo.Option {
-	o := append(natslink.Options("rouse broker "+p.c.Name, p.c.Timeout), natsgo.SetCustomDialer(dialer{p}), natsgo.SkipHostLookup(),
+// clientOptions are the options of the client; closed is closed when it has ended.
+func (p *Publisher) clientOptions(closed chan struct{}) []natsgo.Option {
+	o := append(natslink.Options("rouse broker "+p.c.Name, p.c.Timeout), natsgo.SetCustomDialer(dialer{p}),
+		natsgo.SkipHostLookup(),
 		natsgo.ReconnectHandler(func(*natsgo.Conn) { p.away.Back() }),
-		natsgo.DisconnectErrHandler(func(c *natsgo.Conn, err error) { p.lost(c, err) }),
-		natsgo.ReconnectErrHandler(func(c *natsgo.Conn, err error) { p.lost(c, err) }),
-		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { p.refused(err) }),
+		natsgo.DisconnectErrHandler(func(c *natsgo.Conn, err error) { p.markLost(c, err) }),
+		natsgo.ReconnectErrHandler(func(c *natsgo.Conn, err error) { p.markLost(c, err) }),
+		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { p.handleRefusal(err) }),
 		natsgo.ClosedHandler(func(*natsgo.Conn) { close(closed) }))
 	if p.c.Credentials != "" {
 		o = append(o, natsgo.UserCredentials(p.c.Credentials))
@@ -104,13 +105,13 @@ func (p *Publisher) options(closed chan struct{}) []natsgo.Option {
 		o = append(o, natsgo.Secure(&tls.Config{MinVersion: tls.VersionTLS12}))
 	}
 	if p.c.CA != "" || p.c.Cert != "" {
-		o = append(o, p.files())
+		o = append(o, p.certificateFiles())
 	}
 	return o
 }
 
-// files makes the client read the certificate files for each connect.
-func (p *Publisher) files() natsgo.Option {
+// certificateFiles makes the client read the certificate files for each connect.
+func (p *Publisher) certificateFiles() natsgo.Option {
 	read := func() (*tls.Config, error) { return p.c.TLS() }
 	return func(o *natsgo.Options) error {
 		if p.c.CA != "" {
@@ -135,8 +136,8 @@ func (p *Publisher) files() natsgo.Option {
 	}
 }
 
-// lost sets the reason why there is no connection, unless it is restored.
-func (p *Publisher) lost(c *natsgo.Conn, err error) {
+// markLost sets the reason why there is no connection, unless it is restored.
+func (p *Publisher) markLost(c *natsgo.Conn, err error) {
 	if p.life.Err() == nil && !c.IsConnected() {
 		p.away.Lost(orUnknown(err))
 	}
@@ -172,19 +173,19 @@ type wire struct {
 // Close ends the connection.
 func (w *wire) Close() error {
 	err := w.Conn.Close()
-	w.once.Do(func() { w.p.broke(w.number) })
+	w.once.Do(func() { w.p.failUpTo(w.number) })
 	return err
 }
 
-// broke fails the messages in progress of a connection and of earlier ones.
-func (p *Publisher) broke(number int) {
-	for _, s := range p.take(func(s *sent) bool { return s.wire <= number }) {
-		s.settle(broker.Failed(0, "the connection broke before NATS acknowledged: it may have the message"))
+// failUpTo fails the messages in progress of a connection and of earlier ones.
+func (p *Publisher) failUpTo(number int) {
+	for _, s := range p.takeMatching(func(s *sent) bool { return s.wire <= number }) {
+		s.reportSent(broker.Failed(0, "the connection broke before NATS acknowledged: it may have the message"))
 	}
 }
 
-// take removes the messages in progress that match.
-func (p *Publisher) take(match func(s *sent) bool) (taken []*sent) {
+// takeMatching removes the messages in progress that match.
+func (p *Publisher) takeMatching(match func(s *sent) bool) (taken []*sent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for number, s := range p.pending {
@@ -209,9 +210,9 @@ func (p *Publisher) takeAll(numbers []uint64) (taken []*sent) {
 	return taken
 }
 
-// refused fails messages that the user may not publish: NATS reports them by subject, apart from the
+// handleRefusal fails messages that the user may not publish: NATS reports them by subject, apart from the
 // answers.
-func (p *Publisher) refused(err error) {
+func (p *Publisher) handleRefusal(err error) {
 	switch {
 	case !errors.Is(err, natsgo.ErrPermissionViolation):
 		return
@@ -220,11 +221,11 @@ func (p *Publisher) refused(err error) {
 		p.deaf = "the user may not subscribe to _INBOX.>, where acknowledgements come"
 		p.mu.Unlock()
 	}
-	for _, s := range p.take(func(s *sent) bool { return strings.Contains(err.Error(), `"`+s.subject+`"`) }) {
+	for _, s := range p.takeMatching(func(s *sent) bool { return strings.Contains(err.Error(), `"`+s.subject+`"`) }) {
 		o := broker.Failed(403, fmt.Sprintf("NATS refused the message: %v", err))
-		s.settle(o)
+		s.reportSent(o)
 		for _, b := range p.takeAll(s.before) {
-			b.settle(o)
+			b.reportSent(o)
 		}
 	}
 }

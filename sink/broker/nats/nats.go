@@ -73,18 +73,18 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	p := &Publisher{c: c, inbox: natsgo.NewInbox() + ".", pending: map[uint64]*sent{}}
 	p.away = broker.Availability{Broker: "NATS at " + c.Host(), Patience: c.Patience, Changed: changed}
 	p.life, p.end = context.WithCancel(context.Background())
-	p.uses.Go(p.run)
+	p.uses.Go(p.keepClient)
 	return p, nil
 }
 
 // Check returns what is wrong with a subject.
 func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
-	_, wrong = subject(t)
+	_, wrong = parseSubject(t)
 	return wrong, "write nats:" + t.Connection + "/SUBJECT, with words and dots between, such as orders.due"
 }
 
-// subject parses the subject of a target.
-func subject(t *broker.Target) (name, wrong string) {
+// parseSubject parses the subject of a target.
+func parseSubject(t *broker.Target) (name, wrong string) {
 	name, wrong = broker.Name(t.Path)
 	switch {
 	case wrong != "":

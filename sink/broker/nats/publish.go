@@ -27,7 +27,7 @@ type sent struct {
 	before []uint64
 }
 
-func (s *sent) settle(o rouse.Outcome) {
+func (s *sent) reportSent(o rouse.Outcome) {
 	if s.flight != nil {
 		s.flight.Settle(s.i, o)
 	}
@@ -43,10 +43,10 @@ const (
 func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *broker.Flight) {
 	numbers := make([]uint64, len(messages)) // 0: not in progress
 	var core []uint64
-	there, deaf := p.ready(ctx)
+	there, deaf := p.awaitReady(ctx)
 	for i := range messages {
 		m := &messages[i]
-		name, wrong := subject(&m.Target)
+		name, wrong := parseSubject(&m.Target)
 		switch {
 		case wrong != "":
 			f.Settle(i, broker.Failed(0, "not sent: the target "+wrong))
@@ -55,7 +55,7 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 		case deaf != "":
 			f.Settle(i, broker.Unsent(natslink.LongestWait, deaf))
 		default:
-			numbers[i] = p.send(&sent{flight: f, i: i, subject: name}, message(m, name))
+			numbers[i] = p.publishWithReply(&sent{flight: f, i: i, subject: name}, newMessage(m, name))
 			if numbers[i] != 0 && m.Target.Core {
 				core = append(core, numbers[i])
 			}
@@ -63,42 +63,44 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 	}
 	var echo uint64
 	if len(core) > 0 {
-		echo = p.echo(core)
+		echo = p.publishEcho(core)
 	}
-	f.Await(ctx, func(i int) { p.drop(numbers[i]) })
-	p.drop(echo)
+	f.Await(ctx, func(i int) { p.dropPending(numbers[i]) })
+	p.dropPending(echo)
 }
 
-// ready reports whether there is a connection, and whether it receives no answers.
-func (p *Publisher) ready(ctx context.Context) (there bool, deaf string) {
+// awaitReady reports whether there is a connection, and whether it receives no answers.
+func (p *Publisher) awaitReady(ctx context.Context) (there bool, deaf string) {
 	there = p.away.Await(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return there && p.conn != nil, p.deaf
 }
 
-// send publishes one message, or settles it. It returns its number, 0 if it is not in progress.
-func (p *Publisher) send(s *sent, m *natsgo.Msg) uint64 {
-	number, conn := p.add(s)
+// publishWithReply publishes one message, or settles it. It returns its number, 0 if it is not in progress.
+func (p *Publisher) publishWithReply(s *sent, m *natsgo.Msg) uint64 {
+	number, conn := p.registerSent(s)
 	m.Reply = p.inbox + strconv.FormatUint(number, 36)
 	err := conn.PublishMsg(m)
 	if err == nil {
 		return number
 	}
-	p.drop(number)
+	p.dropPending(number)
 	switch {
 	case errors.Is(err, natsgo.ErrMaxPayload):
-		s.settle(broker.Rejected(0, fmt.Sprintf("not sent: the message has %d bytes with its headers, and NATS takes %d", m.Size(), conn.MaxPayload())))
-	case errors.Is(err, natsgo.ErrReconnectBufExceeded), errors.Is(err, natsgo.ErrConnectionClosed), errors.Is(err, natsgo.ErrConnectionReconnecting):
-		s.settle(broker.Unsent(broker.Soon, "the connection has just gone"))
+		s.reportSent(broker.Rejected(0, fmt.Sprintf("not sent: the message has %d bytes with its headers, and NATS takes %d",
+			m.Size(), conn.MaxPayload())))
+	case errors.Is(err, natsgo.ErrReconnectBufExceeded), errors.Is(err, natsgo.ErrConnectionClosed),
+		errors.Is(err, natsgo.ErrConnectionReconnecting):
+		s.reportSent(broker.Unsent(broker.Soon, "the connection has just gone"))
 	default:
-		s.settle(broker.Failed(0, "NATS did not get the message: "+err.Error()))
+		s.reportSent(broker.Failed(0, "NATS did not get the message: "+err.Error()))
 	}
 	return 0
 }
 
-// add gives a message its number, and returns the client for sending it.
-func (p *Publisher) add(s *sent) (uint64, *natsgo.Conn) {
+// registerSent gives a message its number, and returns the client for sending it.
+func (p *Publisher) registerSent(s *sent) (uint64, *natsgo.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sent++
@@ -110,26 +112,26 @@ func (p *Publisher) add(s *sent) (uint64, *natsgo.Conn) {
 	return p.sent, p.conn
 }
 
-// drop removes messages that are no longer awaited.
-func (p *Publisher) drop(number uint64) {
+// dropPending removes messages that are no longer awaited.
+func (p *Publisher) dropPending(number uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.pending, number)
 }
 
-// echo publishes a message to the publisher itself. When it comes back, the server has handled the messages
-// before it, and reported those without a subscriber.
-func (p *Publisher) echo(before []uint64) uint64 {
+// publishEcho publishes a message to the publisher itself. When it comes back, the server has handled the
+// messages before it, and reported those without a subscriber.
+func (p *Publisher) publishEcho(before []uint64) uint64 {
 	s := &sent{before: before}
-	number, conn := p.add(s)
+	number, conn := p.registerSent(s)
 	if err := conn.Publish(s.subject, nil); err != nil {
-		p.drop(number) // the connection is closed, and with it the messages before this one
+		p.dropPending(number) // the connection is closed, and with it the messages before this one
 	}
 	return number
 }
 
-// answered is called for each answer, in order.
-func (p *Publisher) answered(m *natsgo.Msg) {
+// handleAnswer is called for each answer, in order.
+func (p *Publisher) handleAnswer(m *natsgo.Msg) {
 	number, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, p.inbox), 36, 64)
 	if err != nil {
 		return
@@ -141,13 +143,13 @@ func (p *Publisher) answered(m *natsgo.Msg) {
 		return // it is too late
 	}
 	if s.before != nil {
-		p.drop(number)
+		p.dropPending(number)
 		for _, b := range p.takeAll(s.before) {
-			b.settle(broker.Done)
+			b.reportSent(broker.Done)
 		}
 		return
 	}
-	p.judge(number, s, m)
+	p.interpretAnswer(number, s, m)
 }
 
 // acknowledgement is an answer of JetStream.
@@ -160,25 +162,28 @@ type acknowledgement struct {
 	}
 }
 
-// judge interprets an answer. It ignores answers that are not from the server or JetStream: subscribers may
-// answer, too.
-func (p *Publisher) judge(number uint64, s *sent, m *natsgo.Msg) {
+// interpretAnswer interprets an answer. It ignores answers that are not from the server or JetStream:
+// subscribers may answer, too.
+func (p *Publisher) interpretAnswer(number uint64, s *sent, m *natsgo.Msg) {
 	if len(m.Data) == 0 && m.Header.Get("Status") == noResponders {
-		p.drop(number)
-		s.settle(broker.Failed(503, "503: no stream of JetStream has the subject "+s.subject+", and there is no subscriber"))
+		p.dropPending(number)
+		s.reportSent(broker.Failed(503,
+			"503: no stream of JetStream has the subject "+s.subject+", and there is no subscriber"))
 		return
 	}
 	var a acknowledgement
 	if json.Unmarshal(m.Data, &a) != nil || a.Error == nil && a.Stream == "" {
 		return
 	}
-	p.drop(number)
+	p.dropPending(number)
 	switch e := a.Error; {
 	case e == nil:
-		s.settle(broker.Done)
+		s.reportSent(broker.Done)
 	case e.ErrCode == tooLarge:
-		s.settle(broker.Rejected(e.Code, fmt.Sprintf("JetStream refused the message: %s (%d), max_msg_size of the stream %s", e.Description, e.ErrCode, a.Stream)))
+		s.reportSent(broker.Rejected(e.Code,
+			fmt.Sprintf("JetStream refused the message: %s (%d), max_msg_size of the stream %s", e.Description, e.ErrCode,
+				a.Stream)))
 	default:
-		s.settle(broker.Failed(e.Code, fmt.Sprintf("JetStream refused the message: %s (%d)", e.Description, e.ErrCode)))
+		s.reportSent(broker.Failed(e.Code, fmt.Sprintf("JetStream refused the message: %s (%d)", e.Description, e.ErrCode)))
 	}
 }

@@ -11,8 +11,8 @@ type entry struct {
 	args []any
 }
 
-// entry returns the command that adds a message to the stream of a key.
-func (p *Publisher) entry(i int, key string, m *broker.Message) entry {
+// newEntry returns the command that adds a message to the stream of a key.
+func (p *Publisher) newEntry(i int, key string, m *broker.Message) entry {
 	f := m.Fire
 	args := make([]any, 0, 38)
 	args = append(args, "XADD", key)
@@ -23,18 +23,20 @@ func (p *Publisher) entry(i int, key string, m *broker.Message) entry {
 	if m.Target.Structured {
 		return entry{i, append(args, "id", f.ID, "event", cloudevent.Append(make([]byte, 0, cloudevent.Size(f)), f))}
 	}
-	args = append(args, "specversion", "1.0", "id", f.ID, "source", cloudevent.Source(f), "type", cloudevent.Type, "time", f.Due.String(), "subject", f.Name)
+	args = append(args, "specversion", "1.0", "id", f.ID, "source", cloudevent.Source(f), "type", cloudevent.Type, "time",
+		f.Due.String(), "subject", f.Name)
 	if kind := cloudevent.ContentType(f.Spec); kind != "" {
 		args = append(args, "datacontenttype", kind)
 	}
 	if f.Traceparent != "" {
 		args = append(args, "traceparent", f.Traceparent)
 	}
-	return entry{i, append(args, "attempt", f.Attempt, "token", f.Token, "generation", f.Generation, "namespace", f.Namespace,
-		"manual", truth(f.Manual), "last", truth(f.Last), "data", f.Spec.Payload)}
+	return entry{i, append(args, "attempt", f.Attempt, "token", f.Token, "generation", f.Generation, "namespace",
+		f.Namespace,
+		"manual", boolText(f.Manual), "last", boolText(f.Last), "data", f.Spec.Payload)}
 }
 
-func truth(yes bool) string {
+func boolText(yes bool) string {
 	if yes {
 		return "true"
 	}

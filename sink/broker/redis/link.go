@@ -16,10 +16,10 @@ const (
 	checkUp     = 10 * time.Second      // interval of checks while Redis seems available
 )
 
-// run checks whether Redis is available, repeatedly while it is not.
-func (p *Publisher) run() {
+// watchServer checks whether Redis is available, repeatedly while it is not.
+func (p *Publisher) watchServer() {
 	for b := backoff.New(firstWait, longestWait); p.life.Err() == nil; {
-		err := p.ping()
+		err := p.pingServer()
 		if p.life.Err() != nil {
 			return
 		}
@@ -34,20 +34,20 @@ func (p *Publisher) run() {
 	}
 }
 
-func (p *Publisher) ping() error {
+func (p *Publisher) pingServer() error {
 	ctx, cancel := context.WithTimeout(p.life, p.c.Timeout)
 	defer cancel()
 	return p.client.Ping(ctx).Err()
 }
 
-// doubt reports that a connection could not be made.
-func (p *Publisher) doubt(err error) {
+// reportUnreachable reports that a connection could not be made.
+func (p *Publisher) reportUnreachable(err error) {
 	p.away.Lost(err)
 	notify.Send(p.suspect)
 }
 
-// dial connects. It reads the certificate files each time.
-func (p *Publisher) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+// dialServer connects. It reads the certificate files each time.
+func (p *Publisher) dialServer(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.c.Timeout)
 	defer cancel()
 	raw, err := (&net.Dialer{KeepAlive: time.Minute}).DialContext(ctx, network, addr)

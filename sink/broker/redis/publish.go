@@ -26,18 +26,18 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 		for ; to < len(messages) && (to == from || size+len(messages[to].Fire.Spec.Payload) <= chunk); to++ {
 			m := &messages[to]
 			size += len(m.Fire.Spec.Payload)
-			name, wrong := key(&m.Target)
+			name, wrong := streamKey(&m.Target)
 			switch {
 			case wrong != "":
 				f.Settle(to, broker.Failed(0, "not sent: the target "+wrong))
 			case !there:
 				f.Settle(to, p.away.Outcome(m.Fire))
 			default:
-				list = append(list, p.entry(to, name, m))
+				list = append(list, p.newEntry(to, name, m))
 			}
 		}
 		// A call continues until its deadline, even if ctx ends.
-		if len(list) > 0 && !p.begin(func() { p.add(list, messages, f) }) {
+		if len(list) > 0 && !p.startCall(func() { p.addEntries(list, messages, f) }) {
 			for _, e := range list {
 				f.Settle(e.i, broker.Unsent(broker.Soon, "the connection was closed"))
 			}
@@ -47,8 +47,8 @@ func (p *Publisher) Publish(ctx context.Context, messages []broker.Message, f *b
 	f.Await(ctx, func(int) {})
 }
 
-// add sends one pipeline of entries and settles them.
-func (p *Publisher) add(list []entry, messages []broker.Message, f *broker.Flight) {
+// addEntries sends one pipeline of entries and settles them.
+func (p *Publisher) addEntries(list []entry, messages []broker.Message, f *broker.Flight) {
 	ctx, cancel := context.WithDeadline(p.life, f.Latest())
 	defer cancel()
 	pipe := p.client.Pipeline()
@@ -72,11 +72,13 @@ func (p *Publisher) add(list []entry, messages []broker.Message, f *broker.Fligh
 		err := answers[k].Err()
 		switch {
 		case err != nil:
-			p.failed(i, err, &messages[i], f)
+			p.reportFailed(i, err, &messages[i], f)
 		case waited != nil:
-			f.Settle(i, broker.Failed(0, fmt.Sprintf("Redis has the entry, and did not report how many replicas have it: %v", waited)))
+			f.Settle(i, broker.Failed(0, fmt.Sprintf("Redis has the entry, and did not report how many replicas have it: %v",
+				waited)))
 		case replicas < p.c.Replicas:
-			f.Settle(i, broker.Failed(0, fmt.Sprintf("Redis has the entry, and %d of %d replicas had it in time", replicas, p.c.Replicas)))
+			f.Settle(i, broker.Failed(0, fmt.Sprintf("Redis has the entry, and %d of %d replicas had it in time", replicas,
+				p.c.Replicas)))
 		default:
 			p.refuses.Back()
 			f.Settle(i, broker.Done)
@@ -84,13 +86,13 @@ func (p *Publisher) add(list []entry, messages []broker.Message, f *broker.Fligh
 	}
 }
 
-// failed settles a message according to the error of its command.
-func (p *Publisher) failed(i int, err error, m *broker.Message, f *broker.Flight) {
+// reportFailed settles a message according to the error of its command.
+func (p *Publisher) reportFailed(i int, err error, m *broker.Message, f *broker.Flight) {
 	var answer goredis.Error
 	var op *net.OpError
 	switch {
 	case errors.As(err, &answer) && hasPrefix(answer, unusable):
-		p.doubt(err)
+		p.reportUnreachable(err)
 		f.Settle(i, p.away.Outcome(m.Fire))
 	case errors.As(err, &answer) && hasPrefix(answer, readOnly):
 		p.refuses.Lost(err)
@@ -100,23 +102,24 @@ func (p *Publisher) failed(i int, err error, m *broker.Message, f *broker.Flight
 	case errors.Is(err, goredis.ErrPoolTimeout):
 		f.Settle(i, broker.Overloaded(broker.Soon, "all connections to "+p.away.Broker+" are in use"))
 	case errors.As(err, &op) && op.Op == "dial":
-		p.doubt(err)
+		p.reportUnreachable(err)
 		f.Settle(i, p.away.Outcome(m.Fire))
 	default:
-		p.doubtful()
+		p.requestCheck()
 		f.Settle(i, broker.Failed(0, "no answer of Redis, which may have the entry: "+err.Error()))
 	}
 }
 
-// doubtful triggers a check whether Redis is still available.
-func (p *Publisher) doubtful() {
+// requestCheck triggers a check whether Redis is still available.
+func (p *Publisher) requestCheck() {
 	notify.Send(p.suspect)
 }
 
 // Prefixes of errors after which Redis did nothing, and would not for any client: it cannot be used, or
 // accepts no writes.
 var (
-	unusable = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "NOAUTH", "WRONGPASS", "ERR max number of clients", "ERR AUTH"}
+	unusable = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "NOAUTH", "WRONGPASS", "ERR max number of clients",
+		"ERR AUTH"}
 	readOnly = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS"}
 )
 

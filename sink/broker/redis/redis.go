@@ -70,7 +70,8 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	c = c.WithDefaults()
 	o, err := redislink.Options(c.URL, c.Timeout)
 	if err != nil {
-		return nil, rouse.Refuse("url", "", "is no URL of a Redis: "+err.Error(), "write one such as rediss://user:password@host:6379/0")
+		return nil, rouse.Refuse("url", "", "is no URL of a Redis: "+err.Error(),
+			"write one such as rediss://user:password@host:6379/0")
 	}
 	o.PoolTimeout = c.Timeout
 	o.ReadTimeout = -1 // the attempts' deadlines bound answers
@@ -81,9 +82,9 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	p.refuses = broker.Availability{Broker: p.away.Broker, Patience: c.Patience, Changed: changed}
 	p.refuses.Back()
 	p.life, p.end = context.WithCancel(context.Background())
-	o.Dialer = p.dial
+	o.Dialer = p.dialServer
 	p.client = goredis.NewClient(o)
-	p.uses.Go(p.run)
+	p.uses.Go(p.watchServer)
 	return p, nil
 }
 
@@ -92,12 +93,12 @@ const poolSize = 32
 
 // Check returns what is wrong with the key of a stream.
 func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
-	_, wrong = key(t)
+	_, wrong = streamKey(t)
 	return wrong, "write redis:" + t.Connection + "/STREAM, with the key of a stream, such as orders-due"
 }
 
-// key parses the key of a target's stream.
-func key(t *broker.Target) (name, wrong string) {
+// streamKey parses the key of a target's stream.
+func streamKey(t *broker.Target) (name, wrong string) {
 	name, wrong = broker.Name(t.Path)
 	switch {
 	case wrong != "":
@@ -124,8 +125,8 @@ func (p *Publisher) Close() error {
 	return err
 }
 
-// begin runs f in a goroutine that Close waits for, unless the publisher is closed.
-func (p *Publisher) begin(f func()) bool {
+// startCall runs f in a goroutine that Close waits for, unless the publisher is closed.
+func (p *Publisher) startCall(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.gone {

@@ -39,8 +39,10 @@ func StartAgent(t testing.TB) *Agent {
 	}
 	a := &Agent{Address: "unix:" + path, t: t, changed: make(chan struct{})}
 	s := grpc.NewServer()
-	s.RegisterService(&grpc.ServiceDesc{ServiceName: "SpiffeWorkloadAPI", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{
-		{StreamName: "FetchX509SVID", ServerStreams: true, Handler: func(_ any, stream grpc.ServerStream) error { return a.fetch(stream) }}}}, a)
+	s.RegisterService(&grpc.ServiceDesc{ServiceName: "SpiffeWorkloadAPI", HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{
+			{StreamName: "FetchX509SVID", ServerStreams: true,
+				Handler: func(_ any, stream grpc.ServerStream) error { return a.streamSVIDs(stream) }}}}, a)
 	var running sync.WaitGroup
 	running.Go(func() { _ = s.Serve(l) })
 	t.Cleanup(func() { s.Stop(); running.Wait() })
@@ -77,7 +79,7 @@ func (a *Agent) Give(svids ...*spiffev1.X509SVID) {
 	a.changed = make(chan struct{})
 }
 
-func (a *Agent) fetch(stream grpc.ServerStream) error {
+func (a *Agent) streamSVIDs(stream grpc.ServerStream) error {
 	if md, _ := metadata.FromIncomingContext(stream.Context()); len(md.Get("workload.spiffe.io")) != 1 {
 		return status.Error(codes.InvalidArgument, "security header missing from request")
 	}

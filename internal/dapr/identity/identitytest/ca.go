@@ -35,13 +35,14 @@ func NewCA(t testing.TB) *CA {
 	key := newKey(t)
 	ca.issuerKey = newKey(t)
 	authority := func(name string) *x509.Certificate {
-		return &x509.Certificate{SerialNumber: serial(t), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		return &x509.Certificate{SerialNumber: newSerial(t), Subject: pkix.Name{CommonName: name},
+			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 			IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	}
-	ca.anchor = sign(t, authority("anchor"), nil, key.Public(), key)
-	ca.issuer = sign(t, authority("issuer"), ca.anchor, ca.issuerKey.Public(), key)
+	ca.anchor = signTestCertificate(t, authority("anchor"), nil, key.Public(), key)
+	ca.issuer = signTestCertificate(t, authority("issuer"), ca.anchor, ca.issuerKey.Public(), key)
 	ca.Anchors = pemOf(ca.anchor)
-	write(t, ca.AnchorsFile, ca.Anchors)
+	writeSecretFile(t, ca.AnchorsFile, ca.Anchors)
 	return ca
 }
 
@@ -49,8 +50,10 @@ func NewCA(t testing.TB) *CA {
 // id.
 func (ca *CA) Sign(key crypto.PublicKey, id string, lasts time.Duration) []byte {
 	ca.t.Helper()
-	c := &x509.Certificate{SerialNumber: serial(ca.t), NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(lasts),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	c := &x509.Certificate{SerialNumber: newSerial(ca.t), NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: time.Now().Add(lasts),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth,
+			x509.ExtKeyUsageClientAuth}}
 	if id != "" {
 		u, err := url.Parse(id)
 		if err != nil {
@@ -58,7 +61,7 @@ func (ca *CA) Sign(key crypto.PublicKey, id string, lasts time.Duration) []byte 
 		}
 		c.URIs = []*url.URL{u}
 	}
-	return append(pemOf(sign(ca.t, c, ca.issuer, key, ca.issuerKey)), pemOf(ca.issuer)...)
+	return append(pemOf(signTestCertificate(ca.t, c, ca.issuer, key, ca.issuerKey)), pemOf(ca.issuer)...)
 }
 
 // Issue writes a new certificate for a SPIFFE id, good for an hour, and its key into files of a directory.
@@ -79,8 +82,8 @@ func (ca *CA) IssueFor(dir, id string, lasts time.Duration) (certificate, key st
 		ca.t.Fatal(err)
 	}
 	certificate, key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	write(ca.t, certificate, ca.Sign(public, id, lasts))
-	write(ca.t, key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	writeSecretFile(ca.t, certificate, ca.Sign(public, id, lasts))
+	writeSecretFile(ca.t, key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	return certificate, key
 }
 
@@ -93,7 +96,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-func serial(t testing.TB) *big.Int {
+func newSerial(t testing.TB) *big.Int {
 	t.Helper()
 	n, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
@@ -102,8 +105,9 @@ func serial(t testing.TB) *big.Int {
 	return n
 }
 
-// sign returns a certificate signed by parent, or self-signed if parent is nil.
-func sign(t testing.TB, c, parent *x509.Certificate, public crypto.PublicKey, by crypto.Signer) *x509.Certificate {
+// signTestCertificate returns a certificate signed by parent, or self-signed if parent is nil.
+func signTestCertificate(t testing.TB, c, parent *x509.Certificate, public crypto.PublicKey,
+	by crypto.Signer) *x509.Certificate {
 	t.Helper()
 	if parent == nil {
 		parent = c
@@ -123,7 +127,7 @@ func pemOf(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-func write(t testing.TB, name string, text []byte) {
+func writeSecretFile(t testing.TB, name string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(name, text, 0o600); err != nil {
 		t.Fatal(err)

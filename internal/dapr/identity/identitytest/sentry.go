@@ -46,7 +46,8 @@ func StartSentry(t testing.TB, ca *CA, self string) *Sentry {
 		t.Fatal(err)
 	}
 	s := &Sentry{Addr: l.Addr().String(), ca: ca, lasts: time.Hour}
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})))
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair},
+		MinVersion: tls.VersionTLS12})))
 	sentryv1.RegisterCAServer(server, s)
 	var running sync.WaitGroup
 	running.Go(func() { _ = server.Serve(l) })
@@ -77,7 +78,8 @@ func (s *Sentry) Asked() []*sentryv1.SignCertificateRequest {
 }
 
 // SignCertificate signs a request.
-func (s *Sentry) SignCertificate(_ context.Context, r *sentryv1.SignCertificateRequest) (*sentryv1.SignCertificateResponse, error) {
+func (s *Sentry) SignCertificate(_ context.Context,
+	r *sentryv1.SignCertificateRequest) (*sentryv1.SignCertificateResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = append(s.asked[:len(s.asked):len(s.asked)], r)
@@ -92,8 +94,9 @@ func (s *Sentry) SignCertificate(_ context.Context, r *sentryv1.SignCertificateR
 	if id == "" {
 		id = "spiffe://" + r.TrustDomain + "/ns/" + r.Namespace + "/" + r.Id
 	}
-	return &sentryv1.SignCertificateResponse{WorkloadCertificate: s.ca.Sign(csr.PublicKey, id, s.lasts), TrustChainCertificates: [][]byte{s.ca.Anchors},
-		ValidUntil: timestamppb.New(time.Now().Add(s.lasts))}, nil
+	return &sentryv1.SignCertificateResponse{WorkloadCertificate: s.ca.Sign(csr.PublicKey, id, s.lasts),
+		TrustChainCertificates: [][]byte{s.ca.Anchors},
+		ValidUntil:             timestamppb.New(time.Now().Add(s.lasts))}, nil
 }
 
 func requestOf(text []byte) (*x509.CertificateRequest, error) {

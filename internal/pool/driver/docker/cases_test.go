@@ -45,7 +45,7 @@ func crash(t *testing.T, d *Driver) {
 	d.mu.Unlock()
 	d.stop()
 	d.life.Wait()
-	if err := d.engine.close(); err != nil {
+	if err := d.engine.closeClient(); err != nil {
 		t.Error(err)
 	}
 }
@@ -75,7 +75,7 @@ func none(list []driver.Worker) bool { return len(list) == 0 }
 // containers returns all containers of a pool, in any state.
 func containers(t *testing.T, d *Driver) []box {
 	t.Helper()
-	boxes, err := d.boxes(t.Context(), nil)
+	boxes, err := d.listBoxes(t.Context(), nil)
 	must(t, err)
 	return boxes
 }
@@ -214,7 +214,7 @@ func endedAreAdopted(t *testing.T, p place) {
 func endAll(t *testing.T, p place, d *Driver) {
 	t.Helper()
 	p.call(t, func(ctx context.Context, e *engine) error {
-		list, err := e.api.ContainerList(ctx, client.ContainerListOptions{Filters: d.mine()})
+		list, err := e.api.ContainerList(ctx, client.ContainerListOptions{Filters: d.poolFilter()})
 		for _, s := range list.Items {
 			wait := e.api.ContainerWait(ctx, s.ID, client.ContainerWaitOptions{})
 			_, failed := e.api.ContainerKill(ctx, s.ID, client.ContainerKillOptions{})
@@ -294,12 +294,12 @@ func releaseLetsGo(t *testing.T, p place) {
 		d := open(t, c) // it has never led
 		must(t, d.Release(t.Context()))
 		boxes := containers(t, d)
-		if shared && (len(boxes) != 1 || boxes[0].draining || boxes[0].over()) {
+		if shared && (len(boxes) != 1 || boxes[0].draining || boxes[0].hasStopped()) {
 			t.Errorf("with others on its engine, it leaves %+v", boxes)
 		}
 		if shared {
-			must(t, d.sweep(t.Context()))
-			if due, _ := d.agenda.take(time.Now()); len(due) > 0 {
+			must(t, d.sweepContainers(t.Context()))
+			if due, _ := d.agenda.takeDue(time.Now()); len(due) > 0 {
 				t.Errorf("with others on its engine, it goes on to do %v", due)
 			}
 		}
@@ -412,9 +412,9 @@ func halfReplaced(t *testing.T, p place) {
 	crash(t, first)
 	endAll(t, p, first)
 	next := open(t, c)
-	s, err := next.spec(group("k", 2))
+	s, err := next.groupSpec(group("k", 2))
 	must(t, err)
-	must(t, next.start(t.Context(), s, life{slot: containers(t, next)[0].life.slot, number: 2}, nil))
+	must(t, next.startContainer(t.Context(), s, life{slot: containers(t, next)[0].life.slot, number: 2}, nil))
 	must(t, next.Ensure(t.Context(), group("k", 2)))
 	until(t, next, "two run, and nothing else is left", func(list []driver.Worker) bool {
 		return second(runs(2, w))(list) && list[0].Starts == 2 && list[1].Starts == 2 && len(containers(t, next)) == 2
@@ -429,10 +429,10 @@ func neverStarted(t *testing.T, p place) {
 		w := newRecords(t, &c)
 		d := open(t, c)
 		d.config.CallTimeout = patience // not the case for the calls of the test
-		s, err := d.spec(group("k", 1))
+		s, err := d.groupSpec(group("k", 1))
 		must(t, err)
 		p.call(t, func(ctx context.Context, e *engine) error {
-			_, err := e.api.ContainerCreate(ctx, d.options(s, life{slot: newSlot(), number: 1}))
+			_, err := e.api.ContainerCreate(ctx, d.createOptions(s, life{slot: newSlot(), number: 1}))
 			return err
 		})
 		before := containers(t, d)[0]

@@ -84,14 +84,15 @@ type Pull string
 // The pull policies.
 const (
 	Missing Pull = "missing" // if the engine does not have it
-	Always  Pull = "always"  // also if it does, when workers of a key are started and the last pull is more than a minute old
-	Never   Pull = "never"
+	// also if it does, when workers of a key are started and the last pull is more than a minute old
+	Always Pull = "always"
+	Never  Pull = "never"
 )
 
 // names are the valid names of instances, which are prefixes of the names of containers.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-func (c Config) withDefaults() (Config, error) {
+func (c Config) withDockerDefaults() (Config, error) {
 	if c.Host == "" {
 		c.Host = os.Getenv("DOCKER_HOST")
 	}
@@ -99,7 +100,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Host = "unix:///var/run/docker.sock"
 	}
 	c.Pull = cmp.Or(c.Pull, Missing)
-	if err := c.check(); err != nil {
+	if err := c.checkDockerConfig(); err != nil {
 		return c, err
 	}
 	for _, d := range []struct {
@@ -120,32 +121,38 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-func (c *Config) check() error {
+func (c *Config) checkDockerConfig() error {
 	scheme, address, _ := strings.Cut(c.Host, "://")
 	switch {
 	case scheme != "unix" && scheme != "tcp" || address == "":
-		return rouse.Refuse("host", c.Host, "is no address of an engine", "write unix:///var/run/docker.sock or tcp://host:port; for an engine behind ssh, forward its socket")
+		return rouse.Refuse("host", c.Host, "is no address of an engine",
+			"write unix:///var/run/docker.sock or tcp://host:port; for an engine behind ssh, forward its socket")
 	case c.Instance == "":
-		return rouse.Refuse("instance", "", "is missing", "give a name that no other rouse on this engine has, such as prod; it identifies its containers")
+		return rouse.Refuse("instance", "", "is missing",
+			"give a name that no other rouse on this engine has, such as prod; it identifies its containers")
 	case !names.MatchString(c.Instance):
-		return rouse.Refuse("instance", rouse.Shorten(c.Instance, 128), "cannot begin the names of containers", "use up to 64 letters, digits, _ . and -, a letter or digit first")
+		return rouse.Refuse("instance", rouse.Shorten(c.Instance, 128), "cannot begin the names of containers",
+			"use up to 64 letters, digits, _ . and -, a letter or digit first")
 	case c.Image == "":
-		return rouse.Refuse("image", "", "is missing", "name the image that workers run, such as registry.example.com/worker:3")
+		return rouse.Refuse("image", "", "is missing",
+			"name the image that workers run, such as registry.example.com/worker:3")
 	case c.Pull != Missing && c.Pull != Always && c.Pull != Never:
 		return rouse.Refuse("pull", string(c.Pull), "is no policy of pulling", "write missing, always or never")
 	}
-	return c.Template.check()
+	return c.Template.checkContainerTemplate()
 }
 
-func (t *Template) check() error {
+func (t *Template) checkContainerTemplate() error {
 	const minMemory = 6 << 20 // the engine refuses less
 	switch {
 	case t.Memory != 0 && t.Memory < minMemory:
 		return rouse.Refuse("memory", fmt.Sprint(t.Memory), "is less than engines allow", "give at least 6m")
 	case t.CPUs < 0:
-		return rouse.Refuse("cpus", fmt.Sprint(t.CPUs), "is negative", "give how many processors a worker may use, such as 0.5")
+		return rouse.Refuse("cpus", fmt.Sprint(t.CPUs), "is negative",
+			"give how many processors a worker may use, such as 0.5")
 	case t.PidsLimit < 0:
-		return rouse.Refuse("pids_limit", fmt.Sprint(t.PidsLimit), "is negative", "give how many processes and threads a worker may have")
+		return rouse.Refuse("pids_limit", fmt.Sprint(t.PidsLimit), "is negative",
+			"give how many processes and threads a worker may have")
 	case t.LogDriver == "" && len(t.LogOptions) > 0:
 		return rouse.Refuse("log_options", "", "are given without a log driver", "name it in log_driver, such as json-file")
 	}
@@ -173,21 +180,22 @@ func (t *Template) check() error {
 		}
 	}
 	for _, m := range t.Mounts {
-		if err := m.check(); err != nil {
+		if err := m.checkMount(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *Mount) check() error {
+func (m *Mount) checkMount() error {
 	switch {
 	case m.Type != "bind" && m.Type != "volume" && m.Type != "tmpfs":
 		return rouse.Refuse("mounts: type", m.Type, "is no type of mounts", "write bind, volume or tmpfs")
 	case !strings.HasPrefix(m.Target, "/") || m.Target == "/":
 		return rouse.Refuse("mounts: target", m.Target, "is no absolute path below /", "say where in the container it is")
 	case m.Type == "bind" && !strings.HasPrefix(m.Source, "/"):
-		return rouse.Refuse("mounts: source", m.Source, "is no absolute path", "give one of the engine's machine, or write type: volume")
+		return rouse.Refuse("mounts: source", m.Source, "is no absolute path",
+			"give one of the engine's machine, or write type: volume")
 	case m.Type == "tmpfs" && m.Source != "":
 		return rouse.Refuse("mounts: source", m.Source, "is given for memory", "leave it out")
 	}

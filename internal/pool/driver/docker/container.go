@@ -12,19 +12,19 @@ import (
 	"github.com/rousehq/rouse/internal/pool/driver"
 )
 
-// mine returns the filter for containers of this pool.
-func (d *Driver) mine() client.Filters {
+// poolFilter returns the filter for containers of this pool.
+func (d *Driver) poolFilter() client.Filters {
 	return client.Filters{}.Add("label", labelInstance+"="+d.config.Instance, labelPool+"="+d.config.Pool)
 }
 
-// boxes lists the containers of a key, or of all keys.
-func (d *Driver) boxes(ctx context.Context, key *string) ([]box, error) {
-	filters := d.mine()
+// listBoxes lists the containers of a key, or of all keys.
+func (d *Driver) listBoxes(ctx context.Context, key *string) ([]box, error) {
+	filters := d.poolFilter()
 	if key != nil {
 		filters.Add("label", labelKey+"="+keyName(*key))
 	}
 	var list client.ContainerListResult
-	err := d.engine.call(ctx, "list the containers of workers", func(ctx context.Context) (err error) {
+	err := d.engine.callEngine(ctx, "list the containers of workers", func(ctx context.Context) (err error) {
 		list, err = d.engine.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
 		return err
 	})
@@ -33,60 +33,61 @@ func (d *Driver) boxes(ctx context.Context, key *string) ([]box, error) {
 	}
 	boxes := make([]box, 0, len(list.Items))
 	for _, s := range list.Items {
-		if b, ok := d.box(s); ok {
+		if b, ok := d.boxFromSummary(s); ok {
 			boxes = append(boxes, b)
 		}
 	}
 	return boxes, nil
 }
 
-// start creates and starts a container, which may replace another one.
-func (d *Driver) start(ctx context.Context, s *spec, l life, before *box) error {
-	if before == nil && d.config.Pull == Always && !d.image.fresh() {
-		return d.pull(s.key)
+// startContainer creates and starts a container, which may replace another one.
+func (d *Driver) startContainer(ctx context.Context, s *spec, l life, before *box) error {
+	if before == nil && d.config.Pull == Always && !d.image.wasPulledRecently() {
+		return d.requestPull(s.key)
 	}
-	worker := l.id(d.config.Pool)
+	worker := l.workerID(d.config.Pool)
 	var id string
-	err := d.engine.call(ctx, "make the container of worker "+worker, func(ctx context.Context) error {
-		made, err := d.engine.api.ContainerCreate(ctx, d.options(s, l))
+	err := d.engine.callEngine(ctx, "make the container of worker "+worker, func(ctx context.Context) error {
+		made, err := d.engine.api.ContainerCreate(ctx, d.createOptions(s, l))
 		id = made.ID
 		for _, w := range made.Warnings {
-			d.config.Log.Warn("the Docker Engine warns of a container", "key", driver.GroupName(s.key), "worker", worker, "warning", w)
+			d.config.Log.Warn("the Docker Engine warns of a container", "key", driver.GroupName(s.key), "worker", worker,
+				"warning", w)
 		}
 		return err
 	})
-	if errdefs.IsNotFound(err) && d.config.Pull != Never && !d.image.fresh() {
-		return d.pull(s.key)
+	if errdefs.IsNotFound(err) && d.config.Pull != Never && !d.image.wasPulledRecently() {
+		return d.requestPull(s.key)
 	}
 	if err != nil {
 		return err
 	}
 	if before != nil {
-		if err := d.remove(ctx, before); err != nil {
+		if err := d.removeContainer(ctx, before); err != nil {
 			return err // it is superseded now, and removed later
 		}
 	}
-	err = d.connect(ctx, id, worker)
+	err = d.connectNetworks(ctx, id, worker)
 	if err == nil {
-		err = d.engine.call(ctx, "start the container of worker "+worker, func(ctx context.Context) error {
+		err = d.engine.callEngine(ctx, "start the container of worker "+worker, func(ctx context.Context) error {
 			_, err := d.engine.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
 			return err
 		})
 	}
 	if err != nil {
 		// It exists, and is replaced after a backoff like one that has ended.
-		d.ended(&box{id: id, key: s.key, life: l}, time.Now(), 0, "cannot be started: "+err.Error())
+		d.recordEnd(&box{id: id, key: s.key, life: l}, time.Now(), 0, "cannot be started: "+err.Error())
 		return ctx.Err()
 	}
 	d.config.Log.Info("worker started", "key", driver.GroupName(s.key), "worker", worker, "container", id)
 	return nil
 }
 
-// connect connects a container to its networks except the first, which is given at its creation: engines
-// before version 25 accept only one there.
-func (d *Driver) connect(ctx context.Context, id, worker string) error {
+// connectNetworks connects a container to its networks except the first, which is given at its creation:
+// engines before version 25 accept only one there.
+func (d *Driver) connectNetworks(ctx context.Context, id, worker string) error {
 	for _, network := range d.config.Networks[min(1, len(d.config.Networks)):] {
-		err := d.engine.call(ctx, "connect worker "+worker+" to network "+network, func(ctx context.Context) error {
+		err := d.engine.callEngine(ctx, "connect worker "+worker+" to network "+network, func(ctx context.Context) error {
 			_, err := d.engine.api.NetworkConnect(ctx, network, client.NetworkConnectOptions{Container: id})
 			return err
 		})
@@ -97,37 +98,39 @@ func (d *Driver) connect(ctx context.Context, id, worker string) error {
 	return nil
 }
 
-// ask asks a worker to end. The signal comes before the new name: in the other order, a manager that takes
-// over in between would kill the worker in the end without having asked it.
-func (d *Driver) ask(ctx context.Context, b *box) error {
+// signalToEnd asks a worker to end. The signal comes before the new name: in the other order, a manager that
+// takes over in between would kill the worker in the end without having asked it.
+func (d *Driver) signalToEnd(ctx context.Context, b *box) error {
 	now := time.Now()
 	d.mu.Lock()
 	d.draining[b.id] = mark{b.key, now}
 	d.mu.Unlock()
-	d.tell()
-	err := d.engine.call(ctx, "ask worker "+b.life.id(d.config.Pool)+" to end", func(ctx context.Context) error {
-		_, err := d.engine.api.ContainerKill(ctx, b.id, client.ContainerKillOptions{Signal: "SIGTERM"})
-		return err
-	})
+	d.notifyChanged()
+	err := d.engine.callEngine(ctx, "ask worker "+b.life.workerID(d.config.Pool)+" to end",
+		func(ctx context.Context) error {
+			_, err := d.engine.api.ContainerKill(ctx, b.id, client.ContainerKillOptions{Signal: "SIGTERM"})
+			return err
+		})
 	if err != nil && !alreadyDone(err) {
 		d.mu.Lock()
 		delete(d.draining, b.id)
 		d.mu.Unlock()
 		return err
 	}
-	err = d.engine.call(ctx, "mark worker "+b.life.id(d.config.Pool)+" as draining", func(ctx context.Context) error {
-		_, err := d.engine.api.ContainerRename(ctx, b.id, client.ContainerRenameOptions{NewName: drainName(b.name, now)})
-		return err
-	})
+	err = d.engine.callEngine(ctx, "mark worker "+b.life.workerID(d.config.Pool)+" as draining",
+		func(ctx context.Context) error {
+			_, err := d.engine.api.ContainerRename(ctx, b.id, client.ContainerRenameOptions{NewName: drainName(b.name, now)})
+			return err
+		})
 	if err != nil && !alreadyDone(err) {
 		return err
 	}
 	return nil
 }
 
-// remove removes a container and its anonymous volumes. It kills the container if it runs.
-func (d *Driver) remove(ctx context.Context, b *box) error {
-	err := d.engine.call(ctx, "remove container "+b.id, func(ctx context.Context) error {
+// removeContainer removes a container and its anonymous volumes. It kills the container if it runs.
+func (d *Driver) removeContainer(ctx context.Context, b *box) error {
+	err := d.engine.callEngine(ctx, "remove container "+b.id, func(ctx context.Context) error {
 		_, err := d.engine.api.ContainerRemove(ctx, b.id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		return err
 	})
@@ -142,7 +145,7 @@ func (d *Driver) remove(ctx context.Context, b *box) error {
 		d.config.Log.Info("worker ended", "key", driver.GroupName(b.key), "container", b.id)
 		d.notDraining(b.id)
 	}
-	d.tell()
+	d.notifyChanged()
 	return nil
 }
 
@@ -155,8 +158,8 @@ func (d *Driver) notDraining(ids ...string) {
 	notify.Send(d.gone)
 }
 
-// prune deletes the records of containers of a key that no longer exist.
-func (d *Driver) prune(key string, there []box) {
+// dropRecords deletes the records of containers of a key that no longer exist.
+func (d *Driver) dropRecords(key string, there []box) {
 	is := func(id string) bool { return slices.ContainsFunc(there, func(b box) bool { return b.id == id }) }
 	d.mu.Lock()
 	var ids []string

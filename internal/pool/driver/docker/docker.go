@@ -64,7 +64,7 @@ type died struct {
 
 // New returns a driver. The engine need not be running yet.
 func New(c Config) (*Driver, error) {
-	c, err := c.withDefaults()
+	c, err := c.withDockerDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("docker driver of pool %q: %w", c.Pool, err)
 	}
@@ -72,11 +72,13 @@ func New(c Config) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("docker driver of pool %q: %w", c.Pool, err)
 	}
-	d := &Driver{config: c, engine: e, changed: make(chan struct{}, 1), locks: newKeyLocks(), agenda: newAgenda(), awake: make(chan struct{}), forsaken: forsaken,
-		wanted: map[string]driver.Group{}, draining: map[string]mark{}, ends: map[string]end{}, proved: map[string]bool{}, died: map[string]died{}, gone: make(chan struct{}, 1)}
+	d := &Driver{config: c, engine: e, changed: make(chan struct{}, 1), locks: newKeyLocks(), agenda: newAgenda(),
+		awake: make(chan struct{}), forsaken: forsaken,
+		wanted: map[string]driver.Group{}, draining: map[string]mark{}, ends: map[string]end{}, proved: map[string]bool{},
+		died: map[string]died{}, gone: make(chan struct{}, 1)}
 	d.ctx, d.stop = context.WithCancel(context.Background())
-	d.life.Go(d.keep)
-	d.life.Go(d.watch)
+	d.life.Go(d.runReconcileLoop)
+	d.life.Go(d.watchEvents)
 	return d, nil
 }
 
@@ -86,7 +88,7 @@ var errClosed = errors.New("the driver is closed")
 // Ensure creates missing containers, drains surplus ones, and replaces those with outdated settings: they
 // drain while new ones run. If the image has to be pulled, workers start after the pull.
 func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
-	if err := d.lead(func() { d.wanted[g.Key] = g }); err != nil {
+	if err := d.changeAsLeader(func() { d.wanted[g.Key] = g }); err != nil {
 		return err
 	}
 	return d.reconcileNow(ctx, g.Key, ensure)
@@ -94,14 +96,14 @@ func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
 
 // Drain asks the workers of a key to end.
 func (d *Driver) Drain(ctx context.Context, key string) error {
-	if err := d.lead(func() { delete(d.wanted, key) }); err != nil {
+	if err := d.changeAsLeader(func() { delete(d.wanted, key) }); err != nil {
 		return err
 	}
 	return d.reconcileNow(ctx, key, drain)
 }
 
-// lead records that this manager leads, and changes its state.
-func (d *Driver) lead(change func()) error {
+// changeAsLeader records that this manager leads, and changes its state.
+func (d *Driver) changeAsLeader(change func()) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -120,16 +122,16 @@ func (d *Driver) lead(change func()) error {
 func (d *Driver) wakeUp() { d.rise.Do(func() { close(d.awake) }) }
 
 func (d *Driver) reconcileNow(ctx context.Context, key string, m mode) error {
-	next, err := d.reconcile(ctx, key, m)
-	d.agenda.add(key, next, look)
-	d.tell()
+	next, err := d.reconcileKey(ctx, key, m)
+	d.agenda.scheduleKey(key, next, look)
+	d.notifyChanged()
 	return err
 }
 
 // Changed receives a value when a container has started or ended, or was asked to end.
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
-func (d *Driver) tell() {
+func (d *Driver) notifyChanged() {
 	notify.Send(d.changed)
 }
 
@@ -148,7 +150,7 @@ func (d *Driver) Release(ctx context.Context) error {
 		return nil
 	}
 	d.wakeUp() // the reconcile loop retries what fails now
-	boxes, err := d.boxes(ctx, nil)
+	boxes, err := d.listBoxes(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -164,7 +166,7 @@ func (d *Driver) releaseAll(boxes []box) {
 	d.mu.Unlock()
 	for _, b := range boxes {
 		if !b.draining {
-			d.agenda.add(b.key, time.Now(), release)
+			d.agenda.scheduleKey(b.key, time.Now(), release)
 		}
 	}
 }
@@ -182,7 +184,7 @@ func (d *Driver) Close(ctx context.Context) error {
 	err := d.waitForDraining(ctx)
 	d.stop()
 	d.life.Wait()
-	return errors.Join(err, d.engine.close())
+	return errors.Join(err, d.engine.closeClient())
 }
 
 func (d *Driver) waitForDraining(ctx context.Context) error {
@@ -204,7 +206,7 @@ func (d *Driver) waitForDraining(ctx context.Context) error {
 			defer cancel()
 			var errs []error
 			for _, b := range left {
-				errs = append(errs, d.remove(ctx, &b))
+				errs = append(errs, d.removeContainer(ctx, &b))
 			}
 			return errors.Join(errs...)
 		}

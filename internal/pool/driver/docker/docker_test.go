@@ -76,12 +76,12 @@ func sweepUp(t *testing.T, c Config) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), poll.Patience)
 	defer cancel()
-	boxes, err := d.boxes(ctx, nil)
+	boxes, err := d.listBoxes(ctx, nil)
 	if err != nil {
 		t.Error(err)
 	}
 	for _, b := range boxes {
-		if err := d.remove(ctx, &b); err != nil {
+		if err := d.removeContainer(ctx, &b); err != nil {
 			t.Error(err)
 		}
 	}

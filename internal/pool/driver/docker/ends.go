@@ -25,8 +25,8 @@ type end struct {
 // errRuns is returned for the end of a running container.
 var errRuns = errors.New("the container runs")
 
-// end returns how a container ended.
-func (d *Driver) end(ctx context.Context, b *box) (end, error) {
+// inspectEnd returns how a container ended.
+func (d *Driver) inspectEnd(ctx context.Context, b *box) (end, error) {
 	d.mu.Lock()
 	e, ok := d.ends[b.id]
 	d.mu.Unlock()
@@ -34,7 +34,7 @@ func (d *Driver) end(ctx context.Context, b *box) (end, error) {
 		return e, nil
 	}
 	var info client.ContainerInspectResult
-	err := d.engine.call(ctx, "inspect container "+b.id, func(ctx context.Context) (err error) {
+	err := d.engine.callEngine(ctx, "inspect container "+b.id, func(ctx context.Context) (err error) {
 		info, err = d.engine.api.ContainerInspect(ctx, b.id, client.ContainerInspectOptions{})
 		return err
 	})
@@ -58,11 +58,11 @@ func (d *Driver) end(ctx context.Context, b *box) (end, error) {
 			return end{key: b.key, at: b.made, due: at, how: howItEnded(st), failures: b.life.failures}, nil
 		}
 	}
-	return d.ended(b, at, at.Sub(began), howItEnded(st)), nil
+	return d.recordEnd(b, at, at.Sub(began), howItEnded(st)), nil
 }
 
-// ended records the end of a container, and when its worker is restarted.
-func (d *Driver) ended(b *box, at time.Time, ran time.Duration, how string) end {
+// recordEnd records the end of a container, and when its worker is restarted.
+func (d *Driver) recordEnd(b *box, at time.Time, ran time.Duration, how string) end {
 	now := time.Now()
 	failures := b.life.failures
 	d.mu.Lock()
@@ -73,16 +73,17 @@ func (d *Driver) ended(b *box, at time.Time, ran time.Duration, how string) end 
 		failures = 0
 	}
 	e := end{key: b.key, at: at, how: how, failures: failures + 1}
-	pause := d.pause(e.failures)
+	pause := d.restartPause(e.failures)
 	if e.due = at.Add(pause); e.due.After(now.Add(pause)) {
 		e.due = now.Add(pause) // the engine has a different clock
 	}
 	d.mu.Lock()
 	d.ends[b.id] = e
 	d.mu.Unlock()
-	d.agenda.add(b.key, e.due, look)
-	d.tell()
-	d.config.Log.Warn("a worker ended by itself", "key", driver.GroupName(b.key), "worker", b.life.id(d.config.Pool), "how", how, "again_in", max(0, e.due.Sub(now)))
+	d.agenda.scheduleKey(b.key, e.due, look)
+	d.notifyChanged()
+	d.config.Log.Warn("a worker ended by itself", "key", driver.GroupName(b.key), "worker", b.life.workerID(d.config.Pool),
+		"how", how, "again_in", max(0, e.due.Sub(now)))
 	return e
 }
 
@@ -112,29 +113,30 @@ func (d *Driver) Retry() {
 	}
 	d.mu.Unlock()
 	for _, key := range keys {
-		d.agenda.add(key, now, look)
+		d.agenda.scheduleKey(key, now, look)
 	}
 }
 
-// pause returns the backoff after a number of failures in a row.
-func (d *Driver) pause(failures int) time.Duration {
+// restartPause returns the backoff after a number of failures in a row.
+func (d *Driver) restartPause(failures int) time.Duration {
 	return backoff.After(failures, d.config.FirstPause, d.config.LongestPause)
 }
 
-// postpone increases the backoff of a worker that could not be restarted.
-func (d *Driver) postpone(b *box, e end, err error) time.Time {
+// postponeRestart increases the backoff of a worker that could not be restarted.
+func (d *Driver) postponeRestart(b *box, e end, err error) time.Time {
 	e.failures++
-	pause := d.pause(e.failures)
+	pause := d.restartPause(e.failures)
 	e.due = time.Now().Add(pause)
 	d.mu.Lock()
 	d.ends[b.id] = e
 	d.mu.Unlock()
-	d.config.Log.Warn("cannot restart a worker", "key", driver.GroupName(b.key), "worker", b.life.id(d.config.Pool), "error", err, "again_in", pause)
+	d.config.Log.Warn("cannot restart a worker", "key", driver.GroupName(b.key), "worker", b.life.workerID(d.config.Pool),
+		"error", err, "again_in", pause)
 	return e.due
 }
 
-// runs deletes the recorded end of a container that runs after all.
-func (d *Driver) runs(b *box) {
+// clearEnd deletes the recorded end of a container that runs after all.
+func (d *Driver) clearEnd(b *box) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.ends, b.id)

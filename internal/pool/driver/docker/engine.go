@@ -19,7 +19,8 @@ type engine struct {
 }
 
 func newEngine(host string, timeout time.Duration) (*engine, error) {
-	api, err := client.New(client.WithTLSClientConfigFromEnv(), client.WithHost(host), client.WithAPIVersionFromEnv(), client.WithUserAgent("rouse"))
+	api, err := client.New(client.WithTLSClientConfigFromEnv(), client.WithHost(host), client.WithAPIVersionFromEnv(),
+		client.WithUserAgent("rouse"))
 	if err != nil {
 		return nil, fmt.Errorf("the Docker Engine at %s: %w", host, err)
 	}
@@ -28,12 +29,12 @@ func newEngine(host string, timeout time.Duration) (*engine, error) {
 	return e, nil
 }
 
-// call makes a call; what describes it in errors.
-func (e *engine) call(ctx context.Context, what string, f func(ctx context.Context) error) error {
+// callEngine makes a call; what describes it in errors.
+func (e *engine) callEngine(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	err := e.agree(limited)
+	err := e.negotiateVersion(limited)
 	if err == nil {
 		err = f(limited)
 	}
@@ -41,13 +42,15 @@ func (e *engine) call(ctx context.Context, what string, f func(ctx context.Conte
 	case err == nil:
 		return nil
 	case errors.Is(limited.Err(), context.DeadlineExceeded): // the call's timeout, or the caller's
-		return fmt.Errorf("%s: the Docker Engine at %s has not answered for %v", what, e.host, time.Since(began).Round(time.Millisecond))
+		return fmt.Errorf("%s: the Docker Engine at %s has not answered for %v", what, e.host,
+			time.Since(began).Round(time.Millisecond))
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// agree negotiates the API version. The library does so by itself, but not safely for concurrent calls.
-func (e *engine) agree(ctx context.Context) error {
+// negotiateVersion negotiates the API version. The library does so by itself, but not safely for concurrent
+// calls.
+func (e *engine) negotiateVersion(ctx context.Context) error {
 	select {
 	case is := <-e.agreed:
 		var err error
@@ -61,7 +64,7 @@ func (e *engine) agree(ctx context.Context) error {
 	}
 }
 
-func (e *engine) close() error { return e.api.Close() }
+func (e *engine) closeClient() error { return e.api.Close() }
 
 // alreadyDone reports whether the error of a change means that the container already is as it should be:
 // removed, being removed, or ended.

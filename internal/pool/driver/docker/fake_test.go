@@ -451,8 +451,8 @@ func (p place) call(t *testing.T, f func(ctx context.Context, e *engine) error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = e.call(t.Context(), "a call of the test", func(ctx context.Context) error { return f(ctx, e) })
-	if err := errors.Join(err, e.close()); err != nil {
+	err = e.callEngine(t.Context(), "a call of the test", func(ctx context.Context) error { return f(ctx, e) })
+	if err := errors.Join(err, e.closeClient()); err != nil {
 		t.Fatal(err)
 	}
 }

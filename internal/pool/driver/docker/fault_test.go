@@ -115,7 +115,7 @@ func TestReleaseIsMadeUpFor(t *testing.T) {
 			untilGone(t, d)
 			continue
 		}
-		must(t, d.sweep(t.Context()))
+		must(t, d.sweepContainers(t.Context()))
 		until(t, d, "it runs", second(runs(1, w)))
 	}
 }
@@ -246,24 +246,24 @@ func TestPausesGrow(t *testing.T) {
 	d := unattended(t, Config{Pool: "p", Instance: "i", Template: Template{Image: "w"}, Host: "unix:///nowhere", FirstPause: time.Second, LongestPause: 8 * time.Second})
 	for failures, most := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 4: 8 * time.Second, 5: 8 * time.Second, 1 << 30: 8 * time.Second} {
 		for range 20 {
-			if pause := d.pause(failures); pause < most/2 || pause > most {
+			if pause := d.restartPause(failures); pause < most/2 || pause > most {
 				t.Errorf("after %d failures it waits for %v, not about %v", failures, pause, most)
 			}
 		}
 	}
-	short := d.ended(&box{id: "a", life: life{failures: 3}}, time.Now(), time.Second, "")
-	long := d.ended(&box{id: "b", life: life{failures: 3}}, time.Now(), time.Minute, "")
+	short := d.recordEnd(&box{id: "a", life: life{failures: 3}}, time.Now(), time.Second, "")
+	long := d.recordEnd(&box{id: "b", life: life{failures: 3}}, time.Now(), time.Minute, "")
 	if short.failures != 4 || long.failures != 1 {
 		t.Errorf("after a short life it has %d failures, after a long one %d", short.failures, long.failures)
 	}
 	d.Proved("k")
-	if e := d.ended(&box{id: "worked", key: "k", life: life{failures: 9}}, time.Now(), time.Second, ""); e.failures != 1 || time.Until(e.due) > time.Second {
+	if e := d.recordEnd(&box{id: "worked", key: "k", life: life{failures: 9}}, time.Now(), time.Second, ""); e.failures != 1 || time.Until(e.due) > time.Second {
 		t.Errorf("after a short life in which it has worked it has %d failures, and waits for %v", e.failures, time.Until(e.due))
 	}
-	if e := d.ended(&box{id: "again", key: "k", life: life{failures: 9}}, time.Now(), time.Second, ""); e.failures != 10 {
+	if e := d.recordEnd(&box{id: "again", key: "k", life: life{failures: 9}}, time.Now(), time.Second, ""); e.failures != 10 {
 		t.Errorf("after a life in which it has not, it has %d failures", e.failures)
 	}
-	if e := d.ended(&box{id: "c"}, time.Now().Add(time.Hour), 0, ""); time.Until(e.due) > time.Second {
+	if e := d.recordEnd(&box{id: "c"}, time.Now().Add(time.Hour), 0, ""); time.Until(e.due) > time.Second {
 		t.Errorf("with an engine whose clock is fast, it waits for %v", time.Until(e.due))
 	}
 }

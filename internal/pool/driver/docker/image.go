@@ -21,23 +21,23 @@ type image struct {
 	pausing time.Duration   // between failures; doubles
 }
 
-// fresh reports whether the last pull is recent enough.
-func (i *image) fresh() bool {
+// wasPulledRecently reports whether the last pull is recent enough.
+func (i *image) wasPulledRecently() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return !i.pulled.IsZero() && time.Since(i.pulled) < time.Minute
 }
 
-// pulling reports whether a pull is in flight, and since when.
-func (i *image) pulling() (since time.Time, busy bool) {
+// pullInFlight reports whether a pull is in flight, and since when.
+func (i *image) pullInFlight() (since time.Time, busy bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.since, !i.since.IsZero()
 }
 
-// pull pulls the image in the background and then starts the workers of the key. It returns errPulling, or
-// the error of the last pull if that was recent.
-func (d *Driver) pull(key string) error {
+// requestPull pulls the image in the background and then starts the workers of the key. It returns
+// errPulling, or the error of the last pull if that was recent.
+func (d *Driver) requestPull(key string) error {
 	i := &d.image
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -50,7 +50,7 @@ func (d *Driver) pull(key string) error {
 		d.life.Go(d.pullNow)
 	}
 	i.keys[key] = true
-	d.tell()
+	d.notifyChanged()
 	return errPulling
 }
 
@@ -71,10 +71,10 @@ func (d *Driver) pullNow() {
 	} else {
 		i.failed, i.retry, i.pausing, i.pulled = nil, time.Time{}, 0, time.Now()
 		for key := range keys {
-			d.agenda.add(key, i.pulled, ensure)
+			d.agenda.scheduleKey(key, i.pulled, ensure)
 		}
 	}
-	d.tell()
+	d.notifyChanged()
 }
 
 func (d *Driver) pullOnce() error {

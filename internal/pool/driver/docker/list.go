@@ -14,10 +14,10 @@ import (
 // that no Ensure of this process has named: nothing restarts them. Workers that wait for their image count as
 // waiting.
 func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
-	if err := d.lead(func() {}); err != nil {
+	if err := d.changeAsLeader(func() {}); err != nil {
 		return nil, err
 	}
-	boxes, err := d.boxes(ctx, nil)
+	boxes, err := d.listBoxes(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -35,15 +35,16 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 	d.mu.Unlock()
 	list := []driver.Worker{}
 	for _, b := range boxes {
-		w := driver.Worker{ID: b.life.id(d.config.Pool), Key: b.key, State: driver.Running, Since: b.made, Starts: b.life.number, LastExit: b.life.lastExit}
+		w := driver.Worker{ID: b.life.workerID(d.config.Pool), Key: b.key, State: driver.Running, Since: b.made,
+			Starts: b.life.number, LastExit: b.life.lastExit}
 		_, wanted := missing[b.key]
 		switch {
-		case b.draining && b.over():
+		case b.draining && b.hasStopped():
 			continue
 		case b.draining:
 			w.State, w.Since = driver.Draining, b.asked
 			missing[b.key]++ // it belongs to no wanted worker
-		case b.over() && (!wanted || b.life.number < newest[b.life.slot]):
+		case b.hasStopped() && (!wanted || b.life.number < newest[b.life.slot]):
 			continue
 		case b.state == container.StateCreated:
 			w.State = driver.Waiting
@@ -52,8 +53,8 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 			} else {
 				w.Starts-- // it is about to be started
 			}
-		case b.over():
-			e, err := d.end(ctx, &b)
+		case b.hasStopped():
+			e, err := d.inspectEnd(ctx, &b)
 			if alreadyDone(err) {
 				continue // it was replaced just now
 			}
@@ -68,10 +69,11 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 		missing[b.key]--
 		list = append(list, w)
 	}
-	if since, busy := d.image.pulling(); busy {
+	if since, busy := d.image.pullInFlight(); busy {
 		for key, n := range missing {
 			for i := range n {
-				list = append(list, driver.Worker{ID: fmt.Sprintf("%s-pulling.%d", d.config.Pool, i+1), Key: key, State: driver.Waiting, Since: since, LastExit: errPulling.Error()})
+				list = append(list, driver.Worker{ID: fmt.Sprintf("%s-pulling.%d", d.config.Pool, i+1), Key: key,
+					State: driver.Waiting, Since: since, LastExit: errPulling.Error()})
 			}
 		}
 	}

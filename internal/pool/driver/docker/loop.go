@@ -25,8 +25,8 @@ const (
 // parallel is how many keys are reconciled at the same time.
 const parallel = 4
 
-// keep runs the reconcile loop until the driver is closed.
-func (d *Driver) keep() {
+// runReconcileLoop runs the reconcile loop until the driver is closed.
+func (d *Driver) runReconcileLoop() {
 	select {
 	case <-d.awake:
 	case <-d.ctx.Done():
@@ -36,8 +36,8 @@ func (d *Driver) keep() {
 	defer timer.Stop()
 	sweep, b := time.Now(), backoff.New(retryPause, longestRetry)
 	for {
-		if now := time.Now(); !now.Before(sweep) || d.agenda.all() {
-			if err := d.sweep(d.ctx); err == nil {
+		if now := time.Now(); !now.Before(sweep) || d.agenda.takeSweep() {
+			if err := d.sweepContainers(d.ctx); err == nil {
 				sweep = now.Add(sweepEvery)
 				b.Reset()
 			} else {
@@ -48,10 +48,10 @@ func (d *Driver) keep() {
 				sweep = time.Now().Add(pause)
 			}
 		}
-		due, next := d.agenda.take(time.Now())
+		due, next := d.agenda.takeDue(time.Now())
 		d.reconcileAll(due)
 		if len(due) == 0 {
-			timer.Reset(max(0, time.Until(earlier(sweep, next))))
+			timer.Reset(max(0, time.Until(earlierSet(sweep, next))))
 			select {
 			case <-timer.C:
 			case <-d.agenda.wake:
@@ -68,21 +68,21 @@ func (d *Driver) reconcileAll(due map[string]mode) {
 	seen.SetLimit(parallel)
 	for key, m := range due {
 		seen.Go(func() error {
-			next, err := d.reconcile(d.ctx, key, m)
+			next, err := d.reconcileKey(d.ctx, key, m)
 			if err != nil && d.ctx.Err() == nil {
 				d.config.Log.Warn("cannot manage the workers of a key", "key", driver.GroupName(key), "error", err)
-				d.agenda.add(key, time.Now().Add(retryPause), m)
+				d.agenda.scheduleKey(key, time.Now().Add(retryPause), m)
 			}
-			d.agenda.add(key, next, look)
+			d.agenda.scheduleKey(key, next, look)
 			return nil
 		})
 	}
 	_ = seen.Wait() // they return no errors
 }
 
-// sweep looks at all containers for work.
-func (d *Driver) sweep(ctx context.Context) error {
-	boxes, err := d.boxes(ctx, nil)
+// sweepContainers looks at all containers for work.
+func (d *Driver) sweepContainers(ctx context.Context) error {
+	boxes, err := d.listBoxes(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -98,23 +98,23 @@ func (d *Driver) sweep(ctx context.Context) error {
 	d.mu.Unlock()
 	now := time.Now()
 	for _, b := range boxes {
-		if b.draining || b.over() {
-			d.agenda.add(b.key, now, look)
+		if b.draining || b.hasStopped() {
+			d.agenda.scheduleKey(b.key, now, look)
 		}
 		delete(keys, b.key)
 	}
 	for key := range keys {
-		d.agenda.add(key, now, look)
+		d.agenda.scheduleKey(key, now, look)
 	}
 	if letGo {
 		d.releaseAll(boxes)
 	}
-	d.tell()
+	d.notifyChanged()
 	return nil
 }
 
-// watch follows the engine's events until the driver is closed.
-func (d *Driver) watch() {
+// watchEvents follows the engine's events until the driver is closed.
+func (d *Driver) watchEvents() {
 	select {
 	case <-d.awake:
 	case <-d.ctx.Done():
@@ -122,22 +122,23 @@ func (d *Driver) watch() {
 	}
 	for b := backoff.New(retryPause, longestRetry); d.ctx.Err() == nil; {
 		began := time.Now()
-		if d.follow(); time.Since(began) > longestRetry {
+		if d.followEvents(); time.Since(began) > longestRetry {
 			b.Reset()
 		}
 		b.Pause(d.ctx)
 	}
 }
 
-// follow reads one stream of events to its end.
-func (d *Driver) follow() {
-	if d.engine.call(d.ctx, "follow events", func(context.Context) error { return nil }) != nil {
+// followEvents reads one stream of events to its end.
+func (d *Driver) followEvents() {
+	if d.engine.callEngine(d.ctx, "follow events", func(context.Context) error { return nil }) != nil {
 		return // calls report that the engine is unavailable
 	}
 	ctx, cancel := context.WithCancel(d.ctx)
 	defer cancel()
-	filters := d.mine().Add("type", string(events.ContainerEventType))
-	filters.Add("event", string(events.ActionStart), string(events.ActionDie), string(events.ActionDestroy), string(events.ActionRename))
+	filters := d.poolFilter().Add("type", string(events.ContainerEventType))
+	filters.Add("event", string(events.ActionStart), string(events.ActionDie), string(events.ActionDestroy),
+		string(events.ActionRename))
 	stream := d.engine.api.Events(ctx, client.EventsListOptions{Filters: filters})
 	if len(stream.Err) == 0 {
 		d.agenda.addAll() // for changes before the stream began
@@ -146,9 +147,9 @@ func (d *Driver) follow() {
 		select {
 		case e := <-stream.Messages:
 			if key, ok := pool.Decode(e.Actor.Attributes[labelKey]); ok {
-				d.hear(e.Action, e.Actor.ID, key)
+				d.handleEvent(e.Action, e.Actor.ID, key)
 			}
-			d.tell()
+			d.notifyChanged()
 		case <-stream.Err:
 			cancel()
 			for range stream.Err { // it is closed when the stream has ended
@@ -165,8 +166,8 @@ const (
 	againAtMost = 10 * time.Second
 )
 
-// hear handles an event of the daemon.
-func (d *Driver) hear(what events.Action, id, key string) {
+// handleEvent handles an event of the daemon.
+func (d *Driver) handleEvent(what events.Action, id, key string) {
 	d.mu.Lock()
 	switch what {
 	case events.ActionDie:
@@ -176,20 +177,21 @@ func (d *Driver) hear(what events.Action, id, key string) {
 	}
 	d.mu.Unlock()
 	if what == events.ActionDie || what == events.ActionDestroy {
-		d.agenda.add(key, time.Now(), look)
+		d.agenda.scheduleKey(key, time.Now(), look)
 	}
 }
 
-// lists compares a list of the containers of a key with the events. It returns when to look again, or a zero
-// time.
-func (d *Driver) lists(key string, boxes []box) (again time.Time) {
+// compareWithEvents compares a list of the containers of a key with the events. It returns when to look
+// again, or a zero time.
+func (d *Driver) compareWithEvents(key string, boxes []box) (again time.Time) {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, e := range d.died {
 		switch {
 		case e.key != key:
-		case now.Sub(e.at) < againAtMost && slices.ContainsFunc(boxes, func(b box) bool { return b.id == id && !b.over() }):
+		case now.Sub(e.at) < againAtMost && slices.ContainsFunc(boxes,
+			func(b box) bool { return b.id == id && !b.hasStopped() }):
 			again = now.Add(againAfter)
 		default:
 			delete(d.died, id)

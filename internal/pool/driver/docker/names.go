@@ -32,11 +32,13 @@ const (
 // keyName encodes a key so that it can be decoded at any length.
 func keyName(key string) string { return pool.Encode(key, max(80, 3*len(key))) }
 
-func (d *Driver) labels(s *spec, l life) map[string]string {
+func (d *Driver) containerLabels(s *spec, l life) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, d.config.Labels)
-	maps.Copy(labels, map[string]string{labelInstance: d.config.Instance, labelPool: d.config.Pool, labelKey: keyName(s.key), labelWorker: l.id(d.config.Pool),
-		labelSlot: l.slot, labelStarts: strconv.Itoa(l.number), labelFailures: strconv.Itoa(l.failures), labelLastExit: l.lastExit, labelSpec: s.hash})
+	maps.Copy(labels, map[string]string{labelInstance: d.config.Instance, labelPool: d.config.Pool,
+		labelKey: keyName(s.key), labelWorker: l.workerID(d.config.Pool),
+		labelSlot: l.slot, labelStarts: strconv.Itoa(l.number), labelFailures: strconv.Itoa(l.failures),
+		labelLastExit: l.lastExit, labelSpec: s.hash})
 	if namespace, _ := driver.SplitGroup(s.key); namespace != "" {
 		labels[labelOf] = namespace
 	}
@@ -59,7 +61,8 @@ func (c *Config) containerName(key string, l life) string {
 		}
 		return '_'
 	}, key)
-	return c.Instance + "-" + c.Pool + "-" + readable[:min(len(readable), longestKeyPart)] + "-" + l.slot + "." + strconv.Itoa(l.number)
+	return c.Instance + "-" + c.Pool + "-" + readable[:min(len(readable), longestKeyPart)] + "-" + l.slot + "." +
+		strconv.Itoa(l.number)
 }
 
 // drainMark precedes, at the end of the name of a draining container, the time when it was asked to end, in
@@ -95,9 +98,9 @@ type box struct {
 	asked    time.Time // when it was asked to drain
 }
 
-// box converts a container summary of the engine. Only this driver writes the labels; a missing number counts
-// as zero.
-func (d *Driver) box(s container.Summary) (b box, ok bool) {
+// boxFromSummary converts a container summary of the engine. Only this driver writes the labels; a missing
+// number counts as zero.
+func (d *Driver) boxFromSummary(s container.Summary) (b box, ok bool) {
 	b = box{id: s.ID, spec: s.Labels[labelSpec], state: s.State, made: time.Unix(s.Created, 0)}
 	if len(s.Names) > 0 {
 		b.name = strings.TrimPrefix(s.Names[0], "/")
@@ -117,8 +120,8 @@ func (d *Driver) box(s container.Summary) (b box, ok bool) {
 	return b, true
 }
 
-// over reports whether the container is stopped, and the engine is not going to restart it.
-func (b *box) over() bool {
+// hasStopped reports whether the container is stopped, and the engine is not going to restart it.
+func (b *box) hasStopped() bool {
 	switch b.state {
 	case container.StateRunning, container.StatePaused, container.StateRestarting:
 		return false

@@ -91,15 +91,15 @@ func load(t *testing.T, p place) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		err := e.call(context.Background(), "remove the image", func(ctx context.Context) error {
+		err := e.callEngine(context.Background(), "remove the image", func(ctx context.Context) error {
 			_, err := e.api.ImageRemove(ctx, p.image, client.ImageRemoveOptions{Force: true})
 			return err
 		})
-		if err := errors.Join(err, e.close()); err != nil {
+		if err := errors.Join(err, e.closeClient()); err != nil {
 			t.Error(err)
 		}
 	})
-	err = e.call(t.Context(), "make the image", func(ctx context.Context) error {
+	err = e.callEngine(t.Context(), "make the image", func(ctx context.Context) error {
 		answer, err := e.api.ImageImport(ctx, client.ImageImportSource{Source: bytes.NewReader(layer(t)), SourceName: "-"}, p.image,
 			client.ImageImportOptions{Changes: []string{`ENTRYPOINT ["/worker"]`}})
 		if err != nil {

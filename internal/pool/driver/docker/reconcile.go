@@ -24,24 +24,24 @@ const (
 // requests the keys that are to run within seconds.
 const forsaken = time.Minute
 
-// reconcile brings the containers of a key into the desired state. It returns when to look again, or a zero
-// time.
-func (d *Driver) reconcile(ctx context.Context, key string, m mode) (next time.Time, err error) {
-	unlock, err := d.locks.lock(ctx, key)
+// reconcileKey brings the containers of a key into the desired state. It returns when to look again, or a
+// zero time.
+func (d *Driver) reconcileKey(ctx context.Context, key string, m mode) (next time.Time, err error) {
+	unlock, err := d.locks.lockKey(ctx, key)
 	if err != nil {
 		return time.Time{}, err
 	}
 	defer unlock()
-	boxes, err := d.boxes(ctx, &key)
+	boxes, err := d.listBoxes(ctx, &key)
 	if err != nil {
 		return time.Time{}, err
 	}
-	d.prune(key, boxes)
-	next = d.lists(key, boxes)
+	d.dropRecords(key, boxes)
+	next = d.compareWithEvents(key, boxes)
 
 	var errs []error
 	try := func(err error) { errs = append(errs, err) }
-	again := func(t time.Time) { next = earlier(next, t) }
+	again := func(t time.Time) { next = earlierSet(next, t) }
 	var stay []box
 	for _, b := range boxes {
 		if !b.draining {
@@ -50,22 +50,23 @@ func (d *Driver) reconcile(ctx context.Context, key string, m mode) (next time.T
 		}
 		deadline := b.asked.Add(d.config.Drain)
 		switch {
-		case b.over():
-			try(d.remove(ctx, &b))
+		case b.hasStopped():
+			try(d.removeContainer(ctx, &b))
 		case time.Now().Before(deadline):
 			again(deadline)
 		default:
-			d.config.Log.Warn("a worker exceeds its drain timeout and is killed", "key", driver.GroupName(key), "worker", b.life.id(d.config.Pool), "after", d.config.Drain)
-			try(d.remove(ctx, &b))
+			d.config.Log.Warn("a worker exceeds its drain timeout and is killed", "key", driver.GroupName(key), "worker",
+				b.life.workerID(d.config.Pool), "after", d.config.Drain)
+			try(d.removeContainer(ctx, &b))
 		}
 	}
 	// end drains or removes an unwanted container.
 	end := func(b *box) {
-		if b.over() {
-			try(d.remove(ctx, b))
+		if b.hasStopped() {
+			try(d.removeContainer(ctx, b))
 			return
 		}
-		try(d.ask(ctx, b))
+		try(d.signalToEnd(ctx, b))
 		again(time.Now().Add(d.config.Drain))
 	}
 
@@ -79,84 +80,89 @@ func (d *Driver) reconcile(ctx context.Context, key string, m mode) (next time.T
 			end(&b)
 		}
 	case wanted:
-		t, err := d.fill(ctx, g, stay, m, end)
+		t, err := d.fillGroup(ctx, g, stay, m, end)
 		again(t)
 		try(err)
 	case !leads.IsZero():
-		t, err := d.tidy(ctx, stay, leads)
+		t, err := d.removeUnrequested(ctx, stay, leads)
 		again(t)
 		try(err)
 	}
 	return next, errors.Join(errs...)
 }
 
-// tidy removes ended containers of a key that is not requested, some time after this process began to lead.
-func (d *Driver) tidy(ctx context.Context, boxes []box, leads time.Time) (next time.Time, err error) {
+// removeUnrequested removes ended containers of a key that is not requested, some time after this process
+// began to lead.
+func (d *Driver) removeUnrequested(ctx context.Context, boxes []box, leads time.Time) (next time.Time, err error) {
 	var errs []error
 	for _, b := range boxes {
-		if !b.over() {
+		if !b.hasStopped() {
 			continue
 		}
-		e, err := d.end(ctx, &b)
+		e, err := d.inspectEnd(ctx, &b)
 		if errors.Is(err, errRuns) || alreadyDone(err) {
 			continue // it changed since the list; an event follows
 		}
-		if until := latest(leads, e.at).Add(d.forsaken); err == nil && time.Now().Before(until) {
-			next = earlier(next, until)
+		if until := laterOf(leads, e.at).Add(d.forsaken); err == nil && time.Now().Before(until) {
+			next = earlierSet(next, until)
 		} else if err == nil {
-			err = d.remove(ctx, &b)
+			err = d.removeContainer(ctx, &b)
 		}
 		errs = append(errs, err)
 	}
 	return next, errors.Join(errs...)
 }
 
-// fill brings the containers of a wanted group that do not drain into the desired state.
-func (d *Driver) fill(ctx context.Context, g driver.Group, boxes []box, m mode, end func(*box)) (next time.Time, err error) {
-	s, err := d.spec(g)
+// fillGroup brings the containers of a wanted group that do not drain into the desired state.
+func (d *Driver) fillGroup(ctx context.Context, g driver.Group, boxes []box, m mode,
+	end func(*box)) (next time.Time, err error) {
+	s, err := d.groupSpec(g)
 	if err != nil {
 		return time.Time{}, err
 	}
 	// Running containers are kept first, then older ones.
 	slices.SortFunc(boxes, func(a, b box) int {
 		over := func(b *box) int {
-			if b.over() {
+			if b.hasStopped() {
 				return 1
 			}
 			return 0
 		}
-		return cmp.Or(cmp.Compare(over(&a), over(&b)), a.made.Compare(b.made), cmp.Compare(a.life.slot, b.life.slot), cmp.Compare(b.life.number, a.life.number))
+		return cmp.Or(cmp.Compare(over(&a), over(&b)), a.made.Compare(b.made), cmp.Compare(a.life.slot, b.life.slot),
+			cmp.Compare(b.life.number, a.life.number))
 	})
 	var errs []error
 	slots := map[string]bool{}
 	for _, b := range boxes {
 		// A slot has two containers if a manager ended during a replacement: the later one counts.
-		superseded := slots[b.life.slot] || slices.ContainsFunc(boxes, func(o box) bool { return o.life.slot == b.life.slot && o.life.number > b.life.number })
+		superseded := slots[b.life.slot] || slices.ContainsFunc(boxes,
+			func(o box) bool { return o.life.slot == b.life.slot && o.life.number > b.life.number })
 		if superseded || b.spec != s.hash || len(slots) == g.Workers {
 			end(&b)
 			continue
 		}
 		slots[b.life.slot] = true
-		if !b.over() {
-			d.runs(&b)
+		if !b.hasStopped() {
+			d.clearEnd(&b)
 			continue
 		}
-		e, err := d.end(ctx, &b)
+		e, err := d.inspectEnd(ctx, &b)
 		switch {
 		case errors.Is(err, errRuns) || alreadyDone(err): // it changed since the list; an event follows
 		case err != nil:
 			errs = append(errs, err)
 		case time.Now().Before(e.due):
-			next = earlier(next, e.due)
+			next = earlierSet(next, e.due)
 		default:
-			err := d.start(ctx, s, life{slot: b.life.slot, number: b.life.number + 1, failures: e.failures, lastExit: e.how}, &b)
+			err := d.startContainer(ctx, s, life{slot: b.life.slot, number: b.life.number + 1, failures: e.failures,
+				lastExit: e.how}, &b)
 			if err != nil && !errors.Is(err, errPulling) {
-				next = earlier(next, d.postpone(&b, e, err))
+				next = earlierSet(next, d.postponeRestart(&b, e, err))
 			}
 		}
 	}
 	for n := len(slots); m == ensure && n < g.Workers; n++ {
-		err := d.start(ctx, s, life{slot: newSlot(), number: 1}, nil)
+		err := d.startContainer(ctx, s, life{slot: newSlot(), number: 1}, nil)
 		if errors.Is(err, errPulling) {
 			break // it is in progress
 		}
@@ -168,14 +174,14 @@ func (d *Driver) fill(ctx context.Context, g driver.Group, boxes []box, m mode, 
 	return next, errors.Join(errs...)
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierSet(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a
 }
 
-func latest(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

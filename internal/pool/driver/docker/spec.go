@@ -24,7 +24,7 @@ type spec struct {
 	hash string            // of all fields
 }
 
-func (d *Driver) spec(g driver.Group) (*spec, error) {
+func (d *Driver) groupSpec(g driver.Group) (*spec, error) {
 	env := map[string]string{}
 	for _, name := range d.config.PassEnv {
 		if value, ok := os.LookupEnv(name); ok {
@@ -60,13 +60,13 @@ type life struct {
 	lastExit string // how the previous container ended
 }
 
-// id returns the id of the worker in this container.
-func (l life) id(pool string) string { return pool + "-" + l.slot + "." + strconv.Itoa(l.number) }
+// workerID returns the id of the worker in this container.
+func (l life) workerID(pool string) string { return pool + "-" + l.slot + "." + strconv.Itoa(l.number) }
 
-// options returns the parameters for the creation of a container.
-func (d *Driver) options(s *spec, l life) client.ContainerCreateOptions {
+// createOptions returns the parameters for the creation of a container.
+func (d *Driver) createOptions(s *spec, l life) client.ContainerCreateOptions {
 	t := &d.config.Template
-	id := l.id(d.config.Pool)
+	id := l.workerID(d.config.Pool)
 	env := []string{"WORKER_ID=" + id}
 	for name, value := range s.env {
 		if name != "WORKER_ID" {
@@ -76,8 +76,9 @@ func (d *Driver) options(s *spec, l life) client.ContainerCreateOptions {
 	slices.Sort(env)
 	host := &container.HostConfig{
 		ExtraHosts: t.ExtraHosts, ReadonlyRootfs: t.ReadOnly, CapDrop: t.CapDrop, SecurityOpt: t.SecurityOpt,
-		LogConfig:     container.LogConfig{Type: t.LogDriver, Config: t.LogOptions},
-		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}, // the engine would restart it with the same id
+		LogConfig: container.LogConfig{Type: t.LogDriver, Config: t.LogOptions},
+		// the engine would restart it with the same id
+		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		Resources:     container.Resources{Memory: t.Memory, NanoCPUs: int64(t.CPUs * 1e9)},
 	}
 	if t.Init {
@@ -90,8 +91,11 @@ func (d *Driver) options(s *spec, l life) client.ContainerCreateOptions {
 		host.NetworkMode = container.NetworkMode(t.Networks[0])
 	}
 	for _, m := range t.Mounts {
-		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.Type(m.Type), Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.Type(m.Type), Source: m.Source, Target: m.Target,
+			ReadOnly: m.ReadOnly})
 	}
-	return client.ContainerCreateOptions{Name: d.config.containerName(s.key, l), HostConfig: host, Config: &container.Config{
-		Image: t.Image, Entrypoint: t.Entrypoint, Cmd: t.Command, WorkingDir: t.Dir, User: t.User, Env: env, Labels: d.labels(s, l)}}
+	return client.ContainerCreateOptions{Name: d.config.containerName(s.key, l), HostConfig: host,
+		Config: &container.Config{
+			Image: t.Image, Entrypoint: t.Entrypoint, Cmd: t.Command, WorkingDir: t.Dir, User: t.User, Env: env,
+			Labels: d.containerLabels(s, l)}}
 }

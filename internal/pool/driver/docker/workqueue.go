@@ -24,8 +24,8 @@ type task struct {
 
 func newAgenda() *agenda { return &agenda{wake: make(chan struct{}, 1), due: map[string]task{}} }
 
-// add schedules a key, unless at is zero. A mode other than look replaces look.
-func (a *agenda) add(key string, at time.Time, m mode) {
+// scheduleKey schedules a key, unless at is zero. A mode other than look replaces look.
+func (a *agenda) scheduleKey(key string, at time.Time, m mode) {
 	if at.IsZero() {
 		return
 	}
@@ -36,10 +36,10 @@ func (a *agenda) add(key string, at time.Time, m mode) {
 	case !ok:
 		t = task{at, m}
 	default:
-		t.at, t.mode = earlier(t.at, at), max(t.mode, m)
+		t.at, t.mode = earlierSet(t.at, at), max(t.mode, m)
 	}
 	a.due[key] = t
-	a.send()
+	a.wakeLoop()
 }
 
 // addAll schedules a look at all keys.
@@ -47,15 +47,15 @@ func (a *agenda) addAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sweep = true
-	a.send()
+	a.wakeLoop()
 }
 
-func (a *agenda) send() {
+func (a *agenda) wakeLoop() {
 	notify.Send(a.wake)
 }
 
-// all reports whether all keys must be looked at, and resets that.
-func (a *agenda) all() bool {
+// takeSweep reports whether all keys must be looked at, and resets that.
+func (a *agenda) takeSweep() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	is := a.sweep
@@ -63,14 +63,14 @@ func (a *agenda) all() bool {
 	return is
 }
 
-// take removes and returns the due entries, and returns when the next one is due.
-func (a *agenda) take(now time.Time) (due map[string]mode, next time.Time) {
+// takeDue removes and returns the due entries, and returns when the next one is due.
+func (a *agenda) takeDue(now time.Time) (due map[string]mode, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	due = map[string]mode{}
 	for key, t := range a.due {
 		if t.at.After(now) {
-			next = earlier(next, t.at)
+			next = earlierSet(next, t.at)
 			continue
 		}
 		due[key] = t.mode
@@ -92,8 +92,8 @@ type keyLock struct {
 
 func newKeyLocks() *keyLocks { return &keyLocks{held: map[string]*keyLock{}} }
 
-// lock waits for the lock of a key, until ctx ends.
-func (l *keyLocks) lock(ctx context.Context, key string) (unlock func(), err error) {
+// lockKey waits for the lock of a key, until ctx ends.
+func (l *keyLocks) lockKey(ctx context.Context, key string) (unlock func(), err error) {
 	l.mu.Lock()
 	k := l.held[key]
 	if k == nil {

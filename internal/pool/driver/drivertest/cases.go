@@ -13,20 +13,20 @@ import (
 )
 
 func callsAreIdempotent(t *testing.T, h Harness) {
-	b := h.bench(t)
+	b := h.newWorkerBench(t)
 	for range 3 {
-		b.ensure("k", 2)
+		b.mustEnsure("k", 2)
 	}
 	if h.NoWorkers {
-		if list := b.list(); len(list) > 0 {
+		if list := b.listWorkers(); len(list) > 0 {
 			t.Errorf("it lists %v", list)
 		}
-		b.drain("k")
+		b.drainKey("k")
 		return
 	}
-	first := b.until(are("k", 2, 0))
-	b.ensure("k", 2)
-	again := b.until(are("k", 2, 0))
+	first := b.waitUntilWorkers(wantWorkers("k", 2, 0))
+	b.mustEnsure("k", 2)
+	again := b.waitUntilWorkers(wantWorkers("k", 2, 0))
 	ids := func(list []driver.Worker) []string {
 		var ids []string
 		for _, w := range list {
@@ -39,27 +39,30 @@ func callsAreIdempotent(t *testing.T, h Harness) {
 		t.Errorf("workers are %q and then %q", ids(first), ids(again))
 	}
 	for range 3 {
-		b.drain("k")
+		b.drainKey("k")
 	}
-	b.until(are("k", 0, 0))
+	b.waitUntilWorkers(wantWorkers("k", 0, 0))
 }
 
-func nothingToDrain(t *testing.T, h Harness) { h.bench(t).drain("without workers") }
+func nothingToDrain(t *testing.T, h Harness) { h.newWorkerBench(t).drainKey("without workers") }
 
 // hostileKeys break careless names, paths, shells and lists of variables.
-var hostileKeys = []string{"", "../../x", "%41", "A", "a\nWORKER_ID=x", "$(touch hacked)", "'; exit 1; '", "naïve 日本", "*", "-rf", strings.Repeat("k", 255)}
+var hostileKeys = []string{"", "../../x", "%41", "A", "a\nWORKER_ID=x", "$(touch hacked)", "'; exit 1; '", "naïve 日本",
+	"*", "-rf", strings.Repeat("k", 255)}
 
 func keysAreKept(t *testing.T, h Harness) {
-	b := h.bench(t)
+	b := h.newWorkerBench(t)
 	for _, key := range hostileKeys {
-		b.ensure(key, 1)
+		b.mustEnsure(key, 1)
 	}
-	list := b.until("one of each key runs", func(workers []driver.Worker) bool { return len(workers) == len(hostileKeys) })
+	list := b.waitUntilWorkers("one of each key runs",
+		func(workers []driver.Worker) bool { return len(workers) == len(hostileKeys) })
 	seen := map[string]bool{}
 	for _, w := range list {
-		env := b.saw(w.ID)
+		env := b.environmentOf(w.ID)
 		if env["WORKER_KEY"] != w.Key || env["WORKER_ID"] != w.ID || env["WORKER_POOL"] != "p" {
-			t.Errorf("the worker %s of %q sees WORKER_KEY=%q WORKER_ID=%q WORKER_POOL=%q", w.ID, w.Key, env["WORKER_KEY"], env["WORKER_ID"], env["WORKER_POOL"])
+			t.Errorf("the worker %s of %q sees WORKER_KEY=%q WORKER_ID=%q WORKER_POOL=%q", w.ID, w.Key, env["WORKER_KEY"],
+				env["WORKER_ID"], env["WORKER_POOL"])
 		}
 		seen[w.Key] = true
 	}
@@ -68,47 +71,47 @@ func keysAreKept(t *testing.T, h Harness) {
 			t.Errorf("there is no worker of %q", key)
 		}
 	}
-	b.ensure("a\x00b", 1) // it may start one without the key, or fail; it must not use another key
-	b.drain("a\x00b")
-	b.drain("%41")
-	b.until(are("%41", 0, 0))
-	if run, _ := running(b.list(), "A"); run != 1 {
+	b.mustEnsure("a\x00b", 1) // it may start one without the key, or fail; it must not use another key
+	b.drainKey("a\x00b")
+	b.drainKey("%41")
+	b.waitUntilWorkers(wantWorkers("%41", 0, 0))
+	if run, _ := countRunning(b.listWorkers(), "A"); run != 1 {
 		t.Error("the worker of A went with that of %41")
 	}
 }
 
 func numbersAreKept(t *testing.T, h Harness) {
-	b := h.bench(t)
+	b := h.newWorkerBench(t)
 	for _, n := range []int{3, 1, 2} {
-		b.ensure("k", n)
-		b.until(are("k", n, 0))
+		b.mustEnsure("k", n)
+		b.waitUntilWorkers(wantWorkers("k", n, 0))
 	}
 }
 
 func drainLetsThemFinish(t *testing.T, h Harness) {
-	b := h.bench(t)
-	b.ensure("k", 1)
-	b.until(are("k", 1, 0))
-	b.order("stay")
-	b.drain("k")
-	b.until(are("k", 0, 1))
+	b := h.newWorkerBench(t)
+	b.mustEnsure("k", 1)
+	b.waitUntilWorkers(wantWorkers("k", 1, 0))
+	b.orderWorkers("stay")
+	b.drainKey("k")
+	b.waitUntilWorkers(wantWorkers("k", 0, 1))
 	if err := os.Remove(filepath.Join(b.dir, "stay")); err != nil {
 		t.Fatal(err)
 	}
-	b.until(are("k", 0, 0))
-	if left := b.alive(); len(left) > 0 {
+	b.waitUntilWorkers(wantWorkers("k", 0, 0))
+	if left := b.aliveWorkers(); len(left) > 0 {
 		t.Errorf("the worker could not finish: %q", left)
 	}
 }
 
 func freshNextToDraining(t *testing.T, h Harness) {
-	b := h.bench(t)
-	b.ensure("k", 1)
-	old := b.until(are("k", 1, 0))[0]
-	b.order("stay")
-	b.drain("k")
-	b.ensure("k", 1)
-	for _, w := range b.until(are("k", 1, 1)) {
+	b := h.newWorkerBench(t)
+	b.mustEnsure("k", 1)
+	old := b.waitUntilWorkers(wantWorkers("k", 1, 0))[0]
+	b.orderWorkers("stay")
+	b.drainKey("k")
+	b.mustEnsure("k", 1)
+	for _, w := range b.waitUntilWorkers(wantWorkers("k", 1, 1)) {
 		if (w.ID == old.ID) != (w.State == driver.Draining) {
 			t.Errorf("after %s drains there is %+v", old.ID, w)
 		}
@@ -116,21 +119,21 @@ func freshNextToDraining(t *testing.T, h Harness) {
 	if err := os.Remove(filepath.Join(b.dir, "stay")); err != nil {
 		t.Fatal(err)
 	}
-	b.until(are("k", 1, 0))
+	b.waitUntilWorkers(wantWorkers("k", 1, 0))
 }
 
 func stubbornAreKilled(t *testing.T, h Harness) {
-	b := h.bench(t)
-	b.ensure("k", 1)
-	w := b.until(are("k", 1, 0))[0]
-	b.order("stay")
+	b := h.newWorkerBench(t)
+	b.mustEnsure("k", 1)
+	w := b.waitUntilWorkers(wantWorkers("k", 1, 0))[0]
+	b.orderWorkers("stay")
 	began := time.Now()
-	b.drain("k")
-	b.until(are("k", 0, 0))
+	b.drainKey("k")
+	b.waitUntilWorkers(wantWorkers("k", 0, 0))
 	if took := time.Since(began); took < h.Drain {
 		t.Errorf("it was killed after %v, before the %v that it has to finish", took, h.Drain)
 	}
-	if left := b.alive(); !slices.Equal(left, []string{w.ID}) {
+	if left := b.aliveWorkers(); !slices.Equal(left, []string{w.ID}) {
 		t.Errorf("it ended by itself: %q", left)
 	}
 	_ = os.Remove(filepath.Join(b.dir, w.ID))
@@ -138,30 +141,31 @@ func stubbornAreKilled(t *testing.T, h Harness) {
 
 // crashesAreBounded checks that a worker that ends by itself is restarted with a growing backoff.
 func crashesAreBounded(t *testing.T, h Harness) {
-	b := h.bench(t)
-	b.order("crash")
-	b.ensure("k", 1)
-	list := b.until("it was started three times", func(workers []driver.Worker) bool { return len(workers) == 1 && workers[0].Starts >= 3 })
+	b := h.newWorkerBench(t)
+	b.orderWorkers("crash")
+	b.mustEnsure("k", 1)
+	list := b.waitUntilWorkers("it was started three times",
+		func(workers []driver.Worker) bool { return len(workers) == 1 && workers[0].Starts >= 3 })
 	if list[0].LastExit == "" {
 		t.Errorf("there is no reason for its end: %+v", list[0])
 	}
-	b.drain("k")
-	b.until(are("k", 0, 0))
-	if boots := len(b.alive()); boots < 3 || boots > 6 {
+	b.drainKey("k")
+	b.waitUntilWorkers(wantWorkers("k", 0, 0))
+	if boots := len(b.aliveWorkers()); boots < 3 || boots > 6 {
 		t.Errorf("it was started %d times", boots)
 	}
 }
 
 func releaseIsHarmless(t *testing.T, h Harness) {
-	b := h.bench(t)
-	b.ensure("k", 1)
+	b := h.newWorkerBench(t)
+	b.mustEnsure("k", 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if err := b.d.Release(ctx); err != nil {
 		t.Error(err)
 	}
-	b.ensure("k", 1) // as after a change of the leader
+	b.mustEnsure("k", 1) // as after a change of the leader
 	if !h.NoWorkers {
-		b.until(are("k", 1, 0))
+		b.waitUntilWorkers(wantWorkers("k", 1, 0))
 	}
 }

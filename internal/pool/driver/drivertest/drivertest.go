@@ -80,7 +80,7 @@ type bench struct {
 // patience bounds waits, so that a hang fails with a message. Nothing is judged by it.
 const patience = 2 * time.Minute
 
-func (h Harness) bench(t *testing.T) *bench {
+func (h Harness) newWorkerBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{t: t, dir: t.TempDir()}
 	b.d = h.New(t, map[string]string{dirVariable: b.dir})
@@ -91,27 +91,27 @@ func (h Harness) bench(t *testing.T) *bench {
 		if err := b.d.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		if left := b.alive(); len(left) > 0 && !h.NoWorkers && !b.ordered("crash") {
+		if left := b.aliveWorkers(); len(left) > 0 && !h.NoWorkers && !b.wasOrdered("crash") {
 			t.Errorf("workers %q outlive their driver, or were killed though they would have ended", left)
 		}
 	})
 	return b
 }
 
-func (b *bench) order(what string) {
+func (b *bench) orderWorkers(what string) {
 	b.t.Helper()
 	if err := os.WriteFile(filepath.Join(b.dir, what), nil, 0o644); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func (b *bench) ordered(what string) bool {
+func (b *bench) wasOrdered(what string) bool {
 	_, err := os.Stat(filepath.Join(b.dir, what))
 	return err == nil
 }
 
-// alive returns the ids of workers that have started and not ended gracefully.
-func (b *bench) alive() []string {
+// aliveWorkers returns the ids of workers that have started and not ended gracefully.
+func (b *bench) aliveWorkers() []string {
 	b.t.Helper()
 	names, err := os.ReadDir(b.dir)
 	if err != nil {
@@ -126,8 +126,8 @@ func (b *bench) alive() []string {
 	return ids
 }
 
-// saw returns the environment of a worker.
-func (b *bench) saw(id string) map[string]string {
+// environmentOf returns the environment of a worker.
+func (b *bench) environmentOf(id string) map[string]string {
 	b.t.Helper()
 	var list []string
 	body, err := os.ReadFile(filepath.Join(b.dir, id))
@@ -145,7 +145,7 @@ func (b *bench) saw(id string) map[string]string {
 	return env
 }
 
-func (b *bench) ensure(key string, workers int) {
+func (b *bench) mustEnsure(key string, workers int) {
 	b.t.Helper()
 	g := driver.Group{Key: key, Workers: workers, Vars: map[string]string{"WORKER_KEY": key, "WORKER_POOL": "p"}}
 	if err := b.d.Ensure(b.t.Context(), g); err != nil {
@@ -153,14 +153,14 @@ func (b *bench) ensure(key string, workers int) {
 	}
 }
 
-func (b *bench) drain(key string) {
+func (b *bench) drainKey(key string) {
 	b.t.Helper()
 	if err := b.d.Drain(b.t.Context(), key); err != nil {
 		b.t.Fatalf("drain %q: %v", key, err)
 	}
 }
 
-func (b *bench) list() []driver.Worker {
+func (b *bench) listWorkers() []driver.Worker {
 	b.t.Helper()
 	list, err := b.d.List(b.t.Context())
 	if err != nil {
@@ -169,15 +169,15 @@ func (b *bench) list() []driver.Worker {
 	return list
 }
 
-// until waits until the workers of the driver match a condition, and all that run, or are yet to be started,
-// have recorded that they are alive.
-func (b *bench) until(what string, holds func(workers []driver.Worker) bool) []driver.Worker {
+// waitUntilWorkers waits until the workers of the driver match a condition, and all that run, or are yet to
+// be started, have recorded that they are alive.
+func (b *bench) waitUntilWorkers(what string, holds func(workers []driver.Worker) bool) []driver.Worker {
 	b.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); ; {
-		list := b.list()
-		alive := b.alive()
+		list := b.listWorkers()
+		alive := b.aliveWorkers()
 		up := !slices.ContainsFunc(list, func(w driver.Worker) bool {
 			starts := w.State == driver.Running || w.State == driver.Waiting && w.Starts == 0
 			return starts && !slices.Contains(alive, w.ID)
@@ -195,8 +195,8 @@ func (b *bench) until(what string, holds func(workers []driver.Worker) bool) []d
 	}
 }
 
-// running returns how many workers of a key run, and how many drain.
-func running(workers []driver.Worker, key string) (run, drain int) {
+// countRunning returns how many workers of a key run, and how many drain.
+func countRunning(workers []driver.Worker, key string) (run, drain int) {
 	for _, w := range workers {
 		switch {
 		case w.Key != key:
@@ -209,9 +209,9 @@ func running(workers []driver.Worker, key string) (run, drain int) {
 	return run, drain
 }
 
-func are(key string, run, drain int) (string, func([]driver.Worker) bool) {
+func wantWorkers(key string, run, drain int) (string, func([]driver.Worker) bool) {
 	return fmt.Sprintf("%d run and %d drain of %q", run, drain, key), func(workers []driver.Worker) bool {
-		r, d := running(workers, key)
+		r, d := countRunning(workers, key)
 		return r == run && d == drain
 	}
 }
@@ -219,8 +219,10 @@ func are(key string, run, drain int) (string, func([]driver.Worker) bool) {
 // Run tests a driver against the contract.
 func Run(t *testing.T, h Harness) {
 	cases := map[string]func(*testing.T, Harness){
-		"CallsAreIdempotent": callsAreIdempotent, "NothingToDrain": nothingToDrain, "KeysAreKept": keysAreKept, "NumbersAreKept": numbersAreKept,
-		"DrainLetsThemFinish": drainLetsThemFinish, "FreshNextToDraining": freshNextToDraining, "StubbornAreKilled": stubbornAreKilled,
+		"CallsAreIdempotent": callsAreIdempotent, "NothingToDrain": nothingToDrain, "KeysAreKept": keysAreKept,
+		"NumbersAreKept":      numbersAreKept,
+		"DrainLetsThemFinish": drainLetsThemFinish, "FreshNextToDraining": freshNextToDraining,
+		"StubbornAreKilled": stubbornAreKilled,
 		"CrashesAreBounded": crashesAreBounded, "ReleaseIsHarmless": releaseIsHarmless,
 	}
 	for _, name := range slices.Sorted(maps.Keys(cases)) {

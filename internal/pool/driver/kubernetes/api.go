@@ -27,32 +27,33 @@ func workloadsOf(kind string) resource {
 // api is a client of an API server. Objects are decoded only with the fields used here.
 type api struct{ *kubelink.Link }
 
-// connect returns the configured API server. It makes no request.
-func connect(kubeconfig string) (*api, error) {
+// connectAPI returns the configured API server. It makes no request.
+func connectAPI(kubeconfig string) (*api, error) {
 	link, err := kubelink.Connect("kubeconfig", kubeconfig)
 	return &api{link}, err
 }
 
-// collection returns the URL of the objects of a kind in a namespace.
-func (a *api) collection(r resource, namespace string) string {
+// collectionURL returns the URL of the objects of a kind in a namespace.
+func (a *api) collectionURL(r resource, namespace string) string {
 	return a.Collection(r.apiVersion, namespace, r.plural)
 }
 
-func (a *api) get(ctx context.Context, at, name string) (*object, error) {
+func (a *api) fetchObject(ctx context.Context, at, name string) (*object, error) {
 	o := &object{}
 	return o, a.Do(ctx, http.MethodGet, at+"/"+name, "", nil, o)
 }
 
-// apply creates an object, or updates its fields by server-side apply: fields that this program applied
+// applyObject creates an object, or updates its fields by server-side apply: fields that this program applied
 // before and that are missing now are removed. Unknown fields are refused.
-func (a *api) apply(ctx context.Context, at, name string, body map[string]any) (*object, error) {
+func (a *api) applyObject(ctx context.Context, at, name string, body map[string]any) (*object, error) {
 	o := &object{}
-	return o, a.Do(ctx, http.MethodPatch, at+"/"+name+"?fieldManager="+managedBy+"&force=true&fieldValidation=Strict", "application/apply-patch+yaml", body, o)
+	return o, a.Do(ctx, http.MethodPatch, at+"/"+name+"?fieldManager="+managedBy+"&force=true&fieldValidation=Strict",
+		"application/apply-patch+yaml", body, o)
 }
 
-// delete deletes an object, and its dependents after it. A uid restricts it to that object. It returns the
-// object if a finalizer keeps it, and nil if it is gone.
-func (a *api) delete(ctx context.Context, at, name, uid string) (*object, error) {
+// deleteObject deletes an object, and its dependents after it. A uid restricts it to that object. It returns
+// the object if a finalizer keeps it, and nil if it is gone.
+func (a *api) deleteObject(ctx context.Context, at, name, uid string) (*object, error) {
 	how := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
 	if uid != "" {
 		how["preconditions"] = map[string]any{"uid": uid}

@@ -28,26 +28,27 @@ type cache struct {
 }
 
 func newCache(a *api, r resource, namespace, selector string, tell func(), log *slog.Logger) *cache {
-	return &cache{api: a, name: r.plural, at: a.collection(r, namespace), selector: selector, tell: tell, log: log, objects: map[string]*object{}, dropped: map[string]bool{},
+	return &cache{api: a, name: r.plural, at: a.collectionURL(r, namespace), selector: selector, tell: tell, log: log,
+		objects: map[string]*object{}, dropped: map[string]bool{},
 		moved: make(chan struct{})}
 }
 
-// run lists and watches until ctx ends.
-func (c *cache) run(ctx context.Context) { kubelink.Follow(ctx, c.api.Link, c.at, c.selector, c) }
+// runCache lists and watches until ctx ends.
+func (c *cache) runCache(ctx context.Context) { kubelink.Follow(ctx, c.api.Link, c.at, c.selector, c) }
 
 // Failed implements kubelink.Follower.
 func (c *cache) Failed(err error) {
 	c.mu.Lock()
 	again := c.err != nil && c.err.Error() == err.Error()
-	c.set(c.synced, err)
+	c.setSynced(c.synced, err)
 	c.mu.Unlock()
 	if !again {
 		c.log.Warn("watching Kubernetes failed and is retried", "resource", c.name, "error", err)
 	}
 }
 
-// set changes the state that callers of wait look at.
-func (c *cache) set(synced bool, err error) {
+// setSynced changes the state that callers of wait look at.
+func (c *cache) setSynced(synced bool, err error) {
 	if synced == c.synced && err == c.err {
 		return
 	}
@@ -56,8 +57,8 @@ func (c *cache) set(synced bool, err error) {
 	c.moved = make(chan struct{})
 }
 
-// wait returns when the cache is up to date, or the reason why it is not.
-func (c *cache) wait(ctx context.Context) error {
+// waitForSync returns when the cache is up to date, or the reason why it is not.
+func (c *cache) waitForSync(ctx context.Context) error {
 	for {
 		c.mu.Lock()
 		synced, err, moved := c.synced, c.err, c.moved
@@ -76,8 +77,8 @@ func (c *cache) wait(ctx context.Context) error {
 	}
 }
 
-// follows reports whether the cache is up to date.
-func (c *cache) follows() bool {
+// isUpToDate reports whether the cache is up to date.
+func (c *cache) isUpToDate() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.synced && c.err == nil
@@ -104,7 +105,7 @@ func (c *cache) Listed(objects []*object, version string) {
 		delete(listed, uid)
 	}
 	c.objects = listed
-	c.set(true, nil)
+	c.setSynced(true, nil)
 	c.mu.Unlock()
 	c.tell()
 }
@@ -112,14 +113,14 @@ func (c *cache) Listed(objects []*object, version string) {
 // Watching implements kubelink.Follower.
 func (c *cache) Watching() {
 	c.mu.Lock()
-	c.set(true, nil)
+	c.setSynced(true, nil)
 	c.mu.Unlock()
 }
 
 // Took handles an event of the watch.
 func (c *cache) Took(event string, o *object) {
 	if event != "DELETED" {
-		c.put(o)
+		c.putObject(o)
 		return
 	}
 	c.mu.Lock()
@@ -129,8 +130,8 @@ func (c *cache) Took(event string, o *object) {
 	c.tell()
 }
 
-// put stores a state of an object, unless a later one is known.
-func (c *cache) put(o *object) {
+// putObject stores a state of an object, unless a later one is known.
+func (c *cache) putObject(o *object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	uid := o.Metadata.UID
@@ -141,8 +142,8 @@ func (c *cache) put(o *object) {
 	c.tell()
 }
 
-// drop removes an object that this process has deleted. Late events do not restore it.
-func (c *cache) drop(uid string) {
+// dropDeleted removes an object that this process has deleted. Late events do not restore it.
+func (c *cache) dropDeleted(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.objects[uid] != nil { // otherwise the watch has already reported its end
@@ -152,16 +153,16 @@ func (c *cache) drop(uid string) {
 	c.tell()
 }
 
-// evict removes an object that has probably been replaced.
-func (c *cache) evict(uid string) {
+// evictObject removes an object that has probably been replaced.
+func (c *cache) evictObject(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.objects, uid)
 	c.tell()
 }
 
-// all returns the objects in no particular order.
-func (c *cache) all() []*object {
+// allObjects returns the objects in no particular order.
+func (c *cache) allObjects() []*object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := make([]*object, 0, len(c.objects))
@@ -171,8 +172,8 @@ func (c *cache) all() []*object {
 	return list
 }
 
-// named returns the object with a name, nil if there is none.
-func (c *cache) named(name string) *object {
+// objectNamed returns the object with a name, nil if there is none.
+func (c *cache) objectNamed(name string) *object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range c.objects {

@@ -50,7 +50,7 @@ func TestLists(t *testing.T) {
 	ensure(t, first, group("0", 1))
 	const groups = 2*kubelink.PageSize + 7
 	list(t, first) // its watches continue
-	server.copies(first.workloads.at[len(server.url):]+"/"+nameOf(c.Instance, c.Pool, "0"), groups-1)
+	server.copies(first.workloads.at[len(server.url):]+"/"+workloadName(c.Instance, c.Pool, "0"), groups-1)
 	var expired atomic.Bool
 	server.refusing(func(r *http.Request) (int, string) {
 		if r.URL.Query().Get("continue") != "" && expired.CompareAndSwap(false, true) {
@@ -155,7 +155,7 @@ func TestHeldByFinalizers(t *testing.T) {
 	d := newDriver(t, c)
 	ensure(t, d, group("k", 1))
 	until(t, d, "it runs", run("k", 1, 0))
-	at := d.workloads.at + "/" + nameOf(c.Instance, c.Pool, "k")
+	at := d.workloads.at + "/" + workloadName(c.Instance, c.Pool, "k")
 	w.merge(t, at, obj{"metadata": obj{"finalizers": []any{"example.com/hold"}}})
 	drain(t, d, "k")
 	if got := list(t, d); len(got) != 1 || got[0].State != driver.Draining {
@@ -254,7 +254,7 @@ func TestSlowControllers(t *testing.T) {
 
 // TestLateEvents checks that late events do not overwrite newer states.
 func TestLateEvents(t *testing.T) {
-	a, err := connect(kubeconfig(t, "http://127.0.0.1:1", ""))
+	a, err := connectAPI(kubeconfig(t, "http://127.0.0.1:1", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,12 +266,12 @@ func TestLateEvents(t *testing.T) {
 	}
 	take("ADDED", "u", "10", "new")
 	take("MODIFIED", "u", "9", "old")
-	if c.named("new") == nil || c.named("old") != nil {
+	if c.objectNamed("new") == nil || c.objectNamed("old") != nil {
 		t.Error("an old event counts")
 	}
-	c.drop("u")
+	c.dropDeleted("u")
 	take("MODIFIED", "u", "11", "risen")
-	if len(c.all()) > 0 {
+	if len(c.allObjects()) > 0 {
 		t.Error("a deleted object is back")
 	}
 	take("DELETED", "u", "12", "risen")
@@ -280,7 +280,7 @@ func TestLateEvents(t *testing.T) {
 	}
 	take("ADDED", "v", "not a number", "x")
 	take("MODIFIED", "v", "nor this", "y")
-	if c.named("y") == nil {
+	if c.objectNamed("y") == nil {
 		t.Error("versions that cannot be compared do not count")
 	}
 }

@@ -45,7 +45,9 @@ type Config struct {
 	// variable in the template takes precedence.
 	Env     map[string]string `yaml:"env"`
 	PassEnv []string          `yaml:"pass_env"` // variables of this process that workers get
-	OmitEnv []string          `yaml:"omit_env"` // variables of the group that workers do not get, because the template takes them from a Secret by envFrom
+	// variables of the group that workers do not get, because the template takes them from a Secret by
+	// envFrom
+	OmitEnv []string `yaml:"omit_env"`
 
 	Scaling Scaling `yaml:"scaling"` // zero means that a group has its configured number of workers
 
@@ -71,12 +73,16 @@ type KEDA struct {
 	Min int `yaml:"min"` // workers; may be zero
 	Max int `yaml:"max"`
 
-	Value           float64       `yaml:"value"`            // how many requests there are for each worker, or how many a second with the mode MessageRate; 1 if zero
-	ActivationValue float64       `yaml:"activation_value"` // more than so many wake the first worker, if Min is zero
-	Mode            string        `yaml:"mode"`             // QueueLength if empty, or MessageRate, which needs the protocol http
-	Protocol        string        `yaml:"protocol"`         // amqp, http or auto; auto if empty. With amqp, requests that workers hold are not counted
+	// how many requests there are for each worker, or how many a second with the mode MessageRate; 1 if zero
+	Value           float64 `yaml:"value"`
+	ActivationValue float64 `yaml:"activation_value"` // more than so many wake the first worker, if Min is zero
+	// QueueLength if empty, or MessageRate, which needs the protocol http
+	Mode string `yaml:"mode"`
+	// amqp, http or auto; auto if empty. With amqp, requests that workers hold are not counted
+	Protocol        string        `yaml:"protocol"`
 	PollingInterval time.Duration `yaml:"polling_interval"` // in whole seconds; KEDA's default, 30 s, if zero
-	Cooldown        time.Duration `yaml:"cooldown"`         // from the last request to zero workers, in whole seconds; KEDA's default, 5 min, if zero
+	// from the last request to zero workers, in whole seconds; KEDA's default, 5 min, if zero
+	Cooldown time.Duration `yaml:"cooldown"`
 
 	// Authentication is the name of a TriggerAuthentication with the address of RabbitMQ as its parameter
 	// host; a ClusterTriggerAuthentication if Cluster is set. Without it, the address is in the variable of
@@ -94,7 +100,7 @@ const (
 // mostWorkers is the maximum number of workers of a scaled group.
 const mostWorkers = 10_000
 
-func (c Config) withDefaults() (Config, error) {
+func (c Config) withKubernetesDefaults() (Config, error) {
 	c.Kind = cmp.Or(c.Kind, Deployment)
 	c.Log = cmp.Or(c.Log, slog.Default())
 	t, err := c.decodeTemplate()
@@ -104,7 +110,8 @@ func (c Config) withDefaults() (Config, error) {
 	c.Container = cmp.Or(c.Container, t.Spec.Containers[0].Name)
 	i := slices.IndexFunc(t.Spec.Containers, func(o templateContainer) bool { return o.Name == c.Container })
 	if i < 0 {
-		return c, rouse.Refuse("container", c.Container, "is none of the template's containers", "name one, or leave it out for the first")
+		return c, rouse.Refuse("container", c.Container, "is none of the template's containers",
+			"name one, or leave it out for the first")
 	}
 	if slices.ContainsFunc(t.Spec.Containers[i].Env, func(e struct{ Name string }) bool { return e.Name == "WORKER_ID" }) {
 		return c, rouse.Refuse("template", "WORKER_ID", "is given to the worker by the driver", "leave it out")
@@ -116,7 +123,8 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if k := c.Scaling.KEDA; k != nil {
 		copied := *k
-		copied.Value, copied.Mode, copied.Protocol = cmp.Or(k.Value, 1), cmp.Or(k.Mode, modeLength), cmp.Or(k.Protocol, "auto")
+		copied.Value, copied.Mode, copied.Protocol = cmp.Or(k.Value, 1), cmp.Or(k.Mode, modeLength),
+			cmp.Or(k.Protocol, "auto")
 		if k.Authentication == "" {
 			copied.HostFromEnv = cmp.Or(k.HostFromEnv, "WORKER_AMQP_URI")
 		}
@@ -162,7 +170,8 @@ func (c Config) decodeTemplate() (*podTemplate, error) {
 	case len(t.Spec.Containers) == 0:
 		return nil, rouse.Refuse("template", "", "has no containers", cure)
 	case t.Spec.RestartPolicy != "" && t.Spec.RestartPolicy != "Always":
-		return nil, rouse.Refuse("template", t.Spec.RestartPolicy, "is no restart policy for workers", "leave restartPolicy out: they are always started again")
+		return nil, rouse.Refuse("template", t.Spec.RestartPolicy, "is no restart policy for workers",
+			"leave restartPolicy out: they are always started again")
 	}
 	for _, m := range []map[string]string{t.Metadata.Labels, t.Metadata.Annotations} {
 		if err := notOurs("template", m); err != nil {
@@ -182,16 +191,18 @@ func notOurs(field string, m map[string]string) error {
 	return nil
 }
 
-// check validates the configuration, which has its defaults.
-func (c Config) check() error {
+// checkKubernetesConfig validates the configuration, which has its defaults.
+func (c Config) checkKubernetesConfig() error {
 	if !kubelink.IsLabel(c.Namespace) {
-		return rouse.Refuse("namespace", c.Namespace, "is no name of a namespace", "write lowercase letters, digits and -, such as workers")
+		return rouse.Refuse("namespace", c.Namespace, "is no name of a namespace",
+			"write lowercase letters, digits and -, such as workers")
 	}
 	if c.Instance == "" {
 		return rouse.Refuse("instance", "", "is missing", "give this rouse a name that no other in the namespace has")
 	}
 	if !kubelink.IsLabel(c.Instance) {
-		return rouse.Refuse("instance", c.Instance, "is no label of DNS", "write lowercase letters, digits and -, such as rouse")
+		return rouse.Refuse("instance", c.Instance, "is no label of DNS",
+			"write lowercase letters, digits and -, such as rouse")
 	}
 	if c.Kind != Deployment && c.Kind != StatefulSet {
 		return rouse.Refuse("kind", c.Kind, "is no kind of workloads", "write Deployment or StatefulSet")
@@ -207,7 +218,8 @@ func (c Config) check() error {
 		}
 		for name := range m {
 			if !kubelink.IsQualifiedName(name) {
-				return rouse.Refuse(field, name, "is no name of a label or an annotation", "write one such as team, or example.com/team")
+				return rouse.Refuse(field, name, "is no name of a label or an annotation",
+					"write one such as team, or example.com/team")
 			}
 		}
 	}
@@ -216,22 +228,25 @@ func (c Config) check() error {
 			return rouse.Refuse("env", name, "cannot be given to workers", "use another name, and a value without a NUL")
 		}
 	}
-	return c.Scaling.check()
+	return c.Scaling.checkScaling()
 }
 
-func (s Scaling) check() error {
+func (s Scaling) checkScaling() error {
 	h, k := s.HPA, s.KEDA
 	switch {
 	case h != nil && k != nil:
 		return rouse.Refuse("scaling", "", "has both hpa and keda", "choose one")
 	case h != nil && (h.Min < 1 || h.Min > h.Max || h.Max > mostWorkers):
-		return rouse.Refuse("hpa", fmt.Sprintf("min %d, max %d", h.Min, h.Max), "is no range of workers", fmt.Sprintf("give 1 <= min <= max <= %d", mostWorkers))
+		return rouse.Refuse("hpa", fmt.Sprintf("min %d, max %d", h.Min, h.Max), "is no range of workers",
+			fmt.Sprintf("give 1 <= min <= max <= %d", mostWorkers))
 	case h != nil && (h.TargetCPU < 1 || h.TargetCPU > 10_000):
-		return rouse.Refuse("target_cpu", fmt.Sprint(h.TargetCPU), "is no percentage of the requested processor time", "give 1 to 10000")
+		return rouse.Refuse("target_cpu", fmt.Sprint(h.TargetCPU), "is no percentage of the requested processor time",
+			"give 1 to 10000")
 	case k == nil:
 		return nil
 	case k.Min < 0 || k.Max < 1 || k.Min > k.Max || k.Max > mostWorkers:
-		return rouse.Refuse("keda", fmt.Sprintf("min %d, max %d", k.Min, k.Max), "is no range of workers", fmt.Sprintf("give 0 <= min <= max <= %d, with max at least 1", mostWorkers))
+		return rouse.Refuse("keda", fmt.Sprintf("min %d, max %d", k.Min, k.Max), "is no range of workers",
+			fmt.Sprintf("give 0 <= min <= max <= %d, with max at least 1", mostWorkers))
 	case !(k.Value > 0) || math.IsInf(k.Value, 0):
 		return rouse.Refuse("value", fmt.Sprint(k.Value), "is no number of requests for a worker", "give a number above 0")
 	case !(k.ActivationValue >= 0) || math.IsInf(k.ActivationValue, 0):
@@ -241,11 +256,14 @@ func (s Scaling) check() error {
 	case k.Protocol != "auto" && k.Protocol != "amqp" && k.Protocol != "http":
 		return rouse.Refuse("protocol", k.Protocol, "is no protocol of KEDA's trigger", "write auto, amqp or http")
 	case k.Mode == modeRate && k.Protocol == "amqp":
-		return rouse.Refuse("protocol", k.Protocol, "does not tell rates", "write http, with an address of the management plugin")
+		return rouse.Refuse("protocol", k.Protocol, "does not tell rates",
+			"write http, with an address of the management plugin")
 	case k.Authentication != "" && k.HostFromEnv != "":
-		return rouse.Refuse("host_from_env", k.HostFromEnv, "conflicts with authentication, which has the address", "leave one of them out")
+		return rouse.Refuse("host_from_env", k.HostFromEnv, "conflicts with authentication, which has the address",
+			"leave one of them out")
 	case k.Cluster && k.Authentication == "":
-		return rouse.Refuse("authentication_cluster", "true", "is there without an authentication", "name the ClusterTriggerAuthentication")
+		return rouse.Refuse("authentication_cluster", "true", "is there without an authentication",
+			"name the ClusterTriggerAuthentication")
 	}
 	for _, d := range []struct {
 		name  string
@@ -256,7 +274,8 @@ func (s Scaling) check() error {
 		}
 	}
 	if k.Authentication != "" && !kubelink.IsSubdomain(k.Authentication) {
-		return rouse.Refuse("authentication", k.Authentication, "is no name of an object", "name a TriggerAuthentication of the namespace")
+		return rouse.Refuse("authentication", k.Authentication, "is no name of an object",
+			"name a TriggerAuthentication of the namespace")
 	}
 	return nil
 }

@@ -25,14 +25,14 @@ func TestNames(t *testing.T) {
 			rapid.StringMatching(`[a-z0-9A-Z.:-]{0,12}`))
 		a := [3]string{word.Draw(r, "instance"), word.Draw(r, "pool"), word.Draw(r, "key")}
 		b := [3]string{word.Draw(r, "instance"), word.Draw(r, "pool"), word.Draw(r, "key")}
-		name := nameOf(a[0], a[1], a[2])
+		name := workloadName(a[0], a[1], a[2])
 		if !kubelink.IsLabel(name) || len(name) > longestName {
 			r.Fatalf("%q is no name", name)
 		}
 		if scaler := "keda-hpa-" + name + "-" + newTurn(); !kubelink.IsLabel(scaler) {
 			r.Fatalf("%q is no name", scaler)
 		}
-		if a != b && name == nameOf(b[0], b[1], b[2]) {
+		if a != b && name == workloadName(b[0], b[1], b[2]) {
 			r.Fatalf("%q and %q have the name %q", a, b, name)
 		}
 		for _, value := range []string{setOf(a[0], a[1]), newTurn(), labelOr(a[1])} {
@@ -45,11 +45,11 @@ func TestNames(t *testing.T) {
 		}
 	})
 	for _, pair := range [][2][3]string{{{"a", "b", "c"}, {"a", "bc", ""}}, {{"a", "b-c", "d"}, {"a", "b", "c-d"}}, {{"a", "1:b", ""}, {"a", "", "1:b"}}, {{"i", "p", "A"}, {"i", "p", "a"}}} {
-		if x, y := pair[0], pair[1]; nameOf(x[0], x[1], x[2]) == nameOf(y[0], y[1], y[2]) {
+		if x, y := pair[0], pair[1]; workloadName(x[0], x[1], x[2]) == workloadName(y[0], y[1], y[2]) {
 			t.Errorf("%q and %q have one name", x, y)
 		}
 	}
-	if name := nameOf("rouse", "core", "Customer 42!"); !strings.HasPrefix(name, "core-customer-") {
+	if name := workloadName("rouse", "core", "Customer 42!"); !strings.HasPrefix(name, "core-customer-") {
 		t.Errorf("people cannot read %q", name)
 	}
 }
@@ -64,7 +64,7 @@ func TestEnvironment(t *testing.T) {
 	secret := map[string]any{"name": "WORKER_AMQP_URI", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "broker", "key": "uri"}}}
 	worker(c.Template)["env"] = []any{secret, map[string]any{"name": "MINE", "value": "$(WORKER_KEY)"}}
 	d := newDriver(t, c)
-	r, err := d.render(driver.Group{Key: "k", Workers: 1, Vars: map[string]string{"WORKER_KEY": "$(touch hacked)", "A": "2", "FROM_SECRET": "amqp://", "NUL": "a\x00b",
+	r, err := d.renderWorkload(driver.Group{Key: "k", Workers: 1, Vars: map[string]string{"WORKER_KEY": "$(touch hacked)", "A": "2", "FROM_SECRET": "amqp://", "NUL": "a\x00b",
 		"LATIN": "\xe9", "WORKER_AMQP_URI": "amqp://in.the.clear", "WORKER_ID": "forged", "EMPTY": ""}})
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestEnvironment(t *testing.T) {
 	if worker(r.template)["env"].([]any)[6].(map[string]any)["valueFrom"] == nil {
 		t.Error("the secret's place is gone")
 	}
-	if again, err := d.render(driver.Group{Key: "k", Workers: 9, Vars: map[string]string{"A": "2"}}); err != nil || again.hash == r.hash {
+	if again, err := d.renderWorkload(driver.Group{Key: "k", Workers: 9, Vars: map[string]string{"A": "2"}}); err != nil || again.hash == r.hash {
 		t.Errorf("other variables do not make another workload: %v", err)
 	}
 }

@@ -60,7 +60,7 @@ func (c *cluster) makePods(path string, e entry, owned []string) bool {
 	pods := strings.Replace(path[:strings.LastIndex(path, "/")], "/apis/apps/v1/", "/api/v1/", 1)
 	pods = pods[:strings.LastIndex(pods, "/")] + "/pods/"
 	template := clone(at(e.body, "spec", "template").(obj))
-	sum := hash(fmt.Sprint(template))
+	sum := hashTexts(fmt.Sprint(template))
 	var fresh, old []string
 	for _, p := range slices.Sorted(slices.Values(owned)) {
 		o := c.objects[p].body

@@ -31,7 +31,7 @@ func newHarness(t *testing.T) (*harness, *cluster) {
 func (w *harness) connect(t *testing.T, kubeconfig string) {
 	t.Helper()
 	var err error
-	if w.admin, err = connect(kubeconfig); err != nil {
+	if w.admin, err = connectAPI(kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.admin.Close)
@@ -43,7 +43,7 @@ func (w *harness) of(t *testing.T, r resource, c Config) []obj {
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
 	var list struct{ Items []obj }
-	if err := w.admin.Do(ctx, http.MethodGet, w.admin.collection(r, "workers")+"?labelSelector="+labelInstance+"="+c.Instance, "", nil, &list); err != nil {
+	if err := w.admin.Do(ctx, http.MethodGet, w.admin.collectionURL(r, "workers")+"?labelSelector="+labelInstance+"="+c.Instance, "", nil, &list); err != nil {
 		t.Fatal(err)
 	}
 	slices.SortFunc(list.Items, func(a, b obj) int { return cmp.Compare(meta(a)["name"].(string), meta(b)["name"].(string)) })

@@ -28,7 +28,7 @@ const nodeName = "rouse-test"
 
 func startKubelet(t *testing.T, kubeconfig, namespace string) {
 	t.Helper()
-	a, err := connect(kubeconfig)
+	a, err := connectAPI(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func startKubelet(t *testing.T, kubeconfig, namespace string) {
 		}
 	}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
-	k.life.Go(func() { k.pods.run(ctx) })
+	k.life.Go(func() { k.pods.runCache(ctx) })
 	k.life.Go(func() { k.loop(ctx) })
 	t.Cleanup(func() { cancel(); k.life.Wait(); a.Close() })
 }
@@ -53,7 +53,7 @@ func (k *kubelet) loop(ctx context.Context) {
 		case <-k.wake:
 		}
 		there := map[string]bool{}
-		for _, p := range k.pods.all() {
+		for _, p := range k.pods.allObjects() {
 			there[p.Metadata.UID] = true
 			end := k.runs[p.Metadata.UID]
 			switch {

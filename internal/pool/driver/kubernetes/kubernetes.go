@@ -57,40 +57,42 @@ func New(c Config) (*Driver, error) {
 	fail := func(err error) (*Driver, error) {
 		return nil, fmt.Errorf("kubernetes driver of pool %q: %w", c.Pool, err)
 	}
-	c, err := c.withDefaults()
+	c, err := c.withKubernetesDefaults()
 	if err != nil {
 		return fail(err)
 	}
-	a, err := connect(c.Kubeconfig)
+	a, err := connectAPI(c.Kubeconfig)
 	if err != nil {
 		return fail(err)
 	}
 	c.Namespace = cmp.Or(c.Namespace, a.Namespace)
-	if err := c.check(); err != nil {
+	if err := c.checkKubernetesConfig(); err != nil {
 		return fail(err)
 	}
-	d := &Driver{config: c, api: a, set: setOf(c.Instance, c.Pool), changed: make(chan struct{}, 1), asked: map[string]bool{}}
+	d := &Driver{config: c, api: a, set: setOf(c.Instance, c.Pool), changed: make(chan struct{}, 1),
+		asked: map[string]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	d.end = cancel
-	d.workloads = d.watch(ctx, workloadsOf(c.Kind))
-	d.pods = d.watch(ctx, podResource)
-	if r, ok := c.Scaling.resource(); ok {
-		d.scalers = d.watch(ctx, r)
+	d.workloads = d.startCache(ctx, workloadsOf(c.Kind))
+	d.pods = d.startCache(ctx, podResource)
+	if r, ok := c.Scaling.scalerResource(); ok {
+		d.scalers = d.startCache(ctx, r)
 	}
 	return d, nil
 }
 
-// watch starts a cache of a kind of objects.
-func (d *Driver) watch(ctx context.Context, r resource) *cache {
-	c := newCache(d.api, r, d.config.Namespace, labelSet+"="+d.set, d.tell, d.config.Log.With("pool", d.config.Pool, "namespace", d.config.Namespace))
-	d.watches.Go(func() { c.run(ctx) })
+// startCache starts a cache of a kind of objects.
+func (d *Driver) startCache(ctx context.Context, r resource) *cache {
+	c := newCache(d.api, r, d.config.Namespace, labelSet+"="+d.set, d.notifyChanged,
+		d.config.Log.With("pool", d.config.Pool, "namespace", d.config.Namespace))
+	d.watches.Go(func() { c.runCache(ctx) })
 	return c
 }
 
 // errClosed is returned by calls after Close.
 var errClosed = errors.New("the driver is closed")
 
-func (d *Driver) check() error {
+func (d *Driver) refuseClosed() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -102,12 +104,12 @@ func (d *Driver) check() error {
 // Ensure creates or updates the workload of a key. If its template changes, its pods are replaced by a
 // rollout. An autoscaler controls the number of workers and ignores g.Workers.
 func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
-	if err := d.check(); err != nil {
+	if err := d.refuseClosed(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	want, err := d.render(g)
+	want, err := d.renderWorkload(g)
 	if err != nil {
 		return err
 	}
@@ -117,20 +119,20 @@ func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
 	if d.asWanted(want, g) {
 		return nil
 	}
-	is, err := d.find(ctx, g.Key, want.name)
+	is, err := d.findWorkload(ctx, g.Key, want.name)
 	if err != nil {
 		return err
 	}
 	switch {
 	case is == nil:
-		is, err = d.apply(ctx, want, newTurn(), "")
+		is, err = d.applyWorkload(ctx, want, newTurn(), "")
 	case is.Metadata.DeletionTimestamp != nil:
 		return fmt.Errorf("%s %s is being deleted, but something holds it: look at its finalizers", d.config.Kind, want.name)
-	case want.differs(is):
+	case want.differsFrom(is):
 		if err := d.dropScaler(ctx, is); err != nil {
 			return err
 		}
-		is, err = d.apply(ctx, want, is.Metadata.Labels[labelTurn], is.Metadata.UID)
+		is, err = d.applyWorkload(ctx, want, is.Metadata.Labels[labelTurn], is.Metadata.UID)
 	}
 	if err != nil {
 		return err
@@ -140,63 +142,65 @@ func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
 
 func newTurn() string { return strings.ToLower(rand.Text()[:turnLength]) }
 
-// find returns the current workload of a key, nil if there is none. It asks the API server, because the cache
-// may lag.
-func (d *Driver) find(ctx context.Context, key, name string) (*object, error) {
-	is, err := d.api.get(ctx, d.workloads.at, name)
+// findWorkload returns the current workload of a key, nil if there is none. It asks the API server, because
+// the cache may lag.
+func (d *Driver) findWorkload(ctx context.Context, key, name string) (*object, error) {
+	is, err := d.api.fetchObject(ctx, d.workloads.at, name)
 	if kubelink.IsStatus(err, http.StatusNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for %s %s: %w", d.config.Kind, name, err)
 	}
-	if theirs, ok := is.key(); !ok || theirs != key || is.Metadata.Labels[labelSet] != d.set {
-		return nil, fmt.Errorf("%s %s exists already and does not belong to this key of the pool: delete it, or use another namespace", d.config.Kind, name)
+	if theirs, ok := is.keyOfObject(); !ok || theirs != key || is.Metadata.Labels[labelSet] != d.set {
+		return nil,
+			fmt.Errorf("%s %s exists already and does not belong to this key of the pool: delete it, or use another namespace",
+				d.config.Kind, name)
 	}
-	d.workloads.put(is)
+	d.workloads.putObject(is)
 	return is, nil
 }
 
-// apply creates a workload, or updates the one with a uid. Other clients may own fields of it, such as the
-// number of replicas of a scaled workload.
-func (d *Driver) apply(ctx context.Context, want *rendered, turn, uid string) (*object, error) {
-	got, err := d.api.apply(ctx, d.workloads.at, want.name, want.object(turn, uid))
+// applyWorkload creates a workload, or updates the one with a uid. Other clients may own fields of it, such
+// as the number of replicas of a scaled workload.
+func (d *Driver) applyWorkload(ctx context.Context, want *rendered, turn, uid string) (*object, error) {
+	got, err := d.api.applyObject(ctx, d.workloads.at, want.name, want.objectToApply(turn, uid))
 	switch {
 	case err == nil:
-		d.workloads.put(got)
+		d.workloads.putObject(got)
 		return got, nil
 	case uid != "" && (kubelink.IsStatus(err, http.StatusConflict) || kubelink.IsStatus(err, http.StatusNotFound)):
-		d.workloads.evict(uid) // it was deleted by another client
+		d.workloads.evictObject(uid) // it was deleted by another client
 	}
 	return nil, fmt.Errorf("apply %s %s: %w", d.config.Kind, want.name, err)
 }
 
 // Drain deletes the workload of a key. Its pods get SIGTERM and their grace period.
 func (d *Driver) Drain(ctx context.Context, key string) error {
-	if err := d.check(); err != nil {
+	if err := d.refuseClosed(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	name := nameOf(d.config.Instance, d.config.Pool, key)
+	name := workloadName(d.config.Instance, d.config.Pool, key)
 	if err := d.dropOtherKind(ctx, name); err != nil {
 		return err
 	}
-	is, err := d.find(ctx, key, name)
+	is, err := d.findWorkload(ctx, key, name)
 	if err != nil || is == nil || is.Metadata.DeletionTimestamp != nil {
 		return err
 	}
-	left, err := d.api.delete(ctx, d.workloads.at, name, is.Metadata.UID)
+	left, err := d.api.deleteObject(ctx, d.workloads.at, name, is.Metadata.UID)
 	switch {
 	case kubelink.IsStatus(err, http.StatusNotFound), kubelink.IsStatus(err, http.StatusConflict): // it is gone, or another one has its name
-		d.workloads.evict(is.Metadata.UID)
+		d.workloads.evictObject(is.Metadata.UID)
 		return nil
 	case err != nil:
 		return fmt.Errorf("delete %s %s: %w", d.config.Kind, name, err)
 	case left != nil:
-		d.workloads.put(left)
+		d.workloads.putObject(left)
 	default:
-		d.workloads.drop(is.Metadata.UID)
+		d.workloads.dropDeleted(is.Metadata.UID)
 	}
 	return nil
 }
@@ -205,8 +209,9 @@ func (d *Driver) Drain(ctx context.Context, key string) error {
 // recognized by its pods. A workload scaled to zero has none, so the API server is asked once.
 func (d *Driver) dropOtherKind(ctx context.Context, name string) error {
 	kind := ""
-	for _, p := range d.pods.all() {
-		if of := p.otherKind(d.config.Kind); of != "" && p.Metadata.Labels[labelGroup] == name && p.Metadata.DeletionTimestamp == nil {
+	for _, p := range d.pods.allObjects() {
+		if of := p.otherKind(d.config.Kind); of != "" && p.Metadata.Labels[labelGroup] == name &&
+			p.Metadata.DeletionTimestamp == nil {
 			kind = of
 			break
 		}
@@ -219,10 +224,10 @@ func (d *Driver) dropOtherKind(ctx context.Context, name string) error {
 	}
 	if kind == "" {
 		kind = otherKinds[d.config.Kind]
-		is, err := d.api.get(ctx, d.api.collection(workloadsOf(kind), d.config.Namespace), name)
+		is, err := d.api.fetchObject(ctx, d.api.collectionURL(workloadsOf(kind), d.config.Namespace), name)
 		switch {
 		case kubelink.IsStatus(err, http.StatusNotFound) || kubelink.IsStatus(err, http.StatusForbidden):
-			d.note(name)
+			d.noteOtherKindAbsent(name)
 			return nil
 		case err != nil:
 			return fmt.Errorf("look for %s %s of an earlier configuration: %w", kind, name, err)
@@ -230,16 +235,16 @@ func (d *Driver) dropOtherKind(ctx context.Context, name string) error {
 			return nil
 		}
 	}
-	_, err := d.api.delete(ctx, d.api.collection(workloadsOf(kind), d.config.Namespace), name, "")
+	_, err := d.api.deleteObject(ctx, d.api.collectionURL(workloadsOf(kind), d.config.Namespace), name, "")
 	if err != nil && !kubelink.IsStatus(err, http.StatusNotFound) {
 		return fmt.Errorf("delete %s %s of an earlier configuration: %w", kind, name, err)
 	}
-	d.note(name)
+	d.noteOtherKindAbsent(name)
 	return nil
 }
 
-// note records that there is no workload of another kind.
-func (d *Driver) note(name string) {
+// noteOtherKindAbsent records that there is no workload of another kind.
+func (d *Driver) noteOtherKindAbsent(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.asked) >= maxAsked {
@@ -257,7 +262,7 @@ var otherKinds = map[string]string{Deployment: StatefulSet, StatefulSet: Deploym
 // Changed receives a value after a watch has reported a change.
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
-func (d *Driver) tell() {
+func (d *Driver) notifyChanged() {
 	notify.Send(d.changed)
 }
 

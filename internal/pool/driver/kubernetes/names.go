@@ -38,23 +38,23 @@ const (
 	turnLength  = 6
 )
 
-// nameOf returns the name of the workload of a key: prefixes of pool and key for readers, and a hash of all,
-// which makes it unique.
-func nameOf(instance, pool, key string) string {
+// workloadName returns the name of the workload of a key: prefixes of pool and key for readers, and a hash of
+// all, which makes it unique.
+func workloadName(instance, pool, key string) string {
 	var parts []string
 	for _, text := range []string{pool, key} {
-		if s := slug(text); s != "" {
+		if s := nameSlug(text); s != "" {
 			parts = append(parts, s)
 		}
 	}
-	return strings.Join(append(parts, hash(instance, pool, key)), "-")
+	return strings.Join(append(parts, hashTexts(instance, pool, key)), "-")
 }
 
 // setOf returns the value of the label that all objects of a pool of an instance share.
-func setOf(instance, pool string) string { return hash(instance, pool) }
+func setOf(instance, pool string) string { return hashTexts(instance, pool) }
 
-// hash returns a hash of texts in letters and digits.
-func hash(texts ...string) string {
+// hashTexts returns a hash of texts in letters and digits.
+func hashTexts(texts ...string) string {
 	h := sha256.New()
 	for _, t := range texts {
 		fmt.Fprintf(h, "%d:%s", len(t), t)
@@ -62,8 +62,8 @@ func hash(texts ...string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil)))[:hashLength]
 }
 
-// slug returns a prefix of a text with only the characters that a name may contain.
-func slug(text string) string {
+// nameSlug returns a prefix of a text with only the characters that a name may contain.
+func nameSlug(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
 		switch {
@@ -85,7 +85,7 @@ func labelOr(text string) string {
 	if kubelink.IsLabelValue(text) {
 		return text
 	}
-	return hash(text)
+	return hashTexts(text)
 }
 
 // encodeKey encodes a key for an annotation; decodeKey decodes it.

@@ -57,8 +57,8 @@ type terminated struct {
 	FinishedAt time.Time
 }
 
-// key returns the key of an object.
-func (o *object) key() (string, bool) {
+// keyOfObject returns the key of an object.
+func (o *object) keyOfObject() (string, bool) {
 	text, ok := o.Metadata.Annotations[annotationKey]
 	if !ok {
 		return "", false
@@ -66,17 +66,17 @@ func (o *object) key() (string, bool) {
 	return decodeKey(text)
 }
 
-// replicas returns how many pods a workload should have.
-func (o *object) replicas() int {
+// replicaCount returns how many pods a workload should have.
+func (o *object) replicaCount() int {
 	if o.Spec.Replicas == nil {
 		return 1
 	}
 	return *o.Spec.Replicas
 }
 
-// version returns the position of an object in the history of the API server; ok reports that it can be
-// compared.
-func (o *object) version() (v uint64, ok bool) {
+// resourceVersion returns the position of an object in the history of the API server; ok reports that it can
+// be compared.
+func (o *object) resourceVersion() (v uint64, ok bool) {
 	v, err := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
 	return v, err == nil
 }
@@ -86,8 +86,8 @@ func (o *object) Version() string { return o.Metadata.ResourceVersion }
 
 // olderThan reports whether an object is certainly an earlier state than another.
 func (o *object) olderThan(other *object) bool {
-	a, ok := o.version()
-	b, too := other.version()
+	a, ok := o.resourceVersion()
+	b, too := other.resourceVersion()
 	return ok && too && a < b
 }
 
@@ -102,8 +102,8 @@ func (o *object) otherKind(kind string) string {
 	return ""
 }
 
-// words describes how a container ended.
-func (t *terminated) words() string {
+// describeExit describes how a container ended.
+func (t *terminated) describeExit() string {
 	text := fmt.Sprintf("exit status %d", t.ExitCode)
 	if t.Signal != 0 {
 		text = fmt.Sprintf("signal %d", t.Signal)

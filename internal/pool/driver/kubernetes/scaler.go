@@ -18,7 +18,7 @@ const (
 	scaledByKEDA    = "keda"
 )
 
-func (s Scaling) mode() string {
+func (s Scaling) scalingMode() string {
 	switch {
 	case s.HPA != nil:
 		return scaledByHPA
@@ -28,8 +28,8 @@ func (s Scaling) mode() string {
 	return scaledByNothing
 }
 
-// resource returns the kind of the scaler, if there is one.
-func (s Scaling) resource() (resource, bool) { return scalersOf(s.mode()) }
+// scalerResource returns the kind of the scaler, if there is one.
+func (s Scaling) scalerResource() (resource, bool) { return scalersOf(s.scalingMode()) }
 
 func scalersOf(mode string) (resource, bool) {
 	switch mode {
@@ -54,7 +54,7 @@ type scaler struct {
 
 // scalerOf returns the scaler of a workload; scaling must be configured.
 func (d *Driver) scalerOf(w *object, g driver.Group) (*scaler, error) {
-	spec, err := d.config.Scaling.spec(&d.config, w.Metadata.Name, g)
+	spec, err := d.config.Scaling.scalerSpec(&d.config, w.Metadata.Name, g)
 	if err != nil {
 		return nil, err
 	}
@@ -62,12 +62,12 @@ func (d *Driver) scalerOf(w *object, g driver.Group) (*scaler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &scaler{name: scalerName(w), spec: spec, hash: hash(string(text), w.Metadata.UID)}, nil
+	return &scaler{name: scalerName(w), spec: spec, hash: hashTexts(string(text), w.Metadata.UID)}, nil
 }
 
 // ensureScaler creates or updates the scaler of a workload.
 func (d *Driver) ensureScaler(ctx context.Context, g driver.Group, w *object) error {
-	r, ok := d.config.Scaling.resource()
+	r, ok := d.config.Scaling.scalerResource()
 	if !ok {
 		return nil
 	}
@@ -75,25 +75,29 @@ func (d *Driver) ensureScaler(ctx context.Context, g driver.Group, w *object) er
 	if err != nil {
 		return err
 	}
-	is, err := d.api.get(ctx, d.scalers.at, want.name)
+	is, err := d.api.fetchObject(ctx, d.scalers.at, want.name)
 	if err != nil && !kubelink.IsStatus(err, http.StatusNotFound) {
 		return fmt.Errorf("look for %s %s: %w", r.kind, want.name, err)
 	}
 	if err == nil && is.Metadata.Annotations[annotationHash] == want.hash {
-		d.scalers.put(is)
+		d.scalers.putObject(is)
 		return nil
 	}
-	got, err := d.api.apply(ctx, d.scalers.at, want.name, map[string]any{"apiVersion": r.apiVersion, "kind": r.kind, "metadata": map[string]any{
-		"name": want.name, "namespace": d.config.Namespace,
-		"labels":      merge(d.labels(w.Metadata.Name), map[string]string{labelTurn: w.Metadata.Labels[labelTurn]}),
-		"annotations": map[string]string{annotationPool: d.config.Pool, annotationKey: encodeKey(g.Key), annotationHash: want.hash},
-		// It is deleted with the workload.
-		"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": d.config.Kind, "name": w.Metadata.Name, "uid": w.Metadata.UID}},
-	}, "spec": want.spec})
+	got, err := d.api.applyObject(ctx, d.scalers.at, want.name,
+		map[string]any{"apiVersion": r.apiVersion, "kind": r.kind, "metadata": map[string]any{
+			"name": want.name, "namespace": d.config.Namespace,
+			"labels": mergeMaps(d.workloadLabels(w.Metadata.Name),
+				map[string]string{labelTurn: w.Metadata.Labels[labelTurn]}),
+			"annotations": map[string]string{annotationPool: d.config.Pool, annotationKey: encodeKey(g.Key),
+				annotationHash: want.hash},
+			// It is deleted with the workload.
+			"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": d.config.Kind, "name": w.Metadata.Name,
+				"uid": w.Metadata.UID}},
+		}, "spec": want.spec})
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", r.kind, want.name, err)
 	}
-	d.scalers.put(got)
+	d.scalers.putObject(got)
 	return nil
 }
 
@@ -101,18 +105,18 @@ func (d *Driver) ensureScaler(ctx context.Context, g driver.Group, w *object) er
 // The pool calls Ensure repeatedly for it, because its number of workers differs from the configured one;
 // watches report later changes.
 func (d *Driver) asWanted(want *rendered, g driver.Group) bool {
-	if d.scalers == nil || !d.workloads.follows() || !d.scalers.follows() {
+	if d.scalers == nil || !d.workloads.isUpToDate() || !d.scalers.isUpToDate() {
 		return false
 	}
-	w := d.workloads.named(want.name)
-	if w == nil || w.Metadata.DeletionTimestamp != nil || want.differs(w) {
+	w := d.workloads.objectNamed(want.name)
+	if w == nil || w.Metadata.DeletionTimestamp != nil || want.differsFrom(w) {
 		return false
 	}
 	s, err := d.scalerOf(w, g)
 	if err != nil {
 		return false
 	}
-	is := d.scalers.named(s.name)
+	is := d.scalers.objectNamed(s.name)
 	return is != nil && is.Metadata.Annotations[annotationHash] == s.hash
 }
 
@@ -120,10 +124,10 @@ func (d *Driver) asWanted(want *rendered, g driver.Group) bool {
 func (d *Driver) dropScaler(ctx context.Context, w *object) error {
 	was := w.Metadata.Annotations[annotationMode]
 	r, ok := scalersOf(was)
-	if !ok || was == d.config.Scaling.mode() {
+	if !ok || was == d.config.Scaling.scalingMode() {
 		return nil
 	}
-	_, err := d.api.delete(ctx, d.api.collection(r, d.config.Namespace), scalerName(w), "")
+	_, err := d.api.deleteObject(ctx, d.api.collectionURL(r, d.config.Namespace), scalerName(w), "")
 	if err != nil && !kubelink.IsStatus(err, http.StatusNotFound) {
 		return fmt.Errorf("delete %s %s of an earlier configuration: %w", r.kind, scalerName(w), err)
 	}
@@ -133,12 +137,14 @@ func (d *Driver) dropScaler(ctx context.Context, w *object) error {
 // queueVariable is the variable with the name of a group's queue.
 const queueVariable = "WORKER_REQUESTS_QUEUE"
 
-// spec returns the spec of the scaler.
-func (s Scaling) spec(c *Config, workload string, g driver.Group) (map[string]any, error) {
+// scalerSpec returns the spec of the scaler.
+func (s Scaling) scalerSpec(c *Config, workload string, g driver.Group) (map[string]any, error) {
 	target := map[string]any{"apiVersion": "apps/v1", "kind": c.Kind, "name": workload}
 	if h := s.HPA; h != nil {
-		return map[string]any{"scaleTargetRef": target, "minReplicas": h.Min, "maxReplicas": h.Max, "metrics": []any{map[string]any{"type": "Resource",
-			"resource": map[string]any{"name": "cpu", "target": map[string]any{"type": "Utilization", "averageUtilization": h.TargetCPU}}}}}, nil
+		return map[string]any{"scaleTargetRef": target, "minReplicas": h.Min, "maxReplicas": h.Max,
+			"metrics": []any{map[string]any{"type": "Resource",
+				"resource": map[string]any{"name": "cpu", "target": map[string]any{"type": "Utilization",
+					"averageUtilization": h.TargetCPU}}}}}, nil
 	}
 	k := s.KEDA
 	target["envSourceContainerName"] = c.Container
@@ -147,8 +153,9 @@ func (s Scaling) spec(c *Config, workload string, g driver.Group) (map[string]an
 		return nil, fmt.Errorf("the group has no %s, so KEDA cannot scale it: its transport has no queues", queueVariable)
 	}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	trigger := map[string]any{"type": "rabbitmq", "metadata": map[string]any{"queueName": queue, "mode": k.Mode, "protocol": k.Protocol,
-		"value": number(k.Value), "activationValue": number(k.ActivationValue)}}
+	trigger := map[string]any{"type": "rabbitmq", "metadata": map[string]any{"queueName": queue, "mode": k.Mode,
+		"protocol": k.Protocol,
+		"value":    number(k.Value), "activationValue": number(k.ActivationValue)}}
 	if k.Authentication != "" {
 		of := "TriggerAuthentication"
 		if k.Cluster {
@@ -158,7 +165,8 @@ func (s Scaling) spec(c *Config, workload string, g driver.Group) (map[string]an
 	} else {
 		trigger["metadata"].(map[string]any)["hostFromEnv"] = k.HostFromEnv
 	}
-	spec := map[string]any{"scaleTargetRef": target, "minReplicaCount": k.Min, "maxReplicaCount": k.Max, "triggers": []any{trigger}}
+	spec := map[string]any{"scaleTargetRef": target, "minReplicaCount": k.Min, "maxReplicaCount": k.Max,
+		"triggers": []any{trigger}}
 	if k.PollingInterval > 0 {
 		spec["pollingInterval"] = int(k.PollingInterval.Seconds())
 	}

@@ -108,7 +108,7 @@ func scalerMissing(t *testing.T, w *harness) {
 	d := newDriver(t, c)
 	ensure(t, d, group("k", 1))
 	until(t, d, "it runs", run("k", 1, 0))
-	if _, err := w.admin.delete(t.Context(), d.scalers.at, meta(w.one(t, hpaResource, c))["name"].(string), ""); err != nil {
+	if _, err := w.admin.deleteObject(t.Context(), d.scalers.at, meta(w.one(t, hpaResource, c))["name"].(string), ""); err != nil {
 		t.Fatal(err)
 	}
 	until(t, d, "it is missed", func(workers []driver.Worker) bool {

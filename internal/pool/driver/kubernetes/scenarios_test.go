@@ -211,7 +211,7 @@ func kindChanges(t *testing.T, w *harness) {
 	name := meta(was)["name"].(string)
 	spec := was["spec"].(map[string]any)
 	spec["replicas"] = 0
-	if _, err := w.admin.apply(t.Context(), idle.workloads.at, name, map[string]any{"apiVersion": "apps/v1", "kind": Deployment, "metadata": map[string]any{
+	if _, err := w.admin.applyObject(t.Context(), idle.workloads.at, name, map[string]any{"apiVersion": "apps/v1", "kind": Deployment, "metadata": map[string]any{
 		"name": name, "namespace": c.Namespace, "labels": meta(was)["labels"], "annotations": meta(was)["annotations"]}, "spec": spec}); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func othersDelete(t *testing.T, w *harness) {
 	ensure(t, d, group("k", 1))
 	until(t, d, "it runs", run("k", 1, 0))
 	was := w.one(t, workloadsOf(Deployment), c)
-	if _, err := w.admin.delete(t.Context(), d.workloads.at, meta(was)["name"].(string), ""); err != nil {
+	if _, err := w.admin.deleteObject(t.Context(), d.workloads.at, meta(was)["name"].(string), ""); err != nil {
 		t.Fatal(err)
 	}
 	until(t, d, "it is missed", func(workers []driver.Worker) bool {
@@ -297,11 +297,11 @@ func noPodsYet(t *testing.T, w *harness) {
 func foreignWorkload(t *testing.T, w *harness) {
 	c := w.config()
 	d := newDriver(t, c)
-	name := nameOf(c.Instance, c.Pool, "k")
+	name := workloadName(c.Instance, c.Pool, "k")
 	for _, notes := range []obj{{}, {annotationKey: "k"}, {annotationKey: "another"}} {
 		theirs := obj{"apiVersion": "apps/v1", "kind": Deployment, "metadata": obj{"name": name, "namespace": "workers", "labels": obj{labelInstance: c.Instance}, "annotations": notes},
 			"spec": obj{"replicas": 0, "selector": obj{"matchLabels": obj{"a": "b"}}, "template": obj{"metadata": obj{"labels": obj{"a": "b"}}, "spec": obj{"containers": []any{obj{"name": "c", "image": "i"}}}}}}
-		if _, err := w.admin.apply(t.Context(), d.workloads.at, name, theirs); err != nil {
+		if _, err := w.admin.applyObject(t.Context(), d.workloads.at, name, theirs); err != nil {
 			t.Fatal(err)
 		}
 		if err := d.Ensure(t.Context(), group("k", 1)); err == nil || !strings.Contains(err.Error(), "does not belong to this key") {
@@ -314,7 +314,7 @@ func foreignWorkload(t *testing.T, w *harness) {
 	if w.one(t, workloadsOf(Deployment), c); len(list(t, d)) > 0 {
 		t.Error("it is listed")
 	}
-	if _, err := w.admin.delete(t.Context(), d.workloads.at, name, ""); err != nil {
+	if _, err := w.admin.deleteObject(t.Context(), d.workloads.at, name, ""); err != nil {
 		t.Fatal(err)
 	}
 }

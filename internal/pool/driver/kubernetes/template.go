@@ -24,19 +24,21 @@ type rendered struct {
 	hash     string // of all but the replicas
 }
 
-// render returns the desired workload of a group.
-func (d *Driver) render(g driver.Group) (*rendered, error) {
+// renderWorkload returns the desired workload of a group.
+func (d *Driver) renderWorkload(g driver.Group) (*rendered, error) {
 	c := d.config
-	r := &rendered{name: nameOf(c.Instance, c.Pool, g.Key), kind: workloadsOf(c.Kind), ns: c.Namespace, replicas: g.Workers}
-	if c.Scaling.mode() != scaledByNothing {
+	r := &rendered{name: workloadName(c.Instance, c.Pool, g.Key), kind: workloadsOf(c.Kind), ns: c.Namespace,
+		replicas: g.Workers}
+	if c.Scaling.scalingMode() != scaledByNothing {
 		r.replicas = -1
 	}
-	own := d.labels(r.name)
+	own := d.workloadLabels(r.name)
 	if namespace, _ := driver.SplitGroup(g.Key); namespace != "" {
 		own[labelOf] = labelOr(namespace)
 	}
 	notes := map[string]string{annotationPool: c.Pool, annotationKey: encodeKey(g.Key)}
-	r.labels, r.notes = merge(c.Labels, own), merge(c.Annotations, notes, map[string]string{annotationMode: c.Scaling.mode()})
+	r.labels, r.notes = mergeMaps(c.Labels, own), mergeMaps(c.Annotations, notes,
+		map[string]string{annotationMode: c.Scaling.scalingMode()})
 
 	text, err := json.Marshal(c.Template) // a copy
 	if err == nil {
@@ -50,7 +52,8 @@ func (d *Driver) render(g driver.Group) (*rendered, error) {
 		meta = map[string]any{}
 		r.template["metadata"] = meta
 	}
-	meta["labels"], meta["annotations"] = merge(c.Labels, strs(meta["labels"]), own), merge(c.Annotations, strs(meta["annotations"]), notes)
+	meta["labels"], meta["annotations"] = mergeMaps(c.Labels, stringValues(meta["labels"]), own),
+		mergeMaps(c.Annotations, stringValues(meta["annotations"]), notes)
 	if err := d.giveEnvironment(r.template, g); err != nil {
 		return nil, err
 	}
@@ -58,13 +61,14 @@ func (d *Driver) render(g driver.Group) (*rendered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the template: %w", err)
 	}
-	r.hash = hash(string(text))
+	r.hash = hashTexts(string(text))
 	return r, nil
 }
 
-// labels returns the labels of all objects of a workload, without its turn.
-func (d *Driver) labels(name string) map[string]string {
-	return map[string]string{labelManagedBy: managedBy, labelInstance: d.config.Instance, labelPool: labelOr(d.config.Pool), labelSet: d.set, labelGroup: name}
+// workloadLabels returns the labels of all objects of a workload, without its turn.
+func (d *Driver) workloadLabels(name string) map[string]string {
+	return map[string]string{labelManagedBy: managedBy, labelInstance: d.config.Instance,
+		labelPool: labelOr(d.config.Pool), labelSet: d.set, labelGroup: name}
 }
 
 // giveEnvironment sets the variables of the worker's container. Those of the template come last, so that they
@@ -78,7 +82,7 @@ func (d *Driver) giveEnvironment(template map[string]any, g driver.Group) error 
 			continue
 		}
 		theirs, _ := container["env"].([]any)
-		all := d.environment(g.Vars)
+		all := d.groupEnvironment(g.Vars)
 		for _, v := range theirs {
 			if named, ok := v.(map[string]any); ok {
 				if name, ok := named["name"].(string); ok {
@@ -86,9 +90,11 @@ func (d *Driver) giveEnvironment(template map[string]any, g driver.Group) error 
 				}
 			}
 		}
-		env := []any{map[string]any{"name": "WORKER_ID", "valueFrom": map[string]any{"fieldRef": map[string]any{"apiVersion": "v1", "fieldPath": "metadata.name"}}}}
+		env := []any{map[string]any{"name": "WORKER_ID",
+			"valueFrom": map[string]any{"fieldRef": map[string]any{"apiVersion": "v1", "fieldPath": "metadata.name"}}}}
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			env = append(env, map[string]any{"name": name, "value": strings.ReplaceAll(all[name], "$", "$$")}) // $(NAME) would be a reference
+			// $(NAME) would be a reference
+			env = append(env, map[string]any{"name": name, "value": strings.ReplaceAll(all[name], "$", "$$")})
 		}
 		container["env"] = append(env, theirs...)
 		return nil
@@ -96,9 +102,9 @@ func (d *Driver) giveEnvironment(template map[string]any, g driver.Group) error 
 	return fmt.Errorf("the template has no container %q", d.config.Container)
 }
 
-// environment returns the variables of a group's workers. It omits values that are not UTF-8, which JSON
+// groupEnvironment returns the variables of a group's workers. It omits values that are not UTF-8, which JSON
 // requires, or contain a NUL.
-func (d *Driver) environment(vars map[string]string) map[string]string {
+func (d *Driver) groupEnvironment(vars map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, name := range d.config.PassEnv {
 		if value, ok := os.LookupEnv(name); ok {
@@ -117,23 +123,26 @@ func (d *Driver) environment(vars map[string]string) map[string]string {
 	return all
 }
 
-// differs reports whether the existing workload differs from the desired one.
-func (r *rendered) differs(is *object) bool {
-	return is.Metadata.Annotations[annotationHash] != r.hash || r.replicas >= 0 && is.replicas() != r.replicas
+// differsFrom reports whether the existing workload differs from the desired one.
+func (r *rendered) differsFrom(is *object) bool {
+	return is.Metadata.Annotations[annotationHash] != r.hash || r.replicas >= 0 && is.replicaCount() != r.replicas
 }
 
-// object returns the object to apply, with the uid of an existing object or without one for a new object.
-func (r *rendered) object(turn, uid string) map[string]any {
-	meta := map[string]any{"name": r.name, "namespace": r.ns, "labels": merge(r.labels, map[string]string{labelTurn: turn}),
-		"annotations": merge(r.notes, map[string]string{annotationHash: r.hash})}
+// objectToApply returns the object to apply, with the uid of an existing object or without one for a new
+// object.
+func (r *rendered) objectToApply(turn, uid string) map[string]any {
+	meta := map[string]any{"name": r.name, "namespace": r.ns,
+		"labels":      mergeMaps(r.labels, map[string]string{labelTurn: turn}),
+		"annotations": mergeMaps(r.notes, map[string]string{annotationHash: r.hash})}
 	if uid != "" {
 		meta["uid"] = uid
 	}
 	template := maps.Clone(r.template)
 	pod := maps.Clone(template["metadata"].(map[string]any))
-	pod["labels"] = merge(pod["labels"].(map[string]string), map[string]string{labelTurn: turn})
+	pod["labels"] = mergeMaps(pod["labels"].(map[string]string), map[string]string{labelTurn: turn})
 	template["metadata"] = pod
-	spec := map[string]any{"selector": map[string]any{"matchLabels": map[string]string{labelGroup: r.name, labelTurn: turn}}, "template": template,
+	spec := map[string]any{"selector": map[string]any{"matchLabels": map[string]string{labelGroup: r.name,
+		labelTurn: turn}}, "template": template,
 		"revisionHistoryLimit": 1}
 	if r.replicas >= 0 {
 		spec["replicas"] = r.replicas
@@ -145,8 +154,8 @@ func (r *rendered) object(turn, uid string) map[string]any {
 	return map[string]any{"apiVersion": r.kind.apiVersion, "kind": r.kind.kind, "metadata": meta, "spec": spec}
 }
 
-// merge merges maps; later ones take precedence.
-func merge(list ...map[string]string) map[string]string {
+// mergeMaps merges maps; later ones take precedence.
+func mergeMaps(list ...map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, m := range list {
 		maps.Copy(all, m)
@@ -154,8 +163,8 @@ func merge(list ...map[string]string) map[string]string {
 	return all
 }
 
-// strs returns the strings of a decoded map.
-func strs(v any) map[string]string {
+// stringValues returns the strings of a decoded map.
+func stringValues(v any) map[string]string {
 	all := map[string]string{}
 	m, _ := v.(map[string]any)
 	for name, value := range m {

@@ -46,7 +46,7 @@ func TestStates(t *testing.T) {
 		if err := json.Unmarshal([]byte(text+`},"status":`+c.status+`}`), &p); err != nil {
 			t.Fatal(err)
 		}
-		w := d.worker(&p, "k")
+		w := d.workerOfPod(&p, "k")
 		if w.State != c.state || w.Since.Format("15:04") != c.since || w.Starts != c.starts || !strings.Contains(w.LastExit, c.exit) || c.exit == "" && w.LastExit != "" {
 			t.Errorf("%s: it is %+v", name, w)
 		}
@@ -75,7 +75,7 @@ func TestMissing(t *testing.T) {
 	} {
 		var w object
 		w.Metadata.Name, w.Metadata.DeletionTimestamp, w.Spec.Replicas = "w", c.deleted, c.replicas
-		list := missing(&w, "k", c.there, c.any)
+		list := missingPods(&w, "k", c.there, c.any)
 		ids := map[string]bool{}
 		for i, e := range list {
 			ids[e.ID] = true

@@ -34,12 +34,12 @@ func newEnds() (*ends, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.poll.Close())
 	}
-	e.life.Go(func() { e.run(raw) })
+	e.life.Go(func() { e.handleEpoll(raw) })
 	return e, nil
 }
 
-// run handles events of the kernel until the descriptor is closed.
-func (e *ends) run(raw syscall.RawConn) {
+// handleEpoll handles events of the kernel until the descriptor is closed.
+func (e *ends) handleEpoll(raw syscall.RawConn) {
 	events := make([]unix.EpollEvent, 64)
 	for {
 		n := 0
@@ -60,8 +60,9 @@ func (e *ends) run(raw syscall.RawConn) {
 	}
 }
 
-// of returns a channel that is closed when a process has ended, or nil if the kernel cannot report it.
-func (e *ends) of(p *os.Process) <-chan struct{} {
+// endOfProcess returns a channel that is closed when a process has ended, or nil if the kernel cannot report
+// it.
+func (e *ends) endOfProcess(p *os.Process) <-chan struct{} {
 	c := make(chan struct{})
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -69,7 +70,8 @@ func (e *ends) of(p *os.Process) <-chan struct{} {
 	number := e.next
 	failed := errors.New("there is no handle")
 	_ = p.WithHandle(func(handle uintptr) {
-		failed = unix.EpollCtl(e.fd, unix.EPOLL_CTL_ADD, int(handle), &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: number})
+		failed = unix.EpollCtl(e.fd, unix.EPOLL_CTL_ADD, int(handle),
+			&unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: number})
 	})
 	if failed != nil {
 		return nil
@@ -78,7 +80,7 @@ func (e *ends) of(p *os.Process) <-chan struct{} {
 	return c
 }
 
-func (e *ends) close() error {
+func (e *ends) closeEpoll() error {
 	err := e.poll.Close()
 	e.life.Wait()
 	return err

@@ -7,6 +7,6 @@ import "os"
 // ends reports nothing on this system: a thread waits for each process.
 type ends struct{}
 
-func newEnds() (*ends, error)                { return &ends{}, nil }
-func (*ends) of(*os.Process) <-chan struct{} { return nil }
-func (*ends) close() error                   { return nil }
+func newEnds() (*ends, error)                          { return &ends{}, nil }
+func (*ends) endOfProcess(*os.Process) <-chan struct{} { return nil }
+func (*ends) closeEpoll() error                        { return nil }

@@ -30,9 +30,9 @@ func (l *lines) Write(b []byte) (int, error) {
 		b = b[take:]
 		if len(b) > 0 && b[0] == '\n' {
 			b = b[1:]
-			l.flush()
+			l.flushLine()
 		} else if len(l.part) == longestLine {
-			l.flush()
+			l.flushLine()
 		}
 	}
 	return n, nil
@@ -55,8 +55,8 @@ func (l *lines) ReadFrom(r io.Reader) (int64, error) {
 	}
 }
 
-// flush writes the unfinished line, if any.
-func (l *lines) flush() {
+// flushLine writes the unfinished line, if any.
+func (l *lines) flushLine() {
 	if text := strings.ToValidUTF8(strings.TrimRight(string(l.part), "\r"), "\uFFFD"); text != "" {
 		l.log.Info("worker output", "line", text)
 	}

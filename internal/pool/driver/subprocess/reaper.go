@@ -33,10 +33,10 @@ for group in $groups; do kill -KILL "-$group"; done 2>/dev/null
 
 func newReaper() (*reaper, error) {
 	r := &reaper{groups: map[int]bool{}}
-	return r, r.start()
+	return r, r.startReaper()
 }
 
-func (r *reaper) start() error {
+func (r *reaper) startReaper() error {
 	cmd := exec.Command("/bin/sh", "-c", reaperScript)
 	cmd.Dir, cmd.Env = "/", []string{}
 	cmd.SysProcAttr = ownSession() // signals to this process do not reach it
@@ -51,27 +51,27 @@ func (r *reaper) start() error {
 	return nil
 }
 
-func (r *reaper) add(group int) {
+func (r *reaper) addProcessGroup(group int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.groups[group] = true
-	r.say("+", group)
+	r.writeCommand("+", group)
 }
 
-func (r *reaper) remove(group int) {
+func (r *reaper) removeProcessGroup(group int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.groups, group)
-	r.say("-", group)
+	r.writeCommand("-", group)
 }
 
-// say writes a command to the shell. A shell that was killed is replaced, and receives all groups.
-func (r *reaper) say(what string, group int) {
+// writeCommand writes a command to the shell. A shell that was killed is replaced, and receives all groups.
+func (r *reaper) writeCommand(what string, group int) {
 	if _, err := fmt.Fprintln(r.in, what, group); err == nil {
 		return
 	}
 	_ = errors.Join(r.in.Close(), r.cmd.Wait())
-	if r.start() != nil {
+	if r.startReaper() != nil {
 		return // it is tried again with the next worker
 	}
 	for group := range r.groups {
@@ -81,8 +81,8 @@ func (r *reaper) say(what string, group int) {
 	}
 }
 
-// close ends the shell.
-func (r *reaper) close() error {
+// closeReaper ends the shell.
+func (r *reaper) closeReaper() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.in.Close(); err != nil {

@@ -34,9 +34,9 @@ func newSpawner() *spawner {
 	return s
 }
 
-// start starts a process as the leader of a new process group, which dies with this process if the system
-// supports that.
-func (s *spawner) start(cmd *exec.Cmd) error {
+// spawnProcess starts a process as the leader of a new process group, which dies with this process if the
+// system supports that.
+func (s *spawner) spawnProcess(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = ownGroup()
 	endWithParent(cmd.SysProcAttr)
 	done := make(chan error, 1)
@@ -44,8 +44,8 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// close releases the thread. No process that it started may be running.
-func (s *spawner) close() {
+// closeSpawner releases the thread. No process that it started may be running.
+func (s *spawner) closeSpawner() {
 	close(s.starts)
 	s.life.Wait()
 }

@@ -31,21 +31,23 @@ import (
 
 // Config configures the workers. Its tags are the settings of a file of pools.
 type Config struct {
-	Pool    string            `yaml:"-"`        // begins their ids
-	Command []string          `yaml:"command"`  // the program and its arguments, the same for all keys; no shell sees it
-	Dir     string            `yaml:"dir"`      // where they run; the directory of this process if empty
-	Env     map[string]string `yaml:"env"`      // of all workers
-	PassEnv []string          `yaml:"pass_env"` // variables of this process passed to workers, in addition to the needed ones
+	Pool    string            `yaml:"-"`       // begins their ids
+	Command []string          `yaml:"command"` // the program and its arguments, the same for all keys; no shell sees it
+	Dir     string            `yaml:"dir"`     // where they run; the directory of this process if empty
+	Env     map[string]string `yaml:"env"`     // of all workers
+	// variables of this process passed to workers, in addition to the needed ones
+	PassEnv []string `yaml:"pass_env"`
 
-	Drain        time.Duration `yaml:"drain_timeout"` // from SIGTERM to SIGKILL; 30s if zero
-	FirstPause   time.Duration `yaml:"first_pause"`   // initial backoff before a worker that ended by itself is restarted; 200ms if zero
+	Drain time.Duration `yaml:"drain_timeout"` // from SIGTERM to SIGKILL; 30s if zero
+	// initial backoff before a worker that ended by itself is restarted; 200ms if zero
+	FirstPause   time.Duration `yaml:"first_pause"`
 	LongestPause time.Duration `yaml:"longest_pause"` // maximum backoff; 1m if zero
 	Stable       time.Duration `yaml:"stable_after"`  // a worker that ran so long resets the backoff; 10s if zero
 
 	Log *slog.Logger `yaml:"-"` // also for the output of workers; slog.Default if nil
 }
 
-func (c Config) withDefaults() (Config, error) {
+func (c Config) withSubprocessDefaults() (Config, error) {
 	if len(c.Command) == 0 || c.Command[0] == "" {
 		return c, rouse.Refuse("command", "", "is missing", "give the program and its arguments as a list")
 	}
@@ -58,8 +60,9 @@ func (c Config) withDefaults() (Config, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(c.Dir, path)
 		}
-		if _, err := exec.LookPath(absolute(path)); err != nil {
-			return c, rouse.Refuse("command", c.Command[0], "cannot be run: "+err.Error(), "name a program that is there and may be executed")
+		if _, err := exec.LookPath(absolutePath(path)); err != nil {
+			return c, rouse.Refuse("command", c.Command[0], "cannot be run: "+err.Error(),
+				"name a program that is there and may be executed")
 		}
 	}
 	if c.Dir != "" {
@@ -84,8 +87,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// absolute returns an absolute path, so that the program is not searched for elsewhere.
-func absolute(path string) string {
+// absolutePath returns an absolute path, so that the program is not searched for elsewhere.
+func absolutePath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
 	}
@@ -109,9 +112,9 @@ type Driver struct {
 
 // New returns a driver without workers.
 func New(c Config) (*Driver, error) {
-	c, err := c.withDefaults()
+	c, err := c.withSubprocessDefaults()
 	if err == nil {
-		err = supported()
+		err = checkSystem()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err)
@@ -122,9 +125,10 @@ func New(c Config) (*Driver, error) {
 	}
 	e, err := newEnds()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err), r.close())
+		return nil, errors.Join(fmt.Errorf("subprocess driver of pool %q: %w", c.Pool, err), r.closeReaper())
 	}
-	return &Driver{config: c, spawner: newSpawner(), reaper: r, ends: e, changed: make(chan struct{}, 1), kill: make(chan struct{}),
+	return &Driver{config: c, spawner: newSpawner(), reaper: r, ends: e, changed: make(chan struct{}, 1),
+		kill:    make(chan struct{}),
 		workers: map[string][]*worker{}}, nil
 }
 
@@ -140,19 +144,19 @@ func (d *Driver) Ensure(_ context.Context, g driver.Group) error {
 	}
 	have := 0
 	for _, w := range d.workers[g.Key] {
-		if w.draining() {
+		if w.isDraining() {
 			continue
 		}
 		if have++; have > g.Workers {
-			w.drain()
+			w.requestDrain()
 		}
 	}
 	for ; have < g.Workers; have++ {
 		w := newWorker(d, g)
 		d.workers[g.Key] = append(d.workers[g.Key], w)
-		d.life.Go(w.run)
+		d.life.Go(w.restartUntilDrained)
 	}
-	d.tell()
+	d.notifyChanged()
 	return nil
 }
 
@@ -161,9 +165,9 @@ func (d *Driver) Drain(_ context.Context, key string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, w := range d.workers[key] {
-		w.drain()
+		w.requestDrain()
 	}
-	d.tell()
+	d.notifyChanged()
 	return nil
 }
 
@@ -174,7 +178,7 @@ func (d *Driver) List(context.Context) ([]driver.Worker, error) {
 	var list []driver.Worker
 	for _, workers := range d.workers {
 		for _, w := range workers {
-			list = append(list, w.view())
+			list = append(list, w.workerView())
 		}
 	}
 	return list, nil
@@ -185,7 +189,7 @@ func (d *Driver) Proved(key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, w := range d.workers[key] {
-		w.prove()
+		w.markProved()
 	}
 }
 
@@ -195,7 +199,7 @@ func (d *Driver) Retry() {
 	defer d.mu.Unlock()
 	for _, workers := range d.workers {
 		for _, w := range workers {
-			w.retry()
+			w.endBackoff()
 		}
 	}
 }
@@ -203,7 +207,7 @@ func (d *Driver) Retry() {
 // Changed receives a value when the state of a worker has changed.
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
-func (d *Driver) tell() {
+func (d *Driver) notifyChanged() {
 	notify.Send(d.changed)
 }
 
@@ -213,10 +217,10 @@ func (d *Driver) Release(context.Context) error {
 	defer d.mu.Unlock()
 	for _, workers := range d.workers {
 		for _, w := range workers {
-			w.drain()
+			w.requestDrain()
 		}
 	}
-	d.tell()
+	d.notifyChanged()
 	return nil
 }
 
@@ -233,27 +237,28 @@ func (d *Driver) Close(ctx context.Context) error {
 	impatient := context.AfterFunc(ctx, func() { close(d.kill) })
 	d.life.Wait()
 	impatient()
-	d.spawner.close()
-	return errors.Join(d.ends.close(), d.reaper.close())
+	d.spawner.closeSpawner()
+	return errors.Join(d.ends.closeEpoll(), d.reaper.closeReaper())
 }
 
-// ended removes a worker that has ended permanently.
-func (d *Driver) ended(w *worker) {
+// removeWorker removes a worker that has ended permanently.
+func (d *Driver) removeWorker(w *worker) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.workers[w.key] = slices.DeleteFunc(d.workers[w.key], func(o *worker) bool { return o == w })
 	if len(d.workers[w.key]) == 0 {
 		delete(d.workers, w.key)
 	}
-	d.tell()
+	d.notifyChanged()
 }
 
 // needed are variables that most programs need.
-var needed = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+var needed = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
+	"SSL_CERT_FILE", "SSL_CERT_DIR"}
 
-// environment returns the environment of a worker. That of this process may contain secrets and is not passed
-// on.
-func (d *Driver) environment(id string, vars map[string]string) []string {
+// workerEnvironment returns the environment of a worker. That of this process may contain secrets and is not
+// passed on.
+func (d *Driver) workerEnvironment(id string, vars map[string]string) []string {
 	all := map[string]string{}
 	for _, name := range slices.Concat(needed, d.config.PassEnv) {
 		if value, ok := os.LookupEnv(name); ok {

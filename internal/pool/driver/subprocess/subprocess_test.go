@@ -118,14 +118,14 @@ func TestReaperIsReplaced(t *testing.T) {
 	if err := victim.Start(); err != nil {
 		t.Fatal(err)
 	}
-	r.add(victim.Process.Pid)
+	r.addProcessGroup(victim.Process.Pid)
 	old := r.cmd.Process.Pid
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	const unused = 1 << 30 // no process has such an id
-	poll.Until(t, "there is another reaper", func() bool { r.add(unused); r.remove(unused); return r.cmd.Process.Pid != old })
-	if err := r.close(); err != nil {
+	poll.Until(t, "there is another reaper", func() bool { r.addProcessGroup(unused); r.removeProcessGroup(unused); return r.cmd.Process.Pid != old })
+	if err := r.closeReaper(); err != nil {
 		t.Fatal(err)
 	}
 	if err := victim.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
@@ -144,7 +144,7 @@ func TestOutput(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	l.flush()
+	l.flushLine()
 	var got []string
 	for line := range strings.Lines(b.String()) {
 		_, line, _ = strings.Cut(line, "key=k line=")
@@ -161,7 +161,7 @@ func TestEnvironmentIsNotPassedOn(t *testing.T) {
 	t.Setenv("SECRET_OF_OURS", "x")
 	t.Setenv("NAMED", "y")
 	d := &Driver{config: Config{PassEnv: []string{"NAMED"}, Env: map[string]string{"A": "1", "WORKER_ID": "forged"}}}
-	env := strings.Join(d.environment("id", map[string]string{"A": "2", "NUL": "a\x00b"}), "\n") + "\n"
+	env := strings.Join(d.workerEnvironment("id", map[string]string{"A": "2", "NUL": "a\x00b"}), "\n") + "\n"
 	for _, want := range []string{"NAMED=y\n", "A=2\n", "WORKER_ID=id\n", "PATH="} {
 		if !strings.Contains(env, want) {
 			t.Errorf("%q is missing", want)

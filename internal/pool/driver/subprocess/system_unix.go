@@ -4,8 +4,8 @@ package subprocess
 
 import "syscall"
 
-// supported returns nil: this system can run workers.
-func supported() error { return nil }
+// checkSystem returns nil: this system can run workers.
+func checkSystem() error { return nil }
 
 // ownGroup makes a process the leader of a new process group.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -33,10 +33,10 @@ func newWorker(d *Driver, g driver.Group) *worker {
 		is: driver.Worker{ID: d.newID(), Key: g.Key, State: driver.Running, Since: time.Now()}}
 }
 
-// drain asks the worker to end.
-func (w *worker) drain() { w.once.Do(func() { close(w.end) }) }
+// requestDrain asks the worker to end.
+func (w *worker) requestDrain() { w.once.Do(func() { close(w.end) }) }
 
-func (w *worker) draining() bool {
+func (w *worker) isDraining() bool {
 	select {
 	case <-w.end:
 		return true
@@ -45,29 +45,29 @@ func (w *worker) draining() bool {
 	}
 }
 
-func (w *worker) view() driver.Worker {
+func (w *worker) workerView() driver.Worker {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	v := w.is
-	if w.draining() {
+	if w.isDraining() {
 		v.State = driver.Draining
 	}
 	return v
 }
 
-func (w *worker) set(change func(is *driver.Worker)) {
+func (w *worker) changeState(change func(is *driver.Worker)) {
 	w.mu.Lock()
 	change(&w.is)
 	w.is.Since = time.Now()
 	w.mu.Unlock()
-	w.d.tell()
+	w.d.notifyChanged()
 }
 
-// run restarts the worker until it is drained.
-func (w *worker) run() {
-	defer w.d.ended(w)
+// restartUntilDrained restarts the worker until it is drained.
+func (w *worker) restartUntilDrained() {
+	defer w.d.removeWorker(w)
 	b := backoff.New(w.d.config.FirstPause, w.d.config.LongestPause)
-	for !w.draining() {
+	for !w.isDraining() {
 		began := time.Now()
 		id := w.is.ID
 		if w.is.Starts > 0 {
@@ -76,10 +76,10 @@ func (w *worker) run() {
 		w.mu.Lock()
 		w.proved = false
 		w.mu.Unlock()
-		w.set(func(is *driver.Worker) { is.ID, is.State, is.Starts = id, driver.Running, is.Starts+1 })
+		w.changeState(func(is *driver.Worker) { is.ID, is.State, is.Starts = id, driver.Running, is.Starts+1 })
 		log := w.d.config.Log.With("pool", w.d.config.Pool, "key", driver.GroupName(w.key), "worker", id)
-		how := w.live(id, log)
-		if w.draining() {
+		how := w.runOnce(id, log)
+		if w.isDraining() {
 			log.Info("worker ended", "how", how)
 			return
 		}
@@ -88,7 +88,7 @@ func (w *worker) run() {
 		}
 		pause := b.Next()
 		log.Warn("a worker ended by itself", "how", how, "again_in", pause)
-		w.set(func(is *driver.Worker) { is.State, is.LastExit = driver.Waiting, how })
+		w.changeState(func(is *driver.Worker) { is.State, is.LastExit = driver.Waiting, how })
 		select {
 		case <-time.After(pause):
 		case <-w.soon:
@@ -105,15 +105,15 @@ func (w *worker) hasProved() bool {
 	return w.proved
 }
 
-// prove records that the worker has worked, if it is running.
-func (w *worker) prove() {
+// markProved records that the worker has worked, if it is running.
+func (w *worker) markProved() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.proved = w.proved || w.is.State == driver.Running
 }
 
-// retry ends the backoff, if the worker is in one.
-func (w *worker) retry() {
+// endBackoff ends the backoff, if the worker is in one.
+func (w *worker) endBackoff() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.is.State != driver.Waiting {
@@ -122,36 +122,37 @@ func (w *worker) retry() {
 	notify.Send(w.soon)
 }
 
-// live runs the worker once and returns how it ended.
-func (w *worker) live(id string, log *slog.Logger) string {
+// runOnce runs the worker once and returns how it ended.
+func (w *worker) runOnce(id string, log *slog.Logger) string {
 	out := &lines{log: log}
 	cmd := exec.Command(w.d.config.Command[0], w.d.config.Command[1:]...)
-	cmd.Dir, cmd.Env = w.d.config.Dir, w.d.environment(id, w.vars)
+	cmd.Dir, cmd.Env = w.d.config.Dir, w.d.workerEnvironment(id, w.vars)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = time.Second // its child processes may keep its output open
-	if err := w.d.spawner.start(cmd); err != nil {
+	if err := w.d.spawner.spawnProcess(cmd); err != nil {
 		return err.Error()
 	}
 	group := cmd.Process.Pid
-	w.d.reaper.add(group)
+	w.d.reaper.addProcessGroup(group)
 	log.Info("worker started", "pid", group)
 
 	ended, err := make(chan error, 1), error(nil)
-	if end := w.d.ends.of(cmd.Process); end != nil {
-		err = w.wait(end, cmd.Wait, group, log)
+	if end := w.d.ends.endOfProcess(cmd.Process); end != nil {
+		err = w.waitForProcess(end, cmd.Wait, group, log)
 	} else {
 		over := make(chan struct{})
 		go func() { ended <- cmd.Wait(); close(over) }()
-		err = w.wait(over, func() error { return <-ended }, group, log)
+		err = w.waitForProcess(over, func() error { return <-ended }, group, log)
 	}
 	_ = signalGroup(group, syscall.SIGKILL) // its remaining child processes, if any
-	w.d.reaper.remove(group)
-	out.flush()
+	w.d.reaper.removeProcessGroup(group)
+	out.flushLine()
 	return howItEnded(err)
 }
 
-// wait waits for the end of a process, and ends it if the worker is drained. result returns how it ended.
-func (w *worker) wait(ended <-chan struct{}, result func() error, group int, log *slog.Logger) error {
+// waitForProcess waits for the end of a process, and ends it if the worker is drained. result returns how it
+// ended.
+func (w *worker) waitForProcess(ended <-chan struct{}, result func() error, group int, log *slog.Logger) error {
 	select {
 	case <-ended:
 		return result()

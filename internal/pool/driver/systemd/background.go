@@ -49,14 +49,14 @@ func (d *Driver) lifeOf(instance string) *life {
 	return l
 }
 
-// see records the state of a worker.
-func (l *life) see(m member) {
+// recordState records the state of a worker.
+func (l *life) recordState(m member) {
 	now := time.Now()
 	if m.unit.Path != "" {
 		if m.more.restarts != l.last.restarts {
 			l.began = time.Time{} // the start belonged to an earlier process
 		}
-		l.count(m.more)
+		l.countStarts(m.more)
 		l.last = m.more
 		if words := m.more.lastExit(); words != "" {
 			l.lastExit = words
@@ -64,7 +64,7 @@ func (l *life) see(m member) {
 			l.lastExit = "it ended by itself"
 		}
 	}
-	switch m.unit.phase() {
+	switch m.unit.unitPhase() {
 	case up:
 		if l.ended = (time.Time{}); l.began.IsZero() {
 			l.began = now
@@ -84,10 +84,10 @@ func (l *life) see(m member) {
 	}
 }
 
-// count records how often the worker was started. Systemd counts a restart before it executes it, and also
-// restarts that it refuses. So its count is right while the worker runs, and otherwise may be one too high. A
-// short run may not be seen at all.
-func (l *life) count(d details) {
+// countStarts records how often the worker was started. Systemd counts a restart before it executes it, and
+// also restarts that it refuses. So its count is right while the worker runs, and otherwise may be one too
+// high. A short run may not be seen at all.
+func (l *life) countStarts(d details) {
 	if d.invocation != l.invoked && d.invocation != "" {
 		l.invoked = d.invocation
 		l.seen++
@@ -98,9 +98,10 @@ func (l *life) count(d details) {
 	l.since = max(l.since, l.seen, d.restarts)
 }
 
-// view returns the worker for List.
-func (l *life) view(m member, state driver.State) driver.Worker {
-	w := driver.Worker{ID: m.instance, Key: m.key, State: state, Since: l.last.changed, Starts: l.before + l.since, LastExit: l.lastExit}
+// asWorker returns the worker for List.
+func (l *life) asWorker(m member, state driver.State) driver.Worker {
+	w := driver.Worker{ID: m.instance, Key: m.key, State: state, Since: l.last.changed, Starts: l.before + l.since,
+		LastExit: l.lastExit}
 	if l.last.invocation != "" {
 		w.ID += "." + l.last.invocation
 	}
@@ -115,9 +116,9 @@ func (l *life) view(m member, state driver.State) driver.Worker {
 	return w
 }
 
-// keep manages the workers until ctx ends: it restarts those that systemd no longer restarts, kills those
-// that exceed their grace period, and removes the records of those that have ended.
-func (d *Driver) keep(ctx context.Context) {
+// maintainWorkers manages the workers until ctx ends: it restarts those that systemd no longer restarts,
+// kills those that exceed their grace period, and removes the records of those that have ended.
+func (d *Driver) maintainWorkers(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	b := backoff.New(again, longest)
@@ -128,7 +129,7 @@ func (d *Driver) keep(ctx context.Context) {
 		case <-d.wake:
 		case <-timer.C:
 		}
-		next, err := d.pass(ctx)
+		next, err := d.passMembers(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				return
@@ -151,18 +152,19 @@ func (d *Driver) keep(ctx context.Context) {
 	}
 }
 
-// pass looks at all workers. It returns when the next pass is due without further changes; zero means never.
-func (d *Driver) pass(ctx context.Context) (next time.Time, err error) {
+// passMembers looks at all workers. It returns when the next pass is due without further changes; zero means
+// never.
+func (d *Driver) passMembers(ctx context.Context) (next time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = d.alone(ctx, func() error {
+	err = d.withTurn(ctx, func() error {
 		if !d.used {
 			return nil
 		}
-		if err := d.connect(ctx); err != nil {
+		if err := d.ensureSession(ctx); err != nil {
 			return err
 		}
-		members, _, err := d.members(ctx, d.names.all())
+		members, _, err := d.recordedMembers(ctx, d.names.poolPrefix())
 		if err != nil {
 			return err
 		}
@@ -172,10 +174,10 @@ func (d *Driver) pass(ctx context.Context) (next time.Time, err error) {
 			there[m.instance] = true
 			var at time.Time
 			if !m.asked.IsZero() {
-				at, err = d.finish(ctx, m)
+				at, err = d.finishDraining(ctx, m)
 				errs = append(errs, err)
 			} else if d.files.lock != nil {
-				at = d.revive(ctx, m)
+				at = d.restartEnded(ctx, m)
 			}
 			if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 				next = at
@@ -187,21 +189,21 @@ func (d *Driver) pass(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// finish handles a worker that was asked to end.
-func (d *Driver) finish(ctx context.Context, m member) (next time.Time, err error) {
+// finishDraining handles a worker that was asked to end.
+func (d *Driver) finishDraining(ctx context.Context, m member) (next time.Time, err error) {
 	l := d.lifeOf(m.instance)
-	log := d.config.Log.With("key", driver.GroupName(m.key), "unit", d.names.unit(m.instance))
-	if m.unit.phase() == down {
+	log := d.config.Log.With("key", driver.GroupName(m.key), "unit", d.names.unitName(m.instance))
+	if m.unit.unitPhase() == down {
 		if m.unit.Active == "failed" {
-			if err := d.session.manager(ctx, "ResetFailedUnit", nil, m.unit.Name); err != nil && !isNotLoaded(err) {
+			if err := d.session.callSystemd(ctx, "ResetFailedUnit", nil, m.unit.Name); err != nil && !isNotLoaded(err) {
 				return next, fmt.Errorf("reset %s: %w", m.unit.Name, err)
 			}
 		}
 		log.Info("worker ended", "how", l.lastExit)
 		delete(d.lives, m.instance)
-		return next, d.files.remove(m.instance)
+		return next, d.files.removeFiles(m.instance)
 	}
-	if err := d.ask(ctx, m); err != nil || d.config.Drain == 0 {
+	if err := d.askToEnd(ctx, m); err != nil || d.config.Drain == 0 {
 		return next, err
 	}
 	asked := m.asked
@@ -216,22 +218,23 @@ func (d *Driver) finish(ctx context.Context, m member) (next time.Time, err erro
 		return due, nil
 	}
 	log.Warn("a worker exceeds its drain timeout and is killed", "after", d.config.Drain)
-	if err := d.session.manager(ctx, "KillUnit", nil, m.unit.Name, "all", int32(syscall.SIGKILL)); err != nil && !isNotLoaded(err) {
+	if err := d.session.callSystemd(ctx, "KillUnit", nil, m.unit.Name, "all", int32(syscall.SIGKILL)); err != nil &&
+		!isNotLoaded(err) {
 		return next, fmt.Errorf("kill %s: %w", m.unit.Name, err)
 	}
 	l.killed = time.Now()
 	return l.killed.Add(killing), nil
 }
 
-// revive handles a worker that should run: if systemd does not restart it any more, it is started after a
-// backoff.
-func (d *Driver) revive(ctx context.Context, m member) (next time.Time) {
+// restartEnded handles a worker that should run: if systemd does not restart it any more, it is started after
+// a backoff.
+func (d *Driver) restartEnded(ctx context.Context, m member) (next time.Time) {
 	l := d.lifeOf(m.instance)
-	if m.unit.phase() != down || m.unit.stopped() {
+	if m.unit.unitPhase() != down || m.unit.isStopping() {
 		l.due = time.Time{}
 		return next
 	}
-	log := d.config.Log.With("key", driver.GroupName(m.key), "unit", d.names.unit(m.instance))
+	log := d.config.Log.With("key", driver.GroupName(m.key), "unit", d.names.unitName(m.instance))
 	if l.due.IsZero() {
 		if l.failures++; l.ran >= d.config.Stable {
 			l.failures = 1
@@ -245,12 +248,12 @@ func (d *Driver) revive(ctx context.Context, m member) (next time.Time) {
 	}
 	var err error
 	if m.unit.Active == "failed" { // it may have reached systemd's limit of starts
-		if err = d.session.manager(ctx, "ResetFailedUnit", nil, m.unit.Name); isNotLoaded(err) {
+		if err = d.session.callSystemd(ctx, "ResetFailedUnit", nil, m.unit.Name); isNotLoaded(err) {
 			err = nil
 		}
 	}
 	if err == nil {
-		err = d.start(ctx, m.instance)
+		err = d.startUnit(ctx, m.instance)
 	}
 	l.due, l.ran = time.Time{}, 0
 	if err != nil {

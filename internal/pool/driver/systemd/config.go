@@ -28,33 +28,37 @@ type Config struct {
 	// notation, such as /run/rouse/core-worker.
 	Dir string `yaml:"dir"`
 
-	Drain        time.Duration `yaml:"drain_timeout"` // from SIGTERM to SIGKILL, if the unit's TimeoutStopSec is not shorter; never if zero
-	FirstPause   time.Duration `yaml:"first_pause"`   // initial backoff before a worker that systemd no longer restarts is started again; 200ms if zero
+	// from SIGTERM to SIGKILL, if the unit's TimeoutStopSec is not shorter; never if zero
+	Drain time.Duration `yaml:"drain_timeout"`
+	// initial backoff before a worker that systemd no longer restarts is started again; 200ms if zero
+	FirstPause   time.Duration `yaml:"first_pause"`
 	LongestPause time.Duration `yaml:"longest_pause"` // maximum backoff; 1m if zero
 	Stable       time.Duration `yaml:"stable_after"`  // a worker that ran so long resets the backoff; 10s if zero
 
 	Log *slog.Logger `yaml:"-"` // slog.Default if nil
 }
 
-// names validates the names of unit and pool.
-func (c Config) names() (names, error) {
+// unitNames validates the names of unit and pool.
+func (c Config) unitNames() (names, error) {
 	prefix, ok := strings.CutSuffix(c.Unit, "@.service")
 	if !ok || prefix == "" || strings.ContainsFunc(prefix, func(r rune) bool {
 		return r > 0x7f || !isAlphanumeric(byte(r)) && !strings.ContainsRune(":-_.", r)
 	}) {
 		return names{}, rouse.Refuse("unit", c.Unit, "is no template of services", "name one such as core-worker@.service")
 	}
-	n := names{prefix: prefix, pool: encode(c.Pool)}
-	if n.room() < shortestRoom {
-		return names{}, rouse.Refuse("unit", c.Unit, "is too long together with the name of the pool", "choose shorter names, as those of units have at most 255 bytes")
+	n := names{prefix: prefix, pool: encodeName(c.Pool)}
+	if n.longestKeyLength() < shortestRoom {
+		return names{}, rouse.Refuse("unit", c.Unit, "is too long together with the name of the pool",
+			"choose shorter names, as those of units have at most 255 bytes")
 	}
 	return n, nil
 }
 
-func (c Config) withDefaults(n names) (Config, error) {
+func (c Config) withSystemdDefaults(n names) (Config, error) {
 	c.Bus = cmp.Or(c.Bus, System)
 	if c.Bus != System && c.Bus != User && !strings.Contains(c.Bus, ":") {
-		return c, rouse.Refuse("bus", c.Bus, "is no bus", "write system, user, or an address such as unix:path=/run/dbus/system_bus_socket")
+		return c, rouse.Refuse("bus", c.Bus, "is no bus",
+			"write system, user, or an address such as unix:path=/run/dbus/system_bus_socket")
 	}
 	if c.Dir == "" {
 		c.Dir = filepath.Join(runtimeDir(c.Bus), "rouse", n.prefix)
@@ -82,8 +86,8 @@ func (c Config) withDefaults(n names) (Config, error) {
 	return c, nil
 }
 
-// address returns the address of the bus: of the system, of the user, or as given.
-func address(bus string) string {
+// busAddress returns the address of the bus: of the system, of the user, or as given.
+func busAddress(bus string) string {
 	first := func(candidates ...string) string {
 		for _, c := range candidates {
 			if path, ok := strings.CutPrefix(c, "unix:path="); ok {
@@ -99,7 +103,8 @@ func address(bus string) string {
 	}
 	switch bus {
 	case System:
-		return first(os.Getenv("DBUS_SYSTEM_BUS_ADDRESS"), "unix:path=/run/dbus/system_bus_socket", "unix:path=/run/systemd/private")
+		return first(os.Getenv("DBUS_SYSTEM_BUS_ADDRESS"), "unix:path=/run/dbus/system_bus_socket",
+			"unix:path=/run/systemd/private")
 	case User:
 		dir := runtimeDir(User)
 		return first(os.Getenv("DBUS_SESSION_BUS_ADDRESS"), "unix:path="+dir+"/bus", "unix:path="+dir+"/systemd/private")

@@ -9,16 +9,17 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// explain adds the cure to errors that an administrator can fix.
-func explain(err error, address string) error {
+// explainBusError adds the cure to errors that an administrator can fix.
+func explainBusError(err error, address string) error {
 	e, ok := errors.AsType[dbus.Error](err)
 	if !ok {
 		return err
 	}
 	switch e.Name {
 	case "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired":
-		return fmt.Errorf("systemd at %s does not let user %s do that: allow it the action %s.manage-units by a rule of polkit, or use the systemd of the user: %w",
-			address, me(), service, err)
+		return fmt.Errorf(
+			"systemd at %s does not let user %s do that: allow it the action %s.manage-units by a rule of polkit, or use the systemd of the user: %w",
+			address, processUser(), service, err)
 	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner":
 		return fmt.Errorf("there is no systemd on the D-Bus at %s: %w", address, err)
 	}
@@ -37,8 +38,8 @@ func isRefusal(err error) bool {
 	return ok && e.Name != "org.freedesktop.DBus.Error.NoReply" && e.Name != "org.freedesktop.DBus.Error.Timeout"
 }
 
-// me returns the user of this process.
-func me() string {
+// processUser returns the user of this process.
+func processUser() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
 	}

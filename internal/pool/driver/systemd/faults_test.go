@@ -141,7 +141,7 @@ func TestConnectionsEnd(t *testing.T) {
 // TestCallsEnd checks that calls wait for other calls only until their context ends.
 func TestCallsEnd(t *testing.T) {
 	d := talk(t, newPretender(t), nil)
-	if err := d.alone(t.Context(), func() error { // another call has the turn
+	if err := d.withTurn(t.Context(), func() error { // another call has the turn
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := d.List(ctx); !errors.Is(err, context.Canceled) {

@@ -44,11 +44,11 @@ const header = "# a worker of rouse: "
 // partial is the prefix of the names of files being written.
 const partial = ".part-"
 
-func (f *files) path(instance string) string { return filepath.Join(f.dir, instance+".env") }
-func (f *files) mark(instance string) string { return filepath.Join(f.dir, instance+".drain") }
+func (f *files) envFilePath(instance string) string   { return filepath.Join(f.dir, instance+".env") }
+func (f *files) drainMarkPath(instance string) string { return filepath.Join(f.dir, instance+".drain") }
 
-// entries returns the records of the instances whose names have a prefix, sorted by name.
-func (f *files) entries(prefix string) ([]entry, error) {
+// listEntries returns the records of the instances whose names have a prefix, sorted by name.
+func (f *files) listEntries(prefix string) ([]entry, error) {
 	there, err := os.ReadDir(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -64,19 +64,20 @@ func (f *files) entries(prefix string) ([]entry, error) {
 			continue
 		}
 		e := entry{instance: instance}
-		if e.key, ok = f.key(instance); !ok {
+		if e.key, ok = f.keyOfInstance(instance); !ok {
 			continue
 		}
-		if e.number, err = strconv.Atoi(instance[strings.LastIndexByte(instance, '-')+1:]); err != nil || f.names.instance(e.key, e.number) != instance {
+		if e.number, err = strconv.Atoi(instance[strings.LastIndexByte(instance, '-')+1:]); err != nil ||
+			f.names.instanceName(e.key, e.number) != instance {
 			continue // not a worker's file
 		}
-		if e.asked, err = f.asked(instance); err != nil {
+		if e.asked, err = f.drainAskedAt(instance); err != nil {
 			return nil, err
 		}
 		list = append(list, e)
 		keys[instance] = e.key
 	}
-	if prefix == f.names.all() {
+	if prefix == f.names.poolPrefix() {
 		f.keys = keys
 	} else {
 		maps.Copy(f.keys, keys)
@@ -84,12 +85,12 @@ func (f *files) entries(prefix string) ([]entry, error) {
 	return list, nil
 }
 
-// key returns the key of an instance, if its file is a worker's. The key in a file never changes.
-func (f *files) key(instance string) (string, bool) {
+// keyOfInstance returns the key of an instance, if its file is a worker's. The key in a file never changes.
+func (f *files) keyOfInstance(instance string) (string, bool) {
 	if key, ok := f.keys[instance]; ok {
 		return key, true
 	}
-	file, err := os.Open(f.path(instance))
+	file, err := os.Open(f.envFilePath(instance))
 	if err != nil {
 		return "", false // it was removed
 	}
@@ -100,12 +101,12 @@ func (f *files) key(instance string) (string, bool) {
 	if err != nil || !ok || !cut || pool != f.names.pool {
 		return "", false
 	}
-	return decode(name)
+	return decodeName(name)
 }
 
-// asked returns when a worker was asked to end.
-func (f *files) asked(instance string) (time.Time, error) {
-	body, err := os.ReadFile(f.mark(instance))
+// drainAskedAt returns when a worker was asked to end.
+func (f *files) drainAskedAt(instance string) (time.Time, error) {
+	body, err := os.ReadFile(f.drainMarkPath(instance))
 	if errors.Is(err, fs.ErrNotExist) {
 		return time.Time{}, nil
 	}
@@ -119,42 +120,42 @@ func (f *files) asked(instance string) (time.Time, error) {
 	return at, nil
 }
 
-// body returns the content of the file of a worker.
-func (f *files) body(instance, key string, vars map[string]string) string {
+// envFileBody returns the content of the file of a worker.
+func (f *files) envFileBody(instance, key string, vars map[string]string) string {
 	vars = maps.Clone(vars)
 	if vars == nil {
 		vars = map[string]string{}
 	}
 	vars["WORKER_ID"] = instance // unless the unit sets another one at each start
-	return header + f.names.pool + "/" + encode(key) + "\n" + variables(vars)
+	return header + f.names.pool + "/" + encodeName(key) + "\n" + formatVariables(vars)
 }
 
-// want records that a worker should run, with its variables.
-func (f *files) want(instance, key string, vars map[string]string) error {
-	if err := f.prepare(); err != nil {
+// recordWanted records that a worker should run, with its variables.
+func (f *files) recordWanted(instance, key string, vars map[string]string) error {
+	if err := f.prepareDir(); err != nil {
 		return err
 	}
-	if err := os.Remove(f.mark(instance)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(f.drainMarkPath(instance)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // of an earlier worker: a process was killed while it removed its files
 	}
-	return f.write(f.path(instance), f.body(instance, key, vars))
+	return f.writeAtomically(f.envFilePath(instance), f.envFileBody(instance, key, vars))
 }
 
-// like reports whether a worker has the desired variables.
-func (f *files) like(instance, key string, vars map[string]string) bool {
-	body, err := os.ReadFile(f.path(instance))
-	return err != nil || string(body) == f.body(instance, key, vars)
+// hasVariables reports whether a worker has the desired variables.
+func (f *files) hasVariables(instance, key string, vars map[string]string) bool {
+	body, err := os.ReadFile(f.envFilePath(instance))
+	return err != nil || string(body) == f.envFileBody(instance, key, vars)
 }
 
-// ask records that a worker was asked to end.
-func (f *files) ask(instance string, at time.Time) error {
-	return f.write(f.mark(instance), at.Format(time.RFC3339Nano)+"\n")
+// recordDrain records that a worker was asked to end.
+func (f *files) recordDrain(instance string, at time.Time) error {
+	return f.writeAtomically(f.drainMarkPath(instance), at.Format(time.RFC3339Nano)+"\n")
 }
 
-// remove removes the files of a worker that has ended permanently. It removes the mark last, because the
+// removeFiles removes the files of a worker that has ended permanently. It removes the mark last, because the
 // other file without the mark means that the worker should run.
-func (f *files) remove(instance string) error {
-	for _, name := range []string{f.path(instance), f.mark(instance)} {
+func (f *files) removeFiles(instance string) error {
+	for _, name := range []string{f.envFilePath(instance), f.drainMarkPath(instance)} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -162,8 +163,8 @@ func (f *files) remove(instance string) error {
 	return nil
 }
 
-// write writes a file atomically, readable only for this user.
-func (f *files) write(name, body string) error {
+// writeAtomically writes a file atomically, readable only for this user.
+func (f *files) writeAtomically(name, body string) error {
 	file, err := os.CreateTemp(f.dir, partial+"*") // with mode 0600
 	if err != nil {
 		return err
@@ -178,28 +179,30 @@ func (f *files) write(name, body string) error {
 	return err
 }
 
-// prepare creates the directory. It must not be writable for others: they could make workers run anything.
-func (f *files) prepare() error {
+// prepareDir creates the directory. It must not be writable for others: they could make workers run anything.
+func (f *files) prepareDir() error {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
-		return fmt.Errorf("make the directory for the variables of workers: %w; let this user have %s, or set dir to another one", err, f.dir)
+		return fmt.Errorf(
+			"make the directory for the variables of workers: %w; let this user have %s, or set dir to another one", err, f.dir)
 	}
 	info, err := os.Stat(f.dir)
 	if err != nil {
 		return err
 	}
-	if user, ok := owner(info); ok && (user != os.Geteuid() || info.Mode().Perm()&0o022 != 0) {
-		return fmt.Errorf("the directory %s for the variables of workers may be written to by others (it has mode %v and user %d): "+
-			"make it this user's own, with mode 0700", f.dir, info.Mode().Perm(), user)
+	if user, ok := fileOwner(info); ok && (user != os.Geteuid() || info.Mode().Perm()&0o022 != 0) {
+		return fmt.Errorf(
+			"the directory %s for the variables of workers may be written to by others (it has mode %v and user %d): "+
+				"make it this user's own, with mode 0700", f.dir, info.Mode().Perm(), user)
 	}
 	return nil
 }
 
-// lead marks this process as the one that manages the workers.
-func (f *files) lead() error {
-	if err := f.prepare(); err != nil {
+// lockAsLeader marks this process as the one that manages the workers.
+func (f *files) lockAsLeader() error {
+	if err := f.prepareDir(); err != nil {
 		return err
 	}
-	file, err := f.locked(shared)
+	file, err := f.openLocked(shared)
 	if errors.Is(err, errLocked) {
 		return errors.New("another process is releasing the workers of the pool")
 	}
@@ -207,25 +210,26 @@ func (f *files) lead() error {
 		return err
 	}
 	f.lock = file
-	return f.sweep()
+	return f.removePartials()
 }
 
-// sweep removes partial files of processes that were killed. No write takes a minute.
-func (f *files) sweep() error {
+// removePartials removes partial files of processes that were killed. No write takes a minute.
+func (f *files) removePartials() error {
 	there, err := os.ReadDir(f.dir)
 	if err != nil {
 		return err
 	}
 	for _, one := range there {
-		if info, err := one.Info(); err == nil && strings.HasPrefix(one.Name(), partial) && time.Since(info.ModTime()) > time.Minute {
+		if info, err := one.Info(); err == nil && strings.HasPrefix(one.Name(), partial) &&
+			time.Since(info.ModTime()) > time.Minute {
 			_ = os.Remove(filepath.Join(f.dir, one.Name())) // another process may have removed it
 		}
 	}
 	return nil
 }
 
-// locked opens the lock file and locks it.
-func (f *files) locked(how int) (*os.File, error) {
+// openLocked opens the lock file and locks it.
+func (f *files) openLocked(how int) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(f.dir, f.names.pool+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -242,17 +246,17 @@ func (f *files) locked(how int) (*os.File, error) {
 	}
 }
 
-// leave removes the mark of this process.
-func (f *files) leave() {
+// releaseLock removes the mark of this process.
+func (f *files) releaseLock() {
 	if f.lock != nil {
 		_ = f.lock.Close() // also unlocks it
 		f.lock = nil
 	}
 }
 
-// alone calls do if no other process of this machine manages the workers.
-func (f *files) alone(do func() error) error {
-	file, err := f.locked(exclusive)
+// ifUnmanaged calls do if no other process of this machine manages the workers.
+func (f *files) ifUnmanaged(do func() error) error {
+	file, err := f.openLocked(exclusive)
 	if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
 		return nil // another process manages them, or no worker was ever started
 	}
@@ -264,9 +268,9 @@ func (f *files) alone(do func() error) error {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// variables formats variables for systemd. It omits values that are not UTF-8 or contain a NUL, because
+// formatVariables formats variables for systemd. It omits values that are not UTF-8 or contain a NUL, because
 // systemd would refuse the whole file.
-func variables(vars map[string]string) string {
+func formatVariables(vars map[string]string) string {
 	var b strings.Builder
 	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
 	for _, name := range slices.Sorted(maps.Keys(vars)) {

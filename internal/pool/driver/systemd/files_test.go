@@ -19,32 +19,32 @@ func newFiles(t *testing.T) *files {
 // TestFilesAreReadAgain checks that the next process reads the records, and that other users cannot.
 func TestFilesAreReadAgain(t *testing.T) {
 	f := newFiles(t)
-	if list, err := f.entries(f.names.all()); len(list) > 0 || err != nil {
+	if list, err := f.listEntries(f.names.poolPrefix()); len(list) > 0 || err != nil {
 		t.Errorf("without a directory there is %v, %v", list, err)
 	}
 	keys := []string{"", "42", "a\x00b", "../../x", "日本", "\xff", strings.Repeat("k", 300)}
 	for _, key := range keys {
-		if err := f.want(f.names.instance(key, 7), key, map[string]string{"SECRET": "x"}); err != nil {
+		if err := f.recordWanted(f.names.instanceName(key, 7), key, map[string]string{"SECRET": "x"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	at := time.Now()
-	if err := f.ask(f.names.instance("42", 7), at); err != nil {
+	if err := f.recordDrain(f.names.instanceName("42", 7), at); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(f.mark(f.names.instance("", 7)), []byte("rubbish"), 0o600); err != nil {
+	if err := os.WriteFile(f.drainMarkPath(f.names.instanceName("", 7)), []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	later := newFiles(t)
 	later.dir = f.dir
-	list, err := later.entries(f.names.all())
+	list, err := later.listEntries(f.names.poolPrefix())
 	if err != nil || len(list) != len(keys) {
 		t.Fatalf("there is %v, %v", list, err)
 	}
 	there := map[string]entry{}
 	for _, e := range list {
 		there[e.key] = e
-		if info, err := os.Stat(f.path(e.instance)); err != nil || info.Mode() != 0o600 {
+		if info, err := os.Stat(f.envFilePath(e.instance)); err != nil || info.Mode() != 0o600 {
 			t.Errorf("the file of %q is %v, %v", e.key, info.Mode(), err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 		if !ok || e.number != 7 || e.asked.IsZero() == asked || key == "42" && !e.asked.Equal(at) {
 			t.Errorf("of %q there is %+v, %v", key, e, ok)
 		}
-		if err := later.remove(e.instance); err != nil {
+		if err := later.removeFiles(e.instance); err != nil {
 			t.Error(err)
 		}
 	}
@@ -66,11 +66,11 @@ func TestFilesAreReadAgain(t *testing.T) {
 // TestInterruptedWrites checks that a process that is killed while it writes or removes files does no harm.
 func TestInterruptedWrites(t *testing.T) {
 	f := newFiles(t)
-	if err := f.lead(); err != nil {
+	if err := f.lockAsLeader(); err != nil {
 		t.Fatal(err)
 	}
-	defer f.leave()
-	if err := f.ask("p-k-1", time.Now()); err != nil { // its other file was removed first
+	defer f.releaseLock()
+	if err := f.recordDrain("p-k-1", time.Now()); err != nil { // its other file was removed first
 		t.Fatal(err)
 	}
 	old, fresh := filepath.Join(f.dir, partial+"1"), filepath.Join(f.dir, partial+"2")
@@ -82,21 +82,21 @@ func TestInterruptedWrites(t *testing.T) {
 	if err := os.Chtimes(old, time.Now(), time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := f.entries(f.names.all()); len(list) > 0 || err != nil {
+	if list, err := f.listEntries(f.names.poolPrefix()); len(list) > 0 || err != nil {
 		t.Errorf("there is %v, %v", list, err)
 	}
-	if err := f.want("p-k-1", "k", nil); err != nil {
+	if err := f.recordWanted("p-k-1", "k", nil); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := f.entries(f.names.all()); len(list) != 1 || err != nil || !list[0].asked.IsZero() {
+	if list, err := f.listEntries(f.names.poolPrefix()); len(list) != 1 || err != nil || !list[0].asked.IsZero() {
 		t.Errorf("there is %v, %v", list, err)
 	}
 	next := newFiles(t)
 	next.dir = f.dir
-	if err := next.lead(); err != nil {
+	if err := next.lockAsLeader(); err != nil {
 		t.Fatal(err)
 	}
-	defer next.leave()
+	defer next.releaseLock()
 	if left, _ := filepath.Glob(filepath.Join(f.dir, partial+"*")); len(left) != 1 || left[0] != fresh {
 		t.Errorf("there is %q", left)
 	}
@@ -111,22 +111,22 @@ func TestDirectoriesOfOthers(t *testing.T) {
 	if err := os.Chmod(f.dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	err := f.want("p-k-1", "k", nil)
+	err := f.recordWanted("p-k-1", "k", nil)
 	wantError(t, err, f.dir, "may be written to by others", "0700")
 	if err := os.Chmod(f.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.want("p-k-1", "k", nil); err != nil {
+	if err := f.recordWanted("p-k-1", "k", nil); err != nil {
 		t.Error(err)
 	}
-	if info, err := os.Stat(f.path("p-k-1")); err != nil || info.Mode() != fs.FileMode(0o600) {
+	if info, err := os.Stat(f.envFilePath("p-k-1")); err != nil || info.Mode() != fs.FileMode(0o600) {
 		t.Errorf("it is %v, %v", info, err)
 	}
 }
 
 // TestVariables checks how variables are formatted, and which are omitted.
 func TestVariables(t *testing.T) {
-	got := variables(map[string]string{"B": `a "b" \n $HOME ` + "`x`\n#", "A": "", "BAD": "\xff", "NUL": "a\x00", "NO NAME": "x", "1": "x", "": "x", "É": "x"})
+	got := formatVariables(map[string]string{"B": `a "b" \n $HOME ` + "`x`\n#", "A": "", "BAD": "\xff", "NUL": "a\x00", "NO NAME": "x", "1": "x", "": "x", "É": "x"})
 	want := "A=\"\"\nB=\"a \\\"b\\\" \\\\n \\$HOME \\`x\\`\n#\"\n"
 	if got != want {
 		t.Errorf("it is %q, not %q", got, want)

@@ -186,9 +186,9 @@ func (i *instance) start(mounted string) {
 func (i *instance) answers(address string) error {
 	ctx, cancel := context.WithTimeout(i.t.Context(), 10*time.Second)
 	defer cancel()
-	s, err := connect(ctx, address, "", func() {})
+	s, err := connectSystemd(ctx, address, "", func() {})
 	if err == nil {
-		s.close()
+		s.closeBus()
 	}
 	return err
 }

@@ -257,7 +257,7 @@ func TestPausesGrow(t *testing.T) {
 			what, holds := one("it was started again and again", func(w driver.Worker) bool { return w.Starts >= 6 && w.LastExit != "" })
 			until(t, d, what, holds)
 			failures := 0
-			if err := d.alone(t.Context(), func() error { failures = d.lives["p-k-1"].failures; return nil }); err != nil {
+			if err := d.withTurn(t.Context(), func() error { failures = d.lives["p-k-1"].failures; return nil }); err != nil {
 				t.Fatal(err)
 			}
 			if failures < 2 {

@@ -21,22 +21,22 @@ type names struct {
 	pool   string // encoded
 }
 
-// unit returns the name of the unit of an instance.
-func (n names) unit(instance string) string { return n.prefix + "@" + instance + ".service" }
+// unitName returns the name of the unit of an instance.
+func (n names) unitName(instance string) string { return n.prefix + "@" + instance + ".service" }
 
-// template returns the name of the template unit.
-func (n names) template() string { return n.unit("") }
+// templateUnit returns the name of the template unit.
+func (n names) templateUnit() string { return n.unitName("") }
 
-// room returns the maximum length of an encoded key.
-func (n names) room() int {
-	return min(longestInstance, longestUnit-len(n.unit(""))) - len(n.pool) - len("//") - len(strconv.Itoa(1<<31-1))
+// longestKeyLength returns the maximum length of an encoded key.
+func (n names) longestKeyLength() int {
+	return min(longestInstance, longestUnit-len(n.unitName(""))) - len(n.pool) - len("//") - len(strconv.Itoa(1<<31-1))
 }
 
-// instance returns the name of an instance. For a key that is too long it contains a prefix and a hash,
+// instanceName returns the name of an instance. For a key that is too long it contains a prefix and a hash,
 // separated by a sequence that no encoded key contains.
-func (n names) instance(key string, number int) string {
-	k := encode(key)
-	if room := n.room(); len(k) > room {
+func (n names) instanceName(key string, number int) string {
+	k := encodeName(key)
+	if room := n.longestKeyLength(); len(k) > room {
 		hash := fmt.Sprintf("_h%x", sha256.Sum256([]byte(key)))[:2+32]
 		k = k[:room-len(hash)]
 		if i := strings.LastIndexByte(k, '_'); i > len(k)-3 {
@@ -44,19 +44,19 @@ func (n names) instance(key string, number int) string {
 		}
 		k += hash
 	}
-	return escape(n.pool + "/" + k + "/" + strconv.Itoa(number))
+	return escapeUnitName(n.pool + "/" + k + "/" + strconv.Itoa(number))
 }
 
-// all returns the prefix of the names of all instances of the pool.
-func (n names) all() string { return escape(n.pool + "/") }
+// poolPrefix returns the prefix of the names of all instances of the pool.
+func (n names) poolPrefix() string { return escapeUnitName(n.pool + "/") }
 
-// of returns the prefix of the names of all instances of a key.
-func (n names) of(key string) string { return strings.TrimSuffix(n.instance(key, 0), "0") }
+// prefixOfKey returns the prefix of the names of all instances of a key.
+func (n names) prefixOfKey(key string) string { return strings.TrimSuffix(n.instanceName(key, 0), "0") }
 
-// encode keeps letters, digits and dots, and writes all other bytes as _xx. Systemd's escaping keeps all of
-// these, so names of instances contain no backslash: systemd interprets the path of an environment file as a
-// pattern and does not find files with a backslash in their name.
-func encode(s string) string {
+// encodeName keeps letters, digits and dots, and writes all other bytes as _xx. Systemd's escaping keeps all
+// of these, so names of instances contain no backslash: systemd interprets the path of an environment file as
+// a pattern and does not find files with a backslash in their name.
+func encodeName(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
 		c := s[i]
@@ -69,8 +69,8 @@ func encode(s string) string {
 	return b.String()
 }
 
-// decode reverses encode.
-func decode(s string) (string, bool) {
+// decodeName reverses encode.
+func decodeName(s string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -90,8 +90,8 @@ func decode(s string) (string, bool) {
 	return b.String(), true
 }
 
-// escape is systemd's escaping of names of units.
-func escape(s string) string {
+// escapeUnitName is systemd's escaping of names of units.
+func escapeUnitName(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -106,8 +106,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// objects returns the prefix of the D-Bus paths of units whose names have a prefix.
-func objects(name string) string {
+// objectPrefix returns the prefix of the D-Bus paths of units whose names have a prefix.
+func objectPrefix(name string) string {
 	var b strings.Builder
 	b.WriteString("/org/freedesktop/systemd1/unit/")
 	for i := range len(name) {

@@ -16,19 +16,19 @@ import (
 
 // TestNamesOfInstances checks the names of instances.
 func TestNamesOfInstances(t *testing.T) {
-	n := names{prefix: "core-worker", pool: encode("core")}
+	n := names{prefix: "core-worker", pool: encodeName("core")}
 	for key, want := range map[string]string{
 		"42": "core-42-1", "": "core--1", "infra=42,timetable=24": "core-infra_3d42_2ctimetable_3d24-1", "../../x": "core-_2e._2f.._2fx-1",
 		"a-b": "core-a_2db-1", "a_b": "core-a_5fb-1", "%i": "core-_25i-1", "a\x00b": "core-a_00b-1", "*?[": "core-_2a_3f_5b-1", `\x2d`: "core-_5cx2d-1",
 	} {
-		if got := n.instance(key, 1); got != want {
+		if got := n.instanceName(key, 1); got != want {
 			t.Errorf("%q is %s, not %s", key, got, want)
 		}
 	}
-	if all, of := n.all(), n.of("42"); all != "core-" || of != "core-42-" {
+	if all, of := n.poolPrefix(), n.prefixOfKey("42"); all != "core-" || of != "core-42-" {
 		t.Errorf("all begin with %s, those of 42 with %s", all, of)
 	}
-	if got := objects("core-worker@core-42-1.service"); got != "/org/freedesktop/systemd1/unit/core_2dworker_40core_2d42_2d1_2eservice" {
+	if got := objectPrefix("core-worker@core-42-1.service"); got != "/org/freedesktop/systemd1/unit/core_2dworker_40core_2d42_2d1_2eservice" {
 		t.Errorf("its object is %s", got)
 	}
 }
@@ -39,18 +39,18 @@ func TestNamesAreSafe(t *testing.T) {
 	any := rapid.OneOf(rapid.String(), rapid.StringMatching(`[-_.a-z0-9/%\\*]{0,12}`), rapid.StringMatching(`k{150,300}`),
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 	rapid.Check(t, func(t *rapid.T) {
-		n := names{prefix: rapid.SampledFrom([]string{"w", "core-worker", strings.Repeat("w", 150)}).Draw(t, "prefix"), pool: encode(rapid.SampledFrom([]string{"p", "p2", "p-k", ".p"}).Draw(t, "pool"))}
+		n := names{prefix: rapid.SampledFrom([]string{"w", "core-worker", strings.Repeat("w", 150)}).Draw(t, "prefix"), pool: encodeName(rapid.SampledFrom([]string{"p", "p2", "p-k", ".p"}).Draw(t, "pool"))}
 		type id struct {
 			pool, key string
 			number    int
 		}
 		one := id{n.pool, any.Draw(t, "key"), rapid.IntRange(1, 1<<31-1).Draw(t, "number")}
-		other := id{encode(rapid.SampledFrom([]string{"p", "p2", "p-k", ".p"}).Draw(t, "other pool")), any.Draw(t, "other key"), rapid.IntRange(1, 20).Draw(t, "other number")}
-		instance := n.instance(one.key, one.number)
-		if (instance == names{n.prefix, other.pool}.instance(other.key, other.number)) != (one == other) {
+		other := id{encodeName(rapid.SampledFrom([]string{"p", "p2", "p-k", ".p"}).Draw(t, "other pool")), any.Draw(t, "other key"), rapid.IntRange(1, 20).Draw(t, "other number")}
+		instance := n.instanceName(one.key, one.number)
+		if (instance == names{n.prefix, other.pool}.instanceName(other.key, other.number)) != (one == other) {
 			t.Errorf("%v and %v are %s", one, other, instance)
 		}
-		if unit := n.unit(instance); len(unit) > longestUnit || len(instance) > longestInstance {
+		if unit := n.unitName(instance); len(unit) > longestUnit || len(instance) > longestInstance {
 			t.Errorf("%s has %d bytes", unit, len(unit))
 		}
 		for _, c := range []byte(instance) {
@@ -61,7 +61,7 @@ func TestNamesAreSafe(t *testing.T) {
 		if strings.Count(instance, "-") != 2 || strings.HasPrefix(instance, ".") {
 			t.Errorf("%s has other parts than three", instance)
 		}
-		if key, ok := decode(encode(one.key)); !ok || key != one.key {
+		if key, ok := decodeName(encodeName(one.key)); !ok || key != one.key {
 			t.Errorf("%q comes back as %q", one.key, key)
 		}
 	})
@@ -80,7 +80,7 @@ func TestEscapingIsThatOfSystemd(t *testing.T) {
 	}
 	want := strings.Fields(string(out))
 	for i, text := range texts {
-		if got := escape(text); got != want[i] {
+		if got := escapeUnitName(text); got != want[i] {
 			t.Errorf("%q is %s, and systemd has %s", text, got, want[i])
 		}
 	}
@@ -117,7 +117,7 @@ func TestPlaces(t *testing.T) {
 		"": {"unix:abstract=x", "/run/rouse/core-worker"}, User: {"unix:path=/run/user/7/bus", "/run/user/7/rouse/core-worker"},
 	} {
 		d := open(t, Config{Unit: "core-worker@.service", Bus: bus})
-		if got := address(d.config.Bus); got != want.address || d.config.Dir != want.dir {
+		if got := busAddress(d.config.Bus); got != want.address || d.config.Dir != want.dir {
 			t.Errorf("of %q it is %s, with files in %s", bus, got, d.config.Dir)
 		}
 		if err := d.Close(t.Context()); err != nil {
@@ -127,7 +127,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("a closed driver returns %v", err)
 		}
 	}
-	if got := address("tcp:host=h,port=1"); got != "tcp:host=h,port=1" {
+	if got := busAddress("tcp:host=h,port=1"); got != "tcp:host=h,port=1" {
 		t.Errorf("an address becomes %s", got)
 	}
 }

@@ -125,7 +125,7 @@ func (p *pretender) called(method string) []string {
 // set sets the state of a unit and signals the change.
 func (p *pretender) set(name, active, sub, job string, change func(*details)) {
 	p.mu.Lock()
-	at := dbus.ObjectPath(objects(name))
+	at := dbus.ObjectPath(objectPrefix(name))
 	p.names[at] = name
 	p.units[name] = unit{Name: name, Load: "loaded", Active: active, Sub: sub, Path: at, JobType: job, JobPath: "/"}
 	d := p.more[name]
@@ -144,16 +144,16 @@ func (p *pretender) remove(name string) {
 	delete(p.units, name)
 	conn := p.conn
 	p.mu.Unlock()
-	_ = conn.Emit(managerPath, managerIface+".UnitRemoved", name, dbus.ObjectPath(objects(name)))
+	_ = conn.Emit(managerPath, managerIface+".UnitRemoved", name, dbus.ObjectPath(objectPrefix(name)))
 }
 
 func (p *pretender) Subscribe() *dbus.Error { return p.call("Subscribe") }
 
 func (p *pretender) LoadUnit(name string) (dbus.ObjectPath, *dbus.Error) {
 	p.mu.Lock()
-	p.names[dbus.ObjectPath(objects(name))] = name
+	p.names[dbus.ObjectPath(objectPrefix(name))] = name
 	p.mu.Unlock()
-	return dbus.ObjectPath(objects(name)), p.call("LoadUnit", name)
+	return dbus.ObjectPath(objectPrefix(name)), p.call("LoadUnit", name)
 }
 
 func (p *pretender) ListUnitsByPatterns(_, patterns []string) ([]unit, *dbus.Error) {

@@ -18,17 +18,18 @@ type property struct {
 	value       any
 }
 
-// properties requests properties of a unit in a pipeline, without waiting for each answer.
-func (s *session) properties(ctx context.Context, path dbus.ObjectPath, list []property) error {
+// fetchProperties requests properties of a unit in a pipeline, without waiting for each answer.
+func (s *session) fetchProperties(ctx context.Context, path dbus.ObjectPath, list []property) error {
 	object := s.conn.Object(service, path)
 	calls := make([]*dbus.Call, len(list))
 	for i, p := range list {
-		calls[i] = object.GoWithContext(ctx, propsIface+".Get", dbus.FlagNoAutoStart, make(chan *dbus.Call, 1), service+"."+p.iface, p.name)
+		calls[i] = object.GoWithContext(ctx, propsIface+".Get", dbus.FlagNoAutoStart, make(chan *dbus.Call, 1),
+			service+"."+p.iface, p.name)
 	}
 	for i, p := range list {
 		call := <-calls[i].Done
 		if call.Err != nil {
-			return explain(call.Err, s.address)
+			return explainBusError(call.Err, s.address)
 		}
 		var v dbus.Variant
 		if err := call.Store(&v); err != nil {
@@ -41,10 +42,10 @@ func (s *session) properties(ctx context.Context, path dbus.ObjectPath, list []p
 	return nil
 }
 
-// list returns the units whose names match, by name.
-func (s *session) list(ctx context.Context, pattern string) (map[string]unit, error) {
+// listUnits returns the units whose names match, by name.
+func (s *session) listUnits(ctx context.Context, pattern string) (map[string]unit, error) {
 	var list []unit
-	if err := s.manager(ctx, "ListUnitsByPatterns", &list, []string{}, []string{pattern}); err != nil {
+	if err := s.callSystemd(ctx, "ListUnitsByPatterns", &list, []string{}, []string{pattern}); err != nil {
 		return nil, err
 	}
 	units := make(map[string]unit, len(list))
@@ -54,8 +55,8 @@ func (s *session) list(ctx context.Context, pattern string) (map[string]unit, er
 	return units, nil
 }
 
-// details returns further properties of a unit. It asks systemd only if they may have changed.
-func (s *session) details(ctx context.Context, u unit) (details, error) {
+// unitDetails returns further properties of a unit. It asks systemd only if they may have changed.
+func (s *session) unitDetails(ctx context.Context, u unit) (details, error) {
 	s.mu.Lock()
 	was, ok := s.known[u.Path]
 	if ok && was.unit == u && !s.stale[u.Path] {
@@ -69,11 +70,12 @@ func (s *session) details(ctx context.Context, u unit) (details, error) {
 	var active string
 	var changed uint64
 	var restarts uint32
-	err := s.properties(ctx, u.Path, []property{{"Unit", "InvocationID", &id}, {"Unit", "StateChangeTimestamp", &changed},
+	err := s.fetchProperties(ctx, u.Path, []property{{"Unit", "InvocationID", &id},
+		{"Unit", "StateChangeTimestamp", &changed},
 		{"Service", "NRestarts", &restarts}, {"Service", "ExecMainCode", &d.code}, {"Service", "ExecMainStatus", &d.status},
 		{"Service", "Result", &d.result}, {"Unit", "ActiveState", &active}, {"Unit", "InvocationID", &after}})
 	if err != nil {
-		s.touch(u.Path)
+		s.markStale(u.Path)
 		return d, err
 	}
 	d.invocation, d.restarts = hex.EncodeToString(id), int(restarts)
@@ -91,7 +93,7 @@ func (s *session) details(ctx context.Context, u unit) (details, error) {
 	return d, nil
 }
 
-func (s *session) touch(path dbus.ObjectPath) {
+func (s *session) markStale(path dbus.ObjectPath) {
 	s.mu.Lock()
 	s.stale[path] = true
 	s.mu.Unlock()
@@ -117,9 +119,9 @@ func (s *session) keepOnly(units map[string]unit) {
 	}
 }
 
-// check refuses a template whose instances do not read the variables of their workers. It inspects an
+// checkTemplate refuses a template whose instances do not read the variables of their workers. It inspects an
 // instance that is about to start.
-func (s *session) check(ctx context.Context, n names, instance, file string) error {
+func (s *session) checkTemplate(ctx context.Context, n names, instance, file string) error {
 	s.mu.Lock()
 	checked := s.checked
 	s.mu.Unlock()
@@ -127,25 +129,27 @@ func (s *session) check(ctx context.Context, n names, instance, file string) err
 		return nil
 	}
 	var path dbus.ObjectPath
-	if err := s.manager(ctx, "LoadUnit", &path, n.unit(instance)); err != nil {
+	if err := s.callSystemd(ctx, "LoadUnit", &path, n.unitName(instance)); err != nil {
 		return err
 	}
 	var load string
-	if err := s.properties(ctx, path, []property{{"Unit", "LoadState", &load}}); err != nil {
+	if err := s.fetchProperties(ctx, path, []property{{"Unit", "LoadState", &load}}); err != nil {
 		return err
 	}
 	switch load {
 	case "loaded":
 	case "not-found":
-		return fmt.Errorf("systemd at %s knows no unit %s: install it where systemd looks, and have it reload", s.address, n.template())
+		return fmt.Errorf("systemd at %s knows no unit %s: install it where systemd looks, and have it reload", s.address,
+			n.templateUnit())
 	default:
-		return fmt.Errorf("systemd cannot use the unit %s, which is %s: see systemctl status %s", n.template(), load, n.unit(instance))
+		return fmt.Errorf("systemd cannot use the unit %s, which is %s: see systemctl status %s", n.templateUnit(), load,
+			n.unitName(instance))
 	}
 	var read []struct {
 		Path   string
 		Ignore bool
 	}
-	if err := s.properties(ctx, path, []property{{"Service", "EnvironmentFiles", &read}}); err != nil {
+	if err := s.fetchProperties(ctx, path, []property{{"Service", "EnvironmentFiles", &read}}); err != nil {
 		return err
 	}
 	for _, r := range read {
@@ -156,8 +160,9 @@ func (s *session) check(ctx context.Context, n names, instance, file string) err
 			return nil
 		}
 	}
-	return fmt.Errorf("the unit %s does not read %s, which has the variables of the worker: put EnvironmentFile=%s into its [Service], and have systemd reload",
-		n.template(), file, filepath.Join(filepath.Dir(file), "%i.env"))
+	return fmt.Errorf(
+		"the unit %s does not read %s, which has the variables of the worker: put EnvironmentFile=%s into its [Service], and have systemd reload",
+		n.templateUnit(), file, filepath.Join(filepath.Dir(file), "%i.env"))
 }
 
 func sameFile(a, b string) bool {

@@ -40,14 +40,14 @@ type snapshot struct {
 	more details
 }
 
-// connect connects to systemd and subscribes to changes until the session is closed. ctx applies only to the
-// connection attempt.
-func connect(ctx context.Context, address, units string, changed func()) (*session, error) {
+// connectSystemd connects to systemd and subscribes to changes until the session is closed. ctx applies only
+// to the connection attempt.
+func connectSystemd(ctx context.Context, address, units string, changed func()) (*session, error) {
 	life, end := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, end)
 	s := &session{address: address, end: end, units: units, changed: changed,
 		stale: map[dbus.ObjectPath]bool{}, known: map[dbus.ObjectPath]snapshot{}}
-	err := s.open(ctx, life)
+	err := s.openBus(ctx, life)
 	if !stop() { // open then fails only because its connection was closed
 		err = fmt.Errorf("D-Bus at %s does not answer: %w", address, context.Cause(ctx))
 	}
@@ -58,16 +58,17 @@ func connect(ctx context.Context, address, units string, changed func()) (*sessi
 	return s, nil
 }
 
-func (s *session) open(ctx, life context.Context) error {
+func (s *session) openBus(ctx, life context.Context) error {
 	var err error
 	if s.conn, err = dbus.Dial(s.address, dbus.WithContext(life), dbus.WithSignalHandler(s)); err != nil {
-		return fmt.Errorf("cannot reach D-Bus at %s: %w; is it running there, and may this user have it? The setting is bus", s.address, err)
+		return fmt.Errorf("cannot reach D-Bus at %s: %w; is it running there, and may this user have it? The setting is bus",
+			s.address, err)
 	}
 	if err := s.conn.Auth(nil); err != nil {
-		return fmt.Errorf("D-Bus at %s does not let user %s in: %w", s.address, me(), err)
+		return fmt.Errorf("D-Bus at %s does not let user %s in: %w", s.address, processUser(), err)
 	}
 	if strings.HasSuffix(s.address, "/systemd/private") { // systemd's private socket
-		if err := s.ping(ctx); err != nil {
+		if err := s.pingPrivate(ctx); err != nil {
 			return fmt.Errorf("systemd at %s does not answer: %w", s.address, err)
 		}
 	} else {
@@ -84,12 +85,12 @@ func (s *session) open(ctx, life context.Context) error {
 			}
 		}
 	}
-	return s.manager(ctx, "Subscribe", nil)
+	return s.callSystemd(ctx, "Subscribe", nil)
 }
 
-// ping makes the first call on systemd's private socket. Systemd does not process data that arrives together
-// with the end of the authentication before more data arrives, so the call is repeated.
-func (s *session) ping(ctx context.Context) error {
+// pingPrivate makes the first call on systemd's private socket. Systemd does not process data that arrives
+// together with the end of the authentication before more data arrives, so the call is repeated.
+func (s *session) pingPrivate(ctx context.Context) error {
 	for wait := 20 * time.Millisecond; ; wait *= 2 {
 		short, cancel := context.WithTimeout(ctx, wait)
 		err := s.conn.Object(service, managerPath).CallWithContext(short, "org.freedesktop.DBus.Peer.Ping", 0).Err
@@ -100,10 +101,10 @@ func (s *session) ping(ctx context.Context) error {
 	}
 }
 
-// lost reports whether the connection has ended.
-func (s *session) lost() bool { return s.conn.Context().Err() != nil }
+// connectionLost reports whether the connection has ended.
+func (s *session) connectionLost() bool { return s.conn.Context().Err() != nil }
 
-func (s *session) close() { s.end(); _ = s.conn.Close() }
+func (s *session) closeBus() { s.end(); _ = s.conn.Close() }
 
 // DeliverSignal handles a signal of systemd. The connection calls it for one signal after another.
 func (s *session) DeliverSignal(iface, name string, sig *dbus.Signal) {
@@ -121,7 +122,7 @@ func (s *session) DeliverSignal(iface, name string, sig *dbus.Signal) {
 		s.mu.Unlock()
 		return
 	case iface == managerIface:
-		if !s.concerns(sig.Body) {
+		if !s.concernsUnits(sig.Body) {
 			return
 		}
 	case iface == busIface && name == "NameOwnerChanged":
@@ -135,22 +136,23 @@ func (s *session) DeliverSignal(iface, name string, sig *dbus.Signal) {
 // Terminate is called when the connection has ended for any reason.
 func (s *session) Terminate() { s.changed() }
 
-// concerns reports whether a signal of the manager (UnitNew, UnitRemoved, JobNew, JobRemoved) is about one of
-// the units.
-func (s *session) concerns(body []any) bool {
+// concernsUnits reports whether a signal of the manager (UnitNew, UnitRemoved, JobNew, JobRemoved) is about
+// one of the units.
+func (s *session) concernsUnits(body []any) bool {
 	for _, v := range body {
-		if name, ok := v.(string); ok && strings.HasPrefix(objects(name), s.units) {
+		if name, ok := v.(string); ok && strings.HasPrefix(objectPrefix(name), s.units) {
 			return true
 		}
 	}
 	return false
 }
 
-// manager calls a method of systemd's manager.
-func (s *session) manager(ctx context.Context, method string, answer any, args ...any) error {
-	call := s.conn.Object(service, managerPath).CallWithContext(ctx, managerIface+"."+method, dbus.FlagNoAutoStart, args...)
+// callSystemd calls a method of systemd's manager.
+func (s *session) callSystemd(ctx context.Context, method string, answer any, args ...any) error {
+	call := s.conn.Object(service, managerPath).CallWithContext(ctx, managerIface+"."+method,
+		dbus.FlagNoAutoStart, args...)
 	if call.Err != nil || answer == nil {
-		return explain(call.Err, s.address)
+		return explainBusError(call.Err, s.address)
 	}
 	return call.Store(answer)
 }

@@ -18,8 +18,8 @@ const (
 // lockFile locks a file until it is closed.
 func lockFile(f *os.File, how int) error { return syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB) }
 
-// owner returns the owner of a file.
-func owner(info fs.FileInfo) (user int, ok bool) {
+// fileOwner returns the owner of a file.
+func fileOwner(info fs.FileInfo) (user int, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return 0, false

@@ -14,5 +14,5 @@ const (
 	errLocked = syscall.EWOULDBLOCK
 )
 
-func lockFile(*os.File, int) error          { return errors.ErrUnsupported }
-func owner(fs.FileInfo) (user int, ok bool) { return 0, false }
+func lockFile(*os.File, int) error              { return errors.ErrUnsupported }
+func fileOwner(fs.FileInfo) (user int, ok bool) { return 0, false }

@@ -46,29 +46,30 @@ type Driver struct {
 
 // New returns a driver. It connects to systemd with the first call.
 func New(c Config) (*Driver, error) {
-	n, err := c.names()
+	n, err := c.unitNames()
 	if err == nil && runtime.GOOS != "linux" {
 		err = errors.New("systemd is on Linux only: use the driver subprocess, docker or kubernetes")
 	}
 	if err == nil {
-		c, err = c.withDefaults(n)
+		c, err = c.withSystemdDefaults(n)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("systemd driver of pool %q: %w", c.Pool, err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	d := &Driver{config: c, names: n, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), end: end, turn: make(chan struct{}, 1),
+	d := &Driver{config: c, names: n, changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), end: end,
+		turn:  make(chan struct{}, 1),
 		files: files{dir: c.Dir, names: n, keys: map[string]string{}}, lives: map[string]*life{}}
 	d.turn <- struct{}{}
-	d.life.Go(func() { d.keep(ctx) })
+	d.life.Go(func() { d.maintainWorkers(ctx) })
 	return d, nil
 }
 
 // errClosed is returned by calls after Close.
 var errClosed = errors.New("the driver is closed")
 
-// alone calls f while no other call uses the state of the workers.
-func (d *Driver) alone(ctx context.Context, f func() error) error {
+// withTurn calls f while no other call uses the state of the workers.
+func (d *Driver) withTurn(ctx context.Context, f func() error) error {
 	select {
 	case <-d.turn:
 	case <-ctx.Done():
@@ -81,35 +82,36 @@ func (d *Driver) alone(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// lead calls f with a session, after this process has become the one that manages the workers.
-func (d *Driver) lead(ctx context.Context, f func() error) error {
-	return d.alone(ctx, func() error {
+// asLeader calls f with a session, after this process has become the one that manages the workers.
+func (d *Driver) asLeader(ctx context.Context, f func() error) error {
+	return d.withTurn(ctx, func() error {
 		d.used = true
 		if d.files.lock == nil {
-			if err := d.files.lead(); err != nil {
+			if err := d.files.lockAsLeader(); err != nil {
 				return err
 			}
-			d.look() // at the workers of an earlier process
+			d.wakeMaintenance() // at the workers of an earlier process
 		}
-		if err := d.connect(ctx); err != nil {
+		if err := d.ensureSession(ctx); err != nil {
 			return err
 		}
 		return f()
 	})
 }
 
-// connect connects to systemd if there is no session.
-func (d *Driver) connect(ctx context.Context) error {
-	if d.session != nil && !d.session.lost() {
+// ensureSession connects to systemd if there is no session.
+func (d *Driver) ensureSession(ctx context.Context) error {
+	if d.session != nil && !d.session.connectionLost() {
 		return nil
 	}
-	s, err := connect(ctx, address(d.config.Bus), objects(d.names.prefix+"@"+d.names.all()), d.tell)
+	s, err := connectSystemd(ctx, busAddress(d.config.Bus), objectPrefix(d.names.prefix+"@"+d.names.poolPrefix()),
+		d.notifyChanged)
 	if err != nil {
 		return err
 	}
 	if d.session != nil {
-		d.session.close()
-		d.tell() // signals may have been missed
+		d.session.closeBus()
+		d.notifyChanged() // signals may have been missed
 	}
 	d.session = s
 	return nil
@@ -117,21 +119,21 @@ func (d *Driver) connect(ctx context.Context) error {
 
 // Ensure starts missing workers, and drains surplus ones and those with outdated variables.
 func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
-	return d.lead(ctx, func() error {
-		members, units, err := d.members(ctx, d.names.of(g.Key))
+	return d.asLeader(ctx, func() error {
+		members, units, err := d.recordedMembers(ctx, d.names.prefixOfKey(g.Key))
 		if err != nil {
 			return err
 		}
-		defer d.tell()
+		defer d.notifyChanged()
 		have, taken := 0, map[int]bool{}
 		for _, m := range members {
 			taken[m.number] = true
-			state, ok := m.state()
+			state, ok := m.workerState()
 			switch {
 			case !ok || !m.asked.IsZero():
 			case state == driver.Draining, // stopped by hand: another one takes its place
-				!d.files.like(m.instance, g.Key, g.Vars), have == g.Workers:
-				err = errors.Join(err, d.ask(ctx, m))
+				!d.files.hasVariables(m.instance, g.Key, g.Vars), have == g.Workers:
+				err = errors.Join(err, d.askToEnd(ctx, m))
 			default:
 				have++
 			}
@@ -140,11 +142,11 @@ func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
 			return err
 		}
 		for number := 1; have < g.Workers; number++ {
-			instance := d.names.instance(g.Key, number)
-			if u, there := units[d.names.unit(instance)]; taken[number] || there && (u.Active != "inactive" || u.Job != 0) {
+			instance := d.names.instanceName(g.Key, number)
+			if u, there := units[d.names.unitName(instance)]; taken[number] || there && (u.Active != "inactive" || u.Job != 0) {
 				continue // it belongs to another key
 			}
-			if err := d.begin(ctx, instance, g); err != nil {
+			if err := d.beginWorker(ctx, instance, g); err != nil {
 				return err
 			}
 			have++
@@ -153,59 +155,59 @@ func (d *Driver) Ensure(ctx context.Context, g driver.Group) error {
 	})
 }
 
-// begin starts a new worker.
-func (d *Driver) begin(ctx context.Context, instance string, g driver.Group) error {
-	if err := d.files.want(instance, g.Key, g.Vars); err != nil {
+// beginWorker starts a new worker.
+func (d *Driver) beginWorker(ctx context.Context, instance string, g driver.Group) error {
+	if err := d.files.recordWanted(instance, g.Key, g.Vars); err != nil {
 		return err
 	}
-	err := d.session.check(ctx, d.names, instance, d.files.path(instance))
+	err := d.session.checkTemplate(ctx, d.names, instance, d.files.envFilePath(instance))
 	if err == nil {
-		if err = d.start(ctx, instance); err != nil && !isRefusal(err) {
+		if err = d.startUnit(ctx, instance); err != nil && !isRefusal(err) {
 			return err // it may have started: its record stays
 		}
 	}
 	if err != nil {
-		return errors.Join(err, d.files.remove(instance))
+		return errors.Join(err, d.files.removeFiles(instance))
 	}
-	d.config.Log.Info("worker started", "key", driver.GroupName(g.Key), "unit", d.names.unit(instance))
+	d.config.Log.Info("worker started", "key", driver.GroupName(g.Key), "unit", d.names.unitName(instance))
 	return nil
 }
 
-// start starts the unit of an instance without waiting for the result.
-func (d *Driver) start(ctx context.Context, instance string) error {
-	if err := d.session.manager(ctx, "StartUnit", nil, d.names.unit(instance), "replace"); err != nil {
-		return fmt.Errorf("start %s: %w", d.names.unit(instance), err)
+// startUnit starts the unit of an instance without waiting for the result.
+func (d *Driver) startUnit(ctx context.Context, instance string) error {
+	if err := d.session.callSystemd(ctx, "StartUnit", nil, d.names.unitName(instance), "replace"); err != nil {
+		return fmt.Errorf("start %s: %w", d.names.unitName(instance), err)
 	}
 	return nil
 }
 
-// ask asks a worker to end.
-func (d *Driver) ask(ctx context.Context, m member) error {
+// askToEnd asks a worker to end.
+func (d *Driver) askToEnd(ctx context.Context, m member) error {
 	if m.asked.IsZero() {
 		m.asked = time.Now()
-		if err := d.files.ask(m.instance, m.asked); err != nil {
+		if err := d.files.recordDrain(m.instance, m.asked); err != nil {
 			return err
 		}
 		d.lifeOf(m.instance).asked = m.asked
 	}
-	if m.unit.phase() == down || m.unit.stopped() {
+	if m.unit.unitPhase() == down || m.unit.isStopping() {
 		return nil
 	}
-	err := d.session.manager(ctx, "StopUnit", nil, d.names.unit(m.instance), "replace")
+	err := d.session.callSystemd(ctx, "StopUnit", nil, d.names.unitName(m.instance), "replace")
 	if err != nil && !isNotLoaded(err) {
-		return fmt.Errorf("stop %s: %w", d.names.unit(m.instance), err)
+		return fmt.Errorf("stop %s: %w", d.names.unitName(m.instance), err)
 	}
 	return nil
 }
 
 // Drain asks the workers of a key to end.
 func (d *Driver) Drain(ctx context.Context, key string) error {
-	return d.lead(ctx, func() error {
-		members, _, err := d.members(ctx, d.names.of(key))
+	return d.asLeader(ctx, func() error {
+		members, _, err := d.recordedMembers(ctx, d.names.prefixOfKey(key))
 		if err != nil {
 			return err
 		}
-		defer d.tell()
+		defer d.notifyChanged()
 		return d.askAll(ctx, members)
 	})
 }
@@ -213,7 +215,7 @@ func (d *Driver) Drain(ctx context.Context, key string) error {
 func (d *Driver) askAll(ctx context.Context, members []member) error {
 	var errs []error
 	for _, m := range members {
-		errs = append(errs, d.ask(ctx, m))
+		errs = append(errs, d.askToEnd(ctx, m))
 	}
 	return errors.Join(errs...)
 }
@@ -221,11 +223,11 @@ func (d *Driver) askAll(ctx context.Context, members []member) error {
 // List returns the workers of the pool that have not ended permanently, whichever process started them.
 func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 	var list []driver.Worker
-	err := d.lead(ctx, func() error {
-		members, _, err := d.members(ctx, d.names.all())
+	err := d.asLeader(ctx, func() error {
+		members, _, err := d.recordedMembers(ctx, d.names.poolPrefix())
 		for _, m := range members {
-			if state, ok := m.state(); ok {
-				list = append(list, d.lifeOf(m.instance).view(m, state))
+			if state, ok := m.workerState(); ok {
+				list = append(list, d.lifeOf(m.instance).asWorker(m, state))
 			}
 		}
 		return err
@@ -233,30 +235,30 @@ func (d *Driver) List(ctx context.Context) ([]driver.Worker, error) {
 	return list, err
 }
 
-// members returns the recorded workers whose names have a prefix, and the units.
-func (d *Driver) members(ctx context.Context, prefix string) ([]member, map[string]unit, error) {
-	entries, err := d.files.entries(prefix)
+// recordedMembers returns the recorded workers whose names have a prefix, and the units.
+func (d *Driver) recordedMembers(ctx context.Context, prefix string) ([]member, map[string]unit, error) {
+	entries, err := d.files.listEntries(prefix)
 	if err != nil {
 		return nil, nil, err
 	}
-	units, err := d.session.list(ctx, d.names.unit(prefix+"*"))
+	units, err := d.session.listUnits(ctx, d.names.unitName(prefix+"*"))
 	if err != nil {
-		return nil, nil, fmt.Errorf("list %s: %w", d.names.unit(prefix+"*"), err)
+		return nil, nil, fmt.Errorf("list %s: %w", d.names.unitName(prefix+"*"), err)
 	}
 	var members []member
 	for _, e := range entries {
-		m := member{entry: e, unit: units[d.names.unit(e.instance)]}
+		m := member{entry: e, unit: units[d.names.unitName(e.instance)]}
 		if m.unit.Path != "" {
-			if m.more, err = d.session.details(ctx, m.unit); isNotLoaded(err) {
+			if m.more, err = d.session.unitDetails(ctx, m.unit); isNotLoaded(err) {
 				m.unit = unit{} // it was unloaded in the meantime
 			} else if err != nil {
 				return nil, nil, fmt.Errorf("ask about %s: %w", m.unit.Name, err)
 			}
 		}
-		d.lifeOf(e.instance).see(m)
+		d.lifeOf(e.instance).recordState(m)
 		members = append(members, m)
 	}
-	if prefix == d.names.all() {
+	if prefix == d.names.poolPrefix() {
 		d.session.keepOnly(units)
 	}
 	slices.SortStableFunc(members, func(a, b member) int { return a.number - b.number })
@@ -266,35 +268,35 @@ func (d *Driver) members(ctx context.Context, prefix string) ([]member, map[stri
 // Changed receives a value after systemd has reported a change.
 func (d *Driver) Changed() <-chan struct{} { return d.changed }
 
-// tell signals a change.
-func (d *Driver) tell() {
+// notifyChanged signals a change.
+func (d *Driver) notifyChanged() {
 	notify.Send(d.changed)
-	d.look()
+	d.wakeMaintenance()
 }
 
-// look wakes the goroutine that keeps workers running.
-func (d *Driver) look() {
+// wakeMaintenance wakes the goroutine that keeps workers running.
+func (d *Driver) wakeMaintenance() {
 	notify.Send(d.wake)
 }
 
 // Release drains the workers, unless the process that leads the pool is on this machine and manages them.
 func (d *Driver) Release(ctx context.Context) error {
-	return d.alone(ctx, func() error {
-		d.files.leave()
-		return d.files.alone(func() error {
-			entries, err := d.files.entries(d.names.all())
+	return d.withTurn(ctx, func() error {
+		d.files.releaseLock()
+		return d.files.ifUnmanaged(func() error {
+			entries, err := d.files.listEntries(d.names.poolPrefix())
 			if err != nil || len(entries) == 0 {
 				return err
 			}
 			d.used = true
-			if err := d.connect(ctx); err != nil {
+			if err := d.ensureSession(ctx); err != nil {
 				return err
 			}
-			members, _, err := d.members(ctx, d.names.all())
+			members, _, err := d.recordedMembers(ctx, d.names.poolPrefix())
 			if err != nil {
 				return err
 			}
-			defer d.tell()
+			defer d.notifyChanged()
 			return d.askAll(ctx, members)
 		})
 	})
@@ -307,9 +309,9 @@ func (d *Driver) Close(context.Context) error {
 	<-d.turn
 	defer func() { d.turn <- struct{}{} }()
 	d.closed = true
-	d.files.leave()
+	d.files.releaseLock()
 	if d.session != nil {
-		d.session.close()
+		d.session.closeBus()
 		d.session = nil
 	}
 	return nil

@@ -30,7 +30,7 @@ const (
 	ends                // it is on its way down
 )
 
-func (u unit) phase() phase {
+func (u unit) unitPhase() phase {
 	switch u.Active {
 	case "active", "reloading", "refreshing":
 		return up
@@ -48,8 +48,8 @@ func (u unit) phase() phase {
 	return down
 }
 
-// stopped reports whether the unit is being stopped, by this pool or by hand.
-func (u unit) stopped() bool { return u.JobType == "stop" }
+// isStopping reports whether the unit is being stopped, by this pool or by hand.
+func (u unit) isStopping() bool { return u.JobType == "stop" }
 
 // details are further properties of a unit and its process.
 type details struct {
@@ -91,13 +91,13 @@ type member struct {
 	more details
 }
 
-// state returns the state of the worker, and false if it has ended permanently.
-func (m member) state() (driver.State, bool) {
-	p := m.unit.phase()
+// workerState returns the state of the worker, and false if it has ended permanently.
+func (m member) workerState() (driver.State, bool) {
+	p := m.unit.unitPhase()
 	switch {
 	case !m.asked.IsZero():
 		return driver.Draining, p != down
-	case p != down && m.unit.stopped():
+	case p != down && m.unit.isStopping():
 		return driver.Draining, true
 	case p == up:
 		return driver.Running, true

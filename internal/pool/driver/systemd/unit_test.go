@@ -35,11 +35,11 @@ func TestStates(t *testing.T) {
 		{"", "", "", driver.Waiting, ""}, // it is not loaded
 	} {
 		m := member{unit: unit{Active: c.active, Sub: c.sub, JobType: c.job}}
-		if state, ok := m.state(); state != c.wanted || !ok {
+		if state, ok := m.workerState(); state != c.wanted || !ok {
 			t.Errorf("%s (%s, %s) means %s, %v", c.active, c.sub, c.job, state, ok)
 		}
 		m.asked = time.Now()
-		if state, ok := m.state(); ok && state != c.asked || ok != (c.asked != "") {
+		if state, ok := m.workerState(); ok && state != c.asked || ok != (c.asked != "") {
 			t.Errorf("asked to end, %s (%s, %s) means %s, %v", c.active, c.sub, c.job, state, ok)
 		}
 	}
@@ -79,7 +79,7 @@ func TestStartsAreCounted(t *testing.T) {
 		{details{invocation: "e", restarts: 4, running: true}, 5}, // not all were seen
 		{details{invocation: "e", restarts: 5}, 5},                // it is not started again: that was too often
 	} {
-		if l.count(c.d); l.before+l.since != c.want {
+		if l.countStarts(c.d); l.before+l.since != c.want {
 			t.Errorf("%d: after %+v there are %d starts, not %d", i, c.d, l.before+l.since, c.want)
 		}
 	}

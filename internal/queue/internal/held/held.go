@@ -30,7 +30,7 @@ func (s *Set[K, V]) Reserve(ctx context.Context, most int) int {
 			s.mu.Unlock()
 			return n
 		}
-		changed := s.wait()
+		changed := s.changeChannel()
 		s.mu.Unlock()
 		select {
 		case <-changed:
@@ -45,7 +45,7 @@ func (s *Set[K, V]) Return(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free += n
-	s.notify()
+	s.wakeWaiters()
 }
 
 // Put fills a reserved place. If the set already contains the key, it releases the place and returns false.
@@ -54,7 +54,7 @@ func (s *Set[K, V]) Put(k K, v V) bool {
 	defer s.mu.Unlock()
 	if _, ok := s.items[k]; ok {
 		s.free++
-		s.notify()
+		s.wakeWaiters()
 		return false
 	}
 	s.items[k] = v
@@ -78,7 +78,7 @@ func (s *Set[K, V]) Remove(k K) bool {
 	}
 	delete(s.items, k)
 	s.free++
-	s.notify()
+	s.wakeWaiters()
 	return true
 }
 
@@ -101,7 +101,7 @@ func (s *Set[K, V]) Drain(ctx context.Context) error {
 			s.mu.Unlock()
 			return nil
 		}
-		changed := s.wait()
+		changed := s.changeChannel()
 		s.mu.Unlock()
 		select {
 		case <-changed:
@@ -111,16 +111,16 @@ func (s *Set[K, V]) Drain(ctx context.Context) error {
 	}
 }
 
-// wait returns a channel that is closed at the next change. The caller holds the mutex.
-func (s *Set[K, V]) wait() <-chan struct{} {
+// changeChannel returns a channel that is closed at the next change. The caller holds the mutex.
+func (s *Set[K, V]) changeChannel() <-chan struct{} {
 	if s.changed == nil {
 		s.changed = make(chan struct{})
 	}
 	return s.changed
 }
 
-// notify wakes waiters. The caller holds the mutex.
-func (s *Set[K, V]) notify() {
+// wakeWaiters wakes waiters. The caller holds the mutex.
+func (s *Set[K, V]) wakeWaiters() {
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil
