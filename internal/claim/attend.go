@@ -118,7 +118,7 @@ func (m *Member) triggerRefresh() {
 	notify.Send(m.changed)
 }
 
-// announceChange tells the other members to look at the leases now. They also do so periodically.
+// announceChange makes the other members read the leases now. They also do so periodically.
 func (m *Member) announceChange(ctx context.Context) {
 	if m.o.Presence == nil {
 		return

@@ -386,7 +386,7 @@ func (l *queueLoop) releaseWaiters(key string) {
 	}
 }
 
-// plan is what the loop for groups does with the workers of a key.
+// plan is the action of the loop for groups on the workers of a key.
 type plan uint8
 
 const (

@@ -21,7 +21,7 @@ type (
 	trigger = hub.Item[job.Channel, watch, state]
 )
 
-// state is what the sink knows of a trigger.
+// state is the state of a trigger in the sink.
 type state struct {
 	job  *schedulerv1.NamedJob
 	dead bool // its job was deleted or replaced
