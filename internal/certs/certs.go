@@ -82,7 +82,7 @@ func (f *Files) readFiles() (*material, error) {
 	return f.parseFiles(texts)
 }
 
-// parseFiles reads the contents of names.
+// parseFiles parses the contents of the files.
 func (f *Files) parseFiles(texts [][]byte) (*material, error) {
 	m := &material{}
 	if f.Cert != "" {

@@ -169,7 +169,7 @@ func (m *memory) peekTimer(en *entry) (*rouse.Timer, error) {
 	return &m.looked, nil
 }
 
-// keepDecoded lets an entry keep the timer that look has just returned for it.
+// keepDecoded lets an entry keep the timer that peekTimer has just returned for it.
 func (m *memory) keepDecoded(en *entry) {
 	t := m.looked
 	en.timer = &t

@@ -88,8 +88,8 @@ func (m *memory) absorbWrite(w *Write, r rouse.Result, now rouse.Instant) {
 	}
 }
 
-// absorbRow is absorb for the row of the change. It returns the row's entry, if it is known: a lookup costs a
-// cache miss or two.
+// absorbRow is absorbWrite for the row of the change. It returns the row's entry, if it is known: a lookup
+// costs a cache miss or two.
 func (m *memory) absorbRow(w *Write, revision uint64, now rouse.Instant) (en *entry, known bool) {
 	c := &w.Change
 	if w.settles != nil {

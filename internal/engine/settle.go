@@ -274,7 +274,7 @@ func (s *settler) countReported(list []reported, behind bool) {
 	s.memory.Lock()
 	defer s.memory.Unlock()
 	read := uint8(0)
-	for i := range list { // as in steps
+	for i := range list { // as in buildWrites
 		read ^= list[i].en.kind
 	}
 	runtime.KeepAlive(read)

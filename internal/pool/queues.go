@@ -58,7 +58,7 @@ type queueLoop struct {
 	states  map[string]*queueState
 	waiting map[string][]*waiter
 	doubted map[string]bool // keys whose queue must be created and bound again, in any phase
-	touched map[string]bool // keys whose state or target has changed since the last call of news
+	touched map[string]bool // keys whose state or target has changed since the last call of changedPlans
 }
 
 // queueState is the loop's view of the queue of one key.

@@ -135,7 +135,7 @@ type worker struct {
 	ids map[string]int // deliveries so far
 }
 
-// startConsumer starts a consumer, whose deliveries are taken with next.
+// startConsumer starts a consumer, whose deliveries are taken with receiveDelivery.
 func startConsumer(t *testing.T, q queue.Queue, prefetch int) *worker {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
