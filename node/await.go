@@ -68,7 +68,7 @@ func (a *await) openWithRetry(ctx context.Context, what string, open func() erro
 }
 
 // isUnavailable reports whether an error means that something does not answer yet, or is not there yet, so
-// that waiting helps. A refusal of a server, and a damaged store, are not.
+// that waiting helps. A refusal by a server, or a damaged store, is no such error.
 func isUnavailable(err error) bool {
 	if errors.Is(err, rouse.ErrCorrupt) {
 		return false

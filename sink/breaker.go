@@ -233,7 +233,7 @@ func (d *delivery) askCircuits(now time.Time) (o rouse.Outcome, spread time.Dura
 	return o, c.openDuration()
 }
 
-// evidence has the signs in outcomes of the host and the address; none if no attempt was made.
+// evidence has the conclusions from outcomes about the host and the address; none if no attempt was made.
 type evidence uint32
 
 const (

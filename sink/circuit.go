@@ -33,7 +33,7 @@ func (o CircuitOptions) withDefaults() CircuitOptions {
 	return o
 }
 
-// circuit is the circuit of one host or one address: a pure state machine with three states.
+// circuit is a pure state machine for one host or one address, with three states.
 //
 //	closed     deliveries pass; if the share of those that fail within the window is too large, it opens
 //	open       nothing passes until a time

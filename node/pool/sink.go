@@ -85,7 +85,7 @@ func (p *part) sinkOfPools() poolSink {
 	return s
 }
 
-// callerOfTarget returns the caller of the pool of a target, and their key; nil if it is a pool on
+// callerOfTarget returns the caller of the pool of a target, and its key; nil if it is a pool on
 // the store, or no target of a pool.
 func (s poolSink) callerOfTarget(to string) (pool.Caller, string) {
 	if len(s.remote) == 0 {

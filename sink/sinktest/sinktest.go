@@ -20,7 +20,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Harness is the harness of a sink for the contract.
+// Harness connects a sink to the contract.
 type Harness struct {
 	// Open returns a new sink with a peer that answers for its target. It is called once per case, by the
 	// case's goroutine.

@@ -75,7 +75,7 @@ func breakAll(t *testing.T, open OpenDir, image string, want held, flips, cuts, 
 	}
 }
 
-// held has the rows that a store must contain.
+// held is the content that a store must have.
 type held struct {
 	rows    []rouse.Row // in the order of keys
 	records int

@@ -43,7 +43,7 @@ func TargetToProto(t *rouse.TargetStatus) *Target {
 	return out
 }
 
-// TargetFromProto returns the status of a message.
+// TargetFromProto returns the target of a message.
 func TargetFromProto(p *Target) rouse.TargetStatus {
 	out := rouse.TargetStatus{Namespace: p.GetNamespace(), Name: p.GetName(), Node: p.GetNode(),
 		Queued: int(p.GetQueued()), InFlight: int(p.GetInFlight()),
@@ -62,7 +62,7 @@ func BucketToProto(b *rouse.BucketStatus) *Bucket {
 	return &Bucket{Bucket: b.Bucket, Node: b.Node, Epoch: b.Epoch, UntilMs: int64(b.Until), PerSecond: b.PerSecond}
 }
 
-// BucketFromProto returns the status of a message.
+// BucketFromProto returns the bucket of a message.
 func BucketFromProto(p *Bucket) rouse.BucketStatus {
 	return rouse.BucketStatus{Bucket: p.GetBucket(), Node: p.GetNode(), Epoch: p.GetEpoch(),
 		Until: rouse.Instant(p.GetUntilMs()), PerSecond: p.GetPerSecond()}
@@ -89,7 +89,7 @@ func PoolToProto(p *rouse.PoolStatus) *Pool {
 	return out
 }
 
-// PoolFromProto returns the status of a message.
+// PoolFromProto returns the pool of a message.
 func PoolFromProto(p *Pool) rouse.PoolStatus {
 	out := rouse.PoolStatus{Pool: p.GetPool(), Node: p.GetNode(), State: p.GetState(), Leader: p.GetLeader(),
 		Since:      rouse.Instant(p.GetSinceMs()),

@@ -42,7 +42,7 @@ type Proxy interface {
 	Heal()
 }
 
-// Harness is the harness of a publisher.
+// Harness connects a publisher to the suite.
 type Harness struct {
 	Broker Broker
 
