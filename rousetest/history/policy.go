@@ -76,8 +76,7 @@ func (c *checker) judgeOverlap(g *generation, d, previous *delivery) {
 	}
 }
 
-// judgeDeadline judges how late attempts were by what the timer's own policies allow, whatever made them
-// late.
+// judgeDeadline judges how late attempts were by the timer's own policies, whatever the reason.
 func (c *checker) judgeDeadline(g *generation, d *delivery) {
 	s := &g.put.Spec
 	slack := s.Jitter + c.cfg.MaxLate + c.cfg.ClockErr
