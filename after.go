@@ -50,13 +50,13 @@ type Calendared interface {
 	EveryDay() Schedule
 }
 
-// The life of an occurrence, and what each operation does to it, is a table in docs/policies.md ("What a
+// The life of an occurrence, and the effect of each operation on it, is a table in docs/policies.md ("What a
 // change keeps"). Its states are those of the fields of Timer: planned (Due is to come), due and not begun,
 // in flight, retried (Attempts), accepted (Token), next to its timer (a row of its own, Detach), ended (a
-// Record). After has the outcomes of attempts; CatchUp, Detach and SkipOverLimit what happens without one;
-// Pause, Resume, Skip, Run, Rewrite, CutOff and Replan the operations.
+// Record). After handles the outcomes of attempts; CatchUp, Detach and SkipOverLimit act without one; Pause,
+// Resume, Skip, Run, Rewrite, CutOff and Replan are the operations.
 
-// Step is what follows from an event in the life of a timer: one conditional write.
+// Step is the effect of an event in the life of a timer: one conditional write.
 type Step struct {
 	Keep     bool    // the timer stays as it is; only Log is written
 	To       *Timer  // the timer's new state; nil: it has ended and its row is removed (unless Keep)
@@ -318,7 +318,7 @@ func (w walk) skipOverlapped(began Instant) (log []Record) {
 	skip()
 	if !w.t.Paused && w.t.SentAt(w.t.Due) < w.t.Backlog.From {
 		log = append(log, w.catchUp()...)
-		skip() // what the misfire policy has kept may be one of them
+		skip() // an occurrence that the misfire policy has kept may be one of them
 	}
 	if w.t.SentAt(w.t.Due) >= w.t.Backlog.From {
 		w.t.Backlog = Span{}
@@ -406,7 +406,7 @@ func (t *Timer) newRecord(occ Occurrence, e Ending, c Cause, o Outcome, sent, no
 		Manual: occ.Manual,
 		Due:    occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: cleanDetail(o), Began: began, Sent: sent, Ended: now,
 		Failures: t.Failures}
-	if e != EndFired { // those are many, and searches for a target are for what failed
+	if e != EndFired { // those are many, and searches for a target are for failures
 		r.Target = t.Spec.Target
 	}
 	return r

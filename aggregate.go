@@ -46,7 +46,7 @@ const (
 	ByNamespace = "namespace"
 )
 
-// CheckBy refuses what is no property, and a step that does not go with it. It returns the step to use.
+// CheckBy refuses an unknown property, and a step that does not go with it. It returns the step to use.
 func CheckBy(by string, step time.Duration) (time.Duration, error) {
 	if all := []string{ByTime, ByTarget, ByEnding, ByCause, ByError, ByNamespace}; !slices.Contains(all, by) {
 		return 0, Refuse("by", by, "is no property of records", "give one of "+strings.Join(all, ", "))
@@ -62,8 +62,8 @@ func CheckBy(by string, step time.Duration) (time.Duration, error) {
 	return step, nil
 }
 
-// ErrorKind returns a text without what differs between two errors of one kind: each word with a digit in it
-// becomes "#".
+// ErrorKind returns a text without the parts in which two errors of one kind differ: each word with a digit
+// in it becomes "#".
 func ErrorKind(text string) string {
 	var b strings.Builder
 	word := func(r rune) bool {

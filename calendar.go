@@ -150,7 +150,7 @@ func CheckCalendarName(field, name string) error {
 	return nil
 }
 
-// ScheduleInput is what the due times of a timer depend on in addition to its spec.
+// ScheduleInput holds the inputs of a timer's due times other than its spec.
 type ScheduleInput struct {
 	Key      Key                              // H in a cron expression spreads by it
 	Anchor   Instant                          // where intervals, @after and TTL begin: when the timer was created
@@ -172,7 +172,7 @@ type Described interface {
 	Location() *time.Location
 }
 
-// MeteredMarks is a Described schedule that counts what a mark costs.
+// MeteredMarks is a Described schedule that counts the cost of a mark.
 type MeteredMarks interface {
 	// MarkSteps is Mark with the number of its steps; a mark that takes more than MaxScheduleSteps is
 	// omitted.
@@ -201,5 +201,5 @@ type Preview struct {
 type Coming struct {
 	Due  Instant
 	At   Instant // when it is sent: later than Due by the timer's jitter
-	Mark string  // what is unusual about it
+	Mark string  // see Described
 }

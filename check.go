@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limits on what one timer may hold, in bytes unless named otherwise.
+// Limits on the contents of one timer, in bytes unless named otherwise.
 const (
 	MaxNamespace   = 64
 	MaxName        = 256

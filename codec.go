@@ -26,7 +26,7 @@ const plainRecord = 3
 
 // The parts of a body that most timers do not have, each with its bit, written in this order behind the rest.
 const (
-	partWhen     = 1 << iota // what decides when, in addition to schedule and timezone
+	partWhen     = 1 << iota // fields that decide when, next to schedule and timezone
 	partCalendar             // Spec.Calendar
 	partRetry                // Retry.Factor and GiveUp
 	partPolicy               // Within, Overlap, Deadline, Priority, Keep
@@ -161,9 +161,9 @@ func (t *Timer) plainPause() bool {
 	return t.Paused && !inProgress(t) && len(t.Pauses) == 0
 }
 
-// pausedBefore returns what a timer's pauses are in the form that earlier versions read: the beginning of a
-// plain one, or the end of one that they made, while an occurrence is in progress. plain is false if they
-// have more to them.
+// pausedBefore returns a timer's pauses in the form that earlier versions read: the beginning of a plain one,
+// or the end of one that they made, while an occurrence is in progress. plain is false if they have more to
+// them.
 func pausedBefore(t *Timer) (at Instant, plain bool) {
 	switch {
 	case t.plainPause():
@@ -469,7 +469,7 @@ func AppendRecord(b []byte, r *Record) []byte {
 	return binary.AppendVarint(b, other)
 }
 
-// DecodeRecord reads what AppendRecord wrote; namespace and name are left empty.
+// DecodeRecord decodes a record that AppendRecord encoded; namespace and name are left empty.
 func DecodeRecord(b []byte) (Record, error) {
 	d := decoder{codec.Read(b)}
 	v := d.Byte()
@@ -501,8 +501,8 @@ func DecodeRecord(b []byte) (Record, error) {
 	return r, nil
 }
 
-// decoder reads bodies, and what they share with records. Texts share the bytes they were read from: bodies
-// are never changed.
+// decoder reads bodies, and the fields that they share with records. Texts share the bytes they were read
+// from: bodies are never changed.
 type decoder struct{ codec.Reader }
 
 func (d *decoder) readFailures() []Attempt {

@@ -23,7 +23,7 @@ func (spec *Spec) CheckCost(from Instant, s Schedule) error {
 }
 
 // Cost returns the steps of the longest search for a due time in the year after from, 1 for schedules that
-// are always cheap. It refuses what CheckCost refuses.
+// are always cheap. It refuses the same schedules as CheckCost.
 func (spec *Spec) Cost(from Instant, s Schedule) (most int, err error) {
 	if spec.Plain() && !strings.HasPrefix(spec.Schedule, "rrule:") {
 		return 1, nil

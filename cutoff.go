@@ -28,11 +28,11 @@ func CutStep(t *Timer, now Instant, _ Schedule) Step {
 		Outcome{Verdict: Failed, Detail: t.LastError}, 0, now, t.Cut, t.Reason)}}
 }
 
-// CutOff returns the records of what ends at now because its timer does: the occurrence in progress, the
-// requested runs, and what is due and has not begun. what is how the timer ends, such as "deleted". An
-// occurrence that came due in a pause is recorded as skipped by that. out are occurrences of which an attempt
-// may be out: they are recorded when that ends. s is the timer's schedule; without it, only the first one
-// that is due is recorded. A row next to its timer is in progress.
+// CutOff returns the records of the occurrences that end at now because their timer does: the one in
+// progress, the requested runs, and those that are due and have not begun. what is how the timer ends, such
+// as "deleted". An occurrence that came due in a pause is recorded as skipped by that. out are occurrences of
+// which an attempt may be out: they are recorded when that ends. s is the timer's schedule; without it, only
+// the first one that is due is recorded. A row next to its timer is in progress.
 func (t *Timer) CutOff(now Instant, s Schedule, out []Occurrence, c Cause, what string) (log []Record) {
 	isOut := func(due Instant, manual bool) bool {
 		return slices.ContainsFunc(out, func(o Occurrence) bool { return o.Due == due && o.Manual == manual })

@@ -161,7 +161,7 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 	if t.Due == UnknownDue {
 		t.Due = w.dueAfter(now, t.Passed) // its calendars may have changed since
 	}
-	// what comes due after the end of a pause fires, however late that end is noticed
+	// an occurrence due after the end of a pause fires, however late that end is noticed
 	pause := Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())}
 	if t.Due <= pause.From || !t.Spec.Recurring() {
 		t.waitedForPause(pause)
@@ -458,7 +458,7 @@ func (t *Timer) checkState() error {
 	return nil
 }
 
-// detachedRuns is what Runs holds in a row next to its timer.
+// detachedRuns returns the Runs of a row next to its timer.
 func (t *Timer) detachedRuns() []Instant {
 	if t.Manual {
 		return []Instant{t.Due}
@@ -467,7 +467,7 @@ func (t *Timer) detachedRuns() []Instant {
 }
 
 // Replan moves a timer whose next occurrence is not due yet to the first occurrence after now of its current
-// schedule, because what that is computed from has changed, and reports whether anything is different. No
+// schedule, because an input of that schedule has changed, and reports whether anything is different. No
 // occurrence up to skipped comes back: a client has skipped those. A timer that its calendars leave none
 // waits for another change (PauseCalendar), and one that waited for it goes on.
 func (t *Timer) Replan(now, skipped Instant, s Schedule) bool {
@@ -505,9 +505,9 @@ func (t *Timer) Replan(now, skipped Instant, s Schedule) bool {
 }
 
 // SetRight lets a timer go on by the present clock after the store's clock was ahead: it moves to the first
-// occurrence after now, a retry that waits since then is due now, and so is what was held at that time.
-// stored is the visible time in the store, or less. It reports whether anything is different. s counts from
-// t.Anchor; a timer whose next occurrence is not in the future needs none.
+// occurrence after now, a retry that waits since then is due now, and so are occurrences that were held at
+// that time. stored is the visible time in the store, or less. It reports whether anything is different. s
+// counts from t.Anchor; a timer whose next occurrence is not in the future needs none.
 func SetRight(t *Timer, now Instant, s Schedule, stored Instant) bool {
 	if t.Token != 0 || t.Attempts == 0 && t.Over() {
 		return false
@@ -565,7 +565,7 @@ func (c Coalesce) Merge(key Key, spec Spec, old *Timer, busy bool, now Instant) 
 	t := Timer{Key: key, Created: now, Updated: now, Anchor: now}
 	waiting := old != nil && old.Attempts == 0 && old.Due != Never && !busy
 	switch {
-	case waiting && old.Due <= now: // it is about to be sent: with what this call brings
+	case waiting && old.Due <= now: // it is about to be sent: with this call's spec
 		t.Created, t.Due = old.Created, old.Due
 	case c.Quiet != 0:
 		t.Due = now.Add(c.Quiet)

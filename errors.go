@@ -91,13 +91,12 @@ type classified struct {
 func (e *classified) Error() string { return e.text }
 func (e *classified) Unwrap() error { return e.class }
 
-// Problem is one thing wrong with an input: which field, what its value was, what is wrong with it, and what
-// would be right.
+// Problem is one fault of an input: the field, its value, the fault, and the cure.
 type Problem struct {
 	Field string // dotted path, such as "retry.attempts" or "timers[3].schedule"
 	Value string // as given, shortened
-	Wrong string // what is wrong
-	Cure  string // what would be right
+	Wrong string // the fault, such as "is out of bounds"
+	Cure  string // an instruction, such as "use 1s to 24h"
 }
 
 func (p Problem) String() string {

@@ -11,7 +11,7 @@ import (
 type Expect struct {
 	Every  time.Duration // how long after the last success the next one has to come; 0: each occurrence has to succeed
 	Grace  time.Duration // how much later than that a success may come
-	Notify string        // a target that is told when the timer is overdue, and when it has recovered; empty: none
+	Notify string        // a target of notices that the timer is overdue, or has recovered; empty: none
 }
 
 // Any reports whether something is expected.
@@ -39,7 +39,7 @@ func (s *Spec) checkExpect(add func(field, value, wrong, cure string)) {
 // when the timer may be overdue. Rows of jobs have it, too. No fire id has a control character.
 const ExpectFire = "\x01expect"
 
-// Notice is what a row next to a timer tells its Expect.Notify.
+// Notice is the message of a row next to a timer to its Expect.Notify.
 type Notice uint8
 
 // The notices.
@@ -98,14 +98,14 @@ func (t *Timer) Expectation(at Instant) Timer {
 		Spec: Spec{Labels: t.Spec.Labels}, Due: Never, Visible: at, Succeeded: t.Succeeded, Overdue: t.Overdue}
 }
 
-// LateAt makes the timer overdue at now, and returns its notice; nil if nothing is to be told.
+// LateAt makes the timer overdue at now, and returns its notice; nil if none is to be sent.
 func (t *Timer) LateAt(now, by Instant) *Timer {
 	t.Overdue = max(by, 1)
 	return noticeRow(t, NoticeOverdue, now)
 }
 
 // noteSuccess notes a success of a timer. If it was overdue, it returns the rows to write with it: the
-// notice, if one is to be told, and its expectation.
+// notice, if one is to be sent, and its expectation.
 func noteSuccess(t *Timer, now Instant) (also []Timer) {
 	t.Succeeded = max(now, t.Succeeded)
 	if t.Overdue == 0 {
@@ -118,12 +118,12 @@ func noteSuccess(t *Timer, now Instant) (also []Timer) {
 	return append(also, t.Expectation(now))
 }
 
-// Recover is what succeed does for a timer of which an occurrence next to it has fired at a time.
+// Recover is noteSuccess for a timer of which an occurrence next to it has fired at a time.
 func (t *Timer) Recover(at, now Instant) Step {
 	late := t.Overdue != 0
 	also := noteSuccess(t, max(at, t.Succeeded))
 	if late {
-		also = also[:len(also)-1] // its expectation is what found this
+		also = also[:len(also)-1] // its expectation found this
 	}
 	return Step{To: t, Also: also}
 }
@@ -131,7 +131,7 @@ func (t *Timer) Recover(at, now Instant) Step {
 // notifyAttempts is how often a notice is attempted: for about a day.
 const notifyAttempts = 150
 
-// noticeRow returns the row that tells Expect.Notify about a timer, due at now; nil if there is no such
+// noticeRow returns the row of a notice to Expect.Notify about a timer, due at now; nil if there is no such
 // target.
 func noticeRow(t *Timer, n Notice, now Instant) *Timer {
 	e := &t.Spec.Expect
@@ -166,7 +166,7 @@ func noticeRow(t *Timer, n Notice, now Instant) *Timer {
 			Retry:  Retry{Attempts: notifyAttempts}}}
 }
 
-// noticeBody is what a notice has as its payload.
+// noticeBody is the payload of a notice.
 type noticeBody struct {
 	Event      string            `json:"event"`
 	Namespace  string            `json:"namespace"`

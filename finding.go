@@ -24,7 +24,7 @@ type Finding struct {
 	Severity string
 	Node     string // that it is about; empty: the store, or all nodes together
 	Seen     string // a sentence
-	Cure     string // what to do; empty if nothing is wrong
+	Cure     string // the remedy; empty if nothing is wrong
 	Doc      string // address of a page with more
 }
 
@@ -50,7 +50,7 @@ func SortFindings(list []Finding) {
 
 // Checks that a store makes of itself.
 const (
-	CheckStoreSettings = "store-settings" // do they keep what was acknowledged?
+	CheckStoreSettings = "store-settings" // do they keep acknowledged writes?
 	CheckStoreSpace    = "store-space"
 )
 

@@ -47,8 +47,8 @@ const (
 	maxDividedLoads = 1000
 )
 
-// CheckForecast refuses a range and a step that do not go together, and what a forecast cannot be divided by:
-// ByNamespace, ByTarget or nothing. It returns the step to use.
+// CheckForecast refuses a range and a step that do not go together, and a by other than ByNamespace, ByTarget
+// and "". It returns the step to use.
 func CheckForecast(from, until Instant, step time.Duration, by string) (time.Duration, error) {
 	most := MaxLoads
 	switch by {

@@ -56,7 +56,7 @@ func (j *Job) CountTarget(target string) {
 	j.Targets[i].Count++
 }
 
-// JobKind is what a job does.
+// JobKind is the kind of change that a job makes.
 type JobKind string
 
 // The kinds of jobs.
@@ -78,7 +78,7 @@ type JobState string
 const (
 	JobRunning   JobState = "running"
 	JobDone      JobState = "done"
-	JobCancelled JobState = "cancelled" // by a client; what was changed stays changed
+	JobCancelled JobState = "cancelled" // by a client; its changes so far stay
 	JobFailed    JobState = "failed"    // it could not go on, such as one whose caller has lost a role
 )
 
@@ -113,8 +113,8 @@ func JobQuery(namespace, prefix string, limit int) Query {
 	return Query{Namespace: namespace, Prefix: jobName + prefix, States: []State{StateNote}, Limit: limit}
 }
 
-// Row returns the timer that the row of a job is stored as, with what it has to remember as its payload. It
-// needs attention at a time.
+// Row returns the timer that the row of a job is stored as, with the data that it resumes from as its
+// payload. It needs attention at a time.
 func (j *Job) Row(bucket uint32, payload []byte, at Instant) Timer {
 	return Timer{Key: JobKey(j.Namespace, j.ID), Bucket: bucket, Created: j.Created, Updated: j.Updated,
 		Spec: Spec{Payload: payload}, Due: Never, Visible: at}

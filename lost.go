@@ -7,15 +7,15 @@ import (
 
 // An occurrence can end each receiver that it is delivered to: the client of a stream, a sidecar, a worker,
 // the process that runs a function. None of them can answer, so their number is counted (Timer.Lost). Any
-// answer, and any failure of another kind, begins the count again. What goes with the receiver for another
-// reason, such as the end of a node, is no loss.
+// answer, and any failure of another kind, begins the count again. A receiver that goes for another reason,
+// such as the end of a node, is not counted.
 
 // MaxLost is how many receivers in a row may go with an occurrence in hand: with the last of them it becomes
 // a dead letter, whatever its retry policy is. The occurrence itself is then the likely reason why they go.
 const MaxLost = 5
 
 // Suspect is the Fire.Lost from which on a fire is kept apart from others like it, so that one that ends its
-// receivers is told from those that were in the same hands.
+// receivers is distinguished from those that were in the same hands.
 const Suspect = 2
 
 // lostPause is the shortest pause after the second loss in a row, and each after that: receivers have to come

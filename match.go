@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Sought is the part of a query that no store has an index for: an operation reads what the rest of the query
-// selects, and compares.
+// Sought is the part of a query that no store has an index for: an operation reads the rows that the rest of
+// the query selects, and compares.
 type Sought struct {
 	Text   string // in the name, the error, or the payload, without regard to case
 	Target string // exactly, or its beginning with a "*" after it
@@ -44,7 +44,8 @@ func (s *Sought) matchesTarget(target string) bool {
 	return s.Target == "" || s.Target == target
 }
 
-// Timer reports whether a timer is sought. What it does not show, such as a redacted payload, does not match.
+// Timer reports whether a timer is sought. Fields that it does not show, such as a redacted payload, do not
+// match.
 func (s *Sought) Timer(t *Timer) bool {
 	if !s.matchesTarget(t.Spec.Target) || s.Code != 0 && !failedWith(t.Failures, s.Code) {
 		return false

@@ -25,11 +25,12 @@ type NamespaceQuery struct {
 	Counts bool   // with how many rows each has
 }
 
-// ReservedNamespace has what the nodes of a store share, such as keys and secrets. No client can name it, and
-// its rows are notes, which no list shows.
+// ReservedNamespace holds the data that the nodes of a store share, such as keys and secrets. No client can
+// name it, and its rows are notes, which no list shows.
 const ReservedNamespace = "_rouse"
 
-// Quotas bound what a namespace may have and do, on all nodes of a store together. Zero fields are unlimited.
+// Quotas limit the contents and the rates of a namespace, on all nodes of a store together. Zero fields are
+// unlimited.
 type Quotas struct {
 	Timers       int64         // that exist; those that have ended and are kept count too
 	Bytes        int64         // that its timers, occurrences and dead letters take: see Row.Size
@@ -95,7 +96,7 @@ type Quota struct {
 	Measured bool // false: Used means nothing, as the quota is of single timers
 }
 
-// Unit is what a quota is counted in.
+// Unit is the unit of a quota.
 type Unit uint8
 
 // Units of quotas.
@@ -156,8 +157,8 @@ func (e *QuotaError) Error() string {
 // Unwrap returns ErrQuota.
 func (e *QuotaError) Unwrap() error { return ErrQuota }
 
-// Usage is how much of its quotas a namespace uses. Rates are what was asked for in the last seconds, on all
-// nodes; 0 without a quota, as are Bytes and PoolGroups.
+// Usage is how much of its quotas a namespace uses. Rates are the demand of the last seconds, on all nodes; 0
+// without a quota, as are Bytes and PoolGroups.
 type Usage struct {
 	Timers, Bytes, DeadLetters, Overlaps, PoolGroups int64
 	Creates, Fires, Reads                            float64

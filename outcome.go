@@ -38,14 +38,14 @@ type Outcome struct {
 	// Deferred: when to look again
 	After time.Duration
 	Code  int // the status that the technology gave, such as 503; 0 if none
-	// Deferred: what prevents the attempt, one of those of EndMissed; CauseDeferred if it is not given
+	// Deferred: the obstacle to the attempt, one of those of EndMissed; CauseDeferred if it is not given
 	Cause     Cause
 	Unreached bool   // Failed: the host of the target could not be reached
 	Lost      bool   // Failed, and Deferred without an attempt: the receiver has gone with it in hand
-	Detail    string // what went wrong, or the head of the answer; stored up to MaxDetail bytes
+	Detail    string // the error, or the head of the answer; stored up to MaxDetail bytes
 
-	// Answer is what the target answered, where a kind of target has answers that a client can fetch. Of the
-	// last occurrence of a timer that is kept (Spec.Keep) it is kept with it; else it is not stored.
+	// Answer is the target's answer, where a kind of target has answers that a client can fetch. Of the last
+	// occurrence of a timer that is kept (Spec.Keep) it is kept with it; else it is not stored.
 	Answer *Answer
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Misfire is what happens to occurrences that could not start in time, because nothing ran or an earlier one
+// Misfire is the policy for occurrences that could not start in time, because nothing ran or an earlier one
 // took long.
 type Misfire uint8
 
@@ -60,7 +60,7 @@ func ParseMisfire(text string) (m Misfire, within time.Duration, err error) {
 // MaxWithin bounds Spec.Within.
 const MaxWithin = 366 * 24 * time.Hour
 
-// Overlap is what happens to an occurrence that comes due while an earlier one of the timer is in progress.
+// Overlap is the policy for an occurrence that comes due while an earlier one of the timer is in progress.
 type Overlap uint8
 
 const (

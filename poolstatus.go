@@ -24,8 +24,8 @@ type PoolGroup struct {
 	Namespace  string // whose group it is; empty: namespaces share it
 	Key        string
 	Status     string  // that it should have
-	Queue      string  // what its queue is, in the same words, or closing
-	Error      string  // why its queue is not what it should be, or its workers cannot be started or ended
+	Queue      string  // that its queue has, in the same words, or closing
+	Error      string  // why Queue differs from Status, or its workers cannot be started or ended
 	Limit      string  // its workers wait for this one
 	Pinned     bool    // it stays without requests
 	LastReport Instant // of its workers

@@ -6,21 +6,21 @@ import (
 	"maps"
 )
 
-// Rewriting is what Timer.Rewrite needs to know in addition to the spec.
+// Rewriting holds the arguments of Timer.Rewrite other than the spec.
 type Rewriting struct {
 	Sure, Now Instant     // as of NewTimer
 	Bucket    uint32      // of the timer with the new spec
 	Old       Schedule    // of the timer as it is; nil if it cannot be compiled
 	New       Schedule    // of the new spec, anchored at Now
 	Restart   bool        // the new schedule begins even if it is the old one
-	CutOff    func() Step // what ends with the old generation
+	CutOff    func() Step // ends the occurrences of the old generation
 }
 
-// Rewritten is what a write of a spec makes of a timer.
+// Rewritten is the result of Timer.Rewrite.
 type Rewritten struct {
 	Step
 	Unchanged bool     // nothing differs, so that nothing is to be written
-	Notes     []string // what could not be kept, for people
+	Notes     []string // state that could not be kept, for people
 }
 
 // Rewrite gives a timer another spec, and loses nothing that is due.
@@ -28,8 +28,8 @@ type Rewritten struct {
 // If the due times are the same, all of its state stays: its generation, the phase of its intervals, a pause,
 // skips, waiting runs, and the occurrence that is due or in progress, with its attempts. The attempts that
 // follow have the new spec. Otherwise a new generation begins, as NewTimer makes it, with the old one's
-// pause, unless that was because of the schedule, and counts; what was due and has not ended is recorded
-// (Timer.CutOff).
+// pause, unless that was because of the schedule, and counts; occurrences that were due and have not ended
+// are recorded (Timer.CutOff).
 func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
 	readable := t.PauseCause != PauseUnreadable || !t.Paused
 	if !w.Restart && readable && w.Bucket == t.Bucket && sameTimes(t, &spec, w.Old, w.New) {
@@ -90,7 +90,7 @@ func amendSpec(t *Timer, spec Spec, w *Rewriting) (r Rewritten, err error) {
 			to.Visible = t.Visible
 		}
 		r.Notes = []string{"its schedule has ended, so that nothing more is due: run it, or give it another schedule"}
-	case t.Attempts == 0 && (spec.Target != t.Spec.Target || spec.Jitter != t.Spec.Jitter): // what put it off may not hold for the new one
+	case t.Attempts == 0 && (spec.Target != t.Spec.Target || spec.Jitter != t.Spec.Jitter): // its delay may not hold for the new one
 		to.Visible = to.nextAttention(now)
 	}
 	r.To = &to
@@ -121,7 +121,7 @@ func (s *Spec) isStoredAlike(o *Spec) bool {
 	return bytes.Equal(a.appendBody(nil), b.appendBody(nil)) && maps.Equal(s.Labels, o.Labels)
 }
 
-// droppedNotes returns notes about what of a timer does not go on under another schedule.
+// droppedNotes returns notes about the state of a timer that another schedule drops.
 func droppedNotes(t *Timer, log []Record) (notes []string) {
 	var n uint64
 	for i := range log {

@@ -137,7 +137,7 @@ func (w *Window) HoldEnd(now Instant) Instant {
 	return now.Add(w.Hold)
 }
 
-// Batch is what a claim returns.
+// Batch is the result of a claim.
 type Batch struct {
 	Now  Instant // the store's clock at the claim
 	Rows []Row   // in the order of their positions; with Hold, Revision is the new one, and Visible is still when to fire
@@ -407,7 +407,7 @@ type Lease struct {
 	// when it is renewed
 	Epoch uint64
 	Until Instant // its end, by the store's clock
-	Data  []byte  // what its owner stores with it
+	Data  []byte  // stored with it by its owner
 }
 
 // Want is one lease in a call of Lock.
@@ -421,7 +421,7 @@ type Want struct {
 
 // Locks are the leases of a store. All methods may be called concurrently. Without LeaseEnder, a lease whose
 // owner is gone is free at its end by the store's clock only: when that clock is set back, it is not ended by
-// those that have seen its time pass, and nothing tells of it.
+// those that have seen its time pass, and nothing reports that.
 type Locks interface {
 	// Lock takes or renews leases for an owner until the store's now plus ttl, each on its own, in one step,
 	// and returns their state afterwards, in the order of wants: a lease with another Owner was not taken.
@@ -451,7 +451,7 @@ type LeaseEnder interface {
 	EndLeases(ctx context.Context, leases []Lease) error
 }
 
-// Grant is what a strategy lets a node claim now.
+// Grant holds the buckets that a strategy lets a node claim now.
 type Grant struct {
 	Buckets []uint32      // ascending
 	Hold    time.Duration // 0: the node owns the buckets and reads; otherwise each claim holds so long
@@ -461,14 +461,14 @@ type Grant struct {
 // Strategy decides which buckets a node may claim. It is a gate in front of the one claim; correctness never
 // rests on it.
 type Strategy interface {
-	// Grant returns what the node may claim now. It may block until it can return something. The caller
-	// reports with done that the claim is over, and whether rows of the window may remain.
+	// Grant returns the buckets that the node may claim now. It may block until it can return something. The
+	// caller reports with done that the claim is over, and whether rows of the window may remain.
 	Grant(ctx context.Context) (g Grant, done func(more bool), err error)
 }
 
 // Runner is a strategy with work of its own, such as keeping leases.
 type Runner interface {
-	// Run works until ctx ends, and then releases what the node has. Errors of the store are retried, not
+	// Run works until ctx ends, and then releases the node's buckets. Errors of the store are retried, not
 	// returned.
 	Run(ctx context.Context)
 
@@ -549,9 +549,8 @@ type Sink interface {
 	Deliver(ctx context.Context, fires []Fire, settle func(i int, o Outcome))
 }
 
-// Obstructed is a sink that can report what delays its fires, in text for users.
+// Obstructed is a sink that can report why its fires are delayed, in text for users.
 type Obstructed interface {
-	// Obstacle returns what currently prevents the delivery of fires of the spec, such as an open circuit, or
-	// "".
+	// Obstacle returns the obstacle to the delivery of the spec's fires now, such as an open circuit, or "".
 	Obstacle(namespace string, spec *Spec) string
 }

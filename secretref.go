@@ -66,7 +66,7 @@ func (w *Webhook) SecretNames() (refs []SecretRef) {
 // SecretRef is a reference of a header to a secret.
 type SecretRef struct{ Header, Name string }
 
-// secretFault returns what is wrong with the references of a header's value, if anything.
+// secretFault returns the fault in the references of a header's value, if there is one.
 func secretFault(value string) string {
 	_, err := ExpandSecrets(value, func(name string) (string, error) {
 		if CheckSecretName(name) != nil {

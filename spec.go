@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Spec is what a client defines about a timer. Zero fields have the defaults that their comments name.
+// Spec is a client's definition of a timer. Zero fields have the defaults that their comments name.
 type Spec struct {
 	Schedule string   // when: an RFC 3339 instant, "@after 90s", "@every 5m", cron and more: docs/schedules.md
 	Also     []string // further schedules: due whenever any of them is
@@ -25,7 +25,7 @@ type Spec struct {
 	Jitter         time.Duration // each occurrence is sent later than due by a part of it that is the same every time
 
 	Target      string // where: a URL whose scheme names the sink
-	Payload     []byte // what
+	Payload     []byte // delivered with each fire
 	ContentType string // of the payload; empty with a payload is application/octet-stream
 	Labels      map[string]string
 
@@ -42,7 +42,7 @@ type Spec struct {
 	// is never. Skipped and missed occurrences do not count, and do not interrupt the sequence.
 	PauseAfter uint32
 
-	// Expect is by when it has to succeed, and who is told if it does not.
+	// Expect is by when it has to succeed, and the target of notices if it does not.
 	Expect Expect
 
 	// Criticality decides which timers a store serves first when it must choose, from 0 (the default) to
@@ -51,7 +51,7 @@ type Spec struct {
 	Criticality uint8
 }
 
-// Webhook holds what concerns webhook targets only.
+// Webhook holds the fields for webhook targets only.
 type Webhook struct {
 	Method     string            // default POST
 	Headers    map[string]string // sent with each request
@@ -78,7 +78,7 @@ func (w *Webhook) Retries(code int) bool {
 	return len(w.RetryOn) > 0 && slices.ContainsFunc(w.RetryOn, func(s string) bool { return s == status || s == class })
 }
 
-// DefaultAccept is how long a receiver that answered 202 may take when the timer does not say.
+// DefaultAccept is how long a receiver that answered 202 may take if the timer does not set it.
 const DefaultAccept = 10 * time.Minute
 
 // Recurring reports whether the schedule can have more than one occurrence.
@@ -107,7 +107,7 @@ func (s *Spec) HasPassed(times Schedule, now Instant) bool {
 	return ever || s.End != 0 // an interval from now on has no time before its end
 }
 
-// isOneShot tells the forms apart by their first bytes: "@after …", "aws:at(…)", or an RFC 3339 instant,
+// isOneShot distinguishes the forms by their first bytes: "@after …", "aws:at(…)", or an RFC 3339 instant,
 // "YYYY-…". No number in a cron expression has four digits.
 func isOneShot(s string) bool {
 	if strings.HasPrefix(s, "@after ") || strings.HasPrefix(s, "aws:at(") {

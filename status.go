@@ -44,15 +44,16 @@ func (l *Lags) Quantile(part float64) time.Duration {
 	return 0
 }
 
-// Attempted is an attempt that ended. One that was accepted is told a second time, with its outcome, as soon
-// as that is known.
+// Attempted is an attempt that ended. One that was accepted is reported a second time, with its outcome, as
+// soon as that is known.
 type Attempted struct {
 	Verdict Verdict
 	First   bool          // it was the first of its fire, and was made
 	Lag     time.Duration // of a first one
 }
 
-// Judged reports what the verdict is about the target: neither if it was not asked, or will report later.
+// Judged reports whether the verdict is for or against the target: neither if it was not asked, or will
+// report later.
 func (a *Attempted) Judged() (ok, failed bool) {
 	switch a.Verdict {
 	case Done:
@@ -63,7 +64,7 @@ func (a *Attempted) Judged() (ok, failed bool) {
 	return false, false
 }
 
-// StatsPoint is what happened in one step of time.
+// StatsPoint counts the events of one step of time.
 type StatsPoint struct {
 	At        Instant // its beginning
 	Fires     uint64  // fires whose first attempt ended
@@ -74,7 +75,7 @@ type StatsPoint struct {
 	Lags      Lags    // of these fires
 }
 
-// Merge adds what happened on another node in the same step.
+// Merge adds the counts of another node for the same step.
 func (p *StatsPoint) Merge(o *StatsPoint) {
 	p.Fires += o.Fires
 	p.Succeeded += o.Succeeded
@@ -91,9 +92,9 @@ const (
 	CircuitProbing = "half_open" // one is sent, to see whether the target answers
 )
 
-// TargetStatus is what a node, or all of them together, do for one lane: the scheme and host of a callback,
-// a channel, a place of a broker. An address of callbacks is one, too, while its circuit is not closed: it
-// has the circuit only, and what is sent to it counts for its lane.
+// TargetStatus is the state of one lane on a node, or on all of them together: the scheme and host of a
+// callback, a channel, a place of a broker. An address of callbacks is one, too, while its circuit is not
+// closed: it has the circuit only, and its attempts count for its lane.
 type TargetStatus struct {
 	Namespace string
 	Name      string
@@ -120,7 +121,7 @@ type TargetStatus struct {
 // RecentMinutes is how much of the past a TargetStatus has: the current minute, and those before.
 const RecentMinutes = 5
 
-// Merge adds what another node does for the target.
+// Merge adds the target's state on another node.
 func (t *TargetStatus) Merge(o *TargetStatus) {
 	t.Queued += o.Queued
 	t.InFlight += o.InFlight

@@ -175,7 +175,7 @@ func (k Key) Check() error {
 	return nil
 }
 
-// checkWhich refuses what no timer can have.
+// checkWhich refuses values that no timer can have.
 func checkWhich(namespace, name, prefix string, labels map[string]string) error {
 	if namespace != "" {
 		if err := CheckNamespace(namespace); err != nil {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// State is what a row is doing. It follows from the timer's other fields; stores keep it to filter lists.
+// State is the state of a row, such as scheduled or dead. It follows from the timer's other fields; stores
+// keep it to filter lists.
 type State uint8
 
 const (
@@ -79,11 +80,11 @@ type Timer struct {
 	Due     Instant   // of the scheduled occurrence that is next or in progress; Never when the schedule has ended
 	Runs    []Instant // runs asked for and not ended, oldest first
 	Skips   uint32    // how many occurrences after the one in progress are to be skipped
-	// pauses that are over, oldest first, at most MaxPauses: what came due after From, until To, is skipped
-	// when its turn comes
+	// pauses that are over, oldest first, at most MaxPauses: occurrences due after From, until To, are
+	// skipped when their turn comes
 	Pauses  []Span
 	Backlog Span   // occurrences due in it came due while another one was in progress; empty when none of them is left
-	Waits   []Wait // what has kept the scheduled occurrence that is next from beginning, oldest first, at most MaxWaits
+	Waits   []Wait // causes that keep the next scheduled occurrence from beginning, oldest first, at most MaxWaits
 
 	// The occurrence in progress, if Attempts is not 0: the scheduled one at Due, or Runs[0] if Manual.
 	Attempts  uint32 // spent
@@ -98,7 +99,7 @@ type Timer struct {
 	Lost uint32
 
 	Ended  uint64 // how many occurrences have ended, however they did
-	Passed uint64 // how many of them the schedule made: what Spec.MaxOccurrences counts
+	Passed uint64 // how many of them the schedule made; Spec.MaxOccurrences limits it
 
 	// How many of the ended occurrences fired, ended as dead letters and were missed; the others were
 	// skipped. Detached occurrences (OverlapAllow) are in none of these.
@@ -115,20 +116,19 @@ type Timer struct {
 
 	Trace *TraceContext // of the call that created or replaced it; nil if that had none, or was not traced
 
-	// of a timer that is kept after its schedule has ended: what its last occurrence was answered, if
-	// anything
+	// of a timer that is kept after its schedule has ended: the answer to its last occurrence, if any
 	Answer *Answer
 
 	// Of a row next to its timer (Key.Fire is not empty):
 	Live  bool // it is on its way, not dead
 	Asked bool // a client asked for it, by redrive or backfill, or it is a notice: it has no deadline
 
-	Notice Notice // what it tells Spec.Expect.Notify of its timer; 0: it is an occurrence
+	Notice Notice // the notice about its timer to Spec.Expect.Notify; 0: it is an occurrence
 	// it is an occurrence that ended with its timer for this cause, unless a record shows otherwise by then;
 	// 0: it is not
 	Cut Cause
 
-	// Redacted is set if payload, headers, answer and what targets answered are left out, because the caller
+	// Redacted is set if payload, headers, answer and the texts of failures are left out, because the caller
 	// may not see them. It is not stored.
 	Redacted bool
 }
@@ -150,7 +150,7 @@ const (
 	MaxFailureDetail = 128
 )
 
-// State returns what the timer is doing.
+// State returns the state of the timer.
 func (t *Timer) State() State {
 	switch {
 	case t.Key.Fire == ExpectFire && t.Overdue != 0:
@@ -238,7 +238,7 @@ func (t *Timer) SentAt(due Instant) Instant {
 	return due.Add(time.Duration(mixBits(h.Sum64())%uint64(t.Spec.Jitter/time.Millisecond+1)) * time.Millisecond)
 }
 
-// mixBits spreads what differs in few bits over all bits (the finalizer of MurmurHash3).
+// mixBits spreads differences in few bits over all bits (the finalizer of MurmurHash3).
 func mixBits(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd

@@ -78,7 +78,7 @@ func appendTrace(b []byte, c *TraceContext) []byte {
 	return append(append(append(b, c.Trace[:]...), c.Span[:]...), c.Flags)
 }
 
-// readTrace reads what appendTrace wrote.
+// readTrace decodes the context that appendTrace encoded.
 func readTrace(d *decoder) *TraceContext {
 	var c TraceContext
 	for i := range c.Trace {

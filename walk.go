@@ -119,11 +119,11 @@ func (w walk) awaitCalendar() {
 	}
 }
 
-// MaxPauses bounds the pauses that a timer remembers: what came due in older ones is late, not skipped.
+// MaxPauses bounds the pauses that a timer remembers: occurrences due in older ones are late, not skipped.
 const MaxPauses = 8
 
-// PausedUntil returns the pause of which only the end is known, as earlier versions kept it: what is due
-// until then is skipped when the occurrence in progress has ended.
+// PausedUntil returns the pause of which only the end is known, as earlier versions kept it: occurrences due
+// until then are skipped when the occurrence in progress has ended.
 func PausedUntil(to Instant) []Span { return []Span{{MinInstant, to}} }
 
 // rememberPause keeps a pause that is over until the occurrences that came due in it have had their turn.
@@ -198,7 +198,7 @@ func (w walk) lateCause(due Instant) (c Cause, other Occurrence) {
 	during := w.b.From != 0 && due >= w.b.From
 	for _, wait := range w.t.Waits {
 		if during && (due < wait.From || due > wait.To) {
-			continue // it is not what kept the occurrence from beginning when it was due
+			continue // it did not keep the occurrence from beginning when it was due
 		}
 		if d := min(wait.To, w.now) - max(wait.From, due); d > longest || d == longest && c == CauseBacklog {
 			c, longest = wait.Cause, d

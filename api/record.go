@@ -25,7 +25,6 @@ type Record struct {
 
 	Failures []Attempt `json:"failures,omitempty"` // attempts before the last one, the latest eight
 
-	// Of cause overlapped: the occurrence that was in progress.
 	// of cause overlapped: when the occurrence was due that was in progress
 	OtherDue    Time   `json:"other_due,omitzero"`
 	OtherManual bool   `json:"other_manual,omitzero"` // it was asked for by run

@@ -15,33 +15,33 @@ import (
 // Base is the database that nodes share, accessed without a node. It is empty when it is opened.
 type Base interface {
 	URL() string   // as nodes take it; with a password, if there is one
-	About() string // what it is, and the settings that its speed depends on
+	About() string // its kind, and the settings that its speed depends on
 
 	// Asked returns how many calls it was asked in all: transactions, scripts.
 	Asked(ctx context.Context) (int64, error)
 
-	// CPU returns what its processes have used so far; 0 where that cannot be told, as they are on another
-	// machine.
+	// CPU returns the time that its processes have used so far; 0 where that is not known, as they are on
+	// another machine.
 	CPU(ctx context.Context) time.Duration
 
-	// Wrote returns how many bytes its processes have written to disk; 0 where that cannot be told.
+	// Wrote returns how many bytes its processes have written to disk; 0 where that is not known.
 	Wrote(ctx context.Context) int64
 
 	// Close removes everything written since it was opened, and ends the server if it was started here.
 	Close() error
 
-	clearDatabase(ctx context.Context) error // removes what was written
+	clearDatabase(ctx context.Context) error // removes all that was written
 	asRawBase() rawBase
 }
 
-// rawBase is what is measured without rouse. Each batch of rows is written in one transaction.
+// rawBase runs the measurements without rouse. Each batch of rows is written in one transaction.
 type rawBase interface {
 	// createRows writes the batches of each writer, through a connection each.
 	createRows(ctx context.Context, writers [][]rawBatch) (time.Duration, error)
 
 	// pipelineRows writes, reads and removes the batches of each writer, through a connection each. It
 	// returns how many it removed. With leased, a read is a write that hides the rows from the other writers,
-	// who all read the same; without, each has a bucket of its own.
+	// which all read the same; without, each has a bucket of its own.
 	pipelineRows(ctx context.Context, writers [][]rawBatch, leased bool) (int64, time.Duration, error)
 }
 
@@ -124,7 +124,7 @@ func shownURL(text string) string {
 	return u.Scheme + "://" + u.Host + u.Path
 }
 
-// treeCPU is what a process of this machine, and those that it has started, have used.
+// treeCPU returns the CPU time of a process of this machine, and of those that it has started.
 func treeCPU(pid int) time.Duration {
 	used := cpuOf(statFields(pid), true)
 	for _, child := range childrenOf(pid) {

@@ -1,7 +1,7 @@
 // Package bench measures rouse: each scenario runs against a server process, starts one if it is given none,
 // and prints its rate next to the raw limit of the same run: the same rows straight into the same kind of
-// store in the same batches, or an empty call over the same connection. What arrives is judged as well:
-// early, lost and doubled fires are counted.
+// store in the same batches, or an empty call over the same connection. Arrivals are checked as well: early,
+// lost and doubled fires are counted.
 //
 // On a store that nodes share, one or several server processes run, and the load is spread over them: creates
 // go round, and every node has subscribers. The store is a database that is empty before and after, or a
@@ -24,7 +24,7 @@ import (
 	"github.com/rousehq/rouse/rousetest/history"
 )
 
-// Options say how a scenario runs. Zero fields have the defaults that their comments name.
+// Options configure a scenario. Zero fields have the defaults that their comments name.
 type Options struct {
 	Server string           // address of a running server, or of several nodes with commas between; empty: start one
 	Link   grpclink.Options // how connections to Server are made
@@ -35,14 +35,14 @@ type Options struct {
 	Nodes    int           // servers on one store that nodes share; default 1, and 3 for failover
 	Lease    time.Duration // of buckets, and hold of timers, of nodes that share a store; at least 2 s; default 10 s
 	Dir      string        // where servers and raw stores keep data; default a temporary directory, removed afterwards
-	Duration time.Duration // of what is measured; default 5 s
+	Duration time.Duration // of the measurement; default 5 s
 	Count    int           // timers, where the scenario has a number of them; default the scenario's
 	// per second, for lag; default 5,000, 2,000 on a store that nodes share, and 1,000 of Dapr's jobs
 	Rate    int
 	Size    int             // bytes of a payload; default 150
 	Runs    int             // of each load of model; default 3
 	Batch   int             // timers in a message of lag; default a 500th of the rate, 1 to 100
-	History *history.Writer // of pipeline, lag and burst: what happened, for the checker; may be nil
+	History *history.Writer // of pipeline, lag and burst: the events, for the checker; may be nil
 	// a directory for profiles of the servers that are started, while they are measured; may be empty
 	Profile  string
 	Progress io.Writer // human-readable progress; may be nil
@@ -62,7 +62,7 @@ func (o Options) withScenarioDefaults() Options {
 	return o
 }
 
-// checkScenario returns what is wrong with the options of a scenario.
+// checkScenario returns the error in the options of a scenario.
 func (o *Options) checkScenario(s *scenario) error {
 	shared := o.hasSharedStore()
 	switch {
@@ -97,7 +97,7 @@ func (o *Options) hasSharedStore() bool {
 	return k != "" && o.Server == ""
 }
 
-// Result is what a scenario measured. Fields that a scenario does not measure are absent.
+// Result holds the figures of a scenario. Fields that a scenario does not measure are absent.
 type Result struct {
 	Scenario string  `json:"scenario"`
 	Store    string  `json:"store,omitempty"`
@@ -119,7 +119,7 @@ type Result struct {
 
 	// of the server processes, if they were started here
 	ServiceCPU float64 `json:"service_cpu_us_per_timer,omitempty"`
-	// of the processes of a store that nodes share, where that can be told
+	// of the processes of a store that nodes share, where that is known
 	StoreCPU float64 `json:"store_cpu_us_per_timer,omitempty"`
 	BenchCPU float64 `json:"bench_cpu_us_per_timer,omitempty"` // of load generator and receiver
 	// the peaks of all nodes together; where there is a restart, that after it
@@ -190,7 +190,7 @@ type scenario struct {
 	only  int // the stores that it is for
 }
 
-// What a scenario is for.
+// The stores that a scenario is for.
 const (
 	onAny = iota
 	onEmbedded
@@ -221,7 +221,7 @@ var scenarios = []scenario{
 		measureHandover, onShared},
 }
 
-// Scenarios returns the names that Run takes, each with what it measures.
+// Scenarios returns the names that Run takes, each with a description.
 func Scenarios() (names, about []string) {
 	for _, s := range scenarios {
 		names, about = append(names, s.name), append(about, s.about)

@@ -23,7 +23,7 @@ type Compared struct {
 	New  float64 `json:"new"`
 }
 
-// figures are what two binaries are compared by; the first ones hardly depend on other load of the machine.
+// figures are compared between two binaries; the first ones hardly depend on other load of the machine.
 var figures = []struct {
 	what, unit string
 	of         func(r *Result) float64

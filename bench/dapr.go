@@ -127,8 +127,8 @@ func measureDapr(ctx context.Context, o Options) (*Result, error) {
 // settled is how long a server is left alone before its memory is looked at.
 const settled = 3 * time.Second
 
-// createEach calls do for every number below o.Count, by as many callers as there are, and tells how far it
-// is.
+// createEach calls do for every number below o.Count, by as many callers as there are, and prints its
+// progress.
 func createEach(ctx context.Context, o Options, what string, do func(i int64) error) error {
 	n := int64(o.Count)
 	step := max(1, n/8)
@@ -192,7 +192,7 @@ func (a *daprApp) scheduleSteadily(ctx context.Context, o Options, data *anypb.A
 	})
 }
 
-// dueOf reads the name of a job of steady.
+// dueOf reads the name of a job of scheduleSteadily.
 func dueOf(name string) (due, i int64, ok bool) {
 	at, rest, found := strings.Cut(name, "t")
 	due, err := strconv.ParseInt(at, 10, 64)

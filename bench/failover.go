@@ -25,7 +25,7 @@ type Failover struct {
 }
 
 // measureFailover has timers fire every second, kills the node that fires most of them, and waits until
-// others have fired all of its timers. Then it stops another one, which only its leases tell, if that leaves
+// others have fired all of its timers. Then it stops another one, which only its leases show, if that leaves
 // one.
 func measureFailover(ctx context.Context, o Options) (*Result, error) {
 	t, err := openTarget(ctx, o, 1)
@@ -133,7 +133,7 @@ func everySecond(ctx context.Context, o Options, t *target) (_ *fireObserver, _ 
 	return w, sub, nil
 }
 
-// observedTimer is what was seen of a timer.
+// observedTimer counts the fires of a timer.
 type observedTimer struct {
 	node    int // whose stream the last fire came by
 	fires   int

@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse/rousetest/history"
 )
 
-// historyLog writes what happens into a history for the checker; without a writer it does nothing.
+// historyLog writes events into a history for the checker; without a writer it does nothing.
 type historyLog struct{ w *history.Writer }
 
 // writeConfig sets how the run is judged: a run at full speed is late by its nature.

@@ -34,7 +34,7 @@ func newPayloads(n int) (of func(i int64) []byte) {
 	}
 }
 
-// benchTimerName is a timer's name; number reads it back.
+// benchTimerName is a timer's name; parseTimerNumber reads it back.
 func benchTimerName(i int64) string { return "t" + strconv.FormatInt(i, 10) }
 
 func parseTimerNumber(name string) (int64, bool) {
@@ -48,7 +48,7 @@ func parseTimerNumber(name string) (int64, bool) {
 // oneShotSchedule is the schedule of a one-shot timer.
 func oneShotSchedule(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// creator sends batches of timers over one CreateStream and counts what is acknowledged.
+// creator sends batches of timers over one CreateStream and counts the acknowledged ones.
 type creator struct {
 	stream rousev1.Timers_CreateStreamClient
 	window chan time.Time // when the messages in flight were sent, oldest first
@@ -58,7 +58,7 @@ type creator struct {
 	wg     sync.WaitGroup
 }
 
-// errEnded is of a message after answers have ended; finish tells why they have.
+// errEnded is of a message after answers have ended; finishCreates returns the reason.
 var errEnded = errors.New("the rest was not created")
 
 // newCreator opens a stream with a window of messages in flight. onAck is called with each answer, in order,
@@ -106,7 +106,7 @@ func (cr *creator) sendCreates(ctx context.Context, timers []*rousev1.NewTimer) 
 	return cr.stream.Send(&rousev1.BatchCreateRequest{Namespace: namespace, Timers: timers})
 }
 
-// finishCreates waits for the answers to what was sent.
+// finishCreates waits for the answers to all messages.
 func (cr *creator) finishCreates() error {
 	err := cr.stream.CloseSend()
 	cr.wg.Wait()

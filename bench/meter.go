@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// usage is what server processes used so far; zero for those that were not started here.
+// usage holds the resources that server processes used so far; zero for those that were not started here.
 type usage struct {
 	cpu  time.Duration
 	rss  int64
@@ -133,7 +133,7 @@ func (m *meter) stopMeter() {
 	_ = m.profiles.waitForProfiles() // into has reported errors
 }
 
-// writeUsage ends the meter and writes what it saw into r, per timer.
+// writeUsage ends the meter and writes its figures into r, per timer.
 func (m *meter) writeUsage(r *Result, timers int64) {
 	last, self, traffic := m.t.serversUsage(), processUsage(os.Getpid()), m.t.traffic.Load()-m.traffic
 	if err := m.profiles.waitForProfiles(); err != nil {

@@ -16,21 +16,21 @@ type Load struct {
 	Batch int `json:"timers_per_message"`
 }
 
-// costTerms are what a second of the load has: milliseconds in which something is due, messages, fires, and
-// KiB of payloads.
+// costTerms returns the counts in a second of the load: milliseconds in which something is due, messages,
+// fires, and KiB of payloads.
 func (l Load) costTerms() [4]float64 {
 	rate := float64(l.Rate)
 	return [4]float64{1000 * (1 - math.Exp(-rate/1000)), rate / float64(l.Batch), rate, rate * float64(l.Size) / 1024}
 }
 
-// Model predicts what the life of timers costs: created, fired and settled over streams.
+// Model predicts the costs of the life of timers: created, fired and settled over streams.
 type Model struct {
 	Costs  []Cost  `json:"costs"`
 	Points []Point `json:"points"`
 }
 
-// Cost is one figure of a model: what each millisecond with something due, message, fire and KiB of payload
-// takes.
+// Cost is one figure of a model: the cost of each millisecond with something due, message, fire and KiB of
+// payload.
 type Cost struct {
 	What    string  `json:"what"`
 	Unit    string  `json:"unit"`
@@ -46,7 +46,7 @@ func (c *Cost) Of(l Load) float64 {
 	return (c.Moment*x[0] + c.Message*x[1] + c.Fire*x[2] + c.KiB*x[3]) / float64(l.Rate)
 }
 
-// Point is a load that was measured, and what the model predicts for it.
+// Point is a load that was measured, with the model's predictions.
 type Point struct {
 	Load
 	Fitted  bool      `json:"fitted"` // the model knows it
@@ -146,7 +146,7 @@ func measureModel(ctx context.Context, o Options) (*Result, error) {
 	return r, nil
 }
 
-// fitCost returns the cost that is nearest to what was measured for each fire, in proportion to it, without
+// fitCost returns the cost that is nearest to the measured ones for each fire, in proportion to it, without
 // negative parts.
 func fitCost(loads []Load, measured []float64) (c Cost) {
 	used := []int{0, 1, 2, 3}

@@ -108,8 +108,8 @@ func (s *ownServer) describePostgres(ctx context.Context, port int) error {
 	}
 	s.cmd = exec.Command(filepath.Join(bin, "postgres"), args...)
 	s.cmd.Env = init.Env
-	// Immediate shutdown: no checkpoint of what is thrown away, but shared memory is given back, also when
-	// this process is killed.
+	// Immediate shutdown: no checkpoint of data that is thrown away, but shared memory is given back, also
+	// when this process is killed.
 	s.end = syscall.SIGQUIT
 	s.cmd.SysProcAttr = endWithParent(&syscall.SysProcAttr{Credential: as, Setpgid: true}, s.end)
 	s.url = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
@@ -210,7 +210,7 @@ func findProgram(name string) (string, error) {
 func postgresPrograms() (string, error) {
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is well-formed
 	version := func(dir string) int {
-		v, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir))) // what is no number is the oldest
+		v, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir))) // a name that is no number is the oldest
 		return v
 	}
 	slices.SortFunc(dirs, func(a, b string) int { return version(b) - version(a) })

@@ -87,8 +87,8 @@ func measurePending(ctx context.Context, o Options) (*Result, error) {
 	return r, p.stopProcess(syscall.SIGTERM)
 }
 
-// measureAnswers asks about timers as far has them: those of all, and those of an hour and of a day of its
-// thirty.
+// measureAnswers asks about timers that are due by farDueTime: those of all, and those of an hour and of a
+// day of its thirty.
 func measureAnswers(ctx context.Context, c *target) (list []Answer, err error) {
 	timers := c.timersClient(0)
 	first := farDueTime(0)
@@ -156,7 +156,7 @@ func measureIdle(ctx context.Context, o Options) (*Result, error) {
 	d := max(o.Duration, 10*time.Second)
 	rest := 2 * time.Second
 	if o.base != nil {
-		rest = flushed // what was asked at the start is not to count
+		rest = flushed // the calls of the start are not to count
 	}
 	if err := sleepContext(ctx, rest); err != nil {
 		return nil, err

@@ -78,7 +78,8 @@ func measureLag(ctx context.Context, o Options) (*Result, error) {
 const sharedRate = 2000
 
 // outstanding bounds the timers of a sustained run that are created and not acknowledged. As they wait for
-// 0.6 s on the average, it bounds the rate as well: at three times what a store is to reach, or more.
+// 0.6 s on the average, it bounds the rate as well: at three times the rate that a store is to reach, or
+// more.
 const (
 	outstanding       = 150_000
 	sharedOutstanding = 75_000

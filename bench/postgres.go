@@ -114,7 +114,7 @@ func (b *postgresBase) URL() string        { return b.url }
 func (b *postgresBase) About() string      { return b.about }
 func (b *postgresBase) asRawBase() rawBase { return b }
 
-// Asked counts transactions. What a session did in its last seconds may not be in it yet: see flushed.
+// Asked counts transactions. The last seconds of a session may not be in it yet: see flushed.
 func (b *postgresBase) Asked(ctx context.Context) (n int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -130,9 +130,9 @@ func (b *postgresBase) CPU(context.Context) time.Duration {
 	return treeCPU(b.pid)
 }
 
-// Wrote is what the processes pass to write calls, which for PostgreSQL is files alone: it sends to
-// connections by other calls. For write_bytes, Linux counts all of a large folio when one page of it changes,
-// up to 1 MiB for each commit in a segment of the log that was filled with zeros ahead.
+// Wrote returns the bytes that the processes pass to write calls, which for PostgreSQL is files alone: it
+// sends to connections by other calls. For write_bytes, Linux counts all of a large folio when one page of it
+// changes, up to 1 MiB for each commit in a segment of the log that was filled with zeros ahead.
 func (b *postgresBase) Wrote(context.Context) int64 {
 	if b.pid == 0 {
 		return 0

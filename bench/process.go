@@ -29,7 +29,7 @@ type process struct {
 }
 
 // startProcess runs the binary's serve command on free ports and waits until it reports its addresses. i
-// tells the servers of a run apart.
+// distinguishes the servers of a run.
 func startProcess(ctx context.Context, o Options, dir string, i int) (*process, error) {
 	p := &process{name: fmt.Sprintf("bench-%d", i+1)}
 	data := filepath.Join(dir, "data")
@@ -51,7 +51,7 @@ func startProcess(ctx context.Context, o Options, dir string, i int) (*process, 
 	case o.Store == "sqlite":
 		store = "sqlite:" + filepath.Join(data, "timers.db")
 	}
-	p.child.Env = append(os.Environ(), "ROUSE_STORE="+store) // not an argument, which everybody on the machine may read
+	p.child.Env = append(os.Environ(), "ROUSE_STORE="+store) // not an argument, which all users of the machine may read
 	p.child.Stderr = &p.stderr
 	p.child.SysProcAttr = endWithParent(&syscall.SysProcAttr{}, syscall.SIGKILL)
 	if err := p.child.Start(); err != nil {

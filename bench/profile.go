@@ -19,7 +19,7 @@ type profiles struct {
 	errs []error
 }
 
-// startProfiles writes what the servers use during a time, in whole seconds, into the directory of the
+// startProfiles writes profiles of the servers over a time, in whole seconds, into the directory of the
 // options: CPU time and allocations, a file of each for every server. It returns at once.
 func (t *target) startProfiles(ctx context.Context, during time.Duration) *profiles {
 	w := &profiles{}

@@ -12,8 +12,8 @@ import (
 )
 
 // The raw limits of PostgreSQL have a table with the columns of a timer, its key, and an index on its time:
-// what any store of timers needs, and nothing else. Plans are pinned, as statistics of a table that fills and
-// empties are always wrong.
+// the minimum of any store of timers. Plans are pinned, as statistics of a table that fills and empties are
+// always wrong.
 const rawTable = `DROP SCHEMA IF EXISTS rouse_bench CASCADE;
 CREATE SCHEMA rouse_bench;
 CREATE TABLE rouse_bench.timers (
@@ -117,7 +117,7 @@ func (b *postgresBase) pipelineRows(ctx context.Context, writers [][]rawBatch,
 			removed.Add(n)
 		}
 		low.advanceWriter(writer, rawNever)
-		for leased { // what competitors have left to each other
+		for leased { // rows that competitors have left to each other
 			n, err := rawTake(ctx, c, rawLease, leaseArgs(0, rawSize))
 			if err != nil || n == 0 {
 				return err

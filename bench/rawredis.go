@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The raw limits of Redis have a sorted set of keys by their times and a hash of bodies, which is what timers
-// are kept in there. What belongs together is written in one MULTI with one command for each of the two.
+// The raw limits of Redis have a sorted set of keys by their times and a hash of bodies, as the store has for
+// timers. A batch is written in one MULTI with one command for each of the two.
 
-// rawLeaseScript reads what is due and hides it from others, in one step.
+// rawLeaseScript reads the due keys and hides them from others, in one step.
 var rawLeaseScript = goredis.NewScript(`local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])
 if #due == 0 then return {{}, {}} end
 local hold = {}

@@ -47,7 +47,7 @@ var rawCreateHow = map[string]string{
 }
 
 // rawPipelines writes, reads and removes rows without rouse: those of the strategy's kind first, by owners
-// who read or by competitors who lease, and then the others.
+// that read or by competitors that lease, and then the others.
 func rawPipelines(ctx context.Context, o Options, r *Result) (own, others []Raw, err error) {
 	n := min(max(r.Timers, rawLeast), rawMost)
 	for _, leased := range []bool{false, true} {

@@ -20,7 +20,7 @@ type Lag struct {
 	Max  float64 `json:"max_ms"`
 }
 
-// tally judges what arrives: how often each timer did, and how late.
+// tally judges arrivals: how often each timer did, and how late.
 type tally struct {
 	early atomic.Int64
 	got   atomic.Int64 // distinct timers

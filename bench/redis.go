@@ -112,7 +112,7 @@ func (b *redisBase) URL() string        { return b.url }
 func (b *redisBase) About() string      { return b.about }
 func (b *redisBase) asRawBase() rawBase { return b }
 
-// Asked counts scripts: all that nodes ask is one, and what a script does itself is not asked by anybody.
+// Asked counts scripts: each call of a node is one, and the commands within a script are no calls.
 func (b *redisBase) Asked(ctx context.Context) (n int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -130,7 +130,7 @@ func (b *redisBase) Asked(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// CPU is what the servers themselves say, also of another machine.
+// CPU returns the time that the servers report, also those of another machine.
 func (b *redisBase) CPU(ctx context.Context) (used time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -160,8 +160,8 @@ func (b *redisBase) Wrote(ctx context.Context) int64 {
 	return treeIO(pid, "write_bytes")
 }
 
-// clearDatabase removes the keys that nodes and raw limits make. What was on its way from a node that was
-// killed may come after it, so it looks until nothing is left.
+// clearDatabase removes the keys that nodes and raw limits make. Writes under way from a node that was killed
+// may come after it, so it looks until nothing is left.
 func (b *redisBase) clearDatabase(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

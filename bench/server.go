@@ -192,7 +192,7 @@ func describeShares(nodes []*rousev1.Node) (text string, all bool) {
 	return strings.TrimSuffix(b.String(), "; "), each && sum == node.Defaults().Buckets
 }
 
-// closeTarget ends what was started. Nothing that they keep is needed any more.
+// closeTarget ends the connections and the processes. Nothing that they keep is needed any more.
 func (t *target) closeTarget() {
 	for _, c := range t.conns {
 		_ = c.Close()

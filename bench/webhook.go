@@ -157,8 +157,8 @@ func measureWebhook(ctx context.Context, o Options) (*Result, error) {
 	return r, nil
 }
 
-// rawPosts is what net/http does from this process to the same receiver, with the headers of a fire. The
-// receiver judges them as it judges fires.
+// rawPosts measures net/http from this process to the same receiver, with the headers of a fire. The receiver
+// judges them as it judges fires.
 func rawPosts(ctx context.Context, rc *receiver, body []byte, d time.Duration) (Raw, error) {
 	const inFlight = 64
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: inFlight, MaxIdleConns: inFlight,

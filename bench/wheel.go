@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse/internal/wheel"
 )
 
-// Wheel is what the timing wheel alone does.
+// Wheel holds the figures of the timing wheel alone.
 type Wheel struct {
 	Entries int64   `json:"entries"`
 	Bytes   float64 `json:"bytes_per_entry"`

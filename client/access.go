@@ -29,7 +29,7 @@ type Grant struct {
 // Key is an API key, without its secret.
 type Key struct {
 	ID      string // the characters after "rk_" in its text
-	Name    string // what it is for
+	Name    string // its purpose, for people
 	Grants  []Grant
 	Created rouse.Instant
 	Creator string          // id of the principal that created it
@@ -38,7 +38,7 @@ type Key struct {
 	Secrets []rouse.Instant // when its valid secrets were made, newest first: two while a rotation goes on
 }
 
-// Identity is what the client's credentials are.
+// Identity is the principal of the client's credentials.
 type Identity struct {
 	Access  bool   // access control is on; without it the rest is empty, and everything is allowed
 	ID      string // such as "key:ID"
@@ -48,7 +48,7 @@ type Identity struct {
 	Expires rouse.Instant // 0: never
 }
 
-// WhoAmI tells what the client's credentials are, and what they allow. It is retried.
+// WhoAmI returns the principal of the client's credentials, and its grants. It is retried.
 func (a *Access) WhoAmI(ctx context.Context) (Identity, error) {
 	p, err := callIdempotent(ctx, a.c.opts.Patience, func(bool) (*rousev1.WhoAmIResponse,
 		error) {
@@ -136,7 +136,7 @@ func (a *Access) EndSessions(ctx context.Context, principal string) error {
 }
 
 // RotateSessionKey makes a new key of sessions: all sessions of the console end, those of keys, too, and the
-// nodes renew what they know each other by. It is retried, with an Idempotency-Key.
+// nodes renew the secret that they know each other by. It is retried, with an Idempotency-Key.
 func (a *Access) RotateSessionKey(ctx context.Context) error {
 	_, err := onlyOnce(ctx, a.c, func(ctx context.Context) (*rousev1.RotateSessionKeyResponse, error) {
 		return a.c.access.RotateSessionKey(ctx, &rousev1.RotateSessionKeyRequest{})

@@ -10,7 +10,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// AuditEvent is what one call did.
+// AuditEvent describes one call and its effect.
 type AuditEvent struct {
 	ID              string
 	Time            rouse.Instant // when the call ended
@@ -23,10 +23,10 @@ type AuditEvent struct {
 	PrincipalSource string // key, certificate or token
 	Verb, Method    string
 	Namespace       string   // "-": several
-	Names           []string // the first of what was changed, or what was asked for
+	Names           []string // the first of the changed objects, or of the requested ones
 	Changed, Failed uint64   // Failed of a batch
 	Hash            string   // of the names of all that was changed, if that is more than one
-	Before, After   string   // revisions of what was changed; "none": it does not exist; empty: not known
+	Before, After   string   // revisions of the changed object; "none": it does not exist; empty: not known
 	Outcome         string   // "ok", or the code of the error
 	Reason          string   // of a refusal
 	Duration        time.Duration
@@ -38,7 +38,7 @@ type AuditQuery struct {
 	Namespace   string
 	Principal   string // its id or name
 	Verb        string
-	Name        string        // of what was changed or asked for, such as a timer
+	Name        string        // of a changed or requested object, such as a timer
 	Outcome     string        // a code; "refused": all but "ok"
 	From, Until rouse.Instant // at or after; before; not of FollowAudit
 	OldestFirst bool          // not of FollowAudit
@@ -57,7 +57,7 @@ func (q *AuditQuery) toAuditFilter() *rousev1.AuditFilter {
 		Outcome: q.Outcome, FromMs: int64(q.From), UntilMs: int64(q.Until)}
 }
 
-// Audit returns a page of what callers did, on all nodes, newest first. It is retried.
+// Audit returns a page of the calls on all nodes, newest first. It is retried.
 func (a *Access) Audit(ctx context.Context, q AuditQuery, token string) (AuditPage, error) {
 	p, err := callIdempotent(ctx, a.c.opts.Patience, func(bool) (*rousev1.ListAuditResponse, error) {
 		return a.c.admin.ListAudit(ctx, &rousev1.ListAuditRequest{Filter: q.toAuditFilter(), OldestFirst: q.OldestFirst,
@@ -67,8 +67,8 @@ func (a *Access) Audit(ctx context.Context, q AuditQuery, token string) (AuditPa
 		rouse.Instant(p.GetReachedMs())}, err
 }
 
-// FollowAudit calls do with events as they happen, until ctx ends or do fails, or returns what ended the
-// stream. It does not resume: what happened between two calls of FollowAudit is in Audit.
+// FollowAudit calls do with events as they happen, until ctx ends or do fails, or returns the error that
+// ended the stream. It does not resume: Audit has the events between two calls of FollowAudit.
 func (a *Access) FollowAudit(ctx context.Context, q AuditQuery, do func([]AuditEvent) error) error {
 	return receiveStream(ctx, func(ctx context.Context) (grpc.ServerStreamingClient[rousev1.FollowAuditResponse], error) {
 		return a.c.admin.FollowAudit(ctx, &rousev1.FollowAuditRequest{Filter: q.toAuditFilter()})

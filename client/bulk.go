@@ -10,7 +10,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Action is what a bulk request does to each timer or dead letter.
+// Action is the change that a bulk request makes to each timer or dead letter.
 type Action string
 
 const (
@@ -28,14 +28,14 @@ const (
 type BulkRequest struct {
 	Query         rouse.Query // an empty one matches everything; After and Limit are not used
 	Action        Action
-	DryRun        bool // change nothing, and name what would be changed
+	DryRun        bool // change nothing, and name those that would be changed
 	Reason        string
 	Until         rouse.Instant
 	When          *rouse.Spec // as of Reschedule
 	Limit         uint64      // maximum number of timers; 0 is no limit
 	ErrorContains string      // only dead letters whose last error contains it
 	PerSecond     float64     // of BulkRedrive: at most so many, 0.01 to 10,000; 0 is as fast as possible
-	CurrentSpec   bool        // of BulkRedrive: with what their timers have now, as of Redrive
+	CurrentSpec   bool        // of BulkRedrive: with the specs of their timers now, as of Redrive
 }
 
 // BulkProgress is how far a bulk request has come.
@@ -45,7 +45,7 @@ type BulkProgress struct {
 	Matched, Changed, Failed uint64 // so far
 
 	Failures []BulkFailure // at most a hundred in all
-	Names    []string      // of a dry run: what would be changed, the first thousand in all
+	Names    []string      // of a dry run: those that would be changed, the first thousand in all
 	Targets  []BulkTarget  // of BulkRedrive, when all is done: where the dead letters go
 }
 

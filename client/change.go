@@ -17,9 +17,9 @@ func (c *Client) Skip(ctx context.Context, namespace, name string, count uint32,
 	}))
 }
 
-// Reschedule changes when a timer fires, and nothing else of it: of when only the fields count that say so
-// (Schedule, Also, Except, Timezone, DST, Calendar, Start, End, TTL, MaxOccurrences, Jitter), and all of them
-// are replaced. A new generation begins. It is retried, with an Idempotency-Key.
+// Reschedule changes when a timer fires, and nothing else of it: of when only these fields count (Schedule,
+// Also, Except, Timezone, DST, Calendar, Start, End, TTL, MaxOccurrences, Jitter), and all of them are
+// replaced. A new generation begins. It is retried, with an Idempotency-Key.
 func (c *Client) Reschedule(ctx context.Context, namespace, name string, when rouse.Spec,
 	cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)
@@ -41,7 +41,7 @@ type Backfilled struct {
 // BackfillRequest is a range of past occurrences.
 type BackfillRequest struct {
 	From, Until rouse.Instant // due from From on and before Until, which is not after now
-	DryRun      bool          // fire nothing, and return what would be fired
+	DryRun      bool          // fire nothing, and return the occurrences that would be fired
 	PerSecond   float64       // at most so many start in a second, 0.01 to 10,000; 0: all start now
 }
 

@@ -13,9 +13,9 @@
 // others, and receives the fires of all. Calls use the addresses of Dial in turn, and skip those that
 // cannot be reached.
 //
-// A call that is safe to repeat is retried with backoff while the service is unavailable or overloaded,
-// until ctx ends, and for at most Options.Patience. The comments of methods state which do so. For the
-// others the caller decides, because only the caller knows what an unknown outcome means.
+// A call that is safe to repeat is retried with backoff while the service is unavailable or overloaded, until
+// ctx ends, and for at most Options.Patience. The comments of methods state which do so. For the others the
+// caller decides, because only the caller knows the consequences of an unknown outcome.
 package client
 
 import (
@@ -47,7 +47,7 @@ type Options struct {
 	// how long one try of a call that is no stream may take if its ctx has no deadline; default no bound
 	Timeout time.Duration
 
-	Dial []grpc.DialOption // what else gRPC offers
+	Dial []grpc.DialOption // further options of gRPC
 }
 
 // Client is safe for concurrent use.

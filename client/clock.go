@@ -20,7 +20,7 @@ type Clock struct {
 type Advance struct {
 	By   time.Duration
 	To   rouse.Instant
-	Jump bool // at once, as if the service had been away; otherwise from due time to due time, waiting for what fires
+	Jump bool // at once, as if the service had been away; otherwise from due time to due time, waiting for the fires
 }
 
 // Clock returns the service's present time. It is retried.

@@ -36,7 +36,8 @@ func IfNew() Condition {
 	return func(c *condition) { c.fresh = true }
 }
 
-// ValidateOnly makes all checks and writes nothing. The result is what would be stored, with its next times.
+// ValidateOnly makes all checks and writes nothing. The result is the timer that would be stored, with its
+// next times.
 func ValidateOnly() Condition {
 	return func(c *condition) { c.validate = true }
 }
@@ -50,7 +51,7 @@ func conditionOf(cs []Condition) (c condition) {
 
 // Create creates a timer. If the name exists, it returns rouse.ErrExists. An empty namespace is "default". If
 // the name is empty, the client generates one and retries the call. A call with a name is not retried,
-// because a retry could not tell whether an existing timer is its own, unless it has an Idempotency-Key
+// because a retry could not know whether an existing timer is its own, unless it has an Idempotency-Key
 // (WithIdempotencyKey): then the service makes up the name, of the key.
 func (c *Client) Create(ctx context.Context, namespace, name string, spec rouse.Spec) (rouse.Timer, error) {
 	request := &rousev1.CreateRequest{Namespace: namespace, Name: name, Spec: rousev1.SpecToProto(&spec)}
@@ -87,14 +88,14 @@ type Replaced struct {
 	InFlight bool
 
 	Unchanged bool     // nothing differed, and nothing was written
-	Notes     []string // what of the timer could not be kept, for people
+	Notes     []string // state of the timer that could not be kept, for people
 
 	Next []rouse.Instant // with ValidateOnly: the next times, at most five
 }
 
-// Replace creates a timer, or gives the existing one another spec. It is retried, unless it has an
-// IfRevision or IfNew and no Idempotency-Key (WithIdempotencyKey): a retry could not tell its own first try
-// from another client's change.
+// Replace creates a timer, or gives the existing one another spec. It is retried, unless it has an IfRevision
+// or IfNew and no Idempotency-Key (WithIdempotencyKey): a retry could not distinguish its own first try from
+// another client's change.
 func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec,
 	cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)
@@ -119,7 +120,7 @@ func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse
 		func(bool) (*rousev1.Timer, error) { return c.timers.Create(ctx, request) }))
 }
 
-// Mode defines what a batch does with existing names.
+// Mode defines the effect of a batch on existing names.
 type Mode uint8
 
 const (

@@ -35,8 +35,8 @@ func (c *Client) CreateStream(ctx context.Context, namespace string, mode Mode, 
 }
 
 // Send sends a batch of up to rouse.MaxBatch timers. It blocks while the window is full, until Recv has taken
-// an answer. After an error, Recv returns what ended the stream; batches without an answer have an unknown
-// outcome.
+// an answer. After an error, Recv returns the error that ended the stream; batches without an answer have an
+// unknown outcome.
 func (c *Creator) Send(timers []NewTimer) error {
 	select {
 	case c.window <- len(timers):

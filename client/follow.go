@@ -27,7 +27,7 @@ import (
 // known to be new, so closing it costs no fire an attempt.
 type follow struct {
 	ctx     context.Context
-	end     context.CancelCauseFunc // ends ctx, with what Subscribe returns as a *refusal
+	end     context.CancelCauseFunc // ends ctx, with the error of Subscribe as a *refusal
 	client  *Client
 	o       SubscribeOptions
 	pool    *pool
@@ -55,7 +55,7 @@ type link struct {
 	expect   string         // the id that other nodes report for the address
 	standing bool           // its stream is open
 	parked   bool           // it waits until another link has lost the node
-	peers    *rousev1.Peers // what the node of the stream reported last
+	peers    *rousev1.Peers // the last report of the stream's node
 }
 
 // maxLinks bounds the nodes that are followed.
@@ -113,7 +113,7 @@ func (f *follow) followUntilEnd() error {
 }
 
 // reconnectNow reconnects immediately: links have a backoff of their own. While the connection has failed,
-// calls return the error of the last try, so afresh waits until it reconnects or ctx ends.
+// calls return the error of the last try, so it waits until the connection is tried again or ctx ends.
 func reconnectNow(ctx context.Context, conn *grpc.ClientConn) {
 	conn.ResetConnectBackoff()
 	conn.WaitForStateChange(ctx, connectivity.TransientFailure) // at once if it is in another state

@@ -39,8 +39,7 @@ func (c *Client) Job(ctx context.Context, namespace, id string) (rouse.Job, erro
 	return jobFrom(p)
 }
 
-// CancelJob ends a bulk change that is running, and returns its job. What it has changed stays changed. It is
-// retried.
+// CancelJob ends a bulk change that is running, and returns its job. Its changes so far stay. It is retried.
 func (c *Client) CancelJob(ctx context.Context, namespace, id string) (rouse.Job, error) {
 	request := &rousev1.CancelJobRequest{Namespace: namespace, Id: id}
 	p, err := callIdempotent(ctx, c.opts.Patience, func(bool) (*rousev1.Job,

@@ -49,7 +49,7 @@ func (f *follow) noteStreamOpen(l *link, node string) bool {
 	return l.standing
 }
 
-// notePeers notes what the node of a link's stream reports about the others.
+// notePeers notes the report of a link's node about the others.
 func (f *follow) notePeers(l *link, p *rousev1.Peers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

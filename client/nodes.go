@@ -17,7 +17,7 @@ type Node struct {
 	Leader   bool // it does the work that only one node needs to do, which is bookkeeping only
 	Buckets  int  // buckets of the timers that it has now
 	Strategy string
-	Roles    []string // what it does, if not everything
+	Roles    []string // its roles, if not all
 	Claims   []string // namespaces whose timers it claims, if not all
 }
 

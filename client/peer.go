@@ -36,7 +36,7 @@ func (c *Client) acquirePeer(address string) (*grpc.ClientConn, error) {
 	return p.conn, nil
 }
 
-// releasePeer releases a connection from acquire; the last release closes it.
+// releasePeer releases a connection from acquirePeer; the last release closes it.
 func (c *Client) releasePeer(address string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,8 +48,8 @@ func (c *Client) releasePeer(address string) {
 	}
 }
 
-// peerAddress reads the address of a node that the service reported. It never weakens what the caller asked
-// for: with TLS, nodes are reached over TLS, and a remote node cannot send the client to this host.
+// peerAddress reads the address of a node that the service reported. It never weakens the options of the
+// caller: with TLS, nodes are reached over TLS, and a remote node cannot send the client to this host.
 func (c *Client) peerAddress(told string) (a grpclink.Address, err error) {
 	if c.opts.usesTLS() { // the node does not decide that
 		told = strings.TrimPrefix(told, "http://")

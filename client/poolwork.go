@@ -36,7 +36,7 @@ func ThisWorker() (Worker, error) {
 	return w, nil
 }
 
-// WorkOptions say how a worker works. Zero fields have the defaults that their comments name.
+// WorkOptions configure a worker. Zero fields have the defaults that their comments name.
 type WorkOptions struct {
 	// handlers that run concurrently; default 1, so that the requests of a key are handled one after another
 	Concurrency int

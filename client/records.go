@@ -57,7 +57,8 @@ func (c *Client) History(ctx context.Context, q rouse.RecordQuery) iter.Seq2[rou
 
 // Follow calls do with records as occurrences end, best effort: dropped is the number of records missed since
 // the last call. An empty name follows the whole namespace. It returns the error of do, nil when ctx ends, or
-// what ended the stream. It does not resume: what ended between two calls of Follow is in History.
+// the error that ended the stream. It does not resume: History has the occurrences that ended between two
+// calls of Follow.
 func (c *Client) Follow(ctx context.Context, namespace, name string,
 	do func(records []rouse.Record, dropped uint64) error) error {
 	return receiveStream(ctx, func(ctx context.Context) (grpc.ServerStreamingClient[rousev1.FollowRecordsResponse],
@@ -72,8 +73,8 @@ func (c *Client) Follow(ctx context.Context, namespace, name string,
 	})
 }
 
-// receiveStream opens a stream and calls do with what it brings. It returns the error of do, nil when ctx
-// ends, or what ended the stream: these streams end only when the service stops.
+// receiveStream opens a stream and calls do with each message. It returns the error of do, nil when ctx ends,
+// or the error that ended the stream: these streams end only when the service stops.
 func receiveStream[T any](ctx context.Context, open func(context.Context) (grpc.ServerStreamingClient[T], error),
 	do func(*T) error) error {
 	streamCtx, cancel := context.WithCancel(ctx)

@@ -19,7 +19,7 @@ var (
 	ErrCancelled = errors.New("the fire is not wanted any more: its time is over, or its timer was deleted or replaced")
 )
 
-// session is what the goroutines of one stream share.
+// session is the shared state of the goroutines of one stream.
 type session struct {
 	sub   *Subscription
 	hand  *hand
@@ -29,7 +29,7 @@ type session struct {
 	queue chan *rousev1.Fire
 
 	running sync.WaitGroup // handlers
-	waiting int            // fires in queue; the pool's mutex guards it and what follows
+	waiting int            // fires in queue; the pool's mutex guards it and the fields after it
 	dropped bool
 }
 
@@ -90,7 +90,7 @@ func (s *session) leaveFires(tags ...uint64) {
 const leaveLength = time.Second
 
 // serveFires handles the fires of an open stream until it ends or ctx does, and then lets handlers end for up
-// to drain. The stream's own context outlives ctx. If the stream ends first, serve returns at once, and
+// to drain. The stream's own context outlives ctx. If the stream ends first, serveFires returns at once, and
 // handlers may still be running.
 func (p *pool) serveFires(ctx context.Context, sub *Subscription, credits int, drain time.Duration) error {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -8,26 +8,27 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// Status reads what happens now.
+// Status reads the current state of nodes, targets and pools.
 type Status struct{ c *Client }
 
-// Status returns the calls that read what happens now.
+// Status returns the calls that read the current state of nodes, targets and pools.
 func (c *Client) Status() *Status { return &Status{c} }
 
 // StatusNode is a node that was asked for its status.
 type StatusNode struct {
 	ID    string
-	Error string // why what it does is missing; empty: it answered
+	Error string // why its part is missing; empty: it answered
 }
 
-// Stats is what happened lately, by steps of time.
+// Stats counts recent events, by steps of time.
 type Stats struct {
 	Step   time.Duration
 	Points []rouse.StatsPoint // oldest first; the last step is not over
 	Nodes  []StatusNode
 }
 
-// Stats returns what happened in a window before now, on all nodes together; 0 is an hour. It is retried.
+// Stats returns the counts of events in a window before now, on all nodes together; 0 is an hour. It is
+// retried.
 func (s *Status) Stats(ctx context.Context, window time.Duration) (out Stats, err error) {
 	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.Stats, error) {
 		return s.c.status.GetStats(ctx, &rousev1.GetStatsRequest{WindowMs: window.Milliseconds()})
@@ -39,7 +40,7 @@ func (s *Status) Stats(ctx context.Context, window time.Duration) (out Stats, er
 	return out, err
 }
 
-// Targets is what is done for targets, those with trouble first.
+// Targets holds the state of targets, those with trouble first.
 type Targets struct {
 	Targets []rouse.TargetStatus
 	More    bool // there are others
@@ -53,8 +54,8 @@ type TargetQuery struct {
 	Limit     uint32 // up to 1,000; 0: 100
 }
 
-// Targets returns what is sent, and waits to be sent, to each target, on all nodes together and by node. It
-// is retried.
+// Targets returns the fires in flight and in queues of each target, on all nodes together and by node. It is
+// retried.
 func (s *Status) Targets(ctx context.Context, q TargetQuery) (out Targets, err error) {
 	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.ListTargetsResponse, error) {
 		return s.c.status.ListTargets(ctx, &rousev1.ListTargetsRequest{Namespace: q.Namespace, Name: q.Name, Limit: q.Limit})
@@ -109,7 +110,7 @@ func (s *Status) Pools(ctx context.Context, pool string, limit uint32) (out Pool
 	return out, err
 }
 
-// Diagnosis is what the checks of an installation found.
+// Diagnosis holds the findings of the checks of an installation.
 type Diagnosis struct {
 	Worst    string          // the most urgent severity of the findings
 	Findings []rouse.Finding // the most urgent first

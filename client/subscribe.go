@@ -14,8 +14,8 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 )
 
-// SubscribeOptions say which fires are wanted, and how they are handled. Zero fields have the defaults that
-// their comments name.
+// SubscribeOptions select fires, and configure their handling. Zero fields have the defaults that their
+// comments name.
 type SubscribeOptions struct {
 	Namespace  string // default "default"
 	Channel    string // of the target, "stream:CHANNEL"

@@ -20,7 +20,7 @@ type Subscription struct {
 	cancel    context.CancelFunc
 	offset    time.Duration // the store's clock minus ours
 	node      string
-	leaves    bool                 // the service knows what Leave is
+	leaves    bool                 // the service supports Leave
 	heard     func(*rousev1.Peers) // called by Recv with each message about the nodes
 	cancelled func(tags []uint64)  // called by Recv with the fires whose handlers can stop
 
@@ -82,7 +82,7 @@ const (
 	canHeader = "rouse-can"
 )
 
-// Node returns the id of the node that the subscription is on; empty if the service does not say.
+// Node returns the id of the node that the subscription is on; empty if the service does not report it.
 func (s *Subscription) Node() string { return s.node }
 
 // Recv returns the next batch of fires. After an error, io.EOF for an orderly end, the subscription is over.
@@ -142,8 +142,8 @@ func (s *Subscription) Leave(returned []uint64) error {
 		&rousev1.SubscribeRequest{Request: &rousev1.SubscribeRequest_Leave{Leave: &rousev1.Leave{Returned: returned}}})
 }
 
-// CloseSend announces that nothing more is settled. Recv returns io.EOF when the service has received what
-// was sent.
+// CloseSend announces that nothing more is settled. Recv returns io.EOF when the service has received all
+// messages.
 func (s *Subscription) CloseSend() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -66,7 +66,7 @@ func (c *Client) Count(ctx context.Context, q rouse.Query) (int64, error) {
 	return response.GetCount(), err
 }
 
-// Deleted is what a delete did.
+// Deleted is the result of a delete.
 type Deleted struct {
 	InFlight   bool   // an attempt had started and may still arrive; none starts any more
 	Generation uint64 // of the timer that was deleted; 0 if an earlier try of the same call deleted it

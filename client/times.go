@@ -63,15 +63,15 @@ func (c *Client) Preview(ctx context.Context, r PreviewRequest) (Preview, error)
 	return Preview{p.GetWords(), p.GetTimezone(), comingsFromProto(p.GetNext())}, err
 }
 
-// Simulation is what would fire in a range of time, in its order.
+// Simulation holds the fires of a range of time, in its order.
 type Simulation struct {
 	Fires  []Coming
 	Timers uint64 // that were checked
 	More   bool   // the limit ended the list
 }
 
-// Simulate returns what would fire between from (0 is now) and until, of all timers that a query matches: up
-// to limit fires (0 is 1,000). Nothing is changed. After and Limit of the query are not used. It is retried.
+// Simulate returns the fires between from (0 is now) and until of all timers that a query matches: up to
+// limit fires (0 is 1,000). Nothing is changed. After and Limit of the query are not used. It is retried.
 func (c *Client) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant,
 	limit int) (Simulation, error) {
 	request := &rousev1.SimulateRequest{Filter: rousev1.FilterToProto(&q), FromMs: int64(from), UntilMs: int64(until),
@@ -101,7 +101,7 @@ func (c *Client) Forecast(ctx context.Context, q rouse.Query, by string, from, u
 	return rousev1.ForecastFromProto(p), p.GetNextPageToken(), err
 }
 
-// Explanation is why a timer did or did not fire, and what comes next.
+// Explanation is why a timer did or did not fire, with its next fires.
 type Explanation struct {
 	Summary string         // one sentence
 	Reasons []Reason       // the most important first
@@ -119,7 +119,7 @@ type Reason struct {
 
 	// Since is when it began to hold, and Until when it ends or ended; 0: not known, or it has none.
 	Since, Until rouse.Instant
-	Cure         string // what to do about it; empty: nothing, or it is not known
+	Cure         string // the remedy; empty: none is needed, or known
 }
 
 // Explain reports why a timer did or did not fire. With a time other than 0 it explains the occurrence of

@@ -1,4 +1,5 @@
-// Package docs is the documentation, as files in the program. Its tests run what the pages show.
+// Package docs is the documentation, as files in the program. Its tests run the commands and code of the
+// pages.
 package docs
 
 import "embed"

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// mostDiff bounds the lists that are compared line by line, and around how many lines of each a difference
-// shows what is equal.
+// mostDiff bounds the lists that are compared line by line; around is how many equal lines are shown on each
+// side of a difference.
 const (
 	mostDiff = 2000
 	around   = 3

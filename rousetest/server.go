@@ -10,8 +10,8 @@
 // Advance moves the clock from due time to due time, so each timer fires at its own time. It waits for each
 // fire: for functions, for callbacks and their responses, and for retries. No test needs to sleep.
 //
-// Package receiver is an HTTP receiver with configured responses; package history records what clients and
-// receivers saw, and checks it.
+// Package receiver is an HTTP receiver with configured responses; package history records the observations of
+// clients and receivers, and checks them.
 package rousetest
 
 import (
@@ -38,7 +38,7 @@ var Begin = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 // Namespace is the one that the methods of a Server mean.
 const Namespace = "default"
 
-// Option changes what NewServer makes.
+// Option changes the server that NewServer makes.
 type Option func(*options)
 
 type options struct {
@@ -66,10 +66,10 @@ func OnSQLite() Option {
 	}
 }
 
-// Patience bounds, in real time, how long Advance and Jump wait for what they fire; default 1 min.
+// Patience bounds, in real time, how long Advance and Jump wait for the fires; default 1 min.
 func Patience(d time.Duration) Option { return func(o *options) { o.patience = d } }
 
-// WithReceiver sets how the Receiver answers and what it keeps. Its secrets are set.
+// WithReceiver sets the options of the Receiver. Its secrets are set.
 func WithReceiver(r receiver.Options) Option { return func(o *options) { o.receiver = r } }
 
 // Configure changes the node's configuration.
@@ -80,7 +80,7 @@ func Configure(change func(c *node.Config)) Option {
 // Server is a rouse in the test's process. Its methods fail the test when something goes wrong; those that do
 // not change anything may be called from any goroutine, the others from the test's.
 type Server struct {
-	// Node is the rouse itself, for what the methods of Server do not offer.
+	// Node is the server's node, for calls that the methods of Server do not offer.
 	Node *node.Node
 	// Client speaks to its API, at Address, over loopback.
 	Client  *client.Client
@@ -119,7 +119,7 @@ func NewServer(t testing.TB, opts ...Option) *Server {
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(context.WithoutCancel(t.Context())) }()
 	t.Cleanup(func() {
-		_ = n.Close() // ends Run, which returns what went wrong
+		_ = n.Close() // ends Run, which returns its error
 		if err := <-ended; err != nil {
 			t.Errorf("rousetest: the server ended: %v", err)
 		}
@@ -131,8 +131,8 @@ func NewServer(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// configureForTest makes a node keep what happens for as long as a test may look back, and catch up as fast
-// as it can.
+// configureForTest makes a node keep its history for as long as a test may look back, and catch up as fast as
+// it can.
 func configureForTest(c *node.Config) {
 	c.AllowPrivate = true // the receiver is on loopback
 	c.Grace = time.Second
@@ -168,7 +168,7 @@ func (s *Server) Create(name string, spec rouse.Spec) rouse.Timer {
 	return t
 }
 
-// Now returns what the server's clock shows.
+// Now returns the time of the server's clock.
 func (s *Server) Now() time.Time { return s.clock.Now() }
 
 // Advance moves the clock on, from due time to due time, and returns when everything that came due has ended.
@@ -184,8 +184,9 @@ func (s *Server) AdvanceTo(to time.Time) (fired uint64) {
 	return s.moveTestClock(rouse.At(to), false)
 }
 
-// Jump moves the clock on at once, as if the server had been down for so long: what came due during that time
-// is noticed late, and the misfire policies of timers decide. It returns when all of that has ended.
+// Jump moves the clock on at once, as if the server had been down for so long: occurrences that came due
+// during that time are noticed late, and the misfire policies of timers decide. It returns when all of that
+// has ended.
 func (s *Server) Jump(d time.Duration) (fired uint64) {
 	s.t.Helper()
 	return s.moveTestClock(rouse.At(s.Now()).Add(d), true)

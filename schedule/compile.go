@@ -84,7 +84,7 @@ func (c *composed) parseParts(spec *rouse.Spec, o Options) error {
 			}
 			err = withPartName(i, err)
 			switch field := fieldOf(err); {
-			case field == "timezone" && part.Timezone != "": // o.zone() took it, so it is not wrong in itself
+			case field == "timezone" && part.Timezone != "": // zoneWithRule took it, so it is not wrong in itself
 				part.Timezone, noZone = "", cmp.Or(noZone, err)
 			case field == "dst" && part.DST != "":
 				part.DST, noDST = "", cmp.Or(noDST, err)

@@ -44,7 +44,7 @@ const looksPerStep = 16
 type composed struct {
 	parts   []*Schedule
 	sources []source
-	zone    zone // of the exceptions, the calendars, and what is moved
+	zone    zone // of the exceptions, the calendars, and moved occurrences
 	named   bool // the zone decides something
 	except  exceptions
 	days    *days         // nil: every day counts
@@ -265,7 +265,7 @@ func (c *composed) movedTimes(planned walls, b *budget) walls {
 // from first to last.
 func earliestPlanned(planned walls, first, last rouse.Date, clock int64) (int64, bool) {
 	best := int64(dayMillis)
-	for day := first; day <= last; { // what is planned takes the steps
+	for day := first; day <= last; { // planned takes the steps
 		wall, ok := planned(midnightOf(day) + clock)
 		if !ok {
 			break

@@ -29,7 +29,7 @@ type cron struct {
 type dialect struct {
 	prefix  string
 	first   int    // the place of the first field: 0 is second, 1 is minute
-	fields  string // what it has, for errors
+	fields  string // description of its fields, for errors
 	example string
 
 	year    bool // a year may follow the day of the week
@@ -173,8 +173,8 @@ func refuseCron(expr string, texts []string) error {
 	return refuseExpr(expr, "has "+fieldCount(texts)+", "+cron5.fields, cure)
 }
 
-// refuseWithZone returns the error for a schedule that has its time zone before or after it, or for what is
-// wrong with one of them.
+// refuseWithZone returns the error for a schedule that has its time zone before or after it, or for the fault
+// of one of them.
 func refuseWithZone(expr, wrong, zone string, texts []string) error {
 	text := strings.Join(texts, " ")
 	if zone == "" {
@@ -241,7 +241,7 @@ func fieldCount(texts []string) string {
 	return fmt.Sprint(len(texts), " fields")
 }
 
-// checkCharacters refuses what merely looks like a digit, a hyphen or a space.
+// checkCharacters refuses characters that merely look like a digit, a hyphen or a space.
 func checkCharacters(expr string) error {
 	for i, r := range expr {
 		if r < ' ' && r != '\t' || r >= 0x7f {
@@ -301,7 +301,7 @@ func newCron(expr string, texts []string, d *dialect, o Options) (rouse.Schedule
 	return c, nil
 }
 
-// setField takes over what a field matches.
+// setField takes over the values of a field.
 func (c *cron) setField(place int, text string, v *values) {
 	switch place {
 	case 0:
@@ -330,7 +330,7 @@ func (c *cron) setField(place int, text string, v *values) {
 	}
 }
 
-// mayFire refuses what never fires.
+// mayFire refuses an expression that never fires.
 func (c *cron) mayFire(expr string) error {
 	if _, ok, _ := c.nextWithSteps(0); ok {
 		return nil

@@ -21,7 +21,7 @@ func (s *Schedule) Describe() string {
 	z := s.sourcesIn(zone{loc: time.UTC})[0].zone
 	switch t := s.times.(type) {
 	case *cron:
-		if t.wild { // the rule goes without saying
+		if t.wild { // the rule is implied
 			z.rule = dstRule{}
 		}
 	case *rrule:

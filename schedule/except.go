@@ -94,7 +94,7 @@ func (e *exceptions) parseInstants(item, begin, end string) error {
 	return nil
 }
 
-// parseMinutes reads five cron fields. The zone does not matter: they are compared with what the clocks show.
+// parseMinutes reads five cron fields. The zone does not matter: they are compared with local times.
 func (e *exceptions) parseMinutes(item, cure string) error {
 	if len(strings.Fields(item)) != 5 {
 		return refuseExpr(item, "is no exception", cure)
@@ -130,12 +130,12 @@ func wholeWeeks(c *cron) bool {
 	return c.days == 1<<32-2 && c.weekdays == 1<<7-1
 }
 
-// localTime reports whether some exception is about what the clocks of the zone show.
+// localTime reports whether some exception is about local times of the zone.
 func (e *exceptions) localTime() bool { return len(e.dates) > 0 || len(e.minutes) > 0 }
 
 // wallEnd returns until when, by the clocks on the wall, everything from the local time on is taken out; the
-// local time itself if it is not. What lies behind may be taken out as well. Of a source whose times lie in
-// the minutes of clock, if that is not nil, what lies between those minutes counts as taken out, too.
+// local time itself if it is not. Later times may be taken out as well. Of a source whose times lie in the
+// minutes of clock, if that is not nil, times between those minutes count as taken out, too.
 func (e *exceptions) wallEnd(wall int64, clock *minutes, b *budget) int64 {
 	end := wall
 	d := dateOf(wall)

@@ -57,7 +57,7 @@ func (b *bitset) nextMember(from int) int {
 	return -1
 }
 
-// values are what a field matches.
+// values are the values that a field matches.
 type values struct {
 	bits     bitset // days of the week from Sunday = 0 on, years from firstYear on, all else as they are
 	odd      oddDays
@@ -199,7 +199,7 @@ func (f *field) parseItem(text string, d *dialect) (lo, hi, step int, err *fault
 	if !ok || step < 1 || step >= f.valueCount() {
 		if n, err := strconv.ParseUint(stepText, 10, 16); !ok && isAllDigits(stepText) &&
 			(err != nil || int(n) >= f.valueCount()) {
-			step, ok = f.valueCount(), true // what matches is the same
+			step, ok = f.valueCount(), true // it matches the same values
 		}
 		return 0, 0, 0, f.newFault(text, "has a step that is not between 1 and "+strconv.Itoa(min(f.valueCount()-1, 99)),
 			f.suggestStep(lo, step, ok))

@@ -69,7 +69,7 @@ type icalendar struct {
 	texts    map[int64]string      // by day
 	touched  int
 	steps    int
-	outside  int // times with days outside of what can be kept
+	outside  int // times with days outside the range of calendars
 	endless  int // rules that continue after the horizon
 	stopped  int // the line at which the file had had its share of work
 	warnings []string
@@ -423,7 +423,7 @@ func (c *icalendar) collectDays() []rouse.Day {
 	return days
 }
 
-// plainText turns a TEXT value into one line without what a calendar refuses.
+// plainText turns a TEXT value into one line without characters that a calendar refuses.
 func plainText(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -156,7 +156,7 @@ func unfoldLines(data string) func(yield func(text string, line int) bool) {
 
 // FilterICalendar returns an iCalendar file without the events that keep does not want, by their SUMMARY,
 // DESCRIPTION and CATEGORIES, each on a line and as plain text, and how many it left out. Files of public
-// holidays mark there which days are only observances. What is no iCalendar file is returned as it is.
+// holidays mark there which days are only observances. Other data is returned as it is.
 func FilterICalendar(data []byte, keep func(text string) bool) (kept []byte, left int) {
 	var event []byte
 	for line := range bytes.Lines(data) {

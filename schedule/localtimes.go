@@ -19,7 +19,7 @@ type walls func(from int64) (wall int64, ok bool)
 // instants, which are the same in every zone.
 type source struct {
 	zone  zone
-	local func(from int64, b *budget) (wall int64, ok bool) // as walls, with what it costs
+	local func(from int64, b *budget) (wall int64, ok bool) // as walls, with a budget
 	// the minutes that local may lie in, if they are the same each day
 	clock *minutes
 	real  rouse.Schedule
@@ -111,7 +111,7 @@ func spanMillis(second int64) int64 {
 	return second * 1000
 }
 
-// wallAt returns what the clocks show at an instant.
+// wallAt returns the local time at an instant.
 func (z zone) wallAt(at rouse.Instant) int64 {
 	return int64(at) + z.spanAt(floorDiv(int64(at), 1000)).offset*1000
 }

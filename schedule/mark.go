@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Mark describes what a change of the clocks did to a due time; usually empty.
+// Mark describes the effect of a change of the clocks on a due time; usually empty.
 func (s *Schedule) Mark(due rouse.Instant) string {
 	mark, _ := s.MarkSteps(due)
 	return mark
@@ -29,7 +29,7 @@ func (s *Schedule) MarkSteps(due rouse.Instant) (mark string, steps int) {
 	return mark, rouse.MaxScheduleSteps - b.left
 }
 
-// Mark describes what a change of the clocks, or a calendar, did to a due time; usually empty.
+// Mark describes the effect of a change of the clocks, or of a calendar, on a due time; usually empty.
 func (c *composed) Mark(due rouse.Instant) string {
 	mark, _ := c.MarkSteps(due)
 	return mark

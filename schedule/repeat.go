@@ -11,7 +11,7 @@ import (
 // repeat is an ISO 8601 repeating interval: start + k·period for first ≤ k ≤ last.
 type repeat struct {
 	start       rouse.Instant
-	wall        int64 // what the clocks show at the start, in milliseconds
+	wall        int64 // the local time of the start, in milliseconds
 	named       bool  // the text names the start
 	first, last int64
 	period      period
@@ -171,7 +171,7 @@ type period struct{ months, days, millis int64 }
 
 func (p period) hasCalendar() bool { return p.months != 0 || p.days != 0 }
 
-// isLocal reports whether occurrences are local times: no elapsed time is added to what the calendar gives.
+// isLocal reports whether occurrences are local times: no elapsed time is added to the times of the calendar.
 func (p period) isLocal() bool { return p.hasCalendar() && p.millis == 0 }
 
 // averageLength returns how long the period is in the 400 years after which the calendar repeats, in

@@ -28,7 +28,7 @@ import (
 //     minute after the anchor (FREQ=SECONDLY: the first whole second), so that COUNT counts nothing that was
 //     over when the timer was created.
 //   - The begin is due only if the rule falls on it, and COUNT counts the times of the rule. (The RFC leaves
-//     undefined what a rule means that does not fall on its DTSTART.) With RDATE and no RRULE, DTSTART is
+//     undefined the meaning of a rule that does not fall on its DTSTART.) With RDATE and no RRULE, DTSTART is
 //     due.
 //   - UNTIL is the last time that may be due; as a date it is the whole of that day.
 //   - EXDATE takes out the local time that it names; as a date it takes out the whole day. It does not change
@@ -51,7 +51,7 @@ type rrule struct {
 	days   []int64 // whole days taken out
 	zone   zone
 
-	elapsed *elapsed // what rule is, if it follows elapsed time
+	elapsed *elapsed // rule as elapsed time, if it follows that
 
 	real instants // further times that were given in UTC or in the time of another zone
 }

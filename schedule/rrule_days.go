@@ -73,7 +73,7 @@ func (s *yearSet) monthBits(m month) uint64 {
 	return set << 1
 }
 
-// dayRule holds the parts of a rule that say which days it is for. A part that is not given is zero.
+// dayRule holds the parts of a rule that select its days. A part that is not given is zero.
 type dayRule struct {
 	months    uint64   // bits 1 to 12; always given
 	monthDays uint64   // bits 1 to 31

@@ -8,9 +8,9 @@ import (
 )
 
 // elapsed is a rule of hours, minutes or seconds in a zone whose clocks change: its periods count elapsed
-// time from the begin, and its parts are about what the clocks show then. While the offset stays the same,
-// that is a rule on the wall; the begin, and with it what the rule takes from it, is as far from the wall's
-// as the offset.
+// time from the begin, and its parts are about the local times then. While the offset stays the same, that is
+// a rule on the wall; the begin, and with it the parts that come from it, is as far from the wall's as the
+// offset.
 type elapsed struct {
 	zone  zone
 	parts *ruleParts
@@ -89,8 +89,8 @@ func (e *elapsed) ruleInSpan(at int64) (r recur, s span) {
 	return r, s
 }
 
-// nextElapsed returns the first time of the rule that is not before an instant, and what the clocks show
-// then. Both are in seconds.
+// nextElapsed returns the first time of the rule that is not before an instant, and its local time. Both are
+// in seconds.
 func (e *elapsed) nextElapsed(at int64, l *looks) (next, wall int64, ok bool) {
 	for at = max(at, e.begin); at <= e.last && l.spendCheck(); {
 		r, s := e.ruleInSpan(at)

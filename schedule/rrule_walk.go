@@ -87,7 +87,7 @@ func (l *looks) spendCheck() bool {
 // isExhausted reports that a walk was ended.
 func (l *looks) isExhausted() bool { return l.n > l.most }
 
-// maxRuleLooks bounds what reading a rule may cost: whether it has times, and where COUNT ends. It is a few
+// maxRuleLooks bounds the cost of reading a rule: whether it has times, and where COUNT ends. It is a few
 // milliseconds.
 const maxRuleLooks = 400_000
 
@@ -342,7 +342,7 @@ func (r *recur) pickFromPeriod(day, wall int64, l *looks) (at, behind int64, ok 
 }
 
 // nthWall returns the n-th time of the rule that is not before from, from 1. If there are fewer, ok is false,
-// and left tells how many are missing.
+// and left is how many are missing.
 func (r *recur) nthWall(n, from int64, l *looks) (wall, left int64, ok bool) {
 	wall = max(from, r.begin)
 	if r.positions != nil {

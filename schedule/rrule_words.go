@@ -157,7 +157,7 @@ func (s *ruleWords) monthDays() string {
 	return joinList(list)
 }
 
-// describeRuleMonths describes the months, unless days did.
+// describeRuleMonths describes the months, unless describeRuleDays did.
 func (s *ruleWords) describeRuleMonths() string {
 	if s.parts.lists[byMonth] == nil || slices.Contains(s.described, "BYMONTH") {
 		return ""

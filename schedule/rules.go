@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The rules of a zone are compared by what they do between these times, whatever file they were read from.
-// The end is behind the last change that is written out in files; what follows repeats each year.
+// The rules of a zone are compared by their offsets between these times, whatever file they were read from.
+// The end is behind the last change that is written out in files; later changes repeat each year.
 const (
 	firstRule = 0             // 1970
 	lastRule  = 4_102_444_800 // 2100

@@ -71,13 +71,14 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Options is what a schedule depends on in addition to its text.
+// Options holds the inputs of a schedule other than its text.
 type Options struct {
 	Timezone string        // IANA name for cron and for ISO 8601 calendar durations; empty is UTC
 	DST      string        // rule for local times that a change of the clocks skips or repeats; empty is "vixie"
 	Anchor   rouse.Instant // where intervals and @after begin: when the timer was created
 	Start    rouse.Instant // where intervals begin instead; 0 is unset
-	// what H in a cron expression spreads by: "namespace/name" of the timer; without a name H is refused
+	// the seed by which H in a cron expression spreads: "namespace/name" of the timer; without a name H is
+	// refused
 	Seed string
 }
 

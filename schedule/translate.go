@@ -11,8 +11,8 @@ import (
 
 // Translate writes a cron expression in another dialect, which is named by its prefix: "cron6:", "quartz:",
 // "aws:" or "spring:", or nothing for five fields. It has the same days and times of day; H has become
-// numbers. What the dialect has no form for is refused. Whether a target reads the result as rouse does is
-// for Same to tell.
+// numbers. A schedule without a form in the dialect is refused. Same reports whether a target reads the
+// result as rouse does.
 func (s *Schedule) Translate(prefix string) (string, error) {
 	c, ok := s.times.(*cron)
 	if !ok {
@@ -194,7 +194,7 @@ const (
 // normalForm returns the schedule with all that does not matter left out, so that two can be compared.
 func (c *cron) normalForm() cron {
 	p := *c
-	p.resolved, p.wild = "", false // the rule of the zone has what wild means
+	p.resolved, p.wild = "", false // the rule of the zone has the effect of wild
 	var odd oddDays
 	if c.odd != nil {
 		odd = *c.odd

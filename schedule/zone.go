@@ -16,8 +16,8 @@ import (
 var zonesText string
 
 // zoneNames are the names of the IANA database that comes with Go, sorted, without "Factory". The list
-// decides which names are good: what time.LoadLocation takes depends on the machine, on whether its files
-// ignore case, and includes "Local" and zones that count leap seconds.
+// decides which names are good: the names that time.LoadLocation takes depend on the machine, on whether its
+// files ignore case, and include "Local" and zones that count leap seconds.
 var zoneNames = sync.OnceValue(func() []string { return strings.Fields(zonesText) })
 
 // locations remembers loaded zones by name, so that all schedules of a zone share one. It holds at most the

@@ -28,7 +28,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Mode is what to do if the name is taken.
+// Mode defines the effect of a create whose name is taken.
 type Mode string
 
 const (

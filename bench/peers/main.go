@@ -4,7 +4,7 @@
 // looks how late they are. Each gets a server of its own, as `rouse bench --store postgres` and `--store
 // redis` do, on the same machine.
 //
-// Both are libraries: what inserts and what works is one process, whose CPU time is shown next to that of the
+// Both are libraries: inserting and working is one process, whose CPU time is shown next to that of the
 // store. Their settings are chosen for speed; each result lists them. `make bench-peers` runs all of it, and
 // rouse in comparison.
 package main

@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse/bench"
 )
 
-// scenario is what is measured, in the words of rouse bench.
+// scenario is the name of a scenario of rouse bench.
 type scenario string
 
 const (
@@ -35,7 +35,7 @@ type work struct {
 	rate     int   // jobs a second, of lag
 }
 
-// job is due at a time; its payload is what a timer's would be.
+// job is due at a time; its payload is like a timer's.
 type job struct {
 	due     time.Time
 	payload []byte
@@ -44,7 +44,7 @@ type job struct {
 // peer is a job queue.
 type peer struct {
 	name, store string
-	settings    string // and what else one has to know of the figures
+	settings    string // and other facts for a reader of the figures
 	inserters   int    // that insert at a time
 	batch       int    // jobs that each inserts together
 	// open starts the queue in an empty store. worked is called with each job that comes, if it is to work
@@ -76,7 +76,7 @@ func names() (list []string) {
 
 var peers = []*peer{riverPeer, asynqPeer}
 
-// tally is what came.
+// tally counts the jobs that came.
 type tally struct {
 	worked atomic.Int64
 	early  atomic.Int64
@@ -106,8 +106,8 @@ func (t *tally) begin(now time.Time) {
 	t.since = now
 }
 
-// quantiles returns how late jobs were: the median, the 99th percentile and the most, in milliseconds. What
-// is early counts as negative.
+// quantiles returns how late jobs were: the median, the 99th percentile and the most, in milliseconds. Early
+// ones count as negative.
 func (t *tally) quantiles() (p50, p99, most float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -260,7 +260,7 @@ func (f *feeder) feed(ctx context.Context) error {
 	return nil
 }
 
-// claim takes a batch of what there is to insert, if there is more.
+// claim takes a batch of the jobs to insert, if there are more.
 func (f *feeder) claim() bool {
 	return f.claimed.Add(int64(f.p.batch)) <= f.w.jobs
 }
@@ -274,7 +274,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ownCPU is what this process has used: inserting and working.
+// ownCPU returns the CPU time of this process: inserting and working.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

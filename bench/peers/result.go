@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// result is what was measured of a peer.
+// result holds the figures of a peer.
 type result struct {
 	Peer     string   `json:"peer"`
 	Scenario scenario `json:"scenario"`

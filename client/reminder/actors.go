@@ -70,8 +70,8 @@ func (c *Client) Locate(ctx context.Context, a Actor) (Placement, error) {
 	return p, err
 }
 
-// askPlacement returns where an actor is, if that is known. Otherwise answered follows, with what ask
-// returned.
+// askPlacement returns where an actor is, if that is known. Otherwise the caller passes asked to
+// rememberPlacement.
 func (x *actors) askPlacement(a Actor) (p Placement, known bool, asked uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -110,7 +110,7 @@ func (c *Client) Subscribe(ctx context.Context, ids ...string) ([]Moved, error) 
 }
 
 // subscribeReminders moves reminders by one call. If some cannot be moved, the call fails with an error that
-// names some of them, and subscribe calls again for the rest.
+// names some of them, and subscribeReminders calls again for the rest.
 func (c *Client) subscribeReminders(ctx context.Context, ids []string) (map[string]Moved, error) {
 	became := make(map[string]Moved, len(ids))
 	for rest := ids; len(rest) > 0; {

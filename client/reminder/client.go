@@ -73,7 +73,7 @@ type Options struct {
 	Key      string
 	Insecure bool              // no TLS to other hosts; an http:// target means the same
 	Token    string            // sent with every call as a bearer token; to another host only under TLS
-	Dial     []grpc.DialOption // what else gRPC offers
+	Dial     []grpc.DialOption // further options of gRPC
 
 	// Lost is called with each error that ended a stream or kept it from opening, before the retry, one at a
 	// time; default: no call. errors.As finds an *InstanceError with the address. It must not call Close.

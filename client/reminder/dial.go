@@ -37,8 +37,8 @@ func newConnection(a grpclink.Address, o Options) (*grpc.ClientConn, error) {
 	return o.linkOptions().Connect(a, 100*time.Millisecond, 5*time.Second, opts...)
 }
 
-// learnedAddress reads the address of an instance that the service reported. It never weakens what the caller
-// asked for: with TLS, instances are reached over TLS, and a remote instance cannot send the client to this
+// learnedAddress reads the address of an instance that the service reported. It never weakens the options of
+// the caller: with TLS, instances are reached over TLS, and a remote instance cannot send the client to this
 // host.
 func (c *Client) learnedAddress(told string) (a grpclink.Address, err error) {
 	if err := grpclink.Reported(told, c.seeds); err != nil {

@@ -21,7 +21,7 @@ type Bucket struct {
 	// the address of the sidecar that makes reminders of it and executes them; empty: none is connected
 	Sidecar      string
 	Instance     string // the address of the instance that has it
-	From, To     int32  // its tokens, both included; 0: the service does not say
+	From, To     int32  // its tokens, both included; 0: not known
 	Vector       string
 	Gives        bool // it has tokens to give
 	ConsumedTill int32

@@ -140,7 +140,7 @@ func (c *Client) pickLink(prefer []string,
 	return nil, nil, c.changed, nil
 }
 
-// verdict is what an error of a call means.
+// verdict is the meaning of an error of a call.
 type verdict struct {
 	unknown   bool          // the call may have had its effect, if it was sent
 	again     bool          // it has had none, and another try is worth it

@@ -19,7 +19,7 @@ type Reminder struct {
 	// executions after the first: "90s", "@every 90s", "R5/PT90S", five or six cron fields, "@daily"; empty:
 	// none
 	Schedule string
-	Metadata map[string]string // any data, or what leads to it; 128 bytes in all, unless the service is set otherwise
+	Metadata map[string]string // any data, or a reference to it; 128 bytes in all, unless the service is set otherwise
 	TTL      time.Time         // no execution begins afterwards; zero: no end
 	Actor    Actor             // that it is of: its executions go to the actor's host; zero: none
 }

@@ -53,7 +53,7 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
-// showValue prints the value with --json, and otherwise what human prints.
+// showValue prints the value with --json, and otherwise calls human.
 func (a *app) showValue(v any, human func() error) error {
 	if a.cli.JSON {
 		return a.printJSON(v)

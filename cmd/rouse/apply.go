@@ -87,8 +87,8 @@ func (c *applyCmd) Run(a *app) error {
 	return c.applyDeclared(a, list, nil)
 }
 
-// applyDeclared makes what is declared. refused are timers that cannot be declared, or have passed: the files
-// have them, too.
+// applyDeclared writes the declared calendars and timers. refused are timers that cannot be declared, or have
+// passed: the files have them, too.
 func (c *applyCmd) applyDeclared(a *app, list []declared, refused []applied) error {
 	var calendars, timers []declared
 	for _, d := range list {
@@ -176,7 +176,7 @@ func (d *declared) appliedOutcome(o declare.Outcome) applied {
 	return out
 }
 
-// pruneExtra deletes the timers of the owner that are not in the files, or tells which there are.
+// pruneExtra deletes the timers of the owner that are not in the files, or reports them.
 func (p *applying) pruneExtra() error {
 	if p.Prune && p.counts[declare.Failed] > 0 && len(p.left) > 0 {
 		p.a.printNote("nothing is pruned, because something failed")
@@ -199,7 +199,7 @@ func (p *applying) pruneExtra() error {
 	return nil
 }
 
-// outcomeText returns an outcome as it is told: in a dry run, what would be done.
+// outcomeText returns an outcome as it is printed, with "would be" in a dry run.
 func (p *applying) outcomeText(outcome string) string {
 	if p.DryRun && outcome != declare.Unchanged && outcome != declare.Passed && outcome != outcomeExtra &&
 		outcome != declare.Drifted {
@@ -208,7 +208,7 @@ func (p *applying) outcomeText(outcome string) string {
 	return outcome
 }
 
-// more is what an outcome means, where its name is not enough.
+// more explains the outcomes whose names are not enough.
 var more = map[string]string{
 	declare.Drifted: ": changed by another client since the last apply",
 	declare.Passed:  ": its time has passed, so that it is left as it is",
@@ -254,7 +254,7 @@ func (p *applying) reportApplied(o applied) error {
 	return nil
 }
 
-// printApplyTotals prints the totals, and returns what sets the exit code.
+// printApplyTotals prints the totals, and returns the error that sets the exit code.
 func (p *applying) printApplyTotals() error {
 	changes := p.counts[declare.Created] + p.counts[declare.Changed] + p.counts[declare.Drifted] + p.counts[declare.Pruned]
 	if !p.a.cli.JSON {

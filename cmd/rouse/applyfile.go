@@ -25,7 +25,7 @@ import (
 	"github.com/rousehq/rouse/internal/foreign"
 )
 
-// Bounds on what apply reads.
+// Bounds on the input of apply.
 const (
 	maxDeclared         = 64 << 20 // bytes of all files: a set is in memory while it is compared
 	maxDeclaredDocument = 4 << 20  // bytes of one YAML document or JSON value
@@ -38,10 +38,10 @@ type declared struct {
 	line int
 
 	entry bool     // line is the number of an entry
-	notes []string // what differs from where it was imported from
+	notes []string // differences from its source, if it was imported
 }
 
-// declarations collects what files declare, and what is wrong with them.
+// declarations collects the objects that files declare, and the problems in them.
 type declarations struct {
 	namespace string
 	now       rouse.Instant
@@ -50,7 +50,7 @@ type declarations struct {
 	problems []rouse.Problem
 	wrong    int               // problems, also those that are not kept
 	bytes    int64             // read so far
-	seen     map[string]string // what is declared, with its place
+	seen     map[string]string // the declared objects, with their places
 }
 
 // readDeclared reads files, and the files in directories. All problems are found before anything is changed.
@@ -214,8 +214,8 @@ func (d *declarations) readYAML(file string, body []byte, first int) {
 	}
 }
 
-// jsonOf appends a YAML node as JSON, in the order of its members. What JSON has no value for, and what
-// refers to other parts of the file, is a fault.
+// jsonOf appends a YAML node as JSON, in the order of its members. A value that JSON lacks, and a reference
+// to another part of the file, is a fault.
 func jsonOf(to []byte, node ast.Node) (out []byte, fault string, at ast.Node) {
 	scalar := func(v any) ([]byte, string, ast.Node) {
 		text, err := json.Marshal(v)
@@ -279,8 +279,8 @@ var (
 	yamlFloat   = regexp.MustCompile(`^([-+]?)(0|[1-9][0-9]*|)(\.?)([0-9]*)([eE][-+]?[0-9]+)?$`)
 )
 
-// jsonNumberOf returns a number of YAML's core schema as JSON, with all of its digits. What YAML 1.1 and 1.2
-// read as different values is a fault.
+// jsonNumberOf returns a number of YAML's core schema as JSON, with all of its digits. Text that YAML 1.1 and
+// 1.2 read as different values is a fault.
 func jsonNumberOf(text string) (number, fault string) {
 	if jsonNumber.MatchString(text) {
 		return text, ""

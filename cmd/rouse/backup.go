@@ -193,7 +193,7 @@ type archived struct {
 	backup.Manifest
 }
 
-// showArchive prints what was done with an archive, and its contents.
+// showArchive prints an archive's contents after did and the file's name.
 func (a *app) showArchive(did, file string, m backup.Manifest) error {
 	return a.showValue(archived{file, m.Bytes(), m}, func() error {
 		a.printLine("%s %s", did, file)

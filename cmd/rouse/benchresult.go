@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse/bench"
 )
 
-// printResult shows what a scenario measured; what it did not measure is left out.
+// printResult prints the figures of a scenario; those that it did not measure are left out.
 func printResult(a *app, r *bench.Result) error {
 	store := r.Store
 	if r.Nodes > 0 {

@@ -147,7 +147,7 @@ func (c *calendarPutCmd) Run(a *app) error {
 	})
 }
 
-// noteUnmoved tells why a job of a calendar has not moved all timers.
+// noteUnmoved prints why a job of a calendar has not moved all timers.
 func (a *app) noteUnmoved(ctx context.Context, s *client.Client, id string) {
 	switch j, err := s.Job(ctx, a.cli.Namespace, id); {
 	case err != nil: // the caller may not see it

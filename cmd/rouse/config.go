@@ -71,7 +71,7 @@ func (c *Config) validateSettings() []rouse.Problem {
 	return append(problems, problemsOf(n.Check())...)
 }
 
-// problemsOf returns what is wrong with a configuration.
+// problemsOf returns the problems of a configuration.
 func problemsOf(err error) []rouse.Problem {
 	inv, ok := errors.AsType[*rouse.Invalid](err)
 	switch {

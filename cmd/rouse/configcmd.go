@@ -58,7 +58,7 @@ func (c *configCmd) Run(a *app) error {
 	})
 }
 
-// shownValue returns a setting's value, redacted and with what an unset one amounts to, and its source.
+// shownValue returns a setting's value, redacted, and its source, with the default that an unset one has.
 func (c *loadedConfig) shownValue(s setting.Setting) (value any, source string) {
 	source = c.source[s.Name]
 	switch s.Name {
@@ -97,7 +97,7 @@ func yamlOf(v any) string {
 const hidden = "xxxxx"
 
 // Where passwords are in addresses: before the last @ of a URL, of which a list may have several; and in
-// values of a query, or of a string of PostgreSQL, whose names tell.
+// values of a query, or of a string of PostgreSQL, whose names show it.
 var (
 	urlStart   = regexp.MustCompile(`[a-z][a-z0-9+.-]*://`)
 	afterHost  = regexp.MustCompile(`(://[^/?#]*[/?#]).+`) // by which monitors know a node

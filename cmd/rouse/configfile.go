@@ -66,7 +66,7 @@ func readFile(name string, body []byte) (map[string]fileEntry, []rouse.Problem) 
 				problems = append(problems, at(line, key, "", "has no value", "give "+s.Kind()))
 			case !fits:
 				shown := ""
-				if _, scalar := p.Value.(ast.ScalarNode); scalar { // what is in a list or a mapping may be a password
+				if _, scalar := p.Value.(ast.ScalarNode); scalar { // a value in a list or a mapping may be a password
 					shown = rouse.Shorten(redactPasswords(text), 128)
 				}
 				problems = append(problems, at(line, key, shown, "is not "+s.Kind(), "give "+s.Kind()))

@@ -52,7 +52,7 @@ func (f *configFlags) loadAs(given map[string]bool, adapt func(*loadedConfig)) (
 			}
 		case inFile:
 			c.source[s.Name] = fmt.Sprintf("%s:%d", c.file, entry.line)
-			_ = s.Parse(entry.text) // readFile has told what is wrong with it
+			_ = s.Parse(entry.text) // readFile has reported its problems
 		default:
 			c.source[s.Name] = "default"
 		}

@@ -89,7 +89,7 @@ func (c *controllerRunCmd) Run(a *app) error {
 			return err
 		}
 		a.printNote("rouse %s follows the objects of Kubernetes; health and metrics on http://%s", programVersion(), address)
-		// The election ends last: what is under way is finished as the leader.
+		// The election ends last: work under way is finished as the leader.
 		electing, end := context.WithCancel(context.WithoutCancel(a.ctx))
 		var running sync.WaitGroup
 		running.Go(func() { elect(electing) })
@@ -100,7 +100,8 @@ func (c *controllerRunCmd) Run(a *app) error {
 	})
 }
 
-// newElection returns whether this process leads, and what takes part in the election.
+// newElection returns a function that reports whether this process leads, and one that takes part in the
+// election.
 func (c *controllerRunCmd) newElection(log *slog.Logger) (leads func() bool, elect func(ctx context.Context),
 	err error) {
 	if c.Lease == "" {
@@ -130,7 +131,7 @@ func (c *controllerRunCmd) newElection(log *slog.Logger) (leads func() bool, ele
 }
 
 // answerFor answers for the health and the metrics of a controller. It is ready when it knows all objects;
-// what else is wrong is in their status, in the metrics and in the log.
+// other problems are in their status, in the metrics and in the log.
 func answerFor(ctl *controller.Controller, registry *prometheus.Registry) http.HandlerFunc {
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return func(w http.ResponseWriter, r *http.Request) {

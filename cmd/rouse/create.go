@@ -40,7 +40,7 @@ Examples:
     rouse create --file timers.jsonl`
 }
 
-// Run creates what was asked for.
+// Run creates the timer of the flags, or those of a file.
 func (c *createCmd) Run(a *app) error {
 	if c.File != "" {
 		return c.createFile(a)
@@ -71,7 +71,7 @@ func (c *createCmd) Run(a *app) error {
 	})
 }
 
-// validateTimer shows what would be stored.
+// validateTimer prints the timer that would be stored.
 func (c *createCmd) validateTimer(a *app, spec rouse.Spec) error {
 	conditions := []client.Condition{client.ValidateOnly()}
 	switch {
@@ -100,8 +100,8 @@ func (c *createCmd) validateTimer(a *app, spec rouse.Spec) error {
 	})
 }
 
-// showReplaced shows a timer that was given another spec, what of it could not be kept, and whether a fire
-// with the previous one may still arrive.
+// showReplaced shows a timer that was given another spec, the state that could not be kept, and whether a
+// fire with the previous one may still arrive.
 func (a *app) showReplaced(r *client.Replaced, human func()) error {
 	shown := api.TimerOf(&r.Timer)
 	shown.InFlight, shown.Unchanged, shown.Notes = r.InFlight, r.Unchanged, r.Notes

@@ -83,7 +83,7 @@ func (c *createCmd) createFile(a *app) error {
 type tally struct {
 	a   *app
 	did string // verb for timers without a problem
-	of  string // what has a number: a line
+	of  string // the numbered unit, such as a line
 	bar *progress
 
 	mu     sync.Mutex // guards the bar, the output and the counts, because both goroutines have outcomes

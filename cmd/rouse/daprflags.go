@@ -111,7 +111,7 @@ func (f *daprFlags) adaptSettings(in *loadedConfig, given map[string]bool) {
 		set("roles", "scheduler,executor")
 		set("listen", "")
 	}
-	set("insecure", "dapr") // sidecars connect from other machines; the other listeners need what they always need
+	set("insecure", "dapr") // sidecars connect from other machines; the other listeners keep their rules
 }
 
 // adaptIdentity sets the node's identity towards sidecars, if mTLS is enabled. Settings override Sentry.

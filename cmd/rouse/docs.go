@@ -34,7 +34,7 @@ Examples:
     rouse docs --out /var/www/rouse`
 }
 
-// Run serves until a signal, or writes what was asked for.
+// Run serves until a signal, prints a page, or writes all of them.
 func (c *docsCmd) Run(a *app) error {
 	if c.Page != "" {
 		return c.printPage(a)

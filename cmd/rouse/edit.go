@@ -142,7 +142,7 @@ func (c *rescheduleCmd) Run(a *app) error {
 	})
 }
 
-// validateSpec refuses what is invalid for every timer, before any timer is changed.
+// validateSpec refuses values that are invalid for every timer, before any timer is changed.
 func (c *rescheduleCmd) validateSpec(a *app, spec *rouse.Spec) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
 		_, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.cli.Namespace, Count: 1})

@@ -187,7 +187,7 @@ var mistakes = []struct{ part, cure string }{
 		"the server is of an earlier version than this program, and does not have the command: update it"},
 }
 
-// cureOf returns what to do about a wrong address or a wrong way to connect; "" for other errors.
+// cureOf returns the remedy for a wrong address or a wrong way to connect; "" for other errors.
 func cureOf(err error) string {
 	for _, m := range mistakes {
 		if strings.Contains(err.Error(), m.part) {
@@ -197,7 +197,7 @@ func cureOf(err error) string {
 	return ""
 }
 
-// textOf returns the text of an error without what gRPC wraps around a connection error.
+// textOf returns the text of an error without the frame that gRPC puts around a connection error.
 func textOf(err error) string {
 	text := err.Error()
 	before, quoted, found := strings.Cut(text, "connection error: desc = ")

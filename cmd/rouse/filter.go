@@ -20,14 +20,14 @@ func (f *filterFlags) filterQuery(a *app) rouse.Query {
 		DueUntil: f.DueUntil.toInstant()}
 }
 
-// soughtFlags search for what no store has an index for.
+// soughtFlags search in fields that no store has an index for.
 type soughtFlags struct {
 	Text   string `help:"Those with this text in the name, the error or the payload, without regard to case." placeholder:"TEXT"`
 	Target string `help:"Those of this target, or of those that begin so, with a * after it." placeholder:"TARGET"`
 	Code   int    `help:"Those whose last attempt had this status, such as 503." placeholder:"N"`
 }
 
-// soughtTerms returns what the flags search for.
+// soughtTerms returns the search terms of the flags.
 func (f *soughtFlags) soughtTerms() rouse.Sought {
 	return rouse.Sought{Text: f.Text, Target: f.Target, Code: f.Code}
 }

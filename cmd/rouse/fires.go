@@ -135,8 +135,8 @@ func (c *firesCmd) listFireRecords(a *app, s *client.Client, q rouse.RecordQuery
 	return nil
 }
 
-// printAggregates prints sums. What the server leaves for another call is only announced: sums of two calls
-// cannot be added.
+// printAggregates prints sums. A remainder that the server leaves for another call is only announced: sums of
+// two calls cannot be added.
 func (c *firesCmd) printAggregates(a *app, s *client.Client, q rouse.RecordQuery) error {
 	return a.callServer(func(ctx context.Context, _ *client.Client) error {
 		g, next, err := s.Aggregate(ctx, q, c.By, c.Step, "")

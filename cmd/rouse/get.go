@@ -93,7 +93,7 @@ func endedText(t *rouse.Timer) string {
 	return text
 }
 
-// waitText is what the next occurrence waits for.
+// waitText returns the causes that the next occurrence waits for.
 func waitText(waits []rouse.Wait) string {
 	list := make([]string, len(waits))
 	for i, w := range waits {

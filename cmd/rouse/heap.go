@@ -12,7 +12,7 @@ import (
 const largeHeap = 448 << 20
 
 // boundHeap lets the garbage collector run more often while the heap would become larger than goal. Without
-// that, a heap grows to twice what is in use, and the store's tables of the latest writes are a large part of
+// that, a heap grows to twice the live bytes, and the store's tables of the latest writes are a large part of
 // it: they have no pointers, so they cost the collector nothing. A limit on the whole process (GOMEMLIMIT)
 // would let the collector take half of the CPU time whenever more is in use than the limit. If GOGC is set,
 // boundHeap does nothing.
@@ -39,7 +39,7 @@ func afterCollections(goal uint64, set func(percent int)) {
 	look(struct{}{})
 }
 
-// heapPercent returns how far a heap may grow beyond what is in use, in percent of it. It is in steps,
+// heapPercent returns how far a heap may grow beyond its live bytes, in percent of them. It is in steps,
 // because each change stops the process for a moment.
 func heapPercent(live, goal uint64) int {
 	room := max(goal, live) - live

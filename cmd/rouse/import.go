@@ -125,7 +125,7 @@ func (i *importing) importLine(l exportLine) error {
 	return i.timers.Add(foreign.Resumed{Timer: t, Line: l.number, Size: len(l.body), Err: err})
 }
 
-// countImported tells the outcome of a timer.
+// countImported counts and prints the outcome of a timer.
 func (i *importing) countImported(r *foreign.Resumed, created client.Created) error {
 	err := i.t.reportLine(r.Line, created)
 	if i.s != nil {

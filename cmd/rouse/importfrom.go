@@ -52,8 +52,8 @@ func (c *importCmd) importForeign(a *app) error {
 	return set.applyDeclared(a, list, refused)
 }
 
-// declareEntries returns entries as what apply makes, and those that are no timer: they cannot be one, or
-// have passed.
+// declareEntries returns entries as objects for apply, and the refused ones: they are no timer, or have
+// passed.
 func (c *importCmd) declareEntries(entries []foreign.Entry) (list []declared, refused []applied) {
 	for i := range entries {
 		e := &entries[i]
@@ -104,7 +104,7 @@ type foreignLine struct {
 	Notes  []string     `json:"notes,omitempty"`
 }
 
-// showEntries prints what entries mean, without a server.
+// showEntries prints the timers of entries, without a server.
 func (c *importCmd) showEntries(a *app, entries []foreign.Entry, notes []string) error {
 	t := &tally{a: a, did: "good", of: foreign.Numbered(c.From), bar: a.newProgress("timers", 0)}
 	for i := range entries {

@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse/internal/foreign"
 )
 
-// sourceImport imports what a source has that tells how far it has come, and prints what becomes of each.
+// sourceImport imports the entries of a source that stores their progress, and prints the outcome of each.
 type sourceImport struct {
 	a        *app
 	dryRun   bool
@@ -36,7 +36,7 @@ func (i *sourceImport) importSource(read func(ctx context.Context, now rouse.Ins
 			return addErr
 		})
 		if err != nil && addErr == nil {
-			i.a.dialled = "" // what is unavailable is the source
+			i.a.dialled = "" // the source is unavailable, not the server
 		}
 		if flushErr := w.Flush(); err == nil {
 			err = flushErr
@@ -62,7 +62,7 @@ func (i *sourceImport) importSource(read func(ctx context.Context, now rouse.Ins
 	})
 }
 
-// reportEntry counts and prints what becomes of an entry.
+// reportEntry counts and prints the outcome of an entry.
 func (i *sourceImport) reportEntry(r *foreign.Resumed, _ client.Created) error {
 	i.counts[r.Outcome]++
 	if i.a.cli.JSON {

@@ -31,7 +31,7 @@ func (listCmd) Help() string {
     rouse list -A --count`
 }
 
-// listQuery returns what the flags ask for.
+// listQuery returns the query of the flags.
 func (c *listCmd) listQuery(a *app) (rouse.Query, error) {
 	q := c.filterFlags.filterQuery(a)
 	q.Limit = c.Limit

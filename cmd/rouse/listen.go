@@ -131,7 +131,7 @@ type callbackReceiver struct {
 	err   error // of printing
 
 	keys namespaceKeys
-	real bool // guarded by keys.mu: the server's clock cannot be moved, or it does not tell
+	real bool // guarded by keys.mu: the server's clock cannot be moved, or that is not known
 }
 
 // namespaceKeys are the secrets of signing keys that a server has given, by namespace.
@@ -198,7 +198,7 @@ func (r *callbackReceiver) lagTime(arrived time.Time) time.Time {
 	return arrived
 }
 
-// verifyCallback returns what is printed of a signature, and whether it is refused.
+// verifyCallback returns the text to print about a signature, and whether it is refused.
 func (r *callbackReceiver) verifyCallback(h http.Header, body []byte, at time.Time) (text string, refused bool) {
 	namespace := cmp.Or(h.Get("Rouse-Namespace"), "default")
 	secrets := r.secretsOf(namespace, false)

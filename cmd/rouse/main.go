@@ -1,7 +1,7 @@
 // Command rouse provides durable timers in one binary: the server, its command line, and tools.
 //
 // It is the only package that knows every other one. Each command has its own file; cli.go lists them.
-// Results go to stdout and errors to stderr, and the exit code tells the kind of error (exit.go).
+// Results go to stdout and errors to stderr, and the exit code is the kind of error (exit.go).
 package main
 
 import (
@@ -36,7 +36,7 @@ func programArguments(line []string) []string {
 
 // runProgram is the program without the exit.
 func runProgram(args []string) int {
-	logging.Disable() // the Redis driver writes to stderr what its callers get as errors
+	logging.Disable() // the Redis driver writes to stderr the errors that its callers get
 	ctx, stop := interruptContext(context.Background())
 	defer stop()
 	a := newApp(ctx, os.Stdin, os.Stdout, os.Stderr)

@@ -23,7 +23,7 @@ type manyFlags struct {
 }
 
 // selectsMany reports whether the command is about all that match, and refuses an empty or ambiguous
-// selection. what names what is selected; filtered is set if there is a filter in addition to those of
+// selection. what is the noun for the selection; filtered is set if there is a filter in addition to those of
 // manyFlags.
 func (f *manyFlags) selectsMany(a *app, what, name string, filtered bool) (bool, error) {
 	help := a.command + " --help"

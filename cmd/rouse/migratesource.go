@@ -103,7 +103,8 @@ func (c *migrateStoreCmd) openTo(a *app) (rouse.Store, error) {
 }
 
 // checkServed refuses a store that nodes serve: they would fire timers of an incomplete copy, and the other
-// service could not join them. For a store that was served before, it reports what is left of that.
+// service could not join them. For a store that was served before, it checks the webhook secrets that are
+// left.
 func (c *migrateStoreCmd) checkServed(a *app, from, to rouse.Store) error {
 	if c.VerifyOnly {
 		return nil

@@ -138,7 +138,7 @@ func (c *migrateStoreCmd) migrationMode() (string, error) {
 	return mode, nil
 }
 
-// printMigration prints the result and what to do next.
+// printMigration prints the result and the next steps.
 func (c *migrateStoreCmd) printMigration(a *app, m *migrated) {
 	did := fmt.Sprintf("%s written, %s removed, %s written", countWithNoun(m.Total.RowsWritten, "row"),
 		countWithNoun(m.Total.RowsRemoved, "row"), countWithNoun(m.Total.RecordsWritten, "record"))

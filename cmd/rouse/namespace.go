@@ -190,7 +190,7 @@ func (c *namespaceGetCmd) Run(a *app) error {
 	})
 }
 
-// usageRows are the quotas of a namespace, with what is used of them and the limit.
+// usageRows returns the quotas of a namespace, with their use and their limit.
 func usageRows(q rouse.Quotas, u rouse.Usage) (rows [][3]string) {
 	for _, one := range q.List(&u) {
 		used, limit := "", "unlimited"

@@ -13,14 +13,14 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// planCommands are the commands that report what comes, and why.
+// planCommands are the commands that report future fires, and their reasons.
 type planCommands struct {
 	Simulate simulateCmd `cmd:"" group:"times" help:"Print the fires of all timers in a range of time."`
 	Forecast forecastCmd `cmd:"" group:"times" help:"Count the occurrences that come due, by the hour or another step."`
 	Explain  explainCmd  `cmd:"" group:"times" help:"Explain why a timer fired or did not fire, and what happens next."`
 }
 
-// comingFlags are the timers and the range of time of what comes.
+// comingFlags select timers and a range of time.
 type comingFlags struct {
 	From moment `help:"From this time on: RFC 3339, or from now such as 36h; default now." placeholder:"TIME"`
 	To   moment `help:"Before this time; default a day after --from." aliases:"until" placeholder:"TIME"`
@@ -30,7 +30,7 @@ type comingFlags struct {
 	AllNamespaces bool `short:"A" help:"Timers of all namespaces."`
 }
 
-// callWithSelection calls do with what the flags select.
+// callWithSelection calls do with the timers and the range that the flags select.
 func (c *comingFlags) callWithSelection(a *app, do func(ctx context.Context, s *client.Client, q rouse.Query, from,
 	to rouse.Instant) error) error {
 	q := c.filterQuery(a)
@@ -50,7 +50,7 @@ func (c *comingFlags) callWithSelection(a *app, do func(ctx context.Context, s *
 				if err != nil {
 					return err
 				}
-				begin = clock.Now // from stays 0: a range that begins before now has what paused timers would have fired
+				begin = clock.Now // from stays 0: a range that begins before now has the fires that pauses prevented
 			}
 			to = begin.Add(24 * time.Hour)
 		}
@@ -58,7 +58,7 @@ func (c *comingFlags) callWithSelection(a *app, do func(ctx context.Context, s *
 	})
 }
 
-// simulateCmd tells what would fire.
+// simulateCmd prints future fires.
 type simulateCmd struct {
 	comingFlags `embed:""`
 	Limit       int `help:"Maximum number, up to 10000." default:"1000" placeholder:"N"`
@@ -102,7 +102,7 @@ func (c *simulateCmd) Run(a *app) error {
 	})
 }
 
-// forecastCmd counts what comes due.
+// forecastCmd counts the occurrences that come due.
 type forecastCmd struct {
 	comingFlags `embed:""`
 	Step        time.Duration `help:"Count by so much time." default:"1h" placeholder:"DURATION"`

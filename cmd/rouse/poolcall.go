@@ -121,7 +121,7 @@ func (p *poolAddress) noManager(answer *http.Response) error {
 		p.Address, answer.Status, poolPort), rousev1.ErrUnimplemented}
 }
 
-// reportedError is an error that another process has put into words, with what kind of error it is.
+// reportedError is an error that another process has reported, as text and kind.
 type reportedError struct {
 	text string
 	kind error

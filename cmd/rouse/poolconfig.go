@@ -172,7 +172,7 @@ func readPools(name string) (*poolsFile, error) {
 // placeError adds the file, line and pool to an error.
 func (f *poolsFile) placeError(i int, err error) error { return f.places.locateProblems(i, 0, err) }
 
-// checkPool refuses what the manager or the transport of the pool would refuse later.
+// checkPool refuses settings that the manager or the transport of the pool would refuse later.
 func (e *poolEntry) checkPool() error {
 	log := slog.New(slog.DiscardHandler)
 	m, err := pool.NewManager(e.managerConfig(noop.Driver{}, log, pool.NewRegistry(prometheus.NewRegistry())))

@@ -59,7 +59,7 @@ func readPlaces(name string, body []byte) *poolPlaces {
 	return p
 }
 
-// resolveAnchor returns what an anchor names, or the node.
+// resolveAnchor returns the value of an anchor, or the node.
 func resolveAnchor(n ast.Node) ast.Node {
 	if a, ok := n.(*ast.AnchorNode); ok {
 		return a.Value
@@ -194,7 +194,7 @@ func (p *poolPlaces) checkMapping(i int, m *ast.MappingNode, t reflect.Type, zer
 	return nil
 }
 
-// pointedType returns what a type points to, or the type.
+// pointedType returns the element type of a pointer, or the type.
 func pointedType(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		return t.Elem()

@@ -41,7 +41,7 @@ func (e *poolEntry) checkTransport() error {
 
 const maxPrewarm = time.Hour
 
-// withoutTimers refuses what needs rouse serve, because rouse pool has no timers.
+// withoutTimers refuses settings that need rouse serve, because rouse pool has no timers.
 func (f *poolsFile) withoutTimers() error {
 	for i := range f.Pools {
 		e := &f.Pools[i]

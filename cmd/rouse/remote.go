@@ -24,7 +24,7 @@ const defaultServer = "127.0.0.1:7411"
 
 // patience is how long a call is retried while the server answers that it is starting, that its store is
 // away, or that it is busy; unreachable while it does not answer: long enough for a hiccup, short enough for
-// a user who waits to learn that there is no server.
+// a user at a server that does not exist.
 const (
 	patience    = 5 * time.Second
 	unreachable = time.Second
@@ -92,7 +92,7 @@ func awaitStart(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientCon
 	}
 }
 
-// dialOptions returns by what the client and the server trust each other.
+// dialOptions returns the credentials by which the client and the server trust each other.
 func (a *app) dialOptions() (client.Options, error) {
 	var token string
 	var err error

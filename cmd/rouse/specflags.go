@@ -16,8 +16,8 @@ import (
 )
 
 // specFlags define a timer. Most set a member of the API's spec, which has the flag's name unless the tag
-// "member" has another one; "-" is none. "rouse get" shows the member under the flag's name, or what the tag
-// "show" has: a label, and how the value is shown.
+// "member" has another one; "-" is none. "rouse get" shows the member under the flag's name, or the tag
+// "show": a label, and how the value is shown.
 type specFlags struct {
 	Schedule string `short:"s" help:"When: an RFC 3339 instant, '@after 90s', '@every 5m', or a cron expression." placeholder:"EXPR"`
 

@@ -16,7 +16,7 @@ type specMember struct {
 	flag   string
 	member string // path in the JSON of the API; "-" is none
 	label  string // under which "rouse get" shows it; "-" is none
-	format string // of what is shown, with %s for the value
+	format string // of the text, with %s for the value
 	index  []int  // of the flag, in the structure of flags
 }
 

@@ -84,7 +84,7 @@ func lagText(l *rouse.Lags, part float64) string {
 	return "≤" + d.String()
 }
 
-// notAnswered tells which nodes are missing in an answer.
+// notAnswered prints the nodes that are missing in an answer.
 func (a *app) notAnswered(nodes []client.StatusNode) {
 	for _, n := range nodes {
 		if n.Error != "" {
@@ -93,7 +93,7 @@ func (a *app) notAnswered(nodes []client.StatusNode) {
 	}
 }
 
-// statsCmd shows what happened lately.
+// statsCmd shows counts of recent fires.
 type statsCmd struct {
 	Window time.Duration `help:"How far back, up to 24h." default:"10m"`
 }

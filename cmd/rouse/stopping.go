@@ -12,8 +12,8 @@ const stopSlack = 800 * time.Millisecond
 
 // announceStop prints that a server stops when a signal comes. If the server does not stop within its grace
 // period plus stopSlack, because of a store that hangs, a delivery that ignores its context or an endless
-// computation, it ends the process. What was not settled by then fires again with the same ids, as after a
-// crash. The caller calls the returned function when the server has stopped.
+// computation, it ends the process. An occurrence that was not settled by then fires again with the same id,
+// as after a crash. The caller calls the returned function when the server has stopped.
 func (a *app) announceStop(grace time.Duration, log *slog.Logger) (ended func()) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(a.ctx, func() {

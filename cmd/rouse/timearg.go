@@ -16,8 +16,8 @@ type moment struct {
 	relative bool // relative to now
 }
 
-// clocks is what is known of the server's clock, which can be moved on a development server: relative times
-// count from it. All commands of a process have the same server.
+// clocks holds the known state of the server's clock, which can be moved on a development server: relative
+// times count from it. All commands of a process have the same server.
 var clocks struct {
 	asked atomic.Bool  // a relative moment was given
 	ahead atomic.Int64 // of this machine's clock, a time.Duration

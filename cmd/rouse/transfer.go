@@ -14,9 +14,9 @@ import (
 	"github.com/rousehq/rouse/api"
 )
 
-// What export writes and import reads is JSON Lines: a first line, calendars, timers, and a last line that
-// counts them, so that a file that was cut is noticed. A timer is as get and list print it; the other lines
-// have a member that no timer has.
+// The format of export and import is JSON Lines: a first line, calendars, timers, and a last line that counts
+// them, so that a file that was cut is noticed. A timer is as get and list print it; the other lines have a
+// member that no timer has.
 //
 //	{"export":"rouse","version":1}
 //	{"export":"calendar","namespace":"default","name":"holidays","days":[{"date":"2027-12-24"}],…}

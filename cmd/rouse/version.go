@@ -10,7 +10,7 @@ import (
 // release is set by the linker in released binaries: -ldflags "-X main.release=v1.2.3".
 var release string
 
-// programVersion returns the release, or what the build knows about its source.
+// programVersion returns the release, or the version that the build recorded.
 func programVersion() string {
 	if release != "" {
 		return release

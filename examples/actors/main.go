@@ -54,8 +54,7 @@ func run(ctx context.Context, rouse, listen string) error {
 	}
 	defer l.Close()
 	h := &host{carts: map[string][]string{}, ready: make(chan struct{})}
-	// The address tells the hosts apart, and as it is where others reach this one, who looks for a cart knows
-	// where to go.
+	// The address identifies the host, and others reach it there: a lookup of a cart returns it.
 	h.reminders, err = reminder.Open(rouse, reminder.Options{App: "shop", Address: l.Addr().String(),
 		ActorTypes: []string{"Cart"}, Handle: h.handleReminder})
 	if err != nil {

@@ -24,8 +24,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 
-	// What takes long to load belongs here: it is there for all requests of the key. One request is handled
-	// at a time.
+	// Load large data here: it is there for all requests of the key. One request is handled at a time.
 	total := 0
 	err = worker.Work(ctx, client.WorkOptions{}, func(_ context.Context, request client.Fire) (*client.Answer, error) {
 		n, err := strconv.Atoi(strings.TrimSpace(string(request.Payload)))

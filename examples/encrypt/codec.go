@@ -55,5 +55,5 @@ func (c *Codec) Open(namespace, name string, sealed []byte) ([]byte, error) {
 	return c.keys[sealed[0]].Open(nil, sealed[1:13], sealed[13:], authenticatedData(namespace, name))
 }
 
-// authenticatedData is what is authenticated. Neither part has a zero byte.
+// authenticatedData returns the data to authenticate with a payload. Neither part has a zero byte.
 func authenticatedData(namespace, name string) []byte { return []byte(namespace + "\x00" + name) }

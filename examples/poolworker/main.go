@@ -64,7 +64,7 @@ func run(ctx context.Context) error {
 			if !ok {
 				return errors.New("the queue or the connection is gone")
 			}
-			if err := w.answerRequest(context.Background(), &d); err != nil { // what has begun is finished, also when ctx ends
+			if err := w.answerRequest(context.Background(), &d); err != nil { // is finished, also when ctx ends
 				return err
 			}
 		case <-ctx.Done():
@@ -86,7 +86,7 @@ type worker struct {
 	key, reports, activity string
 }
 
-// reportActivity tells rouse that this worker is in use.
+// reportActivity reports to rouse that this worker is in use.
 func (w *worker) reportActivity(ctx context.Context, event string) error {
 	return w.ch.PublishWithContext(ctx, w.activity, w.reports, false, false,
 		amqp.Publishing{Headers: amqp.Table{"x-event": event}})

@@ -1,15 +1,15 @@
-// Package access decides who may do what. A door (gRPC, HTTP, Dapr, …) authenticates its caller and puts the
-// principal into the context; the operations ask Control.Require with what they act on, so that every door
-// gives the same verdict:
+// Package access decides which callers may use which operations. A door (gRPC, HTTP, Dapr, …) authenticates
+// its caller and puts the principal into the context; the operations call Control.Require with the objects
+// that they act on, so that every door gives the same verdict:
 //
 //	credentials ─► Authenticator ─► Principal ─► With(ctx) ─► operation ─► Control.Require(verb, namespace, target, labels)
 //
 // A principal has grants: each is a role, which is a list of verbs, within a scope of namespaces, targets and
-// labels. What no grant allows is refused. A nil *Control is access control that is off: everything is
-// allowed.
+// labels. A request that no grant allows is refused. A nil *Control is access control that is off: everything
+// is allowed.
 //
-// What the nodes of a store share, such as keys and roles, are notes in a namespace that no client can name
-// (Shared).
+// The state that the nodes of a store share, such as keys and roles, is in notes in a namespace that no
+// client can name (Shared).
 package access
 
 import (
@@ -24,8 +24,8 @@ import (
 type Principal struct {
 	ID      string    // unique among all sources: "key:ID", "certificate:NAME", "token:ISSUER#SUBJECT"
 	Name    string    // for people; not unique
-	Source  string    // what authenticated it: "key", "certificate", "token", "login"
-	Grants  []Grant   // what it may do
+	Source  string    // how it was authenticated: "key", "certificate", "token", "login"
+	Grants  []Grant   // the verbs and scopes that it has
 	Expires time.Time // when its credential ends; the zero Time is never
 
 	tenant string // if it is another than that of its grants
@@ -35,7 +35,7 @@ type Principal struct {
 	end    context.CancelFunc
 }
 
-// Revocable makes a principal whose streams end when it is told to End.
+// Revocable makes a principal whose streams end with End.
 func Revocable(p Principal) *Principal {
 	p.valid, p.end = context.WithCancel(context.Background())
 	return &p
@@ -46,7 +46,7 @@ func Revocable(p Principal) *Principal {
 func (p *Principal) End() { p.end() }
 
 // Bound returns a context that ends with ctx, when the principal's credential expires or is revoked, or when
-// a role of it changes. Doors use it for streams. What it opens is decided afterwards.
+// a role of it changes. Doors use it for streams.
 func (c *Control) Bound(ctx context.Context, p *Principal) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := func() { cancel(errEnded) }
@@ -81,8 +81,8 @@ func Ended(ctx context.Context) error {
 var errEnded error = &Refusal{Reason: ReasonRevoked, Err: rouse.ErrUnauthenticated,
 	Text: "the credential has been revoked or has expired; connect again with a valid one"}
 
-// System is what parts that act for rouse itself carry: the engine, services that have authenticated their
-// callers in their own way, and programs that call their own node.
+// System is the principal of parts that act for rouse itself: the engine, services that have authenticated
+// their callers in their own way, and programs that call their own node.
 var System = &Principal{ID: "system", Name: "rouse", Source: "system", system: true}
 
 // AsSystem returns a context of rouse itself.

@@ -9,10 +9,10 @@ import (
 	"github.com/rousehq/rouse/internal/throttle"
 )
 
-// Audited is what the audit log has of the calls with a verb.
+// Audited is the kind of events that the audit log has of the calls with a verb.
 type Audited uint8
 
-// What the audit log has of calls. A verb without an entry changes something: that is the zero value.
+// The kinds of events. A verb without an entry changes something: that is the zero value.
 const (
 	Changes Audited = iota // one event for each call
 	Reveals                // the same; it changes nothing, but shows or takes out much
@@ -21,7 +21,7 @@ const (
 	Nothing                // none
 )
 
-// audited has what does not change anything, by verb, or by method where a verb has several kinds.
+// audited has the kinds of verbs that change nothing, by verb, or by method where a verb has several kinds.
 var audited = map[Verb]Audited{
 	Open: Nothing, Known: Nothing, NodesCall: Nothing,
 	FiresReport: Nothing, // records have how fires ended
@@ -55,7 +55,7 @@ var auditedMethods = map[string]Audited{
 	"/dapr.proto.scheduler.v1.Scheduler/WatchHosts": Nothing,
 }
 
-// AuditedOf returns what the audit log has of calls of a method.
+// AuditedOf returns the kind of events of a method.
 func AuditedOf(method string) Audited {
 	if kind, ok := auditedMethods[method]; ok {
 		return kind
@@ -66,7 +66,7 @@ func AuditedOf(method string) Audited {
 // Arrival is a call that arrives at a door.
 type Arrival struct {
 	Credentials
-	Bad     error  // what is wrong with its credentials, so that they cannot be looked at
+	Bad     error  // why its credentials cannot be checked
 	Method  string // of the table
 	Door    string // for the audit log: grpc, http, admin or dapr
 	Request string // the id that the caller gave it; may be empty

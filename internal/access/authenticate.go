@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Credentials are what a caller has shown to a door.
+// Credentials are those that a caller has sent to a door.
 type Credentials struct {
 	Bearer       string                // of the authorization header, without the scheme; empty is none
 	Session      *Login                // of a browser; nil is none

@@ -5,8 +5,8 @@ import (
 	"context"
 )
 
-// Caller is a principal as what it asked for keeps it, to go on with its rights when its call has ended. Its
-// grants are those that it had then; roles have the verbs that they have now.
+// Caller is a principal as a job stores it, to go on with its rights when its call has ended. Its grants are
+// those that it had then; roles have the verbs that they have now.
 type Caller struct {
 	System bool    `json:"system,omitempty"` // rouse itself, or access control was off
 	ID     string  `json:"id,omitempty"`

@@ -47,7 +47,7 @@ func (c *Control) setRoles(custom []Role) {
 	}
 }
 
-// roleLifetime returns what ends when a role changes; nil if it never does.
+// roleLifetime returns a context that ends when a role changes; nil if it never does.
 func (c *Control) roleLifetime(role string) context.Context {
 	if c == nil || isBuiltIn(role) {
 		return nil
@@ -105,7 +105,8 @@ func (c *Control) Require(ctx context.Context, v Verb, namespace, target string,
 	})
 }
 
-// Allows is Require without the error, for what is left out of a list or redacted. It counts no refusal.
+// Allows is Require without the error, for items that are left out of a list or redacted. It counts no
+// refusal.
 func (c *Control) Allows(ctx context.Context, v Verb, namespace, target string, labels map[string]string) bool {
 	if c == nil {
 		return true

@@ -8,7 +8,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Gate is what doors need of access control. A nil *Gate lets everything in: access control is off.
+// Gate is access control as doors use it. A nil *Gate lets everything in: access control is off.
 type Gate struct {
 	*Control
 	Authenticators Chain // asked in this order
@@ -18,7 +18,7 @@ type Gate struct {
 	Providers      []Provider // issuers at which people sign in
 }
 
-// Decider returns what decides what callers may do; nil: everything.
+// Decider returns the checks of operations; nil: callers may do everything.
 func (g *Gate) Decider() *Control {
 	if g == nil {
 		return nil

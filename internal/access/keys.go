@@ -38,7 +38,7 @@ type entry struct {
 	noted     atomic.Int64 // the used that was stored last
 }
 
-// NewKeys adds the keys to what is shared.
+// NewKeys adds the keys to the shared notes.
 func NewKeys(shared *Shared, control *Control, log *slog.Logger) *Keys {
 	k := &Keys{shared: shared, control: control, log: log, entries: map[string]*entry{}}
 	k.kind = shared.Kind("keys", k.applyKeyNote)

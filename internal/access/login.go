@@ -31,8 +31,8 @@ type Provider interface {
 	Place() (issuer, label, console string)
 	// Begin returns the URL at the issuer at which an attempt begins.
 	Begin(ctx context.Context, a *Attempt) (string, error)
-	// Finish exchanges the code of an answer, whose state is that of the attempt, and returns who signed in,
-	// without a session. It refuses what the issuer did not make for this attempt.
+	// Finish exchanges the code of an answer, whose state is that of the attempt, and returns the login,
+	// without a session. It refuses an answer that the issuer did not make for this attempt.
 	Finish(ctx context.Context, a *Attempt, answer *Answer) (*Login, error)
 	// SignOut returns the URL that ends the issuer's own session; empty if it has none.
 	SignOut() string
@@ -48,7 +48,7 @@ type Attempt struct {
 	Return   string `json:"return"`   // the path to show afterwards
 }
 
-// Answer is what an issuer sent back by the browser.
+// Answer is the answer of an issuer, which the browser brought back.
 type Answer struct {
 	State, Code, Issuer, Error, Description string
 }
@@ -106,7 +106,7 @@ func (g *Gate) BeginLogin(ctx context.Context, issuer, back, host string) (at, c
 	return at, cookie, err
 }
 
-// checkReturn refuses what is not a path of the console: a login must not lead to other sites.
+// checkReturn refuses a text that is not a path of the console: a login must not lead to other sites.
 func checkReturn(text string) error {
 	if text == "" {
 		return nil
@@ -121,8 +121,8 @@ func checkReturn(text string) error {
 	return nil
 }
 
-// FinishLogin finishes the login of a cookie by the answer of its issuer. It returns who signed in, the text
-// of the new session, and the path to show. An attempt can be finished once.
+// FinishLogin finishes the login of a cookie by the answer of its issuer. It returns the person, the text of
+// the new session, and the path to show. An attempt can be finished once.
 func (g *Gate) FinishLogin(ctx context.Context, cookie string,
 	answer *Answer) (p *Principal, session, back string, err error) {
 	now := time.Now()

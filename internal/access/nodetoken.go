@@ -12,7 +12,8 @@ import (
 )
 
 // NodeTokens are the credentials by which the nodes of a store read each other's status. A token is for one
-// node and for a short time, so that what one node receives is of no use elsewhere, and may read only.
+// node and for a short time, so that a token that one node receives is of no use elsewhere, and may read
+// only.
 type NodeTokens struct {
 	Node string // this one
 
@@ -62,7 +63,7 @@ func (t *NodeTokens) Authenticate(_ context.Context, c *Credentials) (*Principal
 	at, sum, _ := strings.Cut(rest, "_")
 	given, err := hex.DecodeString(sum)
 	secret := t.sharedSecret()
-	seconds, _ := strconv.ParseInt(at, 10, 64) // what is none was not signed
+	seconds, _ := strconv.ParseInt(at, 10, 64) // a text that is no number was not signed
 	switch {
 	case err != nil:
 		return nil, Unauthenticated(ReasonMalformed, "the token of a node has another form")

@@ -16,7 +16,7 @@ import (
 	"github.com/rousehq/rouse/internal/note"
 )
 
-// Bounds of what is kept about people who sign in at issuers, and about keys and tokens that begin sessions.
+// Bounds of the notes about people who sign in at issuers, and about keys and tokens that begin sessions.
 const (
 	// MaxPeople is how many people may sign in within SessionTime, and how many keys and tokens may sign out.
 	MaxPeople = 10_000
@@ -28,7 +28,7 @@ const (
 )
 
 // person is the note of a person who has signed in at an issuer, or of a key or token whose session was
-// ended: what must not be used again. It is deleted when there is nothing left that could be.
+// ended: the attempts and sessions that must not be used again. It is deleted when none of them could be.
 type person struct {
 	Principal string   `json:"principal,omitempty"` // its id
 	Name      string   `json:"name,omitempty"`
@@ -61,7 +61,7 @@ func (p *person) isLoginEnded(l *Login) bool {
 		func(m mark) bool { return m.ID == l.Session }))
 }
 
-// pruneEnded removes what has ended by itself.
+// pruneEnded removes the marks and sessions whose time is over.
 func (p *person) pruneEnded(now time.Time) {
 	over := func(m mark) bool { return !now.Before(m.Until) }
 	p.Used, p.Ended = slices.DeleteFunc(p.Used, over), slices.DeleteFunc(p.Ended, over)
@@ -144,7 +144,7 @@ func (p *person) openSessions(now time.Time) []opened {
 }
 
 // recordLogin notes that an attempt was finished by a person, whose session begins. An attempt that was
-// finished before is refused, by whatever node.
+// finished before is refused, by every node.
 func (s *Sessions) recordLogin(ctx context.Context, l *Login, by *Principal, state string, now time.Time) error {
 	sum := sha256.Sum256([]byte(state))
 	id := hex.EncodeToString(sum[:8])
@@ -177,7 +177,7 @@ func (s *Sessions) End(ctx context.Context, l *Login) error {
 	})
 }
 
-// Person is one who has signed in at an issuer, and has sessions of the console.
+// Person is a person who has signed in at an issuer, and has sessions of the console.
 type Person struct {
 	Principal string // its id
 	Name      string

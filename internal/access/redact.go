@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse/internal/audit"
 )
 
-// Redact takes out of a timer what only principals with the verb Reveal may see: the payload, the headers,
-// and what targets answered.
+// Redact removes from a timer the parts that only principals with the verb Reveal may see: the payload, the
+// headers, and the answers of targets.
 func (c *Control) Redact(ctx context.Context, t *rouse.Timer) {
 	if c == nil || c.Allows(ctx, Reveal, t.Key.Namespace, t.Spec.Target, t.Spec.Labels) {
 		audit.Revealed(ctx)

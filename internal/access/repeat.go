@@ -17,9 +17,9 @@ const NoteName = "\x01asked/"
 // with an Idempotency-Key changed them; no fire id has a control character.
 const MarkFire = "\x01asked"
 
-// Tag identifies the requests that one caller sends in one namespace with one Idempotency-Key. What such a
-// request changes keeps the tag, in the same commit, so that a repetition of the request finds it there and
-// changes nothing. Tags do not tell the keys.
+// Tag identifies the requests that one caller sends in one namespace with one Idempotency-Key. The rows that
+// such a request changes keep the tag, in the same commit, so that a repetition of the request finds it there
+// and changes nothing. A tag does not reveal its key.
 type Tag string
 
 type repeatKey struct{}
@@ -53,8 +53,8 @@ type doneKey struct{}
 // CarriedOut returns the context of a request that was carried out before.
 func CarriedOut(ctx context.Context) context.Context { return context.WithValue(ctx, doneKey{}, true) }
 
-// WasCarriedOut reports whether a context is one of CarriedOut: what the request has changed may have been
-// changed again since, and not have its tag any more.
+// WasCarriedOut reports whether a context is one of CarriedOut: the rows that the request has changed may
+// have been changed again since, and not have its tag any more.
 func WasCarriedOut(ctx context.Context) bool { return ctx.Value(doneKey{}) != nil }
 
 // RepeatKey returns the key of a request; "" if it has none.

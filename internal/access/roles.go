@@ -22,7 +22,7 @@ type Roles struct {
 	custom map[string]Role
 }
 
-// NewRoles adds the custom roles to what is shared.
+// NewRoles adds the custom roles to the shared notes.
 func NewRoles(shared *Shared, control *Control, keys *Keys, log *slog.Logger) *Roles {
 	r := &Roles{keys: keys, control: control, log: log, custom: map[string]Role{}}
 	r.kind = shared.Kind("roles", r.applyRoleNote)

@@ -16,8 +16,8 @@ type Grant struct {
 	Scope Scope  `json:"scope"`
 }
 
-// Scope is what a grant is about. Its patterns are exact texts, or prefixes that end with '*'; "*" alone
-// matches everything.
+// Scope is the set of timers that a grant covers. Its patterns are exact texts, or prefixes that end with
+// '*'; "*" alone matches everything.
 type Scope struct {
 	Namespaces []string          `json:"namespaces"`        // at least one
 	Targets    []string          `json:"targets,omitempty"` // empty: all
@@ -127,8 +127,8 @@ func (s *Scope) includesTimer(namespace, target string, labels map[string]string
 	return true
 }
 
-// hasApp reports whether sidecars may act as an app in a namespace; "*" is every app. What they do is not
-// limited by targets or labels, so a scope that is has none.
+// hasApp reports whether sidecars may act as an app in a namespace; "*" is every app. Their jobs are not
+// limited by targets or labels, so a scope with such limits has none.
 func (s *Scope) hasApp(namespace, app string) bool {
 	return s.includesTimer(namespace, "", nil) && (len(s.Apps) == 0 || matchesAnyPattern(s.Apps, app))
 }

@@ -45,7 +45,7 @@ type Sessions struct {
 	requests map[string]map[*request]struct{} // under way, by the same names
 }
 
-// NewSessions adds what is kept about sessions to what is shared. They need a key, by UseKey.
+// NewSessions adds the notes about people to the shared notes. Sessions need a key, by UseKey.
 func NewSessions(shared *Shared, control *Control, log *slog.Logger) *Sessions {
 	s := &Sessions{control: control, log: log, known: map[string]*person{}, requests: map[string]map[*request]struct{}{}}
 	s.people = shared.Kind("people", s.takePerson)
@@ -54,7 +54,7 @@ func NewSessions(shared *Shared, control *Control, log *slog.Logger) *Sessions {
 }
 
 // UseKey seals sessions with a key of 32 bytes that all nodes of the store have, and that was made at a time;
-// nil for none. What another key has sealed has ended, with the requests of such sessions.
+// nil for none. Sessions that another key has sealed have ended, with their requests.
 func (s *Sessions) UseKey(key []byte, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,14 +100,14 @@ func (s *Shared) DropOldKey(ctx context.Context) error {
 	return rouse.Unavailable(err)
 }
 
-// sessionCipher returns what seals sessions; nil if there is no key.
+// sessionCipher returns the cipher that seals sessions; nil if there is no key.
 func (s *Sessions) sessionCipher() cipher.AEAD {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.seal
 }
 
-// sealedSession is what the text of a session has.
+// sealedSession is the content of a session's text.
 type sealedSession struct {
 	// of a session that a key or a token began: without issuer and claims, its subject is a hash of the
 	// principal
@@ -141,7 +141,7 @@ func (s *Sessions) sealLogin(l *Login) (string, error) {
 	return s.sealText(text, l.Expires, forSession)
 }
 
-// What a sealed text is for. One for a login is worth nothing as a session.
+// The uses of sealed texts. A text for a login is worth nothing as a session.
 var forSession, forLogin, forPage = []byte(nil), []byte("login"), []byte("page")
 
 // Hide returns a text for a caller that is not to read it, and to bring it back.
@@ -149,7 +149,7 @@ func (s *Sessions) Hide(text string) (string, error) {
 	return s.sealText([]byte(text), time.Now().Add(SessionTime), forPage)
 }
 
-// Hidden returns what was hidden; empty if it was not, or long ago.
+// Hidden returns the text that Hide was called with; empty if the text is not from Hide, or has expired.
 func (s *Sessions) Hidden(text string) string { return string(s.openSealed(text, time.Now(), forPage)) }
 
 func (s *Sessions) sealAttempt(a *Attempt, until time.Time) (string, error) {
@@ -180,7 +180,8 @@ func (s *Sessions) sealText(text []byte, until time.Time, use []byte) (string, e
 	return base64.RawURLEncoding.EncodeToString(seal.Seal(nil, nil, append(plain, text...), use)), nil
 }
 
-// openSealed returns what was sealed for a use; nil if the text is none of it, or its time is over.
+// openSealed returns the content that was sealed for a use; nil if the text is not from sealText, or has
+// expired.
 func (s *Sessions) openSealed(text string, now time.Time, use []byte) []byte {
 	if s == nil || len(text) > 2*MaxSessionCredential {
 		return nil

@@ -13,13 +13,14 @@ import (
 	"github.com/rousehq/rouse/internal/note"
 )
 
-// Reserved is the namespace of what the nodes of a store share. rouse.CheckNamespace refuses its name, so
-// that no client can name it, and its rows are notes, which no list shows. It is copied with the store.
+// Reserved is the namespace of the notes that the nodes of a store share. rouse.CheckNamespace refuses its
+// name, so that no client can name it, and its rows are notes, which no list shows. It is copied with the
+// store.
 const Reserved = rouse.ReservedNamespace
 
 const (
-	// RefreshEvery is how often a node looks for what other nodes have changed: a key that is revoked ends on
-	// all nodes within 5 s.
+	// RefreshEvery is how often a node reads the changes of other nodes: a key that is revoked ends on all
+	// nodes within 5 s.
 	RefreshEvery = 2 * time.Second
 	// reloadEvery is how often it reads everything, in case the note of a change was lost with the node that
 	// made it.
@@ -28,9 +29,8 @@ const (
 	patience = 10 * time.Second
 )
 
-// Shared keeps what the nodes of a store share, such as keys, roles and sealed secrets: each kind as notes
-// with a name, in memory as well. A change is seen by the node that makes it at once, by the others within
-// RefreshEvery.
+// Shared keeps the notes that the nodes of a store share, such as keys, roles and sealed secrets, by kinds,
+// in memory as well. A change is seen by the node that makes it at once, by the others within RefreshEvery.
 type Shared struct {
 	notes note.Notes
 	log   *slog.Logger
@@ -39,7 +39,7 @@ type Shared struct {
 	away bool // the last refresh failed; of Run
 }
 
-// NewShared returns what is shared through a store. Its kinds are added before Load.
+// NewShared returns the shared notes of a store. Its kinds are added before Load.
 func NewShared(store note.Store, log *slog.Logger) *Shared {
 	return &Shared{notes: note.Notes{Store: store, Namespace: Reserved, Prefix: "\x01", Buckets: 1, Patience: patience},
 		log: log}
@@ -50,7 +50,7 @@ type Kind struct {
 	shared *Shared
 	name   string
 	take   func(n note.Note)
-	quiet  bool // the audit log does not name its notes: they belong to what the call is about
+	quiet  bool // the audit log does not name its notes: they belong to the subject of the call
 
 	mu     sync.Mutex
 	seen   uint64            // revision of the kind's version when all notes were read
@@ -69,7 +69,7 @@ func (s *Shared) Kind(name string, take func(n note.Note)) *Kind {
 // Load reads everything.
 func (s *Shared) Load(ctx context.Context) error { return s.refreshKinds(ctx, true) }
 
-// Run refreshes until ctx ends. While the store is away, what was read last stays in force.
+// Run refreshes until ctx ends. While the store is away, the notes that were read last stay in force.
 func (s *Shared) Run(ctx context.Context) {
 	tick := time.NewTicker(RefreshEvery)
 	defer tick.Stop()
@@ -172,8 +172,8 @@ func (k *Kind) Get(ctx context.Context, names ...string) ([]note.Note, error) {
 	return notes, err
 }
 
-// Write makes changes, each on its condition, and takes what became of them. A change whose condition does
-// not hold is rouse.ErrConflict.
+// Write makes changes, each on its condition, and applies their results. A change whose condition does not
+// hold is rouse.ErrConflict.
 func (k *Kind) Write(ctx context.Context, changes ...Change) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -192,7 +192,7 @@ func (k *Kind) Write(ctx context.Context, changes ...Change) error {
 		}
 		writes = append(writes, note.Set(k.name+"/"+c.Name, value, c.If))
 	}
-	// last: who sees the new version sees the changes
+	// last: a node that sees the new version sees the changes
 	writes = append(writes, note.Set(k.versionName(), struct{}{}, rouse.AnyRevision))
 	results, err := k.shared.notes.Put(ctx, writes...)
 	if err != nil {

@@ -67,7 +67,7 @@ func (s Span) Has(namespace string) bool {
 // Whole reports whether the span has all namespaces.
 func (s Span) Whole() bool { return s.Prefix && s.Fixed == "" }
 
-// Uncountable is the refusal of what cannot be told of a part of the timers without reading all of them.
+// Uncountable refuses a result over all timers to a caller with a verb for a part of them.
 func (c *Control) Uncountable(ctx context.Context, v Verb, what string) error {
 	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,
 		fmt.Sprintf(

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// A tenant is what shares a part of what all have, such as the places of requests: all principals with rights
-// in the same namespaces, together with the keys that they have made. So a tenant that makes keys, even for
-// parts of its namespaces, has no larger share.
+// A tenant is a group of principals that has one share of common resources, such as the places of requests:
+// all principals with rights in the same namespaces, together with the keys that they have made. So a tenant
+// that makes keys, even for parts of its namespaces, has no larger share.
 
 // Tenant returns the tenant of a principal.
 func (p *Principal) Tenant() string {

@@ -64,7 +64,7 @@ func (k *Keys) lastUsed(ctx context.Context) (map[string]int64, error) {
 	used := map[string]int64{}
 	err := k.shared.notes.List(ctx, usedPrefix, func(n note.Note) error {
 		var at int64
-		_ = n.Read(&at) // what cannot be read is no use
+		_ = n.Read(&at) // an unreadable note is no use
 		used[strings.TrimPrefix(n.Name, usedPrefix)] = at
 		return nil
 	})

@@ -2,7 +2,7 @@ package access
 
 import "maps"
 
-// Verb is what an RPC does. Roles are lists of verbs.
+// Verb is the kind of operation of an RPC. Roles are lists of verbs.
 type Verb string
 
 // The verbs.
@@ -12,7 +12,7 @@ const (
 
 	// get, list, count, records, outcomes, explain, simulate, forecast, preview; jobs
 	TimersRead       Verb = "timers.read"
-	Reveal           Verb = "reveal" // payloads, headers and answers of what is read
+	Reveal           Verb = "reveal" // payloads, headers and answers of the timers that are read
 	TimersCreate     Verb = "timers.create"
 	TimersImport     Verb = "timers.import"
 	TimersDelete     Verb = "timers.delete"
@@ -21,7 +21,7 @@ const (
 	TimersSkip       Verb = "timers.skip"
 	TimersReschedule Verb = "timers.reschedule"
 	TimersBackfill   Verb = "timers.backfill"
-	TimersBulk       Verb = "timers.bulk" // in addition to the verb of what it does to each; cancel jobs
+	TimersBulk       Verb = "timers.bulk" // in addition to the verb of the action; cancel jobs
 	DeadRedrive      Verb = "dead.redrive"
 	DeadPurge        Verb = "dead.purge"
 	CalendarsRead    Verb = "calendars.read"
@@ -35,7 +35,7 @@ const (
 	NamespacesWrite Verb = "namespaces.write" // create and delete them, and set their quotas
 
 	RemindersUse Verb = "reminders.use" // sidecars and actor hosts of the reminder service
-	NodesCall    Verb = "nodes.call"    // what only nodes of the same store ask of each other
+	NodesCall    Verb = "nodes.call"    // calls between nodes of the same store
 	DaprUse      Verb = "dapr.use"      // sidecars of Dapr, in the namespaces of their jobs
 
 	NodesRead    Verb = "nodes.read"
@@ -77,9 +77,9 @@ var Verbs = []Verb{TimersRead, Reveal, TimersCreate, TimersImport, TimersDelete,
 	KeysCreate, KeysList, KeysRotate, KeysRevoke, SessionsList, SessionsEnd, SessionsRotate, RolesRead, RolesWrite,
 	SecretsRead, SecretsPut, SigningShow, SigningTurn}
 
-// methods is the one table of what a call needs: by the full name of the gRPC method, or, for what HTTP alone
-// offers, by method and path, those of the admin port with "admin" in front. What is not here is refused. The
-// methods of rouse.v1 declare their verbs in rouse.proto.
+// methods is the one table of the verbs that calls need: by the full name of the gRPC method, or, for
+// operations of HTTP alone, by method and path, those of the admin port with "admin" in front. A call that is
+// not here is refused. The methods of rouse.v1 declare their verbs in rouse.proto.
 var methods = map[string]Verb{
 	"/grpc.health.v1.Health/Check": Open,
 	"/grpc.health.v1.Health/List":  Open,
@@ -117,7 +117,7 @@ var methods = map[string]Verb{
 
 	"GET /openapi.yaml":  Open,
 	"GET /v1/version":    Known,
-	"GET /v1/session":    Open, // tells that there is none
+	"GET /v1/session":    Open, // reports that there is none
 	"POST /v1/session":   Open, // has the credential in its body
 	"DELETE /v1/session": Open,
 
@@ -145,13 +145,14 @@ var methods = map[string]Verb{
 
 func init() { maps.Copy(methods, declared) }
 
-// whole are verbs of what belongs to no namespace: they need a scope of all namespaces, targets and labels.
+// whole are verbs of objects that belong to no namespace: they need a scope of all namespaces, targets and
+// labels.
 var whole = map[Verb]bool{RemindersUse: true, NodesCall: true, MetricsRead: true, StatusRead: true, ProfilesRead: true,
 	PoolsRead: true, PoolsOperate: true, NodesRead: true, ClockAdvance: true, BackupRead: true, SessionsList: true,
 	SessionsEnd: true, SessionsRotate: true}
 
 // byApp are verbs of services that know their callers by apps. A grant that is limited to apps has no others:
-// what else its role allows knows no apps, so that the limit would not hold there.
+// the other verbs of its role know no apps, so that the limit would not hold there.
 var byApp = map[Verb]bool{RemindersUse: true, DaprUse: true}
 
 // acting are verbs of services that act for their callers, in namespaces of their own.

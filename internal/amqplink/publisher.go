@@ -99,8 +99,8 @@ func (p *Publisher) TooLarge() (limit int, ok bool) {
 // sizeLimit is how RabbitMQ reports a message that is larger than max_message_size.
 var sizeLimit = regexp.MustCompile(`larger than (?:configured )?max size (\d+)`)
 
-// SizeLimit returns the limit of the broker for the bodies of messages, in bytes, if that is what a channel
-// was closed for.
+// SizeLimit returns the limit of the broker for the bodies of messages, in bytes, if a channel was closed
+// because of it.
 func SizeLimit(err *amqp091.Error) (limit int, ok bool) {
 	if err == nil || err.Code != amqp091.PreconditionFailed {
 		return 0, false

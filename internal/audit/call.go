@@ -35,7 +35,7 @@ type Call struct {
 
 	mu     sync.Mutex
 	event  Event
-	sum    [2]uint64 // of the hashes of what was touched
+	sum    [2]uint64 // of the hashes of the names that were touched
 	failed error     // of the first part that failed
 	parts  bool      // the parts of the call have events of their own
 	quiet  bool      // there is an event only if something is revealed
@@ -86,7 +86,7 @@ func (l *Log) BeginRead(ctx context.Context, verb, method string, caller Caller)
 	return ctx, c, err
 }
 
-// By notes who called, where the door has not authenticated it.
+// By notes the caller, where the door has not authenticated it.
 func (c *Call) By(id, name, source string) {
 	if c == nil {
 		return
@@ -96,7 +96,7 @@ func (c *Call) By(id, name, source string) {
 	c.event.Principal, c.event.Name, c.event.Source = shortenName(id), shortenName(name), source
 }
 
-// About notes what a request asks for. It counts unless the operation touches something.
+// About notes the names in a request. They count unless the operation touches something.
 func (c *Call) About(namespace string, names ...string) {
 	if c == nil {
 		return
@@ -156,7 +156,7 @@ func Repeated(ctx context.Context) {
 }
 
 // Failed notes that a part of the call of the context failed, such as one timer of a batch. An empty
-// namespace is that of the request. If nothing is changed, the event has the names of what failed.
+// namespace is that of the request. If nothing is changed, the event has the names of the parts that failed.
 func Failed(ctx context.Context, namespace, name string, err error) {
 	c := callFrom(ctx)
 	if c == nil {
@@ -180,7 +180,7 @@ func Failed(ctx context.Context, namespace, name string, err error) {
 	}
 }
 
-// Opened ends the call of the context, if it has one: what it opened goes on.
+// Opened ends the call of the context, if it has one: the stream that it opened goes on.
 func Opened(ctx context.Context) error { return callFrom(ctx).End(ctx, nil, nil) }
 
 // Revealed notes that the call of the context shows contents.
@@ -263,8 +263,8 @@ func (c *Call) End(ctx context.Context, err error, codes func(error) (code, reas
 	return err
 }
 
-// Hash returns the hash of what was changed, as events have it: the sum, modulo 2^64, of each half of the
-// first 16 bytes of SHA-256(namespace, 0, name). It does not depend on the order.
+// Hash returns the hash of changed names, as events have it: the sum, modulo 2^64, of each half of the first
+// 16 bytes of SHA-256(namespace, 0, name). It does not depend on the order.
 func Hash(namespace string, names ...string) string {
 	var sum [2]uint64
 	for _, name := range names {

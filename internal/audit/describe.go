@@ -7,14 +7,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// The services of rouse.v1 declare what their requests are about. Those of others do not: these are the
+// The services of rouse.v1 declare the subjects of their requests. Those of others do not: these are the
 // fields of their requests that name it, in their order. Nothing else of a request gets into an event.
 var subjects = []protoreflect.Name{"app_id", "actor_id", "reminder_id"}
 
 // within are fields whose messages have such fields.
 var within = []protoreflect.Name{"initial", "metadata", "reminder", "hello", "caller", "actor"}
 
-// Request notes what a message of another service than those of rouse.v1 asks for.
+// Request notes the names in a message of another service than those of rouse.v1.
 func (c *Call) Request(message any) {
 	m, ok := message.(proto.Message)
 	if c == nil || !ok {

@@ -1,5 +1,5 @@
-// Package audit logs what callers did: one event for each call that changes something or reveals much, and
-// for each that was refused.
+// Package audit logs the calls of clients: one event for each call that changes something or reveals much,
+// and for each that was refused.
 //
 //	door ─► Log.Begin ─► operation ─► Touched ─► Call.End ─► queue ─► writer ─┬─► files, standard output
 //	         reserves a place                     waits until it is written     └─► rows of the store ─► Search
@@ -20,7 +20,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Event is what one call did.
+// Event is the record of one call.
 type Event struct {
 	ID        string    `json:"id"`
 	Time      time.Time `json:"time"` // when the call ended, by the store's clock
@@ -34,11 +34,11 @@ type Event struct {
 	Verb      string    `json:"verb"`
 	Method    string    `json:"method"` // such as rouse.v1.Timers/Delete
 	Namespace string    `json:"namespace,omitempty"`
-	Names     []string  `json:"names,omitempty"` // the first of what was changed, or what was asked for
+	Names     []string  `json:"names,omitempty"` // the first names that were changed, or those of the request
 	Changed   uint64    `json:"changed,omitempty"`
 	Failed    uint64    `json:"failed,omitempty"` // of a batch
-	Hash      string    `json:"hash,omitempty"`   // of all that was changed, if that is more than one: see Hash
-	// revision of what was changed; "none": it did not exist; empty: not known
+	Hash      string    `json:"hash,omitempty"`   // of all names that were changed, if they are more than one: see Hash
+	// revision before the change; "none": it did not exist; empty: not known
 	Before   string        `json:"before,omitempty"`
 	After    string        `json:"after,omitempty"`  // "none": it exists no more
 	Outcome  string        `json:"outcome"`          // "ok", or the code of the error
@@ -55,7 +55,7 @@ const Again = "repeated"
 // stranger is the outcome of a call whose caller could not be authenticated.
 const stranger = "unauthenticated"
 
-// None is the state of what does not exist.
+// None is the revision of something that does not exist.
 const None = "none"
 
 // Several is the namespace of an event about more than one.

@@ -176,7 +176,7 @@ func (l *Log) queueEvent(ctx context.Context, e *Event, holder string, wait bool
 	}
 }
 
-// writeBatches writes batches until Close, and what is left then.
+// writeBatches writes batches until Close, and then the rest of the queue.
 func (l *Log) writeBatches() {
 	defer close(l.ended)
 	for {
@@ -255,7 +255,8 @@ func (l *Log) waitToRetry() {
 	}
 }
 
-// Close writes what is queued, and closes the destinations. What cannot be written then is lost, and logged.
+// Close writes the queue, and closes the destinations. Events that cannot be written then are lost, and
+// logged.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Store is what the rows of events are kept in.
+// Store keeps the rows of events.
 type Store interface {
 	Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error)
 	List(ctx context.Context, q rouse.Query) (rouse.Page, error)

@@ -47,7 +47,7 @@ type Page struct {
 // MaxSearched bounds the events that a search looks at for one page.
 const MaxSearched = 20_000
 
-// Check refuses what is no query.
+// Check refuses an invalid query.
 func (q *Query) Check() error {
 	var bad rouse.Invalid
 	for _, f := range []struct{ field, value string }{{"principal", q.Principal}, {"verb", q.Verb},

@@ -23,7 +23,7 @@ var style []byte
 //go:embed book.js
 var script []byte
 
-// policy is what the pages may do: load what is part of the book.
+// policy permits the pages to load files of the book only.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 // Book is a web site: contents of files by their names.
@@ -202,7 +202,7 @@ Begin with <a href="start.html">the first five minutes</a>, or <a href="concepts
 	return b.String() + "</article>\n"
 }
 
-// renderArticle is a page with what is on it, and what comes before and after it.
+// renderArticle returns the HTML of a page, with links to the pages before and after it.
 func (p *Page) renderArticle(before, after *Page) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<article>\n<h1>%s</h1>\n%s", html.EscapeString(p.Title), p.body)

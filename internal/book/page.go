@@ -29,7 +29,7 @@ type Page struct {
 	sections []section
 }
 
-// section is what a heading of a page covers, as the search finds it.
+// section is a heading of a page with its text, as the search finds it.
 type section struct {
 	anchor  string // empty: the beginning of the page
 	heading string
@@ -84,7 +84,8 @@ func parsePage(name string, source []byte) (*Page, error) {
 	return p, nil
 }
 
-// accessible lets the keyboard scroll what is wider than the screen, and leaves out headings without text.
+// accessible lets the keyboard scroll tables and code wider than the screen, and leaves out headings without
+// text.
 var accessible = strings.NewReplacer("<table>", `<div class="table" tabindex="0"><table>`, "</table>", "</table></div>",
 	"<th></th>", "<td></td>", "<pre>", `<pre tabindex="0">`)
 

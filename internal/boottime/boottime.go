@@ -2,7 +2,7 @@
 //
 // Go's monotonic clock stands still while a host sleeps or its virtual machine is stopped and its clock set
 // right after that. Other nodes do not stand still: a lease that counts by the monotonic clock alone would
-// seem valid long after another node has taken it. So whatever compares a time with the end of a lease, a
+// seem valid long after another node has taken it. So code that compares a time with the end of a lease, a
 // hold or a grant uses the times of this package.
 package boottime
 
@@ -36,18 +36,18 @@ var emulated atomic.Int64
 var measured = newMeter(readAsleep)
 
 const (
-	// lookEvery is how long a measurement is used, by the clock that stands still: what runs in the last
-	// millisecond before a suspension continues after it as if it had been checked before.
+	// lookEvery is how long a measurement is used, by the clock that stands still: code that runs in the last
+	// millisecond before a suspension continues after it with the old measurement.
 	lookEvery = time.Millisecond
-	// noise is what a measurement at the start of the process may lack, because the two clocks are not read
-	// at the same moment.
+	// noise is the error of a measurement at the start of the process, because the two clocks are not read at
+	// the same moment.
 	noise = 10 * time.Millisecond
 )
 
 // meter measures suspensions by two clocks. Reading them takes two system calls, so it does that at most once
 // per lookEvery.
 type meter struct {
-	read   func() (asleep time.Duration, ok bool) // since the machine started; not ok: the system cannot tell
+	read   func() (asleep time.Duration, ok bool) // since the machine started; not ok: not known
 	base   time.Duration                          // at the start of the process
 	looked atomic.Int64                           // when it read last, by time.Now, in nanoseconds since start
 	total  atomic.Int64                           // as measured last

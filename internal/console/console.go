@@ -20,7 +20,7 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// policy is what the console's pages may do: load scripts, styles and data from their own origin, and nothing
+// policy permits the console's pages to load scripts, styles and data from their own origin, and nothing
 // else. No script can put text into the page as HTML.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; " +
 	"form-action 'self'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -57,9 +57,9 @@ var files = sync.OnceValue(func() map[string]*file {
 	return all
 })
 
-// Serve answers a request for a file of the console, or for one of its pages, which are all the same file.
-// It reports false for everything else, which it leaves to the API: other methods, paths of the API, and
-// programs that ask for a path that does not exist, and have to be told so.
+// Serve answers a request for a file of the console, or for one of its pages, which are all the same file. It
+// reports false for everything else, which it leaves to the API: other methods, paths of the API, and
+// programs that ask for a path that does not exist, which get an error.
 func Serve(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

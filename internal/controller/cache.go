@@ -148,7 +148,7 @@ func (c *cache) getObject(k key) *object {
 	return c.objects[k]
 }
 
-// sortedKeys returns what there is, in order.
+// sortedKeys returns the keys of all objects, in order.
 func (c *cache) sortedKeys() []key {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,10 +1,10 @@
 // Package controller keeps timers and calendars as objects of Kubernetes declare them: the custom resources
 // Timer and Calendar of rouse.dev/v1.
 //
-// It watches the objects, makes what they declare by the means of rouse apply (package declare), and writes
-// what became of it into their status. What changes is looked at when it changes; everything, again and
-// again, so that what other clients have changed in rouse is changed back, and the status tells the next and
-// the last fire. One controller works, the leader; others wait with the same objects in memory.
+// It watches the objects, makes the timers and calendars that they declare by the means of rouse apply
+// (package declare), and writes the outcome into their status. An object is reconciled when it changes, and
+// all again and again, so that changes of other clients in rouse are changed back, and the status has the
+// next and the last fire. One controller works, the leader; others wait with the same objects in memory.
 package controller
 
 import (

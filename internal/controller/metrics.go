@@ -2,7 +2,7 @@ package controller
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are what a controller tells Prometheus.
+// metrics are those of a controller.
 type metrics struct {
 	outcomes *prometheus.CounterVec
 	failures *prometheus.CounterVec

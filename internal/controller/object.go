@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The API group and version of the objects, and the finalizer by which what they declare is deleted before
-// they are.
+// The API group and version of the objects, and the finalizer by which their timers and calendars are deleted
+// before they are.
 const (
 	Group     = "rouse.dev"
 	Version   = "v1"
@@ -33,7 +33,8 @@ type object struct {
 // Version implements kubelink.Versioned.
 func (o *object) Version() string { return o.Metadata.ResourceVersion }
 
-// status is what the controller writes. Members without a value are null, which removes them in a patch.
+// status is the status that the controller writes. Members without a value are null, which removes them in a
+// patch.
 type status struct {
 	ObservedGeneration int64       `json:"observedGeneration"`
 	Namespace          *string     `json:"namespace"` // of rouse
@@ -44,7 +45,7 @@ type status struct {
 	Conditions         []condition `json:"conditions"`
 }
 
-// lastFire is how the last occurrence ended. What the receiver answered is not in it: a client that may read
+// lastFire is how the last occurrence ended. The answer of the receiver is not in it: a client that may read
 // the object may not be allowed to see that.
 type lastFire struct {
 	Due    string  `json:"due"`
@@ -63,7 +64,8 @@ type condition struct {
 	LastTransitionTime string `json:"lastTransitionTime"`
 }
 
-// The types of conditions. Ready means that rouse has what the object declares; Invalid, that it never will.
+// The types of conditions. Ready means that rouse has the timer or calendar that the object declares;
+// Invalid, that it never will.
 const (
 	ready   = "Ready"
 	invalid = "Invalid"
@@ -73,7 +75,7 @@ const (
 const (
 	reasonApplied     = "Applied"
 	reasonEnded       = "Ended"       // its time has passed
-	reasonInvalid     = "Invalid"     // rouse refuses it, for what is in the message
+	reasonInvalid     = "Invalid"     // rouse refuses it, for the reason in the message
 	reasonConflict    = "Conflict"    // another set has it, another client has changed it, or a timer needs the calendar
 	reasonForbidden   = "Forbidden"   // the controller's key may not
 	reasonUnavailable = "Unavailable" // rouse cannot be reached, or is overloaded
@@ -82,7 +84,8 @@ const (
 // maxMessage bounds the message of a condition, in bytes. Kubernetes has 32 KiB.
 const maxMessage = 2048
 
-// newConditions returns what the status of an object tells: whether rouse has what it declares, and why not.
+// newConditions returns the conditions of an object: whether rouse has the timer or calendar that it
+// declares, and why not.
 func newConditions(was []condition, generation int64, reason, message string, now time.Time) []condition {
 	is := func(yes bool) string {
 		if yes {

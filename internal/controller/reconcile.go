@@ -17,8 +17,8 @@ import (
 	"github.com/rousehq/rouse/internal/kubelink"
 )
 
-// reconcileObject makes what an object declares, and writes its status. An error means that it is tried
-// again.
+// reconcileObject makes the timer or calendar that an object declares, and writes its status. An error means
+// that it is tried again.
 func (c *Controller) reconcileObject(ctx context.Context, k key) error {
 	o := c.findObject(k)
 	if o == nil {
@@ -91,7 +91,8 @@ func (c *Controller) retryIn(namespace string) {
 	}
 }
 
-// parseDeclared returns what an object declares: its spec is that of the API without the name.
+// parseDeclared returns the timer or calendar that an object declares: its spec is that of the API without
+// the name.
 func parseDeclared(k key, o *object, namespace string, now rouse.Instant) (*declare.Object, error) {
 	d := &declare.Object{Name: k.name, Calendar: k.kind == "calendar"}
 	if rouse.CheckNamespace(namespace) != nil {
@@ -204,7 +205,8 @@ func (c *Controller) readLastFire(ctx context.Context, namespace, name string) (
 	return l, nil
 }
 
-// removeDeclared deletes what an object that is deleted has declared, and then lets it go.
+// removeDeclared deletes the timer or calendar of an object that is being deleted, and then removes the
+// finalizer.
 func (c *Controller) removeDeclared(ctx context.Context, k key, o *object) error {
 	if !o.hasFinalizer() {
 		return nil // it waits for the finalizer of another program

@@ -153,8 +153,7 @@ func kindDefinition(kind, description string, spec, statusMembers members, colum
 // schemas are those of the API, by name.
 type schemas map[string]members
 
-// timerSpecSchema returns the schema of what a client defines about a timer: that of one in a batch, without
-// the name.
+// timerSpecSchema returns the schema of a timer's spec: that of one in a batch, without the name.
 func (s schemas) timerSpecSchema() (out members) {
 	for _, m := range s["BatchTimer"] {
 		if m.Key == "properties" {
@@ -169,7 +168,7 @@ func (s schemas) timerSpecSchema() (out members) {
 }
 
 // structuralSchema returns a schema as Kubernetes wants it: without references and compositions, with a type
-// everywhere. Defaults are left out, so that what is left out stays so.
+// everywhere. It has no defaults, so that Kubernetes does not fill in absent members.
 func (s schemas) structuralSchema(in members) (out members, err error) {
 	properties, required := members{}, []any{}
 	for _, m := range in {
@@ -210,7 +209,7 @@ func (s schemas) structuralSchema(in members) (out members, err error) {
 		case "items", "additionalProperties":
 			schema, isSchema := m.Value.(members)
 			if !isSchema {
-				continue // false: Kubernetes prunes what a schema does not have, or refuses it if it is asked to
+				continue // false: Kubernetes prunes members that a schema lacks, or refuses them if it is asked to
 			}
 			if schema, err = s.structuralSchema(schema); err != nil {
 				return nil, fmt.Errorf("%s: %w", key, err)

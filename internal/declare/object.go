@@ -23,7 +23,7 @@ type Object struct {
 	Days     []rouse.Day // of a calendar
 }
 
-// Kind returns what is declared: timers and calendars have names of their own.
+// Kind returns "timer" or "calendar": each kind has names of its own.
 func (o *Object) Kind() string {
 	if o.Calendar {
 		return "calendar"

@@ -1,9 +1,8 @@
 // Package declare makes timers and calendars as they are declared, through the API: by files, or by objects
 // of Kubernetes.
 //
-// The timers of a Set have its owner in a label, so that sets do not touch each other's timers. Whatever
-// differs is replaced, if it is as it was read; a hash in a second label tells what another client has
-// changed.
+// The timers of a Set have its owner in a label, so that sets do not touch each other's timers. A timer that
+// differs is replaced, if it is as it was read; a hash in a second label reveals changes of other clients.
 package declare
 
 import (
@@ -27,7 +26,7 @@ const (
 // attempts bounds how often a change of a timer that fires in the meantime is tried.
 const attempts = 5
 
-// Outcomes of what is declared.
+// Outcomes of declared objects.
 const (
 	Created   = "created"
 	Changed   = "changed"
@@ -38,7 +37,7 @@ const (
 	Failed    = "failed"
 )
 
-// Outcome is what became of an object.
+// Outcome is the outcome of an object.
 type Outcome struct {
 	What    string
 	Changes []Change
@@ -54,19 +53,19 @@ type Set struct {
 	Client    *client.Client
 	Namespace string
 	Owner     string
-	DryRun    bool          // nothing is changed, and outcomes are what would be
+	DryRun    bool          // nothing is changed, and outcomes are those of a real run
 	Timeout   time.Duration // of each call
 
 	known map[string]known // the timers of the owner, as they were when they were read
 }
 
-// known is what is kept of a timer: sets are large.
+// known is the state that is kept of a timer: sets are large.
 type known struct {
 	revision uint64
 	sum      string // of its spec, with the label that holds one
 }
 
-// CheckOwner refuses what is no name of a set.
+// CheckOwner refuses an invalid name of a set.
 func CheckOwner(owner string) error {
 	if rouse.CheckNamespace(owner) != nil {
 		return rouse.Refuse("owner", owner, "is no name of a set",
@@ -328,8 +327,8 @@ func (s *Set) Prune(ctx context.Context, name string) error {
 	return s.deleteUnchanged(ctx, &have)
 }
 
-// Remove deletes what is no longer declared: a timer of the owner, or a calendar that has the days that were
-// declared. What another client has put in its place is left alone.
+// Remove deletes an object that is no longer declared: a timer of the owner, or a calendar that has the days
+// that were declared. An object that another client has put in its place stays.
 func (s *Set) Remove(ctx context.Context, o *Object) error {
 	if o.Calendar {
 		return s.removeCalendar(ctx, o)

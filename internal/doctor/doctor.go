@@ -1,5 +1,5 @@
-// Package doctor checks a running node, its store and the nodes next to it, and tells the cure of what it
-// finds.
+// Package doctor checks a running node, its store and the nodes next to it, and names the cure of each
+// finding.
 package doctor
 
 import (
@@ -44,7 +44,7 @@ const (
 	keysRead       = 10_000 // API keys that are looked at
 	namespacesRead = 50     // namespaces that are looked at for pauses
 	pausedRead     = 500    // timers whose causes of pauses are looked at
-	spareFiles     = 256    // file descriptors for what is neither a connection nor a delivery
+	spareFiles     = 256    // file descriptors that are neither for connections nor for deliveries
 	insecureCure   = "listen on 127.0.0.1, or give it TLS with tls-cert and tls-key, and turn on access"
 )
 
@@ -56,7 +56,7 @@ type check struct {
 	run    func(d *Doctor, ctx context.Context, r *report)
 }
 
-// checks are all checks. docs/operations.md has what each looks at.
+// checks are all checks. docs/operations.md describes each.
 var checks = []check{
 	{"audit", "audit.md#when-events-cannot-be-written", false, (*Doctor).checkAuditLog},
 	{"buckets", "operations.md#coming-and-going", true, (*Doctor).checkBuckets},
@@ -115,10 +115,10 @@ type Settings struct {
 // PrivateFile is a file or directory that has secrets; one that does not exist has none.
 type PrivateFile struct {
 	Path string
-	May  fs.FileMode // what others may have
+	May  fs.FileMode // the permissions of others
 }
 
-// Node is what a doctor asks the node.
+// Node is the node that a doctor examines.
 type Node interface {
 	Healthy() error
 	Stats(window time.Duration) []rouse.StatsPoint

@@ -278,7 +278,7 @@ func (d *Doctor) checkAPIKeys(ctx context.Context, r *report) {
 			soon++
 		}
 	}
-	if soon > 0 { // their names are for those who may list keys
+	if soon > 0 { // their names are for callers that may list keys
 		r.reportWarning(
 			"see rouse key list; make new ones with rouse key create, and give them to the programs that use these",
 			"%d of %d API keys expire within %d days", soon, len(list), int(expiresSoon.Hours())/24)

@@ -19,7 +19,7 @@ var asynqNotes = []string{
 	"The tasks stay in asynq: delete them there before these timers are due, or both run. Periodic tasks are not in Redis, but in the program.",
 }
 
-// asynqTask is a task in the sorted set of what is scheduled, or of what is tried again.
+// asynqTask is a task in the sorted set of scheduled tasks, or of retries.
 type asynqTask struct {
 	State string
 	At    int64  // seconds since 1970
@@ -39,8 +39,8 @@ func (b *latin1) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// readAsynq reads what the script of Redis prints: JSON whose texts have bytes in place of characters, which
-// is read as Latin-1. In hexadecimal the script would keep Redis five times as long.
+// readAsynq reads the output of the script for Redis: JSON whose texts have bytes in place of characters,
+// which is read as Latin-1. In hexadecimal the script would keep Redis five times as long.
 func readAsynq(in []byte, _ *Options) ([]Entry, error) {
 	text := make([]byte, 0, len(in)+len(in)/4)
 	for _, b := range in {
@@ -56,7 +56,7 @@ func readAsynq(in []byte, _ *Options) ([]Entry, error) {
 	}), nil
 }
 
-// asynqMessage is what is used of a TaskMessage.
+// asynqMessage has the members of a TaskMessage that are used.
 type asynqMessage struct {
 	id, kind, queue, failure, unique string
 	payload                          []byte
@@ -162,16 +162,16 @@ func (t *asynqTask) newAsynqEntry(number int) Entry {
 
 // clampSeconds returns a duration, none for a negative number.
 func clampSeconds(n int64) time.Duration {
-	const most = 100 * 366 * 24 * 60 * 60 // no overflow: what is too long is refused later
+	const most = 100 * 366 * 24 * 60 * 60 // no overflow: a longer time is refused later
 	return time.Duration(min(max(0, n), most)) * time.Second
 }
 
 // countAttempts returns a number of attempts, none for a negative number.
 func countAttempts(n int64) uint32 {
-	return uint32(min(max(0, n), math.MaxInt32)) // what is too much is refused later
+	return uint32(min(max(0, n), math.MaxInt32)) // a larger number is refused later
 }
 
-// targetPayload returns what the target gets: a payload that is JSON as it is, any other in base64.
+// targetPayload returns the payload of the timer: a payload that is JSON as it is, any other in base64.
 func (m *asynqMessage) targetPayload() []byte {
 	form := struct {
 		ID      string            `json:"id"`

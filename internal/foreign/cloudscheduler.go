@@ -18,8 +18,8 @@ var cloudSchedulerNotes = []string{
 	"Cloud Scheduler sends its own headers, X-CloudScheduler-…; rouse sends those of CloudEvents, and signs each request.",
 }
 
-// cloudJob is what "gcloud scheduler jobs describe --format json" prints, and list an array of; the API's
-// answer to a list has them in jobs.
+// cloudJob is the output of "gcloud scheduler jobs describe --format json", and an element of that of list;
+// the API's answer to a list has them in jobs.
 type cloudJob struct {
 	Jobs []json.RawMessage
 

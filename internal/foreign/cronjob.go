@@ -152,7 +152,7 @@ func (k *kubeObject) newKubeEntry(raw json.RawMessage, number int, o *Options) E
 	deadline := j.Spec.StartingDeadlineSeconds
 	if j.Kind == "CronWorkflow" {
 		j.applyWorkflow(&e)
-		if deadline == nil || *deadline == 0 { // as Argo has it: what was missed is not started
+		if deadline == nil || *deadline == 0 { // as Argo has it: missed occurrences are not started
 			s.Misfire = rouse.MisfireSkip
 			return e
 		}
@@ -207,7 +207,7 @@ func (j *cronJob) setDueTimes(e *Entry, o *Options) {
 	}
 }
 
-// applyWorkflow takes over what a CronWorkflow has otherwise than a CronJob.
+// applyWorkflow takes over the members of a CronWorkflow that a CronJob lacks.
 func (j *cronJob) applyWorkflow(e *Entry) {
 	e.Spec.Payload = encodePayload(struct {
 		Spec     json.RawMessage `json:"workflowSpec,omitempty"`

@@ -27,8 +27,8 @@ type command struct {
 	Environment map[string]string `json:"environment,omitempty"`
 }
 
-// readCrontab returns what reads a crontab as crontab(5) describes it: that of a user, or of the system,
-// which has the user after the times.
+// readCrontab returns a function that reads a crontab as crontab(5) describes it: that of a user, or of the
+// system, which has the user after the times.
 func readCrontab(system bool) func(in []byte, o *Options) ([]Entry, error) {
 	return func(in []byte, o *Options) ([]Entry, error) {
 		c := crontab{system: system, o: o, zone: o.Timezone, usual: o.Timezone, environment: map[string]string{}}
@@ -198,8 +198,8 @@ var (
 	interpreters = regexp.MustCompile(`^(sh|bash|dash|ksh|zsh|php|python|perl|ruby|node)[0-9.]*$`)
 )
 
-// splitCommand splits a command at its first percent sign: what follows is its input, where further ones are
-// ends of lines. A backslash takes the meaning from a percent sign.
+// splitCommand splits a command at its first percent sign: the rest is its input, where further ones are ends
+// of lines. A backslash takes the meaning from a percent sign.
 func splitCommand(text string) (command, stdin string) {
 	var parts [2]strings.Builder
 	part := 0

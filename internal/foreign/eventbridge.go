@@ -21,8 +21,8 @@ var eventBridgeNotes = []string{
 	"EventBridge leaves out what falls into an hour that the clocks skip, as do these timers, and runs once in one that they repeat; here a cron with * as its hour is due in both passes.",
 }
 
-// eventBridge is what "aws scheduler get-schedule" prints, what "aws scheduler list-schedules" or "aws events
-// list-rules" print, or an array of such objects.
+// eventBridge is the output of "aws scheduler get-schedule", of "aws scheduler list-schedules" or of "aws
+// events list-rules", or an array of such objects.
 type eventBridge struct {
 	Schedules, Rules []json.RawMessage
 	NextToken        string // there are more, which are not in the answer
@@ -93,7 +93,7 @@ func readEventBridge(in []byte, o *Options) ([]Entry, error) {
 		}
 		return e, r.Schedules
 	})
-	if part { // what was pruned by it would be lost
+	if part { // pruning would delete the timers of the other parts
 		entries = append(entries, Entry{Line: len(entries) + 1, Name: "NextToken",
 			Err: rouse.Refuse("NextToken", "", "is there: the file is a part of the schedules",
 				"list them without --max-items and --no-paginate")})
@@ -201,13 +201,13 @@ func (r *eventBridge) newEventBridgeEntry(number int) Entry {
 	return e
 }
 
-// keyword is what EventBridge Scheduler replaces in an Input at each invocation.
+// keyword matches the keywords that EventBridge Scheduler replaces in an Input at each invocation.
 var keyword = regexp.MustCompile(`<aws\.scheduler\.[a-z-]+>`)
 
 // scheduleARN is the keyword that is the same at each invocation.
 const scheduleARN = "<aws.scheduler.schedule-arn>"
 
-// copyInput takes what is sent, and notes where to.
+// copyInput takes the input, and notes its target.
 func (r *eventBridge) copyInput(e *Entry) error {
 	t := r.Target
 	if t == nil || t.Input == "" {

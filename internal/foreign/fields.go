@@ -213,7 +213,7 @@ func (f *field) narrowItem(item string) string {
 	return first
 }
 
-// localTimes are times as sources have them: what second, minute and so on have to be.
+// localTimes are times as sources have them: the permitted seconds, minutes and so on.
 type localTimes struct {
 	seconds uint64
 	set     [5]uint64 // as cronFields

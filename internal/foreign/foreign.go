@@ -36,7 +36,7 @@ type Entry struct {
 	over error // its payload is left out: those of the file have too much
 }
 
-// Options are what a file does not say.
+// Options are the settings that a file does not contain.
 type Options struct {
 	// Target is where fires go, for entries whose own target rouse cannot reach: "{name}" in it stands for
 	// the name of the timer. Empty: such entries are refused.
@@ -117,7 +117,7 @@ func Formats() []string { return slices.Sorted(maps.Keys(formats)) }
 // HasLines reports whether the entries of a kind have lines. Those of the others have numbers.
 func HasLines(kind string) bool { return formats[kind].lines }
 
-// Numbered returns what the numbers of entries are of.
+// Numbered returns the noun for the numbers of entries.
 func Numbered(kind string) string {
 	if HasLines(kind) {
 		return "line"
@@ -136,7 +136,7 @@ func (e *Entry) Object() declare.Object {
 
 // CheckTimers finds out when the timers of entries are due first in a namespace, and sets Err of those that a
 // server would refuse, or that have the name of one before them. Of an entry that has passed no timer is
-// made: neither its name nor what is wrong with it matters.
+// made: neither its name nor its errors matter.
 func CheckTimers(kind string, entries []Entry, namespace string, now rouse.Instant) {
 	lines := map[string]int{}
 	for i := range entries {
@@ -171,8 +171,8 @@ func (e *Entry) firstDue(namespace string, now rouse.Instant) (rouse.Instant, er
 	return t.Due, err
 }
 
-// Read reads a file of a kind. notes are on all of its entries. The specs have been checked, but for what
-// only a server knows. The error is that the file cannot be read at all.
+// Read reads a file of a kind. notes are on all of its entries. The specs have been checked, except for
+// limits that only a server knows. The error is that the file cannot be read at all.
 func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, err error) {
 	f, ok := formats[kind]
 	switch {
@@ -194,7 +194,7 @@ func Read(kind string, in []byte, o Options) (entries []Entry, notes []string, e
 			e.Err = f.inOwnForm(cmp.Or(e.completeSpec(&o), wrong))
 		}
 		if e.Passed {
-			e.Err = nil // no timer is made: what is wrong with it does not matter
+			e.Err = nil // no timer is made: its errors do not matter
 		}
 	}
 	notes = slices.Concat(f.notes, o.notes)
@@ -231,7 +231,7 @@ func (e *Entry) completeSpec(o *Options) error {
 	if err := (rouse.Key{Namespace: "default", Name: e.Name}).Check(); err != nil {
 		return err
 	}
-	switch s := &e.Spec; { // the next import must find what it could create again
+	switch s := &e.Spec; { // the next import must find the timers that it could create again
 	case e.Late && s.Keep >= 0:
 		s.Keep = max(s.Keep, 24*time.Hour)
 	case s.Keep != 0:
@@ -323,7 +323,7 @@ func (e *Entry) setTimeout(d time.Duration) {
 	}
 }
 
-// maxShared bounds the payloads of a file together in which each entry gets a copy of what others have, too.
+// maxShared bounds the payloads of a file together in which each entry gets a copy of shared parts.
 const maxShared = 64 << 20
 
 // setPayload makes the JSON of a value the payload of an entry, of which a part is shared with other entries.
@@ -347,8 +347,8 @@ func (e *Entry) noteDifference(format string, args ...any) {
 	e.Notes = append(e.Notes, fmt.Sprintf(format, args...))
 }
 
-// nameApart gives entries of one name different ones, by a hash of what tells them apart. Names do not depend
-// on the order of a file: they stay when entries before them come and go.
+// nameApart gives entries of one name different ones, by a hash of the text that distinguishes them. Names do
+// not depend on the order of a file: they stay when entries before them come and go.
 func nameApart(entries []Entry, apart func(i int) string) {
 	taken := map[string]int{}
 	for i := range entries {

@@ -87,7 +87,7 @@ func readEntry(in json.RawMessage, number int, to any, entry func(number int) En
 func (e *Entry) readMembers(in json.RawMessage, to any) error {
 	if err := json.Unmarshal(in, to); err != nil {
 		var named struct{ Name, JobName string }
-		_ = json.Unmarshal(in, &named) // a name tells which one it is
+		_ = json.Unmarshal(in, &named) // a name identifies it for people
 		e.Name = cmp.Or(named.Name, named.JobName)
 		return refuseMember(err)
 	}
@@ -98,7 +98,7 @@ func (e *Entry) readMembers(in json.RawMessage, to any) error {
 	return nil
 }
 
-// refuseMember returns what is wrong with an object that has the form of JSON.
+// refuseMember returns the error of an object that has the form of JSON.
 func refuseMember(err error) error {
 	field, wrong := "entry", err.Error()
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -144,14 +144,14 @@ func memberType(t reflect.Type, name string) reflect.Type {
 	return nil
 }
 
-// noteUnread notes what an entry has that is not read.
+// noteUnread notes the members of an entry that are not read.
 func (e *Entry) noteUnread(names []string) {
 	if len(names) > 0 {
 		e.Notes = append(e.Notes, notRead(names))
 	}
 }
 
-// notRead returns the note of what is not read.
+// notRead returns the note of the members that are not read.
 func notRead(names []string) string {
 	if more := len(names) - maxLeftOut; more > 0 {
 		names = append(names[:maxLeftOut:maxLeftOut], fmt.Sprintf("and %d more", more))

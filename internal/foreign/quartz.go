@@ -54,7 +54,7 @@ type quartzJob struct {
 	used bool
 }
 
-// quartzJobIgnored has what is about the scheduler that runs the job: rouse repeats a fire that a crash has
+// quartzJobIgnored has the members for the scheduler that runs the job: rouse repeats a fire that a crash has
 // interrupted.
 type quartzJobIgnored struct {
 	Description quartzIgnored `xml:"description"`
@@ -389,7 +389,7 @@ func (t *quartzTrigger) repeatCount() (int64, error) {
 	return count, nil
 }
 
-// setMisfire sets what becomes of missed occurrences. The names of Quartz are those of Quartz.NET, with
+// setMisfire sets the policy for missed occurrences. The names of Quartz are those of Quartz.NET, with
 // underscores and a prefix.
 func (t *quartzTrigger) setMisfire(e *Entry) {
 	s := &e.Spec

@@ -8,17 +8,17 @@ import (
 	"github.com/rousehq/rouse/client"
 )
 
-// Resumed is an entry of a source that tells how far it has come: its timer goes on from there.
+// Resumed is an entry of a source that records how far it has come: its timer goes on from there.
 type Resumed struct {
 	Timer  rouse.Timer
 	Origin Origin   // of a reminder
 	Line   int      // where it is, in a file of lines
 	Size   int      // bytes of it, about
-	Notes  []string // what the timer loses
+	Notes  []string // the losses of the timer
 	Why    string   // there is no timer
 	Err    error    // why the timer cannot be, or be written
 
-	// Outcome is what becomes of it. A reader sets it if there is no timer: Over, Stale or LeftOut.
+	// Outcome is its outcome. A reader sets it if there is no timer: Over, Stale or LeftOut.
 	Outcome string
 }
 
@@ -49,7 +49,7 @@ func (r *Resumed) Label() string {
 	return r.Timer.Key.Namespace + "/" + r.Timer.Key.Name
 }
 
-// Importer writes the timers of entries in batches, and reports what becomes of each entry.
+// Importer writes the timers of entries in batches, and reports the outcome of each entry.
 type Importer struct {
 	Write  func(timers []rouse.Timer) ([]client.Created, error) // nil: nothing is written
 	Report func(r *Resumed, created client.Created) error       // of a timer that is there already, created has the error

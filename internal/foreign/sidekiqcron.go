@@ -161,7 +161,7 @@ var fugitStepOne = regexp.MustCompile(`/1(,|$)`)
 // fugitFrom24 are steps that begin at hour 24, which Fugit does not count as those from 0.
 var fugitFrom24 = regexp.MustCompile(`(^|,)24(-[0-9]+)?/`)
 
-// fugitWord tells texts in words, whose first two places are those of no cron expression: 10:00 every day.
+// fugitWord matches texts in words, whose first two places are those of no cron expression: 10:00 every day.
 var fugitWord = regexp.MustCompile(`[\pL:]`)
 
 // fugitOffset is the zone of an expression as the difference to UTC.

@@ -33,7 +33,7 @@ type unit struct {
 // systemdPath is the comment that systemctl cat prints before each file: a unit, or a drop-in of it.
 var systemdPath = regexp.MustCompile(`^# /\S*?/([^/\s]+\.(?:timer|service|target|socket|path|mount))(\.d/\S+\.conf)?$`)
 
-// readSystemd reads what systemctl cat prints of timers, or a single file of one.
+// readSystemd reads the output of systemctl cat for timers, or a single file of one.
 func readSystemd(in []byte, o *Options) (entries []Entry, err error) {
 	var units []*unit
 	named := map[string]*unit{}

@@ -15,10 +15,10 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// WriteOptions are what timers do not say.
+// WriteOptions are the values that timers do not contain.
 type WriteOptions struct {
 	Image string // of containers that call targets
-	ARN   string // of what EventBridge invokes
+	ARN   string // of the resource that EventBridge invokes
 	Role  string // ARN of the role with which it does
 	Class string // of Quartz's jobs that call targets
 }
@@ -50,7 +50,7 @@ type Writer struct {
 	jobs      map[string]string // of Quartz: their classes by their names
 }
 
-// NewWriter returns a writer of a kind, and what the kind lacks for all timers.
+// NewWriter returns a writer of a kind, and notes about losses of all timers.
 func NewWriter(kind string, out io.Writer, o WriteOptions) (*Writer, []string, error) {
 	form, ok := writeForms[kind]
 	if !ok {
@@ -84,8 +84,8 @@ type outgoingTimer struct {
 	text    string                       // the entry, as it is written
 	alone   string                       // a file that has nothing else, to be read back
 	carried []string                     // members that are in the entry in a form that the import leaves as it is
-	verify  func(back *rouse.Spec) error // of what is read back, apart from times
-	written func()                       // remembers what later entries have to know
+	verify  func(back *rouse.Spec) error // checks the spec that is read back, apart from times
+	written func()                       // keeps state for later entries
 	notes   []string
 }
 
@@ -93,8 +93,8 @@ func (x *outgoingTimer) addLossNote(format string, args ...any) {
 	x.notes = append(x.notes, fmt.Sprintf(format, args...))
 }
 
-// Write writes a timer as it is now. notes are what is lost of it. An error of type *rouse.Invalid has the
-// reason why it is left out: above all, because the import would not read the same times back.
+// Write writes a timer as it is now. notes are its losses. An error of type *rouse.Invalid has the reason why
+// it is left out: above all, because the import would not read the same times back.
 func (w *Writer) Write(t *rouse.Timer, now rouse.Instant) (notes []string, err error) {
 	spec := t.Spec
 	spec.Labels = maps.Clone(spec.Labels)
@@ -124,7 +124,7 @@ func (w *Writer) Write(t *rouse.Timer, now rouse.Instant) (notes []string, err e
 	return x.notes, err
 }
 
-// prepareSchedule parses the schedule, and refuses what no other scheduler has.
+// prepareSchedule parses the schedule, and refuses options that no other scheduler has.
 func (x *outgoingTimer) prepareSchedule() (err error) {
 	s := x.spec
 	refuse := func(field, cure string) error {
@@ -195,8 +195,7 @@ func (x *outgoingTimer) occurrencesLeft() uint64 {
 // zoneOrUTC returns the time zone.
 func (x *outgoingTimer) zoneOrUTC() string { return cmp.Or(x.spec.Timezone, "UTC") }
 
-// checkReadBack reads back what was written for a timer, refuses it if the times are others, and notes what
-// else is lost.
+// checkReadBack reads back the entry of a timer, refuses it if the times are others, and notes other losses.
 func (w *Writer) checkReadBack(x *outgoingTimer) error {
 	entries, _, err := Read(w.kind, []byte(x.alone), Options{Target: "https://target.invalid/"})
 	if err == nil && len(entries) != 1 {
@@ -289,8 +288,7 @@ func (x *outgoingTimer) noteLosses(back *rouse.Spec) error {
 // timeMembers are those that checkTimes compares.
 var timeMembers = []string{"schedule", "timezone", "dst", "start", "end", "ttl", "max_occurrences"}
 
-// curlArguments returns the arguments of curl for the request that a fire would be, and notes what is not in
-// it.
+// curlArguments returns the arguments of curl for the request that a fire would be, and notes its losses.
 func (x *outgoingTimer) curlArguments() ([]string, error) {
 	s := x.spec
 	if err := x.checkTarget(); err != nil {
@@ -329,7 +327,7 @@ func (x *outgoingTimer) carryPayload(what string) {
 	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type")
 }
 
-// carryRequest notes what is lost of a request whose target, payload and headers are in the entry.
+// carryRequest notes the losses of a request whose target, payload and headers are in the entry.
 func (x *outgoingTimer) carryRequest() {
 	x.carried = append(x.carried, "target", "payload", "payload_base64", "content_type", "webhook")
 	refs := x.spec.Webhook.SecretNames()

@@ -25,8 +25,8 @@ const (
 	maxCronVariables = 256 // that are set in one file
 )
 
-// unwritable is what a command cannot have: there, cron takes the percent sign or the end of the line for
-// something else.
+// unwritable matches texts that a command cannot have: there, cron takes the percent sign or the end of the
+// line for something else.
 var unwritable = regexp.MustCompile(`\\[%\n]`)
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9-]+$`)

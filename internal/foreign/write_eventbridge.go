@@ -18,7 +18,7 @@ var eventBridgeLosses = []string{
 
 var awsName = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,64}$`)
 
-// awsSchedule is what "aws scheduler create-schedule --cli-input-json" takes.
+// awsSchedule is the input of "aws scheduler create-schedule --cli-input-json".
 type awsSchedule struct {
 	Name                       string
 	GroupName                  string `json:",omitempty"`

@@ -33,7 +33,7 @@ const (
 	maxQuartzJobs = 10_000 // that triggers of one file name
 )
 
-// leavingJob is what the import makes of a job.
+// leavingJob is the payload that the import makes of a job.
 type leavingJob struct {
 	Class string            `json:"class"`
 	Data  map[string]string `json:"data"`

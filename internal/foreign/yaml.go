@@ -29,17 +29,17 @@ func DocumentEnd(body []byte) int {
 	}
 }
 
-// maxAliased bounds what the aliases of YAML add to a file, in bytes.
+// maxAliased bounds the bytes that the aliases of YAML add to a file.
 const maxAliased = 4 << 20
 
-// checkAliases refuses a YAML document in which aliases, which can be of what has aliases, add too much.
+// checkAliases refuses a YAML document in which aliases, which can be nested, add too much.
 func (o *Options) checkAliases(document []byte) error {
 	if !bytes.ContainsRune(document, '&') {
 		return nil
 	}
 	tree, err := parser.ParseBytes(document, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil // what decodes it has the same error
+		return nil // the decoder has the same error
 	}
 	a := aliases{sizes: map[string]int{}, added: o.aliased}
 	for _, d := range tree.Docs {
@@ -53,7 +53,7 @@ func (o *Options) checkAliases(document []byte) error {
 
 // aliases counts the bytes of a YAML document, and those that aliases add.
 type aliases struct {
-	sizes       map[string]int // of what has an anchor, with what its own aliases add
+	sizes       map[string]int // of nodes with an anchor, with the bytes of their own aliases
 	size, added int
 }
 

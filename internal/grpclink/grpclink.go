@@ -25,7 +25,7 @@ import (
 	"github.com/rousehq/rouse/internal/certs"
 )
 
-// Options are what a client is given about its connections.
+// Options configure the connections of a client.
 type Options struct {
 	TLS *tls.Config // nil: the system's authorities, where TLS is used
 	// set: TLS with these files, which are read for each connection, so that they can be replaced; not with
@@ -122,8 +122,8 @@ func completeTarget(target string) (string, error) {
 // isScheme reports whether gRPC takes the text before a colon as the scheme of a target.
 func isScheme(s string) bool { return resolver.Get(strings.ToLower(s)) != nil }
 
-// NamesHost is before a host and its port in the target of one that gRPC would take for something else. What
-// follows is as it is in a URL.
+// NamesHost is before a host and its port in the target of one that gRPC would take for something else. The
+// rest is as in a URL.
 const NamesHost = "dns:///"
 
 // CompleteHost returns the target of a host with its port, which is the given one if it has none.

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// What the errors of connections contain if the client was given the wrong address or the wrong way to
-// connect. They are parts of a text, because gRPC keeps nothing else of an error.
+// Texts in the errors of connections if the client was given the wrong address or the wrong way to connect.
+// They are parts of a text, because gRPC keeps nothing else of an error.
 const (
 	NeedsTLS  = "speaks TLS: use https://"
 	LacksTLS  = "does not speak TLS: use http://"
@@ -80,7 +80,7 @@ func (f *firstRead) Read(b []byte) (int, error) {
 }
 
 // refusesPlain reports whether a server answers as those do that expected TLS: with an alert, or with a page
-// that tells to use it. A link to another page tells nothing.
+// that asks for it. A redirect to another page proves nothing.
 func refusesPlain(first []byte) bool {
 	// type, version, length
 	if len(first) >= 5 && first[0] == 21 && first[1] == 3 && first[2] <= 4 && first[3] == 0 && first[4] == 2 {

@@ -25,7 +25,8 @@ type Canary struct {
 	Timers func() *timers.Timers
 }
 
-// Run returns what makes the timer, or changes its interval, and then waits for the end of the node.
+// Run returns a function that makes the timer, or changes its interval, and then waits for the end of the
+// node.
 func (c Canary) Run(log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for tick := time.NewTicker(c.Every); ; {
@@ -62,7 +63,7 @@ func (c Canary) Make(ctx context.Context) error {
 }
 
 // Age returns how long ago the occurrence was due that fired last, the one before the next, and whether that
-// is too long. It is read from the store, so that all nodes tell the same, and after a restart, too.
+// is too long. It is read from the store, so that all nodes report the same, and after a restart, too.
 func (c Canary) Age(ctx context.Context) (age time.Duration, isLate bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -18,8 +18,8 @@ import (
 // timeout bounds one request of a heartbeat.
 const timeout = 10 * time.Second
 
-// Heartbeat tells a monitor outside again and again that the node fires on time. The monitor raises the alarm
-// when it gets nothing, whatever the reason.
+// Heartbeat reports to an external monitor at intervals that the node fires on time. The monitor raises the
+// alarm when it gets nothing, for any reason.
 type Heartbeat struct {
 	Every   time.Duration
 	Healthy func(context.Context) error // why the node does not fire on time
@@ -57,7 +57,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 	}
 }
 
-// PostTo returns what sends one heartbeat. Errors do not contain the URL, which may be a secret.
+// PostTo returns a function that sends one heartbeat. Errors do not contain the URL, which may be a secret.
 func PostTo(to string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -5,8 +5,8 @@
 //	             └─────────────────┴────────────────────────────┘
 //
 // A door is a package that speaks one protocol over a hub: sink/stream, Dapr's WatchJobs, the sidecars of
-// reminders. It owns the streams and their messages, and decides by the functions in Options what a
-// subscriber can take and what an outcome is. The hub promises:
+// reminders. It owns the streams and their messages, and decides by the functions in Options which fires a
+// subscriber can take, and which outcomes they have. The hub promises:
 //   - A fire is in one place at a time, and it is reported once.
 //   - No fire waits that a subscriber could take: at the end of each locked section waiting fires go to the
 //     subscribers that have room. Subscribers that are ready take turns.
@@ -14,7 +14,8 @@
 //   - Deadlines of waiting and of sent fires, and the end of a delivery's context, are noticed without a
 //     goroutine per fire (timekeeper.go).
 //   - Limits of channels hold: a fire that waits for a gate does not delay fires without it (gate.go).
-//   - A fire that subscribers have gone with is told from others that they had, and has an end (lost.go).
+//   - A fire that subscribers have gone with is distinguished from others that they had, and has an end
+//     (lost.go).
 //
 // There is one mutex: Lock and Unlock. Unlock makes the reports that were collected, without the mutex,
 // because the receiver may take locks of its own. Functions that a comment calls locked are called between

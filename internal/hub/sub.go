@@ -154,9 +154,9 @@ func (h *Hub[K, S, T]) Part(sub *Sub[K, S, T], why error) bool {
 	return true
 }
 
-// Send sends to a subscriber until it has gone, and returns why. pull, locked, prepares what there is to
-// send, and reports whether there is anything; send sends it, without the lock. beat, which may be nil, makes
-// it look as Wake does.
+// Send sends to a subscriber until it has gone, and returns why. pull, locked, prepares the next messages,
+// and reports whether there are any; send sends it, without the lock. beat, which may be nil, makes it look
+// as Wake does.
 func (h *Hub[K, S, T]) Send(ctx context.Context, sub *Sub[K, S, T], beat <-chan time.Time, pull func() bool,
 	send func() error) error {
 	for {

@@ -13,7 +13,7 @@ import (
 // of a context stays as the timekeeper until nothing of that context is outstanding. So the goroutine belongs
 // to the engine, and returns when it is not needed.
 
-// watch counts what is outstanding of the deliveries of one context.
+// watch counts the outstanding items of the deliveries of one context.
 type watch struct {
 	ctx  context.Context
 	open int           // items that are not reported
@@ -24,7 +24,7 @@ type watch struct {
 const Coarse = 10 * time.Millisecond
 
 // addToWatch adds n items to the watch of a context. Contexts that end together share one. first reports that
-// the watch is new: the caller has to call keep.
+// the watch is new: the caller has to call watchDeadlines.
 func (h *Hub[K, S, T]) addToWatch(ctx context.Context, n int) (w *watch, first bool) {
 	for _, w := range h.watches {
 		if w.ctx.Done() == ctx.Done() {

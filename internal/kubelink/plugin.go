@@ -24,7 +24,7 @@ type plugin struct {
 	InteractiveMode    string
 	ProvideClusterInfo bool
 
-	info string // what the program is told, as JSON
+	info string // the input of the program, as JSON
 
 	runs    sync.WaitGroup
 	mu      sync.Mutex
@@ -44,7 +44,7 @@ type pluginRun struct {
 // finds the credential.
 const pluginTimeout = time.Minute
 
-// credential is what a plugin made.
+// credential is the credential that a plugin made.
 type credential struct {
 	token       string
 	certificate tls.Certificate
@@ -57,8 +57,8 @@ const renewBefore = 10 * time.Second
 // maxCredential bounds the output of a plugin.
 const maxCredential = 1 << 20
 
-// preparePlugin sets what the program is told of the cluster. A relative path is one from the folder of the
-// kubeconfig.
+// preparePlugin sets the input of the program, which describes the cluster. A relative path is one from the
+// folder of the kubeconfig.
 func (p *plugin) preparePlugin(c *cluster, folder string) error {
 	if strings.ContainsRune(p.Command, filepath.Separator) && !filepath.IsAbs(p.Command) {
 		p.Command = filepath.Join(folder, p.Command)
@@ -104,7 +104,7 @@ func (p *plugin) validCredential(ctx context.Context) (*credential, error) {
 	}
 }
 
-// finishRun runs the program, and keeps what it made.
+// finishRun runs the program, and keeps its credential.
 func (p *plugin) finishRun(ctx context.Context, run *pluginRun) {
 	defer run.end()
 	run.made, run.err = p.runCredentialPlugin(ctx)

@@ -1,5 +1,5 @@
-// Package listen is the one rule for addresses to listen on: what other machines can reach has TLS and
-// authenticates its callers, or is allowed by name.
+// Package listen is the one rule for addresses to listen on: a listener that other machines can reach has TLS
+// and authenticates its callers, or is allowed by name.
 package listen
 
 import (
@@ -50,7 +50,7 @@ func (i *Insecure) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String returns what UnmarshalText reads.
+// String returns the text that UnmarshalText reads.
 func (i Insecure) String() string {
 	if slices.Contains(i, "all") {
 		return "true"
@@ -71,12 +71,12 @@ func (i Insecure) Has(listener string) bool {
 	return slices.Contains(i, "all") || slices.Contains(i, listener)
 }
 
-// Rule is what protects a listener.
+// Rule is the protection of a listener.
 type Rule struct {
 	Insecure Insecure
 	TLS      bool   // connections are encrypted
 	Access   bool   // callers are authenticated
-	How      string // what gives it both, for the error
+	How      string // the settings that give it both, for the error
 }
 
 // Check refuses an address of a listener that other machines can reach, unless the listener is protected or

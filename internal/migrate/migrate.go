@@ -8,8 +8,9 @@
 //
 // A copy consists of passes. Each pass reads both stores from end to end in parallel, and makes the target
 // equal to the source where they differ. So a pass needs no state: after a kill at any point, the next run
-// skips what has been copied, and transfers what the source has changed, added or removed since. While the
-// source serves, passes approach it; once it is stopped, a pass that finds no difference is the verification.
+// skips rows that have been copied, and transfers those that the source has changed, added or removed since.
+// While the source serves, passes approach it; once it is stopped, a pass that finds no difference is the
+// verification.
 //
 // The target must never reuse a generation or a fencing token. Before anything is copied, its revisions are
 // raised far above those of the source; a copied row keeps its generation and gets a revision of the target.
@@ -42,7 +43,7 @@ type Options struct {
 	// as possible and can be continued.
 	Final bool
 
-	// Dry writes to neither store: the report contains what a pass would do.
+	// Dry writes to neither store: the report contains the changes that a pass would make.
 	Dry bool
 
 	Batch   int           // limit of rows in one write; default 500
@@ -161,12 +162,12 @@ func (c *copying) copyStores(ctx context.Context) error {
 	if !c.o.Final {
 		return nil
 	}
-	c.looking = true // find out what keeps them different
+	c.looking = true // find the rows that differ
 	return c.runPass(ctx, 0)
 }
 
-// Verify compares the stores and writes to neither. Differences are what the target lacks or has otherwise,
-// and its additional rows.
+// Verify compares the stores and writes to neither. Differences are rows that the target lacks or has
+// otherwise, and its additional rows.
 func Verify(ctx context.Context, from, to rouse.Store, o Options) (Report, error) {
 	c := newCopying(from, to, o)
 	c.looking = true
@@ -179,7 +180,7 @@ type copying struct {
 	o        Options
 	from, to side
 	marker   marker // of the target, during the copy
-	probes   uint64 // revisions of the source that probe has used
+	probes   uint64 // revisions of the source that probeRevision has used
 	looking  bool   // only describe differences: nothing is written
 	report   Report
 

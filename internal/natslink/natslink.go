@@ -1,5 +1,5 @@
 // Package natslink has the options that every connection to NATS needs: it reconnects until it is closed,
-// with the delays of package backoff, and reports at once what it cannot send.
+// with the delays of package backoff, and returns an error at once for a message that it cannot send.
 package natslink
 
 import (

@@ -1,4 +1,4 @@
-// Package note keeps what a part has to remember as notes: rows of the store next to its timers that have a
+// Package note keeps the persistent state of parts as notes: rows of the store next to its timers that have a
 // name and a JSON body, and are never due. Every write names the revision that it read, so that of two nodes
 // that write a note at a time one is refused.
 package note
@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Store is what notes are kept in.
+// Store keeps the notes.
 type Store interface {
 	Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error)
 	List(ctx context.Context, q rouse.Query) (rouse.Page, error)

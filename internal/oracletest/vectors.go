@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Answer is what a library has for an expression.
+// Answer is the answer of a library for an expression.
 type Answer struct {
 	Expr    string
 	Zone    *time.Location
@@ -29,7 +29,7 @@ type Answer struct {
 const enough = 2000
 
 // least is how many answers of a file are the same. A reason to differ, such as a change of the clocks, would
-// otherwise hide what is wrong for the first time.
+// otherwise hide a new fault.
 var least = map[string]int{
 	"apscheduler": 1931, "celery": 2589, "cron": 2598, "croner": 2448, "dateutil": 2478, "fugit": 2397, "lib-recur": 2509,
 	"node-cron": 2587, "quartz": 2554, "robfig": 2579, "spring": 2591, "systemd": 2041,
@@ -76,10 +76,10 @@ func CompareAnswers(t *testing.T, file string, parse func(*Answer) (rouse.Schedu
 	t.Logf("%d answers are the same; others differ on purpose: %v", same, reasons)
 }
 
-// compareSchedule reports whether a schedule, or the error of its expression, is not as the answer, and what
-// it is.
+// compareSchedule reports whether a schedule, or the error of its expression, is not as the answer, and
+// returns its times.
 func (a *Answer) compareSchedule(s rouse.Schedule, err error) (got string, wrong bool) {
-	if err != nil { // what has no time at all is refused, too
+	if err != nil { // an expression without any time is refused, too
 		return err.Error(), a.Refused == "" && len(a.Times) > 0
 	}
 	if a.Refused != "" {
@@ -147,7 +147,7 @@ func readAnswer(line string) (*Answer, error) {
 }
 
 // ChangesClocks reports whether the clocks change between the day before the start and the day after the last
-// time: what local times mean then is each library's own.
+// time: each library has its own rules for local times then.
 func (a *Answer) ChangesClocks() bool {
 	end := max(a.Start, a.Until)
 	if n := len(a.Times); n > 0 {

@@ -1,4 +1,4 @@
-// Package poll waits in tests for what happens outside of the test's control: in other processes, servers and
+// Package poll waits in tests for events outside of the test's control: in other processes, servers and
 // goroutines. Tests of parts need none of this, as they run in testing/synctest bubbles.
 package poll
 
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for what must happen soon before it gives up. Nothing is measured by it:
-// what is waited for takes less even on a machine that is ten times slower.
+// Patience is how long a test waits for an event that must happen soon before it gives up. Nothing is
+// measured by it: the events take less even on a machine that is ten times slower.
 const Patience = 2 * time.Minute
 
 // Until waits until a condition holds, and fails the test if that takes too long.

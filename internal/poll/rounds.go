@@ -13,7 +13,7 @@ import (
 // repeat something do a part of it.
 var Long = os.Getenv("ROUSE_LONG") != ""
 
-// Rounds returns how often a test repeats what it does: usually, and with ROUSE_LONG=1.
+// Rounds returns how often a test repeats its steps: usually, and with ROUSE_LONG=1.
 func Rounds(usual, long int) int {
 	if Long {
 		return long

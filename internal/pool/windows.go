@@ -73,6 +73,13 @@ func (s *windowState) advanceWindow(now time.Time) (changed bool) {
 	return s.closed != was
 }
 
+// DescribeWindowWait returns the window that workers wait for at a time, empty while they may run.
+func (c *Config) DescribeWindowWait(now time.Time) string {
+	s := windowState{windows: c.Windows}
+	s.advanceWindow(now)
+	return s.describeWait()
+}
+
 // describeWait returns the limit that workers wait for; empty while they may run.
 func (s *windowState) describeWait() string {
 	switch {

@@ -12,7 +12,7 @@ import (
 // others are the rights of a file's group and of everybody.
 const others fs.FileMode = 0o077
 
-// Path takes away what others than its owner may do with a file or directory. Nothing at the path is no
+// Path removes the permissions of all but the owner from a file or directory. Nothing at the path is no
 // error.
 func Path(path string) error {
 	info, err := os.Stat(path)
@@ -42,7 +42,7 @@ func Dir(path string) error {
 }
 
 // Tree does so with a directory, and with the files and directories in it. A directory that belongs to
-// another user, such as the root of a volume, is left as it is: what counts are the files.
+// another user, such as the root of a volume, is left as it is: only the files count.
 func Tree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {

@@ -1,12 +1,12 @@
 // Package quota enforces the quotas of namespaces on all nodes of a store together.
 //
 //	operation ─► Book.Writes, Room, Fit, Read ─► counts of the store, this node's share of a rate ─► *rouse.QuotaError
-//	engine    ─► Book.Of                      ─► this node's share of the rate of fires; bounds of what it keeps
+//	engine    ─► Book.Of                      ─► this node's share of the rate of fires; bounds of its contents
 //	pools     ─► Book.GroupRoom               ─► whether this node may start another group of workers
 //
-// Counts, such as that of timers, are in the store. A node adds at most half of what is left, divided by the
-// number of nodes, before it reads the count again. A rate is divided: each node publishes how much each
-// limited namespace asks of it, and takes a share in proportion. Bytes are measured: see sizes.
+// Counts, such as that of timers, are in the store. A node adds at most half of the room, divided by the
+// number of nodes, before it reads the count again. A rate is divided: each node publishes its demand of each
+// limited namespace, and takes a share in proportion. Bytes are measured: see sizes.
 package quota
 
 import (
@@ -29,7 +29,7 @@ import (
 // MaxNamespaces bounds the namespaces that are created.
 const MaxNamespaces = 10_000
 
-// Store is what counts and sizes are read from, and what a deleted namespace leaves is removed from.
+// Store is the store from which counts and sizes are read, and the rest of a deleted namespace is removed.
 type Store interface {
 	Count(ctx context.Context, q rouse.Query) (int64, error)
 	List(ctx context.Context, q rouse.Query) (rouse.Page, error)
@@ -50,7 +50,7 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Book has the namespaces of a store, and what this node knows of their use. It is safe for concurrent use.
+// Book has the namespaces of a store, and their use as this node knows it. It is safe for concurrent use.
 type Book struct {
 	opts   Options
 	store  Store
@@ -90,7 +90,7 @@ func (b *Book) applyNamespaceNote(n note.Note) {
 	case n.Revision == 0:
 		delete(b.spaces, n.Name)
 		return
-	case err != nil: // of a later version: what was known stays
+	case err != nil: // of a later version: the earlier quotas stay
 		b.opts.Log.Error("a namespace cannot be read", "namespace", n.Name, "err", err)
 		return
 	}
@@ -172,9 +172,9 @@ func (b *Book) findNamespace(name string) (rouse.Namespace, error) {
 	return sp.is, nil
 }
 
-// Delete deletes a namespace that has no timers, calendars and secrets, with its records and with what
-// requests have left in it: if they are more than one call can delete, it has to be repeated. Nodes that have
-// not seen that yet may still take a timer for it: then it exists again, and stays.
+// Delete deletes a namespace that has no timers, calendars and secrets, with its records, and with the notes
+// of jobs and requests: if they are more than one call can delete, it has to be repeated. Nodes that have not
+// seen that yet may still take a timer for it: then it exists again, and stays.
 func (b *Book) Delete(ctx context.Context, name string) error {
 	if err := cmp.Or(b.opts.Access.Require(ctx, access.NamespacesWrite, "", "", nil),
 		rouse.CheckNamespace(name)); err != nil {
@@ -213,8 +213,8 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 // takenAfter is how long a write that was admitted before a namespace was deleted may take.
 const takenAfter = 100 * time.Millisecond
 
-// clearNamespace refuses to delete a namespace that is not empty, and clears one that is, until a time. What
-// it has deleted stays deleted if it fails.
+// clearNamespace refuses to delete a namespace that is not empty, and clears one that is, until a time.
+// Records that it has deleted stay deleted if it fails.
 func (b *Book) clearNamespace(ctx context.Context, name string, until time.Time) error {
 	if err := b.requireEmpty(ctx, name); err != nil {
 		return err
@@ -240,7 +240,7 @@ func (b *Book) requireEmpty(ctx context.Context, name string) error {
 }
 
 const (
-	// deleteFor is how long one call deletes what a namespace has left.
+	// deleteFor is how long one call deletes records and notes of a namespace.
 	deleteFor = 15 * time.Second
 	// recordPage is how many records are read at a time, to find the names that have some.
 	recordPage = 1000
@@ -282,9 +282,9 @@ func (b *Book) deleteAllRecords(ctx context.Context, name string, until time.Tim
 	}
 }
 
-// deleteLeft deletes what requests have left in a namespace without timers: jobs, which have nothing to do,
-// and what tells that a request with an Idempotency-Key was carried out. The next namespace with the name
-// would answer such a request as this one did. What will be a record of an attempt that is under way stays.
+// deleteLeft deletes the notes in a namespace without timers: jobs, which have nothing to do, and notes of
+// requests with an Idempotency-Key that were carried out. The next namespace with the name would answer such
+// a request as this one did. A note that becomes the record of an attempt under way stays.
 func (b *Book) deleteLeft(ctx context.Context, name string, until time.Time) error {
 	q := rouse.Query{Namespace: name, States: []rouse.State{rouse.StateNote}, Limit: leftPage}
 	for {
@@ -333,7 +333,7 @@ func (b *Book) requireNothingLeft(ctx context.Context, name string) error {
 	return nil
 }
 
-// readUsage reads how much of its quotas a namespace uses. limited: only what is limited is counted.
+// readUsage reads how much of its quotas a namespace uses. limited: only quotas with a limit are counted.
 func (b *Book) readUsage(ctx context.Context, name string, limited bool) (u rouse.Usage, err error) {
 	sp := b.findSpace(name)
 	if sp == nil {
@@ -463,8 +463,8 @@ func (b *Book) Refuse(namespace, quota string, limit int64) error {
 	return b.countRefusal(quotaExceeded(namespace, quota, strconv.FormatInt(limit, 10), countAgain))
 }
 
-// GroupRoom reports whether a namespace may start another group of workers on this node. What the others
-// start is known within three rounds of shares, so that a node takes a third of its part of what is left in
+// GroupRoom reports whether a namespace may start another group of workers on this node. The groups of the
+// others are known within three rounds of shares, so that a node takes a third of its part of the room in
 // each, and at least one.
 func (b *Book) GroupRoom(namespace string) bool {
 	sp := b.findSpace(namespace)

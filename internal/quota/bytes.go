@@ -23,14 +23,15 @@ const (
 	measurePage  = 500
 	measurePause = 19
 	// underway is how long a write may be on its way from its admission to the store. A measurement begins so
-	// much later than the list of what was written, so that no write of the list is missing in the rows.
+	// much later than the list of written bytes, so that no write of the list is missing in the rows.
 	underway = 500 * time.Millisecond
 )
 
 // sizes has how many bytes the namespaces with a quota of bytes take. No store keeps this sum, so one of the
 // nodes reads the rows of such a namespace, again only if they have changed, and shares the sum. To it come
-// the bytes that each node has written since. What has ended since is still in it, and what was written while
-// it was measured counts twice: the sum is too high rather than too low until the next measurement.
+// the bytes that each node has written since. Rows that have ended since are still in it, and bytes that were
+// written during the measurement count twice: the sum is too high rather than too low until the next
+// measurement.
 type sizes struct {
 	kind *access.Kind
 	run  string // of this node
@@ -70,7 +71,7 @@ func (s *sizes) lastMeasured(namespace string) measured {
 }
 
 // writtenSince returns the bytes that were written after a measurement. A node that has written nothing then
-// has begun to count later. What is known of another node may be older than the measurement.
+// has begun to count later. The bytes known of another node may be older than the measurement.
 func (m *measured) writtenSince(written map[string]int64) (sum int64) {
 	for run, n := range written {
 		sum += max(0, n-m.Written[run])
@@ -118,8 +119,8 @@ func (b *Book) writtenByRun(sp *space) map[string]int64 {
 	return all
 }
 
-// updateWeight adds up what others know of the bytes of a namespace: those that were measured, and what other
-// nodes have written since.
+// updateWeight adds up the bytes of a namespace without this node's own: those that were measured, and those
+// that other nodes have written since.
 func (b *Book) updateWeight(sp *space) {
 	m := b.sizes.lastMeasured(sp.name)
 	others := m.Bytes + m.writtenSince(b.shares.writtenExcept(sp.name, b.sizes.run)) - m.Written[b.sizes.run]
@@ -138,8 +139,8 @@ func (sp *space) usedBytes() int64 {
 	return max(0, sp.weight+sp.written)
 }
 
-// reserveSizes takes the sizes of a list of which all fit. What the others write is known within three rounds
-// of shares, so that a node takes a third of its part of what is left in each.
+// reserveSizes takes the sizes of a list of which all fit. The writes of the others are known within three
+// rounds of shares, so that a node takes a third of its part of the room in each.
 func (sp *space) reserveSizes(sizes []int64) (int, error) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()

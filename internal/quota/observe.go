@@ -13,10 +13,10 @@ import (
 // MaxObserved bounds the namespaces whose quotas are metrics: the first ones in the order of their names.
 const MaxObserved = 1000
 
-// observeEvery is how often what the metrics show is counted.
+// observeEvery is how often the use of quotas is counted for metrics.
 const observeEvery = 15 * time.Second
 
-// observeUsage counts what namespaces use of the quotas that they have, until ctx ends.
+// observeUsage counts the use of quotas, until ctx ends.
 func (b *Book) observeUsage(ctx context.Context) {
 	told := false
 	for {

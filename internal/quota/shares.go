@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// publishEvery is how often a node publishes what is asked of it, and how often it takes new shares.
+	// publishEvery is how often a node publishes its demand, and takes new shares.
 	publishEvery = 2 * time.Second
-	// goneAfter is how long what a node has published counts.
+	// goneAfter is how long the published demand of a node counts.
 	goneAfter = 4 * publishEvery
-	// floor is the part of a rate that the nodes have whatever is asked of them, so that one that gets its
-	// first request may serve some.
+	// floor is the part of a rate that the nodes have without demand, so that one that gets its first request
+	// may serve some.
 	floor = 0.05
-	// least is what is worth being published, in requests a second.
+	// least is the smallest demand that is published, in requests a second.
 	least = 0.1
 )
 
-// shares divides rates among nodes by what is asked of them.
+// shares divides rates among nodes by their demand.
 type shares struct {
 	book *Book
 	kind *access.Kind
@@ -37,14 +37,14 @@ type shares struct {
 	leader string // the first of the live nodes, in the order of their names
 }
 
-// maxPast bounds the ended runs whose writes are known. What is lost of them is measured again.
+// maxPast bounds the ended runs whose writes are known. Bytes of further ones are measured again.
 const maxPast = 256
 
 // written is by how many bytes a run of a node has changed namespaces, since it began.
 type written map[string]int64
 
-// published is what a node publishes: requests a second by namespace and kind, and what it has of what is
-// bounded.
+// published is the note of a node: its demand in requests a second by namespace and kind, the bytes that it
+// has written, and its groups of workers.
 type published struct {
 	At      rouse.Instant             `json:"at"`
 	Run     string                    `json:"run,omitempty"` // of the node: it begins to count at 0
@@ -127,8 +127,8 @@ func (s *shares) liveNodes() int {
 	return s.live
 }
 
-// Run publishes what is asked of this node, and takes its shares, until ctx ends. alone: no other node uses
-// the store.
+// Run publishes the demand of this node, and takes its shares, until ctx ends. alone: no other node uses the
+// store.
 func (b *Book) Run(ctx context.Context, alone bool) {
 	var measuring sync.WaitGroup
 	defer measuring.Wait()
@@ -162,8 +162,8 @@ func (b *Book) Run(ctx context.Context, alone bool) {
 	}
 }
 
-// publishDemand makes what is asked of this node known. A node of which nothing is asked counts as well: it
-// may be asked next.
+// publishDemand publishes the demand of this node. A node without demand counts as well: it may get the next
+// request.
 func (b *Book) publishDemand(ctx context.Context, mine published, alone bool) error {
 	if alone {
 		b.shares.setOwnPublished(b.opts.Node(), mine)
@@ -179,7 +179,7 @@ func (b *Book) hasNamespaces() bool {
 	return len(b.spaces) > 0
 }
 
-// newPublished returns what this node publishes.
+// newPublished returns the note of this node.
 func (b *Book) newPublished(now rouse.Instant, seconds float64) published {
 	p := published{At: now, Run: b.sizes.run, Demand: b.demandPerSecond(seconds), Written: written{},
 		Groups: map[string]int{}}
@@ -201,7 +201,7 @@ func (b *Book) newPublished(now rouse.Instant, seconds float64) published {
 	return p
 }
 
-// demandPerSecond returns what was asked of this node, in requests a second.
+// demandPerSecond returns the demand of this node, in requests a second.
 func (b *Book) demandPerSecond(seconds float64) map[string][kinds]float64 {
 	b.mu.RLock()
 	spaces := maps.Clone(b.spaces)
@@ -225,8 +225,8 @@ func (s *shares) setOwnPublished(node string, p published) {
 	s.peers[node] = p
 }
 
-// livePublished returns what the live nodes have published. What the others have published counts no longer,
-// except for the bytes that they have written.
+// livePublished returns the notes of the live nodes. Those of the others count no longer, except for the
+// bytes that they have written.
 func (s *shares) livePublished(now rouse.Instant) map[string]published {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,7 +266,7 @@ func (b *Book) deleteDead(ctx context.Context) {
 	}
 }
 
-// totalDemand returns what is asked for a namespace of all nodes, in requests a second.
+// totalDemand returns the demand of a namespace on all nodes, in requests a second.
 func (s *shares) totalDemand(namespace string) (sum [kinds]float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

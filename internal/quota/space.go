@@ -33,12 +33,11 @@ const draftsFreshFor = time.Second
 // fullFor is how long a namespace stays full without another count.
 const fullFor = 200 * time.Millisecond
 
-// settled is how many rounds of shares it takes until each node knows what is asked of the others. This
-// node's part of a rate is the least of so many rounds: it takes a larger one when the others have given it
-// up.
+// settled is how many rounds of shares it takes until each node knows the demand of the others. This node's
+// part of a rate is the least of so many rounds: it takes a larger one when the others have given it up.
 const settled = 3
 
-// space is what this node knows of one namespace.
+// space is the state of one namespace on this node.
 type space struct {
 	name string
 
@@ -48,7 +47,7 @@ type space struct {
 	buckets [kinds]throttle.TokenBucket
 	parts   [settled][kinds]float64 // of the rates, as they were divided last
 	demand  [kinds]float64          // asked of this node since the last time it was published
-	asked   [kinds]float64          // what is published of it: evened out
+	asked   [kinds]float64          // the published demand: smoothed
 	nodes   int                     // that share the rates
 
 	written int64 // bytes by which this node has changed the namespace since it began
@@ -60,7 +59,7 @@ type space struct {
 	drafted          counted // timers, as drafts are taken up
 }
 
-// counted is what this node knows of a number of rows that has a quota. The mutex of the space guards it.
+// counted is a number of rows with a quota, as this node knows it. The mutex of the space guards it.
 type counted struct {
 	counting sync.Mutex // held while they are counted
 	count    int64      // of rows, when they were counted
@@ -116,8 +115,8 @@ func (sp *space) deliveryShare() int64 {
 	return min(sp.is.Quotas.Deliveries, max(1, int64(float64(sp.is.Quotas.Deliveries)*part)))
 }
 
-// smoothDemand returns what was asked in the given seconds since the last call, each second. It counts half,
-// and what was asked before the other half, so that shares do not follow each burst.
+// smoothDemand returns the demand of the given seconds since the last call, in requests a second. It counts
+// half, and the earlier demand the other half, so that shares do not follow each burst.
 func (sp *space) smoothDemand(fired int, seconds float64) (asked [kinds]float64) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
@@ -170,8 +169,8 @@ var (
 		func(sp *space) *counted { return &sp.drafted }}
 )
 
-// reserveRows returns how many of n rows there is room for. A node adds at most half of its part of what is
-// left before it counts again, as the others add rows, too.
+// reserveRows returns how many of n rows there is room for. A node adds at most half of its part of the room
+// before it counts again, as the others add rows, too.
 func (sp *space) reserveRows(ctx context.Context, b *Book, q *countedQuota, n int) (int, error) {
 	got, err, known := sp.roomKnown(q, n, false)
 	if known {
@@ -194,7 +193,7 @@ func (sp *space) roomKnown(q *countedQuota, n int, counted bool) (got int, err e
 	}
 	now := time.Now()
 	left := max(0, most-c.count-c.added)
-	if nodes > 1 && int64(n) > left/nodes { // others may take what is left at the same time
+	if nodes > 1 && int64(n) > left/nodes { // others may take the same room at the same time
 		left = max(left/nodes, min(left, 1))
 	}
 	part := most - c.count
@@ -214,8 +213,8 @@ func (sp *space) roomKnown(q *countedQuota, n int, counted bool) (got int, err e
 	return got, err, true
 }
 
-// recountRows reads how many rows there are. What is added during that may count twice until the next time,
-// which refuses too much rather than too little.
+// recountRows reads how many rows there are. Rows that are added during that may count twice until the next
+// time, which refuses too much rather than too little.
 func (sp *space) recountRows(ctx context.Context, b *Book, q *countedQuota) error {
 	c := q.of(sp)
 	c.counting.Lock()

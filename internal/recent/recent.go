@@ -1,5 +1,5 @@
-// Package recent counts what happened lately, in memory of a fixed size: a Ring for a node, and Minutes for
-// one target. Nothing is written down, so a restart begins with nothing.
+// Package recent counts recent fires and creates, in memory of a fixed size: a Ring for a node, and Minutes
+// for one target. Nothing is written down, so a restart begins with nothing.
 //
 //	Ring   1 h in steps of 5 s ─► folded into ─► 24 h in steps of 1 min
 package recent
@@ -24,8 +24,8 @@ const (
 
 const fineMS = int64(FineStep / time.Millisecond)
 
-// Ring has what happened on a node, by steps of time. It is safe for concurrent use, and adding to it takes
-// no lock but once in a step.
+// Ring has the counts of a node, by steps of time. It is safe for concurrent use, and adding to it takes no
+// lock but once in a step.
 type Ring struct {
 	fine [FineSteps]step
 
@@ -131,7 +131,7 @@ func (s *step) statsPoint() rouse.StatsPoint {
 	return p
 }
 
-// StepOf returns the steps in which a window is told.
+// StepOf returns the length of the steps of a window.
 func StepOf(window time.Duration) time.Duration {
 	if window <= FineWindow {
 		return FineStep
@@ -139,8 +139,8 @@ func StepOf(window time.Duration) time.Duration {
 	return WideStep
 }
 
-// Points returns what happened in a window before now, oldest first; steps from before the start are left
-// out. It has the step of now, which is not over.
+// Points returns the steps of a window before now, oldest first; steps from before the start are left out. It
+// has the step of now, which is not over.
 func (r *Ring) Points(now rouse.Instant, window time.Duration) (points []rouse.StatsPoint) {
 	r.stepAt(now)
 	r.mu.Lock()
@@ -171,8 +171,7 @@ func (r *Ring) Points(now rouse.Instant, window time.Duration) (points []rouse.S
 	return points
 }
 
-// Minutes has what happened to one target in the last rouse.RecentMinutes. It is not safe for concurrent
-// use.
+// Minutes has the counts of one target in the last rouse.RecentMinutes. It is not safe for concurrent use.
 type Minutes struct {
 	of [rouse.RecentMinutes]struct {
 		minute                  int64

@@ -50,8 +50,8 @@ func Files(parameters url.Values) certs.Files {
 	return f
 }
 
-// Dialer returns what opens connections with files, which are read for each, so that they can be replaced;
-// nil without files.
+// Dialer returns a function that opens connections with files, which are read for each, so that they can be
+// replaced; nil without files.
 func Dialer(f certs.Files, secure bool) (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
 	if f == (certs.Files{}) {
 		return nil, nil

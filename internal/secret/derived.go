@@ -18,8 +18,8 @@ import (
 
 // The keys that nodes derive.
 const (
-	SessionKey = "sessions" // seals what browsers keep: sessions, and logins under way
-	NodeKey    = "nodes"    // signs what nodes of the store ask each other
+	SessionKey = "sessions" // seals the cookies of browsers: sessions, and logins under way
+	NodeKey    = "nodes"    // signs requests between nodes of the store
 )
 
 // derivedNote is the note of a key that nodes derive from a sealing key and a salt. The key itself, which
@@ -81,7 +81,8 @@ func (s *Secrets) takeDerived(n note.Note) {
 	s.handOut(n.Name, d)
 }
 
-// handOut gives a derived key to what uses it; none if it cannot be derived. It requires s.mu.
+// handOut passes a derived key to its function of Options.Derived; nil if it cannot be derived. It requires
+// s.mu.
 func (s *Secrets) handOut(name string, d *derivedNote) {
 	use := s.opts.Derived[name]
 	if use == nil {
@@ -171,8 +172,7 @@ func DropDerived(ctx context.Context, store note.Store) error {
 	return kind.Write(ctx, changes...)
 }
 
-// Held returns all keys that this node holds, by what they are, for tests that look for them where they must
-// not be.
+// Held returns all keys that this node holds, by their names, for tests that search for leaks.
 func (s *Secrets) Held() map[string][]byte {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -74,8 +74,8 @@ func targetHost(target string) string {
 	return u.Hostname()
 }
 
-// sealPlace is what the value of a note is sealed for: the hosts are a part of it, so that what can change
-// the store cannot send the secret elsewhere.
+// sealPlace returns the place that the value of a note is sealed for: the hosts are a part of it, so that a
+// writer to the store cannot send the secret elsewhere.
 func (st *stored) sealPlace(name string) string {
 	if len(st.Hosts) == 0 {
 		return "secret/" + name

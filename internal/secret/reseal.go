@@ -11,9 +11,9 @@ import (
 // resealBatch is how many notes are sealed again in one write.
 const resealBatch = 100
 
-// resealStale seals what an older key has sealed, while everything is served. Of several nodes that do so at
-// a time, one succeeds with each note. It seals what is in memory, and only if the note still has the
-// revision that was read.
+// resealStale seals again the notes that an older key has sealed, while everything is served. Of several
+// nodes that do so at a time, one succeeds with each note. It seals the value in memory, and writes it only
+// if the note still has the revision that was read.
 func (s *Secrets) resealStale(ctx context.Context) {
 	values, signing, derived, newest := s.staleChanges()
 	sealed, err := 0, error(nil)
@@ -43,8 +43,8 @@ func (s *Secrets) resealStale(ctx context.Context) {
 	}
 }
 
-// staleChanges returns the changes that seal again what an older key has sealed, and that derive other keys
-// from the newest one: who has an old key, and an old copy of the store, then has none of them. A node
+// staleChanges returns the changes that seal again the notes that an older key has sealed, and that derive
+// other keys from the newest one: an old key with an old copy of the store then opens none of them. A node
 // derives others once for each newest key that it gets: while the newest key of another node is an older one,
 // they would replace each other's, and sessions would end again and again.
 func (s *Secrets) staleChanges() (values, signing, derived []access.Change, newest string) {

@@ -1,7 +1,7 @@
 // Package secret keeps secrets in the store that the nodes share: named secrets of namespaces, which headers
 // of callbacks and the URLs of brokers refer to, and the keys that sign callbacks. They are notes of the
 // store, sealed with AES-256-GCM under a key that is not in the store. A node has all of them in memory, and
-// follows what other nodes change. Keys that only nodes use are derived from the same key, and are in no
+// follows the changes of other nodes. Keys that only nodes use are derived from the same key, and are in no
 // store.
 //
 //	keys of a file, variable or command ─► Ring ─┐
@@ -97,7 +97,7 @@ func (r *Ring) sealValue(place string, value []byte) box {
 	return box{Key: r.newest, Data: r.keys[r.newest].Seal(nil, nil, value, []byte(place))}
 }
 
-// openBox returns what is in a box.
+// openBox returns the content of a box.
 func (r *Ring) openBox(place string, b box) ([]byte, error) {
 	if b.Key == "" {
 		return b.Data, nil

@@ -27,25 +27,26 @@ const every = 2 * time.Second
 
 // Options configure Secrets. Zero fields have the defaults that their comments name.
 type Options struct {
-	Shared  *access.Shared        // what the nodes of the store share; required
-	Control *access.Control       // who may do what; nil: everybody everything
+	Shared  *access.Shared        // the shared notes of the store; required
+	Control *access.Control       // the rights of callers; nil: they may do everything
 	Signing bool                  // callbacks are signed
-	Keys    func() (*Ring, error) // returns the sealing keys, nil for none; it is called again and again; default none
+	Keys    func() (*Ring, error) // returns the sealing keys, nil for none; it is called repeatedly; default none
 	Now     func() time.Time      // default time.Now
 	Exists  func(string) bool     // whether a namespace has been created; nil: it need not
 	Log     *slog.Logger          // default none
 
-	// Derived are the keys that this node needs, by SessionKey and NodeKey, and what uses each: it is called
-	// with the key and the time at which it was made whenever the key is another one, nil for none.
+	// Derived are the keys that this node needs, by SessionKey and NodeKey, and the function that uses each:
+	// it is called with the key and the time at which it was made whenever the key is another one, nil for
+	// none.
 	Derived map[string]func(key []byte, since time.Time)
 	// Shares means that other nodes use the store, too: without Keys they cannot derive the same keys.
 	Shares bool
 
-	// Fresh means that Keys were made just now, as there were none. Then, and without any, nothing opens what
-	// the store has sealed, and signing keys that are sealed are refused.
+	// Fresh means that Keys were made just now, as there were none. Then, and without any, nothing opens the
+	// sealed notes of the store, and sealed signing keys are refused.
 	Fresh bool
-	// Replace means that what cannot be opened is lost: signing keys are replaced, as callbacks would wait
-	// forever.
+	// Replace means that notes that cannot be opened are lost: signing keys are replaced, as callbacks would
+	// wait forever.
 	Replace bool
 }
 
@@ -119,7 +120,7 @@ func New(o Options) (*Secrets, error) {
 	return s, nil
 }
 
-// Begin completes what has been loaded: the first node of a store makes its keys.
+// Begin makes the keys that the store lacks. The shared notes have been loaded before.
 func (s *Secrets) Begin(ctx context.Context) error {
 	for _, begin := range []func(context.Context) error{s.checkDerived, s.beginSigning, s.beginDerived} {
 		if err := begin(ctx); err != nil {
@@ -185,7 +186,7 @@ func (s *Secrets) dropClosed(ctx context.Context) error {
 	return s.signing.Write(ctx, changes...)
 }
 
-// Run follows the sealing keys until ctx ends, and seals again what an older key has sealed.
+// Run follows the sealing keys until ctx ends, and seals again the notes that an older key has sealed.
 func (s *Secrets) Run(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -210,7 +211,8 @@ func (s *Secrets) signalChange() {
 	}
 }
 
-// readKeys takes over the present sealing keys, and opens with them what could not be opened before.
+// readKeys takes over the present sealing keys, and opens with them the notes that could not be opened
+// before.
 func (s *Secrets) readKeys() {
 	ring, err := s.opts.Keys()
 	s.mu.Lock()
@@ -343,7 +345,7 @@ func (s *Secrets) Check(ctx context.Context, namespace string, spec *rouse.Spec)
 	return nil
 }
 
-// checkKey refuses what cannot be the name of a secret.
+// checkKey refuses invalid names of secrets.
 func checkKey(namespace, name string) error {
 	return cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckSecretName(name))
 }

@@ -29,7 +29,7 @@ const (
 	MaxOverlap     = 90 * 24 * time.Hour // of an old key with a new one
 )
 
-// seedBytes is the length of what a signing key is made from.
+// seedBytes is the length of the seed of a signing key.
 const seedBytes = 32
 
 // SigningKey is one key of a namespace, for HMAC and for ed25519.
@@ -68,7 +68,7 @@ type signNote struct {
 // rootNote is the note from which keys are derived; no namespace has its name.
 const rootNote = "_root"
 
-// signPlace is what the seeds of a note are sealed for.
+// signPlace returns the place that the seeds of a note are sealed for.
 func signPlace(name string) string { return "signing/" + name }
 
 type signKey struct {
@@ -173,7 +173,7 @@ const maxCached = 10_000
 type SigningSet struct {
 	Keys []SigningKey // the newest first
 
-	// Ready is for the caller, which keeps there what it has made of the keys.
+	// Ready is for the caller, which keeps values there that it derived from the keys.
 	Ready atomic.Value
 
 	until time.Time // the first end of a key; zero: none has one

@@ -13,10 +13,10 @@ import (
 	"github.com/rousehq/rouse/internal/transport"
 )
 
-// Guard passes a request to h unless a web page of another site made the browser send it, whatever its
-// method. Browsers report such requests in Sec-Fetch-Site and Origin. After DNS rebinding a hostile page
-// counts as same-site, but its Host header differs: on a loopback listener the host has to be localhost, a
-// loopback address, or one of hosts; on other listeners it is checked only if hosts is not empty.
+// Guard passes a request to h unless a web page of another site made the browser send it, with any method.
+// Browsers report such requests in Sec-Fetch-Site and Origin. After DNS rebinding a hostile page counts as
+// same-site, but its Host header differs: on a loopback listener the host has to be localhost, a loopback
+// address, or one of hosts; on other listeners it is checked only if hosts is not empty.
 //
 // Every HTTP listener uses it: the API, the operators' port, the pool manager, and the port of Dapr's
 // metrics.
@@ -31,7 +31,7 @@ func Guard(h http.Handler, listener net.Addr, hosts []string) http.Handler {
 	})
 }
 
-// strictTransport has browsers use TLS for a host for a year, whatever link they follow.
+// strictTransport has browsers use TLS for a host for a year, also for links with http.
 const strictTransport = "max-age=31536000"
 
 // insistOnTLS passes requests to h, and if the listeners have TLS, has browsers use it for this host from now
@@ -80,7 +80,7 @@ func hostOf(host string) string {
 }
 
 // isIssuerReturn reports whether an issuer sends a browser back, as a whole page. No other request of another
-// site is taken; what such a request does depends on a cookie of a login that began here.
+// site is taken; such a request needs a cookie of a login that began here.
 func isIssuerReturn(r *http.Request) bool {
 	return r.Method == http.MethodGet && (r.URL.Path == access.CallbackPath || r.URL.Path == access.SignedOutPath) &&
 		r.Header.Get("Sec-Fetch-Dest") == "document"

@@ -11,7 +11,7 @@ import (
 )
 
 // newAdmin serves operators: metrics, health, and profiles. Without access control it is for trusted networks
-// only. Requests for the API are told where it is; its listener may be nil.
+// only. Requests for the API get an error that names its address; its listener may be nil.
 func newAdmin(core *service, apiListener net.Listener) http.Handler {
 	o := core.opts
 	mux := admitted{http.NewServeMux(), o}
@@ -64,7 +64,7 @@ func redirectToConsole(o *Options, apiListener net.Listener) http.HandlerFunc {
 }
 
 // admitted is a mux whose handlers serve admitted callers. Its methods take patterns as http.ServeMux does;
-// "admin PATTERN" is what the table of access control has.
+// the table of access control has them as "admin PATTERN".
 type admitted struct {
 	*http.ServeMux
 	opts *Options
@@ -75,7 +75,7 @@ func (m admitted) Handle(pattern string, h http.Handler) {
 		leave, call, err := authenticateRequest(m.opts, "admin", "admin "+pattern, &r)
 		defer leave()
 		call.About("", r.URL.Path)
-		// what it does is not known here: the event is that it was let in
+		// its outcome is not known here: the event is that it was admitted
 		if err = call.End(r.Context(), err, codesOf); err != nil {
 			refuseRequest(w, err)
 			return
@@ -86,7 +86,7 @@ func (m admitted) Handle(pattern string, h http.Handler) {
 
 func (m admitted) HandleFunc(pattern string, h http.HandlerFunc) { m.Handle(pattern, h) }
 
-// newProbeHandler answers 200, with what is missing nevertheless, or 503 with the reason.
+// newProbeHandler answers 200, with parts that are missing nevertheless, or 503 with the reason.
 func newProbeHandler(check, missing func() error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -16,7 +16,7 @@ import (
 	"github.com/rousehq/rouse/internal/audit"
 )
 
-// auditQuery completes a query of the audit log by what the caller may see, and checks it.
+// auditQuery limits a query of the audit log to events that the caller may see, and checks it.
 func (s *service) auditQuery(ctx context.Context, q *audit.Query) error {
 	if s.opts.Events == nil {
 		return fmt.Errorf("this server keeps no audit events in its store; set audit-log, and audit-retention above 0: %w",

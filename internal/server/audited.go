@@ -35,7 +35,7 @@ func ofFilter(namespace string, filtered bool) string {
 	return namespace
 }
 
-// notePathSubject notes what the path of a request names.
+// notePathSubject notes the names in the path of a request.
 func (r *route) notePathSubject(call *audit.Call, vars []string) {
 	if call == nil {
 		return

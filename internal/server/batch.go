@@ -135,7 +135,7 @@ func fillCreated(c *rousev1.Created, r *timers.PutResult) {
 	c.InFlight, c.Unchanged, c.Notes = r.InFlight, r.Unchanged, r.Notes
 }
 
-// modes are the names of what a batch does with existing timers.
+// modes are the names of the ways in which a batch treats existing timers.
 var modes = map[string]timers.Mode{
 	"": timers.CreateOnly, "create_only": timers.CreateOnly, "create_or_replace": timers.CreateOrReplace,
 	"replace_only": timers.ReplaceOnly,

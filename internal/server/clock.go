@@ -25,7 +25,7 @@ type Clock interface {
 	Advance(ctx context.Context, to rouse.Instant, jump bool) (fired uint64, err error)
 }
 
-// clockState is what the API reports about the clock.
+// clockState is the state of the clock that the API reports.
 type clockState struct {
 	now     rouse.Instant
 	ahead   time.Duration

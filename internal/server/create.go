@@ -217,7 +217,7 @@ func (c *call) replyWritten(res timers.PutResult, err error) error {
 	switch {
 	case err != nil:
 		return err
-	case res.Replaced, res.Next != nil: // what was validated is not there
+	case res.Replaced, res.Next != nil: // a timer that was only validated does not exist
 		return c.replyPutResult(http.StatusOK, &res)
 	}
 	return c.replyPutResult(http.StatusCreated, &res)

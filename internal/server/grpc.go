@@ -161,7 +161,7 @@ func (g guard) guardUnary(method string, h grpc.MethodHandler) grpc.MethodHandle
 		give := func() {}
 		if ctx, call, err = g.authenticateMethod(ctx, method); err == nil {
 			give, err = g.open.takeIfOpen(ctx, method)
-		} else if call != nil && access.From(ctx) != nil { // the event has what a known caller asked for
+		} else if call != nil && access.From(ctx) != nil { // the event has the names in the request of a known caller
 			refused := err
 			_, _ = h(srv, ctx, func(m any) error {
 				_ = in.Decode(m, receive)
@@ -223,8 +223,8 @@ func (g guard) guardStream(method string, h grpc.StreamHandler, clientStreams bo
 	}
 }
 
-// authenticateMethod authenticates the caller of a method, and returns the context of the call, and what the
-// audit log has of it, which has to be ended.
+// authenticateMethod authenticates the caller of a method, and returns the context of the call, and its entry
+// of the audit log, which has to be ended.
 func (g guard) authenticateMethod(ctx context.Context, method string) (context.Context, *audit.Call, error) {
 	if g.traced {
 		if span := metadata.ValueFromIncomingContext(ctx, "traceparent"); len(span) == 1 {
@@ -265,8 +265,8 @@ func (g guard) clockHeader() metadata.MD {
 }
 
 // errorStatus returns the status of an error. Unexpected errors are logged, because their text is hidden from
-// the client. If the store is away, the client is told when to try again, as over HTTP; a server that shuts
-// down is not worth a pause, as another node may serve the next try at once.
+// the client. If the store is away, the status has the time of the next try, as over HTTP; a server that
+// shuts down is not worth a pause, as another node may serve the next try at once.
 func (g guard) errorStatus(err error) error {
 	if errors.Is(err, rouse.ErrUnavailable) && !errors.As(err, new(*rouse.RetryAfter)) {
 		err = &rouse.RetryAfter{Err: err, After: again}

@@ -11,7 +11,7 @@ import (
 )
 
 // guardedStream is the stream of a guarded call: its header has the service's clock, and the audit log has
-// what it is about.
+// its subject.
 type guardedStream struct {
 	*transport.Stream
 	ctx   context.Context    // has the principal, and ends when its credential does

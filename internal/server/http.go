@@ -26,9 +26,9 @@ const (
 	// that there is time to write the response.
 	requestTimeout = writeTimeout - 5*time.Second
 
-	// apiPolicy is what answers of the API may do in a browser that shows one. They contain what clients,
-	// targets and workers wrote, and are served from the origin of the console: without "sandbox", a page
-	// among them could use its session.
+	// apiPolicy limits answers of the API in a browser that shows one. They contain texts of clients, targets
+	// and workers, and are served from the origin of the console: without "sandbox", a page among them could
+	// use its session.
 	apiPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox"
 )
 
@@ -59,7 +59,7 @@ type call struct {
 	held    int64           // bytes taken from service.memory for the body and its decoded form
 }
 
-// pathNamespace, name and fire return the variables of a path that has them.
+// pathNamespace, pathName and pathFire return the variables of a path that has them.
 func (c *call) pathNamespace() string { return c.vars[0] }
 func (c *call) pathName() string      { return c.vars[1] }
 func (c *call) pathFire() string      { return c.vars[2] }
@@ -99,8 +99,8 @@ func (f *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// endAudit ends the request in the audit log. It is called before the response is written, so that what is
-// answered has its event.
+// endAudit ends the request in the audit log. It is called before the response is written, so that an
+// answered request has its event.
 func (c *call) endAudit(err error) error { return c.audit.End(c.r.Context(), err, codesOf) }
 
 func (c *call) serveRoute() error {

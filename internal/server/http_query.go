@@ -102,7 +102,7 @@ func (p params) pageParams() (size uint32, token string, err error) {
 // everywhere in place of a namespace means all namespaces. It is not a valid name.
 const everywhere = rousev1.AllNamespaces
 
-// soughtParams reads what to search for.
+// soughtParams reads the text, target and code to search for.
 func (p params) soughtParams() (s rouse.Sought, err error) {
 	code, err := p.numberParam("code", 16)
 	return rouse.Sought{Text: p.textParam("text"), Target: p.textParam("target"), Code: int(code)}, err

@@ -92,7 +92,7 @@ const jobID = `
 parameters:
   - {name: id, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 256}, description: 'As in the list of jobs.'}`
 
-// The doors of HTTP are written by hand: a message tells less of the errors of a job.
+// The HTTP handlers are written by hand: a protobuf message has less of the errors of a job.
 
 func listJobs(f *httpHandler, c *call) error {
 	list, err := f.readJobs(c.ctx, c.pathNamespace())

@@ -23,7 +23,7 @@ type Node struct {
 	Leader   bool          // it does the bookkeeping that is done once for all nodes
 	Buckets  int           // buckets of the timers that it owns now
 	Strategy string        // how nodes share the timers
-	Roles    []string      // what it does; empty: everything
+	Roles    []string      // its roles; empty: all
 	Claims   []string      // namespaces whose timers it claims; empty: all
 }
 

@@ -35,8 +35,8 @@ func idempotencyKey(values []string) (string, error) {
 	return key, nil
 }
 
-// What a route does with a key. Other requests that change something can be repeated without one: PUT and
-// DELETE, and POSTs that change nothing. They ignore it.
+// repeats is how a route treats a key. Other requests that change something can be repeated without one: PUT
+// and DELETE, and POSTs that change nothing. They ignore it.
 type repeats uint8
 
 const (

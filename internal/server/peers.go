@@ -74,7 +74,7 @@ func (r *roster) joinRoster(ctx context.Context) {
 	}
 }
 
-// leaveRoster ends what join began.
+// leaveRoster ends the subscription that joinRoster began.
 func (r *roster) leaveRoster() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

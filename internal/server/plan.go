@@ -46,8 +46,8 @@ func (s *service) explainFiring(ctx context.Context, key rouse.Key, at rouse.Ins
 
 const defaultSimulated = 1000
 
-// simulateQuery returns what would fire in a range of time. It begins now by default; a limit of 0 is the
-// default.
+// simulateQuery returns the occurrences that would fire in a range of time. It begins now by default; a limit
+// of 0 is the default.
 func (s *service) simulateQuery(ctx context.Context, q rouse.Query, from, until rouse.Instant,
 	limit uint32) (*rousev1.SimulateResponse, error) {
 	give, err := s.simulate.takePlace(ctx)
@@ -68,7 +68,7 @@ func (s *service) simulateQuery(ctx context.Context, q rouse.Query, from, until 
 	return out, nil
 }
 
-// forecastRange counts what comes due in each step of a range of time, and returns the token with which the
+// forecastRange counts the occurrences of each step of a range of time, and returns the token with which the
 // rest can be counted.
 func (s *service) forecastRange(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration, by,
 	token string) (rouse.Forecast, string, error) {

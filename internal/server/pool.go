@@ -37,7 +37,7 @@ func callKey(namespace, id string) rouse.Key {
 	return rouse.Key{Namespace: namespace, Name: name}
 }
 
-// checkCallID refuses what is no id of a request.
+// checkCallID refuses an invalid id of a request.
 func checkCallID(id string) error {
 	err := rouse.CheckName(id)
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {

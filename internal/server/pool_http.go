@@ -59,8 +59,8 @@ responses:
   "202": {$ref: '#/components/responses/Pending'}`},
 }
 
-// callPool sends the body to a pool and responds with the answer of a worker. The HTTP status reports
-// whether there is an answer, whatever the answer is.
+// callPool sends the body to a pool and responds with the answer of a worker. The HTTP status reports whether
+// there is an answer, not its content.
 func (f *httpHandler) callPool(c *call) error {
 	in := poolRequest{namespace: c.vars[0], pool: c.vars[1], key: c.vars[2], contentType: c.r.Header.Get("Content-Type"),
 		id:   c.params.textParam("id"),

@@ -97,7 +97,7 @@ func (s *service) streamRecords(ctx context.Context, q follower, begin func() er
 		if err := f(mine, dropped); err != nil || q.perSecond == 0 {
 			return err
 		}
-		backoff.Sleep(ctx, time.Second) // what ends during it waits in the follower's queue
+		backoff.Sleep(ctx, time.Second) // new records wait in the follower's queue
 		return ctx.Err()
 	})
 	return s.drainError(err)
@@ -152,7 +152,7 @@ const followChunk = 500
 func (f *timersServer) FollowRecords(r *rousev1.FollowRecordsRequest,
 	stream grpc.ServerStreamingServer[rousev1.FollowRecordsResponse]) error {
 	key := keyFrom(r.Namespace, r.Name, "")
-	begin := func() error { return stream.SendHeader(nil) } // tells the client that it follows
+	begin := func() error { return stream.SendHeader(nil) } // the client sees that it follows
 	return f.streamRecords(stream.Context(), follower{key.Namespace, key.Name, r.PerSecond}, begin,
 		func(records []rouse.Record, dropped uint64) error {
 			for first := true; first || len(records) > 0; first = false {

@@ -11,21 +11,21 @@ import (
 // endpoint serves one kind of request, or returns an error.
 type endpoint func(f *httpHandler, c *call) error
 
-// route is a method and a path, and what /openapi.yaml has about them. Segments are names, or variables in
+// route is a method and a path, and their description in /openapi.yaml. Segments are names, or variables in
 // braces; the last one may end with a verb.
 type route struct {
 	method, path string
 	serve        endpoint
-	rpc          string   // the method of rouse.v1 that does the same; empty for what HTTP alone offers
+	rpc          string   // the method of rouse.v1 that does the same; empty: HTTP alone offers it
 	params       []string // names of query parameters; others are refused
-	repeats      repeats  // what an Idempotency-Key does
+	repeats      repeats  // how it treats an Idempotency-Key
 	foreign      bool     // another server has made the query: unknown parameters are ignored
 	body         any      // of requests: a value of package api; nil is none
 	// of status 200: a value of package api, or the name of a response of openapi.base.yaml; nil is no
 	// content
 	answer  any
 	summary string
-	means   string // what the answer is
+	means   string // the meaning of the answer
 	more    string // other parts of the operation, in YAML: its description, media types, parameters that only it has
 }
 

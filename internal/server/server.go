@@ -10,8 +10,8 @@
 //
 // A refused request has changed nothing. Connections, streams, headers, bodies, nesting, pages, requests in
 // progress and their durations are bounded. With Options.Access callers are authenticated here, and the
-// operations decide what they may do. Without it, every client that can reach the port is served, except web
-// pages of other origins.
+// operations check their rights. Without it, every client that can reach the port is served, except web pages
+// of other origins.
 package server
 
 import (
@@ -47,7 +47,7 @@ type Options struct {
 	Metrics    http.Handler // serves /metrics; nil: it does not exist
 	Live       func() error // why the process should be restarted; nil: never
 	Ready      func() error // why the node should get no requests; nil: never
-	Degraded   func() error // what operators should know although it is ready; nil: nothing
+	Degraded   func() error // a problem for operators although it is ready; nil: never
 	Version    string       // of the program
 	Log        *slog.Logger // for unexpected errors; nil: none
 	Traced     bool         // the spans of callers are read, from the header traceparent
@@ -84,16 +84,16 @@ type Options struct {
 	// TLS is the TLS of both listeners; nil: they are in plain text. It should prefer http/1.1 to h2: clients
 	// that speak both want JSON.
 	TLS *tls.Config
-	// Access authenticates callers and decides what they may do; nil: every client that can reach the port
-	// may do everything.
+	// Access authenticates callers and has their rights; nil: every client that can reach the port may do
+	// everything.
 	Access *access.Gate
-	// Audit logs what callers do; nil: nothing does.
+	// Audit logs the calls of clients; nil: nothing does.
 	Audit *audit.Log
 	// Events are those of the audit log of all nodes; nil: they cannot be searched.
 	Events *audit.Rows
 	// Namespaces are those that were created, with their quotas; nil: none can be.
 	Namespaces Namespaces
-	// Status is what this node knows of its own work; nil: it is not offered.
+	// Status is the status of this node; nil: it is not offered.
 	Status Status
 	// Others returns connections to the other nodes of the store; nil: this node is alone.
 	Others func(ctx context.Context) ([]Other, error)
@@ -268,7 +268,7 @@ func (s *Server) Run(ctx context.Context, apiListener, adminListener net.Listene
 	return nil
 }
 
-// Close ends what New started, of a server whether it has run or not. It does not wait for Run.
+// Close ends the goroutines and connections of a server, whether it has run or not. It does not wait for Run.
 func (s *Server) Close() {
 	s.drain()
 	s.grpc.Stop()

@@ -36,8 +36,8 @@ var _ Timers = timers.Guarded{}
 // defaultNamespace is the namespace of a gRPC request that has none.
 const defaultNamespace = "default"
 
-// service is the protocol-independent implementation behind HTTP and gRPC. It validates what the engine
-// does not, generates names, pages lists, and sheds overload.
+// service is the protocol-independent implementation behind HTTP and gRPC. It makes the checks that the
+// engine does not, generates names, pages lists, and sheds overload.
 type service struct {
 	timers  Timers
 	opts    *Options
@@ -45,7 +45,7 @@ type service struct {
 	conns   *transport.Conns  // of the API
 	memory  *transport.Budget // of requests that are being received and handled
 
-	// What all callers share; see slots.
+	// Places that all callers share; see slots.
 	writes   *slots // timers that are being written, by weight
 	reads    *slots // lists and histories that are being read
 	follow   *slots // followers
@@ -55,7 +55,7 @@ type service struct {
 	logins   *slots // logins that ask their issuer
 	open     *slots // calls that need no credentials
 
-	// What is done once at a time, by callers with rights in all of the store only.
+	// Operations that run once at a time, by callers with rights in all of the store only.
 	copying sync.Mutex // held during a backup
 	moving  sync.Mutex // held during a move of the clock
 	moved   moved      // guarded by moving
@@ -93,7 +93,7 @@ func newService(o *Options, draining context.Context) *service {
 		draining: draining}
 }
 
-// accessControl decides what callers may do; nil: everything.
+// accessControl returns the rights of callers; nil: they may do everything.
 func (s *service) accessControl() *access.Control {
 	if s.opts.Access == nil {
 		return nil

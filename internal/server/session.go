@@ -43,11 +43,11 @@ var sessionRoutes = []route{
 		means: "It has ended."},
 }
 
-// sessionFor returns what a principal may do; nil is one without credentials.
+// sessionFor returns the rights of a principal; nil is one without credentials.
 func sessionFor(f *httpHandler, p *access.Principal) api.Session {
 	g := f.opts.Access
 	s := api.Session{Access: g != nil, Virtual: f.opts.Clock != nil}
-	if g == nil || p != nil { // others need not know what is served
+	if g == nil || p != nil { // other callers need not know the version
 		s.Version = f.opts.Version
 	}
 	if g == nil {

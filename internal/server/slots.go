@@ -12,7 +12,7 @@ import (
 )
 
 // slots are the places of requests of one kind. Their holders share them by throttle.Share: the tenant of a
-// caller, and the caller itself among what its tenant may have; callers without credentials, and all without
+// caller, and the caller itself within the share of its tenant; callers without credentials, and all without
 // access control, by their addresses. So a client that takes all that it can get leaves places to others.
 type slots struct {
 	limit string // name
@@ -68,8 +68,8 @@ func (s *slots) takePlace(ctx context.Context) (give func(), err error) {
 	return func() { s.returnPlaces(p) }, nil
 }
 
-// takeIfOpen takes a place, as take does, for a call of a method that needs no credentials. Other calls need
-// no place.
+// takeIfOpen takes a place, as takePlace does, for a call of a method that needs no credentials. Other calls
+// need no place.
 func (s *slots) takeIfOpen(ctx context.Context, method string) (give func(), err error) {
 	if v, _ := access.VerbOf(method); v != access.Open {
 		return func() {}, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/rousehq/rouse/internal/recent"
 )
 
-// Status is what a node knows of its own work.
+// Status is the status of a node.
 type Status interface {
 	Stats(window time.Duration) []rouse.StatsPoint
 	Targets() (list []rouse.TargetStatus, more bool)
@@ -48,7 +48,7 @@ type statusServer struct {
 	*service
 }
 
-// requireStatus returns what this node knows, or an error if it has no timers.
+// requireStatus returns the status of this node, or an error if it has no timers.
 func (s *service) requireStatus() (Status, error) {
 	if s.opts.Status == nil {
 		return nil, fmt.Errorf("this server has no timers: %w", rousev1.ErrUnimplemented)
@@ -112,13 +112,13 @@ func askOthers[T any](ctx context.Context, s *service, ask func(ctx context.Cont
 	return nodes
 }
 
-// GetStats returns what happened in a window; 0 is an hour.
+// GetStats returns the counts of a window; 0 is an hour.
 func (f *statusServer) GetStats(ctx context.Context, r *rousev1.GetStatsRequest) (*rousev1.Stats, error) {
 	return f.collectStats(ctx, cmp.Or(time.Duration(min(max(r.WindowMs, -1), 1e12))*time.Millisecond, recent.FineWindow),
 		r.Local)
 }
 
-// collectStats returns what happened in a window on all nodes, or on this one.
+// collectStats returns the counts of a window on all nodes, or on this one.
 func (s *service) collectStats(ctx context.Context, window time.Duration, local bool) (*rousev1.Stats, error) {
 	status, err := s.requireStatus()
 	if err == nil {
@@ -180,7 +180,7 @@ func targetLimit(asked uint32) (int, error) {
 	return limit, nil
 }
 
-// ListTargets returns what is done for targets, those with trouble first.
+// ListTargets returns the status of targets, those with trouble first.
 func (f *statusServer) ListTargets(ctx context.Context,
 	r *rousev1.ListTargetsRequest) (*rousev1.ListTargetsResponse, error) {
 	status, err := f.requireStatus()
@@ -264,7 +264,7 @@ func (s *service) visibleTargets(ctx context.Context, r *rousev1.ListTargetsRequ
 	return out
 }
 
-// mergeTargets adds up what nodes do for the same targets.
+// mergeTargets adds up the statuses of the same targets on several nodes.
 func mergeTargets(parts []rouse.TargetStatus) []rouse.TargetStatus {
 	at := map[[2]string]int{}
 	var list []rouse.TargetStatus
@@ -286,7 +286,8 @@ func mergeTargets(parts []rouse.TargetStatus) []rouse.TargetStatus {
 	return list
 }
 
-// worstTargets returns the first targets in the order of their trouble: open circuits, failures, what waits.
+// worstTargets returns the first targets in the order of their trouble: open circuits, failures, waiting
+// fires.
 func worstTargets(list []rouse.TargetStatus, limit int) ([]rouse.TargetStatus, bool) {
 	open := func(t *rouse.TargetStatus) int {
 		if t.Circuit == rouse.CircuitClosed {
@@ -338,8 +339,8 @@ func (f *statusServer) ListBuckets(ctx context.Context,
 	return out, nil
 }
 
-// Doctor returns what the checks of all nodes find, or of this one. Findings name namespaces and targets, so
-// the caller has to be allowed to read timers, too.
+// Doctor returns the findings of the checks of all nodes, or of this one. Findings name namespaces and
+// targets, so the caller has to be allowed to read timers, too.
 func (f *statusServer) Doctor(ctx context.Context, r *rousev1.DoctorRequest) (*rousev1.DoctorResponse, error) {
 	status, err := f.requireStatus()
 	if err == nil {

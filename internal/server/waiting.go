@@ -21,7 +21,7 @@ import (
 )
 
 // WaitAt serves the listeners of the API and of operators until the returned function is called. The API
-// answers that it is unavailable, in the protocol of the request; health with what the node waits for.
+// answers that it is unavailable, in the protocol of the request; health with the reason for waiting.
 // Afterwards the listeners can be passed to Run. Listeners may be nil, and have to come from net.Listen.
 // secure is their TLS, as of Options.
 func WaitAt(apiListener, adminListener net.Listener, secure *tls.Config, why func() error,

@@ -43,7 +43,7 @@ func listSettings(v reflect.Value) (list []Setting) {
 // Value returns the value of the field.
 func (s Setting) Value() any { return s.value.Interface() }
 
-// Kind describes what the value may be, for errors.
+// Kind describes the permitted values, for errors.
 func (s Setting) Kind() string {
 	switch v := s.Value().(type) {
 	case bool:

@@ -1,6 +1,6 @@
-// Package storekit has what stores do alike: it keeps calls and the end of a store apart, and merges pages of
-// rows. For stores in files it has one writer at a time, errors that end all writing, damage, and the free
-// space of the disk.
+// Package storekit has the common parts of stores: it keeps calls and the end of a store apart, and merges
+// pages of rows. For stores in files it has one writer at a time, errors that end all writing, damage, and
+// the free space of the disk.
 package storekit
 
 import (

@@ -2,8 +2,8 @@ package throttle
 
 import "net/netip"
 
-// Source returns what an address stands for where addresses share something: an IPv4 address itself, and the
-// first 64 bits of an IPv6 address, because one machine, or one customer, has all of these.
+// Source returns the network whose addresses count as one client: an IPv4 address itself, and the first 64
+// bits of an IPv6 address, because one machine, or one customer, has all of these.
 func Source(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap()
 	if !addr.Is6() {

@@ -36,8 +36,8 @@ type TokenBucket struct {
 	at          time.Time
 }
 
-// Set changes the rate, if it is another one; 0 is no limit. A burst of 0 is what comes in a second. A new
-// token bucket is full.
+// Set changes the rate, if it is another one; 0 is no limit. A burst of 0 is that of one second. A new token
+// bucket is full.
 func (b *TokenBucket) Set(rate float64, burst int, now time.Time) {
 	if rate <= 0 {
 		*b = TokenBucket{}
@@ -82,7 +82,7 @@ func (b *TokenBucket) Full(now time.Time) bool {
 	return b.rate == 0 || b.tokens+now.Sub(b.at).Seconds()*b.rate >= b.burst
 }
 
-// Wait returns how long it is, by what Allows saw last, until n may go.
+// Wait returns how long it is, from the last call of Allows, until n may go.
 func (b *TokenBucket) Wait(n int) time.Duration {
 	if b.rate == 0 || b.tokens >= float64(n) {
 		return 0

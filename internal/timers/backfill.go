@@ -132,8 +132,8 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 }
 
 // withinMaxOccurrences returns those of the due times that are not beyond the MaxOccurrences-th of the timer.
-// A timer that goes on has not reached it. The schedule counts from where the timer's generation began; what
-// was due before that does not count.
+// A timer that goes on has not reached it. The schedule counts from where the timer's generation began; due
+// times before that do not count.
 func withinMaxOccurrences(ctx context.Context, t *rouse.Timer, s rouse.Schedule,
 	due []rouse.Coming) ([]rouse.Coming, error) {
 	left := t.Spec.MaxOccurrences
@@ -159,8 +159,8 @@ func withinMaxOccurrences(ctx context.Context, t *rouse.Timer, s rouse.Schedule,
 	return due, nil
 }
 
-// countUntil counts the due times of a timer until a time, up to most of them. It refuses what takes more
-// than maxLookSteps.
+// countUntil counts the due times of a timer until a time, up to most of them. It refuses a count that takes
+// more than maxLookSteps.
 func countUntil(ctx context.Context, t *rouse.Timer, s rouse.Schedule, until rouse.Instant,
 	most uint64) (n uint64, err error) {
 	if c, is := s.(rouse.Counted); is {

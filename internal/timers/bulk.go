@@ -26,7 +26,7 @@ type BulkRequest struct {
 	Limit         uint64
 	ErrorContains string
 	PerSecond     float64 // of redrive: at most so many; 0: as fast as possible
-	CurrentSpec   bool    // of redrive: with what their timers have now
+	CurrentSpec   bool    // of redrive: with the present specs of their timers
 }
 
 // BulkProgress is the progress of a bulk request. Failures and Names contain only the entries since the last
@@ -46,7 +46,7 @@ type BulkFailure struct {
 	Err error
 }
 
-// Bounds on what one bulk request reports.
+// Bounds on the report of one bulk request.
 const (
 	maxBulkNames = 1000
 )
@@ -63,7 +63,7 @@ var bulkActions = map[string][]rouse.State{
 	"replan":     {rouse.StateScheduled, rouse.StateRetrying, rouse.StateAccepted, rouse.StatePaused},
 }
 
-// bulkVerbs are what an action needs for each timer, in addition to access.TimersBulk.
+// bulkVerbs are the verbs that an action needs for each timer, in addition to access.TimersBulk.
 var bulkVerbs = map[string]access.Verb{"delete": access.TimersDelete, "pause": access.TimersPause,
 	"resume": access.TimersPause,
 	"skip":   access.TimersSkip, "reschedule": access.TimersReschedule, "redrive": access.DeadRedrive,
@@ -86,7 +86,7 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 	if err != nil {
 		return err
 	}
-	if r.ErrorContains != "" { // what targets answered
+	if r.ErrorContains != "" { // answers of targets
 		if err := ts.mayReveal(ctx, r.Query.Namespace); err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (ts *Timers) Bulk(ctx context.Context, r BulkRequest, progress func(BulkPro
 	})
 }
 
-// progressOf returns the progress of a job, of whose failures some have been told.
+// progressOf returns the progress of a job, of whose failures some have been reported.
 func progressOf(j *rouse.Job, told *int) BulkProgress {
 	p := BulkProgress{Job: j.ID, Matched: j.Matched, Changed: j.Changed, Failed: j.Failed, Done: j.State == rouse.JobDone}
 	if p.Done {
@@ -165,7 +165,7 @@ func (ts working) bulkWithoutRow(ctx context.Context, r *BulkRequest, progress f
 	return nil
 }
 
-// dryRun tells what a bulk request would change, in the order of keys.
+// dryRun reports the rows that a bulk request would change, in the order of keys.
 func (ts working) dryRun(ctx context.Context, w *work, progress func(BulkProgress) error) error {
 	var p BulkProgress
 	var all rouse.Job // has the targets

@@ -137,7 +137,7 @@ func (s *search) readDueless(ctx context.Context) error {
 	return s.byName(ctx, q, rouse.UnknownDue)
 }
 
-// verdict is what a window of time turned out to be.
+// verdict is the outcome of reading a window of time.
 type verdict int
 
 const (

@@ -17,7 +17,7 @@ import (
 
 // Coalesced calls of one name on this node are merged before they are written:
 //
-//	calls ─► waiting line ─► one write of what they come to ─► an answer for each
+//	calls ─► waiting line ─► one write of the merged timer ─► an answer for each
 //	                ▲                     │ another node was first
 //	                └─────────────────────┘
 //
@@ -147,7 +147,7 @@ func whileWanted(calls []*call) (wanted context.Context, end func()) {
 	}
 }
 
-// What came of a try to write calls.
+// callsOutcome is the outcome of a try to write calls.
 type callsOutcome int
 
 const (
@@ -209,7 +209,7 @@ func tryCalls(ts *Timers, key rouse.Key, calls []*call) (left []*call, out calls
 	return left, callsDone
 }
 
-// mergedCalls is a timer, and what calls have made of it.
+// mergedCalls is a timer, before and after calls are merged into it.
 type mergedCalls struct {
 	ts         *Timers
 	key        rouse.Key
@@ -218,7 +218,7 @@ type mergedCalls struct {
 
 	old            *rouse.Timer // in row; nil: there is none
 	busy, mayBeOut bool         // an attempt of old is out, or may be
-	timer          *rouse.Timer // what it is by now; nil: there is none
+	timer          *rouse.Timer // with the calls merged; nil: there is none
 	to             rouse.Row    // of timer
 	calls          []*call      // that are merged into it
 	last           *repeatable  // of the last call that has one
@@ -241,10 +241,10 @@ func (m *mergedCalls) readTimer() error {
 	return nil
 }
 
-// canJoin reports whether a call can be in one write with those before it. All are answered with what the
-// last one has made, so each caller must be one that may see it: with access control, they have one target
-// and the same labels, for which all have the verb. A request that is repeated at the same time is answered
-// when its mark is there.
+// canJoin reports whether a call can be in one write with those before it. All are answered with the timer
+// that the last one has made, so each caller must be allowed to see it: with access control, they have one
+// target and the same labels, for which all have the verb. A request that is repeated at the same time is
+// answered when its mark is there.
 func (m *mergedCalls) canJoin(c *call) bool {
 	if len(m.calls) == 0 {
 		return true

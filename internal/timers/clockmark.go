@@ -55,7 +55,7 @@ func (h *HighClock) Keep(ctx context.Context, keep bool) (from rouse.Instant, er
 		return 0, err
 	}
 	var mark clockMark
-	_ = list[0].Read(&mark) // what cannot be read is replaced
+	_ = list[0].Read(&mark) // an unreadable note is replaced
 	if keep && now > mark.Highest {
 		mark.Highest = now
 		revision := list[0].Revision

@@ -41,7 +41,7 @@ func (ts *Timers) Coalesce(ctx context.Context, key rouse.Key, spec rouse.Spec,
 	return ts.lines.awaitAnswer(key, &call{ts: ts, ctx: ctx, spec: spec, how: c, span: span, asks: o})
 }
 
-// refuseUncoalescable refuses what a coalesced timer cannot have, because its schedule is derived.
+// refuseUncoalescable refuses fields that a coalesced timer cannot have, because its schedule is derived.
 func refuseUncoalescable(s *rouse.Spec) error {
 	for _, f := range []struct {
 		name string

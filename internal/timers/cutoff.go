@@ -2,8 +2,8 @@ package timers
 
 import "github.com/rousehq/rouse"
 
-// cutOff adds to a step the records of what ends with a timer, or with a row next to one
-// (rouse.Timer.CutOff). What has an attempt in flight is not among them: it is recorded when the attempt
+// cutOff adds to a step the records of the occurrences that end with a timer, or with a row next to one
+// (rouse.Timer.CutOff). One with an attempt in flight is not among them: it is recorded when the attempt
 // ends. If only another node can know that, the record is written later, unless that node writes one.
 func (ts *Timers) cutOff(step *rouse.Step, t *rouse.Timer, end cut) {
 	now := ts.Engine.Latest()
@@ -43,7 +43,7 @@ func mayBeOut(ts *Timers, t *rouse.Timer) (list []rouse.Occurrence, unsure bool)
 	return list, true
 }
 
-// scheduleOf returns the schedule of a timer, for what has been due; nil if it cannot be read.
+// scheduleOf returns the schedule of a timer, for its past occurrences; nil if it cannot be read.
 func scheduleOf(ts *Timers, t *rouse.Timer) rouse.Schedule {
 	if t.Key.Fire != "" {
 		return nil

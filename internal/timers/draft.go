@@ -23,8 +23,8 @@ func (ts *Timers) Read(row *rouse.Row) (rouse.Timer, error) {
 	return t, nil
 }
 
-// A draft waits for what this node may not know yet, such as a namespace that was created a moment before,
-// and for what the store does not answer: draftPatience is how long a missing namespace may be a new one,
+// A draft waits for changes that this node may not know yet, such as a namespace that was created a moment
+// before, and for answers of the store: draftPatience is how long a missing namespace may be a new one,
 // draftWait the timeout of a try, during which nothing else is evaluated.
 const (
 	draftPatience = 10 * time.Second
@@ -32,8 +32,9 @@ const (
 )
 
 // TakeUp reads a draft that is about to be written as a timer, by the quotas of its namespace. SQL does not
-// know them: what a door would refuse becomes a paused timer with the reason, as an invalid draft does. An
-// error means that the draft has to be tried again. Rates do not count: the row has been written already.
+// know them: a draft that a door would refuse becomes a paused timer with the reason, as an invalid draft
+// does. An error means that the draft has to be tried again. Rates do not count: the row has been written
+// already.
 func (ts *Timers) TakeUp(row *rouse.Row) (rouse.Timer, error) {
 	t, err := ts.Read(row)
 	if err != nil || t.IsDraft() {

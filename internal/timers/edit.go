@@ -65,7 +65,7 @@ func (ts *Timers) Delete(ctx context.Context, key rouse.Key, ifRevision uint64) 
 	}
 	v := deleteVerb(key)
 	d, err := ts.deleteRow(ctx, key, ifRevision, deleted)
-	// else what is left may not be the caller's
+	// else the rows that are left may not be the caller's
 	swept := errors.Is(err, rouse.ErrNotFound) && !ts.access.Restricted(ctx, v, key.Namespace)
 	// an earlier call may have been cut off between the two
 	if (err == nil || swept) && key.Fire == "" {
@@ -97,7 +97,7 @@ func deleteVerb(key rouse.Key) access.Verb {
 	return access.TimersDelete
 }
 
-// deleteRow removes a timer, or a row next to one, and records what ends with it.
+// deleteRow removes a timer, or a row next to one, and records the occurrences that end with it.
 func (ts *Timers) deleteRow(ctx context.Context, key rouse.Key, ifRevision uint64, end cut) (d Deleted, err error) {
 	defer ts.Engine.Freeze(key)()
 	out, err := ts.editRow(ctx, deleteVerb(key), key, ifRevision, nil, func(t *rouse.Timer) (rouse.Step, error) {
@@ -154,8 +154,8 @@ func (ts *Timers) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error
 		})
 }
 
-// auditRowChange notes for the audit log that a caller changed a row. Only what reads by this package's own
-// means is as the store has it: 0 is no row.
+// auditRowChange notes for the audit log that a caller changed a row from one revision to another, as
+// audit.Touched does.
 func auditRowChange(ctx context.Context, key rouse.Key, before, after uint64) {
 	audit.Touched(ctx, key.Namespace, audit.Joined(key.Name, key.Fire), before, after)
 }
@@ -195,7 +195,8 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 
 // Reschedule replaces the schedule of a timer by that of the spec when, and keeps the rest; with an
 // ifRevision other than 0, only if the timer has that revision. It is a put of the spec with that schedule.
-// If it is only to validate, nothing is written, and the result is what would be stored, with its next times.
+// If it is only to validate, nothing is written, and the result is the timer that would be stored, with its
+// next times.
 func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64,
 	validate bool) (PutResult, error) {
 	res := PutResult{Replaced: true}
@@ -263,9 +264,8 @@ func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rou
 	return rouse.FireID(key.Namespace, key.Name, generation, due, true), due, nil
 }
 
-// Report is what the receiver of an accepted fire reports: the outcome (Done, Failed, Rejected, or Deferred
-// if it gives the fire back), or with Verdict 0 a heartbeat that moves the deadline to Outcome.After from
-// now.
+// Report is the report of an accepted fire's receiver: the outcome (Done, Failed, Rejected, or Deferred if it
+// gives the fire back), or with Verdict 0 a heartbeat that moves the deadline to Outcome.After from now.
 type Report struct {
 	FireID  string
 	Token   uint64

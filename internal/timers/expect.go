@@ -15,7 +15,7 @@ import (
 // the time of its last success, and whether it is overdue. So a success moves nothing but the timer itself;
 // the row finds it at its time, and is moved then.
 
-// expecting is what expectations need of the timers.
+// expecting has the methods of Timers for expectations.
 type expecting struct{ *Timers }
 
 const (

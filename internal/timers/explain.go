@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
-// Explanation is why a timer did or did not fire, and what comes next.
+// Explanation is why a timer did or did not fire, and its next occurrences.
 type Explanation struct {
 	Summary string
 	Reasons []Reason
@@ -34,7 +34,7 @@ type Reason struct {
 
 	// Since is when it began to hold, and Until when it ends or ended; 0: not known, or it has none.
 	Since, Until rouse.Instant
-	Cure         string // what to do about it; empty: nothing, or it is not known
+	Cure         string // how to end it; empty: it needs no cure, or none is known
 }
 
 // How much of a timer's past and future an explanation includes.
@@ -44,9 +44,9 @@ const (
 	explainSearch  = 10_000 // records that are searched for the one of a given time
 )
 
-// Explain reports why a timer did or did not fire, and what comes next. With an at other than 0 it explains
-// the occurrence of that time, or why there is none. A deleted timer is explained by its records; without
-// records the error is rouse.ErrNotFound.
+// Explain reports why a timer did or did not fire, and its next occurrences. With an at other than 0 it
+// explains the occurrence of that time, or why there is none. A deleted timer is explained by its records;
+// without records the error is rouse.ErrNotFound.
 func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) (Explanation, error) {
 	x := Explanation{Zone: time.UTC}
 	if err := cmp.Or(key.Check(), rouse.CheckInstant("at", at)); err != nil {
@@ -101,7 +101,7 @@ func (ts *Timers) Explain(ctx context.Context, key rouse.Key, at rouse.Instant) 
 
 const cureClock = "set the timers right: rouse clock repair"
 
-// addReason adds a reason. What is set of the result holds until the next call.
+// addReason adds a reason. The result is valid until the next call.
 func (x *Explanation) addReason(code string, at rouse.Instant, format string, args ...any) *Reason {
 	x.Reasons = append(x.Reasons, Reason{Code: code, At: at, Text: fmt.Sprintf(format, args...)})
 	return &x.Reasons[len(x.Reasons)-1]
@@ -125,7 +125,7 @@ func (x *Explanation) formatTime(i rouse.Instant) string {
 	return i.Time().In(x.Zone).Format("2006-01-02 15:04:05.000 MST")
 }
 
-// explaining is what explanations need of the timers.
+// explaining has the methods of Timers for explanations.
 type explaining struct{ *Timers }
 
 // nextOccurrences returns the coming occurrences of a timer.
@@ -159,7 +159,7 @@ func (ts explaining) nextOccurrences(ctx context.Context, t *rouse.Timer, s rous
 func (ts explaining) explainNow(ctx context.Context, x *Explanation, key rouse.Key) error {
 	now := ts.Engine.Now()
 	t, records := x.Timer, x.Records[:min(len(x.Records), 2)]
-	if t != nil && t.Over() && len(records) > 0 { // what ended it comes first
+	if t != nil && t.Over() && len(records) > 0 { // its end comes first
 		x.explainRecord(&records[0])
 		records = records[1:]
 	}
@@ -247,7 +247,7 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	if t.Overdue == 0 {
 		ts.tellExpected(x, t)
 	}
-	if t.Over() { // what would delay a next occurrence delays nothing
+	if t.Over() { // there is no next occurrence to delay
 		return
 	}
 	x.tellWaits(t)

@@ -31,8 +31,8 @@ var causeTexts = map[rouse.Cause]string{
 // cureResume is the cure of a pause.
 const cureResume = "resume it: rouse resume"
 
-// causeCures are what to do about causes, so that the next occurrence does not end so. Those without one are
-// what a client asked for.
+// causeCures are the cures of causes, so that the next occurrence does not end so. A cause without one was
+// asked for by a client.
 var causeCures = map[rouse.Cause]string{
 	rouse.CausePaused:            cureResume,
 	rouse.CauseOverlapped:        "make the target faster, the interval longer, or choose another overlap",
@@ -76,7 +76,7 @@ func (x *Explanation) tellWaits(t *rouse.Timer) {
 	}
 }
 
-// lostNote returns how many receivers have gone with the occurrence in hand, and what follows.
+// lostNote returns how many receivers have gone with the occurrence in hand, and the number that ends it.
 func lostNote(t *rouse.Timer) string {
 	if t.Lost == 0 {
 		return ""

@@ -53,7 +53,7 @@ func (ts *Timers) Forecast(ctx context.Context, q rouse.Query, from, until rouse
 		out.Loads = append(out.Loads, l)
 	}
 	slices.SortFunc(out.Loads, rouse.Load.Compare)
-	if next != nil { // one who may not count sees how far it came only
+	if next != nil { // others only see how far it came
 		if n, err := ts.Count(ctx, rouse.Query{Namespace: q.Namespace, States: q.States}); err == nil {
 			out.Of = max(n, out.Timers)
 		}
@@ -185,7 +185,7 @@ func (f *forecast) countOccurrences(ctx context.Context, t *rouse.Timer, p plan)
 	return nil, nil
 }
 
-// forecastKey returns what a timer is counted by; empty if there are too many.
+// forecastKey returns the group that a timer is counted in; empty if there are too many.
 func (f *forecast) forecastKey(t *rouse.Timer) (key string) {
 	switch f.by {
 	case rouse.ByNamespace:

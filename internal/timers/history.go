@@ -286,7 +286,7 @@ func (p *past) passMatching(ctx context.Context, some []placed) (int, error) {
 		if !p.access.Allows(ctx, access.TimersRead, r.Namespace, t.Spec.Target, t.Spec.Labels) {
 			continue
 		}
-		// before the comparison: a search finds what its caller can see
+		// before the comparison: a search finds texts that its caller can see
 		p.access.RedactRecord(ctx, r, t.Spec.Target, t.Spec.Labels)
 		if !p.q.Matches(r, t.Spec.Target, t.Spec.Labels) {
 			continue

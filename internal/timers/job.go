@@ -18,7 +18,7 @@ import (
 // due again. After a crash the page is done again: each change is conditional, and is made once. Two nodes on
 // one job do no harm, because the row that each writes has to be the one that it read.
 
-// working is what jobs need of the timers.
+// working has the methods of Timers for jobs.
 type working struct{ *Timers }
 
 // jobRow is a job as its row has it.
@@ -28,8 +28,8 @@ type jobRow struct {
 	Failures []failedRow   `json:"failures,omitempty"`
 	Bulk     *BulkRequest  `json:"bulk,omitempty"`
 	Caller   access.Caller `json:"caller"`
-	Cursor   rouse.Key     `json:"cursor"` // what is done: everything up to this key
-	// of a bulk change with a limit: what is counted, and being done, is up to this key
+	Cursor   rouse.Key     `json:"cursor"` // the work is done up to this key
+	// of a bulk change with a limit: the rows up to this key are counted, and being changed
 	Until rouse.Key         `json:"until"`
 	Zones map[string]string `json:"zones,omitempty"` // of an evaluation: the rules by which it moves timers
 	// timers that are being deleted: the rows next to them have to go, too

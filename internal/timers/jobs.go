@@ -71,7 +71,7 @@ func (ts *Timers) Job(ctx context.Context, namespace, id string) (rouse.Job, err
 	return j.Job, err
 }
 
-// checkJob refuses what cannot be a job.
+// checkJob refuses an invalid namespace or id of a job.
 func checkJob(namespace, id string) error {
 	if err := checkSpace(namespace); err != nil {
 		return err
@@ -82,7 +82,7 @@ func checkJob(namespace, id string) error {
 	return nil
 }
 
-// checkSpace refuses what is neither a namespace nor all of them.
+// checkSpace refuses a name that is neither a namespace nor all of them.
 func checkSpace(namespace string) error {
 	if namespace == rouse.Everywhere {
 		return nil
@@ -137,8 +137,8 @@ func (ts *Timers) Jobs(ctx context.Context, namespace string) (list []rouse.Job,
 	return list, nil
 }
 
-// CancelJob ends a bulk change that is running. What it has changed stays changed; what it is changing now
-// may still be. The job of a calendar cannot be cancelled.
+// CancelJob ends a bulk change that is running. Rows that it has changed stay changed; those that it is
+// changing now may still be. The job of a calendar cannot be cancelled.
 func (ts *Timers) CancelJob(ctx context.Context, namespace, id string) (rouse.Job, error) {
 	jobs := working{ts}
 	if err := cmp.Or(checkJob(namespace, id), jobs.mayUseJobs(ctx, access.TimersBulk, namespace)); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// work is what a job does to rows.
+// work is the rows that a job selects, and the change that it makes to them.
 type work struct {
 	query     rouse.Query
 	verbs     []access.Verb                                      // that the caller needs for each row
@@ -46,7 +46,7 @@ const (
 // workOf returns the work of a job, and the context of its caller.
 func (ts working) workOf(ctx context.Context, j *jobRow) (*work, context.Context, error) {
 	if j.Job.Kind == rouse.JobCalendar {
-		// it moves the timers that use it, whatever the caller may do with them
+		// it moves the timers that use it, also those that the caller may not change
 		return ts.calendarWork(j), access.AsSystem(ctx), nil
 	}
 	if j.Job.Kind == rouse.JobEvaluate {
@@ -220,7 +220,7 @@ func (ts working) workPage(ctx context.Context, was, j *jobRow) (pause time.Dura
 }
 
 // countUnreadable counts the rows of a page that cannot be read, as far as the job has come since from:
-// whether they match is not known. Callers without rights in the whole namespace are not told of them.
+// whether they match is not known. Callers without rights in the whole namespace do not see their number.
 func (ts working) countUnreadable(ctx context.Context, page *rouse.Page, j *jobRow, from rouse.Key, next *rouse.Key) {
 	for i := range page.Rows {
 		key := page.Rows[i].Key
@@ -236,7 +236,7 @@ func (ts working) countUnreadable(ctx context.Context, page *rouse.Page, j *jobR
 
 // advanceCursor notes in a job that everything up to next is done, or everything if that is nil.
 func (w *work) advanceCursor(j *jobRow, next *rouse.Key) {
-	if next != nil && next.Compare(j.Until) < 0 { // some of what is counted comes behind it
+	if next != nil && next.Compare(j.Until) < 0 { // some of the counted rows come after it
 		j.Cursor = *next
 		return
 	}
@@ -257,7 +257,8 @@ func endEvent(ctx context.Context, event *audit.Call, err error) error {
 	return event.End(ctx, err, AuditCodes)
 }
 
-// auditCodes are the codes of errors in the audit log, as the doors have them. What is both is the first.
+// auditCodes are the codes of errors in the audit log, as the doors have them. Of two that match, the first
+// counts.
 var auditCodes = []struct {
 	err  error
 	code string
@@ -322,7 +323,7 @@ func (ts working) reserveRows(ctx context.Context, w *work, was, j *jobRow, rows
 	return ts.saveBefore(ctx, was, j)
 }
 
-// saveBefore writes what a job is about to do.
+// saveBefore writes a job before the timers of its next page are changed.
 func (ts working) saveBefore(ctx context.Context, was, j *jobRow) error {
 	if err := ts.saveJob(ctx, was, j, ts.Engine.Latest()); err != nil {
 		return err

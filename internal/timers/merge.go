@@ -61,7 +61,7 @@ func (m *merge) takeNewest(ctx context.Context, n int) (out []placed, err error)
 	return out, nil
 }
 
-// fillReading reads more of a history if what is known of it was taken.
+// fillReading reads more of a history if all its known records were taken.
 func (m *merge) fillReading(ctx context.Context, r *reading) error {
 	for len(r.known) == 0 && !r.end {
 		page, err := m.store.Records(ctx, r.q)

@@ -35,7 +35,7 @@ func (ts rowsNextTo) eachFiring(ctx context.Context, key rouse.Key,
 // that it removed one of, 0 for none, and whether an attempt of one of them is in flight.
 func (ts rowsNextTo) deleteStale(ctx context.Context, key rouse.Key, end cut,
 	keep map[rouse.Key]bool) (swept Deleted, err error) {
-	ts.Timers = ts.withMatch(nil) // they are not what was selected, but next to it
+	ts.Timers = ts.withMatch(nil) // they were not selected, but are next to the timer
 	var now *rouse.Row
 	err = ts.eachFiring(ctx, key, func(ctx context.Context, t *rouse.Timer) error {
 		if now == nil {
@@ -58,8 +58,8 @@ func (ts rowsNextTo) deleteStale(ctx context.Context, key rouse.Key, end cut,
 }
 
 // amendRows gives the rows next to a timer that are on their way, and of its generation, the timer's spec. It
-// removes those of an earlier generation that the write which ended it did not come to: what a client has
-// asked for since stays. So a write that was interrupted is completed when it is repeated.
+// removes those of an earlier generation that the write which ended it did not come to: rows that a client
+// has asked for since stay. So a write that was interrupted is completed when it is repeated.
 func (ts rowsNextTo) amendRows(ctx context.Context, of *rouse.Timer, end cut) error {
 	ts.Timers = ts.withMatch(nil)
 	return ts.eachFiring(ctx, of.Key, func(ctx context.Context, t *rouse.Timer) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// Mode defines what Put does with an existing name.
+// Mode defines how Put treats an existing name.
 type Mode uint8
 
 const (
@@ -32,7 +32,7 @@ type Put struct {
 	Mode       Mode
 	IfRevision uint64 // not 0: only if the timer has this revision, else rouse.ErrConflict
 	Restart    bool   // an existing timer starts over, even if its due times are the same
-	asks       string // what the put is, to tell it from others with the same Idempotency-Key
+	asks       string // the content of the put, to distinguish it from others with the same Idempotency-Key
 	clashes    bool   // an earlier put of a call with such a key has its name, and differs
 	whole      uint64 // hash of all puts of the call, with such a key; 0: it leaves no note
 	tries      int    // how often the timer came or went while it was written
@@ -45,7 +45,7 @@ type PutResult struct {
 	Timer     rouse.Timer
 	Replaced  bool     // there was a timer of that name before
 	Unchanged bool     // nothing of it differed, and nothing was written
-	Notes     []string // what of it could not be kept, for people
+	Notes     []string // the losses of the timer, for people
 	// an attempt with the spec before had started and may still arrive; none starts after the answer
 	InFlight bool
 	Next     []rouse.Instant // of a put that was validated alone: the next times
@@ -208,7 +208,7 @@ type writing struct {
 
 // writePuts makes the changes of puts in one durable step, and fills in the result of each: items[j] writes
 // results[at[j]].Timer, as puts[at[j]] asks. Rows next to a timer that is replaced end with it, except for
-// the rows in here, which came with what replaces it.
+// the rows in here, which came with the new timer.
 func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Write, at []int, here map[rouse.Key]bool,
 	results []PutResult) error {
 	for j, i := range at {
@@ -284,7 +284,7 @@ func putRefusal(p *Put, r engine.Written) error {
 }
 
 // notApplied is the result of a put that was not applied: that of the same request, if that was at the same
-// time. That of a put that is alone tells by what its name is taken.
+// time. That of a put that is alone contains the state of the timer that has its name.
 func notApplied(ctx context.Context, ts *Timers, p *Put, r engine.Written, alone bool) PutResult {
 	err := putRefusal(p, r)
 	if !errors.Is(err, rouse.ErrExists) {
@@ -301,7 +301,7 @@ func notApplied(ctx context.Context, ts *Timers, p *Put, r engine.Written, alone
 	return PutResult{Err: err}
 }
 
-// describeTaker tells by what a name is taken, as far as the caller may read that.
+// describeTaker returns the state of the timer that has a name, if the caller may read it.
 func describeTaker(ctx context.Context, ts *Timers, key rouse.Key) string {
 	t, err := ts.Get(ctx, key)
 	switch {
@@ -326,8 +326,8 @@ func (ts *Timers) checkEvery(namespace string, spec *rouse.Spec, from rouse.Inst
 	return ts.admission.checkRecurrence(namespace, spec, from, s, any)
 }
 
-// preparePut checks a put and makes its change. old is the row that it replaces whatever is in it, nil for
-// none.
+// preparePut checks a put and makes its change. old is a row that it replaces even if it cannot be read, nil
+// for none.
 func (ts *Timers) preparePut(ctx context.Context, p *Put, old *rouse.Row, t *rouse.Timer, w *writing, now rouse.Instant,
 	span *rouse.TraceContext) error {
 	s, err := ts.compilePut(ctx, p, now)
@@ -378,7 +378,7 @@ func (ts *Timers) compilePut(ctx context.Context, p *Put, now rouse.Instant) (ro
 	return s, err
 }
 
-// checkPut refuses a timer that is wrong, or that needs what its namespace does not have.
+// checkPut refuses a timer that is wrong, or that needs something that its namespace lacks.
 func (ts *Timers) checkPut(ctx context.Context, p *Put) error {
 	if err := ts.checkPutFields(p); err != nil {
 		return err
@@ -387,8 +387,8 @@ func (ts *Timers) checkPut(ctx context.Context, p *Put) error {
 		checkNamespace(ctx, ts, p.Key.Namespace, &p.Spec))
 }
 
-// checkNamespace refuses a spec that needs what its namespace does not have. It is no part of the checks of
-// drafts, which are read again and again, by any node: their fires wait for it.
+// checkNamespace refuses a spec that needs something that its namespace lacks, such as a secret. It is no
+// part of the checks of drafts, which are read again and again, by any node: their fires wait for it.
 func checkNamespace(ctx context.Context, ts *Timers, namespace string, s *rouse.Spec) error {
 	if ts.opts.Check == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse/internal/engine"
 )
 
-// Quotas bound what namespaces may have and do. They are safe for concurrent use.
+// Quotas bound the contents and the rates of namespaces. They are safe for concurrent use.
 type Quotas interface {
 	// Exists reports whether a namespace has been created.
 	Exists(namespace string) bool
@@ -70,7 +70,7 @@ func (a *admission) admitPuts(ctx context.Context, puts []Put, items []*engine.W
 	if a.quotas == nil {
 		return items, at, nil
 	}
-	if len(items) == 1 { // by far the most frequent, and so without what lists need
+	if len(items) == 1 { // by far the most frequent, and so without the extra work of lists
 		err := a.admitPut(ctx, &puts[at[0]], items[0])
 		switch {
 		case err == nil:
@@ -191,7 +191,8 @@ func (a *admission) refuseAdditions(ctx context.Context, puts []Put, at, list []
 	return nil
 }
 
-// fitBytes fills in which puts of a list the quota of bytes refuses. What a put replaces makes room for it.
+// fitBytes fills in which puts of a list the quota of bytes refuses. The row that a put replaces makes room
+// for it.
 func (a *admission) fitBytes(ctx context.Context, namespace string, items []*engine.Write, list []int,
 	refused []error) error {
 	if a.quotas.Of(namespace).Bytes == 0 {
@@ -232,7 +233,7 @@ func rowSize(row *rouse.Row) int64 {
 	return row.Size()
 }
 
-// admitWrite is admit for one write; fresh means that it adds a timer.
+// admitWrite admits one write; fresh means that it adds a timer.
 func (a *admission) admitWrite(ctx context.Context, namespace string, fresh bool) error {
 	if a.quotas == nil {
 		return nil
@@ -293,7 +294,7 @@ func (a *admission) takesUp(ctx context.Context, namespace string, age time.Dura
 }
 
 // occurrencesAtATime returns how many occurrences of a size are admitted together: a tenth of this node's
-// part of the quotas, so that nearly all of what is left can be used; at least one, and most without quotas.
+// part of the quotas, so that nearly all of the room can be used; at least one, and most without quotas.
 func (a *admission) occurrencesAtATime(namespace string, size int64, most int) int {
 	if a.quotas == nil {
 		return most
@@ -309,7 +310,7 @@ func (a *admission) occurrencesAtATime(namespace string, size int64, most int) i
 }
 
 // returnBytes gives back the room of a row that was admitted in place of another one, and is not written.
-// What was taken of other quotas comes back by itself.
+// Room in other quotas comes back by itself.
 func (a *admission) returnBytes(namespace string, old, row *rouse.Row) {
 	if a.quotas == nil || a.quotas.Of(namespace).Bytes == 0 {
 		return

@@ -40,8 +40,8 @@ func (ts *Timers) Redrive(ctx context.Context, key rouse.Key, current bool) (tar
 	return t.Spec.Target, err
 }
 
-// takeCurrentSpec gives a dead letter what its timer has by now, except for when it is due. A notice takes
-// the target of notices only. The caller needs the verb for the timer, too.
+// takeCurrentSpec gives a dead letter the present spec of its timer, without the schedule. A notice takes the
+// target of notices only. The caller needs the verb for the timer, too.
 func takeCurrentSpec(ctx context.Context, ts *Timers, dead *rouse.Timer) error {
 	key := rouse.Key{Namespace: dead.Key.Namespace, Name: dead.Key.Name}
 	t, err := ts.getAllowed(ctx, access.DeadRedrive, key)

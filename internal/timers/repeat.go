@@ -19,8 +19,8 @@ import (
 
 // A request with an Idempotency-Key leaves a mark: a row next to the one that it changes, written in the same
 // commit, which is conditional on the row's revision. So there is a mark if, and only if, the request was
-// carried out, whatever failed after it, and a repetition finds it. The row of marks needs attention when the
-// last of them is a day old: then the engine removes it.
+// carried out, even if something failed after it, and a repetition finds it. The row of marks needs attention
+// when the last of them is a day old: then the engine removes it.
 //
 // A key belongs to one request, also among those that change other rows. So the request leaves a note as
 // well, whose name is made of the key. Only the mark is in the commit of the change, because the note may be
@@ -34,10 +34,10 @@ func markKey(key rouse.Key) rouse.Key {
 	return key
 }
 
-// mark is a request that was carried out, and what its answer is made of.
+// mark is a request that was carried out, and the values of its answer.
 type mark struct {
 	Tag  access.Tag    `json:"tag"`
-	Asks uint64        `json:"asks"` // hash of what was asked for
+	Asks uint64        `json:"asks"` // hash of the arguments
 	At   rouse.Instant `json:"at"`
 	Due  rouse.Instant `json:"due,omitempty"`
 	N    uint64        `json:"n,omitempty"`
@@ -53,8 +53,8 @@ type repeatable struct {
 	note      *askedNote // that it has to leave; nil if it is there
 }
 
-// newRepeatable returns the request of a call, described by the timer and by what it asks for; nil if its
-// caller does not repeat it.
+// newRepeatable returns the request of a call, described by the timer and by its arguments; nil if its caller
+// does not repeat it.
 func newRepeatable(ctx context.Context, key rouse.Key, what ...any) *repeatable {
 	tag, ok := access.TagOf(ctx, key.Namespace)
 	if !ok {
@@ -72,11 +72,11 @@ func newRepeatable(ctx context.Context, key rouse.Key, what ...any) *repeatable 
 	return o
 }
 
-// asked is the note of an Idempotency-Key: what its request asked for, and the job that this has made, if it
-// is one that does. It is removed when the key is not valid any more.
+// asked is the note of an Idempotency-Key: a hash of its request, and the job that the request has made, if
+// it makes one. It is removed when the key is not valid any more.
 type asked struct {
 	Job  string        `json:"job,omitempty"`
-	Asks uint64        `json:"asks"` // hash of what was asked for
+	Asks uint64        `json:"asks"` // hash of the arguments
 	At   rouse.Instant `json:"at"`
 }
 
@@ -126,9 +126,9 @@ func (o *repeatable) noteIn(ts *Timers, row *rouse.Row) (n askedNote, err error)
 var ErrOtherRequest = rouse.Refuse("Idempotency-Key", "", "was given with another request",
 	"give each request a key of its own")
 
-// DoOnce does what a call asks for, and then makes its Idempotency-Key, if it has one, the key of that. It
-// refuses the key of another call before. That a repetition is not done again is up to what is done, which
-// has a context of access.CarriedOut if the first call has left its note.
+// DoOnce calls do, and then notes that the Idempotency-Key, if there is one, belongs to this call. It refuses
+// the key of another call before. do itself has to recognise a repetition: its context is one of
+// access.CarriedOut if the first call has left its note.
 func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do func(context.Context) error) error {
 	o := newRepeatable(ctx, rouse.Key{Namespace: namespace}, what...)
 	if o == nil || o.whole == 0 {
@@ -213,7 +213,7 @@ func (o *repeatable) writeWithNote(ctx context.Context, ts *Timers, w *engine.Wr
 	return out[0], out[0].Err
 }
 
-// timerContents describes a timer to asks.
+// timerContents describes a timer for newRepeatable.
 func timerContents(t *rouse.Timer) string {
 	row := t.Row()
 	for _, k := range slices.Sorted(maps.Keys(row.Labels)) {
@@ -290,7 +290,7 @@ func (o *repeatable) addMark(ts *Timers, c *rouse.Change, bucket uint32) error {
 	return nil
 }
 
-// hashPuts fills in what puts with an Idempotency-Key ask for, each and together. A row has one mark of a
+// hashPuts fills in the hashes of puts with an Idempotency-Key, each and together. A row has one mark of a
 // key: so of puts with one name, those that differ from the first one are refused, and the others have its
 // answer.
 func hashPuts(ctx context.Context, puts []Put) {
@@ -328,7 +328,7 @@ func refuseClash(p *Put) error {
 		p.Key.Name, err)
 }
 
-// asks returns the request of a put; nil if its caller does not repeat it.
+// repeatablePut returns the request of a put; nil if its caller does not repeat it.
 func (p *Put) repeatablePut(ctx context.Context) *repeatable {
 	o := newRepeatable(ctx, p.Key, "put", p.Mode, p.IfRevision, p.asks)
 	if o != nil {
@@ -337,9 +337,9 @@ func (p *Put) repeatablePut(ctx context.Context) *repeatable {
 	return o
 }
 
-// takeOutRepeated takes the puts out that an earlier request with the same key has made, and gives them what
-// is there now as their result; the others get its mark, and the first of them its note, which is the last of
-// the writes then.
+// takeOutRepeated takes the puts out that an earlier request with the same key has made, and gives them the
+// present timers as their results; the others get its mark, and the first of them its note, which is the last
+// of the writes then.
 func takeOutRepeated(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int,
 	results []PutResult) ([]*engine.Write, []int, *engine.Write, error) {
 	if access.RepeatKey(ctx) == "" || len(items) == 0 {

@@ -45,7 +45,7 @@ func newReplacement(ctx context.Context, ts *Timers, p *Put, span *rouse.TraceCo
 		compile: func(_ *rouse.Spec, now rouse.Instant) (rouse.Schedule, error) { return ts.compilePut(ctx, p, now) }}
 }
 
-// rewrittenTimer returns what the rewriting makes of a timer.
+// rewrittenTimer returns a timer with the new spec.
 func (w *rewriting) rewrittenTimer(t *rouse.Timer) (r rouse.Rewritten, err error) {
 	spec, err := w.spec(t)
 	if err != nil {

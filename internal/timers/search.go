@@ -75,7 +75,7 @@ func (ts *Timers) Search(ctx context.Context, q rouse.Query) (Listed, error) {
 	}
 	if s.out.Next == nil || len(s.out.Timers) == q.Limit {
 		s.out.Searched = 0
-	} else if n, err := ts.Count(ctx, rouse.Query{Namespace: q.Namespace, States: q.States}); err == nil { // one who may not count sees how far it came only
+	} else if n, err := ts.Count(ctx, rouse.Query{Namespace: q.Namespace, States: q.States}); err == nil { // others only see how far it came
 		s.out.Of = max(n, s.out.Searched)
 	}
 	return s.out, nil
@@ -85,7 +85,7 @@ func (ts *Timers) Search(ctx context.Context, q rouse.Query) (Listed, error) {
 type search struct {
 	*visibility
 	asked   rouse.Query
-	q       rouse.Query // what the store is asked
+	q       rouse.Query // of the store
 	out     Listed
 	bytes   int // of the timers of the page
 	read    int // bytes of bodies that were read
@@ -110,7 +110,7 @@ func (s *search) matchRow(ctx context.Context, row *rouse.Row) (t rouse.Timer, o
 	if !s.mayList(ctx, &t, access.TimersRead) {
 		return t, false
 	}
-	s.access.Redact(ctx, &t) // before the comparison: a search finds what its caller can see
+	s.access.Redact(ctx, &t) // before the comparison: a search finds texts that its caller can see
 	return t, s.asked.Sought.Timer(&t)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/internal/access"
 )
 
-// visibility is what a caller may see of the timers.
+// visibility selects the rows and fields that a caller may see.
 type visibility struct {
 	store     rouse.Store
 	access    *access.Control // nil: everything
@@ -19,7 +19,7 @@ type visibility struct {
 
 // pageRows returns a page of rows in the namespaces of which the caller has some by the verbs. Without a
 // namespace in the query it goes from one of them to the next. The rows may still be of other targets or
-// labels: mayList tells.
+// labels: mayList checks that.
 func (ts *visibility) pageRows(ctx context.Context, q rouse.Query, verbs ...access.Verb) (rouse.Page, error) {
 	if len(q.States) != 1 || q.States[0] != rouse.StateOverdue {
 		return ts.listRows(ctx, q, verbs...)
@@ -63,7 +63,7 @@ func (ts *visibility) listRows(ctx context.Context, q rouse.Query, verbs ...acce
 		if len(s) == 0 {
 			return rouse.Page{}, nil
 		}
-		if spans == nil || !s[0].Whole() { // what only one of the verbs is for, mayList leaves out
+		if spans == nil || !s[0].Whole() { // mayList leaves out rows for which the caller lacks a verb
 			spans = s
 		}
 	}
@@ -117,8 +117,8 @@ func (ts *visibility) mayList(ctx context.Context, t *rouse.Timer, verbs ...acce
 	return true
 }
 
-// matchesSought reports whether a timer is what a query seeks, by what the caller can see of it: a search for
-// what is redacted finds nothing.
+// matchesSought reports whether a timer matches the search of a query, by the fields that the caller can see:
+// a search for a redacted text finds nothing.
 func (ts *visibility) matchesSought(ctx context.Context, q *rouse.Query, t *rouse.Timer) bool {
 	if !q.Sought.Any() {
 		return true
@@ -244,8 +244,8 @@ func (ts *visibility) recordsOf(ctx context.Context, namespace,
 
 // ChargeRead charges a request that reads timers or records to its namespace, and refuses it if that one's
 // rate of reads is used up. A request for all namespaces, which has none, is charged to each of which the
-// caller may read something. Callers that may read everything are operators: what they read so is charged to
-// none.
+// caller may read something. Callers that may read everything are operators: their reads of all namespaces
+// are charged to none.
 func (ts *visibility) ChargeRead(ctx context.Context, namespace string) error {
 	switch {
 	case ts.admission.quotas == nil:

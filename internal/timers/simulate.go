@@ -174,7 +174,7 @@ func (ts *Timers) eachSimulated(ctx context.Context, t *rouse.Timer, m *schedule
 
 // plan is how the occurrences of a recurring timer in a range are found: those after a time, of which at most
 // left remain from next on: those before it have used up theirs. Those before first, and those from
-// pause.From on and before pause.To, do not fire, and only use up what remains.
+// pause.From on and before pause.To, do not fire, and only reduce left.
 type plan struct {
 	after rouse.Instant
 	left  uint64
@@ -192,7 +192,7 @@ func newPlan(t *rouse.Timer, now, from rouse.Instant) plan {
 	case t.Key.Fire != "": // no other follows
 		p.left = 0
 		return p
-	case from < now: // a past range lists what it would have fired
+	case from < now: // a past range lists the occurrences that would have fired
 		if t.Paused {
 			if p.pause = (rouse.Span{From: now, To: rouse.Never}); t.PausedAt != 0 {
 				p.pause.From = t.PausedAt + 1

@@ -1,6 +1,6 @@
 // Package timers has the operations on timers, with all their checks: create, replace, delete, pause, skip,
 // import, bulk changes, backfill, preview, explain. All servers call these, so that the same input has the
-// same verdict through every API. The engine fires what they write.
+// same verdict through every API. The engine fires the timers that they write.
 package timers
 
 import (
@@ -21,7 +21,7 @@ import (
 type Options struct {
 	Engine engine.Options
 
-	// Compile turns what a spec contains about when into due times. It is pure. Required.
+	// Compile turns the schedule of a spec into due times. It is pure. Required.
 	Compile schedulecache.Compile
 	// Zones are the rules that Compile uses. Without them their changes are not noticed.
 	Zones Zones
@@ -30,9 +30,9 @@ type Options struct {
 	// MinInterval refuses timers that come due more often. Default: the minimum of schedules, a millisecond.
 	MinInterval time.Duration
 	// MaxTimeout refuses timers whose attempts may take longer, in namespaces without a quota of it. Default:
-	// what specs may have, an hour.
+	// the limit of specs, an hour.
 	MaxTimeout time.Duration
-	// Check refuses specs by what a namespace has and may do, such as its secrets; nil refuses none.
+	// Check refuses specs that need something that a namespace lacks, such as a secret; nil refuses none.
 	Check func(ctx context.Context, namespace string, spec *rouse.Spec) error
 	// AnyInterval are the beginnings of targets whose timers MinInterval does not bind.
 	AnyInterval []string
@@ -40,7 +40,7 @@ type Options struct {
 	Quotas Quotas
 	// Audit gets an event for each page of a job that changes something; nil: there is no log.
 	Audit *audit.Log
-	// Access decides what callers may do; nil: everything.
+	// Access has the rights of callers; nil: they may do everything.
 	Access *access.Control
 }
 
@@ -98,14 +98,14 @@ func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options)
 // hasExplicitNamespaces reports whether timers are written only in namespaces that have been created.
 func (o *Options) hasExplicitNamespaces() bool { return o.Access != nil && o.Quotas != nil }
 
-// Guarded are timers whose operations decide, by Options.Access, what the caller in the context may do. Doors
-// take no others; only Timers.Guarded makes them.
+// Guarded are timers whose operations check, by Options.Access, the rights of the caller in the context.
+// Doors take no others; only Timers.Guarded makes them.
 type Guarded struct{ *guarded }
 
 // guarded keeps other packages from making a Guarded of timers without access control.
 type guarded = Timers
 
-// DecidesByCaller tells Guarded from Timers, which may have no access control.
+// DecidesByCaller distinguishes Guarded from Timers, which may have no access control.
 func (Guarded) DecidesByCaller() {}
 
 // Guarded returns the same timers for doors that put the caller's principal into the context.
@@ -115,8 +115,8 @@ func (ts *Timers) Guarded() Guarded {
 	return Guarded{&own}
 }
 
-// Unguarded returns the same timers for parts that act for rouse itself, for services that decide by
-// themselves what their callers may do, and for the program that has the node: they may do everything.
+// Unguarded returns the same timers for parts that act for rouse itself, for services that check the rights
+// of their callers by themselves, and for the program that has the node: they may do everything.
 func (ts *Timers) Unguarded() *Timers {
 	own := *ts
 	own.access, own.admission.explicit = nil, false

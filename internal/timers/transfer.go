@@ -71,8 +71,8 @@ func importSome(ctx context.Context, ts *Timers, timers []rouse.Timer, puts []Pu
 	return ts.writePuts(ctx, puts, items, at, here, results)
 }
 
-// prepareImport checks a timer from elsewhere, and makes its change; nil if it is refused, or is what is
-// there.
+// prepareImport checks a timer from elsewhere, and makes its change; nil if it is refused, or equals the
+// timer that is there.
 func prepareImport(ctx context.Context, ts *Timers, t rouse.Timer, p *Put, old *rouse.Row) (PutResult, *engine.Write) {
 	t, s, err := acceptImport(ctx, ts, t)
 	if err != nil {

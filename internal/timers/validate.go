@@ -12,8 +12,8 @@ import (
 const nextShown = 5
 
 // validatePuts finishes puts that are only to be checked: their quotas have to allow them, and the names have
-// to be as they want them. The results are what would be stored, without a revision. Like writes, they count
-// towards the rate of creates.
+// to be as they want them. The results are the timers that would be stored, without a revision. Like writes,
+// they count towards the rate of creates.
 func validatePuts(ctx context.Context, ts *Timers, puts []Put, items []*engine.Write, at []int,
 	results []PutResult) error {
 	items, at, err := ts.admission.admitPuts(ctx, puts, items, at, results)
@@ -50,7 +50,7 @@ func validatePuts(ctx context.Context, ts *Timers, puts []Put, items []*engine.W
 	return nil
 }
 
-// validateReplace is what a put onto an existing timer would make of it.
+// validateReplace returns the result that a put onto an existing timer would have.
 func validateReplace(ctx context.Context, ts *Timers, p *Put, row *rouse.Row, alone bool) PutResult {
 	res, err := PutResult{}, ts.admission.admitWrite(ctx, p.Key.Namespace, false)
 	if err == nil && p.IfRevision != 0 && row.Revision != p.IfRevision {

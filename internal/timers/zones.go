@@ -21,9 +21,9 @@ import (
 //
 // Nodes on machines with different rules must not move timers to and fro. So each zone goes through each of
 // its rules once: a node whose rules the note had before is behind the others. It changes nothing, reports
-// that, and leaves the job to others. What it advances in the meantime, by its older rules, is moved again
-// when it has the others'. A node without others cannot be behind: its rules count, also if they were taken
-// back.
+// that, and leaves the job to others. Timers that it advances in the meantime, by its older rules, are moved
+// again when it has the others'. A node without others cannot be behind: its rules count, also if they were
+// taken back.
 
 // Zones are the rules of time zones as the machine has them now.
 type Zones struct {
@@ -56,7 +56,7 @@ type zonesNote struct {
 // zonesKey is the key of the note.
 var zonesKey = rouse.Key{Namespace: rouse.ReservedNamespace, Name: "\x01zones"}
 
-// zoneState is what a node knows about the rules.
+// zoneState is a node's state of the rules.
 type zoneState struct {
 	mu     sync.Mutex
 	status ZoneStatus
@@ -73,7 +73,7 @@ type ZoneStatus struct {
 	Zones   []string      // those that did, in order
 }
 
-// ZoneStatus returns what the last comparison has found.
+// ZoneStatus returns the result of the last comparison.
 func (ts *Timers) ZoneStatus() ZoneStatus {
 	ts.zones.mu.Lock()
 	defer ts.zones.mu.Unlock()
@@ -94,7 +94,7 @@ func (ts *Timers) Run(ctx context.Context) error {
 	return ts.Engine.Run(ctx)
 }
 
-// zoning is what the comparison of rules needs of the timers.
+// zoning has the methods of Timers for the comparison of rules.
 type zoning struct{ *Timers }
 
 func (ts zoning) followRules(ctx context.Context) {
@@ -183,7 +183,7 @@ func (ts zoning) compareRules(ctx context.Context, first bool) error {
 
 // takeRules brings the note up to date with the rules of a machine. It returns whether there are zones that
 // it did not have, and which zones have other rules now; and those of which the machine has rules that they
-// had before: then nothing is taken but what is new to the note.
+// had before: then only zones that are new to the note are added.
 func (n *zonesNote) takeRules(mine map[string]string, shared bool,
 	now rouse.Instant) (added bool, moved, behind []string) {
 	for _, name := range slices.Sorted(maps.Keys(mine)) {
@@ -212,7 +212,7 @@ func (n *zonesNote) takeRules(mine map[string]string, shared bool,
 	return added, moved, nil
 }
 
-// reportRules keeps what a comparison has found.
+// reportRules keeps the result of a comparison.
 func (ts zoning) reportRules(note *zonesNote, behind []string) {
 	ts.zones.mu.Lock()
 	defer ts.zones.mu.Unlock()
@@ -236,7 +236,7 @@ func (ts zoning) noteChange(ctx context.Context, note *zonesNote, revision uint6
 	for name := range note.Past {
 		j.Zones[name] = note.Rules[name]
 	}
-	// What was being settled by the old rules is written by then.
+	// Fires that were being settled by the old rules are written by then.
 	t, err := j.attentionRow(now.Add(time.Second))
 	c.Also = []rouse.Row{t.Row()}
 	return c, err

@@ -65,13 +65,13 @@ func (c *Conn) completeHandshake() error {
 // Credentials returns the gRPC credentials of connections of a Split.
 func Credentials() credentials.TransportCredentials { return handshaken{insecure.NewCredentials()} }
 
-// handshaken are the gRPC credentials of connections whose handshake is done: calls find in their peer what
-// the client has proved.
+// handshaken are the gRPC credentials of connections whose handshake is done: calls find the client's
+// certificates in their peer.
 type handshaken struct {
 	credentials.TransportCredentials
 }
 
-// ServerHandshake returns what completeHandshake found.
+// ServerHandshake returns the state that completeHandshake has stored.
 func (handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	c, ok := conn.(*Conn)
 	if !ok || c.tls == nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// meter follows the frames of an HTTP/2 connection and counts the bytes that gRPC buffers for it: what
-// arrived on open streams, minus the messages that handlers consumed. gRPC itself bounds only single
-// messages and streams, and does not call the handler before a message is complete.
+// meter follows the frames of an HTTP/2 connection and counts the bytes that gRPC buffers for it: those that
+// arrived on open streams, minus the messages that handlers consumed. gRPC itself bounds only single messages
+// and streams, and does not call the handler before a message is complete.
 type meter struct {
 	conn   *Conn
 	budget *Budget
@@ -58,8 +58,8 @@ const (
 
 	prefaceLength = 24 // bytes of the client's preface
 
-	// frameCost is about what gRPC allocates for a frame in addition to its bytes: a message may come in
-	// frames of one byte.
+	// frameCost is about the memory that gRPC allocates for a frame in addition to its bytes: a message may
+	// come in frames of one byte.
 	frameCost = 96
 )
 

@@ -4,9 +4,9 @@
 //	listener ─► Split ─► Conns.AdmitConn ─► Conn ─┬─ HTTP/2 ─► grpc.Server, with NewCodec ─► Message, Stream ┐
 //	                                              └─ HTTP/1 ─► http.Server ─► ConnOf, WeighJSON ────────────┴─► Budget
 //
-// What arrives counts as memory, byte by byte, and its decoded form before it is decoded. A Budget bounds the
-// sum of all connections; at the bound the address that takes the most gives way. What is refused is reported
-// to Refusals.
+// A message counts as memory, byte by byte as it arrives, and its decoded form before it is decoded. A Budget
+// bounds the sum of all connections; at the bound the address that takes the most gives way. Refusals counts
+// and logs each refusal.
 package transport
 
 import (

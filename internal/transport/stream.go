@@ -7,8 +7,8 @@ import (
 )
 
 // Stream is a stream that blames the client for messages that cannot be decoded. A message counts as memory
-// until the next one is read. A goroutine of the handler may read on after the handler returned; what it
-// reads no longer counts.
+// until the next one is read. A goroutine of the handler may read on after the handler returned; messages
+// that it reads no longer count.
 type Stream struct {
 	grpc.ServerStream
 	memory *Budget

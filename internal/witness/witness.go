@@ -1,11 +1,11 @@
-// Package witness keeps a small file next to an embedded store that records what the store must contain, such
-// as the last acknowledged revision. A log that was truncated or removed looks like one with fewer writes;
-// the witness reveals the difference when the store is opened.
+// Package witness keeps a small file next to an embedded store that records values that the store must
+// contain, such as the last acknowledged revision. A log that was truncated or removed looks like one with
+// fewer writes; the witness reveals the difference when the store is opened.
 //
-// A note is written after what it records is durable, and before that is acknowledged. A write does not wait
-// for the disk: after a kill the file has the last note, after a power cut that one or one up to a second
-// older. So a note never claims too much, and costs only a write into the system's memory. Sync makes it
-// durable if that is required before the next step, such as the removal of a log.
+// A note is written after the write that it records is durable, and before that is acknowledged. A write does
+// not wait for the disk: after a kill the file has the last note, after a power cut that one or one up to a
+// second older. So a note never claims too much, and costs only a write into the system's memory. Sync makes
+// it durable if that is required before the next step, such as the removal of a log.
 //
 // The file has two slots, which are written in turn, so that a torn write leaves the previous note.
 package witness
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Note describes what a store must contain.
+// Note has the values that a store must contain.
 type Note struct {
 	Revision uint64   // the last acknowledged one
 	More     []uint64 // additional values of the store; MaxMore at most

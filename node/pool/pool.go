@@ -33,18 +33,20 @@ import (
 // waits, and does not fail. A node without a store has pools at brokers only, and ends when one of them
 // cannot be managed.
 type part struct {
-	core    core
-	sink    *local.Sink
-	calls   *server.Calls // nil: there are no pools
-	list    []*local.Pool
-	remote  []remotePool // whose requests are at a broker
-	drivers []driver.Driver
-	prewarm time.Duration  // the longest of all
-	owned   pool.Owned     // groups of all pools, by namespaces
-	tokens  *tokens        // of their workers; nil without access control
-	life    sync.WaitGroup // of the goroutines that manage them
-	stop    context.CancelFunc
-	broke   chan error // why the pools of a node that manages pools only are managed no more
+	core   core
+	sink   *local.Sink
+	calls  *server.Calls // nil: there are no pools
+	list   []*local.Pool
+	remote []remotePool // whose requests are at a broker
+
+	managers map[string]*pool.Manager // of all pools, by their names
+	drivers  []driver.Driver
+	prewarm  time.Duration  // the longest of all
+	owned    pool.Owned     // groups of all pools, by namespaces
+	tokens   *tokens        // of their workers; nil without access control
+	life     sync.WaitGroup // of the goroutines that manage them
+	stop     context.CancelFunc
+	broke    chan error // why the pools of a node that manages pools only are managed no more
 }
 
 // Views returns the views of the pools.
@@ -125,7 +127,7 @@ const (
 // openPoolPart makes the pools, which do nothing before the node runs.
 func openPoolPart(_ context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
-	p := &part{core: c, stop: func() {}}
+	p := &part{core: c, stop: func() {}, managers: map[string]*pool.Manager{}}
 	o := local.Options{MaxHeld: cfg.Window / 2, Now: p.storeNow, Alive: p.fireSourcesExist}
 	if len(cfg.Pools) > 0 {
 		p.calls = server.NewCalls(target.Checked)
@@ -184,6 +186,7 @@ func (p *part) addPool(of *pool.Setup, registry *pool.Registry, o local.Options)
 	if err != nil {
 		return err
 	}
+	p.managers[c.Name] = m
 	p.prewarm = max(p.prewarm, c.Prewarm)
 	if c.Requests != nil {
 		controller, caller, err := c.Requests(m, pool.CallerOptions{MaxWaiting: o.MaxHeld, Prewarm: c.Prewarm,

@@ -73,11 +73,14 @@ type poolSink struct {
 	remote map[string]pool.Caller // by the names of pools
 	apart  map[string]bool        // of these, those whose groups are each of one namespace
 	now    func() rouse.Instant
+
+	managers map[string]*pool.Manager // by the names of all pools
 }
 
 // sinkOfPools is the sink of all pools.
 func (p *part) sinkOfPools() poolSink {
-	s := poolSink{Sink: p.sink, remote: map[string]pool.Caller{}, apart: map[string]bool{}, now: p.storeNow}
+	s := poolSink{Sink: p.sink, remote: map[string]pool.Caller{}, apart: map[string]bool{}, now: p.storeNow,
+		managers: p.managers}
 	for _, r := range p.remote {
 		c := r.manager.Config()
 		s.remote[r.name], s.apart[r.name] = r.caller, c.Apart()
@@ -128,6 +131,13 @@ func (s poolSink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 
 // Obstacle returns the reason why requests do not reach their workers.
 func (s poolSink) Obstacle(namespace string, spec *rouse.Spec) string {
+	name, _ := target.Pool(spec.Target)
+	if m := s.managers[name]; m != nil {
+		c := m.Config()
+		if wait := c.DescribeWindowWait(time.Now()); wait != "" {
+			return "the pool " + name + " waits for its " + wait
+		}
+	}
 	if c, _ := s.callerOfTarget(spec.Target); c != nil {
 		return c.Obstacle()
 	}

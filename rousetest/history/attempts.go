@@ -57,7 +57,7 @@ func (c *checker) judgeRepeated(g *generation, d *delivery, before, a *arrival, 
 		return false
 	}
 	if running := a.T < c.runningUntil(before); running != (how == "while an attempt was running") {
-		return false // told by the other
+		return false // the other call reports it
 	}
 	if c.cfg.StrictDup && !c.doubles.hasFaultBetween(before.T, a.T) {
 		c.addViolation("C6-dup", g, d.lo, "an attempt arrived at %v %s: that of %v", a.T, how, before.T)
@@ -189,8 +189,8 @@ func (c *checker) settledBy(g *generation, d *delivery) Time {
 }
 
 // becameDeadLetter reports whether the service gave an occurrence up: it is a dead letter, or was one that
-// was redriven, or is recorded as one. What was backfilled while it was being tried goes on as what was asked
-// for: the two cannot be told apart.
+// was redriven, or is recorded as one. An occurrence that was backfilled while it was being tried goes on as
+// the requested one: the two cannot be distinguished.
 func (g *generation) becameDeadLetter(d *delivery) bool {
 	records := g.records
 	if d.manual {
@@ -228,7 +228,7 @@ func (c *checker) judgeDeleted(g *generation, d *delivery, a *arrival) {
 	w := g.ended
 	switch {
 	case w == nil || a.T <= w.t1.Add(c.cfg.ClockErr):
-	case w.gen != nil && !w.gen.put.Replace && !w.gen.put.Reschedule: // a create found no timer: the schedule had ended, and what is tried goes on
+	case w.gen != nil && !w.gen.put.Replace && !w.gen.put.Reschedule: // a create found no timer: the schedule had ended, and retries go on
 	// A write between the two whose answer was lost may have ended the generation, and have reported that an
 	// attempt was in flight.
 	case (w.inflight || g.threat != w && g.threat.res == Info) && d.lo <= w.t1 && a.T <= w.t1.Add(c.cfg.Lease):

@@ -19,7 +19,7 @@ var causes = map[string][]Ending{
 	"created_late": {Missed}, "no_secret": {Missed},
 }
 
-// judgeCause judges whether the cause of a record is plausible by what was seen from outside.
+// judgeCause judges whether the cause of a record is plausible by observations from outside.
 func (c *checker) judgeCause(g *generation, a *account, ds []delivery) {
 	if a.Cause == "" {
 		return
@@ -35,7 +35,7 @@ func (c *checker) judgeCause(g *generation, a *account, ds []delivery) {
 	switch a.Cause {
 	case "overlapped":
 		if c.cfg.Handovers {
-			break // which occurrence a node had in progress when it went, the log does not tell
+			break // the log does not show which occurrence a node had in progress when it went
 		}
 		first, last := occurrence{a.from, a.from}, occurrence{a.to, a.to}
 		switch {

@@ -15,12 +15,12 @@ import (
 //	C5-key            no idempotency key, two for one occurrence, or one for two
 //	C6-dup            (StrictDup) another attempt after ok or fatal, or while one was running
 //	C7-after-delete   an arrival after its generation was surely deleted or replaced
-//	C8-read           a get or final listing that contradicts what was acknowledged
+//	C8-read           a get or final listing that contradicts acknowledged writes
 //	C9-retry, C9-dead tried again too soon or too often; dead-lettered too soon
 //	C10-order         (Serial) an occurrence began before the previous one was done
 //	C11-count         more occurrences than Count
 //	C12-bad-input     a cron expression was accepted that is none
-//	C13-bad-due       the answered due time is not what was asked for
+//	C13-bad-due       the answered due time does not follow from the request
 //	R1-record         (records) an occurrence without a record, or with several; a record that counts wrongly
 //	R2-ending         a record and the arrivals contradict each other
 //	R3-reason         a record's reason is none that the timer's policies, or its clients, gave
@@ -28,13 +28,13 @@ import (
 //	R5-deadline       an attempt arrived after the deadline, or a first one later than the misfire policy lets
 //	R6-run            a run that was asked for did not come, or has not one record, or used an occurrence up
 //	R7-pause          an occurrence arrived in a pause, or came due in one and arrived after it
-//	R8-cause          the cause of a record does not fit its ending, or what was seen
+//	R8-cause          the cause of a record does not fit its ending, or the observations
 //
 // An occurrence must arrive if its create was acknowledged before it was due (or it is the timer's only one),
-// nothing that may have deleted or replaced it began before its deadline, someone watched until then, and
-// neither its policies, nor a pause, nor a skip excuse it. Faults excuse what they touch until Recovery after
-// they are healed, or after their own Excuse if that is shorter; what is delivered again only until Excuse
-// after that.
+// nothing that may have deleted or replaced it began before its deadline, the log goes on until then, and
+// neither its policies, nor a pause, nor a skip excuse it. Faults excuse the violations that they touch until
+// Recovery after they are healed, or after their own Excuse if that is shorter; repeated deliveries only
+// until Excuse after that.
 //
 // Where the clocks of service and observers decide, ClockErr is granted. An occurrence of a Serial timer is
 // not late because the one before took long: it counts from when that was done.
@@ -76,7 +76,7 @@ type checker struct {
 	report   Report
 }
 
-// timer is what was written to one name, in the order of the calls.
+// timer holds the writes to one name, in the order of the calls.
 type timer struct {
 	name   string
 	writes []write
@@ -91,7 +91,7 @@ type write struct {
 	gen      *generation // nil: a delete
 }
 
-// generation is what one create or replace promised, and what was seen of it.
+// generation holds the promise of one create or replace, and the observations of it.
 type generation struct {
 	put      *Put
 	timer    *timer
@@ -100,10 +100,10 @@ type generation struct {
 	records  []*Record
 	manual   manual
 	asks     []ask
-	expect   expectation // nil: cannot be told
+	expect   expectation // nil: not known
 	unsure   bool        // whether it is due at all
 	goes     *generation // not nil: its write changed that one, whose due times are the same, and began none
-	blind    bool        // whether its write began it, or with which policies it went on, cannot be told
+	blind    bool        // whether its write began it, or with which policies it went on, is not known
 
 	threat *write // the first later write that may have ended it
 	ended  *write // the first later write that surely did
@@ -117,7 +117,7 @@ type arrival struct {
 	end   Time // of the attempt; forever if it hung
 }
 
-// gatherHistory puts together what belongs together. What belongs nowhere is a phantom.
+// gatherHistory groups the events by timer and generation. An arrival or record without one is a phantom.
 func (c *checker) gatherHistory(h *History) {
 	c.byName = make(map[string]*timer, len(h.Puts))
 	gens := make(map[generationKey]*generation, len(h.Puts))

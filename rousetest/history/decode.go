@@ -46,7 +46,7 @@ var kinds = map[string]kind{
 	"end":        newLineKind(End{}, (*reader).addEnd),
 }
 
-// newLineKind reads lines over blank, which has what a line does not set.
+// newLineKind reads lines over blank, which has the values that a line does not set.
 func newLineKind[E any](blank E, add func(*reader, *E) error) kind {
 	k := kind{required: []string{"op"}}
 	for field := range reflect.TypeFor[E]().Fields() {
@@ -106,7 +106,7 @@ func (rd *reader) readMemberNames(text []byte) (op string, err error) {
 	}
 }
 
-// decoding reads what encoding writes. A fault's id may be a number.
+// decoding is the inverse of encoding. A fault's id may be a number.
 var decoding = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(json.JoinUnmarshalers(
 	json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *time.Duration) error {
 		n, err := readWholeNumber(d, maxMillis)

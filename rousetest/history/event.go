@@ -7,7 +7,7 @@ import "time"
 // that are not left out when they are zero have to be there.
 type Event interface{ eventLine() any }
 
-// Res is what a client knows of a call.
+// Res is a client's knowledge of the outcome of a call.
 type Res string
 
 const (
@@ -17,7 +17,7 @@ const (
 	Info     Res = "info"     // unknown
 )
 
-// Reply is what a receiver answered.
+// Reply is the answer of a receiver.
 type Reply string
 
 const (
@@ -39,7 +39,7 @@ type Put struct {
 	T0   Time   `json:"t0"` // the call began
 	T1   Time   `json:"t1"` // the answer came, or was given up
 	Res  Res    `json:"res"`
-	Due  Time   `json:"due,omitzero"` // what the service answered as first due, if it did
+	Due  Time   `json:"due,omitzero"` // the first due time in the answer, if it had one
 	// of a replace or reschedule: the answer reported that an attempt of the old generation may still arrive
 	InFlight bool `json:"inflight,omitzero"`
 }
@@ -91,7 +91,7 @@ const (
 	MisfireWithin Misfire = "within" // those that were noticed more than Spec.Within late
 )
 
-// Overlap is what happens to an occurrence that comes due while another of the timer is in progress.
+// Overlap is the policy for an occurrence that comes due while another of the timer is in progress.
 type Overlap string
 
 const (
@@ -100,7 +100,7 @@ const (
 	OverlapAllow Overlap = "allow"
 )
 
-// DST is what a cron expression means where clocks are put forward or back. In addition to the named ones
+// DST is the policy of a cron expression where clocks are put forward or back. In addition to the named ones
 // there are pairs such as "skip,both" for fixed times: in a gap next (at its end, once), skip or shift (later
 // by its length); in a repeated hour in the first pass, the second or both. With * in minute or hour a pair
 // is Naive.
@@ -254,9 +254,9 @@ type Record struct {
 	Other    Time   `json:"other_due,omitzero"` // of cause overlapped: when the other occurrence was due
 }
 
-// Fault begins a fault, which excuses what it touches until it is healed, or for Excuse if that is shorter. A
-// Kind that begins with "server", "store" or "clock", alone or before a hyphen, is the cause of no record
-// that blames another of these.
+// Fault begins a fault, which excuses the violations that it touches until it is healed, or for Excuse if
+// that is shorter. A Kind that begins with "server", "store" or "clock", alone or before a hyphen, is the
+// cause of no record that blames another of these.
 type Fault struct {
 	FID    string        `json:"fid"`
 	Kind   string        `json:"kind"`
@@ -273,7 +273,7 @@ type Heal struct {
 	T    Time   `json:"t"`
 }
 
-// End is the last moment anyone watched.
+// End is the last moment of the observations.
 type End struct {
 	T Time `json:"t"`
 }

@@ -26,8 +26,8 @@ func sameMilli(claim, point Time) bool {
 // once is due at one time.
 type once struct {
 	occurrence
-	slack Time // the service's clock, by which it claims a due time that was not told, may be off by so much
-	claim Time // what it claimed first; 0 before
+	slack Time // the service's clock, by which it claims a due time that no answer had, may be off by so much
+	claim Time // the first due time that it claimed; 0 before
 }
 
 func (e *once) matchDue(due Time) (occurrence, bool) {

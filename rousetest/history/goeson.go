@@ -3,7 +3,7 @@ package history
 import "slices"
 
 // relateChanges finds the replaces that began no generation, because the timer was there with the same due
-// times: it goes on, with what else the write has. Where that cannot be told, nothing of a generation is
+// times: it goes on, with the other fields of the write. Where that is not known, nothing of a generation is
 // judged.
 func (t *timer) relateChanges() {
 	var live []*generation // the last that was surely made, and those after it that may have been
@@ -54,7 +54,7 @@ func (s *Spec) samePolicies(o *Spec) bool {
 }
 
 // continuesPut reports whether the timer of an earlier put was surely there when this one was acknowledged:
-// what the service answered as due is in step with what it had answered then, or the only time had not come.
+// the due time in the answer is in step with that of the earlier answer, or the only time had not come.
 func (p *Put) continuesPut(was *Put) bool {
 	s := &p.Spec
 	switch {

@@ -1,5 +1,5 @@
-// Package history judges a timer service from outside. Clients, receivers and fault injectors log what they
-// did and saw (Writer), one JSON object a line; Check reports which guarantees the service broke.
+// Package history judges a timer service from outside. Clients, receivers and fault injectors log their calls
+// and observations (Writer), one JSON object a line; Check reports which guarantees the service broke.
 //
 //	clients    ─ create, replace, reschedule, delete, pause, …, get, final ─┐
 //	receivers  ─ fire, ack ─────────────────────────────────────────────────┼─► Writer ─► file ─► Read ─► Check ─► Report
@@ -7,15 +7,15 @@
 //	harness    ─ config, dead, record, end ─────────────────────────────────┘
 //
 // All times are the observers', never the service's, but for the due times that it claims; records are its
-// own account, which is held against what was seen. Nothing here uses rouse's own schedules: cron expressions
-// are walked minute by minute against the time zone database.
+// own account, which is compared with the observations. Nothing here uses rouse's own schedules: cron
+// expressions are walked minute by minute against the time zone database.
 //
 // A log that cannot be understood whole is unusable: Read returns an error, and such a log is never a pass.
 //
-// What the harness owes: one writer per timer at a time; a gen that is new for every write; a call that timed
-// out is Info, not Fail; receivers log an arrival before they reply; one host, or a ClockErr of at least the
-// measured offset. A pass of a history in which nothing had to arrive (Stats.Musts) proves nothing, so the
-// harness should require a floor.
+// The harness must provide: one writer per timer at a time; a gen that is new for every write; a call that
+// timed out is Info, not Fail; receivers log an arrival before they reply; one host, or a ClockErr of at
+// least the measured offset. A pass of a history in which nothing had to arrive (Stats.Musts) proves nothing,
+// so the harness should require a floor.
 package history
 
 import (
@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// History is what was written down, each kind in the order of the lines.
+// History holds the events of a log, each kind in the order of the lines.
 type History struct {
 	Config    Config
 	Puts      []Put
@@ -46,7 +46,7 @@ type History struct {
 	Events    int // lines with an event
 }
 
-// Config is what the service promises, as the harness knows it.
+// Config holds the promises of the service, as the harness knows them.
 type Config struct {
 	MaxLate  time.Duration `json:"max_late_ms"`  // an occurrence may arrive so late
 	EarlyTol time.Duration `json:"early_tol_ms"` // or so early
@@ -63,14 +63,14 @@ type Config struct {
 	AttemptTimeout time.Duration `json:"attempt_timeout_ms"`  // how long an attempt may run
 	StrictDup      bool          `json:"strict_dup,omitzero"` // judge rule C6
 	ZombieOK       bool          `json:"zombie_ok,omitzero"`  // a fault excuses arrivals after a delete
-	// the log has all records of the service, so that what has none is judged
+	// the log has all records of the service, so that an occurrence without one is judged
 	Records bool `json:"records,omitzero"`
-	// nodes come and go, and the log does not tell all that each had: server_down and overlapped as causes
+	// nodes come and go, and the log does not show all that each had: server_down and overlapped as causes
 	// are not judged
 	Handovers bool `json:"handovers,omitzero"`
 	// its calls may take more than a second all the time: store_unavailable as a cause is not judged
 	SlowStore bool `json:"slow_store,omitzero"`
-	// what cron means where clocks are put forward or back, unless a spec sets it
+	// the policy of cron where clocks are put forward or back, unless a spec sets it
 	DST DST `json:"dst,omitzero"`
 }
 

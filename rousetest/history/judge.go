@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// delivery is what was seen of one occurrence.
+// delivery holds the observations of one occurrence.
 type delivery struct {
 	occurrence
 	arrivals []arrival // in the order of their times
@@ -24,7 +24,7 @@ func (d *delivery) firstArrival() (Time, bool) {
 	return d.arrivals[0].T, true
 }
 
-// judgeGeneration holds what was delivered of a generation against what it promised.
+// judgeGeneration compares the deliveries of a generation with its promise.
 func (c *checker) judgeGeneration(g *generation) {
 	slices.SortStableFunc(g.arrivals, func(a, b arrival) int { return cmp.Compare(a.T, b.T) })
 	if g.expect = c.newExpectation(g); g.expect == nil {
@@ -48,7 +48,7 @@ func (c *checker) judgeGeneration(g *generation) {
 		}
 		if n := g.put.Spec.Count; n > 0 && came == n+1 {
 			c.addViolation("C11-count", g, d.lo, "%d occurrences or more were delivered, count is %d", came, n)
-			came++ // told
+			came++ // reported
 		}
 	}
 	fates := c.judgeArrivals(g, ds)
@@ -115,14 +115,14 @@ func (c *checker) groupDeliveries(g *generation) []delivery {
 	return ds
 }
 
-// fate is what is known of an occurrence that was expected, or came.
+// fate is the judgement of an occurrence that was expected, or came.
 type fate struct {
 	occurrence
 	d         *delivery // nil: nothing came
-	deadline  Time      // by when it should have come, or been given up; forever if that cannot be told
+	deadline  Time      // by when it should have come, or been given up; forever if that is not known
 	certain   bool      // it is the generation's
 	contested bool      // something that may have ended the generation began before the deadline
-	told      bool      // that it did not come was told already
+	told      bool      // that it did not come was reported already
 }
 
 // judgeArrivals goes through the occurrences in their order: those that should have come, and those that
@@ -140,7 +140,7 @@ func (c *checker) judgeArrivals(g *generation, ds []delivery) (fates []fate) {
 			}
 		}
 		if d != nil && g.put.Spec.isOrdered() {
-			for i := range d.asked { // any of them may be what was due, and had not come, when it was asked for
+			for i := range d.asked { // any of them may have been due, and not have come, when requested
 				p.busy = max(p.busy, c.runningUntil(&d.asked[i]))
 			}
 		}
@@ -150,7 +150,7 @@ func (c *checker) judgeArrivals(g *generation, ds []delivery) (fates []fate) {
 	}
 	limit := c.end
 	if g.threat != nil {
-		limit = min(limit, g.threat.t0) // no deadline is earlier than what is due
+		limit = min(limit, g.threat.t0) // no deadline is earlier than its due time
 	}
 	index := 0
 	if g.put.Res == OK && !g.unsure {
@@ -174,8 +174,7 @@ func (c *checker) judgeArrivals(g *generation, ds []delivery) (fates []fate) {
 	return fates
 }
 
-// pressure is what keeps occurrences waiting, or from coming, as the occurrences are gone through in their
-// order.
+// pressure holds the reasons why occurrences wait, or do not come, as they are gone through in their order.
 type pressure struct {
 	busy     Time      // until then the previous occurrence was not done
 	previous *delivery // the last one that arrived
@@ -217,7 +216,7 @@ func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, press *pre
 		switch {
 		case !must || paused && s.isRecurring() || c.givenUp(g, o, delayed, hi, deadline) ||
 			c.excusedByOverlap(g, o, press.all):
-		case c.mayBeRequested(g, o, deadline): // what came, or was to come, cannot be told from what was asked for
+		case c.mayBeRequested(g, o, deadline): // it cannot be distinguished from a requested one
 		case press.skipped < g.maxSkipped(deadline):
 			press.skipped++
 		default:

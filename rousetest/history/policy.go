@@ -35,7 +35,7 @@ func (c *checker) givenUp(g *generation, o occurrence, delayed bool, hi, deadlin
 // earlier one may have been in progress when it came due. While a backlog is worked off that need not be the
 // one before it.
 func (c *checker) excusedByOverlap(g *generation, o occurrence, ds []delivery) bool {
-	return g.put.Spec.Overlap == OverlapSkip && c.busyAt(g, o, ds) // what counts is when it was to be sent
+	return g.put.Spec.Overlap == OverlapSkip && c.busyAt(g, o, ds) // compared with the time when it was to be sent
 }
 
 // inProgress reports whether an earlier occurrence, or a run, may have been in progress at a moment between
@@ -50,8 +50,8 @@ func (c *checker) inProgress(o occurrence, ds []delivery) bool {
 	return false
 }
 
-// mayBeInProgress reports whether what was delivered may have been in progress at a moment between lo and hi
-// of another occurrence.
+// mayBeInProgress reports whether a delivered occurrence may have been in progress at a moment between lo and
+// hi of another one.
 func (c *checker) mayBeInProgress(d *delivery, o occurrence) bool {
 	slack := c.cfg.MaxLate + c.cfg.ClockErr
 	began, ok := d.firstArrival()
@@ -76,8 +76,7 @@ func (c *checker) judgeOverlap(g *generation, d, previous *delivery) {
 	}
 }
 
-// judgeDeadline judges how late attempts were by what the timer's own policies allow, whatever made them
-// late.
+// judgeDeadline judges how late attempts were by the timer's own policies, whatever the reason.
 func (c *checker) judgeDeadline(g *generation, d *delivery) {
 	s := &g.put.Spec
 	slack := s.Jitter + c.cfg.MaxLate + c.cfg.ClockErr

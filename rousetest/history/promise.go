@@ -8,8 +8,9 @@ import (
 // toMicros is a duration as the difference of two Times.
 func toMicros(d time.Duration) Time { return Time(d.Microseconds()) }
 
-// newExpectation returns what a generation promises, nil if that cannot be told; and judges the due time that
-// the service answered (C13), and whether it should have accepted the expression at all (C12).
+// newExpectation returns the occurrences that a generation promises, nil if they are not known; and judges
+// the due time that the service answered (C13), and whether it should have accepted the expression at all
+// (C12).
 func (c *checker) newExpectation(g *generation) expectation {
 	p, s := g.put, &g.put.Spec
 	slack, until := toMicros(c.cfg.ClockErr), s.Until
@@ -60,7 +61,7 @@ func (c *checker) expectEvery(g *generation, until Time) expectation {
 	}
 	e := &every{first: occurrence{s.Start, s.Start}, step: step, until: until, start: s.Start}
 	if o, _ := e.nextOccurrence(p.T0 - slack - 1); o.lo > s.Start {
-		e.first = o // what was due before the timer was there is not expected
+		e.first = o // earlier ones were due before the timer was there
 	}
 	c.judgeTold(g, c.isFirst(e, p))
 	return e
@@ -139,7 +140,7 @@ type known struct {
 	err error
 }
 
-// isFirst reports whether the due time that was told is the first one at some moment of the call.
+// isFirst reports whether the answered due time is the first one at some moment of the call.
 func (c *checker) isFirst(e expectation, p *Put) bool {
 	if p.Due == 0 {
 		return true
@@ -152,7 +153,7 @@ func (c *checker) isFirst(e expectation, p *Put) bool {
 	return !ok || floorMilli(p.Due) <= first.lo
 }
 
-// judgeTold reports whether a due time was told that is right.
+// judgeTold reports whether the answer has a due time, and the right one.
 func (c *checker) judgeTold(g *generation, right bool) bool {
 	if g.put.Due == 0 || g.put.Res != OK {
 		return false

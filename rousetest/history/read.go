@@ -50,7 +50,7 @@ type generationKey struct {
 	gen   uint64
 }
 
-// reader collects events, and what tells whether they fit together.
+// reader collects events, and indexes to check whether they fit together.
 type reader struct {
 	h           *History
 	n           int                   // lines read
@@ -224,7 +224,7 @@ func oneOf[S ~string](s S, offered ...S) error {
 	return fmt.Errorf("%q is none of %q", s, offered)
 }
 
-// checkWholeLog checks what only the whole log can tell, as lines come in any order.
+// checkWholeLog checks conditions that need the whole log, as lines come in any order.
 func (rd *reader) checkWholeLog() error {
 	healed := map[string]int{}
 	for i, heal := range rd.h.Heals {

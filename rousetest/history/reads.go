@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// judgeReads holds what clients were shown against what they had been told before.
+// judgeReads compares the results of reads with the writes that were acknowledged before.
 func (c *checker) judgeReads(h *History) {
 	for i := range h.Gets {
 		if r := &h.Gets[i]; r.Res == OK || r.Res == NotFound {
@@ -27,7 +27,8 @@ func (c *checker) judgeReads(h *History) {
 	}
 }
 
-// judgeRead judges what a read between t0 and t1 showed of a timer: gen, or that it is not there.
+// judgeRead judges the result of a read of a timer between t0 and t1: gen, or that it is not there. what
+// names the read.
 func (c *checker) judgeRead(what, name string, t0, t1 Time, gen uint64, shown bool) {
 	violate := func(format string, args ...any) {
 		detail := fmt.Sprintf("%s from %v to %v shows ", what, t0, t1) + fmt.Sprintf(format, args...)

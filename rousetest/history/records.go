@@ -12,7 +12,7 @@ type account struct {
 	from, to Time
 }
 
-// judgeRecords compares the service's records of a generation's occurrences with what was seen.
+// judgeRecords compares the service's records of a generation's occurrences with the observations.
 func (c *checker) judgeRecords(g *generation, fates []fate, ds []delivery) {
 	accounts := c.collectAccounts(g)
 	for i := range accounts {
@@ -20,12 +20,12 @@ func (c *checker) judgeRecords(g *generation, fates []fate, ds []delivery) {
 		c.judgeCause(g, &accounts[i], ds)
 	}
 	c.judgeSkips(g, accounts)
-	// Whether what comes later has been dealt with, so that what was before it must have been.
+	// Whether a later occurrence has ended, so that this one must have ended.
 	passed := make([]bool, len(fates))
 	if g.put.Spec.isOrdered() && len(fates) > 0 {
 		latest := Time(0)
 		for i := range accounts {
-			// what ended with the timer was recorded at once
+			// occurrences that ended with the timer were recorded at once
 			if o := (occurrence{accounts[i].to, accounts[i].to}); !accounts[i].endedWithTimer() &&
 				!c.mayBeRequested(g, o, forever) {
 				latest = max(latest, o.lo)
@@ -46,7 +46,7 @@ func (c *checker) judgeRecords(g *generation, fates []fate, ds []delivery) {
 	}
 }
 
-// collectAccounts returns the records of expected occurrences by their first one, and judges what they count.
+// collectAccounts returns the records of expected occurrences by their first one, and judges their counts.
 func (c *checker) collectAccounts(g *generation) (list []account) {
 	for _, r := range g.records {
 		first, ok := g.findOccurrence(r.Due)
@@ -100,7 +100,7 @@ func (c *checker) judgeRecorded(g *generation, f *fate, records []account, passe
 	if f.d != nil {
 		arrivals, asked = f.d.arrivals, f.d.asked
 	}
-	again := 0 // what was asked for once more has a record more
+	again := 0 // an occurrence that was asked for once more has a record more
 	for i := range g.asks {
 		if g.asks[i].coversOccurrence(f.occurrence) {
 			again++
@@ -164,7 +164,7 @@ func (c *checker) mustHaveRecord(g *generation, f *fate, passed, touched bool) b
 		return false
 	case f.d != nil && len(f.d.arrivals) > 0:
 		if f.d.done == forever {
-			w := g.ended // with the timer, what was tried in vain until then ended, too
+			w := g.ended // an occurrence that was tried in vain until then ended with the timer
 			return !touched && (passed || w != nil && c.recordedBy(f.d.arrivals) <= w.t0 &&
 				w.t1.Add(c.cfg.MaxLate+c.cfg.ClockErr) <= c.end && g.threat == w)
 		}
@@ -177,7 +177,7 @@ func (c *checker) mustHaveRecord(g *generation, f *fate, passed, touched bool) b
 	}
 	if w := g.ended; passed && w != nil && w.inflight && w.t0 <= f.deadline &&
 		c.faults.hasFaultBetween(w.t0, w.t1.Add(c.cfg.AttemptTimeout+c.cfg.MaxLate)) {
-		return false // its attempt was out, and what knew of it was lost before the attempt's end
+		return false // its attempt was out, and the node that had it was lost before the attempt's end
 	}
 	return passed || f.deadline <= c.end && !f.contested
 }
@@ -213,7 +213,7 @@ func (c *checker) judgeReason(g *generation, a *account, ds []delivery) {
 	c.addViolation("R3-reason", g, a.from, "it is recorded as %s: %q, for which there is no reason", a.Ending, a.Reason)
 }
 
-// reasonWord is what a record's reason begins with.
+// reasonWord returns the first word of a record's reason.
 func (r *Record) reasonWord() string {
 	word, _, _ := strings.Cut(r.Reason, " ")
 	return strings.TrimRight(word, ":")
@@ -232,7 +232,7 @@ func (c *checker) judgeSkips(g *generation, accounts []account) {
 			continue
 		}
 		if a.LastDue != 0 && a.Count == 0 {
-			return // it does not say how many
+			return // it does not contain how many
 		}
 		n += max(1, a.Count)
 	}

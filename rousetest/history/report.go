@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	Violations []Violation // by rule, timer and time
 	Stats      Stats
@@ -48,7 +48,7 @@ type Stats struct {
 	Lateness Lateness
 }
 
-// Lateness tells how much later than due occurrences first arrived.
+// Lateness is how much later than due occurrences first arrived.
 type Lateness struct{ P50, P99, P999, Max time.Duration }
 
 // String returns the stats as a line.
@@ -58,7 +58,7 @@ func (s Stats) String() string {
 		s.Events, s.Fires, s.Musts, s.Dups, s.Early, l.P50, l.P99, l.P999, l.Max)
 }
 
-// summarizeLateness summarises; it sorts what it is given.
+// summarizeLateness returns the percentiles, and sorts of.
 func summarizeLateness(of []Time) Lateness {
 	if len(of) == 0 {
 		return Lateness{}

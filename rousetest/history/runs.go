@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// manual is what was seen of runs that clients asked for.
+// manual holds the observations of runs that clients asked for.
 type manual struct {
 	arrivals   []arrival
 	deads      []*Dead
@@ -49,7 +49,7 @@ func (c *checker) judgeRunAttempts(g *generation) {
 	slices.SortStableFunc(m.deliveries, func(a, b delivery) int { return cmp.Compare(a.arrivals[0].T, b.arrivals[0].T) })
 }
 
-// whyUnasked reports why no client asked for what arrived; empty if one did.
+// whyUnasked reports why no client asked for an arrival; empty if one did.
 func (c *checker) whyUnasked(g *generation, a *arrival) string {
 	if r := c.runs[a.Key]; r != nil {
 		switch {
@@ -69,8 +69,8 @@ func (c *checker) whyUnasked(g *generation, a *arrival) string {
 	return "no call asked for a run with its key"
 }
 
-// busyUntil returns until when the attempts of others, in the order of their beginnings, may keep waiting
-// what could begin at a time, or later by its jitter.
+// busyUntil returns until when the attempts of others, in the order of their beginnings, may delay an
+// occurrence that could begin at a time, or later by its jitter.
 func (c *checker) busyUntil(ds []delivery, at Time, jitter time.Duration) Time {
 	for i := range ds {
 		if began, ok := ds[i].firstArrival(); ok && began <= c.faults.postponeDeadline(at,

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// noForm is a Spec to read into: what is not negative was read.
+// noForm is a Spec to read into: values that are not negative were read.
 var noForm = Spec{Delay: -1, Every: -1}
 
 // checkSpecForm refuses a spec that was read over noForm and cannot be understood.
@@ -45,7 +45,7 @@ func (s *Spec) checkSpecForm() error {
 		oneOf(s.Overlap, "", OverlapWait, OverlapSkip, OverlapAllow))
 }
 
-// checkDSTName refuses what is neither empty, nor a policy's name, nor a pair.
+// checkDSTName refuses text that is neither empty, nor a policy's name, nor a pair.
 func (p DST) checkDSTName() error {
 	if _, _, _, ok := p.dstRules(); !ok && p != "" {
 		return fmt.Errorf("%q is none of %q, nor a pair such as \"skip,both\"", p, []DST{Vixie, Naive, SkipOnce, Shift})

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// cronTimes are the times of one cron expression in one zone. They are looked up for many timers, so what a
-// walk found is kept.
+// cronTimes are the times of one cron expression in one zone. They are looked up for many timers, so the
+// result of a walk is kept.
 type cronTimes struct {
 	cron   *cron
 	policy DST
@@ -20,7 +20,7 @@ type cronTimes struct {
 }
 
 const (
-	// stride is how far the walked stretch grows at a time, if it is asked for what lies so near.
+	// stride is how far the walked stretch grows at a time, if the requested time lies so near.
 	stride = Time(6 * time.Hour / time.Microsecond)
 	// horizon is longer than any expression that is due at all is silent: from one February 29 to the next,
 	// around a century without leap year, on a certain day of the week.

@@ -194,12 +194,12 @@ func (g *generation) findOccurrence(due Time) (occurrence, bool) {
 	return o, ok
 }
 
-// mayBeRequested reports whether what arrived of an occurrence at a time may have been asked for.
+// mayBeRequested reports whether an arrival of an occurrence at a time may have been requested.
 func (c *checker) mayBeRequested(g *generation, o occurrence, t Time) bool {
 	return slices.ContainsFunc(g.asks, func(a ask) bool { return a.coversOccurrence(o) && a.t0 <= t.Add(c.cfg.ClockErr) })
 }
 
-// judgeAsks judges whether what was asked for came.
+// judgeAsks judges whether the requested occurrences came.
 func (c *checker) judgeAsks(g *generation, ds []delivery) {
 	for i := range g.asks {
 		a := &g.asks[i]
@@ -210,7 +210,7 @@ func (c *checker) judgeAsks(g *generation, ds []delivery) {
 		wide := g.expect.widenStart()
 		for o, ok := wide.nextOccurrence(a.from - 1); ok && o.lo < a.until && o.hi < a.t0; o, ok = wide.nextOccurrence(o.lo) {
 			if a.backfill && slices.ContainsFunc(g.asks[:i], func(b ask) bool { return b.coversOccurrence(o) }) {
-				continue // what an earlier call asked for may still be on its way, and is left alone
+				continue // the fire of an earlier call may still be on its way, and is left alone
 			}
 			at, found := slices.BinarySearchFunc(ds, o.lo, func(d delivery, lo Time) int { return cmp.Compare(d.lo, lo) })
 			if found && (ds[at].cameBetween(a.t0-toMicros(c.cfg.ClockErr), by) || ds[at].isInProgress(a.t0) ||

@@ -16,8 +16,8 @@ type walker struct {
 	after       int64 // offset of the stretch after
 }
 
-// dstRules are what a policy does with fixed times in a gap and in a repeated hour; strict means that it does
-// so with * in minute or hour as well.
+// dstRules returns the rules of a policy for fixed times in a gap and in a repeated hour; strict means that
+// they hold with * in minute or hour as well.
 func (d DST) dstRules() (gap, repeat string, strict, ok bool) {
 	switch d {
 	case Vixie:
@@ -81,7 +81,7 @@ func (w *walker) yieldMinute(at int64, yield func(at int64) bool) bool {
 	if gap := w.offset - w.before; gap > 0 && w.from <= at && at < w.from+gap {
 		switch {
 		case w.gap == "next" && at == w.from:
-			// What was skipped is due now, once.
+			// A skipped time is due now, once.
 			for wall := at + w.before; wall < at+w.offset && !due[0]; wall += 60 {
 				due[0] = w.matchesWall(wall)
 			}

@@ -18,7 +18,7 @@ type Writer struct {
 	err  error
 }
 
-// NewWriter returns a Writer to w. Flush what was written before w is closed.
+// NewWriter returns a Writer to w. Call Flush before w is closed.
 func NewWriter(w io.Writer) *Writer {
 	b := bufio.NewWriterSize(w, 64<<10)
 	return &Writer{w: b, json: jsontext.NewEncoder(b, encoding)}
@@ -44,8 +44,8 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// encoding writes times that a spec or a config has in milliseconds. It repairs what is not UTF-8, as a
-// receiver must be able to record whatever arrives.
+// encoding writes times that a spec or a config has in milliseconds. It repairs invalid UTF-8, as a receiver
+// must be able to record whatever arrives.
 var encoding = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true),
 	json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, d time.Duration) error {
 		return e.WriteToken(jsontext.Int(d.Milliseconds()))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// clockConn notes when the first byte of each request comes, which net/http does not tell.
+// clockConn notes when the first byte of each request comes, which net/http does not report.
 type clockConn struct {
 	net.Conn
 	first atomic.Pointer[time.Time] // nil between requests

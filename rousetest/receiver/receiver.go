@@ -25,7 +25,7 @@ import (
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
-// Options tell a receiver what to do. Zero fields have the defaults that their comments name.
+// Options configure a receiver. Zero fields have the defaults that their comments name.
 type Options struct {
 	Addr    string   // where to listen; default a free port of 127.0.0.1
 	Secrets []string // to verify signatures with; default none, and signatures are not looked at
@@ -34,7 +34,7 @@ type Options struct {
 	// Manual makes every request wait for its Arrival.Reply; scripts and Answer are not used.
 	Manual bool
 
-	Keep    int // arrivals that wait for Next; what comes when they are full is counted only; default 4,096
+	Keep    int // arrivals that wait for Next; further ones are counted only; default 4,096
 	MaxBody int // bytes of a body that are kept; default 1 MiB
 
 	// Ended is called when a reply has ended, with Replied and Status set, from the request's own goroutine.

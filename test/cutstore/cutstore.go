@@ -34,7 +34,7 @@ func (s *Store) Get(ctx context.Context, keys []rouse.Key) ([]rouse.Row, error) 
 	return callUnlessCut(s, func() ([]rouse.Row, error) { return s.Store.Get(ctx, keys) })
 }
 
-// Claim reads what is due.
+// Claim reads the due rows.
 func (s *Store) Claim(ctx context.Context, window rouse.Window) (rouse.Batch, error) {
 	return callUnlessCut(s, func() (rouse.Batch, error) { return s.Store.Claim(ctx, window) })
 }

@@ -16,7 +16,7 @@ var Binary = sync.OnceValues(func() (string, error) {
 	return Build("rouse")
 })
 
-// Mortal returns the path of a rouse that ROUSE_FAILPOINT tells where to die.
+// Mortal returns the path of a rouse that dies at the place that ROUSE_FAILPOINT names.
 var Mortal = sync.OnceValues(func() (string, error) { return Build("rouse-mortal", "-tags", "failpoint") })
 
 // Build builds a rouse of that name with more flags of go build, and returns its path.

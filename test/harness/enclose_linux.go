@@ -11,7 +11,7 @@ import (
 const enclosed = "ROUSE_TEST_ENCLOSED"
 
 // runInMountNamespace runs the tests in a process of their own, in a mount namespace of its own, if this user
-// may mount: what they mount is seen by no other process, and is gone when they end, even if they are killed.
+// may mount: their mounts are seen by no other process, and are gone when they end, even if they are killed.
 // It returns how that process ended.
 func runInMountNamespace() (code int, ended bool) {
 	if os.Geteuid() != 0 || os.Getenv(enclosed) != "" {
@@ -26,7 +26,7 @@ func runInMountNamespace() (code int, ended bool) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		return 0, false // a root without the right to do so: the tests that mount say why they are skipped
+		return 0, false // a root without the right to do so: the tests that mount report why they are skipped
 	}
 	err = cmd.Wait()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/rousehq/rouse/rousetest/history"
 )
 
-// What all timers of a load have, unless their kind needs something else.
+// Defaults of all timers of a load, unless their kind needs something else.
 const (
 	AttemptTimeout = 10 * time.Second
 	Attempts       = 3
@@ -32,7 +32,7 @@ type Load struct {
 	Channel string          // of the subscriber
 	Calling context.Context // ends when calls are to be given up
 	Abandon context.CancelFunc
-	Stop    context.CancelFunc // lets the writers finish what they have begun
+	Stop    context.CancelFunc // lets the writers finish their current timers
 	Calls   atomic.Int64       // that were acknowledged
 	LoadOptions
 
@@ -40,7 +40,7 @@ type Load struct {
 	writers sync.WaitGroup
 }
 
-// LoadOptions are what loads differ in.
+// LoadOptions are the differences between loads.
 type LoadOptions struct {
 	Timeout  time.Duration                            // after which a call is given up
 	Expected func(err error, took time.Duration) bool // whether a refusal is part of the load
@@ -68,7 +68,7 @@ func (l *Load) Begin(writers int, dice uint64, run func(ctx context.Context, w *
 	}
 }
 
-// End lets the writers finish what they have begun, and waits for them. The service must be there.
+// End lets the writers finish their current timers, and waits for them. The service must be there.
 func (l *Load) End() {
 	l.Stop()
 	l.writers.Wait()
@@ -89,7 +89,7 @@ type When struct {
 	Retry rouse.Retry // zero: as usual
 }
 
-// Of returns what the service is told, and completes what the judge is.
+// Of returns the spec for the service, and completes the one for the judge.
 func (at *When) Of(name, target string, gen uint64) (rouse.Spec, error) {
 	s := rouse.Spec{Schedule: at.Text, Target: target, Payload: Stamp{Timer: name, Gen: gen}.Payload(),
 		ContentType: "application/json",
@@ -182,7 +182,7 @@ func (l *Load) Get(name string) {
 	l.record.Write(e)
 }
 
-// Call makes a call, and returns when it began and ended, and what is known of it. A refusal, where none is
+// Call makes a call, and returns when it began and ended, and its known outcome. A refusal, where none is
 // expected, is an error of the test or of the service.
 func (l *Load) Call(what string, do func(ctx context.Context) error) (t0, t1 history.Time, res history.Res) {
 	ctx, cancel := context.WithTimeout(l.Calling, l.Timeout)

@@ -34,7 +34,7 @@ type Program struct {
 	output tail
 }
 
-// killAtCleanup kills the program with the test, and shows what it printed if the test has failed.
+// killAtCleanup kills the program with the test, and shows its output if the test has failed.
 func (p *Program) killAtCleanup() {
 	EndWithParent(&p.Attr)
 	p.T.Cleanup(func() {
@@ -90,7 +90,7 @@ func (p *Program) Run(args, env []string, each func(line []byte)) {
 type Process struct {
 	Program
 	Data   string
-	Store  string // what --store is
+	Store  string // the value of --store
 	Flags  []string
 	Listen chan struct{} // closed when it listens
 
@@ -113,10 +113,10 @@ func NewProcess(t testing.TB, name, data, store string, flags ...string) *Proces
 // Address is where the API is.
 func (p *Process) Address() string { return p.address }
 
-// Admin is where operators look.
+// Admin is the address of the admin listener.
 func (p *Process) Admin() string { return p.admin }
 
-// Output is the end of what it has written to its standard error, of all starts.
+// Output returns the end of its standard error, of all starts.
 func (p *Program) Output() string { return p.output.String() }
 
 // Start starts the process and waits until it listens.

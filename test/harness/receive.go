@@ -13,8 +13,8 @@ import (
 	"github.com/rousehq/rouse/rousetest/receiver"
 )
 
-// Mood is what a receiver does with a fire. It depends on the fire alone, so that receivers agree whatever
-// they remember.
+// Mood is the reaction of a receiver to a fire. It depends on the fire alone, so that receivers agree
+// whatever they remember.
 type Mood int
 
 // The moods.
@@ -51,7 +51,7 @@ func (m Mood) failsAttempt(attempt uint32) bool {
 	return m == Broken || m == Moody && attempt == 1 || m == Stubborn && attempt <= 2
 }
 
-// Moods tells the mood of a fire by its id and its timer.
+// Moods returns the mood of a fire by its id and its timer.
 type Moods func(id, timer string) Mood
 
 // Answer answers a webhook by its mood.
@@ -79,14 +79,14 @@ func (of Moods) Answer(rw http.ResponseWriter, req *http.Request) {
 	with(rw, req)
 }
 
-// Listen starts an HTTP receiver that answers so, and writes down what arrives. It lives as long as the test.
+// Listen starts an HTTP receiver that answers so, and writes down the arrivals. It lives as long as the test.
 func (r *Recorder) Listen(answer http.HandlerFunc) *receiver.Receiver {
 	to := receiver.New(receiver.Options{Keep: 1, Answer: answer, Ended: func(a receiver.Arrival) { r.Arrived(&a) }})
 	r.T.Cleanup(to.Close)
 	return to
 }
 
-// Arrived writes down a request. What did not come whole because its sender died did not arrive.
+// Arrived writes down a request. One that did not come whole because its sender died did not arrive.
 func (r *Recorder) Arrived(a *receiver.Arrival) {
 	if a.Broken != nil {
 		return
@@ -159,7 +159,7 @@ func (r *Recorder) Subscribe(c *client.Client, o client.SubscribeOptions, of Moo
 
 var errMood = errors.New("not in the mood")
 
-// handleStreamed does with a fire that came by stream what Answer does with a webhook.
+// handleStreamed answers a fire that came by stream as Answer answers a webhook.
 func (of Moods) handleStreamed(ctx context.Context, f *client.Fire) (history.Reply, error) {
 	switch m := of(f.ID, f.Name); {
 	case m.answerDelay() > 0:

@@ -19,7 +19,7 @@ import (
 // come any more, so watching for longer would show the same. It is longer than every deadline.
 const Watched = time.Minute
 
-// Recorder writes down what clients, receivers and the injector of faults did and saw.
+// Recorder writes down the calls and observations of clients, receivers and the injector of faults.
 type Recorder struct {
 	T      testing.TB
 	Config history.Config
@@ -40,13 +40,13 @@ type Recorder struct {
 	unsure []history.Put            // writes whose due time is learned later, if at all
 }
 
-// generation is the service's name for what one write began.
+// generation is the service's name for a generation, which one write began.
 type generation struct {
 	timer  string
 	number uint64
 }
 
-// NewRecorder returns a recorder of what the service promises, changed by change where a test asks for it.
+// NewRecorder returns a recorder for the promises of the service, changed by change where a test asks for it.
 func NewRecorder(t testing.TB, promised history.Config, change ...func(*history.Config)) *Recorder {
 	t.Helper()
 	path := filepath.Join(t.ArtifactDir(), "history.jsonl")
@@ -77,8 +77,8 @@ func (r *Recorder) NextGen() uint64 { return r.gens.Add(1) }
 // Fires is how many fires have arrived.
 func (r *Recorder) Fires() int64 { return r.fires.Load() }
 
-// Fault writes that something breaks now; the function it returns, that it is whole again. What it breaks is
-// felt for so long at most, if that is not 0: others take over.
+// Fault writes that something breaks now; the function it returns, that it is whole again. The fault is felt
+// for so long at most, if that is not 0: others take over.
 func (r *Recorder) Fault(kind, node string, felt time.Duration) (heal func()) {
 	fid := strconv.FormatUint(r.faults.Add(1), 10)
 	r.Write(history.Fault{FID: fid, Kind: kind, Node: node, T: Now(), Excuse: felt})

@@ -9,7 +9,8 @@ import (
 	"github.com/rousehq/rouse/internal/poll"
 )
 
-// Rounds is how often a test does what it does: usually, and with ROUSE_LONG=1. ROUSE_ROUNDS overrides both.
+// Rounds is how often a test repeats its scenario: usually, and with ROUSE_LONG=1. ROUSE_ROUNDS overrides
+// both.
 func Rounds(t testing.TB, usual, long int) int {
 	t.Helper()
 	if n, ok := Number(t, "ROUSE_ROUNDS"); ok {
@@ -32,7 +33,7 @@ func Number(t testing.TB, name string) (n int, ok bool) {
 	return n, true
 }
 
-// Seed is what a test's random numbers begin with.
+// Seed returns the seed of a test's random numbers.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	n := uint64(time.Now().UnixNano())

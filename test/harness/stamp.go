@@ -41,7 +41,7 @@ func Moment(i rouse.Instant) history.Time {
 	return history.At(i.Time())
 }
 
-// Result is what a client knows after an error: a refusal changed nothing, everything else may have.
+// Result is a client's knowledge after an error: a refusal changed nothing, everything else may have.
 func Result(err error) history.Res {
 	var inv *rouse.Invalid
 	switch {

@@ -9,12 +9,10 @@ import (
 	"github.com/rousehq/rouse/internal/poll"
 )
 
-// Patience is how long a test waits for what must happen soon before it gives up. What it waits for takes
-// much less.
+// Patience is how long a test waits for an event before it gives up. Such events take much less.
 const Patience = poll.Patience
 
-// Until waits until a condition holds, and fails the test if that takes too long; why returns what is
-// missing.
+// Until waits until a condition holds, and fails the test if that takes too long; why returns the reason.
 func Until(t testing.TB, why func() string, holds func() bool) bool {
 	t.Helper()
 	if !poll.Holds(Patience, holds) {
@@ -29,13 +27,13 @@ func Always(format string, args ...any) func() string {
 	return func() string { return fmt.Sprintf(format, args...) }
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the data that is written to it.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
 }
 
-// Write appends, and drops what is too old.
+// Write appends, and drops data that is too old.
 func (b *tail) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -32,8 +32,8 @@ func NewLife(percent int, kind string, live func(ctx context.Context, name strin
 	return Life{percent, kind, live}
 }
 
-// Run makes timers until ctx ends, with a pause of up to breath after each, and then finishes what it has
-// begun.
+// Run makes timers until ctx ends, with a pause of up to breath after each, and then finishes the one that it
+// has begun.
 func (w *Writer) Run(ctx context.Context, lives []Life, breath time.Duration) {
 	for ctx.Err() == nil {
 		dice := w.R.IntN(100)
@@ -102,8 +102,8 @@ func (w *Writer) Series(times int, step time.Duration) When {
 }
 
 // Remove deletes a timer, and retries until the service reports it gone. It reports whether that is sure.
-// After a try with an unknown outcome, the service may have seen what its disk never will, or what was
-// written before may still come: then the timer is deleted once more in the end, when everything works.
+// After a try with an unknown outcome, the service may have seen a write that its disk never will, or an
+// earlier write may still come: then the timer is deleted once more in the end, when everything works.
 func (w *Writer) Remove(name string) (sure bool) {
 	unsure := false
 	for wait := 10; w.load.Calling.Err() == nil; w.Pause(w.load.Calling, w.Between(wait/2, wait)) {

@@ -44,7 +44,7 @@ type Issuer struct {
 	signOuts int
 }
 
-// grant is what a code is good for.
+// grant holds the parameters that a code was issued for.
 type grant struct{ subject, nonce, challenge, redirect string }
 
 // New starts an issuer that knows alice, with the group on-call, and bob, without any.
@@ -84,8 +84,8 @@ func (i *Issuer) SecretFile(t testing.TB) string {
 // Public gives the issuer another URL that leads to it.
 func (i *Issuer) Public(url string) { i.URL = url }
 
-// Misbehave changes what the issuer does: the claims of its tokens, how they are signed, and the answers that
-// browsers bring. What is nil is as it should be.
+// Misbehave changes the issuer's claims, the signatures of its tokens, and the answers that browsers bring. A
+// nil function changes nothing.
 func (i *Issuer) Misbehave(edit func(claims map[string]any), sign func(claims map[string]any) string,
 	answer func(q url.Values)) {
 	i.mu.Lock()

@@ -1,7 +1,7 @@
 // Package matrix runs the engine through every combination of policies, receivers and disturbances in virtual
 // time, and lets the history checker judge each from outside. It has tests only.
 //
-//	misfire × overlap × receiver × disturbance          random sequences of what clients ask (rapid)
+//	misfire × overlap × receiver × disturbance          random sequences of client calls (rapid)
 //	          │                                                        │
 //	          └──────► engine over store/mem, kept over its lives ◄────┘
 //	                          │ fires                 │ records, dead letters
@@ -9,8 +9,8 @@
 //	                   history.Writer ─► history.Check: each occurrence came or was given up by a policy that the timer has,
 //	                                     and has exactly one matching record
 //
-// In a second part, an oracle judges what operations do to a timer in every state that its occurrences may
-// have. It follows the table of states and operations in docs/policies.md, one occurrence at a time, and
+// In a second part, an oracle judges the effects of operations on a timer in every state that its occurrences
+// may have. It follows the table of states and operations in docs/policies.md, one occurrence at a time, and
 // shares no code with the state machine of timers.
 //
 //	states × operations × overlap × misfire × {own node, another node, a restart in between}     cells_test.go
@@ -20,7 +20,7 @@
 //	          ▼
 //	   judge ─► records, attempts, dead letters and rows are those of the oracle          judge_test.go, oracle_test.go
 //
-// go test ./matrix -run 'TestCells/own_node/retried/wait_all/other_payload$' -v tells the story of a cell
+// go test ./matrix -run 'TestCells/own_node/retried/wait_all/other_payload$' -v prints the events of a cell
 // that fails. Cells that are not right yet are in gaps_test.go, with the reason; one that has come to be
 // right fails.
 //

@@ -46,7 +46,7 @@ func findPostgres(t testing.TB) string {
 	}
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is well-formed
 	version := func(dir string) float64 {
-		v, _ := strconv.ParseFloat(filepath.Base(filepath.Dir(dir)), 64) // what is no version is the oldest
+		v, _ := strconv.ParseFloat(filepath.Base(filepath.Dir(dir)), 64) // a name that is no version is the oldest
 		return v
 	}
 	slices.SortFunc(dirs, func(a, b string) int { return int(10 * (version(b) - version(a))) })

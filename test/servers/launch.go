@@ -13,7 +13,7 @@ var taken = regexp.MustCompile(`(?i)address already in use|eaddrinuse`)
 // launchServer starts a server in a new directory and on new ports. If another program has taken a port in
 // between, it retries with new ones.
 //
-// describe sets what is specific to the server; dir and ports are set already.
+// describe sets the fields that are specific to the server; dir and ports are set already.
 func launchServer(name string, ports int, as *syscall.Credential, describe func(*process) error) (*process, error) {
 	return launchIn(onDisk, name, ports, as, describe)
 }

@@ -49,7 +49,7 @@ func (p *Proxy) startLink(client *net.TCPConn) {
 }
 
 // forwardBothWays forwards data in both directions until both sides have ended or the link is reset. If only
-// one side has ended, or the other cannot be told, the other's connection stays open.
+// one side has ended, or the other cannot be notified, the other's connection stays open.
 func (l *link) forwardBothWays() {
 	defer l.removeLink()
 	dialer := net.Dialer{Timeout: dialTime}

@@ -15,7 +15,7 @@ const (
 	lastPort  = 32000
 )
 
-// claim is a port that this test binary reserves until release, also while no server listens on it.
+// claim is a port that this test binary reserves until releasePort, also while no server listens on it.
 type claim struct {
 	port int
 	mark net.Listener

@@ -31,7 +31,7 @@ type process struct {
 	ready func(context.Context) error
 
 	// stopSignal requests a regular shutdown, endSignal a quick one that leaves nothing behind and may lose
-	// what SIGKILL would lose. 0 is SIGKILL.
+	// as much as SIGKILL. 0 is SIGKILL.
 	stopSignal, endSignal syscall.Signal
 
 	mu  sync.Mutex

@@ -28,7 +28,7 @@ type Proxy struct {
 	changed chan struct{} // closed when now changes
 }
 
-// fault is what the network does to the data.
+// fault is the treatment of the data by the network.
 type fault struct {
 	delay time.Duration
 	cut   [2]bool // by direction

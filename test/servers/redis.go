@@ -53,7 +53,7 @@ func describeRedis(p *process, path string, settings [][2]string) {
 	describeReady(p)
 }
 
-// describeReady sets what sentinels share with other kinds of Redis.
+// describeReady sets the fields that sentinels share with other kinds of Redis.
 func describeReady(p *process) {
 	p.ready = func(ctx context.Context) error { return redisCall(ctx, p.ports[0].claimedAddr(), "PING").Err() }
 	p.stopSignal = syscall.SIGTERM

@@ -51,7 +51,7 @@ func newServer(t testing.TB, p *process, url, addr string) *Server {
 	return &Server{t: t, p: p, url: url, addr: addr}
 }
 
-// URL is what clients connect to. It stays the same when the server is started again.
+// URL returns the address for clients. It stays the same when the server is started again.
 func (s *Server) URL() string { return s.url }
 
 // Addr is the host and port of URL.

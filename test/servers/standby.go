@@ -19,8 +19,9 @@ type Standby struct {
 	primary *Server
 }
 
-// StartStandby starts a copy of a server as its standby, and returns when it has what the primary has. If the
-// replication is synchronous, the primary acknowledges a commit when the standby has it on its disk, too.
+// StartStandby starts a copy of a server as its standby, and returns when it has caught up with the primary.
+// If the replication is synchronous, the primary acknowledges a commit when the standby has it on its disk,
+// too.
 func StartStandby(t testing.TB, primary *Server, synchronous bool) *Standby {
 	t.Helper()
 	bin := findPostgres(t)
@@ -54,7 +55,7 @@ func (s *Standby) Both() string {
 	return strings.Replace(s.primary.url, s.primary.addr, s.primary.addr+","+s.addr, 1)
 }
 
-// Detach lets the standby receive nothing more. What the primary committed before is on the standby's disk.
+// Detach lets the standby receive nothing more. Earlier commits of the primary are on the standby's disk.
 func (s *Standby) Detach() {
 	s.t.Helper()
 	var end string

@@ -5,7 +5,7 @@ package unset
 import "reflect"
 
 // Fields returns the paths of the fields of a structure that have their zero value, also in structures, the
-// first elements of lists and what pointers point to.
+// first elements of lists and the targets of pointers.
 func Fields(v any) []string { return unsetFields(reflect.ValueOf(v), "") }
 
 func unsetFields(v reflect.Value, path string) (unset []string) {

@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// checkPackages returns what is wrong with the packages for one target.
+// checkPackages returns the problems of the packages for one target.
 func checkPackages(dir, system, processor string) (problems []string, err error) {
 	c := &packages.Config{Dir: dir, Tests: system != "windows",
 		Env: append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0"),

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// method is an RPC of rouse.v1 with what its options declare.
+// method is an RPC of rouse.v1 with its options.
 type method struct {
 	protoreflect.MethodDescriptor
 	call             protoreflect.Message // its option rouse.v1.call

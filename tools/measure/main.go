@@ -3,8 +3,8 @@
 //
 //	measure [DIR]
 //
-// Generated files, testdata and what git ignores are left out. Figures are of code that is no test, unless a
-// row names them.
+// Generated files, testdata and files that git ignores are left out. Figures are of code that is no test,
+// unless a row names them.
 package main
 
 import (
@@ -38,8 +38,8 @@ var (
 	operations = []string{"Backfill", "Explain", "Reschedule", "Skip", "Simulate"} // written by hand in every form
 )
 
-// counts has a number for pairs of names: a measure and what is measured, or the ends of an arrow. An arrow
-// runs from a file to one that declares a name that it uses, from a function to one that it names, and from a
+// counts has a number for pairs of names: a measure and its subject, or the ends of an arrow. An arrow runs
+// from a file to one that declares a name that it uses, from a function to one that it names, and from a
 // package to one that it imports.
 type counts map[string]map[string]int
 
@@ -77,7 +77,7 @@ func main() {
 	printMeasures(measures, files, functions, imports)
 }
 
-// addText counts what the text of a file shows.
+// addText counts the lines and operations in the text of a file.
 func (c counts) addText(path, text string) {
 	for _, op := range operations {
 		names := fmt.Sprintf(`\b(%[1]s|%[1]sRequest|%[2]sCmd|%[2]sTimers?)\b`, op, strings.ToLower(op))

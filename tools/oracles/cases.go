@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// question is what a library is asked: the first times of an expression after a start.
+// question is a question to a library: the first times of an expression after a start.
 type question struct {
 	expr  string
 	zone  string
@@ -20,7 +20,7 @@ var zones = []string{"UTC", "Europe/Stockholm", "America/New_York", "Australia/L
 	"Africa/Cairo", "America/Santiago",
 	"Africa/Casablanca", "Pacific/Apia"}
 
-// grammar is what expressions of a dialect are made of.
+// grammar holds the parts of expressions of a dialect.
 type grammar struct {
 	fields []part
 	odd    bool // days with L, W and #

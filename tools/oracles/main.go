@@ -1,11 +1,11 @@
-// Command oracles asks the libraries that dialects of schedules are named after what is due when, and writes
+// Command oracles asks the libraries that dialects of schedules are named after for due times, and writes
 // their answers as vectors, which the tests of the package schedule compare with its own. The libraries are
 // installed at pinned versions in a temporary folder, from where the machine gets its packages.
 //
 //	oracles [-out DIR] [NAME…]
 //
-// Without names it asks all. The questions are the same each time, so that what changes in the files is what
-// changed in the libraries.
+// Without names it asks all. The questions are the same each time, so that changes in the files are those of
+// the libraries.
 package main
 
 import (
@@ -27,10 +27,10 @@ import (
 //go:embed ask
 var programs embed.FS
 
-// oracle is a library, and what it is asked. Its program in ask/NAME is started by a file "run" in a folder
-// of its own; it reads lines "expression|zone|start", and prints for each one the times, or why it refuses
-// the expression after "refused". A last word such as ">2027-01-01T00:00:00Z" is up to when there is no
-// other.
+// oracle is a library, and the questions to it. Its program in ask/NAME is started by a file "run" in a
+// folder of its own; it reads lines "expression|zone|start", and prints for each one the times, or why it
+// refuses the expression after "refused". A last word such as ">2027-01-01T00:00:00Z" is up to when there is
+// no other.
 type oracle struct {
 	name    string
 	version string

@@ -114,7 +114,7 @@ func appendFile(out []*descriptorpb.FileDescriptorProto, f protoreflect.FileDesc
 }
 
 // withoutOptions removes the options of methods that formgen reads, and the imports of their files, so that
-// programs do not link what only generators need.
+// programs do not link packages that only generators need.
 func withoutOptions(f *descriptorpb.FileDescriptorProto, linked linker.Files) {
 	f.Dependency = slices.DeleteFunc(f.Dependency, func(path string) bool {
 		imported := linked.FindFileByPath(path)

@@ -66,7 +66,7 @@ func reflowComments(text string) string {
 	lines, comments := strings.Split(text, "\n"), commentLines([]byte(text))
 	var out []string
 	for i := 0; i < len(lines); {
-		if output.MatchString(lines[i]) { // what an example prints is compared line by line
+		if output.MatchString(lines[i]) { // the output of an example is compared line by line
 			for ; i < len(lines) && comments[i+1]; i++ {
 				out = append(out, lines[i])
 			}

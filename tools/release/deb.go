@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// writeDeb writes a Debian package: an ar archive of a version, a tar of what dpkg reads, and a tar of the
+// writeDeb writes a Debian package: an ar archive of a version, a tar for dpkg itself, and a tar of the
 // files.
 func (r *release) writeDeb(p platform, files []file) error {
 	control, err := r.controlTar(p, files)
@@ -27,7 +27,7 @@ func (r *release) writeDeb(p platform, files []file) error {
 		body, 0o644)
 }
 
-// controlTar returns the tar of what dpkg reads.
+// controlTar returns the tar for dpkg itself.
 func (r *release) controlTar(p platform, files []file) ([]byte, error) {
 	var size int
 	var sums, conffiles strings.Builder
@@ -57,7 +57,7 @@ func (r *release) controlTar(p platform, files []file) ([]byte, error) {
 	return compressTar(list, r.time)
 }
 
-// withDirectories returns files with the directories above them, each before what is in it.
+// withDirectories returns files with the directories above them, each before its contents.
 func withDirectories(files []file) (all []file) {
 	there := map[string]bool{"/": true}
 	var add func(dir string)

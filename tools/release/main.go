@@ -4,7 +4,7 @@
 //
 //	go -C tools run ./release -root .. -version v1.2.3 -out dist -- -trimpath …
 //
-// What follows -- are flags of go build.
+// Arguments after -- are flags of go build.
 package main
 
 import (
@@ -29,7 +29,7 @@ func (p platform) String() string { return p.os + "/" + p.arch }
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"},
 	{"windows", "amd64"}, {"freebsd", "amd64"}}
 
-// release is what all files of a release have in common.
+// release holds the settings that all files of a release share.
 type release struct {
 	root    string // of the repository
 	tools   string // the directory of the module of this program

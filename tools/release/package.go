@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What both kinds of packages state.
+// Fields of both kinds of packages.
 const (
 	summary     = "durable timers that wake your code"
 	description = "A timer has a schedule, a payload and a target. rouse stores it durably and delivers each\noccurrence on time, at least once, never early."

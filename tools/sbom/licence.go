@@ -10,8 +10,8 @@ import (
 // noAssertion is SPDX's word for a licence that is not known.
 const noAssertion = "NOASSERTION"
 
-// permitted are the licences under which what rouse links may be used, by their SPDX identifiers. MPL-2.0
-// asks for the source of its own files only, and they are linked unchanged.
+// permitted are the licences that linked modules may have, by their SPDX identifiers. MPL-2.0 asks for the
+// source of its own files only, and they are linked unchanged.
 var permitted = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0",
 	"blessing"} // SQLite's, which is in the public domain
 

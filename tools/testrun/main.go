@@ -1,6 +1,6 @@
 // Command testrun runs go test on groups of packages, one group after another, and each test that failed once
 // more, alone, when nothing else runs: a machine that others use, too, makes some tests fail once. A test
-// that fails again fails the run, and so does what a test on its own cannot prove to be good: a package that
+// that fails again fails the run, and so does a failure that a rerun of one test cannot clear: a package that
 // does not build, a process that ended before its tests did (a panic, a timeout, an exit), a data race, a
 // TestMain that fails, and more failures than -reruns. A package whose process the race detector ended by a
 // fault of its own ("ThreadSanitizer: CHECK failed") runs once more as a whole.

@@ -37,7 +37,7 @@ type event struct {
 	FailedBuild string
 }
 
-// runTests runs go test once, and prints what it finds.
+// runTests runs go test once, and prints the results.
 func (r *runner) runTests(flags, paths []string) results {
 	c := exec.Command(r.command, slices.Concat([]string{"test"}, flags, []string{"-json"}, paths)...)
 	c.Stderr = os.Stderr
@@ -61,7 +61,7 @@ func (r *runner) runTests(flags, paths []string) results {
 type parser struct {
 	out     io.Writer
 	running map[string]*suite           // by package
-	builds  map[string]*strings.Builder // what the compiler prints, by build
+	builds  map[string]*strings.Builder // the output of the compiler, by build
 	results
 }
 
@@ -123,7 +123,7 @@ func (p *parser) applyEvent(e *event) {
 	}
 }
 
-// addOutput keeps what a test prints until it is known whether that is of interest.
+// addOutput keeps the output of a test until it is known whether that is of interest.
 func (s *suite) addOutput(e *event) {
 	s.race = s.race || strings.HasPrefix(e.Output, "WARNING: DATA RACE")
 	s.fault = s.fault || strings.HasPrefix(e.Output, "ThreadSanitizer: CHECK failed")

@@ -47,7 +47,7 @@ type Issuer struct {
 	// has to be in the claim aud; empty, with Login: tokens are not taken from calls
 	Audience   string        `yaml:"audience"`
 	Algorithms []string      `yaml:"algorithms"` // of signatures; default RS256, ES256
-	Keys       string        `yaml:"keys"`       // URL of its keys (JWKS); default what its discovery document names
+	Keys       string        `yaml:"keys"`       // URL of its keys (JWKS); default: that of its discovery document
 	CA         string        `yaml:"ca"`         // PEM file of authorities of these URLs; default the system's
 	Token      string        `yaml:"token"`      // file with a token that is sent to these URLs; default none
 	Skew       time.Duration `yaml:"skew"`       // how far its clock may be off; default 30 s
@@ -83,7 +83,7 @@ const (
 // Algorithms are those of signatures that an issuer may use: none with a shared secret, and not "none".
 var Algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-// WithDefaults returns the issuer with defaults for what it leaves out.
+// WithDefaults returns the issuer with defaults for its empty fields.
 func (i Issuer) WithDefaults() Issuer {
 	if len(i.Algorithms) == 0 {
 		i.Algorithms = []string{"RS256", "ES256"}
@@ -236,8 +236,8 @@ func isSecureURL(text string) bool {
 		(u.Hostname() == "127.0.0.1" || u.Hostname() == "localhost" || u.Hostname() == "::1")
 }
 
-// Grants returns what the claims of a token grant. Claims that are neither texts nor lists of texts match no
-// rule.
+// Grants returns the grants for the claims of a token. Claims that are neither texts nor lists of texts match
+// no rule.
 func (i *Issuer) Grants(claims map[string]any) (grants []access.Grant) {
 	for k := range i.Rules {
 		r := &i.Rules[k]
@@ -261,7 +261,7 @@ func (i *Issuer) Grants(claims map[string]any) (grants []access.Grant) {
 	return grants
 }
 
-// Keep returns what rules need of the claims of a token: texts that match one, and namespaces.
+// Keep returns the claims of a token that rules need: texts that match one, and namespaces.
 func (i *Issuer) Keep(claims map[string]any) map[string]any {
 	kept := map[string]any{}
 	keep := func(name string, needed func(string) bool) {

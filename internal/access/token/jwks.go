@@ -48,7 +48,7 @@ type keys struct {
 
 	mu     sync.Mutex
 	set    []jose.JSONWebKey
-	found  *discovery // what the issuer offers; nil if nothing needs it
+	found  *discovery // the issuer's document; nil if nothing needs it
 	number uint64     // of the set
 	tried  time.Time  // when the last fetch began
 	err    error      // of it
@@ -140,7 +140,7 @@ func (k *keys) keyForToken(ctx context.Context, id, algorithm string) (any, uint
 	}
 	select {
 	case k.waiting <- struct{}{}:
-		_ = k.refreshKeys(ctx, fetchPause) // the error of find is the better one, with that of the fetch
+		_ = k.refreshKeys(ctx, fetchPause) // findKey returns the better error, with that of the fetch
 		<-k.waiting
 	default: // anyone can send a token with an unknown key
 	}
@@ -186,7 +186,7 @@ func fitsAlgorithm(key any, algorithm string) bool {
 	return false
 }
 
-// discovery is what an issuer tells about itself.
+// discovery is an issuer's discovery document.
 type discovery struct {
 	Issuer    string   `json:"issuer"`
 	Keys      string   `json:"jwks_uri"`
@@ -221,7 +221,7 @@ func (k *keys) readDiscovery(ctx context.Context) (*discovery, error) {
 	return found, nil
 }
 
-// fetchKeys reads the keys of the issuer, and what it offers.
+// fetchKeys reads the keys of the issuer, and its discovery document.
 func (k *keys) fetchKeys(ctx context.Context) (found *discovery, set []jose.JSONWebKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()

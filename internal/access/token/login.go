@@ -57,7 +57,7 @@ func (i *issuer) Place() (issuer, label, console string) {
 
 func (i *issuer) callbackURL() string { return i.Login.URL + access.CallbackPath }
 
-// issuerDiscovery returns what the issuer offers.
+// issuerDiscovery returns the discovery document of the issuer.
 func (i *issuer) issuerDiscovery(ctx context.Context) (*discovery, error) {
 	if found, _ := i.keys.knownDiscovery(); found != nil {
 		return found, nil
@@ -142,7 +142,7 @@ func (i *issuer) Finish(ctx context.Context, a *access.Attempt, answer *access.A
 	return i.verifyLogin(ctx, text, a.Nonce, time.Now())
 }
 
-// verifyLogin verifies an ID token, and returns who it is of.
+// verifyLogin verifies an ID token, and returns the login of its subject.
 func (i *issuer) verifyLogin(ctx context.Context, text, nonce string, now time.Time) (*access.Login, error) {
 	if strings.Count(text, ".") != 2 || len(text) > maxIDToken {
 		return nil, malformedToken("the issuer sent an ID token that is none, or has more than %d bytes", maxIDToken)

@@ -4,8 +4,8 @@
 //	bearer ─► form and size ─► issuer (iss) ─► algorithm allowed? ─► signature by a key of the issuer (jwks.go) ─► aud, exp, nbf, iat ─► rules
 //
 // Only the algorithms of the issuer's list are tried, none of which has a shared secret. Of the header only
-// alg, kid and typ count: keys in it and addresses of keys are ignored, and what it marks as critical is
-// refused.
+// alg, kid and typ count: keys in it and addresses of keys are ignored, and a header with critical extensions
+// is refused.
 package token
 
 import (
@@ -209,7 +209,7 @@ func (i *issuer) verifySignature(ctx context.Context, text string, types ...stri
 	return c, generation, nil
 }
 
-// displayName returns the name of who a token is of, for people.
+// displayName returns the name of a token's subject, for people.
 func (c *claims) displayName() string {
 	name := c.Subject
 	for _, claim := range []string{"email", "preferred_username"} {
@@ -220,7 +220,7 @@ func (c *claims) displayName() string {
 	return name
 }
 
-// newPrincipal returns who has these claims, with what rules grant.
+// newPrincipal returns the principal with these claims, with the grants of rules.
 func (i *issuer) newPrincipal(subject, name, source string, claims map[string]any) (*access.Principal, error) {
 	p := &access.Principal{ID: "token:" + i.Issuer.Issuer + "#" + subject, Name: name, Source: source,
 		Grants: i.Grants(claims)}

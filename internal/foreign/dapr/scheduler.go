@@ -27,7 +27,7 @@ type Selection struct {
 	Apps       []string // jobs of these
 	ActorTypes []string // reminders of these
 	Workflows  bool     // reminders of the workflows of Apps
-	As         string   // app of reminders, where the source does not tell it
+	As         string   // app of reminders, if the source does not contain it
 	Exact      bool     // jobs are left out if they lose anything
 }
 
@@ -70,7 +70,7 @@ func (s *Selection) jobEntry(ref job.Ref, r job.Resumed, err error) foreign.Resu
 	return e
 }
 
-// Scheduler reads jobs from a running scheduler, which does not tell of all of their progress.
+// Scheduler reads jobs from a running scheduler, which does not report the progress of all of them.
 type Scheduler struct {
 	Selection
 	Client  schedulerv1.SchedulerClient
@@ -155,8 +155,8 @@ func (s *Scheduler) listGroupJobs(ctx context.Context, g group) ([]*schedulerv1.
 	return nil, fmt.Errorf("list the jobs of %s: %w", g.what, why)
 }
 
-// completeMetadata adds what a list may omit, and reports whether it omits the app: Dapr's own scheduler does
-// so for reminders, whose concurrency keys it omits, too.
+// completeMetadata adds the fields that a list may omit, and reports whether it omits the app: Dapr's own
+// scheduler does so for reminders, whose concurrency keys it omits, too.
 func (g *group) completeMetadata(named *schedulerv1.NamedJob) (noApp bool) {
 	if named.Job == nil {
 		named.Job = &schedulerv1.Job{}

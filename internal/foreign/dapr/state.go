@@ -28,7 +28,7 @@ import (
 //
 // A list is JSON, or protobuf behind three bytes that JSON cannot begin with.
 
-// State is what an export of an actor state store has about reminders.
+// State is the content of an export of an actor state store about reminders.
 type State struct {
 	Selection
 

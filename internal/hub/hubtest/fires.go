@@ -23,7 +23,7 @@ type service struct {
 
 func (s service) Subscribe(stream rousev1.Fires_SubscribeServer) error { return s.subscribe(stream) }
 
-// Serve serves subscriptions over gRPC in memory. It returns a client of them, and what ends both.
+// Serve serves subscriptions over gRPC in memory. It returns a client of them, and a function that ends both.
 func Serve(t testing.TB, subscribe func(rousev1.Fires_SubscribeServer) error) (rousev1.FiresClient, func()) {
 	l := bufconn.Listen(1 << 20)
 	return ServeOn(t, subscribe, l, "passthrough:bufconn",

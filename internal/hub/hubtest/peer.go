@@ -1,4 +1,4 @@
-// Package hubtest has the other ends of streams, for tests of what serves them.
+// Package hubtest has the other ends of streams, for tests of their servers.
 package hubtest
 
 import (
@@ -11,7 +11,7 @@ import (
 )
 
 // Peer is a client without a network, for tests in virtual time. It is the server's end of its stream, except
-// for Send: what embeds a Peer keeps the messages that it is sent.
+// for Send: a type that embeds a Peer keeps the messages that it is sent.
 type Peer[Request any] struct {
 	grpc.ServerStream
 	Requests chan *Request // to the server; nil ends them

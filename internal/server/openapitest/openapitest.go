@@ -56,7 +56,7 @@ func New() *Checker {
 	return c
 }
 
-// Faults returns what was wrong so far.
+// Faults returns the faults so far.
 func (c *Checker) Faults() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *Checker) Faults() []string {
 // maxBody bounds the bodies that are kept; those of streams and backups are not.
 const maxBody = 16 << 20
 
-// maxSent bounds the bodies of requests that are kept: tests measure what the server allocates for large
+// maxSent bounds the bodies of requests that are kept: tests measure the allocations of the server for large
 // ones.
 const maxSent = 64 << 10
 
@@ -85,7 +85,7 @@ func (c *Checker) Handler(h http.Handler) http.Handler {
 	})
 }
 
-// tee keeps what is read of a body: by the handler, and by the server after it.
+// tee keeps the bytes that are read of a body: by the handler, and by the server after it.
 type tee struct {
 	io.ReadCloser
 	mu   sync.Mutex
@@ -209,7 +209,7 @@ func (c *Checker) Check(e Exchange) {
 
 func shortenBody(b []byte) string { return string(b[:min(len(b), 300)]) }
 
-// checkAnswer returns what is wrong with an answer, or nothing.
+// checkAnswer returns the fault of an answer, or an empty text.
 func (c *Checker) checkAnswer(operation map[string]any, method string, status int, h http.Header, body []byte) string {
 	responses := operation["responses"].(map[string]any)
 	documented, ok := responses[strconv.Itoa(status)].(map[string]any)
@@ -253,13 +253,13 @@ func (c *Checker) checkAnswer(operation map[string]any, method string, status in
 	return ""
 }
 
-// checkRequest returns what is wrong with the body of a request, or nothing.
+// checkRequest returns the fault of the body of a request, or an empty text.
 func (c *Checker) checkRequest(operation map[string]any, body []byte) string {
 	if text := string(bytes.TrimSpace(body)); text == "" || text == "{}" {
 		return ""
 	}
 	if id := operation["operationId"]; id == "batchCreate" || id == "importTimers" {
-		return "" // what is wrong with one of many is in an answer of 200
+		return "" // the error of one of many is in an answer of 200
 	}
 	described, _ := operation["requestBody"].(map[string]any)
 	content, _ := described["content"].(map[string]any)
@@ -271,7 +271,7 @@ func (c *Checker) checkRequest(operation map[string]any, body []byte) string {
 	return c.checkJSON(schema, body)
 }
 
-// checkJSON returns what is wrong with a value in JSON, or nothing.
+// checkJSON returns the fault of a value in JSON, or an empty text.
 func (c *Checker) checkJSON(schema map[string]any, text []byte) string {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -282,7 +282,7 @@ func (c *Checker) checkJSON(schema map[string]any, text []byte) string {
 	return c.checkValue(schema, v, "")
 }
 
-// resolveRef returns what a reference refers to, with the members that are next to it.
+// resolveRef returns the schema of a reference, with the members that are next to it.
 func (c *Checker) resolveRef(schema map[string]any) map[string]any {
 	ref, ok := schema["$ref"].(string)
 	if !ok {
@@ -304,15 +304,15 @@ func (c *Checker) resolveRef(schema map[string]any) map[string]any {
 	return out
 }
 
-// keywords are those of JSON Schema that the description may use: others would not be checked, and are what
-// generators of clients fail at.
+// keywords are those of JSON Schema that the description may use: others would not be checked, and generators
+// of clients fail at them.
 var keywords = map[string]bool{"type": true, "properties": true, "required": true, "items": true,
 	"additionalProperties": true, "enum": true, "x-enum-varnames": true,
 	"minimum": true, "maximum": true, "minLength": true, "maxLength": true, "minItems": true, "maxItems": true,
 	"maxProperties": true, "pattern": true, "format": true,
 	"contentEncoding": true, "description": true, "examples": true}
 
-// checkValue returns what is wrong with a value, or nothing.
+// checkValue returns the fault of a value, or an empty text.
 func (c *Checker) checkValue(schema map[string]any, v any, at string) string {
 	schema = c.resolveRef(schema)
 	for k := range schema {
@@ -390,8 +390,8 @@ func objectMembers(schema map[string]any) (members map[string]any, required []st
 	return members, required, rest
 }
 
-// checkInteger returns what is wrong with a number that is to be whole: a client reads 64 bits with the
-// format int64, and 32 without one.
+// checkInteger returns the fault of a number that is to be whole: a client reads 64 bits with the format
+// int64, and 32 without one.
 func checkInteger(schema map[string]any, n json.Number) string {
 	bits := 32
 	switch schema["format"] {

@@ -2,7 +2,7 @@
 // Those tests look into its etcd for leading members and for the keys of jobs, so standin serves these keys
 // on the etcd port (beacon.go).
 //
-// The tests pass on no environment, so what standin needs is in its own folder: rouse and, for schedulers
+// The tests pass on no environment, so the files of standin are in its own folder: rouse and, for schedulers
 // that form a cluster with a shared store, the file standin.store with the URL of a PostgreSQL server, in
 // which each cluster gets a database.
 package main
