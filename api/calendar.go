@@ -43,7 +43,7 @@ type PutCalendar struct {
 	Days []Day `json:"days" schema:"maxItems=20000"` // in any order
 }
 
-// Parse returns the days in the words of rouse. It refuses, with a *rouse.Invalid, what is no date.
+// Parse returns the days in the words of rouse. It refuses invalid dates with a *rouse.Invalid.
 func (o *PutCalendar) Parse() ([]rouse.Day, error) { return daysIn(o.Days) }
 
 func daysIn(list []Day) ([]rouse.Day, error) {

@@ -55,7 +55,7 @@ var withoutNull = json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.
 	return rouse.Refuse("", "", "is null", "leave it out, or give a value")
 }))
 
-// refuseSemantic tells what is wrong with well-formed JSON.
+// refuseSemantic returns the fault of well-formed JSON.
 func refuseSemantic(e *json.SemanticError) error {
 	field := dottedPath(e.JSONPointer)
 	value := rouse.Shorten(string(e.JSONValue), 128)
@@ -142,7 +142,7 @@ func expectedForm(kind string) string {
 }
 
 // TooDeep reports whether JSON is nested more than limit levels deep. It looks at brackets outside of strings
-// only; what is no JSON gets some answer.
+// only; for other texts the answer is undefined.
 func TooDeep(b []byte, limit int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(b); i++ {

@@ -77,8 +77,8 @@ type Filter struct {
 	Code   int    `json:"code,omitzero"` // of the last attempt
 }
 
-// Parse returns the filter in the words of rouse; the namespace is not part of it. It refuses, with a
-// *rouse.Invalid, what is no state.
+// Parse returns the filter in the words of rouse; the namespace is not part of it. It refuses unknown states
+// with a *rouse.Invalid.
 func (o *Filter) Parse() (rouse.Query, error) {
 	q := rouse.Query{Prefix: o.Prefix, Name: o.Name, Labels: o.Labels, DueFrom: o.DueFrom.Instant(),
 		DueUntil: o.DueUntil.Instant(),

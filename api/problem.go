@@ -28,7 +28,7 @@ type Fault struct {
 	Cure   string `json:"cure,omitzero"`
 }
 
-// MaxFaults bounds the faults that a Problem tells; the rest is counted.
+// MaxFaults bounds the faults in a Problem; the rest is counted.
 const MaxFaults = 32
 
 // FaultsOf returns the faults of an invalid input.

@@ -108,16 +108,16 @@ const (
 	// noJitter stands for "none" among the words, where 0 is the default.
 	noJitter time.Duration = -1
 
-	// payloadDepth is how deep a payload lies in what an import takes back, {"timers": [{"payload": …}]}: one
+	// payloadDepth is how deep a payload lies in the body of an import, {"timers": [{"payload": …}]}: one
 	// that is shown as JSON can be sent again.
 	payloadDepth = 3
 )
 
-// The members of specs are translated in forms.gen.go, which "make generate" makes. What is translated here
-// are the few whose JSON differs in more than its type.
+// The members of specs are translated in forms.gen.go, which "make generate" makes. Here are the few whose
+// JSON differs in more than its type.
 
-// Parse returns a spec of which only the part that decides when it is due is set. It refuses, with a
-// *rouse.Invalid, what has no meaning.
+// Parse returns a spec of which only the part that decides when it is due is set. It refuses members without
+// a meaning with a *rouse.Invalid.
 func (o *When) Parse() (rouse.Spec, error) {
 	var s rouse.Spec
 	var faults rouse.Invalid
@@ -129,8 +129,8 @@ func (o *When) Parse() (rouse.Spec, error) {
 // as it is, but for white space between its tokens; any other in base64.
 func SpecOf(s *rouse.Spec) Spec { return newSpec(s) }
 
-// Parse returns the spec in the words of rouse. It refuses, with a *rouse.Invalid, what has no meaning, and
-// then returns the rest; rouse.Spec.Check checks whether values are within their bounds.
+// Parse returns the spec in the words of rouse. It refuses members without a meaning with a *rouse.Invalid,
+// and then returns the rest; rouse.Spec.Check checks whether values are within their bounds.
 func (o *Spec) Parse() (rouse.Spec, error) {
 	var s rouse.Spec
 	var faults rouse.Invalid

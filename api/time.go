@@ -33,7 +33,7 @@ func (t Time) String() string { return rouse.Instant(t).String() }
 // MarshalText writes RFC 3339.
 func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText reads what rouse.ParseInstant does.
+// UnmarshalText reads texts as rouse.ParseInstant does.
 func (t *Time) UnmarshalText(text []byte) error {
 	i, err := rouse.ParseInstant(string(text))
 	*t = Time(i)
@@ -48,7 +48,7 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // MarshalText writes the form that time.Duration prints.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what rouse.ParseDuration does, without negative ones.
+// UnmarshalText reads texts as rouse.ParseDuration does, without negative ones.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := rouse.ParseDuration(string(text))
 	switch {
@@ -77,7 +77,7 @@ func (k Keep) MarshalText() ([]byte, error) {
 	return Duration(k).MarshalText()
 }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText reads a text of MarshalText.
 func (k *Keep) UnmarshalText(text []byte) error {
 	if string(text) == foreverText {
 		*k = forever

@@ -125,7 +125,8 @@ func TimerOf(t *rouse.Timer) Timer {
 	return o
 }
 
-// ExactTimerOf is TimerOf for what is read again: a payload whose white space JSON would lose is in base64.
+// ExactTimerOf is TimerOf for a timer that is read again: a payload whose white space JSON would lose is in
+// base64.
 func ExactTimerOf(t *rouse.Timer) Timer {
 	o := TimerOf(t)
 	if o.Payload == nil {
@@ -137,9 +138,9 @@ func ExactTimerOf(t *rouse.Timer) Timer {
 	return o
 }
 
-// Parse returns the timer in the words of rouse, for an import. It refuses, with a *rouse.Invalid, what has
-// no meaning. As in the messages of gRPC, the bucket is not there, and the token of a timer in state accepted
-// is 1, which no fire has.
+// Parse returns the timer in the words of rouse, for an import. It refuses members without a meaning with a
+// *rouse.Invalid. As in the messages of gRPC, the bucket is not there, and the token of a timer in state
+// accepted is 1, which no fire has.
 func (o *Timer) Parse() (rouse.Timer, error) {
 	spec, err := o.Spec.Parse()
 	if err != nil {
@@ -237,8 +238,8 @@ type Coalesce struct {
 	Throttle *Throttle `json:"throttle,omitzero"`
 }
 
-// Coalesced returns what the members ask for; nil if they are left out. It refuses, with a *rouse.Invalid, a
-// debounce or throttle without its time; the rest is for rouse.Coalesce.Check.
+// Coalesced returns the coalescing of the members; nil if they are left out. It refuses, with a
+// *rouse.Invalid, a debounce or throttle without its time; the rest is for rouse.Coalesce.Check.
 func (o *Coalesce) Coalesced() (*rouse.Coalesce, error) {
 	var c rouse.Coalesce
 	if d := o.Debounce; d != nil {

@@ -47,7 +47,7 @@ func (a *await) awaitReason() error {
 	return a.why
 }
 
-// openWithRetry opens a part, again and again while what it needs is away.
+// openWithRetry opens a part, and retries while something it needs is unavailable.
 func (a *await) openWithRetry(ctx context.Context, what string, open func() error) error {
 	told := time.Time{}
 	for b := backoff.New(awaitEvery, awaitMost); b.Wait(ctx); {
@@ -68,7 +68,7 @@ func (a *await) openWithRetry(ctx context.Context, what string, open func() erro
 }
 
 // isUnavailable reports whether an error means that something does not answer yet, or is not there yet, so
-// that waiting helps. What a server refuses, and a store that is damaged, is not away.
+// that waiting helps. A refusal by a server, or a damaged store, is no such error.
 func isUnavailable(err error) bool {
 	if errors.Is(err, rouse.ErrCorrupt) {
 		return false

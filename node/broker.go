@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse/sink/broker"
 )
 
-// checkBrokers looks at what concerns connections to brokers that targets name.
+// checkBrokers checks the connections to brokers that targets name.
 func (c *Config) checkBrokers() error {
 	var bad rouse.Invalid
 	seen := map[string]bool{}
@@ -40,8 +40,8 @@ func brokerHost(address string) string {
 	return u.Hostname()
 }
 
-// openBrokers adds the connections to the sink of targets at brokers. What connects does so by itself, and
-// goes on trying.
+// openBrokers adds the connections to the sink of targets at brokers. Publishers connect by themselves, and
+// retry.
 func (n *Node) openBrokers(brokers *broker.Sink) error {
 	var sealed []*broker.Sealed
 	for _, c := range n.cfg.Brokers {

@@ -12,8 +12,8 @@ import (
 	"github.com/rousehq/rouse/sink"
 )
 
-// Circuit changes the circuits of callbacks. Of several that cover a circuit the first counts; what is not
-// given is the default of sink.CircuitOptions.
+// Circuit changes the circuits of callbacks. Of several that cover a circuit the first counts; fields that
+// are not given have the defaults of sink.CircuitOptions.
 type Circuit struct {
 	Namespace  string        // "" is each namespace
 	Target     string        // the beginning of the addresses, such as "https://api.example.com/"; "*" is all
@@ -24,7 +24,7 @@ type Circuit struct {
 	Open       time.Duration // how long it stays open at first
 }
 
-// Bounds of what a circuit may be set to.
+// Bounds of the fields of a circuit.
 const (
 	maxCircuitDeliveries = 1_000_000
 	maxCircuitTime       = time.Hour
@@ -98,13 +98,13 @@ func (n *Node) newBreaker(hooks rouse.Sink) rouse.Sink {
 	return b
 }
 
-// Circuits are circuits of callbacks as a setting is written: the beginning of the addresses and what is set,
+// Circuits are circuits of callbacks as a setting is written: the beginning of the addresses and the fields,
 // one after another, with semicolons or line ends between.
 //
 //	https://api.example.com/ namespace=acme share=0.8 deliveries=20; https://old.example.com/ off; * open=5s
 type Circuits []Circuit
 
-// UnmarshalText reads circuits. Whether they make sense is for the node to say.
+// UnmarshalText reads circuits. Config.Check checks them.
 func (l *Circuits) UnmarshalText(text []byte) error {
 	*l = nil
 	for part := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return r == ';' || r == '\n' }) {

@@ -36,7 +36,7 @@ func (c *claims) Has(namespace string) bool {
 	return c.all || !c.known || c.of[namespace]
 }
 
-// setPublished takes over what nodes have published.
+// setPublished sets the namespaces that the nodes claim, as published.
 func (c *claims) setPublished(list []parts.Published) {
 	all, of := false, map[string]bool{}
 	for i := range list {
@@ -54,7 +54,7 @@ func (c *claims) setPublished(list []parts.Published) {
 	c.known, c.all, c.of = true, all, of
 }
 
-// followClaims keeps what is known up to date until ctx ends. What cannot be read leaves it as it is.
+// followClaims keeps the claims up to date until ctx ends. A failed read leaves them as they are.
 func (c *claims) followClaims(ctx context.Context, nodes func(context.Context) ([]claim.Node, error),
 	log *slog.Logger) {
 	tick := time.NewTicker(claimsEvery)

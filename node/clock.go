@@ -43,7 +43,7 @@ func (n *Node) watchClock(ctx context.Context) error {
 type Clock struct {
 	mu    sync.Mutex
 	still bool
-	at    time.Time     // what it shows, while it stands still
+	at    time.Time     // the time that it shows, while it stands still
 	ahead time.Duration // of the machine's clock, while it goes
 }
 
@@ -53,7 +53,7 @@ func NewClock() *Clock { return &Clock{} }
 // NewStillClock returns a clock that shows a time and stands still but for being moved.
 func NewStillClock(at time.Time) *Clock { return &Clock{still: true, at: at} }
 
-// Now returns what the clock shows.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *Clock) stopClock() (resume func()) {
 // once, as if the node had been away for so long. The clock stands still on the way. Calls wait for one
 // another. The end of ctx leaves the clock where it is.
 //
-// Only what is due counts: an accepted fire whose report does not come runs into its deadline on the way.
+// Only due timers count: an accepted fire whose report does not come runs into its deadline on the way.
 func (n *Node) Advance(ctx context.Context, to rouse.Instant, jump bool) (fired uint64, err error) {
 	c := n.cfg.Clock
 	if c == nil {

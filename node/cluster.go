@@ -35,7 +35,7 @@ const RolePools = "pools"
 // PoolsOnly reports whether the node has that role.
 func (c *Config) PoolsOnly() bool { return slices.Equal(c.Roles, []string{RolePools}) }
 
-// checkCluster looks at what concerns nodes that share a store.
+// checkCluster checks the settings of nodes that share a store.
 func (c *Config) checkCluster() error {
 	var bad rouse.Invalid
 	if !slices.Contains(Strategies, c.Strategy) {
@@ -181,7 +181,7 @@ func (n *Node) soleCluster() *cluster {
 	return cl
 }
 
-// holdStrategy returns the strategy of a node that holds what it takes.
+// holdStrategy returns the strategy of a node that holds the timers it claims.
 func (n *Node) holdStrategy(locks rouse.Locks, buckets uint32) rouse.Strategy {
 	c := &n.cfg
 	switch {
@@ -233,7 +233,7 @@ func tellMembers(ctx context.Context, locks rouse.Locks, members map[string]stri
 		want, known := rouse.Want{Name: settingMembers}, map[string]string{}
 		if len(list) > 0 && list[0].Name == settingMembers {
 			want.If = list[0].Epoch
-			_ = json.Unmarshal(list[0].Data, &known) // what is no JSON is replaced
+			_ = json.Unmarshal(list[0].Data, &known) // data that is no JSON is replaced
 		}
 		before := len(known)
 		maps.Copy(known, members)
@@ -296,7 +296,7 @@ func (c *Config) advertisedAddress(addr string) string {
 		return ""
 	case c.Advertise == "" && addr == "":
 		return ""
-	case c.Advertise != "": // brackets around what needs none are left out: not every client takes them
+	case c.Advertise != "": // needless brackets are left out: not every client takes them
 		host, port, err := net.SplitHostPort(c.Advertise)
 		if err != nil {
 			return c.Advertise

@@ -20,9 +20,9 @@ import (
 	"github.com/rousehq/rouse/sink/broker"
 )
 
-// Config is what a node is made of, checked by Check. The tags have the name, the default and the meaning of
-// each setting: flags, variables, the file, "rouse config", the tables of docs/configuration.md and Defaults
-// are made from them. That page tells more of each.
+// Config is the configuration of a node, checked by Check. The tags have the name, the default and the
+// meaning of each setting: flags, variables, the file, "rouse config", the tables of docs/configuration.md
+// and Defaults are made from them. That page describes each.
 type Config struct {
 	Listen                string        `name:"listen" default:"127.0.0.1:7411" placeholder:"HOST:PORT" help:"Address of the API, gRPC and HTTP on one port."`
 	Admin                 string        `name:"admin" default:"127.0.0.1:7412" placeholder:"HOST:PORT" help:"Address of metrics, health and profiles; empty for none."`
@@ -121,7 +121,7 @@ type Config struct {
 	Queue                 string        `name:"queue" default:"" placeholder:"URL" help:"Broker of a queue between schedulers and executors: amqp://, nats:// or redis://; empty is none."`
 	QueueName             string        `name:"queue-name" default:"rouse" placeholder:"NAME" help:"Name of that queue at its broker."`
 
-	// What follows is no setting of the command line: it is given by the program.
+	// The fields below are no settings of the command line: the program sets them.
 
 	Pools   []pool.Setup        `kong:"-"` // of workers, whose requests are timers
 	Brokers []broker.Connection `kong:"-"` // that targets name
@@ -259,7 +259,7 @@ func (c *Config) checkSinks() error {
 }
 
 // minInterval is the shortest interval of timers, and the beginnings of targets that may have shorter ones:
-// what is not set does not bind the jobs of Dapr's sidecars, whose protocol has intervals from a millisecond.
+// a default does not bind the jobs of Dapr's sidecars, whose protocol has intervals from a millisecond.
 func (c *Config) minInterval() (least time.Duration, but []string) {
 	if c.MinInterval == 0 && c.Listen != "" && !listen.OnLoopback(c.Listen) {
 		return sharedInterval, []string{"dapr:"}
@@ -282,7 +282,7 @@ const sharedTimeout = 10 * time.Minute
 // is set.
 const sharedInterval = time.Second
 
-// checkShares looks at what limits and weighs.
+// checkShares checks the limits and the shares.
 func (c *Config) checkShares() error {
 	var bad rouse.Invalid
 	for i := range c.Limits {

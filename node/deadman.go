@@ -19,7 +19,7 @@ import (
 // CanaryKey is the timer that fires through the whole path of a store's nodes while one of them has a canary.
 var CanaryKey = heartbeat.Key
 
-// checkSigns looks at what concerns the signs of life.
+// checkSigns checks the settings of the signs of life.
 func (c *Config) checkSigns() error {
 	var bad rouse.Invalid
 	if c.Heartbeat != "" {
@@ -64,7 +64,7 @@ func openSigns(n *Node) {
 	n.addPart(parts.Part{Name: "heartbeat", Work: h.Run})
 }
 
-// firingCheck returns what tells why the node does not fire on time.
+// firingCheck returns a function that returns why the node does not fire on time.
 func firingCheck(n *Node, c heartbeat.Canary) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := cmp.Or(n.Healthy(), n.timers.Degraded()); err != nil {

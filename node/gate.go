@@ -26,7 +26,7 @@ func (g *gate) openGate() {
 	})
 }
 
-// Grant returns what the strategy behind the gate grants.
+// Grant returns the grant of the strategy behind the gate.
 func (g *gate) Grant(ctx context.Context) (rouse.Grant, func(bool), error) {
 	if !g.open.Load() {
 		return rouse.Grant{}, func(bool) {}, nil
@@ -55,7 +55,7 @@ func (g *gate) Changed() <-chan struct{} {
 	return nil
 }
 
-// Left tells the strategy.
+// Left passes the buckets to the strategy.
 func (g *gate) Left(buckets []uint32) {
 	if r, ok := g.Strategy.(rouse.Runner); ok {
 		r.Left(buckets)

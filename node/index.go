@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse/store"
 )
 
-// checkIndex looks at what concerns an index in front of the store.
+// checkIndex checks the settings of an index in front of the store.
 func (c *Config) checkIndex() error {
 	var bad rouse.Invalid
 	if c.IndexCriticality < 0 || c.IndexCriticality > rouse.MaxCriticality {

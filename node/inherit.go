@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/internal/parts"
 )
 
-// grainOf returns by what a node's holds are told from others'; 0 if it does not say.
+// grainOf returns the grain that distinguishes a node's holds from others'; 0 if it publishes none.
 func grainOf(n *claim.Node) int {
 	return parts.PublishedBy(n.Data).Grain
 }
@@ -23,7 +23,7 @@ func liveGrains(ctx context.Context, locks rouse.Locks) (list []int) {
 	return list
 }
 
-// takeOverHolds takes this node's part of what a dead one held.
+// takeOverHolds takes this node's part of the timers that a dead one held.
 func (n *Node) takeOverHolds(ctx context.Context, dead claim.Node) {
 	log := n.cfg.Log.With("node", dead.ID, "address", dead.Address)
 	log.Warn("a node has died: its connection to the store is closed, and nothing listens at its address")
@@ -34,8 +34,8 @@ func (n *Node) takeOverHolds(ctx context.Context, dead claim.Node) {
 		return
 	}
 	me, count := 0, 0
-	// nodes that live, whose holds look like those of the dead one: only such a node can tell them from its
-	// own
+	// nodes that live, whose holds look like those of the dead one: only such a node can distinguish them
+	// from its own
 	var alike []string
 	for i := range nodes {
 		if nodes[i].Owner == dead.Owner {

@@ -15,7 +15,7 @@ import (
 // Leaders are the ways to elect the node that does the bookkeeping for all, which a Config may name.
 var Leaders = []string{"store", "kubernetes"}
 
-// checkLeader looks at what concerns the election.
+// checkLeader checks the settings of the election.
 func (c *Config) checkLeader() error {
 	var bad rouse.Invalid
 	switch c.Leader {
@@ -101,7 +101,7 @@ func withElectedLeader(e claim.Elector, nodes func(context.Context) ([]claim.Nod
 	}
 }
 
-// watchLeader adds what is told of the election of a node that shares its store.
+// watchLeader adds the metric of the election, for a node that shares its store.
 func (m *metrics) watchLeader(leads func() bool) {
 	if leads == nil {
 		return

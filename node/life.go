@@ -31,7 +31,7 @@ func newLife() life {
 	return life{ended: make(chan struct{}), closed: make(chan struct{}), endServing: func() {}}
 }
 
-// startParts makes what parts build on the engine.
+// startParts calls the Start of the parts, which need the engine.
 func (n *Node) startParts() error {
 	for i := range n.parts {
 		if start := n.parts[i].Start; start != nil {
@@ -63,7 +63,7 @@ func (n *Node) startEngine(ctx context.Context) error {
 	}
 }
 
-// Run fires until ctx ends, or Close is called; then it waits for what is under way (Config.Grace), closes
+// Run fires until ctx ends, or Close is called; then it waits for fires in progress (Config.Grace), closes
 // the store, and returns; nil if that went well. It is called once.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -94,7 +94,7 @@ func (n *Node) runParts(ctx context.Context, stop context.CancelFunc) {
 	}
 	if n.timers != nil {
 		n.gate.openGate()
-		_ = n.timers.ClockMoved(ctx) // reads what is due at once, rather than in a moment
+		_ = n.timers.ClockMoved(ctx) // reads due timers at once, rather than in a moment
 	}
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	n.endServing = end
@@ -110,7 +110,7 @@ func (n *Node) runParts(ctx context.Context, stop context.CancelFunc) {
 	<-ctx.Done()
 }
 
-// endParts ends a node, whatever it has begun: it drains the parts, stops the engine and then what serves,
+// endParts ends a node, whatever it has begun: it drains the parts, stops the engine and then the servers,
 // and closes the parts, in the reverse order.
 func (n *Node) endParts() error {
 	var errs []error

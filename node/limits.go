@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Limit bounds what is delivered to targets. All that one limit covers in one namespace is one queue: it
+// Limit bounds the deliveries to targets. All that one limit covers in one namespace is one queue: it
 // shares the rate and the concurrency, and is delivered fire by fire. Of several limits that cover a target
 // the first counts.
 type Limit struct {
@@ -57,8 +57,8 @@ func (l *Limit) coversTarget(namespace, target string) bool {
 		strings.EqualFold(target[:len(l.Target)], l.Target)
 }
 
-// laneLimiter returns what the configuration makes of a lane: the rate of catching up, if its receivers do
-// not pace themselves, and the first limit that covers its target.
+// laneLimiter returns a function that applies the configuration to a lane: the rate of catching up, if its
+// receivers do not pace themselves, and the first limit that covers its target.
 func (c *Config) laneLimiter() func(namespace string, spec *rouse.Spec, lane rouse.Lane) rouse.Lane {
 	catchUp, limits := c.CatchUpRate, c.Limits
 	// No lane of a sink has a space in front of its colon. Fires that are stored before they are sent do not

@@ -18,8 +18,8 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// metrics are what a node tells Prometheus. No label has a timer's name, a namespace or an address as its
-// value, so their number does not grow with what users do. Only those of quotas have a namespace: quotas.go.
+// metrics are the metrics of a node. No label has a timer's name, a namespace or an address as its
+// value, so their number does not grow with use. Only those of quotas have a namespace: quotas.go.
 type metrics struct {
 	registry    *prometheus.Registry
 	lag         *prometheus.HistogramVec
@@ -50,7 +50,7 @@ type sinkMetrics struct {
 	attempts  [rouse.Deferred + 1]prometheus.Counter
 }
 
-// newRegistry returns a registry with what any node tells of its process.
+// newRegistry returns a registry with the metrics of the process.
 func newRegistry(version string) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rouse_build_info", Help: "1, with the version as a label.",
@@ -116,7 +116,8 @@ func (m *metrics) tickMissed(log *slog.Logger) func(int) {
 	}
 }
 
-// yieldReporter returns what reports that this node leaves its timers to quicker ones, or takes timers again.
+// yieldReporter returns a function that reports that this node leaves its timers to quicker ones, or takes
+// timers again.
 func (m *metrics) yieldReporter(log *slog.Logger) func(yields bool, mine, peers time.Duration) {
 	now := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rouse_node_yields",
 		Help: "1 while the node leaves its timers to others, as its calls to the store take several times as long as theirs."})
@@ -364,7 +365,7 @@ func (r *repeats) countUnlogged(what string) int {
 	return n
 }
 
-// watchEvaluations tells what is evaluated outside of the loops that all timers share.
+// watchEvaluations adds metrics of evaluations outside of the loops that all timers share.
 func (m *metrics) watchEvaluations(e *timers.Timers) {
 	counter := func(name, help string, read func(engine.Evaluations) uint64) {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},

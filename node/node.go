@@ -1,21 +1,21 @@
-// Package node puts store, strategy, engine, sinks and server together: it is what `rouse serve` runs, and
-// how a Go program has timers without a server:
+// Package node puts store, strategy, engine, sinks and server together: `rouse serve` runs it, and a Go
+// program has timers with it without a server:
 //
 //	n, err := node.Open(ctx, "pebble:./data")
 //	err = n.Handle("greet", func(ctx context.Context, f rouse.Fire) error { … })
 //	_, err = n.Create(ctx, "hello", rouse.Spec{Schedule: "@every 1m", Target: "func:greet"})
 //	err = n.Run(ctx)
 //
-// Between Open and Run a node takes calls and keeps what they say durably, but fires nothing. Run fires until
+// Between Open and Run a node takes calls and keeps their timers durably, but fires nothing. Run fires until
 // its ctx ends, and closes the store. Calls after that fail with rouse.ErrClosed.
 //
 //	store ◄── engine ──► breaker ──► webhook          server ──► engine
 //	             ├─────► broker ──► RabbitMQ, NATS, Redis
 //	             ├─────► stream ◄────── subscribers ──────┘
-//	             ├─────► function ──► what Handle registered
-//	             └─────► what WithSink was given
+//	             ├─────► function ──► functions of Handle
+//	             └─────► sinks of WithSink
 //
-// A program links what it imports. Pebble and mem are the stores that are always there. Other kinds of stores
+// A program links its imports. Pebble and mem are the stores that are always there. Other kinds of stores
 // and brokers register themselves when a program imports their packages, below store and sink/broker; so do
 // the API (node/api), Dapr's sidecars (node/dapr), the reminder service (node/reminder) and pools of workers
 // (node/pool). Package node/all imports everything.
@@ -72,20 +72,20 @@ type Node struct {
 	registry  *prometheus.Registry
 	parts     []parts.Part // in the order in which they were opened
 	sinks     sink.Mux
-	deliver   rouse.Sink // sinks, and what parts put around them; nil in a node that manages pools only
+	deliver   rouse.Sink // sinks, wrapped by parts; nil in a node that manages pools only
 	functions *function.Sink
 	api       net.Listener  // nil: there is no API
 	admin     net.Listener  // nil: there are no metrics and no health
 	certs     *certs.Server // nil: listeners are in plain text
 	await     *await
 
-	// What follows is nil in a node that manages pools only.
+	// The fields below are nil in a node that manages pools only.
 
 	store   rouse.Store
-	shared  *access.Shared // what the nodes of the store share
+	shared  *access.Shared // keys, roles and secrets that the nodes share
 	vault   *vault
 	metrics *metrics
-	timers  *timers.Timers     // without access control: for what acts for the node itself, and for the program
+	timers  *timers.Timers     // without access control: for the node itself, and for the program
 	access  *access.Gate       // nil: it is off
 	audit   *audit.Log         // nil: it is off
 	events  *audit.Rows        // of the audit log; nil: they are not kept in the store
@@ -122,7 +122,7 @@ func (n *Node) addPart(p parts.Part) {
 	maps.Copy(n.sinks, p.Sinks)
 }
 
-// openNode opens the parts, and waits for what is away.
+// openNode opens the parts, and waits for unavailable servers.
 func (n *Node) openNode(ctx context.Context) (err error) {
 	n.addPart(parts.Part{Name: "listeners", Close: n.closeListeners})
 	if n.api, n.admin, err = n.cfg.openListeners(); err != nil {
@@ -168,7 +168,7 @@ func (n *Node) openNode(ctx context.Context) (err error) {
 	return n.startEngine(ctx)
 }
 
-// openStore opens the store and what is in it or next to it.
+// openStore opens the store and the parts that are in it or next to it.
 func (n *Node) openStore(ctx context.Context) error {
 	cfg := &n.cfg
 	if err := n.await.openWithRetry(ctx, "the store",
@@ -285,7 +285,7 @@ func (n *Node) openTimers(ctx context.Context) error {
 	return nil
 }
 
-// wrapSink returns a sink with what parts put around it.
+// wrapSink returns a sink wrapped by the parts.
 func wrapSink(s rouse.Sink, list []parts.Part) rouse.Sink {
 	for i := range list {
 		if wrap := list[i].Deliver; wrap != nil {
@@ -400,7 +400,7 @@ func (n *Node) closeListeners() (err error) {
 	return err
 }
 
-// Metrics returns a handler that tells Prometheus of the node.
+// Metrics returns the handler of the node's metrics for Prometheus.
 func (n *Node) Metrics() http.Handler {
 	return promhttp.HandlerFor(n.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, EnableOpenMetrics: true})
 }
@@ -413,8 +413,9 @@ func (n *Node) Healthy() error {
 	return n.timers.Healthy()
 }
 
-// Timers returns what the node's methods are made of, for what they do not offer: other namespaces, batches,
-// bulk changes, calendars. The program may do everything, whatever access control decides for clients.
+// Timers returns the operations behind the node's methods, for those that these do not offer: other
+// namespaces, batches, bulk changes, calendars. The program may do everything, whatever access control
+// decides for clients.
 func (n *Node) Timers() *timers.Timers { return n.timers }
 
 // zoneRules are the rules of time zones of this machine.

@@ -52,8 +52,8 @@ func WithSecretKeys(source string) Option { return func(c *Config) { c.SecretKey
 // WithClock makes the node use a clock that Advance moves.
 func WithClock(clock *Clock) Option { return func(c *Config) { c.Clock = clock } }
 
-// WithAcceptLoss opens a store of files that has lost something that it had acknowledged, without what is
-// lost. Without it such a store is refused with rouse.ErrCorrupt.
+// WithAcceptLoss opens a store of files that has lost something that it had acknowledged, without the lost
+// part. Without it such a store is refused with rouse.ErrCorrupt.
 func WithAcceptLoss() Option { return func(c *Config) { c.AcceptLoss = true } }
 
 // WithForce opens a store whose timers migrate-store has moved to another one: they fire here again. It also
@@ -74,7 +74,7 @@ func Open(ctx context.Context, store string, opts ...Option) (*Node, error) {
 }
 
 // Handle registers the function that timers with the target "func:NAME" call, in any namespace, before the
-// node runs or while it does. What it returns is the outcome: see package function. A fire whose function is
+// node runs or while it does. Its result is the outcome: see package function. A fire whose function is
 // not registered waits for it.
 func (n *Node) Handle(name string, fn function.Handler, opts ...function.Option) error {
 	return n.functions.Handle(name, fn, opts...)

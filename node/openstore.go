@@ -21,7 +21,7 @@ func (c *Config) storeURL() string {
 	return c.Store
 }
 
-// checkStore looks at what concerns the store.
+// checkStore checks the settings of the store.
 func (c *Config) checkStore() error {
 	switch {
 	case c.Given != nil && c.Store != "":

@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// checkQueue looks at what concerns the queue between schedulers and executors.
+// checkQueue checks the settings of the queue between schedulers and executors.
 func (c *Config) checkQueue() error {
 	var bad rouse.Invalid
 	if c.Queue == "" {
@@ -49,8 +49,8 @@ func (r reports) Report(ctx context.Context, key rouse.Key, fireID string, token
 	return err
 }
 
-// executorPart returns what delivers fires from the queue. It drains when it has ended: its last reports go
-// through the engine.
+// executorPart returns the part that delivers fires from the queue. It drains when it has ended: its last
+// reports go through the engine.
 func (n *Node) executorPart(q queue.Queue) parts.Part {
 	cfg := &n.cfg
 	e := relay.NewExecutor(q, n.deliver, reports{n.timers}, relay.ExecutorOptions{

@@ -36,7 +36,7 @@ func (c core) groupsOfNamespace(namespace string) (sum int) {
 	return sum
 }
 
-// quotaMetrics tell Prometheus of quotas that are set, and how much of them is used.
+// quotaMetrics are the metrics of the quotas that are set, and of their use.
 type quotaMetrics struct{ n *Node }
 
 var (

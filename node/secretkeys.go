@@ -51,8 +51,8 @@ func (c *Config) checkSealingKeys() error {
 		"give file:PATH, env:VARIABLE or exec:COMMAND; the keys themselves are not given here")
 }
 
-// sealingKeys returns what reads the sealing keys: a file is read again and again, a variable and the output
-// of a command once. fresh means that they were made just now.
+// sealingKeys returns a function that reads the sealing keys: a file is read again and again, a variable and
+// the output of a command once. fresh means that they were made just now.
 func (c *Config) sealingKeys(ctx context.Context) (keys func() (*secret.Ring, error), fresh bool, err error) {
 	kind, rest, _ := strings.Cut(c.SecretKeys, ":")
 	switch kind {
@@ -77,8 +77,8 @@ func (c *Config) sealingKeys(ctx context.Context) (keys func() (*secret.Ring, er
 	return func() (*secret.Ring, error) { return ring, nil }, false, nil
 }
 
-// defaultKeys returns what reads the file in the data directory. A node that has its store to itself makes
-// it; nodes that share a store need the same keys, which their operator gives them.
+// defaultKeys returns a function that reads the file in the data directory. A node that has its store to
+// itself makes it; nodes that share a store need the same keys, which their operator gives them.
 func (c *Config) defaultKeys() (keys func() (*secret.Ring, error), fresh bool, err error) {
 	path := c.sealingKeyFile()
 	if path == "" {

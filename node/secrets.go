@@ -71,7 +71,7 @@ func openSecrets(ctx context.Context, path string, locks rouse.Locks, named bool
 }
 
 // readOnly reports whether a file cannot be changed because it is on a volume that is not to be written, as
-// orchestrators give secrets, or another user's: who may read it is that one's affair.
+// orchestrators give secrets, or another user's: its owner decides about its readers.
 func readOnly(err error) bool {
 	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)
 }
@@ -154,13 +154,13 @@ func (s *secrets) watchSecretFile(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// prepared is what signs for a namespace, while its keys and the secrets of the file are these.
+// prepared is the signer of a namespace, while its keys and the secrets of the file are these.
 type prepared struct {
 	signing *webhook.Signing
 	common  *[]string
 }
 
-// signingOf returns what signs the callbacks of a namespace: its keys, then the secrets of the file.
+// signingOf returns the signer of the callbacks of a namespace: its keys, then the secrets of the file.
 func (v *vault) signingOf(namespace string) (*webhook.Signing, error) {
 	set, err := v.Signing(namespace)
 	if err != nil {
@@ -178,7 +178,7 @@ func (v *vault) signingOf(namespace string) (*webhook.Signing, error) {
 	return p.signing, nil
 }
 
-// newSigning makes what signs with the keys of a namespace and the common secrets.
+// newSigning makes the signer with the keys of a namespace and the common secrets.
 func (v *vault) newSigning(set *secret.SigningSet, common *[]string) *webhook.Signing {
 	var keys []webhook.Key
 	for i := range set.Keys {
@@ -193,7 +193,7 @@ func (v *vault) newSigning(set *secret.SigningSet, common *[]string) *webhook.Si
 	}
 	if common != nil {
 		for _, text := range *common {
-			if key, err := webhook.SecretKey(text); err == nil { // read has checked it
+			if key, err := webhook.SecretKey(text); err == nil { // readSecretFile has checked it
 				keys = append(keys, webhook.Key{HMAC: key})
 			}
 		}
@@ -219,7 +219,7 @@ func (c *Config) callbackOptions() (o webhook.Options, err error) {
 
 // openHooks makes the sink of callbacks.
 func (n *Node) openHooks() {
-	o, _ := n.cfg.callbackOptions() // Check has refused what is wrong
+	o, _ := n.cfg.callbackOptions() // Check has refused wrong ones
 	o.Signing, o.Secret = n.vault.signingOf, n.vault.Value
 	hooks := webhook.New(o)
 	n.vault.allowed = hooks.Allowed

@@ -26,7 +26,7 @@ func (c *Config) signsCallbacks() bool {
 	return c.Data != "" || c.SecretFile != "" && c.SecretFile != noSecretFile
 }
 
-// vault has what signs callbacks, and the secrets that they contain.
+// vault has the keys that sign callbacks, and the secrets that they contain.
 type vault struct {
 	*secret.Secrets // of the store
 	// that sign the callbacks of all namespaces; nil: there are none
@@ -35,7 +35,7 @@ type vault struct {
 	allowed func(namespace string, spec *rouse.Spec) error // whether a namespace may send requests to a target
 }
 
-// Check refuses specs by what a namespace has and may do.
+// Check refuses specs whose target or secrets are not allowed in the namespace.
 func (v *vault) Check(ctx context.Context, namespace string, spec *rouse.Spec) error {
 	return cmp.Or(v.allowed(namespace, spec), v.Secrets.Check(ctx, namespace, spec))
 }
@@ -116,7 +116,7 @@ func DropSessionKeys(ctx context.Context, store rouse.Store) error {
 	return secret.DropDerived(ctx, store)
 }
 
-// checkCallbacks looks at what concerns callbacks and their secrets.
+// checkCallbacks checks the settings of callbacks and their secrets.
 func (c *Config) checkCallbacks() error {
 	var bad rouse.Invalid
 	bad.Add(c.checkSealingKeys())

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Limits are limits of targets as a setting is written: the beginning of a target and what bounds it, one
-// after another, with semicolons or line ends between.
+// Limits are limits of targets as a setting is written: the beginning of a target and its bounds, one after
+// another, with semicolons or line ends between.
 //
 //	https://api.example.com/ rate=10 burst=20; stream:mail namespace=acme concurrency=5
 type Limits []Limit
 
-// UnmarshalText reads limits. Whether they make sense is for the node to say.
+// UnmarshalText reads limits. Config.Check checks them.
 func (l *Limits) UnmarshalText(text []byte) error {
 	*l = nil
 	for part := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return r == ';' || r == '\n' }) {
@@ -103,7 +103,7 @@ func (l Shares) String() string {
 // Names is a list of names with commas between.
 type Names []string
 
-// UnmarshalText reads names. Whether they are offered is for the node to say.
+// UnmarshalText reads names. Config.Check checks them.
 func (l *Names) UnmarshalText(text []byte) error {
 	*l = nil
 	for part := range strings.SplitSeq(string(text), ",") {

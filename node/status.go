@@ -17,10 +17,10 @@ import (
 // pendingEvery is how often the leader counts the timers that wait.
 const pendingEvery = 15 * time.Second
 
-// ownStatus is what a node knows of its own work.
+// ownStatus is the status of a node's own work.
 type ownStatus struct{ n *Node }
 
-// Status returns what the node knows of its own work; nil if it has no timers.
+// Status returns the status of the node's own work; nil if it has no timers.
 func (c core) Status() parts.Status {
 	if c.timers == nil {
 		return nil
@@ -69,7 +69,7 @@ func (c core) NodeToken(node string, now time.Time) string {
 	return c.tokens.For(node, now)
 }
 
-// Stats returns what happened on this node.
+// Stats returns the statistics of this node.
 func (s ownStatus) Stats(window time.Duration) []rouse.StatsPoint {
 	return s.n.metrics.recent.Points(s.n.timers.Now(), window)
 }

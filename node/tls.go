@@ -36,7 +36,7 @@ func (c *Config) checkTLS() error {
 	return bad.Err()
 }
 
-// listenRule is what protects the listeners of this node.
+// listenRule is the protection of the listeners of this node.
 func (c *Config) listenRule() listen.Rule {
 	r := listen.Rule{Insecure: c.Insecure, TLS: c.hasTLS(), Access: c.AccessOn(),
 		How: "give it TLS with tls-cert and tls-key, and turn on access"}
@@ -119,8 +119,8 @@ func (c *Config) PeerListen() string {
 	return net.JoinHostPort(host, "0")
 }
 
-// PeerAddress returns where other nodes reach a listener of this one: what is advertised, or the port of the
-// listener with the host at which clients reach the API.
+// PeerAddress returns where other nodes reach a listener of this one: the advertised address, or the port of
+// the listener with the host at which clients reach the API.
 func (c *Config) PeerAddress(listener, api string) string {
 	if c.NodesAdvertise != "" {
 		return c.NodesAdvertise

@@ -10,7 +10,7 @@ import (
 )
 
 // The methods of this file are about the timers of one namespace, by their names. Their errors are those of
-// package rouse: a *rouse.Invalid for what makes no sense, rouse.ErrNotFound, ErrExists, ErrConflict and
+// package rouse: a *rouse.Invalid for wrong arguments, rouse.ErrNotFound, ErrExists, ErrConflict and
 // their like. They may be called as soon as the node is open; those that write return when it is durable.
 
 func (n *Node) keyInNamespace(name string) rouse.Key {
@@ -116,7 +116,7 @@ func (n *Node) Explain(ctx context.Context, name string, at rouse.Instant) (time
 	return n.timers.Explain(ctx, n.keyInNamespace(name), at)
 }
 
-// Simulate returns what the timers of the namespace that a query matches would fire in a range of time, at
+// Simulate returns the fires, in a range of time, of the timers of the namespace that a query matches, at
 // most limit fires. Nothing is changed.
 func (n *Node) Simulate(ctx context.Context, q rouse.Query, from, until rouse.Instant,
 	limit int) (timers.Simulated, error) {
@@ -162,9 +162,9 @@ func (n *Node) Records(ctx context.Context, name string) iter.Seq2[rouse.Record,
 	}
 }
 
-// Follow calls do with records of the namespace as occurrences end, best effort: dropped tells how many, of
-// any namespace, were missed since the last call because do was slow. It returns the error of do or of ctx,
-// or rouse.ErrClosed when the node ends.
+// Follow calls do with records of the namespace as occurrences end, best effort: dropped is how many, of any
+// namespace, were missed since the last call because do was slow. It returns the error of do or of ctx, or
+// rouse.ErrClosed when the node ends.
 func (n *Node) Follow(ctx context.Context, do func(records []rouse.Record, dropped uint64) error) error {
 	return n.timers.Follow(ctx, nil, func(records []rouse.Record, dropped uint64) error {
 		var ours []rouse.Record

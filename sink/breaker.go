@@ -33,7 +33,7 @@ const sweepEvery = 10 * time.Second
 
 // Addressed is a sink that knows the hosts and the addresses of its targets. For others, a lane is both.
 type Addressed interface {
-	// Address returns what a target's application and what its host have a circuit for. The fires of one
+	// Address returns the host and the address of a target, each of which has a circuit. The fires of one
 	// delivery have the same. It is cheap and pure.
 	Address(spec *rouse.Spec) (host, address string)
 }
@@ -233,7 +233,7 @@ func (d *delivery) askCircuits(now time.Time) (o rouse.Outcome, spread time.Dura
 	return o, c.openDuration()
 }
 
-// evidence is what outcomes tell of the host and the address; nothing if no attempt was made.
+// evidence has the conclusions from outcomes about the host and the address; none if no attempt was made.
 type evidence uint32
 
 const (
@@ -288,7 +288,8 @@ func (d *delivery) reportOutcome(i int, o rouse.Outcome) {
 }
 
 // countDelivery counts the delivery, which has ended: once, however many fires it has. It has failed if none
-// of them was answered without an error. Silence of an address that has no circuit tells nothing of its host.
+// of them was answered without an error. Silence of an address that has no circuit is no evidence about its
+// host.
 func (d *delivery) countDelivery(seen evidence) {
 	b := d.b
 	host, address := b.circuitKeys(d.first.Namespace, d.first.Spec)

@@ -33,7 +33,7 @@ func (o CircuitOptions) withDefaults() CircuitOptions {
 	return o
 }
 
-// circuit is what a breaker knows of one host or one address: a pure state machine with three states.
+// circuit is a pure state machine for one host or one address, with three states.
 //
 //	closed     deliveries pass; if the share of those that fail within the window is too large, it opens
 //	open       nothing passes until a time
@@ -53,7 +53,7 @@ type circuit struct {
 	probing bool      // half open, and the probe is in progress
 }
 
-// decision is what a delivery that asks a circuit may do.
+// decision is the answer of a circuit to a delivery.
 type decision int
 
 const (
@@ -62,7 +62,7 @@ const (
 	waits
 )
 
-// decidePass returns what a delivery may do at now; if it waits, for how long.
+// decidePass returns the decision about a delivery at now; if it waits, for how long.
 func (c *circuit) decidePass(now time.Time) (d decision, wait time.Duration) {
 	if c == nil {
 		return passes, 0
@@ -158,7 +158,7 @@ func (c *circuit) exceedsPatience(now time.Time) bool {
 }
 
 // isUnneeded reports whether the circuit is not needed any more: a closed one without a failure in its
-// window, or one for which nothing waits, as what waits asks again within twice its pause.
+// window, or one for which nothing waits, as waiting deliveries ask again within twice its pause.
 func (c *circuit) isUnneeded(now time.Time) bool {
 	if c.opened > 0 {
 		return !c.probing && now.Sub(c.touched) > 4*c.opts.MaxOpen
@@ -170,8 +170,8 @@ func (c *circuit) isUnneeded(now time.Time) bool {
 // countParts is the number of parts of a window of counts.
 const countParts = 6
 
-// counts are the deliveries of a sliding window, in parts: the oldest part is left behind as a whole, so what
-// is counted is between five sixths of the window and all of it.
+// counts are the deliveries of a sliding window, in parts: the oldest part is left behind as a whole, so the
+// counted time is between five sixths of the window and all of it.
 type counts struct {
 	begin      time.Time // of part 0: the first delivery
 	part       int64     // the newest part

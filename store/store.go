@@ -46,7 +46,7 @@ type Kind struct {
 	driver  *Driver
 }
 
-// Driver is what the package of a kind registers.
+// Driver is the registration of a kind by its package.
 type Driver struct {
 	Open  func(ctx context.Context, url string, o Options) (rouse.Store, error)
 	Files *Files // nil: there are no backups of these stores
@@ -113,7 +113,7 @@ func KindOf(url string) (*Kind, error) {
 	return nil, errUnknown(url)
 }
 
-// acceptsForm reports whether what follows the scheme of a URL has the form of the kind.
+// acceptsForm reports whether the rest of a URL, behind the scheme, has the form of the kind.
 func (k *Kind) acceptsForm(rest string, cut bool) bool {
 	switch {
 	case !cut:

@@ -31,7 +31,7 @@ func VerifyRows(ctx context.Context, r io.Reader, in string) (m Manifest, err er
 	return unpackArchive(ctx, r, temp, func(*Manifest) error { return nil })
 }
 
-// Verify reads a whole archive and checks that every part of it is what was written. The error is an
+// Verify reads a whole archive and checks that every part of it is as it was written. The error is an
 // *rouse.Invalid if the archive is at fault.
 func Verify(ctx context.Context, r io.Reader) (Manifest, error) {
 	return readArchive(ctx, r, func(*Manifest) error { return nil },

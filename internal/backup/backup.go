@@ -3,7 +3,7 @@
 //
 // An archive is a tar file with exactly these entries, in this order:
 //
-//	manifest.json     what the archive is: its format, the store's kind, when it was taken, how many rows and records it
+//	manifest.json     the description: its format, the store's kind, when it was taken, how many rows and records it
 //	                  has, and each file with its size and SHA-256
 //	store/NAME        each file of the store, in the order of the manifest
 //	manifest.sha256   the SHA-256 of manifest.json, in hexadecimal, and a line feed
@@ -34,7 +34,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Info describes a backup, in addition to what the store knows.
+// Info describes a backup, in addition to the store's own data.
 type Info struct {
 	Version string // of this rouse
 }
@@ -73,7 +73,7 @@ func Write(ctx context.Context, store rouse.Store, w io.Writer, info Info) (err 
 }
 
 // copyFault returns the error for a copy that failed. If the copy is damaged, the store is examined: only
-// what is found there is damage of the store, which makes its node unhealthy.
+// damage found there is damage of the store, which makes its node unhealthy.
 func copyFault(ctx context.Context, store rouse.Store, fault error) error {
 	if !errors.Is(fault, rouse.ErrCorrupt) {
 		return fault

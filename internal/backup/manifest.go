@@ -45,7 +45,7 @@ func (m *Manifest) Bytes() (n int64) {
 	return n
 }
 
-// Limits of an archive: far beyond the size of a store, and far below what harms a reader.
+// Limits of an archive: far beyond the size of a store, and far below a size that harms a reader.
 const (
 	maxManifest = 32 << 20
 	maxFiles    = 1 << 17

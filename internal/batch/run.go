@@ -16,7 +16,7 @@ type batch[T, R any] struct {
 	finished []*call[T, R]
 }
 
-// Run flushes until ctx ends. Then it accepts no more, flushes what was accepted, and returns: every Do gets
+// Run flushes until ctx ends. Then it accepts no more, flushes accepted items, and returns: every Do gets
 // its answer. It is called once.
 func (w *Writer[T, R]) Run(ctx context.Context) {
 	w.mu.Lock()
@@ -107,7 +107,7 @@ func (w *Writer[T, R]) takeBatch() bool {
 		w.head++
 	}
 	w.queued -= count
-	w.patient = 0 // what does not fit one flush goes into the next one at once
+	w.patient = 0 // items that do not fit one flush go into the next one at once
 	switch {
 	case w.head == len(w.queue):
 		w.queue, w.head = w.queue[:0], 0

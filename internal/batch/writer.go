@@ -62,7 +62,7 @@ type call[T, R any] struct {
 	open    int       // chunks that are accepted and not finished
 	results []R
 	err     error // why there are no more results
-	failed  bool  // err is a flush's: what is still queued is dropped
+	failed  bool  // err is a flush's: items still queued are dropped
 
 	waiting    bool // in line
 	next, prev *call[T, R]
@@ -146,7 +146,7 @@ func (w *Writer[T, R]) DoBy(ctx context.Context, items []T, by time.Time) ([]R, 
 	return w.callOutcome(c)
 }
 
-// Hurry flushes what waits for company. From then on nothing waits.
+// Hurry flushes items that wait for company. From then on none waits.
 func (w *Writer[T, R]) Hurry() {
 	w.mu.Lock()
 	w.hurried = true

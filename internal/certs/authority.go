@@ -40,7 +40,7 @@ func NewAuthority(name string, lasts time.Duration) (*Authority, error) {
 	return &Authority{cert, key}, nil
 }
 
-// Request is what a certificate is for.
+// Request describes a certificate to be issued.
 type Request struct {
 	Name     string    // of the subject
 	Names    []string  // hosts, IP addresses, URIs, and e-mail addresses

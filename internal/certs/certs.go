@@ -34,7 +34,7 @@ type Files struct {
 	CertName, KeyName, CAName string
 }
 
-// Check returns what is wrong with the files, as far as that can be seen without a peer.
+// Check returns the fault of the files, if one can be found without a peer.
 func (f Files) Check() error {
 	if f.Cert == "" && f.Key == "" && f.CA == "" {
 		return nil
@@ -43,7 +43,7 @@ func (f Files) Check() error {
 	return err
 }
 
-// material is what the files contain.
+// material is the content of the files.
 type material struct {
 	cert *tls.Certificate // nil: there is none
 	cas  *x509.CertPool   // nil: there are none
@@ -82,7 +82,7 @@ func (f *Files) readFiles() (*material, error) {
 	return f.parseFiles(texts)
 }
 
-// parseFiles reads the contents of names.
+// parseFiles parses the contents of the files.
 func (f *Files) parseFiles(texts [][]byte) (*material, error) {
 	m := &material{}
 	if f.Cert != "" {

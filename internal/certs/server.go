@@ -13,14 +13,14 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Server is the TLS of listeners. Connections that exist when the files change keep what they have.
+// Server is the TLS of listeners. Connections that exist when the files change keep the old ones.
 type Server struct {
 	files Files
 	watch Watch
 	now   atomic.Pointer[serving]
 }
 
-// serving is what handshakes use.
+// serving is the material and configuration of handshakes.
 type serving struct {
 	*material
 	config *tls.Config

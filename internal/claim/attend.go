@@ -84,7 +84,7 @@ func (m *Member) isSurelyAliveLocked() bool {
 	return m.told == nil || m.told == a
 }
 
-// isSurelyAlive is sure with locking, for a Share.
+// isSurelyAlive is isSurelyAliveLocked with locking, for a Share.
 func (m *Member) isSurelyAlive() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +118,7 @@ func (m *Member) triggerRefresh() {
 	notify.Send(m.changed)
 }
 
-// announceChange tells the other members to look at the leases now. They also do so periodically.
+// announceChange makes the other members read the leases now. They also do so periodically.
 func (m *Member) announceChange(ctx context.Context) {
 	if m.o.Presence == nil {
 		return

@@ -4,8 +4,8 @@
 // revisions keep the state correct.
 //
 //	Sole   one node, which owns every bucket
-//	Lease  every node claims from every bucket, timer by timer, and holds what it gets
-//	Tick   a clock in the store: the node that advances it claims and holds what is due by then
+//	Lease  every node claims from every bucket, timer by timer, and holds the rows it gets
+//	Tick   a clock in the store: the node that advances it claims and holds the rows due by then
 //	Share  nodes share the buckets by leases; the node with a bucket's lease owns it
 //
 // Nodes know each other by leases: a Member keeps the lease of a running node. A Share contains its own

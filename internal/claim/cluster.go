@@ -17,7 +17,7 @@ import (
 const (
 	nodePrefix   = "node/"   // and the node's name: the node is alive
 	bucketPrefix = "bucket/" // and the number: the owner of the bucket
-	leaderName   = "leader"  // the node that does what only one needs to do
+	leaderName   = "leader"  // the node that does the work that only one needs to do
 	layoutName   = "layout"  // its data is the Layout
 )
 

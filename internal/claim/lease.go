@@ -8,7 +8,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Lease is the strategy of claims per timer: every node claims from all buckets and holds what it claims,
+// Lease is the strategy of claims per timer: every node claims from all buckets and holds the rows it claims,
 // so that no other node gets it before the hold ends. Nodes do not need to know each other. If a node dies,
 // its timers wait for the rest of their holds.
 type Lease struct{ grant rouse.Grant }

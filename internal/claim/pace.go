@@ -15,7 +15,7 @@ import (
 const (
 	slowCall   = 100 * time.Millisecond // faster calls never count as slow
 	slowFactor = 4                      // a node is slow if its calls take this many times as long as its peers'
-	paceSpan   = 2 * time.Second        // typical is the median of the calls in this span,
+	paceSpan   = 2 * time.Second        // typicalDuration is the median of the calls in this span,
 	paceCalls  = 3                      // of at least this many
 	paceMost   = 32                     // and at most this many calls
 )

@@ -19,7 +19,7 @@ type ShareOptions struct {
 	Buckets uint32 // of the store, the same for all nodes; 0 is 64
 
 	// Handover bounds the wait for fires in progress when a bucket moves to another node. After that it
-	// moves anyway, and what is still in progress may be fired again there. 0 is a minute.
+	// moves anyway, and fires still in progress may be repeated there. 0 is a minute.
 	Handover time.Duration
 
 	// Load returns the recent fires per second of each bucket that this node owns. The leader uses it to

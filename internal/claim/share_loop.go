@@ -45,7 +45,7 @@ func (s *Share) Run(ctx context.Context) {
 	s.member.releaseLeases(ctx, names)
 }
 
-// runShareRound does what is due, and returns the time of the next round.
+// runShareRound does the due work, and returns the time of the next round.
 func (s *Share) runShareRound(ctx context.Context) time.Time {
 	k := &s.loop
 	s.mu.Lock()

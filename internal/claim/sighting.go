@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// The store's clock tells when a lease ends. If that clock was ahead and is set right, leases of that time
+// The store's clock decides when a lease ends. If that clock was ahead and is set right, leases of that time
 // end as much too late: a node that died would keep its buckets for hours. So no lease is believed for longer
 // than it lasts. A node notes when it first saw each lease as it is, by its own clock; one that its owner has
 // not renewed for as long as it lasts has ended, whatever the store's clock shows, and is ended in the store.
@@ -64,7 +64,7 @@ func (s *observedLeases) noteLeases(v *view, self string) (ended []rouse.Lease) 
 }
 
 // writtenAt returns when a lease was written that the last look did not find as it is: between the two looks;
-// as its end tells, if the store's clock was not moved between them.
+// as its end shows, if the store's clock was not moved between them.
 func (s *observedLeases) writtenAt(v *view, is *observedLease) time.Time {
 	passed := v.heard.Sub(s.heard)
 	if s.heard.IsZero() || (v.now.Sub(s.now)-passed).Abs() > is.lasts/20 {

@@ -31,12 +31,12 @@ type TickOptions struct {
 }
 
 // Tick is the strategy of a clock in the store that all nodes try to advance after each tick. The node that
-// advances it may claim what is visible by then, and holds it; the others wait for the next tick. A tick
+// advances it may claim the rows visible by then, and holds them; the others wait for the next tick. A tick
 // covers all the time since the last one, so the first one after an outage covers the outage. A node whose
 // claim did not get everything continues, regardless of other nodes. If a node dies after its advance, one
 // tick is lost but no rows: they are due because they are visible, not because of a tick.
 //
-// A second clock, some minutes behind, claims and counts what was missed: see TickOptions.Missed. Run
+// A second clock, some minutes behind, claims and counts missed rows: see TickOptions.Missed. Run
 // advances it.
 //
 // A node queries the store about once per tick.
@@ -145,7 +145,7 @@ func (t *Tick) Run(ctx context.Context) {
 }
 
 // countMissed counts the rows that became visible before a time long ago and that no node claims, also after
-// a few ticks: the first tick after an outage is about to claim what came due in it.
+// a few ticks: the first tick after an outage is about to claim the rows that came due in it.
 func (t *Tick) countMissed(ctx context.Context, before rouse.Instant) {
 	found, err := t.findUnclaimed(ctx, before)
 	if err == nil && len(found) > 0 && backoff.Sleep(ctx, min(confirmTicks*t.o.Every, t.o.DelayedEvery/2)) {

@@ -1,6 +1,6 @@
-// Package codec reads and writes the compact form of what rouse keeps and sends itself: numbers are varints,
-// and a text has its length before it. Writers use encoding/binary and the functions here; a Reader checks
-// what it reads, so that damaged bytes end in one error and never ask for more memory than they are long.
+// Package codec reads and writes the compact form of data that rouse keeps and sends itself: numbers are
+// varints, and a text has its length before it. Writers use encoding/binary and the functions here; a Reader
+// checks its input, so that damaged bytes end in one error and never ask for more memory than they are long.
 package codec
 
 import (
@@ -35,7 +35,7 @@ type Reader struct {
 // Read returns a Reader of b.
 func Read(b []byte) Reader { return Reader{b: b} }
 
-// Fail declares what was read to be faulty.
+// Fail declares the input to be faulty.
 func (r *Reader) Fail() { r.b, r.bad = nil, true }
 
 // Bad reports a fault so far.
@@ -44,7 +44,7 @@ func (r *Reader) Bad() bool { return r.bad }
 // Done reports that everything was read without a fault.
 func (r *Reader) Done() bool { return !r.bad && len(r.b) == 0 }
 
-// Rest returns what is still to be read.
+// Rest returns the unread bytes.
 func (r *Reader) Rest() []byte { return r.b }
 
 // Byte reads one byte.
@@ -58,7 +58,7 @@ func (r *Reader) Byte() byte {
 	return c
 }
 
-// Uvarint reads what binary.AppendUvarint wrote.
+// Uvarint reads a number written by binary.AppendUvarint.
 func (r *Reader) Uvarint() uint64 {
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 {
@@ -69,7 +69,7 @@ func (r *Reader) Uvarint() uint64 {
 	return v
 }
 
-// Varint reads what binary.AppendVarint wrote.
+// Varint reads a number written by binary.AppendVarint.
 func (r *Reader) Varint() int64 {
 	v, n := binary.Varint(r.b)
 	if n <= 0 {
@@ -91,7 +91,7 @@ func (r *Reader) Count(size int) int {
 	return int(n)
 }
 
-// Bytes reads what AppendText wrote; nil if it is empty. The result shares memory with what is read.
+// Bytes reads a text written by AppendText; nil if it is empty. The result shares memory with the input.
 func (r *Reader) Bytes() []byte {
 	n := r.Count(1)
 	if n == 0 {
@@ -105,7 +105,7 @@ func (r *Reader) Bytes() []byte {
 // Text is Bytes as a string: it shares the memory, too.
 func (r *Reader) Text() string { return String(r.Bytes()) }
 
-// Texts reads what AppendTexts wrote; nil if the list is empty.
+// Texts reads a list written by AppendTexts; nil if the list is empty.
 func (r *Reader) Texts() []string {
 	n := r.Count(1)
 	if n == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// attention has rows that need attention other than a fire: expectations and jobs. What becomes of them needs
+// attention has rows that need attention other than a fire: expectations and jobs. Their outcome depends on
 // other rows, which have to be read or even changed: so one goroutine of each kind does it, many at a time.
 type attention struct {
 	*env

@@ -102,7 +102,7 @@ func (s *settler) buildChange(r *reported, t *rouse.Timer, orphan, logged bool, 
 			return rouse.Change{}, err
 		}
 	}
-	if r.o.Verdict == rouse.Gone && t.Key.Fire != "" && !t.Asked && !t.Manual { // what a client asked for ends alone
+	if r.o.Verdict == rouse.Gone && t.Key.Fire != "" && !t.Asked && !t.Manual { // one that a client asked for ends alone
 		s.retention.noteGone(t)
 	}
 	return s.StepChange(t.Key, t.Revision, step), nil

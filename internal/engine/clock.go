@@ -105,8 +105,8 @@ func (c *clock) lastLook() rouse.Instant {
 // answerAge returns the time since the last answer that contained the store's clock.
 func (c *clock) answerAge() time.Duration { return boottime.Since(c.at.Load().at) }
 
-// earliestNow returns the earliest time that the store's clock may show now. What is due by then is certainly
-// due.
+// earliestNow returns the earliest time that the store's clock may show now. A row that is due by then is
+// certainly due.
 func (c *clock) earliestNow() rouse.Instant {
 	b := c.at.Load()
 	if b == nil {
@@ -121,8 +121,8 @@ func (c *clock) earliestNow() rouse.Instant {
 	return rouse.Instant((b.least + boottime.Since(b.at)) / time.Millisecond)
 }
 
-// latestNow returns the latest time that the store's clock may show now. What starts now starts at or before
-// it.
+// latestNow returns the latest time that the store's clock may show now. An attempt that starts now starts at
+// or before it.
 func (c *clock) latestNow() rouse.Instant {
 	b := c.at.Load()
 	if b == nil || c.direct {

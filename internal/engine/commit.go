@@ -101,7 +101,7 @@ func (c *commits) doBy(ctx context.Context, items []*Write, by time.Time) ([]Wri
 	return out, errors.Join(errs...)
 }
 
-// commitWaiting commits what waits for others. From then on nothing waits.
+// commitWaiting commits changes that wait for others. From then on none waits.
 func (c *commits) commitWaiting() {
 	for _, one := range c.list {
 		one.Hurry()

@@ -13,8 +13,8 @@ import (
 )
 
 // crowds bound how many rows stand next to one timer, and next to all timers of a namespace with a quota:
-// overlapping occurrences and dead letters. The node keeps the last count plus what it added since. That is
-// never too low, except for rows that other nodes added; when it reaches the bound, the rows are counted
+// overlapping occurrences and dead letters. The node keeps the last count plus the rows it added since. That
+// is never too low, except for rows that other nodes added; when it reaches the bound, the rows are counted
 // again. The key of a namespace's count has no name.
 type crowds struct {
 	*env
@@ -39,7 +39,7 @@ func newCrowds(v *env) *crowds { return &crowds{env: v, buried: make(chan rouse.
 
 // Crowds counts how often the bounds on rows of single timers took effect.
 type Crowds struct {
-	Overlaps uint64 // evaluations of a timer at an overlap limit, each of which skipped what was due
+	Overlaps uint64 // evaluations of a timer at an overlap limit, each of which skipped a due occurrence
 	Dropped  uint64 // dead letters deleted because their timer or namespace had too many
 }
 
@@ -98,7 +98,7 @@ func (c *crowds) detachOrSkip(t *rouse.Timer, now rouse.Instant, s rouse.Schedul
 		}
 		n, looks := c.recountFiring(bound)
 		if metered {
-			m.Steps += looks // a namespace pays for what it lets others wait for
+			m.Steps += looks // a namespace pays for the steps that others wait for
 		}
 		if n >= bound.most {
 			c.mu.Lock()
@@ -165,9 +165,9 @@ func (c *crowds) hasRoom(b bound) bool {
 	return known && a != nil && n+len(a.begun) < min(a.most, b.most) && (c.others == nil || time.Now().Before(a.until))
 }
 
-// recountFiring counts the occurrences in progress; those of one timer without what clients asked for. Of
-// what is left in a namespace, this node may take half of its part before it counts again, and at least one.
-// looks is how many rows it read.
+// recountFiring counts the occurrences in progress; those of one timer without those that clients asked for.
+// Of the room left in a namespace, this node may take half of its part before it counts again, and at least
+// one. looks is how many rows it read.
 func (c *crowds) recountFiring(b bound) (n, looks int) {
 	n = c.countRowsInState(b.key, rouse.StateFiring)
 	if b.key.Name != "" && n >= b.most {

@@ -123,8 +123,8 @@ func (m *memory) returnFrozen(ln *lane, taken []*entry) []*entry {
 // mostShed bounds the rows that are put off at a time.
 const mostShed = 4096
 
-// shedBacklogs makes room in a full window: the lanes that are furthest behind defer what they cannot send
-// soon. The rows are written with later visible times, spread over the time that their lane needs.
+// shedBacklogs makes room in a full window: the lanes that are furthest behind defer rows that they cannot
+// send soon. The rows are written with later visible times, spread over the time that their lane needs.
 func (m *memory) shedBacklogs() {
 	left := mostShed
 	for _, b := range m.lanes.findBacklogs(time.Now(), space{m.window.maxRows, m.window.maxBytes}) {

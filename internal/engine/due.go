@@ -5,7 +5,7 @@ import (
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
-// What a row needs that has come due: a fire, or a step without one.
+// The next action for a due row: a fire, or a step without one.
 
 // step advances a timer when no attempt has ended.
 type step func(t *rouse.Timer, now rouse.Instant, s rouse.Schedule) rouse.Step
@@ -83,7 +83,8 @@ func (m *memory) enqueueDue(en *entry, now rouse.Instant) {
 	}
 }
 
-// stepWithoutFire returns what a due row needs other than a fire; a result without a step means nothing.
+// stepWithoutFire returns the step that a due row needs instead of a fire; a result without a step means
+// nothing.
 func (m *memory) stepWithoutFire(en *entry, t *rouse.Timer, now rouse.Instant) (look reported) {
 	switch {
 	case t.Key.Fire != "" && !t.Live, t.Over(): // a dead letter or an ended timer whose retention is over
@@ -168,7 +169,7 @@ func (m *memory) peekTimer(en *entry) (*rouse.Timer, error) {
 	return &m.looked, nil
 }
 
-// keepDecoded lets an entry keep the timer that look has just returned for it.
+// keepDecoded lets an entry keep the timer that peekTimer has just returned for it.
 func (m *memory) keepDecoded(en *entry) {
 	t := m.looked
 	en.timer = &t

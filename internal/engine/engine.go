@@ -1,5 +1,5 @@
-// Package engine runs timers: it claims what comes due soon, waits on a wheel, queues fairly, hands fires to
-// a sink, and settles their outcomes.
+// Package engine runs timers: it claims rows that come due soon, waits on a wheel, queues fairly, hands fires
+// to a sink, and settles their outcomes.
 //
 //	Put, Pause, Run, Report … ─► group commit ─► store.Apply ─► window        (commit.go, edits.go)
 //	strategy ─► store.Claim ────────────────────────────────► window        (read.go)
@@ -7,16 +7,16 @@
 //
 // Each of these steps is a type with the state that it alone needs: reader, memory, sender, settler, commits.
 // A reader and a sender know the memory; the memory knows none of them. Next to these, where other nodes
-// write to the store: ownership (what the strategy has granted), holds, rechecks, rescans, renewals,
-// handover, inheritance. Engine puts them together, starts and stops them, and answers the questions of
-// package timers.
+// write to the store: ownership (the buckets that the strategy has granted), holds, rechecks, rescans,
+// renewals, handover, inheritance. Engine puts them together, starts and stops them, and answers the
+// questions of package timers.
 //
 // The window is the part of the timers that is in memory: those visible soon. It is bounded in rows and
-// bytes; what does not fit is read later. Commits reach the window in order, from the one goroutine that
+// bytes; rows that do not fit are read later. Commits reach the window in order, from the one goroutine that
 // makes them, so the window never holds an older version of a row than one that was acknowledged to a caller.
 // That is why an acknowledged delete stops a fire.
 //
-// Correctness rests on revisions alone. A stalled or duplicated engine fires again what it has in memory,
+// Correctness rests on revisions alone. A stalled or duplicated engine fires again the rows it has in memory,
 // with the same fire ids, and its settles are refused.
 package engine
 

@@ -8,8 +8,8 @@ import (
 	"github.com/rousehq/rouse/internal/boottime"
 )
 
-// env is what every part of the engine needs: its options, the strategy, the store with its clock, and what
-// has hindered this node.
+// env has the values that every part of the engine needs: its options, the strategy, the store with its
+// clock, and this node's hindrances.
 type env struct {
 	opts       Options
 	strategy   rouse.Strategy

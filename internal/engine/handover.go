@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// handover changes what this node owns: it gives lost buckets, and at the end everything, to the other nodes,
-// and keeps the attempts that are out under holds.
+// handover changes the ownership of this node: it gives lost buckets, and at the end everything, to the other
+// nodes, and keeps the attempts that are out under holds.
 type handover struct {
 	*env
 	presence rouse.Presence // the store, if it can notify other nodes; nil otherwise
@@ -42,9 +42,9 @@ func (h *handover) applyGrant(g rouse.Grant) (gained []uint32) {
 	return gained
 }
 
-// reportLeftBuckets tells the strategy which of the lost buckets have nothing in progress except under holds
-// of this node. An attempt that takes longer than leavingLook is put under such a hold: it stays here, and
-// the rest of its bucket need not wait for it. It reports whether some buckets still wait.
+// reportLeftBuckets reports to the strategy which of the lost buckets have nothing in progress except under
+// holds of this node. An attempt that takes longer than leavingLook is put under such a hold: it stays here,
+// and the rest of its bucket need not wait for it. It reports whether some buckets still wait.
 func (h *handover) reportLeftBuckets(ctx context.Context) (waiting bool) {
 	losses := h.buckets.lostBuckets()
 	if h.runner == nil || len(losses) == 0 {
@@ -141,8 +141,8 @@ func (h *handover) yieldAll(ctx context.Context) {
 	h.yielded.Store(true)
 }
 
-// announceYield makes the other nodes look at once for what this node gave back, if it has yielded; otherwise
-// they would find it up to one Poll later.
+// announceYield makes the other nodes look at once for the rows that this node gave back, if it has yielded;
+// otherwise they would find it up to one Poll later.
 func (h *handover) announceYield(ctx context.Context) {
 	if h.presence == nil || !h.yielded.Load() {
 		return

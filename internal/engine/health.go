@@ -43,7 +43,7 @@ func (m *mark) markedAt() time.Time {
 	return time.Time{}
 }
 
-// health is when the engine's loops last made progress, and what keeps them from it.
+// health is when the engine's loops last made progress, and the obstacles to it.
 type health struct {
 	*env
 	checked     rouse.Checked // the store; nil if it cannot report damage
@@ -110,7 +110,7 @@ func (h *health) recordCommit(err error) {
 	}
 }
 
-// fullFor is how long all deliveries may be in progress, and none ends: what comes due then waits.
+// fullFor is how long all deliveries may be in progress, and none ends: rows that come due then wait.
 const fullFor = 30 * time.Second
 
 // Degraded returns which parts of a store on several servers do not answer, or nil. It is no reason to be

@@ -14,8 +14,8 @@ import (
 // So it needs no notification and no claim, whatever the strategy. If this node dies, the hold expires, and
 // the node that owns or claims the bucket finds the row.
 
-// holds decides which rows this node holds, until when, and for how long it relies on that; and what the rows
-// in the store tell about the holds of others. It has no state but the grain.
+// holds decides which rows this node holds, until when, and for how long it relies on that; and reads the
+// holds of others from the rows in the store. It has no state but the grain.
 type holds struct {
 	*env
 	buckets *ownership
@@ -114,7 +114,7 @@ func (h *holds) leavesToOwner(w *Write, g *grant) bool {
 
 // holdRow returns the row with its hold, and the end of the hold.
 func (h *holds) holdRow(row *rouse.Row, forced bool, g *grant, asked time.Time) (*rouse.Row, time.Time, bool) {
-	// without buckets, other nodes fire what this node writes
+	// without buckets, other nodes fire the rows that this node writes
 	if row.Visible == rouse.Never || !forced && (g.ownsBucket(row.Bucket) && !g.hasLapsed(asked) || h.stopping.Load() ||
 		len(g.buckets) == 0) {
 		return nil, time.Time{}, false

@@ -94,7 +94,7 @@ func (x *index) removeEntry(en *entry) {
 	for x.slots[free&mask].entry != en {
 		free++
 	}
-	for i := free + 1; ; i++ { // what follows moves up, unless it is between its place and the free slot
+	for i := free + 1; ; i++ { // a following entry moves up, unless it is between its place and the free slot
 		s := x.slots[i&mask]
 		if s.entry == nil {
 			break

@@ -15,7 +15,7 @@ import (
 // lanes are the queues of due rows. Namespaces take turns, and within a namespace its lanes do, so that a
 // target with a million due fires delays no other target. The places of deliveries are shared by the same
 // rule (throttle.Share) on both levels: a namespace whose lanes are all slow leaves a reserve to others, and
-// a slow lane some of what its namespace has. The mutex of the memory guards it.
+// a slow lane some places of its namespace. The mutex of the memory guards it.
 type lanes struct {
 	byName     map[laneKey]*lane
 	namespaces map[string]*share
@@ -181,8 +181,8 @@ func (l *lanes) deliveryPlaces(sh *share) int {
 }
 
 // freeSpace returns how much memory further fires of a namespace may take while they are out: its share of
-// what all may take. Without it, few fires with large payloads to receivers that hang would fill memory, and
-// nothing more would be read for the others. One fire may be out whatever its size.
+// the memory that all may take. Without it, few fires with large payloads to receivers that hang would fill
+// memory, and nothing more would be read for the others. One fire may be out whatever its size.
 func (l *lanes) freeSpace(sh *share) space {
 	weight := l.weightOf(sh.name)
 	most := func(own, used, room int) int {
@@ -448,7 +448,7 @@ func (ln *lane) popQueue(q *queue, take []*entry, n int, bytes *int) []*entry {
 	case q.head == len(q.fifo):
 		q.fifo, q.head = q.fifo[:0], 0
 	case q.head > 1024 && q.head > len(q.fifo)/2:
-		q.fifo, q.head = slices.Delete(q.fifo, 0, q.head), 0 // keeps no pointer to what has left
+		q.fifo, q.head = slices.Delete(q.fifo, 0, q.head), 0 // keeps no pointer to entries that have left
 	}
 	return take
 }
@@ -519,7 +519,7 @@ func (l *lanes) endFires(ln *lane, n, bytes int, now time.Time) {
 const keptLanes = 1024
 
 // dropIdle removes an empty lane, so that lanes of past targets use no memory, and its namespace if that has
-// no other. What has used up a part of a rate stays until all of it is there again.
+// no other. A lane that has used up a part of a rate stays until all of it is there again.
 func (l *lanes) dropIdle(ln *lane, now time.Time) {
 	if ln.queued > 0 || ln.out > 0 || ln.running > 0 || ln.inRing {
 		return
@@ -565,14 +565,14 @@ const (
 	trial    = 2 * time.Second
 )
 
-// backlog is what a lane has queued beyond what it may keep when memory is full.
+// backlog is the part of a lane's queue beyond its limit when memory is full.
 type backlog struct {
 	lane   *lane
 	excess int           // entries
 	drain  time.Duration // that the lane needs for its queue
 }
 
-// findBacklogs returns the lanes that cannot send within patience what they have queued, of all rows that
+// findBacklogs returns the lanes that cannot send their queue within patience, of all rows that
 // memory has room for; those that are furthest behind come first. Each may keep some entries, however slow it
 // is, but all together no more than a part of memory: many lanes that hang are no better than one.
 func (l *lanes) findBacklogs(now time.Time, room space) (list []backlog) {

@@ -7,7 +7,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// memory has the rows that come due soon, and what is known of each: where it waits, and whether an attempt
+// memory has the rows that come due soon, and the state of each: where it waits, and whether an attempt
 // of it is out. Its mutex guards the window and the lanes, and nothing else. All of its methods expect that
 // the mutex is held unless they state otherwise.
 type memory struct {
@@ -30,7 +30,7 @@ type memory struct {
 	lanes  lanes         // queues of due rows, and deliveries that are out
 	looks  rouse.Instant // when the firing loop looks at the wheel again by itself; 0 if it is not to be woken before that
 
-	looked   rouse.Timer // what look has decoded last
+	looked   rouse.Timer // the timer that peekTimer decoded last
 	lookedAt *entry
 }
 
@@ -88,8 +88,8 @@ func (m *memory) absorbWrite(w *Write, r rouse.Result, now rouse.Instant) {
 	}
 }
 
-// absorbRow is absorb for the row of the change. It returns the row's entry, if it is known: a lookup costs a
-// cache miss or two.
+// absorbRow is absorbWrite for the row of the change. It returns the row's entry, if it is known: a lookup
+// costs a cache miss or two.
 func (m *memory) absorbRow(w *Write, revision uint64, now rouse.Instant) (en *entry, known bool) {
 	c := &w.Change
 	if w.settles != nil {

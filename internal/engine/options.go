@@ -21,7 +21,8 @@ type Options struct {
 	// has that generation. Required.
 	Delete func(ctx context.Context, key rouse.Key, generation uint64) error
 	// Attend decides about expectations (rouse.Timer.Expectation), or about jobs (rouse.Job), that need
-	// attention: what becomes of the row of each. It may change other rows. Required if there are any.
+	// attention: it returns the step for the row of each. It may change other rows. Required if there are
+	// any.
 	Attend func(ctx context.Context, rows []rouse.Row) ([]rouse.Step, error)
 
 	// the number of buckets that namespaces and names are hashed to; the same on all nodes of a store;

@@ -10,8 +10,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// grant is what the strategy granted: buckets that this node owns, or from which it may claim rows with
-// holds. It is immutable.
+// grant has the buckets that the strategy granted: those that this node owns, or from which it may claim rows
+// with holds. It is immutable.
 type grant struct {
 	buckets []uint32
 	of      []bool        // by bucket: it is granted
@@ -28,10 +28,10 @@ func (h *grant) hasBucket(bucket uint32) bool { return int(bucket) < len(h.of) &
 // hasLapsed reports whether ownership has ended, unless it was renewed.
 func (h *grant) hasLapsed(now time.Time) bool { return !h.until.IsZero() && !now.Before(h.until) }
 
-// ownership is what the strategy has granted to this node, and what is left of earlier grants.
+// ownership has the grant of the strategy to this node, and the rest of earlier grants.
 type ownership struct {
 	all    bool                  // the store is used by this node alone, which owns every bucket
-	latest atomic.Pointer[grant] // what the strategy granted last; never nil
+	latest atomic.Pointer[grant] // the last grant of the strategy; never nil
 
 	mu      sync.Mutex
 	leaving map[uint32]time.Time     // lost buckets, with the time of the loss, in which attempts may still be out

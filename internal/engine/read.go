@@ -28,7 +28,7 @@ type reader struct {
 	health      *health
 }
 
-// readLoop keeps the window filled with what comes due soon.
+// readLoop keeps the window filled with the rows that come due soon.
 func (r *reader) readLoop(ctx context.Context) {
 	var changed <-chan struct{}
 	if r.runner != nil {
@@ -46,7 +46,7 @@ func (r *reader) readLoop(ctx context.Context) {
 				t.Stop()
 			case <-changed:
 				t.Stop()
-				r.rescans.requestRescan() // another node may have given back what it held
+				r.rescans.requestRescan() // another node may have given back rows that it held
 			case <-t.C:
 			}
 		} else if ctx.Err() != nil {

@@ -155,7 +155,7 @@ func (r *rechecks) refreshStale(ctx context.Context, stale []*entry) {
 	rows, err := r.store.Get(ctx, keys)
 	if err != nil {
 		r.opts.Events.emitFailed("get", err)
-		r.rescans.requestFullRescan() // the change may be older than what the next rescan reads
+		r.rescans.requestFullRescan() // the change may be older than the changes that the next rescan reads
 		return
 	}
 	r.memory.Lock()

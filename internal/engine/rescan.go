@@ -14,9 +14,9 @@ import (
 	"github.com/rousehq/rouse/internal/notify"
 )
 
-// rescans find what others write into the part of an owner's buckets that it has already read: timers that
-// were created in users' transactions, changed by other nodes, or given back. Rows that others postponed or
-// deleted need no rescan: the revision check before each send detects them.
+// rescans find rows that others write into the part of an owner's buckets that it has already read: timers
+// that were created in users' transactions, changed by other nodes, or given back. Rows that others postponed
+// or deleted need no rescan: the revision check before each send detects them.
 type rescans struct {
 	mu     sync.Mutex
 	since  uint64    // token of the last rescan; 0: the next one reads everything
@@ -49,7 +49,7 @@ func (s *rescans) untilDue(now time.Time) time.Duration {
 	return max(0, s.next.Sub(now))
 }
 
-// beginRescan starts a rescan, which reads what was written since a token. The following one is due at next.
+// beginRescan starts a rescan, which reads the rows written since a token. The following one is due at next.
 func (s *rescans) beginRescan(next time.Time) (since uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (r *reader) hintLoop(ctx context.Context, w rouse.Watcher) {
 	}
 }
 
-// rescanWindow reads what was written since the last rescan into the part of the window that was read before.
+// rescanWindow reads rows written since the last rescan into the part of the window that was read before.
 func (r *reader) rescanWindow(ctx context.Context, buckets []uint32) error {
 	token, err := r.rereadBuckets(ctx, buckets, r.rescans.beginRescan(time.Now().Add(r.opts.Poll)))
 	r.rescans.endRescan(token, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse/internal/backoff"
 )
 
-// retention deletes what is kept for a limited time or up to a limited number: records, dead letters, ended
-// timers, and timers whose target is gone.
+// retention deletes rows that are kept for a limited time or up to a limited number: records, dead letters,
+// ended timers, and timers whose target is gone.
 type retention struct {
 	*env
 	commits *commits

@@ -212,8 +212,8 @@ func (s *sender) spendBeforeSend(ctx context.Context, live []*entry, fires []rou
 	return kept, left
 }
 
-// stillMine removes what this node must not send now: a held row near the end of its hold, a row whose bucket
-// it may have lost, and a row that is no longer due because the store's clock was set back.
+// stillMine removes the fires that this node must not send now: a held row near the end of its hold, a row
+// whose bucket it may have lost, and a row that is no longer due because the store's clock was set back.
 func (s *sender) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
 	now, relied := time.Now(), boottime.Now()
 	live, left = taken[:0], fires[:0]
@@ -239,9 +239,9 @@ func (s *sender) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	return live, left
 }
 
-// stillTimely removes what must not be sent any more after the calls of the store that come before a send,
-// which may take long: a node that stops sends nothing new, as it may end before the outcome is written, and
-// the deadline of an occurrence may have passed.
+// stillTimely removes fires that must not be sent any more after the calls of the store that come before a
+// send, which may take long: a node that stops sends nothing new, as it may end before the outcome is
+// written, and the deadline of an occurrence may have passed.
 func (s *sender) stillTimely(d *delivery, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
 	now, stopping := s.Now(), s.stopping.Load()
 	if !stopping && now.Sub(d.at) < noticeable {

@@ -22,7 +22,7 @@ type Peer struct {
 // its Visible. Edits by other nodes move that end, so it is not trusted for a while after an edit.
 func (e *Engine) MaySend(t *rouse.Timer, p *Peer, within time.Duration) bool {
 	latest := e.clock.latestNow()
-	if latest == 0 { // before Run has read the clock, nothing is known of what has come due
+	if latest == 0 { // before Run has read the clock, it is not known which rows have come due
 		return true
 	}
 	at, known := e.holds.restsUntil(t)

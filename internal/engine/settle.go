@@ -124,7 +124,7 @@ func (q *queuedOutcomes) takePart() gathered {
 	return g
 }
 
-// settlingLoop settles what sinks report: everything that arrives during a commit goes into the next one.
+// settlingLoop settles the outcomes that sinks report: all that arrive during a commit go into the next one.
 // When ctx ends it settles the rest and returns.
 //
 // A commit costs a sync, however few changes it has. So settles that come soon after others wait for company,
@@ -183,8 +183,8 @@ func (s *settler) settlingLoop(ctx context.Context) {
 // settleAgain is the maximum pause between writes of outcomes that failed: holds do not last longer.
 const settleAgain = 500 * time.Millisecond
 
-// settleLast is for how long a stopping node retries the write of its last outcomes. What is not written is
-// sent again by the next node.
+// settleLast is for how long a stopping node retries the write of its last outcomes. The next node sends
+// fires again whose outcomes are not written.
 const settleLast = 500 * time.Millisecond
 
 // settleOutcomes writes outcomes until each is written or belongs to an ended generation. They may wait for
@@ -217,7 +217,7 @@ func (s *settler) settleOutcomes(ctx context.Context, list []reported, by time.T
 			continue
 		}
 		// The fires were delivered and only their outcomes are not written: retry as long as the engine runs.
-		// What stays unwritten fires again after a restart, with the same ids.
+		// Timers whose outcome stays unwritten fire again after a restart, with the same ids.
 		s.opts.Events.emitFailed("settle", err)
 		if errors.Is(err, rouse.ErrClosed) {
 			return
@@ -274,7 +274,7 @@ func (s *settler) countReported(list []reported, behind bool) {
 	s.memory.Lock()
 	defer s.memory.Unlock()
 	read := uint8(0)
-	for i := range list { // as in steps
+	for i := range list { // as in buildWrites
 		read ^= list[i].en.kind
 	}
 	runtime.KeepAlive(read)
@@ -306,7 +306,7 @@ func (s *settler) countReported(list []reported, behind bool) {
 	s.memory.dispatchDeliveries()
 }
 
-// countAttempt counts an attempt among what happened lately, and the lag of a first one.
+// countAttempt counts an attempt in the recent statistics, and the lag of a first one.
 func (s *settler) countAttempt(ln *lane, r *reported, now rouse.Instant) {
 	a := rouse.Attempted{Verdict: r.o.Verdict}
 	if t := r.en.timer; t != nil && r.en.occ.Attempt == 1 && r.o.Verdict != rouse.Deferred {
@@ -331,8 +331,7 @@ func (s *settler) countUnreported(list []reported, items []*Write) {
 	}
 }
 
-// countConclusion counts the outcome of an accepted attempt for its target. What the receiver gave back is no
-// outcome.
+// countConclusion counts the outcome of an accepted attempt for its target. A deferred fire has no outcome.
 func (m *memory) countConclusion(t *rouse.Timer, o rouse.Outcome) {
 	if o.Verdict == rouse.Deferred {
 		return
@@ -382,7 +381,8 @@ func (s *settler) buildWrites(list []reported) ([]reported, []*Write, []Write) {
 	}
 	s.memory.Unlock()
 	read := byte(0)
-	// what the steps read first is in no cache of the CPU: here, it waits for many of them at the same time
+	// the data that the steps read first is in no cache of the CPU: here, it waits for many of them at the
+	// same time
 	for i := range bases {
 		if t := bases[i].t; t != nil && t.Spec.Schedule != "" {
 			read ^= t.Spec.Schedule[0]

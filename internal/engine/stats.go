@@ -16,7 +16,7 @@ func (e *Engine) Crowds() Crowds { return e.settler.crowds.limitCounts() }
 // Violations returns the result of the last check of the invariants.
 func (e *Engine) Violations() Violations { return e.inspection.lastViolations() }
 
-// Stats counts what is in memory.
+// Stats counts the rows in memory.
 type Stats struct {
 	Window  int // rows in memory
 	Bytes   int // size of these rows

@@ -124,8 +124,8 @@ func (h *hindrances) hangingSince(now rouse.Instant) rouse.Instant {
 	return h.away
 }
 
-// causeBetween returns what prevented this node from working for most of the time between two times, the
-// second of which is now.
+// causeBetween returns the cause that prevented this node from working for most of the time between two
+// times, the second of which is now.
 func (h *hindrances) causeBetween(from, now rouse.Instant) (c rouse.Cause, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,7 +142,7 @@ func (h *hindrances) causeBetween(from, now rouse.Instant) (c rouse.Cause, ok bo
 	return c, ok
 }
 
-// watched is the store as the engine's loops call it: what its calls take is recorded as a hindrance.
+// watched is the store as the engine's loops call it: the duration of its calls is recorded as a hindrance.
 type watched struct {
 	rouse.Store
 	*env
@@ -263,8 +263,8 @@ func (m *memory) keepWaits(en *entry, was *rouse.Timer) {
 }
 
 // noteLate records why a timer has made no progress since it needed attention, if an occurrence may be given
-// up for that: why gets what hindered this node for most of that time, and returns CauseUnknown if there is
-// nothing to record. Other goroutines may use the entry's timer, so it is copied.
+// up for that: why gets the cause that hindered this node for most of that time, and returns CauseUnknown if
+// there is nothing to record. Other goroutines may use the entry's timer, so it is copied.
 func (m *memory) noteLate(en *entry, now rouse.Instant,
 	why func(t *rouse.Timer, from rouse.Instant, hindrance rouse.Cause) rouse.Cause) {
 	t, err := m.peekTimer(en)

@@ -51,7 +51,7 @@ const (
 
 // entry is a row in memory.
 type entry struct {
-	// what most steps look at comes first, in one line of the CPU's cache
+	// the fields that most steps read come first, in one line of the CPU's cache
 	hash   uint64 // of its key
 	listed bool   // it is in the map
 	draft  bool   // its row is one (rouse.DraftSpec)

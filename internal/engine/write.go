@@ -24,15 +24,15 @@ type Write struct {
 	settles *entry        // the entry whose attempt this settles; nil for a client's change
 	spared  bool          // the misfire policy gives up nothing of the entry that this settles
 	fence   rouse.Instant // due time of the occurrence that this write takes over from another node; 0 if it is no fence
-	aside   bool          // set by flush: a fence of a row that this node must not keep
-	late    bool          // set by committed: the fenced occurrence may have come due before the commit
+	aside   bool          // set by applyBatch: a fence of a row that this node must not keep
+	late    bool          // set by absorbCommit: the fenced occurrence may have come due before the commit
 
-	hash uint64 // of the key, in the index of the rows in memory; set by committed
+	hash uint64 // of the key, in the index of the rows in memory; set by absorbCommit
 	how  origin // source of the row, if it was not in memory
-	// Set by flush: the time before the commit, by both clocks.
+	// Set by applyBatch: the time before the commit, by both clocks.
 	asked time.Time
 	began rouse.Instant
-	// Set by flush: the end of this node's hold by the monotonic clock; zero if the row is not held.
+	// Set by applyBatch: the end of this node's hold by the monotonic clock; zero if the row is not held.
 	held     time.Time
 	hidden   rouse.Instant // end of that hold in the store
 	alsoHeld []time.Time

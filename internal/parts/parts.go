@@ -1,5 +1,5 @@
-// Package parts has the interface between a node and its parts: what a node calls, and what it gives them.
-// The parts that a program may leave out register here when their packages are imported, as drivers of
+// Package parts has the interface between a node and its parts: the calls of a node, and the services for
+// them. The parts that a program may leave out register here when their packages are imported, as drivers of
 // database/sql do.
 //
 // Package node has the type of the settings, C, and package timers that of the operations, T: both import
@@ -28,10 +28,10 @@ import (
 // from Drain on in the reverse order.
 type Part struct {
 	Name  string // for errors
-	Value any    // what node.Find returns
+	Value any    // the result of node.Find
 
 	Sinks   map[string]rouse.Sink           // by the schemes of their targets
-	Publish func(p *Published)              // what the other nodes of the store read
+	Publish func(p *Published)              // the fields that the other nodes of the store read
 	Engine  func(o *engine.Options)         // before the engine is made
 	Deliver func(s rouse.Sink) rouse.Sink   // around all sinks of the node, before the engine is made
 	Start   func() error                    // the engine is made, and takes no calls yet
@@ -40,13 +40,13 @@ type Part struct {
 	Work    func(ctx context.Context) error // runs until the node is told to end; an error ends the node
 
 	Drain func()       // takes no more fires, and puts off those that wait: the engine ends after it
-	Leave func() error // disconnects what is still served
+	Leave func() error // disconnects clients that are still served
 	Close func() error // nothing runs any more
 }
 
 // Kind is a kind of part that programs link by importing its package.
 type Kind[C, T any] struct {
-	Check func(c *C) error                                      // what is wrong with its settings
+	Check func(c *C) error                                      // the faults of its settings
 	Open  func(ctx context.Context, n Node[C, T]) (Part, error) // of every node of a program that links it
 	// answers on the listeners while the store is away; may be nil
 	Await func(n Node[C, T], why func() error) (stop func())
@@ -57,14 +57,14 @@ type Node[C, T any] interface {
 	Config() *C
 	Timers() T                        // the zero value if the node manages pools only, or has not made them yet
 	Access() *access.Gate             // authenticates callers; nil: access control is off
-	Audit() (*audit.Log, *audit.Rows) // what callers did, and where it can be searched; nil: it is off, or not kept
+	Audit() (*audit.Log, *audit.Rows) // the actions of callers, and their searchable rows; nil: it is off, or not kept
 	Quotas() Namespaces               // those that were created
 	// NodeToken returns the credential by which this node reads the status of another; empty: none is needed.
 	NodeToken(node string, now time.Time) string
-	Status() Status                       // what the node knows of its own work; nil if it has no timers
+	Status() Status                       // of the node's own work; nil if it has no timers
 	Store() rouse.Store                   // nil if the node manages pools only
 	Registry() prometheus.Registerer      // where metrics are registered
-	Metrics() http.Handler                // tells Prometheus of the node
+	Metrics() http.Handler                // serves the node's metrics to Prometheus
 	Listeners() (api, admin net.Listener) // nil if there is none
 	TLS() *tls.Config                     // of listeners; nil: they are in plain text
 	Mutual() (server, client *tls.Config) // of connections between nodes; nil: they are in plain text
@@ -80,7 +80,7 @@ type Node[C, T any] interface {
 	Leads() func() bool
 	Running() error // why the node does not fire, or nil
 
-	// Await opens something again and again while what it needs is away.
+	// Await retries open while something it needs is unavailable.
 	Await(ctx context.Context, what string, open func() error) error
 	// Each calls do with the value of each part.
 	Each(do func(value any))
@@ -99,7 +99,7 @@ func Linked[C, T any](name string) (k Kind[C, T], ok bool) {
 	return k, ok
 }
 
-// Published is what a node publishes about itself for the others.
+// Published has the fields that a node publishes about itself for the others.
 type Published struct {
 	Address  string        `json:"address,omitempty"`
 	Version  string        `json:"version,omitempty"`
@@ -113,18 +113,18 @@ type Published struct {
 	Reminders string `json:"reminders,omitempty"`
 	// Peer is where other nodes call it.
 	Peer string `json:"peer,omitempty"`
-	// Grain tells its holds from those of others: see engine.Options.
+	// Grain distinguishes its holds from those of others: see engine.Options.
 	Grain int `json:"grain,omitempty"`
 }
 
-// PublishedBy reads what a node published. One of another version may have written something else: then the
-// fields are empty.
+// PublishedBy decodes the fields that a node published. A node of another version may have written something
+// else: then the fields are empty.
 func PublishedBy(data []byte) (p Published) {
 	_ = json.Unmarshal(data, &p)
 	return p
 }
 
-// Status is what a node knows of its own work.
+// Status reports a node's own work.
 type Status interface {
 	Stats(window time.Duration) []rouse.StatsPoint             // on this node, oldest first
 	Targets() (list []rouse.TargetStatus, more bool)           // on this node; more: there are others

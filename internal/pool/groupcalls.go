@@ -52,7 +52,7 @@ func (c *groupCall) applyListing(left int, now time.Time, first time.Duration) {
 	c.told, c.left = true, left
 }
 
-// differenceToGoal returns by how many workers a key differs from what the call is to reach.
+// differenceToGoal returns by how many workers a key differs from the goal of the call.
 func (l *groupLoop) differenceToGoal(what, key string) int {
 	n := l.servingWorkers(key)
 	if what == "drain" {

@@ -49,8 +49,8 @@ type groupLoop struct {
 	stalled  map[string]bool             // keys whose workers must be replaced
 	limited  map[string]string           // keys whose workers wait for a limit, with the limit
 	failed   map[string]*repeatedFailure // keys whose last call failed
-	unlisted *repeatedFailure            // of the last list: what it would show is not known
-	shut     string                      // what all workers wait for outside of the windows; empty in one
+	unlisted *repeatedFailure            // of the last list: the workers are not known
+	shut     string                      // the limit that all workers wait for outside of the windows; empty in one
 }
 
 // groupState is the workers of a key as in the last list.
@@ -132,7 +132,7 @@ func (l *groupLoop) planWorkers(key string) plan {
 	return l.plans[key]
 }
 
-// windowWait returns what all workers wait for outside of the windows; empty in one.
+// windowWait returns the limit that all workers wait for outside of the windows; empty in one.
 func (l *groupLoop) windowWait() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

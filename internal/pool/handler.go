@@ -11,9 +11,9 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Transport is what NewHandler needs from the transport of a pool. It may be an Inventory too.
+// Transport has the methods of a pool's transport that NewHandler needs. It may be an Inventory too.
 type Transport interface {
-	State() string  // in a word or two, what it does: connecting, standing by or leading
+	State() string  // in a word or two: connecting, standing by or leading
 	Leader() string // the process that leads the pool, if known
 }
 

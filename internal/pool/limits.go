@@ -11,8 +11,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Limits bound what a pool starts. What exceeds a limit waits and is shown in the status. Zero fields mean
-// the default.
+// Limits bound the groups and workers of a pool. Those beyond a limit wait and are shown in the status. Zero
+// fields mean the default.
 type Limits struct {
 	Groups         int // groups at the same time; default 10,000
 	NamespaceOwned int // groups created by requests of one namespace; no limit by default

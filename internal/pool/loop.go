@@ -25,8 +25,8 @@ func (s *signal) sendSignal() {
 }
 
 // loop is a goroutine that makes state converge: after a change, at the end of a call and at deadlines it
-// makes a pass over what has not converged and starts calls. A pass never waits for a call, so a slow call
-// delays only its own key.
+// makes a pass over the keys that have not converged and starts calls. A pass never waits for a call, so a
+// slow call delays only its own key.
 type loop struct {
 	timing Timing
 	wake   *signal

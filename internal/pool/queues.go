@@ -58,7 +58,7 @@ type queueLoop struct {
 	states  map[string]*queueState
 	waiting map[string][]*waiter
 	doubted map[string]bool // keys whose queue must be created and bound again, in any phase
-	touched map[string]bool // keys whose state or target has changed since the last call of news
+	touched map[string]bool // keys whose state or target has changed since the last call of changedPlans
 }
 
 // queueState is the loop's view of the queue of one key.
@@ -386,7 +386,7 @@ func (l *queueLoop) releaseWaiters(key string) {
 	}
 }
 
-// plan is what the loop for groups does with the workers of a key.
+// plan is the action of the loop for groups on the workers of a key.
 type plan uint8
 
 const (

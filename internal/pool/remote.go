@@ -17,7 +17,7 @@ type Controller interface {
 type Caller interface {
 	Run(ctx context.Context)
 	Deliver(ctx context.Context, key string, fires []rouse.Fire, settle func(i int, o rouse.Outcome))
-	Obstacle() string                             // what keeps requests from the broker; "" if nothing does
+	Obstacle() string                             // the reason why requests do not reach the broker; "" if they do
 	Near(namespace, key string, in time.Duration) // a fire of a namespace for the key is due soon
 	Drain()                                       // defers all fires from now on
 }

@@ -23,6 +23,6 @@ type Setup struct {
 	// never.
 	Stall time.Duration
 
-	// Open makes what starts the workers.
+	// Open makes the driver that starts the workers.
 	Open func(log *slog.Logger) (driver.Driver, error)
 }

@@ -171,7 +171,7 @@ func (t *Term) Note(key, event string) {
 }
 
 // NoteNamed is Note for a worker that knows the name of its group, and for a caller that expects a request:
-// what it wants is never a group that is to end.
+// the group it wants is never one that is to end.
 func (t *Term) NoteNamed(name, event string) error {
 	find := t.groupNamed
 	if event == Wanted {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Status is what a group should be.
+// Status is the desired state of a group.
 type Status uint8
 
 // The statuses of groups. A group that is in no target is Inactive.
@@ -162,7 +162,7 @@ func (t *Tracker) Idle(now time.Time, key string, asOf time.Time) {
 	t.Advance(now)
 }
 
-// Advance applies what is due, and reports whether the target has changed.
+// Advance applies due deadlines, and reports whether the target has changed.
 func (t *Tracker) Advance(now time.Time) bool {
 	changed := false
 	for len(t.deadlines) > 0 && !t.deadlines[0].next.After(now) {

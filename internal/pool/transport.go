@@ -59,8 +59,8 @@ type Timing struct {
 	Listing  time.Duration // interval of lists of workers without reported changes; 5s if zero
 
 	// Settle is how long an unbound queue must have been empty, without consumers and workers, before it is
-	// deleted. It covers what the transport learns late: that a dead worker returned its requests, and how
-	// many requests workers hold. 10s if zero.
+	// deleted. It covers facts that the transport learns late: that a dead worker returned its requests, and
+	// how many requests workers hold. 10s if zero.
 	Settle time.Duration
 
 	// Rest is how long the name of a deleted queue is not used again, so that old consumers can end; 1s if

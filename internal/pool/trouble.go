@@ -23,7 +23,7 @@ type failureLog struct {
 	lines Sparse
 }
 
-// noteCallFailure returns the failure after a call, whose error may be nil, and logs what has changed. It
+// noteCallFailure returns the failure after a call, whose error may be nil, and logs the change. It
 // logs nothing when ctx has ended, which calls fail with: it is the context of the loop, as that of the call
 // ends with it.
 func (l *failureLog) noteCallFailure(ctx context.Context, before *repeatedFailure, err error, text string,

@@ -15,7 +15,7 @@ import (
 type View struct {
 	Pool       string      `json:"pool"`
 	Namespaces string      `json:"namespaces"`           // shared or apart
-	Leads      bool        `json:"leads"`                // this process manages it; what follows is empty if it does not
+	Leads      bool        `json:"leads"`                // this process manages it; the next fields are empty if it does not
 	Since      time.Time   `json:"since,omitzero"`       // when it began to
 	Generation Generation  `json:"generation,omitempty"` // of the target
 	Reached    Generation  `json:"reached,omitempty"`    // that the queue loop has read
@@ -42,8 +42,8 @@ type GroupView struct {
 	Namespace string `json:"namespace,omitempty"` // whose group it is, if namespaces are apart
 	Key       string `json:"key"`
 	Status    string `json:"status"` // that it should have
-	Queue     string `json:"queue"`  // what its queue is, in the same words, or closing
-	// why its queue is not what it should be, or its workers cannot be started or ended
+	Queue     string `json:"queue"`  // the state of its queue, in the same words, or closing
+	// why its queue has not the desired state, or its workers cannot be started or ended
 	Error   string          `json:"error,omitempty"`
 	Report  time.Time       `json:"last_report,omitzero"` // of its workers
 	Ready   int             `json:"ready"`                // requests in its queue, when they were last counted
@@ -120,7 +120,7 @@ func (m *Manager) View() View {
 	return v
 }
 
-// Statuses returns what pools look like in the form of the API.
+// Statuses returns the states of pools in the form of the API.
 func Statuses(pools []Served) []rouse.PoolStatus {
 	list := make([]rouse.PoolStatus, 0, len(pools))
 	for _, p := range pools {

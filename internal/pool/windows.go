@@ -13,7 +13,7 @@ type Window struct {
 	For      time.Duration // from minWindow to maxWindow
 }
 
-// LimitWindows is the name of the setting, and of what groups wait for outside of the windows.
+// LimitWindows is the name of the setting, and of the limit that groups wait for outside of the windows.
 const LimitWindows = "windows"
 
 // The bounds of windows.
@@ -80,7 +80,7 @@ func (c *Config) DescribeWindowWait(now time.Time) string {
 	return s.describeWait()
 }
 
-// describeWait returns what workers wait for; empty while they may run.
+// describeWait returns the limit that workers wait for; empty while they may run.
 func (s *windowState) describeWait() string {
 	switch {
 	case !s.closed:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Opener opens the queue at a URL. volatile takes a broker whose settings can lose what it confirmed.
+// Opener opens the queue at a URL. volatile takes a broker whose settings can lose confirmed messages.
 type Opener func(ctx context.Context, url string, o Options, volatile bool) (Queue, error)
 
 // kinds are the packages below this one by the schemes of URLs.

@@ -86,8 +86,8 @@ type Queue interface {
 	Publisher
 	Consumer
 
-	// Depth returns how many messages are in the queue, including those with consumers if the broker can
-	// tell.
+	// Depth returns how many messages are in the queue, including those with consumers if the broker counts
+	// them.
 	Depth(ctx context.Context) (int64, error)
 
 	// Close ends all calls at once: unsettled messages are delivered again, to others.

@@ -2,7 +2,7 @@ package queue
 
 import "sync"
 
-// Uses counts what uses a queue until it is closed. The zero value is open.
+// Uses counts the users of a queue until it is closed. The zero value is open.
 type Uses struct {
 	mu     sync.Mutex // guards closed, and Add against it
 	closed bool

@@ -269,7 +269,7 @@ func standOf(row *rouse.Row, f *rouse.Fire, now rouse.Instant) stood {
 		return stood{standing: outdated}
 	}
 	t, err := rouse.DecodeTimer(row)
-	if err != nil { // the executor cannot repair it; the scheduler reports what is wrong
+	if err != nil { // the executor cannot repair it; the scheduler reports the fault
 		return stood{standing: outdated}
 	}
 	occ, ok := t.Current()

@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Compile turns what a spec contains about when into due times. It is pure.
+// Compile turns the schedule of a spec into due times. It is pure.
 type Compile func(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, error)
 
 // Cache is safe for concurrent use.
@@ -32,7 +32,7 @@ func New(compile Compile, store rouse.Timers, shared bool) *Cache {
 	return &Cache{compile: compile, store: store, shared: shared}
 }
 
-// maxAge is how old what is known of a calendar may be.
+// maxAge is the maximum age of a cached calendar.
 func (c *Cache) maxAge() time.Duration {
 	if c.shared {
 		return SharedAge
@@ -102,7 +102,7 @@ func (c *Cache) Known(t *rouse.Timer) (s rouse.Schedule, ok bool) {
 	return own.Schedule, ok && own.isFresh()
 }
 
-// Clear drops all schedules, because what they were compiled from has changed.
+// Clear drops all schedules, because their sources have changed.
 func (c *Cache) Clear() {
 	c.cache.dropParsed()
 	c.own.dropParsed()
@@ -139,7 +139,7 @@ func (c *timers) getOrParse(v timerVersion, rule rouse.CalendarRule, age time.Du
 	}
 	parsed, err := parse()
 	if err != nil && ok {
-		return s.Schedule, nil // its calendars cannot be read now: what they were counts
+		return s.Schedule, nil // its calendars cannot be read now: the last known days count
 	}
 	if err != nil || v.generation == 0 {
 		return parsed, err
@@ -250,7 +250,7 @@ func (c *schedules) getOrParse(text, zone string, parse func() (rouse.Schedule, 
 		return s, nil
 	}
 	if c.parsed == nil || len(c.parsed) >= maxSchedules {
-		c.parsed = make(map[scheduleKey]rouse.Schedule) // starting again is cheap, and needs no list of what was used when
+		c.parsed = make(map[scheduleKey]rouse.Schedule) // starting again is cheap, and needs no list of uses
 	}
 	c.parsed[scheduleKey{strings.Clone(text), strings.Clone(zone)}] = s
 	return s, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// calendars is a bounded cache of the days of calendars. Other nodes may change one: what is older than
-// calendarAge is read again.
+// calendars is a bounded cache of the days of calendars. Other nodes may change one: entries older than
+// calendarAge are read again.
 type calendars struct {
 	mu      sync.Mutex
 	known   map[rouse.Key]knownCalendar
@@ -31,7 +31,7 @@ const (
 	maxCalendars = 1024
 )
 
-// cachedDays returns the days of a calendar. If the store does not answer, what was known before counts; err
+// cachedDays returns the days of a calendar. If the store does not answer, the last known days count; err
 // is why nothing is known.
 func (c *Cache) cachedDays(key rouse.Key) (dates []rouse.Date, there bool, err error) {
 	c.calendars.mu.Lock()

@@ -6,7 +6,7 @@ import "github.com/rousehq/rouse"
 const stepBudget = 200_000
 
 // Meter is a schedule whose looks are counted. With a Limit, a look after that many steps finds nothing, and
-// Out is set: what came of it is not to be used.
+// Out is set: its result is not to be used.
 type Meter struct {
 	rouse.Schedule
 	Steps, Limit int
@@ -63,7 +63,7 @@ func (m *Meter) Broken() error {
 	return nil
 }
 
-// Exhausted makes a timer jump over what it would count.
+// Exhausted makes a timer jump over occurrences that it would count.
 func (m *Meter) Exhausted() bool { return m.Steps >= stepBudget }
 
 // On prepares the meter for another schedule, nil for none.

@@ -3,7 +3,7 @@
 //
 //	import _ "github.com/rousehq/rouse/node/all"
 //
-// A program that knows what it uses imports just that: one of the packages below store, such as store/sqlite
+// A program that knows its needs imports just those: one of the packages below store, such as store/sqlite
 // or store/postgres, and of those below sink/broker and node. The embedded stores pebble and mem need no
 // import.
 package all

@@ -57,8 +57,8 @@ func openAPIPart(_ context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
 	o := stream.Options{Now: func() rouse.Instant { return c.Timers().Now() }}
 	if cfg.Clock != nil {
-		// The wait is measured by the machine's time, while a clock that is moved waits for what fires, and
-		// stops whenever it is put off.
+		// The wait is measured by the machine's time, while a clock that is moved waits for fires, and stops
+		// whenever it is put off.
 		o.Wait, o.MaxPutOff = time.Millisecond, 5*time.Minute
 	}
 	p := &part{core: c, streams: stream.New(o), others: &others{core: c, conns: map[string]*grpc.ClientConn{}}}
@@ -66,7 +66,7 @@ func openAPIPart(_ context.Context, c core) (parts.Part, error) {
 		Serve: p.runServer, Drain: p.streams.Drain, Leave: p.endSubscriptions, Close: p.closeServer}, nil
 }
 
-// makeAPIServer makes the server, from what the node and its other parts have.
+// makeAPIServer makes the server of the API, from the node and its other parts.
 func (p *part) makeAPIServer() error {
 	c, cfg := p.core, p.core.Config()
 	api, admin := c.Listeners()

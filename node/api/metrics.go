@@ -6,7 +6,8 @@ import (
 	"github.com/rousehq/rouse/internal/server"
 )
 
-// refusalCounter returns what counts a request or a connection that was refused because a limit was reached.
+// refusalCounter returns a function that counts a request or a connection that was refused because a limit
+// was reached.
 func refusalCounter(r prometheus.Registerer) func(limit string) {
 	count := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rouse_refused_total",
 		Help: "Requests and connections that were refused because a limit was reached, or the store was away."},
@@ -18,7 +19,7 @@ func refusalCounter(r prometheus.Registerer) func(limit string) {
 	return func(limit string) { count.WithLabelValues(limit).Inc() }
 }
 
-// watchLoad adds what requests take.
+// watchLoad adds metrics of the load of requests.
 func watchLoad(r prometheus.Registerer, s *server.Server) {
 	gauge := func(name, help string, read func(server.Load) float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},

@@ -21,20 +21,20 @@ import (
 	"github.com/rousehq/rouse/node"
 )
 
-// Door is what serves Dapr's sidecars. Every node has its sink, so that no fire of a job fails where no
+// Door serves Dapr's sidecars. Every node has its sink, so that no fire of a job fails where no
 // sidecar can come; one without a listener keeps such fires until their bucket moves to a node that has one.
 type Door struct {
 	core     core
 	sink     *watch.Sink
 	listener net.Listener       // nil: there is no door
-	identity *identity.Identity // nil: sidecars are not asked who they are
+	identity *identity.Identity // nil: sidecars are not authenticated
 	server   *scheduler.Server  // nil: there is none, or not yet
 }
 
 // Of returns the door of a node.
 func Of(n *node.Node) *Door { return node.Find[*Door](n) }
 
-// checkDaprSettings checks what concerns Dapr's sidecars.
+// checkDaprSettings checks the settings of Dapr's sidecars.
 func checkDaprSettings(c *node.Config) error {
 	var bad rouse.Invalid
 	if c.DaprListen == "" {
@@ -63,8 +63,8 @@ func checkDaprSettings(c *node.Config) error {
 	return bad.Err()
 }
 
-// openDaprPart opens the listener, if there is to be one, and the sink of jobs, which holds up to half of
-// what the engine has in memory.
+// openDaprPart opens the listener, if there is to be one, and the sink of jobs, which holds up to half of the
+// engine's rows in memory.
 func openDaprPart(ctx context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
 	d := &Door{core: c, sink: watch.New(watch.Options{MaxHeld: cfg.Window / 2, MaxStreams: cfg.DaprConnections})}
@@ -77,7 +77,7 @@ func openDaprPart(ctx context.Context, c core) (parts.Part, error) {
 	p.Start, p.Serve, p.Close = d.makeDaprServer, d.serveSidecars, d.closeListener
 	return p, c.Await(ctx, "the identity for Dapr's sidecars", func() (err error) {
 		if d.identity, err = whoIs(cfg); errors.Is(err, fs.ErrNotExist) {
-			return rouse.Unavailable(err) // what mounts secrets may be late
+			return rouse.Unavailable(err) // secrets may be mounted late
 		}
 		if err == nil {
 			if d.listener, err = net.Listen("tcp", cfg.DaprListen); err != nil {
@@ -120,7 +120,7 @@ func (d *Door) makeDaprServer() error {
 	return d.core.Registry().Register(metrics{d.sink.Counts, d.server.Counts})
 }
 
-// reachableAddress is where sidecars reach this node: what is advertised, or where it listens, but with an
+// reachableAddress is where sidecars reach this node: the advertised address, or the listener's, but with an
 // address of the machine if that is every address.
 func (d *Door) reachableAddress() string {
 	addr, told := d.Addr(), d.core.Config().DaprAdvertise
@@ -179,7 +179,7 @@ func (d *Door) Addr() string {
 	return d.listener.Addr().String()
 }
 
-// closeListener ends what a node that never ran has of it.
+// closeListener closes the server and the listener of a node that never ran.
 func (d *Door) closeListener() error {
 	if d.server != nil {
 		d.server.Close()

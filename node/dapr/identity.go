@@ -14,12 +14,12 @@ import (
 // schedulerID is the app id of Dapr's scheduler, which sidecars expect of whom they connect to.
 const schedulerID = "dapr-scheduler"
 
-// hasIdentity reports whether Dapr's sidecars are asked who they are.
+// hasIdentity reports whether Dapr's sidecars are authenticated.
 func hasIdentity(c *node.Config) bool {
 	return c.DaprCert != "" || c.DaprSentry != "" || c.DaprWorkloadAPI != ""
 }
 
-// checkIdentity checks what identifies this node to Dapr's sidecars.
+// checkIdentity checks the settings that identify this node to Dapr's sidecars.
 func checkIdentity(c *node.Config) error {
 	var bad rouse.Invalid
 	switch {
@@ -50,7 +50,7 @@ func checkIdentity(c *node.Config) error {
 	return bad.Err()
 }
 
-// whoIs returns what this node is to sidecars, nil if they do not ask.
+// whoIs returns the identity of this node for sidecars; nil if they do not authenticate it.
 func whoIs(c *node.Config) (i *identity.Identity, err error) {
 	switch {
 	case c.DaprCert != "":

@@ -9,8 +9,8 @@ import (
 	"github.com/rousehq/rouse/internal/dapr/watch"
 )
 
-// metrics tells Prometheus of Dapr's sidecars, under the names and labels of Dapr's own scheduler, so that
-// its dashboards and alerts go on. They are read where they are counted, when they are asked for.
+// metrics are the metrics of Dapr's sidecars, under the names and labels of Dapr's own scheduler, so that
+// its dashboards and alerts go on. They are read at their counters, on each scrape.
 type metrics struct {
 	watch func() watch.Counts
 	calls func() scheduler.Counts
@@ -41,7 +41,7 @@ var (
 		"Triggers that had to wait for a concurrency limit when they came.", "concurrency_key")
 )
 
-// What is rouse's own.
+// Metrics of rouse's own.
 var (
 	descConns   = prometheus.NewDesc("rouse_dapr_connections", "Connections of Dapr's sidecars that are open.", nil, nil)
 	descRefused = prometheus.NewDesc("rouse_dapr_refused_total",

@@ -44,12 +44,12 @@ type part struct {
 	prewarm  time.Duration  // the longest of all
 	owned    pool.Owned     // groups of all pools, by namespaces
 	tokens   *tokens        // of their workers; nil without access control
-	life     sync.WaitGroup // of what manages them
+	life     sync.WaitGroup // of the goroutines that manage them
 	stop     context.CancelFunc
 	broke    chan error // why the pools of a node that manages pools only are managed no more
 }
 
-// Views returns what the pools look like.
+// Views returns the views of the pools.
 func (p *part) Views() (views []pool.View) {
 	for _, p := range p.servedPools() {
 		views = append(views, p.Manager.View())
@@ -60,7 +60,7 @@ func (p *part) Views() (views []pool.View) {
 // Groups returns how many groups of workers the requests of a namespace have started on this node.
 func (p *part) Groups(namespace string) int { return p.owned.Of(namespace) }
 
-// checkPoolSettings checks what concerns pools.
+// checkPoolSettings checks the settings of pools.
 func checkPoolSettings(c *node.Config) error {
 	var bad rouse.Invalid
 	if len(c.Pools) == 0 {
@@ -133,7 +133,7 @@ func openPoolPart(_ context.Context, c core) (parts.Part, error) {
 		p.calls = server.NewCalls(target.Checked)
 		o.Answered = p.calls.Answered
 	}
-	sinks := 1 // that hold requests, and share half of what the engine has in memory
+	sinks := 1 // that hold requests, and share half of the engine's rows in memory
 	for i := range cfg.Pools {
 		if cfg.Pools[i].Requests != nil {
 			sinks++
@@ -210,7 +210,7 @@ func (p *part) addPool(of *pool.Setup, registry *pool.Registry, o local.Options)
 	return nil
 }
 
-// fireSourcesExist reports of fires whether what fired them still exists: a timer, or a row next to it.
+// fireSourcesExist reports of fires whether their source still exists: a timer, or a row next to it.
 func (p *part) fireSourcesExist(ctx context.Context, fires []rouse.Fire) ([]bool, error) {
 	keys := make([]rouse.Key, 0, 2*len(fires))
 	for i := range fires {
@@ -231,8 +231,8 @@ func (p *part) fireSourcesExist(ctx context.Context, fires []rouse.Fire) ([]bool
 	return is, nil
 }
 
-// workerAddress is where workers reach the API: what is advertised, or where it listens, on loopback if that
-// is every address.
+// workerAddress is where workers reach the API: the advertised address, or the listener's, on loopback if
+// that is every address.
 func (p *part) workerAddress() string {
 	if p.core.Config().Advertise != "" {
 		return p.core.Advertised()
@@ -267,7 +267,7 @@ func (p *part) beginPools(ctx context.Context) error {
 	return nil
 }
 
-// endPools ends the pools and their workers: what they had is settled by now, or never will be.
+// endPools ends the pools and their workers: their requests are settled by now, or never will be.
 func (p *part) endPools() error {
 	p.stop()
 	p.life.Wait()
@@ -283,8 +283,9 @@ func (p *part) endPools() error {
 	return errors.Join(errs...)
 }
 
-// extendEngine adds what pools need of the engine: records of requests for those that wait for them, and
-// fires some time ahead, for which groups are started. Nodes that hold what they read keep to what is set.
+// extendEngine adds the options of the engine that pools need: records of requests for those that wait for
+// them, and fires some time ahead, for which groups are started. Nodes that hold the rows they read keep the
+// set time.
 func (p *part) extendEngine(o *engine.Options) {
 	if p.calls != nil {
 		before := o.Events.Recorded
@@ -302,7 +303,7 @@ func (p *part) extendEngine(o *engine.Options) {
 	}
 }
 
-// Serve adds the pools to what the node serves.
+// Serve adds the pools to the server of the node.
 func (p *part) Serve(o *server.Options) {
 	if o.Timers != nil {
 		o.Subscriber = subscribers{o.Subscriber, p.sink}

@@ -88,7 +88,7 @@ func (p *part) sinkOfPools() poolSink {
 	return s
 }
 
-// callerOfTarget returns who makes requests to the pool of a target, and their key; nil if it is a pool on
+// callerOfTarget returns the caller of the pool of a target, and its key; nil if it is a pool on
 // the store, or no target of a pool.
 func (s poolSink) callerOfTarget(to string) (pool.Caller, string) {
 	if len(s.remote) == 0 {
@@ -101,7 +101,7 @@ func (s poolSink) callerOfTarget(to string) (pool.Caller, string) {
 	return s.remote[name], key
 }
 
-// Check refuses what is no target of a pool that is here.
+// Check refuses a spec whose target is no pool of this node.
 func (s poolSink) Check(spec *rouse.Spec) error {
 	if c, _ := s.callerOfTarget(spec.Target); c != nil {
 		return local.CheckOptions(spec)
@@ -129,7 +129,7 @@ func (s poolSink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i
 	s.Sink.Deliver(ctx, fires, settle)
 }
 
-// Obstacle returns what keeps requests from their workers.
+// Obstacle returns the reason why requests do not reach their workers.
 func (s poolSink) Obstacle(namespace string, spec *rouse.Spec) string {
 	name, _ := target.Pool(spec.Target)
 	if m := s.managers[name]; m != nil {
@@ -144,7 +144,7 @@ func (s poolSink) Obstacle(namespace string, spec *rouse.Spec) string {
 	return s.Sink.Obstacle(namespace, spec)
 }
 
-// Near tells of a fire that comes.
+// Near announces a coming fire.
 func (s poolSink) Near(namespace, target string, at rouse.Instant) {
 	if c, key := s.callerOfTarget(target); c != nil {
 		c.Near(namespace, key, at.Sub(s.now()))
@@ -153,7 +153,7 @@ func (s poolSink) Near(namespace, target string, at rouse.Instant) {
 	s.Sink.Near(namespace, target, at)
 }
 
-// drainPools puts off all requests, and what comes from now on.
+// drainPools puts off all requests, and those that come from now on.
 func (p *part) drainPools() {
 	p.sink.Drain()
 	for _, r := range p.remote {

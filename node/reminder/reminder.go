@@ -42,7 +42,7 @@ type part struct {
 	listener net.Listener // for other instances; nil: there are none
 }
 
-// checkReminderSettings checks what concerns the reminder service.
+// checkReminderSettings checks the settings of the reminder service.
 func checkReminderSettings(c *node.Config) error {
 	var bad rouse.Invalid
 	if c.ReminderBucketSize < 20 || c.ReminderBucketSize > 100_000_000 {
@@ -80,7 +80,7 @@ func checkReminderSettings(c *node.Config) error {
 	return bad.Err()
 }
 
-// openReminderPart makes the sink of reminders, which holds up to half of what the engine has in memory.
+// openReminderPart makes the sink of reminders, which holds up to half of the engine's rows in memory.
 func openReminderPart(_ context.Context, c core) (parts.Part, error) {
 	cfg := c.Config()
 	rs := &part{core: c}
@@ -170,7 +170,7 @@ func (p *part) startService() error {
 	return nil
 }
 
-// Serve adds the service to what the node serves.
+// Serve adds the service to the server of the node.
 func (p *part) Serve(o *server.Options) {
 	if p.service == nil {
 		return
@@ -267,7 +267,7 @@ func (p *part) runService(ctx context.Context) error {
 	return broken
 }
 
-// Counts returns what is counted of executions.
+// Counts returns the counters of executions.
 func (p *part) Counts() call.Counts { return p.calls.Counts() }
 
 // addReminderMetrics adds the metrics of the reminder service.

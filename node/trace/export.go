@@ -16,7 +16,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// environment is what the standard variables of OpenTelemetry ask for. The SDK reads the others: headers,
+// environment has values of the standard variables of OpenTelemetry. The SDK reads the others: headers,
 // certificates, timeouts, the sampler, attributes.
 type environment struct {
 	endpoint, protocol, kind string
@@ -33,7 +33,7 @@ func fromEnv() environment {
 // isEnabled reports whether there are traces: only if the environment names where to.
 func (e environment) isEnabled() bool { return e.endpoint != "" && e.kind != "none" && !e.disabled }
 
-// checkExport refuses what cannot be done.
+// checkExport refuses exporters and protocols that are not supported.
 func (e environment) checkExport() error {
 	switch {
 	case !e.isEnabled():
@@ -57,7 +57,7 @@ func (e environment) newExporter(ctx context.Context) (sdk.SpanExporter, error) 
 	return x, nil
 }
 
-// counting counts what an exporter sends.
+// counting counts the spans that an exporter sends.
 type counting struct {
 	sdk.SpanExporter
 	counts

@@ -16,7 +16,7 @@ type sink struct {
 	tracer *tracer
 }
 
-// Obstacle returns what keeps fires from a target, if its sink can tell.
+// Obstacle returns the reason why fires do not reach a target, if its sink knows one.
 func (s *sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	if o, ok := s.Sink.(interface {
 		Obstacle(namespace string, spec *rouse.Spec) string

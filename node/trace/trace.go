@@ -68,7 +68,7 @@ func openTracePart(ctx context.Context, n core) (parts.Part, error) {
 func (t *tracer) shutDownTracer() error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
-	_ = t.provider.Shutdown(ctx) // what could not be sent was counted and logged; it is no reason to fail
+	_ = t.provider.Shutdown(ctx) // spans that could not be sent were counted and logged; it is no reason to fail
 	return nil
 }
 

@@ -29,7 +29,7 @@
 // So a message is delivered at least once, with the fire id as its id each time.
 //
 //	broker.go       the sink                          flight.go    messages in progress, each reported once
-//	target.go       targets, and what is wrong        availability.go  whether a broker is available
+//	target.go       targets, and their faults         availability.go  whether a broker is available
 //	connection.go   descriptions of brokers           outcome.go   outcomes
 package broker
 
@@ -48,15 +48,15 @@ import (
 
 // Publisher publishes to one broker. It is safe for concurrent use.
 type Publisher interface {
-	// Check returns what is wrong with a target of the publisher's scheme, and the cure; wrong is empty if
-	// it is valid.
+	// Check returns the fault of a target of the publisher's scheme, and the cure; wrong is empty if it is
+	// valid.
 	Check(t *Target) (wrong, cure string)
 
 	// Publish publishes messages, whose targets passed Check, and returns when each is settled on the
 	// flight. It may reorder them.
 	Publish(ctx context.Context, messages []Message, f *Flight)
 
-	// Obstacle describes what prevents publishing now; empty if nothing does.
+	// Obstacle returns the reason why publishing is impossible now; empty if it is possible.
 	Obstacle() string
 
 	// Close closes the connections, ends the messages in progress, and waits for them.
@@ -144,7 +144,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 // lanes is how many lanes of a connection may have all their messages in progress; further ones wait.
 const lanes = 16
 
-// Obstacle describes what prevents sending to the broker of the spec's target now.
+// Obstacle returns the reason why sending to the broker of the spec's target is impossible now.
 func (s *Sink) Obstacle(_ string, spec *rouse.Spec) string {
 	t, err := s.resolveTarget(spec.Target)
 	if err != nil {

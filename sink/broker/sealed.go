@@ -13,8 +13,7 @@ import (
 // placeholder stands for a secret in a URL that is only looked at.
 const placeholder = "SECRET"
 
-// withoutSecrets returns the URL with a placeholder for each secret, and what is wrong with its references,
-// if anything.
+// withoutSecrets returns the URL with a placeholder for each secret, and the fault of its references, if any.
 func (c *Connection) withoutSecrets() (text, wrong string) {
 	if !rouse.HasSecrets(c.URL) {
 		return c.URL, ""
@@ -119,7 +118,7 @@ func (s *Sealed) useCurrent() *generation {
 	return s.current
 }
 
-// Check returns what is wrong with a target. While a secret is missing, every target is accepted.
+// Check returns the fault of a target. While a secret is missing, every target is accepted.
 func (s *Sealed) Check(t *Target) (wrong, cure string) {
 	g := s.useCurrent()
 	if g == nil {
@@ -147,7 +146,7 @@ func (s *Sealed) Publish(ctx context.Context, messages []Message, f *Flight) {
 	g.Publish(ctx, messages, f)
 }
 
-// Obstacle describes what prevents publishing now.
+// Obstacle returns the reason why publishing is impossible now.
 func (s *Sealed) Obstacle() string {
 	g := s.useCurrent()
 	if g == nil {

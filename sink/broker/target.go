@@ -16,7 +16,7 @@ import (
 type Target struct {
 	Scheme     string // amqp, nats or redis
 	Connection string
-	Path       string // what follows the connection, as written
+	Path       string // the part behind the connection, as written
 	Structured bool   // "?mode=structured": the event as JSON
 	Core       bool   // "?via=core", of nats: without JetStream
 }
@@ -93,7 +93,7 @@ func (s *Sink) resolveTarget(text string) (located, error) {
 	return t, nil
 }
 
-// readOptions parses the options of a target and returns what is wrong with them.
+// readOptions parses the options of a target and returns their fault.
 func (t *Target) readOptions(options string) (wrong string) {
 	if options == "" {
 		return ""
@@ -140,7 +140,7 @@ func hidePassword(target string) string {
 	return target
 }
 
-// Name decodes a part of a target's path, and returns what is wrong with it.
+// Name decodes a part of a target's path, and returns its fault.
 func Name(part string) (name, wrong string) {
 	name = part
 	if strings.IndexByte(part, '%') >= 0 {

@@ -120,7 +120,7 @@ func (pl *play) checkOnce() {
 	}
 }
 
-// wellFormed checks what holds for every outcome.
+// wellFormed checks the rules for every outcome.
 func wellFormed(t *testing.T, o rouse.Outcome) {
 	t.Helper()
 	if o.Verdict < rouse.Done || o.Verdict > rouse.Deferred {

@@ -20,7 +20,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Harness is what a sink provides for the contract.
+// Harness connects a sink to the contract.
 type Harness struct {
 	// Open returns a new sink with a peer that answers for its target. It is called once per case, by the
 	// case's goroutine.
@@ -59,7 +59,7 @@ type Peer struct {
 
 // Arrival is a fire as the peer received it.
 type Arrival struct {
-	// Fire has what was transmitted; Fire.Spec has only Payload and ContentType.
+	// Fire has the transmitted fields; Fire.Spec has only Payload and ContentType.
 	Fire rouse.Fire
 	// Answer is called at most once, from any goroutine.
 	Answer func(Answer)

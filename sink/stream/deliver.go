@@ -24,7 +24,7 @@ func (k channelKey) cloneKey() channelKey {
 	return channelKey{strings.Clone(k.namespace), strings.Clone(k.name)}
 }
 
-// ticket is what the sink knows of a fire.
+// ticket is the state of a fire in the sink.
 type ticket struct {
 	tag     uint64        // at its subscriber, if it was sent
 	latest  time.Duration // bound of extensions

@@ -13,12 +13,12 @@ import (
 var errTaken = errors.New("fires were taken")
 
 // Poll waits for fires for a while, and takes as many as there are, at most open.Credits: a poll is a
-// subscriber that lives as long as its request. What it takes is accepted, as by a callback that answers 202:
+// subscriber that lives as long as its request. Its fires are accepted, as by a callback that answers 202:
 // the store has it before long, and the receiver reports to any node, within the timeout of an attempt. One
 // that does not is no lost receiver: which fires are in the same hands, and whether they were reported, is
-// not known here, so a fire that ends its receivers could not be told from others. So nothing is kept here
-// between polls, and neither a restart nor another node's address is in the way. The fires are none when the
-// wait is over, and when the sink is closed before.
+// not known here, so a fire that ends its receivers could not be distinguished from others. So nothing is
+// kept here between polls, and neither a restart nor another node's address is in the way. The fires are none
+// when the wait is over, and when the sink is closed before.
 func (s *Sink) Poll(ctx context.Context, open *rousev1.Open, wait time.Duration) ([]*rousev1.Fire, error) {
 	namespace, name, err := s.opts.Channel(open)
 	if err != nil {

@@ -48,7 +48,7 @@ func (t *slots) findTag(tag uint64) (it *item, known bool) {
 	return nil, t.first <= n && n <= t.number
 }
 
-// freeTag frees a tag that find finds.
+// freeTag frees a tag that findTag finds.
 func (t *slots) freeTag(tag uint64) {
 	at := int32(tag & (1<<tagSlotBits - 1))
 	t.table[at] = slot{next: t.free}

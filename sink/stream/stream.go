@@ -145,7 +145,7 @@ func New(o Options) *Sink {
 }
 
 // Drain defers fires that wait for a subscriber, and all that come later: a node that stops sends nothing
-// new. Subscribers keep what they have.
+// new. Subscribers keep their fires.
 func (s *Sink) Drain() { s.hub.Drain(nil) }
 
 // Close ends all subscriptions and defers later deliveries. It does not wait: a subscription ends when its
@@ -202,7 +202,7 @@ func channelOf(target string) (string, error) {
 
 var channelCure = fmt.Sprintf("use up to %d bytes of printable UTF-8, without a space at either end", MaxChannel)
 
-// channelFault returns what is wrong with a channel's name, or nothing.
+// channelFault returns the fault of a channel's name, or "".
 func channelFault(name string) string {
 	switch {
 	case len(name) > MaxChannel:

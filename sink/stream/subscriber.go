@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/internal/hub"
 )
 
-// state is what the sink knows of a subscriber. The hub's lock guards the variable fields.
+// state is the state of a subscriber in the sink. The hub's lock guards the variable fields.
 type state struct {
 	key    channelKey
 	prefix string
@@ -65,7 +65,8 @@ func messageBytes(it *item) int {
 	return it.Of.size
 }
 
-// addBytes adds a fire to the next message, and back removes it from the next message or from the sent fires.
+// addBytes adds a fire to the next message, and takeBack removes it from the next message or from the sent
+// fires.
 func addBytes(sub *subscriber, it *item) { sub.Of.bytes += messageBytes(it) }
 
 func takeBack(sub *subscriber, it *item) {
@@ -191,7 +192,7 @@ func (s *Sink) startLeaving(sub *subscriber, tags []uint64) {
 }
 
 // placeItems places the fires of a subscriber that has gone: those that were sent have failed, the others go
-// to others. One that left in good order, and did not settle what it had begun, was not ended by it.
+// to others. One that left in good order, and did not settle a fire it had begun, was not ended by it.
 func (s *Sink) placeItems(sub *subscriber, items []*item, sent int) {
 	const detail = "the subscriber went away"
 	for n, it := range items {

@@ -49,7 +49,7 @@ func (s *Sink) Check(spec *rouse.Spec) error {
 	return nil
 }
 
-// targetFault returns what is wrong with a target, if anything; value is the part of the target that may be
+// targetFault returns the fault of a target, if any; value is the part of the target that may be
 // shown.
 func (s *Sink) targetFault(target string) (value, wrong, cure string) {
 	if len(target) > rouse.MaxTarget {
@@ -119,7 +119,7 @@ func hidePassword(target string) string {
 	return scheme + "://" + rest
 }
 
-// hostFault returns what is wrong with a host, if anything: an address must be allowed for requests, and a
+// hostFault returns the fault of a host, if any: an address must be allowed for requests, and a
 // name must be a name for every resolver.
 func (s *Sink) hostFault(host string, bracketed bool) (wrong, cure string) {
 	const named = "use a name such as hooks.example.com"

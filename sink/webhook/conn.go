@@ -26,7 +26,7 @@ const inOne = 16 << 10
 var errHead = fmt.Errorf("its headers exceeded %d bytes", maxHead)
 
 // conn is a connection to a receiver. One exchange uses it at a time, on the goroutine that delivers: there
-// are no loops that read and write for it. net/http parses what comes.
+// are no loops that read and write for it. net/http parses answers.
 type conn struct {
 	net.Conn
 	origin string
@@ -36,7 +36,7 @@ type conn struct {
 	in     *bufio.Reader   // reads from reader
 	left   int64           // that the reader may still read
 	asks   http.Request    // has the method, which decides whether an answer has a body
-	short  http.Response   // the last answer that plain has read
+	short  http.Response   // the last answer that readPlain has read
 	cut    bool            // it ended before the first byte of an answer
 	oldest time.Time       // when it is too old for another request
 	until  time.Time       // the same, or earlier if the receiver closes it earlier

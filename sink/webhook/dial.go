@@ -34,7 +34,7 @@ func placeOf(target string) place {
 	return p
 }
 
-// hostAndPort returns what to dial: host and port.
+// hostAndPort returns the host and port to dial.
 func (p place) hostAndPort() (host, port string) {
 	scheme, authority, _ := strings.Cut(p.origin, "://")
 	if host, port, err := net.SplitHostPort(authority); err == nil {
@@ -105,7 +105,7 @@ func (s *Sink) openTCP(ctx context.Context, claim *claim, host, port string) (ne
 		// It is called with the address to which the kernel will connect.
 		dialer.ControlContext = func(_ context.Context, network, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
-			if err != nil || network != "tcp4" && network != "tcp6" { // not known to happen: what cannot be judged must not pass
+			if err != nil || network != "tcp4" && network != "tcp6" { // not known to happen: an unparsed address must not pass
 				return &forbidden{why: "cannot be judged", target: "the address " + address}
 			}
 			if at.Addr().Zone() != "" {

@@ -18,7 +18,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Rule allows or denies requests to hosts, networks and ports. What a rule leaves out matches everything.
+// Rule allows or denies requests to hosts, networks and ports. Fields that a rule leaves out match
+// everything.
 type Rule struct {
 	Allow     bool
 	Namespace string       // of the timers
@@ -204,7 +205,7 @@ func (s *Sink) openTunnel(ctx context.Context, tcp net.Conn, host, port string) 
 	if _, err := io.WriteString(tcp, head+"\r\n"); err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}
-	// One byte at a time: what follows the answer is the target's.
+	// One byte at a time: the bytes after the answer are the target's.
 	resp, err := http.ReadResponse(bufio.NewReaderSize(io.LimitReader(oneByOne{tcp}, maxConnect), 16),
 		&http.Request{Method: http.MethodConnect})
 	switch {

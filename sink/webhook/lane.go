@@ -21,7 +21,7 @@ func (s *Sink) Lane(namespace string, spec *rouse.Spec) rouse.Lane {
 	return rouse.Lane{Name: originOf(spec.Target), Limit: s.opts.HostConcurrency, Batch: 1}
 }
 
-// Address returns scheme, host and port of a target, and the same with its path: what has a circuit of its
+// Address returns scheme, host and port of a target, and the same with its path: each has a circuit of its
 // own (sink.Breaker). A query differs from call to call, and is left out.
 func (s *Sink) Address(spec *rouse.Spec) (host, address string) {
 	p := placeOf(spec.Target)
@@ -53,7 +53,7 @@ func originOf(target string) string {
 	return strings.ToLower(o) // the same string if it is lower-case already
 }
 
-// batchLane begins with the whole target. A target contains no '#', so it is distinct from what follows.
+// batchLane begins with the whole target. A target contains no '#', so it is distinct from the rest.
 func batchLane(namespace string, spec *rouse.Spec) string {
 	w := &spec.Webhook
 	b := make([]byte, 0, 256)

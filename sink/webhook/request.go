@@ -25,7 +25,7 @@ type request struct {
 	head      []byte // request line and headers
 	body      []byte
 	used      []string  // secrets in the headers
-	signed    [2][]byte // space for what is signed: the identity, and the message before the body
+	signed    [2][]byte // space for the signed parts: the identity, and the message before the body
 	err       error     // why the request must not be sent
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// wishes is what the body of a 2xx can request.
+// wishes are the requests that the body of a 2xx can have.
 type wishes struct {
 	wish
 	Results []result `json:"results"`

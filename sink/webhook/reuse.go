@@ -14,8 +14,8 @@ import (
 const maxAge = time.Minute
 
 // maxRace is how soon a connection that was idle has to end for its request to be sent once more: a receiver
-// that closes it in the same moment is seen after one round trip. What ends later has been worked on, and the
-// time in the signature may be too old for the receiver by then.
+// that closes it in the same moment is seen after one round trip. A request whose connection ends later has
+// been worked on, and the time in the signature may be too old for the receiver by then.
 const maxRace = 5 * time.Second
 
 // keepAliveMargin is how long before the receiver closes an idle connection it gets no request any more,
@@ -48,7 +48,7 @@ func reuseUntil(oldest time.Time, header string, now time.Time) time.Time {
 }
 
 // records is the TCP connection under TLS. It follows the records that are read, because crypto/tls reads
-// ahead, and does not tell what it has.
+// ahead, and does not report how far.
 type records struct {
 	net.Conn
 	head [5]byte // of a record: its type, its version, and the length of the rest
@@ -73,7 +73,7 @@ func (r *records) Read(b []byte) (int, error) {
 }
 
 // isQuiet reports whether TLS has nothing that came after the answer: no text, no record, no part of one. It
-// would be the beginning of the next answer. The kernel has the rest (stale).
+// would be the beginning of the next answer. The kernel has the rest (isStale).
 func (c *conn) isQuiet() bool {
 	if c.under == nil {
 		return true

@@ -78,7 +78,8 @@ func (s *Sink) dropsHeader(canonical string) bool {
 	return false
 }
 
-// Obstacle describes what prevents requests of the spec: a secret that is missing, or may not be sent there.
+// Obstacle returns the reason why requests of the spec are impossible: a secret that is missing, or may not
+// be sent there.
 func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	if _, err := s.opts.Signing(namespace); err != nil {
 		return makeExcerpt("", err.Error())

@@ -88,7 +88,7 @@ func Sign(secret, id string, timestamp int64, body []byte) (string, error) {
 	return string(s.keys[0].appendSignature(nil, appendMessage(nil, id, timestamp), body)), nil
 }
 
-// appendMessage appends what is signed before the body: id and timestamp, each with a dot.
+// appendMessage appends the signed text before the body: id and timestamp, each with a dot.
 func appendMessage(dst []byte, id string, timestamp int64) []byte {
 	dst = append(append(dst, id...), '.')
 	return append(strconv.AppendInt(dst, timestamp, 10), '.')

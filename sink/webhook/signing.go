@@ -37,7 +37,7 @@ type mac struct {
 	sum []byte
 }
 
-// NewSigning returns what signs with keys, the newest first: the v1 signatures of all come before the v1a
+// NewSigning returns a signer with keys, the newest first: the v1 signatures of all come before the v1a
 // signatures.
 func NewSigning(keys ...Key) *Signing {
 	s := &Signing{}
@@ -112,7 +112,7 @@ func (s *Signing) appendSignatures(head, message, body, identity []byte) []byte 
 // HeaderSignature.
 const HeaderIdentity = "Rouse-Signature"
 
-// Identity is what a request tells of its fire, in the headers Rouse-….
+// Identity has the data about its fire in the headers Rouse-… of a request.
 type Identity struct {
 	Namespace  string
 	Timer      string // its name
@@ -130,8 +130,8 @@ var identityHeaders = [...]string{"Rouse-Namespace", "Rouse-Timer", "Rouse-Fire-
 	"Rouse-Token", "Rouse-Generation",
 	"Rouse-Manual", "Rouse-Last"}
 
-// appendIdentity appends what is signed of an identity: the values of its headers as they are sent, each with
-// a line end, after a line that no other message begins with.
+// appendIdentity appends the signed text of an identity: the values of its headers as they are sent, each
+// with a line end, after a line that no other message begins with.
 func appendIdentity(dst []byte, f *rouse.Fire, name, due string) []byte {
 	dst = append(dst, identityStart...)
 	for _, text := range [...]string{f.Namespace, name, f.ID, due} {
@@ -146,7 +146,7 @@ func appendIdentity(dst []byte, f *rouse.Fire, name, due string) []byte {
 
 const identityStart = "rouse-identity-v1\n"
 
-// identityOf returns what is signed of the identity in the headers of a request.
+// identityOf returns the identity in the headers of a request, and its signed text.
 func identityOf(get func(string) string) (content []byte, id Identity, err error) {
 	content = append(content, identityStart...)
 	for _, name := range identityHeaders {

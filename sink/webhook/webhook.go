@@ -80,9 +80,9 @@ type Options struct {
 	// stay forbidden. Default: public addresses only.
 	AllowPrivate bool
 
-	// Signing returns what signs a namespace's requests, with all of its keys, so that receivers can rotate
-	// them; nil signs nothing. While it returns an error, fires are deferred. It is called for every attempt.
-	// Default: no request is signed.
+	// Signing returns the signer of a namespace's requests, with all of its keys, so that receivers can
+	// rotate them; nil signs nothing. While it returns an error, fires are deferred. It is called for every
+	// attempt. Default: no request is signed.
 	Signing func(namespace string) (*Signing, error)
 
 	// Secret returns the value of {{secret:NAME}} in the headers of a namespace's timers, to be sent to a

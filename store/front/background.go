@@ -13,7 +13,7 @@ import (
 )
 
 // maintainIndex does the background work, one task after another: reach the index, renew its beat, repair
-// entries, fill it, look for overdue rows. Only keep enters the index.
+// entries, fill it, look for overdue rows. Only it enters the index.
 func (s *Store) maintainIndex(ctx context.Context) {
 	defer close(s.kept)
 	b := backoff.New(s.pace.again/16, s.pace.again)
@@ -183,7 +183,7 @@ func (s *Store) heartbeatWhenDue(ctx context.Context, v view) (time.Duration, er
 	return s.pace.beat, nil
 }
 
-// ignoreIndex drops the error that the index is unavailable: lose has logged it.
+// ignoreIndex drops the error that the index is unavailable: suspendIndex has logged it.
 func ignoreIndex(err error) error {
 	if errors.Is(err, errIndex) {
 		return nil

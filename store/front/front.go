@@ -105,12 +105,12 @@ type Store struct {
 	clock   clock
 	pending pending
 	counts  counts
-	sync    syncing // used only by keep
-	net     net     // used only by keep
+	sync    syncing // used only by maintainIndex
+	net     net     // used only by maintainIndex
 
 	life storekit.Guard     // of calls that do more than call PostgreSQL, and Close
-	stop context.CancelFunc // stops keep
-	kept chan struct{}      // closed when keep has ended
+	stop context.CancelFunc // stops maintainIndex
+	kept chan struct{}      // closed when maintainIndex has ended
 }
 
 var (

@@ -113,7 +113,7 @@ func (x *indexed) sortReady() {
 		if !q.more {
 			continue
 		}
-		if len(q.entries) == 0 { // all entries were filtered out: what follows is unknown
+		if len(q.entries) == 0 { // all entries were filtered out: the next ones are unknown
 			return
 		}
 		if last := q.entries[len(q.entries)-1].Position(); bound == nil || last.Compare(*bound) < 0 {

@@ -106,7 +106,7 @@ func (s *Store) askFor(ctx context.Context, v view, timeout time.Duration, call 
 	return fmt.Errorf("%w: %w", errIndex, err)
 }
 
-// suspendIndex stops the use of the index until keep has reached it again.
+// suspendIndex stops the use of the index until maintainIndex has reached it again.
 func (s *Store) suspendIndex(v view, err error) {
 	if s.state.recordLoss(v, err) {
 		s.counts.lost.Add(1)

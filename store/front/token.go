@@ -12,7 +12,7 @@ import (
 // A claim through the index misses a row whose writer has committed it, but has not updated the index yet. A
 // reader may then pass the position of the row, and must find it with a token later. So claims return tokens
 // that are older by the longest delay of the index; a row that reaches the index later than that counts as
-// written again (heal).
+// written again (correctEntries).
 //
 // While the index is unavailable, a claim leaves out rows of lower criticality. So a token from before the
 // index came back is invalid, and so is one of another process: a claim with such a token returns everything.

@@ -56,7 +56,7 @@ func (f *patientFS) openPatiently(name string, open func() (vfs.File, error)) (v
 	p.notes.noteCreated(name)
 	if kind, _ := fileKind(name); kind == logFile && p.notes != nil {
 		p.log = &logFill{}
-		if info, err := file.Stat(); err == nil { // a log that is used again has what it had before
+		if info, err := file.Stat(); err == nil { // a log that is used again has its earlier bytes
 			p.log.length = info.Size()
 		}
 	}
@@ -108,13 +108,13 @@ type patientFile struct {
 	log *logFill // nil for other files
 }
 
-// logFill keeps zeros behind what a log has. Syncing bytes that the file has already writes neither its size
-// nor their place: a small sync takes half of the CPU time. With large ones, the zeros would cost more. Only
-// the log's writer uses it.
+// logFill keeps zeros behind the content of a log. Syncing bytes that the file has already writes neither its
+// size nor their place: a small sync takes half of the CPU time. With large ones, the zeros would cost more.
+// Only the log's writer uses it.
 type logFill struct {
 	length int64 // of the file
-	synced int64 // what was written before the last sync
-	small  bool  // and how little that was since the sync before
+	synced int64 // bytes written before the last sync
+	small  bool  // few were written since the sync before
 }
 
 // Zeros are written in steps that grow with the log, so that an idle node writes few.

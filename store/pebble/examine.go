@@ -121,7 +121,7 @@ func (x *examined) checkManifest(disk vfs.FS, dir string, number uint64) error {
 }
 
 // replayedLogs returns the logs that Pebble replays. Earlier ones may still exist, because they could not be
-// removed yet, or are kept to be used again: the tables have at least what is in them.
+// removed yet, or are kept to be used again: the tables have at least their content.
 func (x *examined) replayedLogs() []uint64 {
 	logs := slices.DeleteFunc(slices.Clone(x.logs), func(n uint64) bool { return n < x.unflushed })
 	for i, number := range logs {
@@ -195,7 +195,8 @@ func batchRevision(record []byte) (revision uint64, ok bool) {
 	}
 }
 
-// Fields at the beginning of an edit in the manifest, by their tags. What is behind them needs no attention.
+// Fields at the beginning of an edit in the manifest, by their tags. The fields behind them need no
+// attention.
 const (
 	editComparer  = 1 // with a text
 	editUnflushed = 2
@@ -222,8 +223,8 @@ func unflushedLog(edit []byte) uint64 {
 	return 0
 }
 
-// acceptLoss removes what a log has lost: it moves the log and all later ones into a directory, and writes
-// the readable part of the log in its place. For a missing witness nothing has to be done.
+// acceptLoss accepts the loss of a log's rest: it moves the log and all later ones into a directory, and
+// writes the readable part of the log in its place. For a missing witness nothing has to be done.
 func (d *damage) acceptLoss(disk vfs.FS, dir string) error {
 	if len(d.beyond) == 0 {
 		return nil

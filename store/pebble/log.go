@@ -7,8 +7,9 @@ import (
 	"github.com/rousehq/rouse/internal/codec"
 )
 
-// logging collects what a batch writes once for all its records: the timers whose records ended in each
-// second, packed into one value per namespace and second, and the change of each hour's number of records.
+// logging collects the values that a batch writes once for all its records: the timers whose records ended in
+// each second, packed into one value per namespace and second, and the change of each hour's number of
+// records.
 type logging struct {
 	seconds map[secondKey]*moments
 	hours   map[uint32]int64
@@ -97,7 +98,7 @@ func (l *logging) writeLogPages(o *ops, all map[uint32]int64) {
 	}
 }
 
-// readMoments unpacks what logging.writeLogPages wrote.
+// readMoments unpacks a value of logging.writeLogPages.
 func readMoments(second int64, value []byte) (out []moment, err error) {
 	r := codec.Read(value)
 	for len(r.Rest()) > 0 {

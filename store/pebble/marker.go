@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// storeFormat is the version of what this package writes. It increases when an older rouse could no longer
+// storeFormat is the version of the files of this package. It increases when an older rouse could no longer
 // read it:
 //
 //	1  the first

@@ -64,7 +64,7 @@ func (n *names) countName(h hash, one bool) {
 	}
 }
 
-// countBatch counts what a batch wrote.
+// countBatch counts the changes of a batch.
 func (n *names) countBatch(t *touched) {
 	if n.cells == nil {
 		return

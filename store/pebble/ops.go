@@ -15,12 +15,12 @@ import (
 type ops struct {
 	buf   []byte // keys and values, one after another
 	lists [4][]op
-	spare []op // of sort
+	spare []op // of sortOps
 }
 
 // op is a key, and its value unless it is deleted, in buf.
 type op struct {
-	head             uint64 // the eight bytes of the key behind what all keys of the list begin with; set by sort
+	head             uint64 // the eight bytes of the key behind the common prefix of the list; set by sortOps
 	from, value, end uint32
 	delete, once     bool
 }

@@ -89,7 +89,7 @@ type Store struct {
 	syncer  sync.WaitGroup
 	counter sync.WaitGroup // of countNames
 
-	trimming storekit.Turn // so that no other trim deletes what one has found
+	trimming storekit.Turn // so that no other trim deletes the records that one has found
 }
 
 // revisionGap is how far revisions advance when a store is opened. A crash may have lost the latest
@@ -265,7 +265,7 @@ func (s *Store) beginStoreCall(ctx context.Context) error {
 		return err
 	}
 	err := s.faults.Broken()
-	if err != nil { // what reads would return may never have reached the disk
+	if err != nil { // rows that reads would return may never have reached the disk
 		s.life.RUnlock()
 	}
 	return err

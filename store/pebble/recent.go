@@ -148,7 +148,7 @@ func (r *recent) recentPlace(h hash) (p place, ok bool) {
 		dueOnce: s.dueOnce, keyOnce: s.keyOnce}, true
 }
 
-// rememberBatch adds what a batch wrote.
+// rememberBatch adds the changes of a batch.
 func (r *recent) rememberBatch(t *touched) {
 	for i := range t.list {
 		e := &t.list[i]

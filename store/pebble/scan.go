@@ -22,7 +22,7 @@ const (
 	syncedChunkHead = 19
 )
 
-// scanned describes how far a log or manifest can be read, and what is behind that.
+// scanned describes how far a log or manifest can be read, and the rest behind that.
 type scanned struct {
 	size   int64 // of the file
 	end    int64 // of the last complete record
@@ -39,7 +39,7 @@ type scanned struct {
 type scanner struct {
 	scanned
 	number uint32 // of a log; 0 is a manifest
-	at     int64  // offset of what comes next
+	at     int64  // offset of the next chunk
 	begun  bool   // within a record
 	record []byte
 }
@@ -115,7 +115,7 @@ func (s *scanner) consumeChunk(b []byte) int {
 	return c.size
 }
 
-// readRecord keeps what the examination needs of a complete record. Many records have nothing of it: a
+// readRecord keeps the values of a complete record that the examination needs. Many records have none: a
 // checkpoint ends the log with an empty one, and most edits of the manifest flush no log.
 func (s *scanner) readRecord() {
 	if s.number == 0 {

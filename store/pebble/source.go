@@ -110,7 +110,7 @@ func (l *list) addSuffix(suffix []byte) (more bool) {
 	return len(l.suffixes) <= maxNear && l.looks <= 4*maxNear
 }
 
-// addIndexed adds what an index by state has. ok is false if that is too much.
+// addIndexed adds the keys of an index by state. ok is false if they are too many.
 func (l *list) addIndexed(r lsm.Reader, prefix []byte) (ok bool, err error) {
 	it, err := r.NewIter(&lsm.IterOptions{LowerBound: slices.Concat(prefix, l.first),
 		UpperBound: keyAfterPrefix(slices.Concat(prefix, l.bound))})

@@ -66,8 +66,8 @@ func Tally(ctx context.Context, dir string) (rows map[rouse.State]int64, records
 	return t.counted, records, nil
 }
 
-// tally sums up all keys of a store. What must agree is compared as sums of hashes, which do not depend on
-// the order.
+// tally sums up all keys of a store. Values that must agree are compared as sums of hashes, which do not
+// depend on the order.
 type tally struct {
 	last            uint64 // revision
 	seed            maphash.Seed

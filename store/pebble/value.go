@@ -34,7 +34,7 @@ func appendPlace(b []byte, bucket uint32, visible rouse.Instant) []byte {
 	return binary.AppendVarint(b, int64(visible))
 }
 
-// place contains what is known of a key: the position of its row, and the fields for conditions and filters.
+// place is the known state of a key: the position of its row, and the fields for conditions and filters.
 type place struct {
 	exists     bool
 	bucket     uint32

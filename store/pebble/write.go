@@ -53,18 +53,18 @@ func (w *write) abandonBatch() {
 	w.batch = nil
 }
 
-// rememberWritten takes over what the batch has changed in the log into what the writer has in memory.
+// rememberWritten adds the batch's changes to the writer's memory.
 func (w *write) rememberWritten() {
 	w.recent.rememberBatch(&w.seen)
 	w.names.countBatch(&w.seen)
 	w.seen.resetTouched()
 }
 
-// finishBatch adds what is written once per batch, and applies the batch's revisions to the store.
+// finishBatch adds the values written once per batch, and applies the batch's revisions to the store.
 func (w *write) finishBatch() error {
 	s := w.s
 	if err := s.counts.writeCounts(&w.ops, w.counts); err != nil {
-		s.counts.resetCounts() // some are ahead of what is written
+		s.counts.resetCounts() // some are ahead of the written ones
 		return err
 	}
 	w.log.writeLogPages(&w.ops, s.hours)
@@ -102,8 +102,8 @@ func (w *write) makeChanges(changes []rouse.Change, results []rouse.Result) erro
 	return nil
 }
 
-// prefetchKeys reads what lookup will read of the tables in memory, whose parts are in no cache of the CPU:
-// here, where nothing depends on the values, it waits for many of them at the same time.
+// prefetchKeys reads the entries that lookupPlace will read in the tables in memory, whose parts are in no
+// cache of the CPU: here, where nothing depends on the values, it waits for many of them at the same time.
 func (w *write) prefetchKeys(hashes []hash) {
 	read := uint64(0)
 	for _, h := range hashes {

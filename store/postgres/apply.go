@@ -100,7 +100,7 @@ func (s *Store) applyPart(ctx context.Context, p *part, writer int64, results []
 			bold = false
 			continue
 		}
-		// The server has rolled back what it refused with these codes: nothing was written.
+		// The server has rolled back the call with these codes: nothing was written.
 		if err == nil || !wasRolledBack(err) || try == maxTries {
 			return err
 		}

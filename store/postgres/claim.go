@@ -11,7 +11,7 @@ import (
 )
 
 // Claim returns the rows of the window. The comments of the functions claim and claim_hold in the schema
-// describe how, and what the token is; claim_at and hold_at do the same, and return where the rows are.
+// describe how, and define the token; claim_at and hold_at do the same, and return where the rows are.
 func (s *Store) Claim(ctx context.Context, w rouse.Window) (rouse.Batch, error) {
 	limit := min(max(1, w.Limit), math.MaxInt32)
 	text := s.sql.claim

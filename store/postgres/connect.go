@@ -70,7 +70,8 @@ func openConnection(ctx context.Context, url string, o *Options) (*pgconn.PgConn
 
 func configureConn(c *pgconn.Config, o *Options) {
 	c.RuntimeParams["application_name"] = o.Name
-	// What roles and databases may set otherwise, and poolers pass on. Other settings belong to transactions.
+	// Parameters that roles and databases may set otherwise, and poolers pass on. Other settings belong to
+	// transactions.
 	c.RuntimeParams["client_encoding"] = "UTF8"
 	c.RuntimeParams["standard_conforming_strings"] = "on"
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, connectTimeout)

@@ -29,7 +29,7 @@ func wasRolledBack(err error) bool {
 }
 
 // wasIdle reports whether the server has closed the connection because its session was idle: it has done
-// nothing of what was sent then. pgconn.SafeToRetry is not asked: with it, calls whose answers were cut off
+// nothing of the call sent then. pgconn.SafeToRetry is not asked: with it, calls whose answers were cut off
 // were made twice.
 func wasIdle(err error) bool { return sqlState(err) == "57P05" }
 

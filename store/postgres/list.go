@@ -266,7 +266,7 @@ func (w *where) callWithText(text string) *call {
 
 func (w *where) addCondition(part string) { w.parts = append(w.parts, part) }
 
-// addTextCondition and int add a condition with one parameter, which replaces the ?.
+// addTextCondition and addIntCondition add a condition with one parameter, which replaces the ?.
 func (w *where) addTextCondition(part, v string) {
 	w.addCondition(strings.Replace(part, "?", w.textArg(v), 1))
 }

@@ -224,8 +224,8 @@ func (s *Store) checkSchema(ctx context.Context) error {
 
 // readSchemaState reads the version of the schema without changing anything.
 func readSchemaState(ctx context.Context, on *pgconn.PgConn, o *Options) (s schemaState, err error) {
-	// Not to_regclass: it uses the session's cache, which misses what other sessions commit while step waits
-	// for its lock.
+	// Not to_regclass: it uses the session's cache, which misses commits of other sessions while
+	// migrateOneStep waits for its lock.
 	r := on.ExecParams(ctx,
 		`SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'migrations'`,
 		[][]byte{[]byte(o.Schema)}, nil, nil, nil).Read()

@@ -8,7 +8,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// What a statement does with an entry.
+// The actions of a statement on an entry.
 const (
 	actPut    = 1 // create in a plain statement
 	actUpdate = 2 // in a plain statement

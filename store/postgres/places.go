@@ -18,7 +18,7 @@ type places struct {
 	sets [][setPlaces]place // nil until the first row
 }
 
-// The memory is a table of sets, of 6 MiB, of which the system provides what is used. A key has its place in
+// The memory is a table of sets, of 6 MiB, of which the system provides the used part. A key has its place in
 // one of them, and replaces an older one there.
 const (
 	maxPlaces = 1 << 18

@@ -12,7 +12,7 @@
 //
 // Acknowledged writes are as safe as the server's settings make them. Open refuses a server that would lose
 // them in a crash (fsync, full_page_writes or synchronous_commit off). With asynchronous replication, a
-// failover loses what had not reached the standby.
+// failover loses writes that had not reached the standby.
 package postgres
 
 import (
@@ -50,7 +50,7 @@ type Options struct {
 	// separate step, as another role.
 	NoMigrate bool
 
-	// ShowOwn makes claims with Since also return what this store wrote itself.
+	// ShowOwn makes claims with Since also return this store's own writes.
 	ShowOwn bool
 
 	// AllowUnsafe opens a server that does not sync acknowledged writes to its disk, or not in a way that
@@ -161,8 +161,8 @@ func (s *Store) closePools() {
 // beginStoreCall starts a call. If it succeeds, the caller must call s.life.RUnlock at the end.
 func (s *Store) beginStoreCall(ctx context.Context) error { return s.life.Begin(ctx) }
 
-// callTimers makes calls on the connections for timers, in one transaction and one round trip; lease on those
-// for leases.
+// callTimers makes calls on the connections for timers, in one transaction and one round trip; callLeases on
+// those for leases.
 func (s *Store) callTimers(ctx context.Context, calls []*call, read func(i int, row [][]byte) error) error {
 	if err := s.misfit.storedMisfit(); err != nil {
 		return err

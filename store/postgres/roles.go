@@ -9,7 +9,7 @@ import (
 // Three roles are enough, plus those of applications that create timers in their own transactions:
 //
 //   - The owner creates and migrates the schema (Migrate, or Open without NoMigrate). Run the SQL as this
-//     role, once, after the first migration: it includes what later migrations create.
+//     role, once, after the first migration: it includes objects of later migrations.
 //   - Nodes run as app, with NoMigrate set or not: it reads and writes rows, and calls the schema's
 //     functions. It cannot create, change or remove anything else, in this schema or elsewhere.
 //   - reader can read everything but the data of leases, such as webhook secrets, and change nothing, for

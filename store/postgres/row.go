@@ -13,7 +13,7 @@ const columns = `t.bucket, t.visible, t.namespace, t.name, t.fire, t.revision, t
 // columnCount is their number.
 const columnCount = 12
 
-// scanRow parses a row. It copies what it keeps.
+// scanRow parses a row. It copies the bytes it keeps.
 func scanRow(v [][]byte, to *rouse.Row) error {
 	if len(v) < columnCount {
 		return errShort

@@ -11,8 +11,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Entry is the position of a row in its bucket's order of attention: what an index in front of this store
-// knows of the row.
+// Entry is the position of a row in its bucket's order of attention, for an index in front of this store.
 type Entry struct {
 	Key      rouse.Key
 	Bucket   uint32

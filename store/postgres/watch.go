@@ -79,7 +79,7 @@ func (s *Store) listenUntilBroken(ctx context.Context, f func()) (heard bool, er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	broken := make(chan error, 1)
-	go func() { // reads until the connection breaks or ctx ends; listen waits for it
+	go func() { // reads until the connection breaks or ctx ends; listenUntilBroken waits for it
 		for {
 			if err := on.WaitForNotification(ctx); err != nil {
 				broken <- err

@@ -179,7 +179,7 @@ func sendBatch(ctx context.Context, on *pgconn.PgConn, settings string, calls []
 	var batch pgconn.Batch
 	first := 1 // the result of the first call
 	begin := on.CustomData()[otherIsolation] != nil
-	if begin { // every statement must see what was committed before it
+	if begin { // every statement must see the commits before it
 		batch.ExecParams(`BEGIN ISOLATION LEVEL READ COMMITTED`, nil, nil, nil, nil)
 		first++
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// ack is what has to have a write before Apply reports that it was made, in addition to the memory of the
-// server: the parameters ack_replicas and ack_fsync of an address.
+// ack has the copies of a write that Apply waits for, in addition to the memory of the server: the parameters
+// ack_replicas and ack_fsync of an address.
 type ack struct {
 	replicas int  // that have it in memory
 	fsync    bool // the server and these replicas have it on their disks, too

@@ -88,8 +88,8 @@ func partialError(work []*writer, errs []error) error {
 	return &p
 }
 
-// joinedError returns the error of a call. It returns rouse.ErrFull only if nothing was changed, because that
-// is what ErrFull means.
+// joinedError returns the error of a call. It returns rouse.ErrFull only if nothing was changed, as ErrFull
+// means.
 func joinedError(work []*writer, errs []error) error {
 	err := errors.Join(errs...)
 	if !errors.Is(err, rouse.ErrFull) {

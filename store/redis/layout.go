@@ -33,7 +33,7 @@ import (
 // PREFIX:meta, a hash on each server, describes the store: its format, its id, the number of servers and
 // shards, and the index of this server.
 
-// format increases when an older rouse could no longer read what a newer one writes. Open upgrades a store of
+// format increases when an older rouse could no longer read the keys of a newer one. Open upgrades a store of
 // an older one (meta.go). Format 1 had all rows in due and keys, another journal, the revision in "revision",
 // and ended:HOUR, a hash from row's key to the end of its record in a batch, in place of the marks; records
 // still have it until they are deleted. Only new stores on several shards have format 3: in format 2 notes
@@ -42,7 +42,7 @@ const (
 	format       = 3
 	formatSpread = 2
 	idPrefix     = "first-" // of the ids of stores of format 3, so that each shard knows it
-	notePrefix   = "\x01"   // of the names of what rouse keeps for itself; no timer's name has it
+	notePrefix   = "\x01"   // of the names of rouse's own notes; no timer's name has it
 )
 
 // formatOf returns the format of a store by its id; that of format 1 is upgraded.

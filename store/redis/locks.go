@@ -144,7 +144,7 @@ func (s *Store) changeLeases(ctx context.Context, by script, leases []rouse.Leas
 	return err
 }
 
-// readLease parses what lock.lua writes: epoch:8 end:8 length:4 owner data. An empty text is a lease that
+// readLease parses the text of lock.lua: epoch:8 end:8 length:4 owner data. An empty text is a lease that
 // never had an owner.
 func readLease(name, text string) (rouse.Lease, error) {
 	l := rouse.Lease{Name: name}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// past is what this Store knows of a shard's past.
+// past has the last known revision and era of a shard.
 type past struct {
 	known atomic.Uint64 // the highest revision that the shard has given to this Store
 	era   atomic.Uint64 // the last one that a claim returned, plus one (common.lua)
@@ -26,7 +26,7 @@ var errBack = errors.New("it came back without its last writes, after a failover
 
 func (sh *shard) isBack() bool { return time.Now().UnixNano() < sh.past.back.Load() }
 
-// learnToken records what the token of a claim's answer shows.
+// learnToken records the revision and era in the token of a claim's answer.
 func (sh *shard) learnToken(answer []any) {
 	text, _ := answer[1].(string)
 	token, era, ok := parseToken(text)
@@ -49,7 +49,7 @@ func (sh *shard) noteGivenRevision(revision uint64) {
 	}
 }
 
-// parseToken reads what the function token of common.lua returns.
+// parseToken parses the result of the function token of common.lua.
 func parseToken(text string) (token, era uint64, ok bool) {
 	first, second, _ := strings.Cut(text, ":")
 	token, err := strconv.ParseUint(first, 10, 64)

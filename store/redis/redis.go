@@ -35,7 +35,7 @@
 //	appendfsync everysec   the last one to two seconds when the power fails; nothing when the process dies, unless the disk is so busy
 //	                       that a sync takes long: Redis then delays writes by up to two seconds
 //	appendonly no          everything since the last snapshot, however the process ends; refused unless Options.AllowUnsafe
-//	a failover             what the replica had not received yet, in Sentinel and Cluster alike; min-replicas-to-write bounds it,
+//	a failover             writes that the replica had not received yet, in Sentinel and Cluster alike; min-replicas-to-write bounds it,
 //	                       and with ?ack_replicas=1 it is nothing, if the replica that has it is promoted
 //	eviction               timers, silently: a maxmemory-policy of allkeys-* is always refused
 //
@@ -65,9 +65,9 @@
 //	  +eval +evalsha +info +config|get +select +subscribe +unsubscribe +publish +pubsub
 //	  +cluster|slots +asking +wait
 //
-// Without config|get, Open knows only what INFO reports, and Durability mentions that. &rouse:* and the last
-// four commands before those of a Cluster are optional, too: without them, a dead node is replaced when its
-// leases expire, not immediately.
+// Without config|get, Open knows only the settings in INFO, and Durability mentions that. &rouse:* and the
+// last four commands before those of a Cluster are optional, too: without them, a dead node is replaced when
+// its leases expire, not immediately.
 package redis
 
 import (

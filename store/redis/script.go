@@ -91,7 +91,7 @@ var errAnswer = errors.New("unexpected answer of a script")
 // was lost, would be reported as refused. The caller decides.
 type command struct{ *goredis.Cmd }
 
-// NoRetry tells go-redis.
+// NoRetry prevents retries by go-redis.
 func (command) NoRetry() bool { return true }
 
 // runScript calls a script on the shard, and sends its text if the server does not have it.

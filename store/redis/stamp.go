@@ -14,8 +14,8 @@ func (s stamp) encodeStamp() []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(make([]byte, 0, 16), s.writer), s.call)
 }
 
-// writes tracks the Apply calls of this Store. The caller knows what a call without an error has written, so
-// claims since a token leave that out. A call that fails may have written, or may write later: from then on
+// writes tracks the Apply calls of this Store. The caller knows the writes of a call without an error, so
+// claims since a token leave them out. A call that fails may have written, or may write later: from then on
 // the Store uses another writer number, so that claims return these writes like those of other writers.
 // Writer numbers are random, as a server's counter could be lost in a failover and repeat a number.
 type writes struct {
@@ -58,8 +58,8 @@ func (w *writes) endWrite(s stamp, known bool) {
 	}
 }
 
-// knownWrites returns what scripts leave out: the writer and its last call, and its unfinished calls, 8 bytes
-// each.
+// knownWrites returns the writes that scripts leave out: the writer and its last call, and its unfinished
+// calls, 8 bytes each.
 func (w *writes) knownWrites() (writer []byte, last uint64, open []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

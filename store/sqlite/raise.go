@@ -17,7 +17,7 @@ func (s *Store) Raise(ctx context.Context, revision uint64) error {
 	defer s.life.RUnlock()
 	return s.writeInTransaction(ctx, func(w *write) error {
 		if revision > w.revision {
-			w.revision, w.changed = revision, true // finish writes it
+			w.revision, w.changed = revision, true // commitTransaction writes it
 		}
 		return nil
 	})

@@ -59,8 +59,8 @@ func openConnections(path string, o Options, write bool) (*sql.DB, error) {
 		"temp_store(memory)",
 	}
 	if write {
-		// FULL syncs the log at every commit: what is acknowledged survives a power cut. NORMAL syncs at
-		// checkpoints only: see Options.Relaxed for what that loses.
+		// FULL syncs the log at every commit: acknowledged writes survive a power cut. NORMAL syncs at
+		// checkpoints only: see Options.Relaxed for the loss.
 		synchronous := "synchronous(full)"
 		if o.Relaxed {
 			synchronous = "synchronous(normal)"

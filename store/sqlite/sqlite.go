@@ -82,7 +82,7 @@ type Store struct {
 	tx   *write
 	last uint64 // the last revision
 
-	trimming storekit.Turn // so that no other trim deletes what one has found
+	trimming storekit.Turn // so that no other trim deletes the records that one has found
 }
 
 // revisionGap is how far revisions advance when a store is opened. A power cut may have lost commits of a
@@ -159,7 +159,7 @@ func openWithSpace(path string, o Options, free func(string) (int64, error)) (_ 
 	return s, nil
 }
 
-// closeAll closes what Open opened, in reverse order.
+// closeAll closes the resources of Open, in reverse order.
 func (s *Store) closeAll() (err error) {
 	s.read.closeReads()
 	if s.tx != nil {

@@ -112,7 +112,7 @@ func checkLog(path string) error {
 		path, t.end, t.size, t.behind)}
 }
 
-// damage describes what the store has lost. The store can be opened without it.
+// damage describes the loss of the store. The store can be opened without the lost part.
 type damage struct{ wrong string }
 
 func (d *damage) Error() string {

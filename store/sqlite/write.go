@@ -49,7 +49,7 @@ func (w *write) rollbackTransaction() {
 	_, _ = w.rollbackS.ExecContext(w.ctx) // fails if SQLite has rolled back by itself
 }
 
-// commitTransaction adds what is written once per transaction, and commits.
+// commitTransaction adds the values written once per transaction, and commits.
 func (w *write) commitTransaction() error {
 	if !w.changed {
 		w.rollbackTransaction()
@@ -83,7 +83,7 @@ func (w *write) commitTransaction() error {
 	return err
 }
 
-// place contains what is known of a key: the position of its row, and the fields for conditions and indexes.
+// place is the known state of a key: the position of its row, and the fields for conditions and indexes.
 type place struct {
 	exists   bool
 	bucket   uint32

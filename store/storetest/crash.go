@@ -162,7 +162,7 @@ func (w *writer) nextAcknowledgement() (batch int, revision uint64, ok bool) {
 	}
 }
 
-// verifier records what was acknowledged.
+// verifier records acknowledged batches.
 type verifier struct {
 	acked map[int]int // the last batch of each round
 	last  uint64      // the highest revision
@@ -198,7 +198,7 @@ func (v *verifier) noteAcknowledged(round, batch int, revision uint64) {
 	v.last = max(v.last, revision)
 }
 
-// verifyStore opens the store and compares it with what was acknowledged. Of the calls after the last
+// verifyStore opens the store and compares it with the acknowledged batches. Of the calls after the last
 // acknowledged one, the store may contain some, in their order and each completely.
 func (v *verifier) verifyStore(t *testing.T, dir string, open OpenDir) {
 	t.Helper()

@@ -75,7 +75,7 @@ func breakAll(t *testing.T, open OpenDir, image string, want held, flips, cuts, 
 	}
 }
 
-// held is what a store must contain.
+// held is the content that a store must have.
 type held struct {
 	rows    []rouse.Row // in the order of keys
 	records int
@@ -85,7 +85,7 @@ type held struct {
 var everything = rouse.EveryState
 
 // makeClosedStore creates a store, and returns its files as a kill leaves them, its files after Close, and
-// what it had acknowledged. The rows of its second half come between two times that it is brought into a
+// its acknowledged content. The rows of its second half come between two times that it is brought into a
 // shape.
 func makeClosedStore(t *testing.T, open OpenDir, shape Shape) (killed, closed string, want held) {
 	t.Helper()

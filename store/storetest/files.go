@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Tree returns what is in a directory: paths, sizes and times.
+// Tree returns the content of a directory: paths, sizes and times.
 func Tree(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	out, err := walkTree(dir)

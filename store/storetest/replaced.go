@@ -58,8 +58,8 @@ func RunReplaced(t *testing.T, open func(t *testing.T) Replaced) {
 	}
 }
 
-// RunOlder tests that what is there again in a store that went back to an older state, after a failover or
-// from a copy, is found by nodes that had read it before: a claim since a token has it, or returns it as
+// RunOlder tests that a row that is there again in a store that went back to an older state, after a failover
+// or from a copy, is found by nodes that had read it before: a claim since a token has it, or returns it as
 // missing, so that it is read again. Revisions do not go back.
 func RunOlder(t *testing.T, open func(t *testing.T) Replaced) {
 	for name, other := range map[string]bool{"and is read": false, "and another node writes first": true} {

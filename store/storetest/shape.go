@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// Shape is what the files of an embedded store look like. Damage must be found in each shape, and a store of
+// Shape is a form of the files of an embedded store. Damage must be found in each shape, and a store of
 // any shape must look healthy.
 type Shape struct {
 	Name string
@@ -18,7 +18,7 @@ type Shape struct {
 	Make func(t testing.TB, s rouse.Store)
 }
 
-// Shapes are the shapes that a store takes by what its users do. Stores add their own.
+// Shapes are the shapes that a store takes by use. Stores add their own.
 var Shapes = []Shape{
 	{"as written", func(testing.TB, rouse.Store) {}},
 	{"an empty record at the end of the log", copyAway},
@@ -29,7 +29,7 @@ var Shapes = []Shape{
 	}},
 }
 
-// copyAway makes a copy of a store, for what that does to the log.
+// copyAway makes a copy of a store, for its effect on the log.
 func copyAway(t testing.TB, s rouse.Store) {
 	t.Helper()
 	if err := s.(rouse.Checkpointer).Checkpoint(t.Context(), filepath.Join(t.TempDir(), "copy")); err != nil {

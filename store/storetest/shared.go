@@ -164,8 +164,8 @@ var revisions = []sharedSentence{
 // raises contains the cases about stores with Raise.
 var raises = []sharedSentence{}
 
-// tokens contains the cases about Window.Since and Batch.Token: what one node writes, another finds. A store
-// may return more than was written since, so they check only for the rows that must be included.
+// tokens contains the cases about Window.Since and Batch.Token: rows that one node writes, another finds. A
+// store may return more than was written since, so they check only for the rows that must be included.
 var tokens = []sharedSentence{
 	{"a row written after a claim is in the window since its token", func(m *sharedBench) {
 		rows := m.mustCreate(numberedRows(4)...)

@@ -10,7 +10,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// firstRows are the rows of the stores in the fixtures of the first format, in the form of told.
+// firstRows are the rows of the stores in the fixtures of the first format, in the form of describeRows.
 const firstRows = `billing/birthday scheduled @every 24h {team:red}
 default/again retrying @every 2h, 1 attempt, 1 run
 default/birthday scheduled 2099-06-01T08:00:00Z {size:small team:red} {"cake": true}

@@ -1,6 +1,6 @@
-// Package rousev1 is the API of rouse in protobuf. What is not generated of it translates between the words
-// and errors of package rouse and their messages, both ways. What is translated shares its slices, maps and
-// texts with what it was made from.
+// Package rousev1 is the API of rouse in protobuf. The code that is not generated translates between the
+// words and errors of package rouse and their messages, both ways. A result shares slices, maps and texts
+// with its source.
 package rousev1
 
 import (

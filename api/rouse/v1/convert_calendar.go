@@ -39,7 +39,7 @@ func DaysToProto(days []rouse.Day) []*Day {
 	return out
 }
 
-// DaysFromProto reads days, and refuses with a *rouse.Invalid what is no date.
+// DaysFromProto reads days, and refuses invalid dates with a *rouse.Invalid.
 func DaysFromProto(list []*Day) ([]rouse.Day, error) {
 	if len(list) == 0 {
 		return nil, nil

@@ -6,7 +6,7 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// FilterToProto returns the message of what a query filters by; its place and limit are not part of it.
+// FilterToProto returns the message of the filter of a query; its place and limit are not part of it.
 func FilterToProto(q *rouse.Query) *Filter {
 	f := &Filter{Namespace: q.Namespace, NamePrefix: q.Prefix, Name: q.Name, Labels: q.Labels,
 		DueFromMs: int64(q.DueFrom), DueUntilMs: int64(q.DueUntil), Text: q.Sought.Text, Target: q.Sought.Target,
@@ -50,7 +50,7 @@ func notNegative(field string, ms int64) error {
 // valid name.
 const AllNamespaces = "-"
 
-// RecordFilterToProto returns the message of what a query filters by; timer, place and order are not part of
+// RecordFilterToProto returns the message of the filter of a query; timer, place and order are not part of
 // it.
 func RecordFilterToProto(q *rouse.RecordQuery) *RecordFilter {
 	f := &RecordFilter{NamePrefix: q.Prefix, Labels: q.Labels, Text: q.Sought.Text, Target: q.Sought.Target,

@@ -8,15 +8,15 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// The fields of specs are translated in forms.gen.go, which "make generate" makes. What is translated here
-// are the few whose message differs in more than its type.
+// The fields of specs are translated in forms.gen.go, which "make generate" makes. Here are the few whose
+// message differs in more than its type.
 
 // SpecToProto returns the message of a spec. Fields that have their default are left out, so a plain timer is
 // a small message.
 func SpecToProto(s *rouse.Spec) *Spec { return newSpec(s) }
 
-// SpecFromProto reads a spec. What has no meaning is refused with a *rouse.Invalid that names every such
-// field; Spec.Check checks whether the values are within their bounds.
+// SpecFromProto reads a spec. Fields without a meaning are refused with a *rouse.Invalid that names each of
+// them; Spec.Check checks whether the values are within their bounds.
 func SpecFromProto(p *Spec) (s rouse.Spec, err error) {
 	if p == nil {
 		return s, rouse.Refuse("spec", "", "is missing", "say when and where the timer fires")
@@ -29,8 +29,8 @@ func SpecFromProto(p *Spec) (s rouse.Spec, err error) {
 // WhenToProto returns the message of the part of a spec that decides when it is due.
 func WhenToProto(s *rouse.Spec) *When { return newWhen(s) }
 
-// WhenFromProto reads a spec of which only the part that decides when it is due is set. It refuses what
-// SpecFromProto refuses.
+// WhenFromProto reads a spec of which only the part that decides when it is due is set. It refuses the same
+// fields as SpecFromProto.
 func WhenFromProto(p *When) (s rouse.Spec, err error) {
 	if p == nil {
 		return s, rouse.Refuse("when", "", "is missing", "say when the timer fires")

@@ -21,7 +21,7 @@ func StatsPointToProto(p *rouse.StatsPoint) *StatsPoint {
 		Lags: lagsToProto(&p.Lags)}
 }
 
-// StatsPointFromProto returns what a message means.
+// StatsPointFromProto returns the point of a message.
 func StatsPointFromProto(p *StatsPoint) rouse.StatsPoint {
 	return rouse.StatsPoint{At: rouse.Instant(p.GetAtMs()), Fires: p.GetFires(), Succeeded: p.GetSucceeded(),
 		Failed:  p.GetFailed(),
@@ -43,7 +43,7 @@ func TargetToProto(t *rouse.TargetStatus) *Target {
 	return out
 }
 
-// TargetFromProto returns what a message means.
+// TargetFromProto returns the target of a message.
 func TargetFromProto(p *Target) rouse.TargetStatus {
 	out := rouse.TargetStatus{Namespace: p.GetNamespace(), Name: p.GetName(), Node: p.GetNode(),
 		Queued: int(p.GetQueued()), InFlight: int(p.GetInFlight()),
@@ -62,7 +62,7 @@ func BucketToProto(b *rouse.BucketStatus) *Bucket {
 	return &Bucket{Bucket: b.Bucket, Node: b.Node, Epoch: b.Epoch, UntilMs: int64(b.Until), PerSecond: b.PerSecond}
 }
 
-// BucketFromProto returns what a message means.
+// BucketFromProto returns the bucket of a message.
 func BucketFromProto(p *Bucket) rouse.BucketStatus {
 	return rouse.BucketStatus{Bucket: p.GetBucket(), Node: p.GetNode(), Epoch: p.GetEpoch(),
 		Until: rouse.Instant(p.GetUntilMs()), PerSecond: p.GetPerSecond()}
@@ -89,7 +89,7 @@ func PoolToProto(p *rouse.PoolStatus) *Pool {
 	return out
 }
 
-// PoolFromProto returns what a message means.
+// PoolFromProto returns the pool of a message.
 func PoolFromProto(p *Pool) rouse.PoolStatus {
 	out := rouse.PoolStatus{Pool: p.GetPool(), Node: p.GetNode(), State: p.GetState(), Leader: p.GetLeader(),
 		Since:      rouse.Instant(p.GetSinceMs()),
@@ -114,7 +114,7 @@ func FindingToProto(f *rouse.Finding) *Finding {
 	return &Finding{Check: f.Check, Severity: f.Severity, Node: f.Node, Seen: f.Seen, Cure: f.Cure, Doc: f.Doc}
 }
 
-// FindingFromProto returns what a message means.
+// FindingFromProto returns the finding of a message.
 func FindingFromProto(p *Finding) rouse.Finding {
 	return rouse.Finding{Check: p.GetCheck(), Severity: p.GetSeverity(), Node: p.GetNode(), Seen: p.GetSeen(),
 		Cure: p.GetCure(), Doc: p.GetDoc()}

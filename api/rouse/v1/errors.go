@@ -17,9 +17,9 @@ import (
 )
 
 // kinds is the one table between the errors of package rouse and the codes that cross the wire. The reason
-// tells errors of one gRPC code apart, and is the code of a Problem in lower case.
+// distinguishes errors of one gRPC code, and is the code of a Problem in lower case.
 var kinds = []kind{
-	{ErrFailedPrecondition, codes.FailedPrecondition, "FAILED_PRECONDITION"}, // these two before what is behind them
+	{ErrFailedPrecondition, codes.FailedPrecondition, "FAILED_PRECONDITION"}, // these two before the errors they wrap
 	{ErrBusy, codes.ResourceExhausted, "BUSY"},
 	{ErrUnimplemented, codes.Unimplemented, "UNIMPLEMENTED"},
 	{rouse.ErrUnauthenticated, codes.Unauthenticated, "UNAUTHENTICATED"},
@@ -49,8 +49,8 @@ var (
 	ErrStarting error = &itemError{"the server is starting, or waits for its store; try again", rouse.ErrUnavailable}
 	// ErrUnimplemented: this server does not offer it.
 	ErrUnimplemented = errors.New("not offered")
-	// ErrUnexpectedAnswer: the answer is not the server's but, for example, the page of a proxy. Nothing is
-	// known of what was asked.
+	// ErrUnexpectedAnswer: the answer is not the server's but, for example, the page of a proxy. The outcome
+	// of the request is unknown.
 	ErrUnexpectedAnswer = errors.New("unexpected answer")
 )
 
@@ -64,7 +64,7 @@ const (
 	domain  = "rouse" // of reasons
 	invalid = "INVALID"
 
-	// A status travels in a header, and headers are small: what is beyond these bounds is counted, not told.
+	// A status travels in a header, and headers are small: violations beyond these bounds are only counted.
 	maxViolations = 32
 	maxDetails    = 4 << 10 // bytes of all violations
 	maxMessage    = 1 << 10
@@ -97,7 +97,7 @@ func ErrorToStatus(err error) *status.Status {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(max(0, again.After))})
 	}
 	with, detailErr := st.WithDetails(details...)
-	if detailErr != nil { // a detail that cannot be encoded; the code and the message still say what is wrong
+	if detailErr != nil { // a detail that cannot be encoded; the code and the message still describe the fault
 		return st
 	}
 	return with
@@ -134,8 +134,8 @@ func badRequest(inv *rouse.Invalid) *errdetails.BadRequest {
 	return br
 }
 
-// clientMessage returns what clients read of an error that is known. The failure of a store is for the log:
-// it may name a server.
+// clientMessage returns the message for clients of an error that is known. The failure of a store is for the
+// log: it may name a server.
 func clientMessage(err error) string {
 	if errors.As(err, new(*rouse.StoreError)) {
 		return rouse.ErrUnavailable.Error() + "; try again"
@@ -160,7 +160,7 @@ func describeProblem(p rouse.Problem) string {
 	return s
 }
 
-// parseProblem reads what describe wrote. What is wrong ends at the first semicolon.
+// parseProblem reads a text of describeProblem. The fault ends at the first semicolon.
 func parseProblem(field, s string) rouse.Problem {
 	p := rouse.Problem{Field: field}
 	if q, err := strconv.QuotedPrefix(s); err == nil && strings.HasPrefix(s[len(q):], ": ") {
@@ -291,7 +291,7 @@ func ErrorToProblem(err error) *Problem {
 	return &Problem{Code: "internal", Wrong: "internal error"}
 }
 
-// ProblemToError reads what ErrorToProblem wrote.
+// ProblemToError reads a Problem of ErrorToProblem.
 func ProblemToError(p *Problem) error {
 	if p == nil {
 		return nil

@@ -28,9 +28,9 @@ var cronWords = map[string]string{
 	"@daily": "0 0 0 * * *", "@midnight": "0 0 0 * * *", "@hourly": "0 0 * * * *",
 }
 
-// translateCron translates six fields into a rouse schedule. The dialects differ in what they accept, and in
-// when a day must match both of its fields: in Dapr's, if one of the two contains '*' or '?' without a step
-// greater than 1; in rouse's, if one begins with '*'.
+// translateCron translates six fields into a rouse schedule. The dialects differ in the fields they accept,
+// and in when a day must match both of its fields: in Dapr's, if one of the two contains '*' or '?' without a
+// step greater than 1; in rouse's, if one begins with '*'.
 func translateCron(fields []string) (schedule, wrong string) {
 	if len(fields) != len(cronFields) {
 		return "", fmt.Sprintf("has %d fields, and cron has 6 here: second, minute, hour, day of month, month, day of week",

@@ -128,7 +128,7 @@ func (r Ref) ownerName() string {
 	return r.App
 }
 
-// prefix of the namespaces of jobs. If what follows cannot be part of a rouse namespace, it is hashed.
+// prefix of the namespaces of jobs. If the rest cannot be part of a rouse namespace, it is hashed.
 const (
 	plain  = "dapr."
 	hashed = "dapr_"

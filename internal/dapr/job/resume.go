@@ -16,7 +16,8 @@ type Compile func(spec *rouse.Spec, in rouse.ScheduleInput) (rouse.Schedule, err
 type Resumed struct {
 	Timer rouse.Timer
 	Over  bool // there is no tick left, and no timer
-	// Unknown describes, for users, what the other scheduler did not report, and what is done instead.
+	// Unknown describes, for users, the values that the other scheduler did not report, and their
+	// replacements.
 	Unknown []string
 }
 
@@ -67,7 +68,7 @@ func Resume(ref Ref, named *schedulerv1.NamedJob, since, now rouse.Instant, comp
 }
 
 // resumeAfter returns the time after which the next tick of a job with a schedule is, counts the ticks before
-// it, and reports what is unknown.
+// it, and reports unknown values.
 func (r *Resumed) resumeAfter(j *schedulerv1.Job, first rouse.Instant, known bool, since, now rouse.Instant,
 	s rouse.Schedule) (after rouse.Instant) {
 	spec := &r.Timer.Spec
@@ -111,7 +112,7 @@ func countPassedTicks(s rouse.Schedule, spec *rouse.Spec, first, until rouse.Ins
 	return n
 }
 
-// Stored is what Dapr's scheduler stores about a job in addition to its strings. Missing times are zero.
+// Stored is the record of a job in Dapr's scheduler in addition to its strings. Missing times are zero.
 type Stored struct {
 	Start      time.Time // of a job without a due time: when it was scheduled
 	Due        time.Time // the first tick

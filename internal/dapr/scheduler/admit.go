@@ -57,7 +57,7 @@ func (f *service) actsAsAny(ctx context.Context, namespace string) bool {
 	return !f.identified && f.access.AllowsApp(ctx, access.DaprUse, job.Namespace(namespace), "*")
 }
 
-// sidecarGate returns a gate that knows sidecars by their certificates, in addition to what else it knows.
+// sidecarGate returns a gate that knows sidecars by their certificates, in addition to its other credentials.
 func sidecarGate(gate *access.Gate) *access.Gate {
 	if gate == nil {
 		return nil
@@ -84,7 +84,7 @@ func (sidecars) Authenticate(ctx context.Context, c *access.Credentials) (*acces
 	return principalOf(id), nil
 }
 
-// principalOf returns the principal of an app, which may do what sidecars may in the namespace of its jobs,
+// principalOf returns the principal of an app, which has the rights of sidecars in the namespace of its jobs,
 // as this app. It does not expire: sidecars renew their certificates, but not the connections that they have
 // opened.
 func principalOf(id identity.ID) *access.Principal {
@@ -113,7 +113,7 @@ func (a *admitted) Recv() (*schedulerv1.WatchJobsRequest, error) {
 	return m, nil
 }
 
-// SendHeader tells the client that its watch is open, once the audit log has it.
+// SendHeader signals to the client that its watch is open, once the audit log has it.
 func (a *admitted) SendHeader(h metadata.MD) error {
 	if err := audit.Opened(a.Context()); err != nil {
 		return err

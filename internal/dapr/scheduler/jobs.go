@@ -93,7 +93,7 @@ func (f *service) writeTimer(ctx context.Context, ref job.Ref, t *job.Timer, ove
 }
 
 // acceptEndedJob accepts a job that has no tick because it ends before its first one: it deletes an existing
-// job of that name. It refuses what would be refused without that end.
+// job of that name. It refuses a job that would be refused without that end.
 func (f *service) acceptEndedJob(ctx context.Context, ref job.Ref, spec *rouse.Spec, overwrite bool) error {
 	open := *spec
 	open.End, open.TTL = 0, 0

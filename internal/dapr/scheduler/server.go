@@ -61,10 +61,10 @@ type Options struct {
 	// the identity.
 	Identity *identity.Identity
 
-	// Access decides what callers may do, in addition to Identity; nil: it is off.
+	// Access checks the rights of callers, in addition to Identity; nil: it is off.
 	Access *access.Gate
 
-	Audit    *audit.Log    // what sidecars did; nil: it is off
+	Audit    *audit.Log    // the actions of sidecars; nil: it is off
 	Log      *slog.Logger  // for unexpected errors; default none
 	MaxConns int           // maximum open connections, others are refused; default MaxConns
 	Grace    time.Duration // time for calls to end when the server stops; default 10 s
@@ -73,7 +73,7 @@ type Options struct {
 // MaxConns is the default maximum of open connections. A sidecar opens five to each member.
 const MaxConns = 65_536
 
-// Bounds of gRPC. A message holds what a timer may hold, plus its envelope.
+// Bounds of gRPC. A message holds a timer of the maximum size, plus its envelope.
 const (
 	maxMessage    = 4 << 20
 	maxHeaderList = 16 << 10
@@ -163,7 +163,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Close releases what New started, whether or not the server has run. It does not wait for Run.
+// Close releases the resources of New, whether or not the server has run. It does not wait for Run.
 func (s *Server) Close() {
 	s.drain()
 	s.grpc.Stop()

@@ -21,7 +21,7 @@ type (
 	trigger = hub.Item[job.Channel, watch, state]
 )
 
-// state is what the sink knows of a trigger.
+// state is the state of a trigger in the sink.
 type state struct {
 	job  *schedulerv1.NamedJob
 	dead bool // its job was deleted or replaced
@@ -83,7 +83,7 @@ func (s *Sink) offerTrigger(t *trigger) {
 	}
 }
 
-// assignTriggerID gives a trigger its id, and back takes it from its stream.
+// assignTriggerID gives a trigger its id, and dropUnacked takes it from its stream.
 func (s *Sink) assignTriggerID(st *stream, t *trigger) {
 	st.Of.ids++
 	t.Of.id, t.Of.sent = st.Of.ids, time.Now()

@@ -23,7 +23,7 @@ func (s *Sink) Serve(stream schedulerv1.Scheduler_WatchJobsServer) error {
 		return err
 	}
 	defer func() { s.hub.Leave(st, err) }()
-	if err = stream.SendHeader(nil); err != nil { // tells the client that the watch is open
+	if err = stream.SendHeader(nil); err != nil { // signals to the client that the watch is open
 		return err
 	}
 	s.hub.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse/internal/hub"
 )
 
-// watch is what the sink knows of a stream, one open WatchJobs call. The hub's lock guards its mutable
+// watch is the state of a stream in the sink, one open WatchJobs call. The hub's lock guards its mutable
 // fields.
 type watch struct {
 	namespace string
@@ -69,7 +69,7 @@ func (s *Sink) hasStreamRoom(st *stream, _ *trigger) bool {
 	return st.Unsent() < s.opts.MaxUnsent && st.Held() < s.opts.maxPerStream()
 }
 
-// joinChannels adds a stream to its channels. The engine checks again what waited for a stream.
+// joinChannels adds a stream to its channels. The engine checks again the triggers that waited for a stream.
 func (s *Sink) joinChannels(st *stream) error {
 	s.hub.Lock()
 	defer s.hub.Unlock()

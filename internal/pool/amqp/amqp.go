@@ -83,7 +83,7 @@ type Controller struct {
 	state  string
 	leader string     // another process, while it leads
 	led    bool       // it has led before
-	since  time.Time  // when the broker, or what is there, began to refuse it; zero if it does not
+	since  time.Time  // when the broker, or the server at its address, began to refuse it; zero if it does not
 	poison *inventory // of the term; nil if this process does not lead
 	short  int        // how many sessions in a row ended soon after they had begun to lead
 }

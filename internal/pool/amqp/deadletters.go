@@ -338,8 +338,8 @@ type seen struct {
 // storeTurn handles messages that stay in their queue, and returns them in the order in which the queue has
 // them then. RabbitMQ puts a message that was fetched behind others that were requeued before, and in front
 // of those that never were: storeTurn fetches until the first one comes again, but handles no more than
-// rescueMost. An error that concerns more than one message ends it, with nothing to be removed: what was
-// handled is handled again.
+// rescueMost. An error that concerns more than one message ends it, with nothing to be removed: the messages
+// are handled again.
 func (r *rescue) storeTurn(ctx context.Context) (list []seen, large bool, failed error) {
 	for len(list) < turnMost {
 		d, ok, err := r.c.api.fetchMessage(ctx, r.c.vhost, r.queue, true)

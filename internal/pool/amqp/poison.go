@@ -47,7 +47,7 @@ type inventory struct {
 	mu        sync.Mutex // one look at a time: others would not see the messages it has taken
 }
 
-// verdict is what to do with a poison request after looking at it.
+// verdict is the treatment of a poison request after its examination.
 type verdict uint8
 
 const (

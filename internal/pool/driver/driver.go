@@ -45,7 +45,7 @@ type Pauser interface {
 	// backoff starts from its initial value.
 	Proved(key string)
 
-	// Retry restarts waiting workers soon, because what they need may be available again: their backoff
+	// Retry restarts waiting workers soon, because their resources may be available again: their backoff
 	// starts from its initial value.
 	Retry()
 }
@@ -72,8 +72,8 @@ type Driver interface {
 	// earlier process started if they outlive it.
 	List(ctx context.Context) ([]Worker, error)
 
-	// Changed receives a value whenever the result of List may have changed. It may be nil if the driver
-	// cannot tell.
+	// Changed receives a value whenever the result of List may have changed. It may be nil if the driver does
+	// not know.
 	Changed() <-chan struct{}
 
 	// Release is called when another controller leads the pool: it drains the workers that no other process

@@ -195,7 +195,7 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// recall checks requests that workers have held for recallAge, at most recallMost at a time.
+// recallObsolete checks requests that workers have held for recallAfter, at most recallMost at a time.
 const (
 	recallAfter = time.Second
 	recallMost  = 1000

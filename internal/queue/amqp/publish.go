@@ -46,8 +46,8 @@ func (p *publishing) watchPublishing(life context.Context) {
 }
 
 // Publish publishes all messages concurrently, and waits for their confirms. RabbitMQ closes the channel of a
-// message that is too large, with all messages in progress on it: they are published again, and what is too
-// large only by itself.
+// message that is too large, with all messages in progress on it: they are published again, and the one that
+// is too large alone.
 func (q *Queue) Publish(ctx context.Context, messages []queue.Message) []error {
 	errs := make([]error, len(messages))
 	ctx, cancel := context.WithTimeoutCause(ctx, q.opts.Timeout, errSlow)
@@ -199,7 +199,7 @@ func (p *publishing) awaitConfirm(ctx context.Context, q *Queue, s *amqplink.Sen
 	case errors.Is(context.Cause(ctx), errSlow):
 		p.conn.Cut() // after a queue lost its leader, an old channel may get no more confirms; a new one does
 	case errors.Is(err, context.DeadlineExceeded) && p.doubted.CompareAndSwap(false, true):
-		// The caller has less time than a confirm may take: others who publish do not pay for that.
+		// The caller has less time than a confirm may take: other publishers do not pay for that.
 		time.AfterFunc(q.opts.Timeout, func() {
 			if p.doubted.Store(false); s.Unconfirmed() {
 				p.conn.Cut()

@@ -31,7 +31,7 @@ type Harness struct {
 	Settled func(t *testing.T, name string)
 
 	// Limit makes the broker refuse messages of a queue with bodies of more than 50,000 bytes, and returns
-	// what it calls that limit. Nil if no broker refuses a body of MaxBody bytes.
+	// the broker's name of that limit. Nil if no broker refuses a body of MaxBody bytes.
 	Limit func(t *testing.T, name string) string
 
 	// Spoil creates something under the queue's name that the adapter must refuse.
@@ -135,7 +135,7 @@ type worker struct {
 	ids map[string]int // deliveries so far
 }
 
-// startConsumer starts a consumer, whose deliveries are taken with next.
+// startConsumer starts a consumer, whose deliveries are taken with receiveDelivery.
 func startConsumer(t *testing.T, q queue.Queue, prefetch int) *worker {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -8,8 +8,8 @@
 //	Ack       XACK and XDEL, in batches                                        (settle.go)
 //
 // A confirmed message is as durable as Redis: with appendfsync everysec it survives the end of the process,
-// but a power failure loses the last second, and a failover what the replica did not have. Open refuses a
-// Redis without an append-only file, and one that evicts keys. A consumer without activity for
+// but a power failure loses the last second, and a failover the messages that the replica did not have. Open
+// refuses a Redis without an append-only file, and one that evicts keys. A consumer without activity for
 // Options.Visibility counts as dead.
 package redisstream
 

@@ -21,7 +21,7 @@ type (
 	execution = hub.Item[string, sidecar, task]
 )
 
-// task is what the sink knows of an execution. It is aside while it is parked by a hold or with another
+// task is the state of an execution in the sink. It is aside while it is parked by a hold or with another
 // instance.
 type task struct {
 	id      allocation.ID

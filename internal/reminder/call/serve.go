@@ -81,7 +81,7 @@ const bucketWait = 2 * time.Second
 
 // tableUpdate returns the table if the sidecar does not have it. The first one is sent when the sidecar has a
 // bucket to create reminders with, or has waited for one for long enough: while there is no leader, none is
-// dealt, and the sidecar can execute what is due.
+// dealt, and the sidecar can execute due reminders.
 func (s *Sink) tableUpdate(st *stream) *reminderv1.TokenBucketsUpdate {
 	of := &st.Of
 	switch {

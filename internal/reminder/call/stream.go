@@ -16,8 +16,8 @@ import (
 // defaultConcurrency is the maximum of unanswered executions of a sidecar that specifies none.
 const defaultConcurrency = 1000
 
-// sidecar is what the sink knows of a stream, one open ConnectSidecar call. The hub's lock guards its mutable
-// fields.
+// sidecar is the state of a stream in the sink, one open ConnectSidecar call. The hub's lock guards its
+// mutable fields.
 type sidecar struct {
 	Client
 	concurrency int
@@ -67,7 +67,7 @@ func (s *Sink) joinApp(st *stream) error {
 }
 
 // openStream lets a stream, which is about to get its first table, have executions. The engine checks again
-// what waited for a sidecar.
+// the executions that waited for a sidecar.
 func (s *Sink) openStream(st *stream) {
 	st.Of.told = true
 	a := s.hub.Channel(st.Of.App)

@@ -54,7 +54,7 @@ func (s *Service) collectUnused(ctx context.Context) error {
 	})
 }
 
-// takeEmptied returns what collect has found, once.
+// takeEmptied returns the empty token buckets that collectUnused has found, once.
 func (s *Service) takeEmptied() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/state"
 )
 
-// instanceServer is what other instances call.
+// instanceServer has the calls of other instances.
 type instanceServer struct {
 	reminderv1.UnimplementedInstanceServiceServer
 	*Service

@@ -9,7 +9,7 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/state"
 )
 
-// leader is what an instance remembers while it makes the table.
+// leader is the memory of an instance while it makes the table.
 type leader struct {
 	leads bool
 	read  *state.Read          // the book, as long as no other was written

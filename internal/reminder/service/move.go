@@ -69,7 +69,7 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context,
 			Error: st.Message()}
 	}
 	var list []moving
-	noID := map[int]bool{}   // the places of what cannot be an id
+	noID := map[int]bool{}   // the places of texts that cannot be ids
 	same := map[string]int{} // the first place of a reminder that is named twice
 	doubled := map[int]int{}
 	for i, id := range r.ReminderList {

@@ -30,8 +30,8 @@ const (
 	peerMessage    = 4 << 20
 )
 
-// ServePeers serves other instances on a listener until ctx ends. With TLS, the configuration decides who is
-// one.
+// ServePeers serves other instances on a listener until ctx ends. With TLS, the configuration decides which
+// clients are instances.
 func (s *Service) ServePeers(ctx context.Context, l net.Listener, secure *tls.Config) error {
 	transport := insecure.NewCredentials()
 	if secure != nil {

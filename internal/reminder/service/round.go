@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/internal/reminder/state"
 )
 
-// round is what the goroutine that looks around remembers between its rounds.
+// round is the memory of the discovery goroutine between its rounds.
 type round struct {
 	reported state.Instance // last, to the others
 	when     time.Time      // that was

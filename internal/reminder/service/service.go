@@ -33,7 +33,7 @@ import (
 	"github.com/rousehq/rouse/internal/timers"
 )
 
-// Timers is what the service needs of an *timers.Timers.
+// Timers has the methods of *timers.Timers that the service needs.
 type Timers interface {
 	Now() rouse.Instant
 	Put(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error)
@@ -162,13 +162,13 @@ func (s *Service) Kick() {
 	notify.Send(s.kick)
 }
 
-// Register adds what sidecars call to a gRPC server.
+// Register adds the calls of sidecars to a gRPC server.
 func (s *Service) Register(r grpc.ServiceRegistrar) {
 	f := &sidecarServer{Service: s}
 	reminderv1.RegisterReminderServiceServer(r, f)
 }
 
-// sidecarServer is what sidecars call.
+// sidecarServer has the calls of sidecars.
 type sidecarServer struct {
 	reminderv1.UnimplementedReminderServiceServer
 	*Service
@@ -212,7 +212,7 @@ func (s *Service) Table() *allocation.Table {
 	return t
 }
 
-// logFailure logs what will be tried again.
+// logFailure logs a failure of an operation that will be tried again.
 func (s *Service) logFailure(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		s.opts.Log.Warn("the reminder service failed, will try again", "what", what, "error", err)

@@ -94,9 +94,9 @@ func (k *Notes) Book(ctx context.Context) (*Read, error) {
 // written since the book was read: then a part may be written, and the next leader continues from it.
 //
 // The notes are written in this order. First, the last allocated token of each app: if two leaders create
-// buckets at the same time, the second one fails here, so no token is in two buckets. Then, what a bucket
-// releases, before the bucket that receives it. Last, the first note, which other instances poll for changes:
-// it is written even if other writes failed.
+// buckets at the same time, the second one fails here, so no token is in two buckets. Then, the bucket that
+// releases tokens, before the bucket that receives them. Last, the first note, which other instances poll for
+// changes: it is written even if other writes failed.
 func (k *Notes) SaveBook(ctx context.Context, was *Read, next allocation.Book,
 	seats map[string]allocation.Seat) (saved bool, err error) {
 	var apps, known, made, rest []note.Write

@@ -1,13 +1,13 @@
-// Package state reads and writes what the reminder service has in the store in addition to its timers: notes,
-// rows that are no timers and are never visible.
+// Package state reads and writes the data that the reminder service has in the store in addition to its
+// timers: notes, rows that are no timers and are never visible.
 //
-//	tokenBucket||consumed           the generation of what follows: whether anything is new                    (allocation.go)
+//	tokenBucket||consumed           the generation of the following: whether anything is new                   (allocation.go)
 //	tokenBucket||apps||orderapp     how far the tokens of an app are put into buckets                          (allocation.go)
 //	tokenBucket||buckets||B3        a token bucket: its range, vector and state                                (allocation.go)
 //	tokenBucket||allocations||B3    the sidecar and the instance of a token bucket                             (allocation.go)
 //	tokenBucket||B3||consumedTill   how far its tokens are given out                                           (tokens.go)
 //	tokenBucket||prefixes           the prefix of each app                                                     (prefix.go)
-//	instance||10.1.2.3:7411         what an instance reports: connected sidecars, rates, spent token buckets   (instance.go)
+//	instance||10.1.2.3:7411         the report of an instance: connected sidecars, rates, spent token buckets  (instance.go)
 //	alias||reminder||B||7||abc…     the name of the timer of a reminder that has, or had, this id later        (alias.go)
 //
 // Every write names the revision that it read. So two leaders, or one that was paused, do no harm: the later

@@ -90,7 +90,7 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	return p, nil
 }
 
-// Check returns what is wrong with the exchange and the routing key.
+// Check returns the fault of the exchange or the routing key, and the cure.
 func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
 	_, _, wrong = exchangeAndKey(t)
 	return wrong, "write amqp:" + t.Connection + "/EXCHANGE/ROUTING.KEY, or amqp:" + t.Connection +
@@ -117,7 +117,7 @@ func exchangeAndKey(t *broker.Target) (exchange, key, wrong string) {
 	return exchange, key, ""
 }
 
-// Obstacle describes what prevents publishing now.
+// Obstacle returns the reason why publishing is impossible now.
 func (p *Publisher) Obstacle() string {
 	return cmp.Or(p.blocks.Obstacle(), p.away.Obstacle())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rousehq/rouse/sink/broker"
 )
 
-// Payload is what benchmarks publish.
+// Payload is the payload of benchmarks.
 var Payload = bytes.Repeat([]byte("x"), 200)
 
 // slice is the number of messages in one turn.

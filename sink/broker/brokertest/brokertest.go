@@ -42,7 +42,7 @@ type Proxy interface {
 	Heal()
 }
 
-// Harness is what a publisher provides.
+// Harness connects a publisher to the suite.
 type Harness struct {
 	Broker Broker
 
@@ -165,7 +165,7 @@ func deliverUntilDone(t *testing.T, s *broker.Sink, list []rouse.Fire) (failed i
 			again = append(again, f)
 		}
 		list = again
-		time.Sleep(wait) // what the outcomes ask for
+		time.Sleep(wait) // the delay of the outcomes
 	}
 	return failed
 }

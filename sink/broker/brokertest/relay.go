@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Relay sits between a publisher and its broker, so that a test sees and changes what both send.
+// Relay sits between a publisher and its broker, so that a test sees and changes the bytes that both send.
 type Relay struct {
 	t      testing.TB
 	l      net.Listener
@@ -20,8 +20,8 @@ type Relay struct {
 	conns  []net.Conn
 }
 
-// NewRelay returns a relay to the broker at a URL. For each connection ways returns what forwards each
-// direction until it ends.
+// NewRelay returns a relay to the broker at a URL. For each connection ways returns the functions that
+// forward each direction until it ends.
 func NewRelay(t testing.TB, server string, ways func(client, server net.Conn) (requests, answers func())) *Relay {
 	t.Helper()
 	u, err := url.Parse(server)

@@ -77,7 +77,7 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 	return p, nil
 }
 
-// Check returns what is wrong with a subject.
+// Check returns the fault of a subject, and the cure.
 func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
 	_, wrong = parseSubject(t)
 	return wrong, "write nats:" + t.Connection + "/SUBJECT, with words and dots between, such as orders.due"
@@ -103,7 +103,7 @@ func parseSubject(t *broker.Target) (name, wrong string) {
 	return name, ""
 }
 
-// Obstacle describes what prevents publishing now.
+// Obstacle returns the reason why publishing is impossible now.
 func (p *Publisher) Obstacle() string {
 	p.mu.Lock()
 	deaf := p.deaf

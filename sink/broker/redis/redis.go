@@ -91,7 +91,7 @@ func Open(c broker.Connection, changed func(err error)) (*Publisher, error) {
 // poolSize is the maximum number of connections: each delivery uses one.
 const poolSize = 32
 
-// Check returns what is wrong with the key of a stream.
+// Check returns the fault of the key of a stream, and the cure.
 func (p *Publisher) Check(t *broker.Target) (wrong, cure string) {
 	_, wrong = streamKey(t)
 	return wrong, "write redis:" + t.Connection + "/STREAM, with the key of a stream, such as orders-due"
@@ -111,7 +111,7 @@ func streamKey(t *broker.Target) (name, wrong string) {
 	return name, ""
 }
 
-// Obstacle describes what prevents publishing now.
+// Obstacle returns the reason why publishing is impossible now.
 func (p *Publisher) Obstacle() string { return cmp.Or(p.away.Obstacle(), p.refuses.Obstacle()) }
 
 // Close closes the connections. Messages in progress fail.

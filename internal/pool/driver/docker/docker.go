@@ -149,7 +149,7 @@ func (d *Driver) Release(ctx context.Context) error {
 	if d.config.Shared {
 		return nil
 	}
-	d.wakeUp() // the reconcile loop retries what fails now
+	d.wakeUp() // the reconcile loop retries calls that fail now
 	boxes, err := d.listBoxes(ctx, nil)
 	if err != nil {
 		return err

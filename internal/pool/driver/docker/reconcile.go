@@ -14,8 +14,8 @@ import (
 type mode int
 
 const (
-	look    mode = iota // restart what has ended, kill and remove what drains
-	ensure              // and make what is missing
+	look    mode = iota // restart containers that have ended, kill and remove those that drain
+	ensure              // and make those that are missing
 	release             // have all end, unless this process leads again
 	drain               // have all end
 )

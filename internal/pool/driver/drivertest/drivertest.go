@@ -1,4 +1,4 @@
-// Package drivertest is the test suite for drivers: what each must do, whatever it starts workers with. Its
+// Package drivertest is the test suite for drivers, whatever they start workers with. Its
 // worker is a program that a driver starts: the test binary itself, whose TestMain calls Main.
 package drivertest
 

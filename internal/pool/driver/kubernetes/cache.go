@@ -10,7 +10,7 @@ import (
 )
 
 // cache contains the objects of a kind in a namespace, updated by a watch. The writes of this process are
-// added immediately: see put and drop.
+// added immediately: see putObject and dropDeleted.
 type cache struct {
 	api      *api
 	name     string // of the kind, for messages

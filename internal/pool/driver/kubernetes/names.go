@@ -15,7 +15,7 @@ const (
 	labelManagedBy = "app.kubernetes.io/managed-by" // rouse
 	labelInstance  = "rouse/instance"
 	labelPool      = "rouse/pool"      // a hash of it if it cannot be a label
-	labelSet       = "rouse/set"       // a hash of the instance and the pool: what lists select by
+	labelSet       = "rouse/set"       // a hash of the instance and the pool; lists select by it
 	labelGroup     = "rouse/group"     // the name of the workload
 	labelOf        = "rouse/namespace" // of the group, if it is one of a namespace; a hash of it if it cannot be a label
 	labelTurn      = "rouse/turn"      // of the workload

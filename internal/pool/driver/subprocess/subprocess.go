@@ -1,7 +1,7 @@
 // Package subprocess is the driver whose workers are child processes of this process.
 //
 // Each worker leads its own process group. Drain sends SIGTERM to the group, and SIGKILL after the grace
-// period; what is left of the group when the worker has ended is killed. A worker that ends by itself is
+// period; the rest of the group is killed when the worker has ended. A worker that ends by itself is
 // restarted with a growing backoff.
 //
 // Workers do not outlive this process, however it ends: see reaper.go and spawn.go. Each takes two

@@ -69,7 +69,7 @@ func encodeName(s string) string {
 	return b.String()
 }
 
-// decodeName reverses encode.
+// decodeName reverses encodeName.
 func decodeName(s string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
