@@ -187,6 +187,10 @@ oracles: ## asks the libraries that dialects are named after again, and shows wh
 	$(GO) -C tools run ./oracles $(ONLY)
 	git diff --stat schedule/testdata/oracles
 
+.PHONY: lint
+lint: ## golangci-lint, with .golangci.yaml: what is off there has its reason (some minutes, and more for the first time)
+	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run --timeout 1h ./...
+
 .PHONY: measure
 measure: ## prints how large the code is, and how well its parts can be found and changed
 	$(GO) -C tools run ./measure ..

@@ -289,7 +289,7 @@ func (t *Timer) Run(now Instant) (due Instant, side *Timer, err error) {
 		return due, &run, nil
 	}
 	parked := t.Attempts != 0 && t.Token == 0 && t.awaitsPauseEnd()
-	t.Runs = append(t.Runs[:len(t.Runs):len(t.Runs)], due)
+	t.Runs = append(slices.Clip(t.Runs), due)
 	switch {
 	case t.Attempts == 0:
 		t.Visible = t.nextAttention(now)

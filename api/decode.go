@@ -30,12 +30,10 @@ func Decode(body []byte, to any) error {
 	if err == nil {
 		return nil
 	}
-	var semantic *json.SemanticError
-	if errors.As(err, &semantic) {
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
 		return refuseSemantic(semantic)
 	}
-	var syntactic *jsontext.SyntacticError
-	if errors.As(err, &syntactic) {
+	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		field := dottedPath(syntactic.JSONPointer)
 		if errors.Is(err, jsontext.ErrDuplicateName) {
 			return rouse.Refuse(field, "", "is given twice", "give it once")

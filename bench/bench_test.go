@@ -43,7 +43,7 @@ func TestATallySeesWhatIsLostDoubledAndEarly(t *testing.T) {
 	tl.recordArrival(1, 999_990, now)
 	tl.recordArrival(2, 1_000_001, now)
 	var r Result
-	tl.writeArrivals(&r, 0, 4)
+	tl.writeArrivals(&r, 4)
 	if *r.Lost != 1 || *r.Doubled != 1 || *r.Early != 1 || r.Lag.Max != 10 {
 		t.Errorf("lost %d doubled %d early %d max %v", *r.Lost, *r.Doubled, *r.Early, r.Lag.Max)
 	}

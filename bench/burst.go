@@ -58,7 +58,7 @@ func measureBurst(ctx context.Context, o Options) (*Result, error) {
 	if err := sub.closeStreams(); err != nil {
 		return nil, err
 	}
-	tl.writeArrivals(r, 0, n)
+	tl.writeArrivals(r, n)
 	if limit := map[string]float64{"pebble": 8, "sqlite": 30}[o.storeKind()]; limit > 0 {
 		r.addGoal(r.Seconds <= limit, "within %.0f s", limit)
 		r.addGoal(r.RSS <= 1<<30, "at most 1 GiB resident")

@@ -78,7 +78,6 @@ func createSingle(ctx context.Context, o Options) (*Result, error) {
 	}
 	defer t.closeTarget()
 	body := newPayloads(o.Size)
-	const inFlight = 64
 	var clients []rousev1.TimersClient
 	var healths []grpc_health_v1.HealthClient
 	for i, c := range t.conns {
@@ -103,7 +102,7 @@ func createSingle(ctx context.Context, o Options) (*Result, error) {
 		_, err := healths[asked.Add(1)%int64(len(healths))].Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 		return err
 	}
-	if _, _, err := repeatCalls(ctx, inFlight, time.Second, create); err != nil {
+	if _, _, err := repeatCalls(ctx, time.Second, create); err != nil {
 		return nil, err
 	}
 	// The two take turns, so that both see the same machine.
@@ -117,7 +116,7 @@ func createSingle(ctx context.Context, o Options) (*Result, error) {
 	used := func() time.Duration { return processUsage(os.Getpid()).cpu }
 	for range 4 {
 		before, selfBefore := t.serversUsage().cpu, used()
-		n, took, err := repeatCalls(ctx, inFlight, o.Duration/4, create)
+		n, took, err := repeatCalls(ctx, o.Duration/4, create)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +125,7 @@ func createSingle(ctx context.Context, o Options) (*Result, error) {
 		before, selfBefore = t.serversUsage().cpu, used()
 		r.Timers += n
 		r.Seconds += took.Seconds()
-		if n, took, err = repeatCalls(ctx, inFlight, o.Duration/8, empty); err != nil {
+		if n, took, err = repeatCalls(ctx, o.Duration/8, empty); err != nil {
 			return nil, err
 		}
 		rawN, rawTime = rawN+n, rawTime+took
@@ -144,14 +143,17 @@ func createSingle(ctx context.Context, o Options) (*Result, error) {
 	return r, nil
 }
 
-// repeatCalls makes calls from n goroutines for a time.
-func repeatCalls(ctx context.Context, n int, d time.Duration,
+// inFlight is how many calls are made at a time.
+const inFlight = 64
+
+// repeatCalls makes calls from inFlight goroutines for a time.
+func repeatCalls(ctx context.Context, d time.Duration,
 	call func(context.Context) error) (int64, time.Duration, error) {
 	var count atomic.Int64
 	began := time.Now()
-	errs := make([]error, n)
+	errs := make([]error, inFlight)
 	var wg sync.WaitGroup
-	for i := range n {
+	for i := range inFlight {
 		wg.Go(func() {
 			for time.Since(began) < d && ctx.Err() == nil {
 				if errs[i] = call(ctx); errs[i] != nil {

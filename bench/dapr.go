@@ -112,7 +112,7 @@ func measureDapr(ctx context.Context, o Options) (*Result, error) {
 	for wait := time.Now().Add(patience); tl.got.Load() < n && time.Now().Before(wait) && ctx.Err() == nil; {
 		time.Sleep(10 * time.Millisecond)
 	}
-	tl.writeArrivals(r, 0, n)
+	tl.writeArrivals(r, n)
 	r.addResultNote("lag at a steady %d/s", o.Rate)
 	if r.Lag != nil {
 		r.addGoal(r.Lag.P99 <= 10, "p99 at most 10 ms")

@@ -199,7 +199,7 @@ func measureFlow(ctx context.Context, o Options, rate int) (*Result, error) {
 	if err := sub.closeStreams(); err != nil {
 		return nil, err
 	}
-	tl.writeArrivals(r, 0, next.Load())
+	tl.writeArrivals(r, next.Load())
 	if l := late.Load(); l > 0 {
 		r.addResultNote("%d timers were due before their create was acknowledged", l)
 	}

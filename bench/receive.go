@@ -64,12 +64,12 @@ func (t *tally) startMeasuring(since time.Time) {
 	t.lag = lagHistogram{}
 }
 
-// writeArrivals writes the judgement into r: of the timers first … first+n-1 those that never came are lost.
-func (t *tally) writeArrivals(r *Result, first, n int64) {
+// writeArrivals writes the judgement into r: of the first n timers those that never came are lost.
+func (t *tally) writeArrivals(r *Result, n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lost, early, dup := int64(0), t.early.Load(), t.dup
-	for i := first; i < first+n; i++ {
+	for i := range n {
 		if i >= int64(len(t.seen)) || t.seen[i] == 0 {
 			lost++
 		}

@@ -29,7 +29,7 @@ func openRedis(ctx context.Context, url string, own *ownServer) (_ *redisBase, e
 		}
 	}()
 	scheme, _, _ := strings.Cut(url, "://")
-	for _, text := range strings.Split(url, ",") {
+	for text := range strings.SplitSeq(url, ",") {
 		if !strings.Contains(text, "://") {
 			text = scheme + "://" + text
 		}

@@ -86,7 +86,7 @@ func measureWebhook(ctx context.Context, o Options) (*Result, error) {
 		return nil, fmt.Errorf("%d of %d came: %w", tl.got.Load(), n, err)
 	}
 	first := time.Since(due)
-	tl.writeArrivals(r, 0, n)
+	tl.writeArrivals(r, n)
 	worst := r.Lag.Max
 	r.addResultNote("%d due in one second: all delivered %.3f s after it began, lag at most %.1f ms", n,
 		first.Seconds(), worst)
@@ -144,7 +144,7 @@ func measureWebhook(ctx context.Context, o Options) (*Result, error) {
 	if err := waitFor(ctx, 30*time.Second, func() bool { return tl.got.Load() >= next.Load() }); err != nil {
 		r.addResultNote("gave up waiting for %d timers", next.Load()-tl.got.Load())
 	}
-	tl.writeArrivals(r, 0, next.Load())
+	tl.writeArrivals(r, next.Load())
 	raw, err := rawPosts(ctx, rc, body(0), o.Duration/2)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,6 @@ func measureWebhook(ctx context.Context, o Options) (*Result, error) {
 // rawPosts measures net/http from this process to the same receiver, with the headers of a fire. The receiver
 // judges them as it judges fires.
 func rawPosts(ctx context.Context, rc *receiver, body []byte, d time.Duration) (Raw, error) {
-	const inFlight = 64
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: inFlight, MaxIdleConns: inFlight,
 		DisableCompression: true}}
 	defer client.CloseIdleConnections()
@@ -168,7 +167,7 @@ func rawPosts(ctx context.Context, rc *receiver, body []byte, d time.Duration) (
 	header := rc.sample.Load().Clone()
 	header.Del("Content-Length")
 	before := processUsage(os.Getpid()).cpu
-	n, took, err := repeatCalls(ctx, inFlight, d, func(ctx context.Context) error {
+	n, took, err := repeatCalls(ctx, d, func(ctx context.Context) error {
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, rc.url, newReader(body))
 		if err != nil {
 			return err

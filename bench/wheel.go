@@ -35,7 +35,7 @@ func wheelAlone(_ context.Context, o Options) (*Result, error) {
 	began = time.Now()
 	var out []uint64
 	got := 0
-	for now := rouse.Instant(0); now < 3_600_000; now++ {
+	for now := range rouse.Instant(3_600_000) {
 		out = w.Advance(now, out[:0])
 		got += len(out)
 	}

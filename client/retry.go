@@ -102,8 +102,7 @@ func notBegun(err error) bool { return errors.Is(err, rousev1.ErrStarting) }
 // waitAfter returns how long to wait after an error: the backoff, or longer if the service asks for it.
 func waitAfter(err error, b *backoff.Backoff) time.Duration {
 	wait := b.Next()
-	var told *rouse.RetryAfter
-	if errors.As(err, &told) {
+	if told, ok := errors.AsType[*rouse.RetryAfter](err); ok {
 		wait = max(wait, told.After)
 	}
 	return wait

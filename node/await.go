@@ -81,8 +81,7 @@ func isUnavailable(err error) bool {
 		}
 		return false
 	}
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Op != "listen"
 	}
 	for _, is := range []error{rouse.ErrUnavailable, queue.ErrUnavailable, context.DeadlineExceeded, io.EOF,

@@ -2,6 +2,7 @@ package rousetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -69,9 +70,9 @@ func alignLines(want, got []string) (lines []string) {
 	for i := range common {
 		common[i] = make([]uint16, len(got)+1)
 	}
-	for i := len(want) - 1; i >= 0; i-- {
+	for i, w := range slices.Backward(want) {
 		for j := len(got) - 1; j >= 0; j-- {
-			if want[i] == got[j] {
+			if w == got[j] {
 				common[i][j] = common[i+1][j+1] + 1
 			} else {
 				common[i][j] = max(common[i+1][j], common[i][j+1])

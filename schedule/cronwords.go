@@ -80,7 +80,7 @@ func (c *cron) describeFields() string {
 			if size > 1 {
 				unit += "s"
 			}
-			parts = append(parts, link+unit+" "+formatNumbers(set, 3))
+			parts = append(parts, link+unit+" "+formatNumbers(set))
 		}
 	}
 	if c.seconds != 1 {
@@ -138,7 +138,7 @@ func (c *cron) describeMonthdays(month string) string {
 			list = append(list, fmt.Sprintf("every %s day from day %d to day %d of %s", formatOrdinal(step), first,
 				63-bits.LeadingZeros64(c.days), month))
 		default:
-			list = append(list, "days "+formatNumbers(c.days, 3)+" of "+month)
+			list = append(list, "days "+formatNumbers(c.days)+" of "+month)
 		}
 	}
 	if o := c.odd; o != nil {
@@ -212,7 +212,7 @@ func (c *cron) describeMonths() string {
 			return ""
 		}
 	}
-	return "in " + formatRuns(c.months, func(m int) string { return time.Month(m).String() }, 3)
+	return "in " + formatRuns(c.months, func(m int) string { return time.Month(m).String() })
 }
 
 // describeYears describes the years, unless it is every one.
@@ -302,15 +302,16 @@ func formatOrdinal(n int) string {
 	return strconv.Itoa(n) + suffix
 }
 
-// formatNumbers lists the numbers of a set, with runs of at least run numbers as ranges.
-func formatNumbers(set uint64, run int) string { return formatRuns(set, strconv.Itoa, run) }
+// formatNumbers lists the numbers of a set.
+func formatNumbers(set uint64) string { return formatRuns(set, strconv.Itoa) }
 
-func formatRuns(set uint64, name func(int) string, least int) string {
+// formatRuns lists the names of a set, runs of three and more as ranges.
+func formatRuns(set uint64, name func(int) string) string {
 	var list []string
 	for set != 0 {
 		first := bits.TrailingZeros64(set)
 		run := bits.TrailingZeros64(^(set >> first))
-		if run < least {
+		if run < 3 {
 			run = 1
 			list = append(list, name(first))
 		} else {

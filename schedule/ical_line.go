@@ -40,7 +40,7 @@ func parseProperty(line string) (p property, wrong string) {
 		if !ok || !propertyName(name) {
 			return p, "has a parameter that is no name with '=' and a value"
 		}
-		value := after
+		var value string
 		if strings.HasPrefix(after, `"`) {
 			if value, rest, ok = strings.Cut(after[1:], `"`); !ok {
 				return p, "has a quote that does not end"

@@ -147,7 +147,7 @@ func (s *ruleWords) monthDays() string {
 		if bits.OnesCount64(d.monthDays) > 1 {
 			name = "days "
 		}
-		list = append(list, name+formatNumbers(d.monthDays, 3))
+		list = append(list, name+formatNumbers(d.monthDays))
 	}
 	for n := 1; n <= 31; n++ {
 		if d.monthEnds>>n&1 != 0 {
@@ -163,7 +163,7 @@ func (s *ruleWords) describeRuleMonths() string {
 		return ""
 	}
 	s.described = append(s.described, "BYMONTH")
-	return "in " + formatRuns(s.recur.days.months, func(m int) string { return time.Month(m).String() }, 3)
+	return "in " + formatRuns(s.recur.days.months, func(m int) string { return time.Month(m).String() })
 }
 
 // describeRuleTimes describes the times of a day, hour or minute.
@@ -176,7 +176,7 @@ func (s *ruleWords) describeRuleTimes() string {
 		if bits.OnesCount64(s.limits.hours) > 1 {
 			hours = "of hours "
 		}
-		hours += formatNumbers(s.limits.hours, 3)
+		hours += formatNumbers(s.limits.hours)
 	}
 	var text string
 	switch {
@@ -192,9 +192,9 @@ func (s *ruleWords) describeRuleTimes() string {
 		s.described = append(s.described, "BYMINUTE", "BYSECOND")
 		switch n := bits.OnesCount64(t.minutes); {
 		case n > 1:
-			text = "at minutes " + formatNumbers(t.minutes, 3)
+			text = "at minutes " + formatNumbers(t.minutes)
 		case t.minutes != 1:
-			text = "at minute " + formatNumbers(t.minutes, 3)
+			text = "at minute " + formatNumbers(t.minutes)
 		}
 	case s.freq == minutely && t.seconds == 1:
 		s.described = append(s.described, "BYSECOND")
@@ -214,7 +214,7 @@ func (s *ruleWords) undescribedParts(rule string) (raw []string) {
 
 // formatWeek lists days of the week, from Monday on.
 func formatWeek(set uint64) string {
-	return formatRuns(set>>1|set&1<<6, func(n int) string { return weekdayName(n + 1) }, 3)
+	return formatRuns(set>>1|set&1<<6, func(n int) string { return weekdayName(n + 1) })
 }
 
 // formatPlace formats a place in a period: first, second, …, or last, second last, … from its end.

@@ -366,8 +366,7 @@ func (d *declarations) readObject(file string, line int, value []byte, lineAt fu
 	}
 	o := declared{file: file, line: line}
 	err := o.Parse(value, d.namespace, d.now)
-	var inv *rouse.Invalid
-	if errors.As(err, &inv) {
+	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
 		for _, p := range inv.Problems {
 			d.addProblem(file, lineAt(p.Field), p.Field, p.Value, p.Wrong, p.Cure)
 		}

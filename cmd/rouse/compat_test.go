@@ -176,7 +176,7 @@ var (
 	metricRow   = regexp.MustCompile("(?m)^\\| `rouse_.*$")
 	metricName  = regexp.MustCompile("`(rouse_[a-z_]+)`")
 	metricMade  = regexp.MustCompile(`prometheus\.New([A-Z][a-z]+?)(?:Vec|Func)?\(prometheus\.\w+Opts\{\s*Name: "(rouse_\w+)"`)
-	metricLabel = regexp.MustCompile(`(?s)prometheus\.New[A-Z][a-z]+?Vec\(prometheus\.\w+Opts\{\s*Name: "(rouse_\w+)".{0,300}?\}, \[\]string\{([^}]*)\}`)
+	metricLabel = regexp.MustCompile(`(?s)prometheus\.New[A-Z][a-z]+?Vec\(prometheus\.\w+Opts\{\s*Name: "(rouse_\w+)".{0,300}?\},\s*\[\]string\{([^}]*)\}`)
 )
 
 // metricLines are the metrics of the tables of the pages, which tests compare with those of servers, and the

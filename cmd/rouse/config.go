@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rousehq/rouse"
@@ -50,10 +51,8 @@ func (c *Config) nodeConfig() node.Config {
 func (c *Config) validateSettings() []rouse.Problem {
 	var problems []rouse.Problem
 	one := func(name, value string, offered ...string) {
-		for _, o := range offered {
-			if value == o {
-				return
-			}
+		if slices.Contains(offered, value) {
+			return
 		}
 		problems = append(problems, rouse.Problem{Field: name, Value: value, Wrong: "is not offered",
 			Cure: "give one of " + strings.Join(offered, ", ")})

@@ -196,8 +196,7 @@ func (e *usage) Error() string { return e.text }
 
 // usageError returns an error in the use of a command; nil: no command was recognized.
 func usageError(err error, c *kong.Node) error {
-	var inv *rouse.Invalid
-	if errors.As(err, &inv) {
+	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
 		return inv
 	}
 	u := &usage{text: err.Error(), help: "rouse --help"}

@@ -79,8 +79,7 @@ func (p *poolAddress) callManager(a *app, method, path string, out any) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		var refused *url.Error
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*url.Error](err); ok {
 			err = refused.Err
 		}
 		return reportedError{fmt.Sprintf("the manager of pools at %s: %v; is rouse pool running there?", p.Address, err),

@@ -109,8 +109,7 @@ func OpensStream(method string) bool { return AuditedOf(method) == Opens }
 
 // ReasonOf returns why access control refused a call; empty if it did not.
 func ReasonOf(err error) string {
-	var r *Refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*Refusal](err); ok {
 		return string(cmp.Or(r.Reason, ReasonUnmapped))
 	}
 	return ""

@@ -114,7 +114,7 @@ func (s *settler) heldUp(r *reported, now rouse.Instant) (c rouse.Cause, from ro
 	case r.away != 0:
 		return rouse.CauseStoreUnavailable, r.away
 	case r.since != 0 && now.Sub(r.since) >= noticeable: // it waited behind a commit
-		c, _ = s.hindrances.causeBetween(r.since, now)
+		c = s.hindrances.causeBetween(r.since, now)
 	}
 	return c, r.since
 }

@@ -95,6 +95,5 @@ func Suspended(now rouse.Instant, answered bool) rouse.Cause {
 	h.loops = h.loops.Add(-time.Minute)
 	h.recordAnswer(answered, now, now.Add(time.Minute))
 	h.noteLoop(now.Add(time.Minute))
-	c, _ := h.causeBetween(now, now.Add(time.Minute))
-	return c
+	return h.causeBetween(now, now.Add(time.Minute))
 }

@@ -132,8 +132,7 @@ func (r *rechecks) readRevisions(ctx context.Context, keys []rouse.Key) ([]uint6
 	end := r.beginCall()
 	revisions, err := r.others.Revisions(ctx, keys)
 	end(err == nil)
-	var partial *rouse.Partial
-	if errors.As(err, &partial) {
+	if partial, ok := errors.AsType[*rouse.Partial](err); ok {
 		for _, n := range partial.Unknown {
 			revisions[n] = notSeen
 		}

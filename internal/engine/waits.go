@@ -125,21 +125,21 @@ func (h *hindrances) hangingSince(now rouse.Instant) rouse.Instant {
 }
 
 // causeBetween returns the cause that prevented this node from working for most of the time between two
-// times, the second of which is now.
-func (h *hindrances) causeBetween(from, now rouse.Instant) (c rouse.Cause, ok bool) {
+// times, the second of which is now; CauseUnknown if there was none.
+func (h *hindrances) causeBetween(from, now rouse.Instant) (c rouse.Cause) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.noteStandstill(now)
 	most := now.Sub(from) / 2
 	for _, w := range h.list {
 		if d := min(w.To, now).Sub(max(w.From, from)); d >= most {
-			most, c, ok = d, w.Cause, true
+			most, c = d, w.Cause
 		}
 	}
 	if at := h.hangingSince(now); at != 0 && now.Sub(max(at, from)) >= most {
-		return rouse.CauseStoreUnavailable, true
+		return rouse.CauseStoreUnavailable
 	}
-	return c, ok
+	return c
 }
 
 // watched is the store as the engine's loops call it: the duration of its calls is recorded as a hindrance.
@@ -282,8 +282,7 @@ func (m *memory) noteLate(en *entry, now rouse.Instant,
 	if now.Sub(from) < noticeable {
 		return
 	}
-	hindrance, _ := m.hindrances.causeBetween(from, now)
-	cause := why(t, from, hindrance)
+	cause := why(t, from, m.hindrances.causeBetween(from, now))
 	if cause == rouse.CauseUnknown {
 		return
 	}

@@ -229,7 +229,7 @@ func commandName(command string) string {
 		meant = command[i+2:]
 	}
 	name, interpreted, arguments := "", false, false
-	for _, word := range strings.Fields(meant) {
+	for word := range strings.FieldsSeq(meant) {
 		switch {
 		case strings.ContainsAny(word, "<>"):
 		case name != "" && !interpreted:

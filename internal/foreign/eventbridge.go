@@ -84,7 +84,7 @@ func readEventBridge(in []byte, o *Options) ([]Entry, error) {
 	part := false
 	entries := readEntries(list, func(in json.RawMessage, number int) (Entry, []json.RawMessage) {
 		var r eventBridge
-		e := readEntry(in, number, &r, func(number int) Entry { return r.newEventBridgeEntry(number) })
+		e := readEntry(in, number, &r, r.newEventBridgeEntry)
 		if r.NextToken != "" {
 			part = true
 		}

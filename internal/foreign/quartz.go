@@ -267,7 +267,7 @@ func (t *quartzTrigger) newQuartzEntry(number int, job *quartzJob, o *Options) E
 
 // triggerStart returns when the trigger begins; nil is at once, or counted from the start of the program: as
 // an instant, that would be another one at each import.
-func (t *quartzTrigger) triggerStart(e *Entry, o *Options) (*time.Time, error) {
+func (t *quartzTrigger) triggerStart(o *Options) (*time.Time, error) {
 	switch {
 	case t.StartIn != "":
 		if _, err := strconv.ParseUint(string(t.StartIn), 10, 32); err != nil {
@@ -284,7 +284,7 @@ func (t *quartzTrigger) triggerStart(e *Entry, o *Options) (*time.Time, error) {
 
 // setWhen sets when the timer is due.
 func (t *quartzTrigger) setWhen(e *Entry, o *Options) error {
-	start, err := t.triggerStart(e, o)
+	start, err := t.triggerStart(o)
 	if err != nil {
 		return err
 	}

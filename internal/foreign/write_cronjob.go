@@ -57,13 +57,13 @@ func writeCronJob(w *Writer, x *outgoingTimer) error {
 		return err
 	}
 	var out strings.Builder
-	line := func(indent int, key string, value any) {
-		fmt.Fprintf(&out, "%*s%s: %s\n", indent, "", key, encodePayload(value))
+	line := func(key string, value any) {
+		fmt.Fprintf(&out, "  %s: %s\n", key, encodePayload(value))
 	}
 	out.WriteString("apiVersion: batch/v1\nkind: CronJob\nmetadata:\n")
-	line(2, "name", name)
+	line("name", name)
 	if space != "" {
-		line(2, "namespace", space)
+		line("namespace", space)
 	}
 	labels := map[string]string{}
 	for key, value := range s.Labels {
@@ -72,17 +72,17 @@ func writeCronJob(w *Writer, x *outgoingTimer) error {
 		}
 	}
 	if len(labels) > 0 {
-		line(2, "labels", labels)
+		line("labels", labels)
 	}
 	out.WriteString("spec:\n")
-	line(2, "schedule", times)
+	line("schedule", times)
 	if zone != "" {
-		line(2, "timeZone", zone)
+		line("timeZone", zone)
 	}
-	line(2, "suspend", x.t.Paused)
-	line(2, "concurrencyPolicy", map[bool]string{true: "Allow", false: "Forbid"}[s.Overlap == rouse.OverlapAllow])
+	line("suspend", x.t.Paused)
+	line("concurrencyPolicy", map[bool]string{true: "Allow", false: "Forbid"}[s.Overlap == rouse.OverlapAllow])
 	if s.Misfire == rouse.MisfireWithin {
-		line(2, "startingDeadlineSeconds", int64(s.Within/time.Second))
+		line("startingDeadlineSeconds", int64(s.Within/time.Second))
 	}
 	fmt.Fprintf(&out, "  jobTemplate:%s\n", template)
 	x.text, x.alone = out.String(), out.String()

@@ -68,8 +68,7 @@ func PostTo(to string) func(context.Context) error {
 		}
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			var why *url.Error
-			if errors.As(err, &why) {
+			if why, ok := errors.AsType[*url.Error](err); ok {
 				err = why.Err
 			}
 			return err

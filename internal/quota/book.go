@@ -503,8 +503,7 @@ func (b *Book) Nodes() int { return b.shares.liveNodes() }
 
 // countRefusal counts a refusal.
 func (b *Book) countRefusal(err error) error {
-	var q *rouse.QuotaError
-	if errors.As(err, &q) {
+	if q, ok := errors.AsType[*rouse.QuotaError](err); ok {
 		b.opts.Refused(q.Namespace, q.Quota)
 	}
 	return err

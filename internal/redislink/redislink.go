@@ -89,8 +89,7 @@ func Options(address string, timeout time.Duration) (*goredis.Options, error) {
 
 // WithoutURL returns the text of an error about a URL without the URL, which may contain a password.
 func WithoutURL(err error) string {
-	var e *url.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
 	return strings.TrimPrefix(err.Error(), "redis: ")

@@ -102,6 +102,6 @@ func (d *download) Write(b []byte) (int, error) {
 		h.Set("Content-Type", tarType)
 		h.Set("Content-Disposition", `attachment; filename="rouse-`+time.Now().UTC().Format("20060102T150405Z")+`.tar"`)
 	}
-	d.extendWriteDeadline(followWrite)
+	d.extendWriteDeadline()
 	return d.w.Write(b)
 }

@@ -165,7 +165,7 @@ func (a *bulkAnswer) writeProgressLine(p *api.BulkProgress) error {
 	if err != nil {
 		return err
 	}
-	control := a.extendWriteDeadline(followWrite)
+	control := a.extendWriteDeadline()
 	if _, err := a.w.Write(append(b, '\n')); err != nil {
 		return err
 	}
@@ -190,14 +190,15 @@ func (a *bulkAnswer) finishResponse(err error) error {
 	if a.lines {
 		return nil
 	}
-	a.extendWriteDeadline(followWrite)
+	a.extendWriteDeadline()
 	return a.replyJSON(http.StatusOK, &a.summary)
 }
 
-// extendWriteDeadline extends the write deadline to d from now, even if the request has already taken long.
-func (c *call) extendWriteDeadline(d time.Duration) *http.ResponseController {
+// extendWriteDeadline extends the write deadline to followWrite from now, even if the request has already
+// taken long.
+func (c *call) extendWriteDeadline() *http.ResponseController {
 	control := http.NewResponseController(c.w)
-	_ = control.SetWriteDeadline(time.Now().Add(d)) // not every writer has deadlines
+	_ = control.SetWriteDeadline(time.Now().Add(followWrite)) // not every writer has deadlines
 	return control
 }
 
@@ -205,7 +206,7 @@ func (c *call) extendWriteDeadline(d time.Duration) *http.ResponseController {
 // anything without naming JSON.
 func takesLines(accept []string) bool {
 	var types []string
-	for _, media := range strings.Split(strings.Join(accept, ","), ",") {
+	for media := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		if t, params, err := mime.ParseMediaType(media); err == nil && params["q"] != "0" {
 			types = append(types, t)
 		}

@@ -122,7 +122,7 @@ func advanceClock(f *httpHandler, c *call) error {
 		return err
 	}
 	state, err := f.moveClock(c.r.Context(), time.Duration(body.By), body.To.Instant(), body.Jump)
-	c.extendWriteDeadline(followWrite)
+	c.extendWriteDeadline()
 	if err != nil {
 		return err
 	}

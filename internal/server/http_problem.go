@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -130,16 +131,12 @@ func (c *call) replyProblem(err error) {
 		c.handler.log.Error("request failed", "path", printableText(c.r.URL.Path), "err", err)
 	}
 	noteFailure(c.handler.refused, err)
-	var f *failure
-	if errors.As(err, &f) {
-		for k, v := range f.header {
-			c.w.Header()[k] = v
-		}
+	if f, ok := errors.AsType[*failure](err); ok {
+		maps.Copy(c.w.Header(), f.header)
 	}
 	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
 		after := again
-		var ra *rouse.RetryAfter
-		if errors.As(err, &ra) {
+		if ra, ok := errors.AsType[*rouse.RetryAfter](err); ok {
 			after = ra.After
 		}
 		c.w.Header().Set("Retry-After", strconv.Itoa(int((after+time.Second-1)/time.Second)))

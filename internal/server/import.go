@@ -43,12 +43,12 @@ func (s *service) importRows(ctx context.Context, rows []rouse.Timer, calendars 
 	}
 	for i := range calendars {
 		if _, err := calendars[i].Ordered(); err != nil {
-			return nil, rouse.Under(itemField("calendars", i), err)
+			return nil, rouse.Under(calendarField(i), err)
 		}
 	}
 	for i := range calendars {
 		if err := s.putCalendar(ctx, calendars[i], new(rousev1.PutCalendarResponse)); err != nil {
-			return nil, rouse.Under(itemField("calendars", i), err)
+			return nil, rouse.Under(calendarField(i), err)
 		}
 	}
 	if len(rows) == 0 {
@@ -73,7 +73,7 @@ func (f *timersServer) Import(ctx context.Context, r *rousev1.ImportRequest) (*r
 	calendars := make([]rouse.Calendar, len(r.Calendars))
 	for i, p := range r.Calendars {
 		if calendars[i], err = rousev1.CalendarFromProto(p); err != nil {
-			return nil, rouse.Under(itemField("calendars", i), err)
+			return nil, rouse.Under(calendarField(i), err)
 		}
 		calendars[i].Namespace = keyFrom(p.Namespace, "", "").Namespace
 	}
@@ -123,7 +123,7 @@ func importTimers(f *httpHandler, c *call) error {
 			calendars[i], err = o.Parse()
 		}
 		if err != nil {
-			return rouse.Under(itemField("calendars", i), err)
+			return rouse.Under(calendarField(i), err)
 		}
 	}
 	out := api.BatchCreated{Created: make([]api.Created, len(body.Timers))}
@@ -166,5 +166,5 @@ func (c *call) inNamespace(namespace *string) error {
 		`leave it out, make them the same, or use "-" in the path`)
 }
 
-// itemField returns the field name of item i of a list.
-func itemField(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
+// calendarField returns the field name of a calendar in a list.
+func calendarField(i int) string { return "calendars[" + strconv.Itoa(i) + "]" }

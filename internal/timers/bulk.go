@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rousehq/rouse"
@@ -398,12 +399,7 @@ func (r *BulkRequest) checkBulk() (rouse.Query, error) {
 }
 
 func containsState(states []rouse.State, s rouse.State) bool {
-	for _, o := range states {
-		if o == s {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(states, s)
 }
 
 // bulkOne applies the action to a row, and returns the target that it was redriven to.

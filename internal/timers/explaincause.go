@@ -2,6 +2,7 @@ package timers
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rousehq/rouse"
 )
@@ -69,8 +70,8 @@ func (x *Explanation) causeText(r *rouse.Record) string {
 
 // tellWaits explains the waits of the next occurrence, the latest first.
 func (x *Explanation) tellWaits(t *rouse.Timer) {
-	for i := len(t.Waits) - 1; i >= 0; i-- {
-		w := t.Waits[i]
+	for _, w := range slices.Backward(t.Waits) {
+
 		x.addReason("waited", w.From, "From %s until %s it waited: %s (%s).", x.formatTime(w.From), x.formatTime(w.To),
 			causeTexts[w.Cause], w.Cause).setPeriod(w.From, w.To).setCure(causeCures[w.Cause])
 	}

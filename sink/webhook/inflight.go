@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,10 +42,8 @@ func (c *claim) claimPlace(addr netip.Addr) error {
 	p := peer{c.namespace, throttle.Source(addr)}
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	for _, held := range c.held {
-		if held == p {
-			return nil
-		}
+	if slices.Contains(c.held, p) {
+		return nil
 	}
 	if c.ended || c.of.n[p] >= c.of.most {
 		c.full = &crowded{p, c.of.most}

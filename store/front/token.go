@@ -1,6 +1,7 @@
 package front
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -56,9 +57,9 @@ func (t *tokens) issueToken(period uint64, began time.Time) uint64 {
 	if t.period != period {
 		return 0
 	}
-	for i := len(t.list) - 1; i >= 0; i-- {
-		if began.Sub(t.list[i].at) >= t.lag {
-			return t.list[i].value
+	for _, v := range slices.Backward(t.list) {
+		if began.Sub(v.at) >= t.lag {
+			return v.value
 		}
 	}
 	return 0

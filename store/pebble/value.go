@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/codec"
@@ -96,7 +97,7 @@ func decodeDueRow(key, value []byte, near *string) (rouse.Row, error) {
 	}
 	row.State, row.Revision, row.Generation, row.Due, row.Labels = p.state, p.revision, p.generation, p.due, p.labels
 	if b := r.Rest(); len(b) > 0 {
-		row.Body = b[:len(b):len(b)]
+		row.Body = slices.Clip(b)
 	}
 	return row, nil
 }

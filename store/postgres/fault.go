@@ -12,8 +12,7 @@ import (
 
 // sqlState returns the SQLSTATE of an error from the server, "" for other errors.
 func sqlState(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
 	}
 	return ""

@@ -101,7 +101,7 @@ func parseAddress(text string) (a address, err error) {
 // splitAddress splits a list of addresses. The hosts of a Cluster are one address; so are the hosts of
 // Sentinels, up to the one with a path. An address without a scheme has the scheme of the address before it.
 func splitAddress(text string) (parts []string) {
-	for _, piece := range strings.Split(text, ",") {
+	for piece := range strings.SplitSeq(text, ",") {
 		if len(parts) > 0 && !strings.Contains(piece, "://") {
 			last := &parts[len(parts)-1]
 			scheme, rest, _ := strings.Cut(*last, "://")

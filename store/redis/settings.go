@@ -118,8 +118,7 @@ func readSettings(ctx context.Context, c goredis.UniversalClient) (is settings, 
 		"maxmemory-policy": &is.evicts} {
 		v, err := doCommand(ctx, c, 1, []any{"config", "get", name})
 		if err != nil {
-			var refused goredis.Error
-			if errors.As(err, &refused) {
+			if _, ok := errors.AsType[goredis.Error](err); ok {
 				continue
 			}
 			return is, err

@@ -15,8 +15,7 @@ import (
 
 // resultCode returns SQLite's result code in an error, or 0.
 func resultCode(err error) int {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code()
 	}
 	return 0

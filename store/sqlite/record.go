@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rousehq/rouse"
 )
@@ -39,7 +40,7 @@ func (s *Store) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.Re
 	var last rouse.RecordCursor
 	for _, hour := range hours {
 		args[0] = hour
-		rows, err := tx.QueryContext(ctx, text, append(args[:len(args):len(args)], ended, seq, limit+1-len(page.Records))...)
+		rows, err := tx.QueryContext(ctx, text, append(slices.Clip(args), ended, seq, limit+1-len(page.Records))...)
 		if err != nil {
 			return rouse.RecordPage{}, s.faults.Note(readErr(ctx, err))
 		}

@@ -5,6 +5,7 @@ package servers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -114,7 +115,7 @@ func AddRedisReplicas(t testing.TB, masters []*Server) (replicas []*Server) {
 	}
 	// A master that dies before the others know its replica is not replaced.
 	err := pollUntilNil(ctx, func(ctx context.Context) error {
-		for _, n := range append(masters[:len(masters):len(masters)], replicas...) {
+		for _, n := range append(slices.Clip(masters), replicas...) {
 			nodes, err := redisCall(ctx, n.Addr(), "CLUSTER", "NODES").Text()
 			if err != nil {
 				return err

@@ -79,9 +79,8 @@ func ErrorToStatus(err error) *status.Status {
 	}
 	var details []protoadapt.MessageV1
 	var st *status.Status
-	var inv *rouse.Invalid
 	message := clientMessage(err)
-	if errors.As(err, &inv) {
+	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
 		st = status.New(codes.InvalidArgument, message)
 		details = append(details, badRequest(inv), newErrorInfo(invalid))
 	} else if k := kindOfError(err); k != nil {
@@ -92,8 +91,7 @@ func ErrorToStatus(err error) *status.Status {
 	} else {
 		return status.New(codes.Internal, "internal error")
 	}
-	var again *rouse.RetryAfter
-	if errors.As(err, &again) {
+	if again, ok := errors.AsType[*rouse.RetryAfter](err); ok {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(max(0, again.After))})
 	}
 	with, detailErr := st.WithDetails(details...)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -97,9 +98,7 @@ func addParams(at string, more url.Values) (string, error) {
 		return "", &access.IssuerError{Err: err}
 	}
 	q := u.Query()
-	for name, values := range more {
-		q[name] = values
-	}
+	maps.Copy(q, more)
 	u.RawQuery = q.Encode()
 	return u.String(), nil
 }

@@ -131,10 +131,10 @@ func ResumeStored(ref Ref, named *schedulerv1.NamedJob, stored Stored, now rouse
 	}
 	exact := proto.Clone(named).(*schedulerv1.NamedJob) // with the absolute times of the strings
 	if !stored.Due.IsZero() {
-		exact.Job.DueTime = proto.String(stored.Due.UTC().Format(time.RFC3339Nano))
+		exact.Job.DueTime = new(stored.Due.UTC().Format(time.RFC3339Nano))
 	}
 	if !stored.Expiration.IsZero() {
-		exact.Job.Ttl = proto.String(stored.Expiration.UTC().Format(time.RFC3339Nano))
+		exact.Job.Ttl = new(stored.Expiration.UTC().Format(time.RFC3339Nano))
 	}
 	t, err := New(ref, exact, now)
 	if err != nil {

@@ -220,7 +220,7 @@ func (r *reminder) fillTimer(t *rouse.Timer, next nextTick, s *Selection, now ro
 		}
 	}
 	named := &schedulerv1.NamedJob{Name: r.Name, Metadata: actorMetadata(s.Namespace, s.As, r.Type, r.ID),
-		Job: &schedulerv1.Job{DueTime: proto.String(next.at.UTC().Format(time.RFC3339Nano))}}
+		Job: &schedulerv1.Job{DueTime: new(next.at.UTC().Format(time.RFC3339Nano))}}
 	ref, err := job.Of(named.Name, named.Metadata)
 	if err != nil {
 		return "", err
@@ -230,7 +230,7 @@ func (r *reminder) fillTimer(t *rouse.Timer, next nextTick, s *Selection, now ro
 	} else if schedule != "" {
 		named.Job.Schedule = &schedule
 		if next.left > 0 {
-			named.Job.Repeats = proto.Uint32(uint32(next.left))
+			named.Job.Repeats = new(uint32(next.left))
 		}
 		if r.Expiration != "" {
 			named.Job.Ttl = &r.Expiration

@@ -105,8 +105,7 @@ func (m *management) callAPI(ctx context.Context, method, path string, query url
 
 // refusalStatus returns the status of a refusal, 0 for other errors.
 func refusalStatus(err error) int {
-	var r *refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.status
 	}
 	return 0

@@ -291,7 +291,7 @@ func (o *orphans) forwardBatch(ctx context.Context, key string, batch []orphan, 
 	}
 	o.mu.Unlock()
 	if err != nil {
-		return o.putAside(ctx, key, batch, err)
+		return o.putAside(ctx, batch, err)
 	}
 	out := make([]*sent, len(batch))
 	for i := range batch {
@@ -337,7 +337,7 @@ func (c *Controller) groupOf(d *amqp091.Delivery) (string, error) {
 }
 
 // putAside makes orphans wait in another queue. Expired ones are answered.
-func (o *orphans) putAside(ctx context.Context, key string, batch []orphan, why error) error {
+func (o *orphans) putAside(ctx context.Context, batch []orphan, why error) error {
 	out := make([]*sent, len(batch))
 	over := make([]bool, len(batch))
 	var err error

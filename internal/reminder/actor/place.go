@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -144,12 +145,7 @@ func (s *Service) confirmHost(ctx context.Context, key hostKey, life, typ string
 func (s *Service) hostHasType(key hostKey, typ string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range s.hosts[key].types {
-		if t == typ {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.hosts[key].types, typ)
 }
 
 // cachePlacement caches a placement.

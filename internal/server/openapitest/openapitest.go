@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"mime"
 	"net/http"
@@ -293,9 +294,7 @@ func (c *Checker) resolveRef(schema map[string]any) map[string]any {
 		at = at[segment].(map[string]any)
 	}
 	out := map[string]any{}
-	for k, v := range c.resolveRef(at) {
-		out[k] = v
-	}
+	maps.Copy(out, c.resolveRef(at))
 	for k, v := range schema {
 		if k != "$ref" {
 			out[k] = v

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -82,7 +83,7 @@ func (s *Sentry) SignCertificate(_ context.Context,
 	r *sentryv1.SignCertificateRequest) (*sentryv1.SignCertificateResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = append(s.asked[:len(s.asked):len(s.asked)], r)
+	s.asked = append(slices.Clip(s.asked), r)
 	if s.fail != nil {
 		return nil, s.fail
 	}

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -266,9 +267,7 @@ func (d *Driver) workerEnvironment(id string, vars map[string]string) []string {
 		}
 	}
 	for _, m := range []map[string]string{d.config.Env, vars, {"WORKER_ID": id}} {
-		for name, value := range m {
-			all[name] = value
-		}
+		maps.Copy(all, m)
 	}
 	env := make([]string, 0, len(all))
 	for name, value := range all {
