@@ -84,7 +84,7 @@ func (m *Member) isSurelyAliveLocked() bool {
 	return m.told == nil || m.told == a
 }
 
-// isSurelyAlive is sure with locking, for a Share.
+// isSurelyAlive is isSurelyAliveLocked with locking, for a Share.
 func (m *Member) isSurelyAlive() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
