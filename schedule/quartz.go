@@ -72,7 +72,7 @@ func (f *field) parseOdd(item string, d *dialect, v *values) (bool, *fault) {
 	return true, nil
 }
 
-// oddWeekday is odd for the day of the week.
+// oddWeekday is parseOdd for the day of the week.
 func (f *field) oddWeekday(item, text string, d *dialect, v *values) (bool, *fault) {
 	if text == "L" {
 		if !d.lastDay {
@@ -144,7 +144,7 @@ func nearestWeekday(day, first, n int) int {
 	return day
 }
 
-// weekdayBits is monthdays for the day of the week.
+// weekdayBits is monthdayBits for the day of the week.
 func (o *oddDays) weekdayBits(first, n int) uint64 {
 	var set uint64
 	for day := 1; day <= n; day++ {

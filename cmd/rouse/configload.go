@@ -34,7 +34,7 @@ func (f *configFlags) loadConfig(given map[string]bool) (*loadedConfig, error) {
 	return f.loadAs(given, func(*loadedConfig) {})
 }
 
-// loadAs is load for a command with defaults of its own, which adapt sets.
+// loadAs is loadConfig for a command with defaults of its own, which adapt sets.
 func (f *configFlags) loadAs(given map[string]bool, adapt func(*loadedConfig)) (*loadedConfig, error) {
 	c := &loadedConfig{Config: f.Config, source: map[string]string{}}
 	file, problems := c.readConfigFile(f.File)

@@ -129,7 +129,7 @@ func (a *app) askClock() {
 	})
 }
 
-// callServer is remote for one short call, with the timeout of --timeout.
+// callServer is withClient for one short call, with the timeout of --timeout.
 func (a *app) callServer(do func(ctx context.Context, c *client.Client) error) error {
 	return a.withClient(func(c *client.Client) error {
 		ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)

@@ -140,7 +140,7 @@ func dueIn(t *rouse.Timer, now time.Time) string {
 	return "paused for " + roughDuration(t.Until.Time().Sub(now))
 }
 
-// whenDue is when for the next occurrence of a timer.
+// whenDue is whenText for the next occurrence of a timer.
 func whenDue(t *rouse.Timer, now time.Time) string {
 	if t.Due == 0 || t.Due == rouse.Never {
 		return "never"

@@ -25,7 +25,8 @@ func (s *settler) timerToSettle(en *entry, decoded *[]rouse.Timer) *rouse.Timer 
 	return &(*decoded)[len(*decoded)-1]
 }
 
-// quickChange is change for cheap steps; expensive ones are queued for evaluation, and it returns errLater.
+// quickChange is buildChange for cheap steps; expensive ones are queued for evaluation, and it returns
+// errLater.
 func (s *settler) quickChange(r *reported, t *rouse.Timer, orphan, logged bool, now rouse.Instant,
 	m *schedulecache.Meter) (c rouse.Change, err error) {
 	if t != nil {

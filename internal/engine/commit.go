@@ -67,7 +67,7 @@ func (c *commits) commitWrites(ctx context.Context, items []*Write) ([]Written, 
 	return c.doBy(ctx, items, time.Time{})
 }
 
-// doBy is do for changes that may wait until a time for others of the same commit.
+// doBy is commitWrites for changes that may wait until a time for others of the same commit.
 func (c *commits) doBy(ctx context.Context, items []*Write, by time.Time) ([]Written, error) {
 	if len(c.list) == 1 {
 		return c.list[0].DoBy(ctx, items, by)

@@ -47,7 +47,7 @@ func (x *index) prefetchSlot(hash uint64) uint64 {
 // entryByKey returns the entry of a key, or nil.
 func (x *index) entryByKey(k rouse.Key) *entry { return x.findHashed(&k, x.hashKey(&k)) }
 
-// findHashed is get with the hash of the key.
+// findHashed is entryByKey with the hash of the key.
 func (x *index) findHashed(k *rouse.Key, hash uint64) *entry {
 	if x.n == 0 {
 		return nil

@@ -88,7 +88,7 @@ func (m *memory) absorbWrite(w *Write, r rouse.Result, now rouse.Instant) {
 	}
 }
 
-// absorbRow is absorbWrite for the row of the change. It returns the row's entry, if it is known: a lookup
+// absorbRow takes the row of the change into memory. It returns the row's entry, if it is known: a lookup
 // costs a cache miss or two.
 func (m *memory) absorbRow(w *Write, revision uint64, now rouse.Instant) (en *entry, known bool) {
 	c := &w.Change
@@ -231,7 +231,7 @@ func (m *memory) takeRow(row *rouse.Row, held time.Time, now rouse.Instant) {
 	m.takeKnown(row, m.window.entries.hashKey(&row.Key), nil, held, fromStore, now)
 }
 
-// takeKnown is take with the hash of the key, and the decoded timer; nil if the row has to be decoded. It
+// takeKnown is takeRow with the hash of the key, and the decoded timer; nil if the row has to be decoded. It
 // returns the row's entry; nil if there is none.
 func (m *memory) takeKnown(row *rouse.Row, hash uint64, t *rouse.Timer, held time.Time, how origin,
 	now rouse.Instant) *entry {

@@ -151,7 +151,7 @@ func (w *window) insertRow(row *rouse.Row, now rouse.Instant) *entry {
 	return w.addHashed(row, w.entries.hashKey(&row.Key), now)
 }
 
-// addHashed is add with the hash of the key.
+// addHashed is insertRow with the hash of the key.
 func (w *window) addHashed(row *rouse.Row, hash uint64, now rouse.Instant) *entry {
 	if w.isWindowFull() && !w.evictLater(row.Visible, now) {
 		w.markSpilled(row.Position())
@@ -218,7 +218,7 @@ func (w *window) medianVisible() rouse.Instant {
 // placeOnWheel puts an entry of the map on the wheel.
 func (w *window) placeOnWheel(en *entry) { w.placeAt(en, en.row.Visible) }
 
-// placeAt is place with a time other than the row's.
+// placeAt is placeOnWheel with a time other than the row's.
 func (w *window) placeAt(en *entry, at rouse.Instant) {
 	if n := len(w.free); n > 0 {
 		en.slot, w.free = w.free[n-1], w.free[:n-1]

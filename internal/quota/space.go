@@ -183,7 +183,7 @@ func (sp *space) reserveRows(ctx context.Context, b *Book, q *countedQuota, n in
 	return got, err
 }
 
-// roomKnown is room by the last count; known is false if the rows have to be counted first.
+// roomKnown is reserveRows by the last count; known is false if the rows have to be counted first.
 func (sp *space) roomKnown(q *countedQuota, n int, counted bool) (got int, err error, known bool) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()

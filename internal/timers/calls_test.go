@@ -300,7 +300,7 @@ func TestManyEditsOfOneTimerAreAllMade(t *testing.T) {
 	})
 }
 
-// runningBy is running with a strategy.
+// runningBy returns timers that run with a strategy, until the test ends.
 func runningBy(t *testing.T, s rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Timers {
 	t.Helper()
 	o.Engine.Look, o.Engine.DeadAge = -1, -1

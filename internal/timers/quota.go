@@ -110,7 +110,7 @@ func (a *admission) admitPuts(ctx context.Context, puts []Put, items []*engine.W
 	return keptItems, keptAt, nil
 }
 
-// admitPut is admit for one put.
+// admitPut is admitPuts for one put.
 func (a *admission) admitPut(ctx context.Context, p *Put, w *engine.Write) error {
 	if _, err := a.takeWrites(p.Key.Namespace, 1); err != nil {
 		return err
@@ -233,15 +233,12 @@ func rowSize(row *rouse.Row) int64 {
 	return row.Size()
 }
 
-// admitWrite admits one write; fresh means that it adds a timer.
-func (a *admission) admitWrite(ctx context.Context, namespace string, fresh bool) error {
+// admitReplace admits a put onto an existing timer, which needs no room for another one.
+func (a *admission) admitReplace(namespace string) error {
 	if a.quotas == nil {
 		return nil
 	}
-	if _, err := a.takeWrites(namespace, 1); err != nil || !fresh {
-		return err
-	}
-	_, err := a.quotas.Room(ctx, namespace, 1)
+	_, err := a.takeWrites(namespace, 1)
 	return err
 }
 

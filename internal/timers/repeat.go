@@ -254,7 +254,7 @@ func (o *repeatable) expectNote(ts *Timers, row *rouse.Row) error {
 	return err
 }
 
-// findMarkIn is done for a row of marks that was read.
+// findMarkIn is findMark for a row of marks that was read.
 func (o *repeatable) findMarkIn(ctx context.Context, ts *Timers, row *rouse.Row) (*mark, error) {
 	o.list = nil
 	if row.Revision != 0 {

@@ -23,7 +23,7 @@ type rewriting struct {
 
 // replaceTimer gives an existing timer the spec of a put.
 func (w rewriting) replaceTimer(ctx context.Context, p *Put) PutResult {
-	if err := w.admission.admitWrite(ctx, p.Key.Namespace, false); err != nil {
+	if err := w.admission.admitReplace(p.Key.Namespace); err != nil {
 		return PutResult{Err: err}
 	}
 	w.asks = p.repeatablePut(ctx)

@@ -40,7 +40,7 @@ func (ts *visibility) pageRows(ctx context.Context, q rouse.Query, verbs ...acce
 	return page, err
 }
 
-// listRows is page for the rows themselves; those of state overdue are not timers, but next to them.
+// listRows is pageRows for the rows themselves; those of state overdue are not timers, but next to them.
 func (ts *visibility) listRows(ctx context.Context, q rouse.Query, verbs ...access.Verb) (rouse.Page, error) {
 	q.Sought, q.Order, q.Reverse, q.AfterAt = rouse.Sought{}, 0, false, 0
 	for _, v := range verbs {

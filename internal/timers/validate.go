@@ -52,7 +52,7 @@ func validatePuts(ctx context.Context, ts *Timers, puts []Put, items []*engine.W
 
 // validateReplace returns the result that a put onto an existing timer would have.
 func validateReplace(ctx context.Context, ts *Timers, p *Put, row *rouse.Row, alone bool) PutResult {
-	res, err := PutResult{}, ts.admission.admitWrite(ctx, p.Key.Namespace, false)
+	res, err := PutResult{}, ts.admission.admitReplace(p.Key.Namespace)
 	if err == nil && p.IfRevision != 0 && row.Revision != p.IfRevision {
 		err = conflictError(p.Key, row.Revision)
 	}

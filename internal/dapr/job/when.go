@@ -62,7 +62,7 @@ func (t *Timer) setJobTimes(j *schedulerv1.Job, now rouse.Instant) error {
 	return t.setTickCount(j, r, due, now)
 }
 
-// setOneTick is when for a job without a schedule.
+// setOneTick is setJobTimes for a job without a schedule.
 func (t *Timer) setOneTick(j *schedulerv1.Job, now rouse.Instant) error {
 	switch {
 	case j.DueTime == nil:
