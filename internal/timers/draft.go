@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -63,7 +64,7 @@ func (ts *Timers) timerFromDraft(row *rouse.Row, json []byte) (t rouse.Timer, er
 	if p.Spec, err = ts.opts.Spec(json); err != nil {
 		return t, err
 	}
-	if err := ts.checkPutFields(&p); err != nil {
+	if err := cmp.Or(ts.checkPutFields(&p), ts.admission.checkTimeout(row.Key.Namespace, &p.Spec)); err != nil {
 		return t, err
 	}
 	s, err := ts.schedules.Parse(&p.Spec, rouse.ScheduleInput{Key: row.Key, Anchor: row.Due})

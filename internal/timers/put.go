@@ -368,9 +368,6 @@ func (ts *Timers) compilePut(ctx context.Context, p *Put, now rouse.Instant) (ro
 	if err := ts.checkPut(ctx, p); err != nil {
 		return nil, err
 	}
-	if err := ts.access.Require(ctx, access.TimersCreate, p.Key.Namespace, p.Spec.Target, p.Spec.Labels); err != nil {
-		return nil, err
-	}
 	s, err := ts.schedules.Parse(&p.Spec, rouse.ScheduleInput{Key: p.Key, Anchor: now})
 	if err == nil {
 		err = ts.checkEvery(p.Key.Namespace, &p.Spec, now, s)
@@ -378,20 +375,25 @@ func (ts *Timers) compilePut(ctx context.Context, p *Put, now rouse.Instant) (ro
 	return s, err
 }
 
-// checkPut refuses a timer that is wrong, or that needs something that its namespace lacks.
+// checkPut refuses a timer that is wrong, that the caller may not create, or that needs something that its
+// namespace lacks.
 func (ts *Timers) checkPut(ctx context.Context, p *Put) error {
 	if err := ts.checkPutFields(p); err != nil {
 		return err
 	}
-	return cmp.Or((expecting{ts}).checkExpect(ctx, p.Key.Namespace, &p.Spec),
-		checkNamespace(ctx, ts, p.Key.Namespace, &p.Spec))
+	if err := ts.access.Require(ctx, access.TimersCreate, p.Key.Namespace, p.Spec.Target, p.Spec.Labels); err != nil {
+		return err
+	}
+	return ts.checkInNamespace(ctx, p.Key.Namespace, &p.Spec)
 }
 
-// checkNamespace refuses a spec that needs something that its namespace lacks, such as a secret. It is no
-// part of the checks of drafts, which are read again and again, by any node: their fires wait for it.
-func checkNamespace(ctx context.Context, ts *Timers, namespace string, s *rouse.Spec) error {
-	if ts.opts.Check == nil {
-		return nil
+// checkInNamespace refuses a spec by the settings of its namespace, such as a secret that it lacks. It comes
+// after access control: who may not write there learns nothing about them. Drafts, which any node reads again
+// and again, are checked without secrets: their fires wait for them.
+func (ts *Timers) checkInNamespace(ctx context.Context, namespace string, s *rouse.Spec) error {
+	err := cmp.Or(ts.admission.checkTimeout(namespace, s), (expecting{ts}).checkExpect(ctx, namespace, s))
+	if err != nil || ts.opts.Check == nil {
+		return err
 	}
 	return ts.opts.Check(ctx, namespace, s)
 }
@@ -406,7 +408,7 @@ func (ts *Timers) checkPutFields(p *Put) error {
 	if err := rouse.CheckRevision(p.IfRevision); err != nil {
 		return err
 	}
-	return cmp.Or(ts.checkSpec(&p.Spec), ts.admission.checkTimeout(p.Key.Namespace, &p.Spec))
+	return ts.checkSpec(&p.Spec)
 }
 
 func (ts *Timers) checkSpec(s *rouse.Spec) error {
