@@ -13,8 +13,8 @@ import (
 	"github.com/rousehq/rouse/internal/quota"
 )
 
-// TestStrangersLearnNothingOfANamespace: an operation that would be refused by the settings of a namespace, such
-// as its secrets, its longest timeout, its rates and whether it exists, is forbidden to callers of other
+// TestStrangersLearnNothingOfANamespace: an operation that would be refused by the settings of a namespace,
+// such as its secrets, its longest timeout, its rates and whether it exists, is forbidden to callers of other
 // namespaces.
 func TestStrangersLearnNothingOfANamespace(t *testing.T) {
 	spec := func(target string) rouse.Spec {
