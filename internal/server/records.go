@@ -69,7 +69,10 @@ func (s *service) streamRecords(ctx context.Context, q follower, begin func() er
 	if q.namespace != everywhere {
 		namespace = q.namespace
 	}
-	if err := cmp.Or(s.timers.Readable(ctx, namespace, q.name), s.timers.ChargeRead(ctx, namespace)); err != nil {
+	if err := s.timers.Readable(ctx, namespace, q.name); err != nil {
+		return err
+	}
+	if err := s.timers.ChargeRead(ctx, namespace); err != nil {
 		return err
 	}
 	give, err := s.follow.takePlace(ctx)

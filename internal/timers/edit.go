@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -46,7 +47,7 @@ func (ts *Timers) List(ctx context.Context, q rouse.Query) ([]rouse.Timer, *rous
 	if q.Limit < 1 {
 		return nil, nil, rouse.Refuse("limit", strconv.Itoa(q.Limit), "is out of bounds", "use at least 1")
 	}
-	if err := ts.ChargeRead(ctx, q.Namespace); err != nil {
+	if err := ts.mayRead(ctx, q.Namespace); err != nil {
 		return nil, nil, err
 	}
 	timers, next, err := ts.listVisible(ctx, q, access.TimersRead)
@@ -97,9 +98,16 @@ func deleteVerb(key rouse.Key) access.Verb {
 	return access.TimersDelete
 }
 
+// freezeAllowed keeps attempts of rows from starting until the returned function is called. Rows of
+// namespaces in which the caller does not have the verb go on: their change is going to be refused.
+func (ts *Timers) freezeAllowed(ctx context.Context, verb access.Verb, keys ...rouse.Key) (thaw func()) {
+	keys = slices.DeleteFunc(keys, func(k rouse.Key) bool { return !ts.access.AllowsIn(ctx, verb, k.Namespace) })
+	return ts.Engine.Freeze(keys...)
+}
+
 // deleteRow removes a timer, or a row next to one, and records the occurrences that end with it.
 func (ts *Timers) deleteRow(ctx context.Context, key rouse.Key, ifRevision uint64, end cut) (d Deleted, err error) {
-	defer ts.Engine.Freeze(key)()
+	defer ts.freezeAllowed(ctx, deleteVerb(key), key)()
 	out, err := ts.editRow(ctx, deleteVerb(key), key, ifRevision, nil, func(t *rouse.Timer) (rouse.Step, error) {
 		d.Generation = t.Generation
 		return ts.deletionStep(t, end), nil
@@ -140,7 +148,7 @@ func (ts *Timers) Resume(ctx context.Context, key rouse.Key) (rouse.Timer, error
 	if err := forTimers(key); err != nil {
 		return rouse.Timer{}, err
 	}
-	defer ts.Engine.Freeze(key)()
+	defer ts.freezeAllowed(ctx, access.TimersPause, key)()
 	return ts.editTimer(ctx, access.TimersPause, key, newRepeatable(ctx, key, "resume"),
 		func(t *rouse.Timer) (rouse.Step, error) {
 			if !t.Paused {
@@ -182,7 +190,7 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 	if err := cmp.Or(forTimers(key), rouse.CheckText("reason", reason, rouse.MaxDetail)); err != nil {
 		return rouse.Timer{}, err
 	}
-	defer ts.Engine.Freeze(key)()
+	defer ts.freezeAllowed(ctx, access.TimersSkip, key)()
 	return ts.editTimer(ctx, access.TimersSkip, key, newRepeatable(ctx, key, "skip", count, reason),
 		func(t *rouse.Timer) (rouse.Step, error) {
 			s, err := ts.schedules.Metered(t)

@@ -23,7 +23,10 @@ const MaxForecast = 50_000
 func (ts *Timers) Forecast(ctx context.Context, q rouse.Query, from, until rouse.Instant, step time.Duration,
 	by string, place *rouse.ForecastPlace) (rouse.Forecast, error) {
 	none := rouse.Forecast{}
-	if err := cmp.Or(q.Check(), refuseOrder(&q), ts.ChargeRead(ctx, q.Namespace)); err != nil {
+	if err := cmp.Or(q.Check(), refuseOrder(&q)); err != nil {
+		return none, err
+	}
+	if err := ts.mayRead(ctx, q.Namespace); err != nil {
 		return none, err
 	}
 	now, err := ts.store.Now(ctx)

@@ -178,6 +178,9 @@ func (ts *Timers) CancelJob(ctx context.Context, namespace, id string) (rouse.Jo
 // mayCancel refuses to cancel a job.
 func (ts working) mayCancel(ctx context.Context, j *rouse.Job) error {
 	if p := access.From(ctx); p == nil || p.ID != j.By || j.By == "" {
+		if !ts.maySeeJob(ctx, j) && !ts.access.Allows(ctx, access.TimersBulk, j.Namespace, "", nil) {
+			return fmt.Errorf("job %q: %w", j.ID, rouse.ErrNotFound)
+		}
 		if err := ts.access.Require(ctx, access.TimersBulk, j.Namespace, "", nil); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func (ts *Timers) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64,
 		return rouse.Timer{}, err
 	}
 	// where another node has it, this one takes it over first, and sends nothing by the version before
-	defer ts.Engine.Freeze(key)()
+	defer ts.freezeAllowed(ctx, access.TimersCreate, key)()
 	var last rouse.Timer
 	if err := ts.access.Require(ctx, access.TimersCreate, key.Namespace, target, labels); err != nil {
 		return rouse.Timer{}, err

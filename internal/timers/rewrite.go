@@ -23,7 +23,11 @@ type rewriting struct {
 
 // replaceTimer gives an existing timer the spec of a put.
 func (w rewriting) replaceTimer(ctx context.Context, p *Put) PutResult {
-	if err := w.admission.admitReplace(p.Key.Namespace); err != nil {
+	err := w.access.RequireIn(ctx, w.verb, p.Key.Namespace) // whose rate is charged
+	if err == nil {
+		err = w.admission.admitReplace(p.Key.Namespace)
+	}
+	if err != nil {
 		return PutResult{Err: err}
 	}
 	w.asks = p.repeatablePut(ctx)
@@ -82,7 +86,7 @@ func (w *rewriting) rewrittenTimer(t *rouse.Timer) (r rouse.Rewritten, err error
 
 // writeRewritten gives an existing timer another spec, as rouse.Timer.Rewrite has it.
 func (w *rewriting) writeRewritten(ctx context.Context) (res PutResult, err error) {
-	defer w.Engine.Freeze(w.key)()
+	defer w.freezeAllowed(ctx, w.verb, w.key)()
 	var last rouse.Rewritten
 	busy := false
 	out, err := w.editRow(ctx, w.verb, w.key, w.ifRevision, w.asks, func(t *rouse.Timer) (rouse.Step, error) {

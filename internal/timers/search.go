@@ -56,7 +56,7 @@ func (ts *Timers) Search(ctx context.Context, q rouse.Query) (Listed, error) {
 	if q.Limit < 1 {
 		return Listed{}, rouse.Refuse("limit", strconv.Itoa(q.Limit), "is out of bounds", "use at least 1")
 	}
-	if err := ts.ChargeRead(ctx, q.Namespace); err != nil {
+	if err := ts.mayRead(ctx, q.Namespace); err != nil {
 		return Listed{}, err
 	}
 	s := search{visibility: &ts.visibility, asked: q, q: q}

@@ -55,7 +55,7 @@ func (ts *Timers) Simulate(ctx context.Context, q rouse.Query, from, until rouse
 	if limit < 1 || limit > MaxSimulated {
 		return sim, rouse.Refuse("limit", strconv.Itoa(limit), "is out of bounds", fmt.Sprintf("use 1 to %d", MaxSimulated))
 	}
-	if err := ts.ChargeRead(ctx, q.Namespace); err != nil {
+	if err := ts.mayRead(ctx, q.Namespace); err != nil {
 		return sim, err
 	}
 	if from >= now && (q.DueUntil == 0 || q.DueUntil > until) {

@@ -27,11 +27,49 @@ func TestStrangersLearnNothingOfANamespace(t *testing.T) {
 			return errors.Join(err, firstError(results))
 		}
 	}
+	revision := func(validate bool) func(context.Context, *Timers, rouse.Key, rouse.Spec) error {
+		return func(ctx context.Context, ts *Timers, key rouse.Key, s rouse.Spec) error {
+			results, err := ts.Put(ctx, []Put{{Key: key, Spec: s, Mode: ReplaceOnly, IfRevision: 1, Validate: validate}})
+			return errors.Join(err, firstError(results))
+		}
+	}
 	operations := map[string]func(context.Context, *Timers, rouse.Key, rouse.Spec) error{
-		"create":   put(CreateOnly, false),
-		"upsert":   put(CreateOrReplace, false),
-		"replace":  put(ReplaceOnly, false),
-		"validate": put(CreateOnly, true),
+		"create":              put(CreateOnly, false),
+		"upsert":              put(CreateOrReplace, false),
+		"replace":             put(ReplaceOnly, false),
+		"validate":            put(CreateOnly, true),
+		"validate a replace":  put(ReplaceOnly, true),
+		"replace a revision":  revision(false),
+		"validate a revision": revision(true),
+		"search": func(ctx context.Context, ts *Timers, key rouse.Key, _ rouse.Spec) error {
+			_, err := ts.Search(ctx, rouse.Query{Namespace: key.Namespace, Limit: 1})
+			return err
+		},
+		"list": func(ctx context.Context, ts *Timers, key rouse.Key, _ rouse.Spec) error {
+			_, _, err := ts.List(ctx, rouse.Query{Namespace: key.Namespace, Limit: 1})
+			return err
+		},
+		"records": func(ctx context.Context, ts *Timers, key rouse.Key, _ rouse.Spec) error {
+			_, err := ts.Records(ctx, rouse.RecordQuery{Namespace: key.Namespace, Limit: 1})
+			return err
+		},
+		"simulate": func(ctx context.Context, ts *Timers, key rouse.Key, _ rouse.Spec) error {
+			_, err := ts.Simulate(ctx, rouse.Query{Namespace: key.Namespace}, 0, 1_900_000_000_000, 1)
+			return err
+		},
+		"forecast": func(ctx context.Context, ts *Timers, key rouse.Key, _ rouse.Spec) error {
+			from := ts.Now()
+			_, err := ts.Forecast(ctx, rouse.Query{Namespace: key.Namespace}, from, from.Add(time.Hour), time.Minute, "", nil)
+			return err
+		},
+		"get": func(ctx context.Context, ts *Timers, key rouse.Key, _ rouse.Spec) error {
+			_, err := ts.Get(ctx, key)
+			return err
+		},
+		"delete": func(ctx context.Context, ts *Timers, key rouse.Key, _ rouse.Spec) error {
+			_, err := ts.Delete(ctx, key, 0)
+			return err
+		},
 		"coalesce": func(ctx context.Context, ts *Timers, key rouse.Key, s rouse.Spec) error {
 			s.Schedule, s.Calendar = "", rouse.CalendarRule{}
 			_, err := ts.Coalesce(ctx, key, s, rouse.Coalesce{Quiet: time.Second})
@@ -60,26 +98,43 @@ func TestStrangersLearnNothingOfANamespace(t *testing.T) {
 			book := quota.New(s, access.NewShared(s, slog.New(slog.DiscardHandler)),
 				quota.Options{Node: func() string { return "n" }, Now: s.Now})
 			ts := running(t, s, rejecting(), Options{Access: access.NewControl(nil), Quotas: book,
-				Check: func(_ context.Context, namespace string, _ *rouse.Spec) error {
-					if namespace == "bare" {
+				Check: func(_ context.Context, namespace string, s *rouse.Spec) error {
+					if namespace == "bare" || s.Retry.Timeout < time.Minute {
 						return nil
 					}
 					return rouse.Refuse("webhook.headers", "{{secret:token}}", "is no secret of "+namespace, "set it")
 				}})
 			system := access.AsSystem(t.Context())
-			strict := rouse.Quotas{MaxTimeout: time.Second, MinInterval: 2 * time.Hour, Creates: 1, Reads: 1}
-			for n, quotas := range map[string]rouse.Quotas{"bare": {}, "strict": strict} {
-				if _, err := book.Put(system, n, quotas, rouse.NoRow); err != nil {
+			own := rouse.Spec{Schedule: "@every 3h", Target: "stream:x", Retry: rouse.Retry{Timeout: time.Second}}
+			for _, n := range []string{"bare", "strict"} {
+				if _, err := book.Put(system, n, rouse.Quotas{}, rouse.NoRow); err != nil {
+					t.Fatal(err)
+				}
+				if err := put(CreateOnly, false)(system, ts, rouse.Key{Namespace: n, Name: "there"}, own); err != nil {
 					t.Fatal(err)
 				}
 			}
+			strict := rouse.Quotas{MaxTimeout: time.Second, MinInterval: 2 * time.Hour, Creates: 1, Reads: 1}
+			if _, err := book.Put(system, "strict", strict, rouse.AnyRevision); err != nil {
+				t.Fatal(err)
+			}
 			stranger := access.With(t.Context(), &access.Principal{ID: "key:x", Grants: []access.Grant{
-				{Role: "operator", Scope: access.Scope{Namespaces: []string{"own"}}}}})
+				{Role: "admin", Scope: access.Scope{Namespaces: []string{"own"}}}}})
 			for _, namespace := range []string{"bare", "strict", "absent", "strict", "strict"} {
-				err := operation(stranger, ts, rouse.Key{Namespace: namespace, Name: "a"}, spec("stream:x"))
-				if !errors.Is(err, rouse.ErrForbidden) {
-					t.Errorf("%s in the namespace %s: %v", name, namespace, err)
+				for _, timer := range []string{"a", "there"} {
+					err := operation(stranger, ts, rouse.Key{Namespace: namespace, Name: timer}, spec("stream:x"))
+					if !errors.Is(err, rouse.ErrForbidden) {
+						t.Errorf("%s of %s in the namespace %s: %v", name, timer, namespace, err)
+					}
 				}
+			}
+			owner := access.With(t.Context(), &access.Principal{ID: "key:y", Grants: []access.Grant{
+				{Role: "admin", Scope: access.Scope{Namespaces: []string{"strict"}}}}})
+			if err := put(CreateOnly, false)(owner, ts, rouse.Key{Namespace: "strict", Name: "own"}, own); err != nil {
+				t.Errorf("after %s by a stranger the owner's create is refused: %v", name, err)
+			}
+			if _, err := ts.Search(owner, rouse.Query{Namespace: "strict", Limit: 1}); err != nil {
+				t.Errorf("after %s by a stranger the owner's search is refused: %v", name, err)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func (ts *Timers) Import(ctx context.Context, timers []rouse.Timer, mode Mode) (
 		puts[i] = Put{Key: keys[i], Mode: mode, asks: "import " + timerContents(&timers[i])}
 		here[keys[i]] = true
 	}
-	defer ts.Engine.Freeze(keys...)()
+	defer ts.freezeAllowed(ctx, access.TimersImport, keys...)()
 	for range maxTries {
 		if err := importSome(ctx, ts, timers, puts, left, here, results); err != nil {
 			return nil, err

@@ -52,12 +52,12 @@ func validatePuts(ctx context.Context, ts *Timers, puts []Put, items []*engine.W
 
 // validateReplace returns the result that a put onto an existing timer would have.
 func validateReplace(ctx context.Context, ts *Timers, p *Put, row *rouse.Row, alone bool) PutResult {
-	res, err := PutResult{}, ts.admission.admitReplace(p.Key.Namespace)
+	res, err := PutResult{}, ts.mayReplace(ctx, access.TimersCreate, row)
+	if err == nil {
+		err = ts.admission.admitReplace(p.Key.Namespace)
+	}
 	if err == nil && p.IfRevision != 0 && row.Revision != p.IfRevision {
 		err = conflictError(p.Key, row.Revision)
-	}
-	if err == nil {
-		err = ts.mayReplace(ctx, access.TimersCreate, row)
 	}
 	if err == nil {
 		var t rouse.Timer

@@ -81,7 +81,7 @@ func (f *sidecarServer) SubscribeReminder(ctx context.Context,
 			noID[i] = errors.As(err, new(*rouse.Invalid))
 			say(i, "", err)
 		case at.App != who.app:
-			say(i, "", fmt.Errorf("the reminder %s of %s: %w", id, who.app, rouse.ErrNotFound))
+			say(i, "", fmt.Errorf("the reminder %s: %w", id, rouse.ErrNotFound))
 		case twice:
 			doubled[i] = first
 		default:
