@@ -535,6 +535,30 @@ func TestABulkChangeOfANamespaceThatDoesNotExist(t *testing.T) {
 	})
 }
 
+// TestJobsOfOthersAreNotThereToCancel: the job of a caller that changes all namespaces, and one that does not
+// exist, are the same to callers that may not see it.
+func TestJobsOfOthersAreNotThereToCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := running(t, newJobStore(), rejecting(), Options{Access: access.NewControl(nil)})
+		as := func(id string, scope access.Scope) context.Context {
+			return access.With(t.Context(), &access.Principal{ID: id, Grants: []access.Grant{{Role: "admin", Scope: scope}}})
+		}
+		owner, stranger := as("key:x", access.Everything()), as("key:y", access.Scope{Namespaces: []string{"own"}})
+		id, err := bulk(owner, ts, BulkRequest{Action: "pause"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, theirs := ts.CancelJob(stranger, rouse.Everywhere, id)
+		_, none := ts.CancelJob(stranger, rouse.Everywhere, "absent")
+		if !errors.Is(theirs, rouse.ErrNotFound) || strings.ReplaceAll(theirs.Error(), id, "absent") != none.Error() {
+			t.Errorf("a job of another caller: %v; one that does not exist: %v", theirs, none)
+		}
+		if _, err := ts.CancelJob(owner, rouse.Everywhere, id); err != nil {
+			t.Errorf("its owner: %v", err)
+		}
+	})
+}
+
 // TestACalendarIsDeletedWithItsJob: else each name that there was would leave a row for a week.
 func TestACalendarIsDeletedWithItsJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,7 +3,9 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -105,6 +107,11 @@ func TestASidecarActsAsItsOwnAppsOnly(t *testing.T) {
 	_, err := f.SubscribeReminder(orders, &reminderv1.SubscribeReminderRequest{Caller: of("orders"), ReminderList: []string{theirs.ReminderId}})
 	if status.Code(err) != codes.NotFound {
 		t.Errorf("subscribe as itself to what is of another app: %v", err)
+	}
+	absent := theirs.ReminderId[:len(theirs.ReminderId)-8] + "aaaaaaaa"
+	_, none := f.SubscribeReminder(orders, &reminderv1.SubscribeReminderRequest{Caller: of("orders"), ReminderList: []string{absent}})
+	if got, want := fmt.Sprint(err), strings.ReplaceAll(fmt.Sprint(none), absent, theirs.ReminderId); got != want {
+		t.Errorf("another app's reminder is told from one that does not exist: %q, %q", got, want)
 	}
 	if _, err := f.GetReminder(any, &reminderv1.GetReminderRequest{ReminderId: theirs.ReminderId}); err != nil {
 		t.Errorf("what was refused has had an effect: %v", err)
