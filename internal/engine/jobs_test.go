@@ -386,7 +386,7 @@ func TestAJobMayDoWhatItsCallerMay(t *testing.T) {
 		if list, err := h.Jobs(two, "n"); err != nil || len(list) != 0 {
 			t.Errorf("%+v, %v", list, err)
 		}
-		if _, err := h.CancelJob(two, "n", id); !errors.Is(err, rouse.ErrForbidden) {
+		if _, err := h.CancelJob(two, "n", id); !errors.Is(err, rouse.ErrNotFound) {
 			t.Errorf("cancel of another's job: %v", err)
 		}
 		if list, err := h.Jobs(as("key:all", "reader", nil), "n"); err != nil || len(list) != 1 {
