@@ -15,13 +15,19 @@ func BucketOf(k Key, buckets uint32) uint32 {
 	return h.Sum32() % buckets
 }
 
-// Placed returns the bucket of a timer of a target: of the name that route returns, which all timers share
-// that the same node is to fire, or of its key if route is nil or returns no name.
-func Placed(k Key, target string, route func(target string) (name string, ok bool), buckets uint32) uint32 {
-	if route != nil {
-		if name, ok := route(target); ok {
+// Placed returns the bucket of a timer with a spec: that of its limit and the key that it counts for, so that
+// the owner of one bucket counts all fires of it; of the name that route returns for its target, which all
+// timers share that the same node is to fire; or of its key.
+func Placed(k Key, s *Spec, route func(target string) (name string, ok bool), buckets uint32) uint32 {
+	if s.Limit != "" {
+		k.Name = limitPlace + s.Limit + limitPlace + s.LimitKey
+	} else if route != nil {
+		if name, ok := route(s.Target); ok {
 			k = Key{Name: name}
 		}
 	}
 	return BucketOf(k, buckets)
 }
+
+// limitPlace begins the names by which timers with a limit are placed. No timer's name has it.
+const limitPlace = "\x01"

@@ -42,7 +42,8 @@ const (
 	CauseNoSecret     Cause = 24 // missed: a secret that its request needs did not exist, or could not be opened
 	CauseNotice       Cause = 25 // fired: a notice to Spec.Expect.Notify, no occurrence of the schedule
 	CausePoison       Cause = 26 // dead: as many receivers in a row as may be have gone with it in hand
-	lastCause               = CausePoison
+	CauseLimit        Cause = 27 // missed: it waited for its named limit
+	lastCause               = CauseLimit
 )
 
 // causes are the names of the causes, and the endings that they go with.
@@ -77,6 +78,7 @@ var causes = [lastCause + 1]struct {
 	CauseNoSecret:          {"no_secret", []Ending{EndMissed}},
 	CauseNotice:            {"notice", []Ending{EndFired}},
 	CausePoison:            {"poison", []Ending{EndDead}},
+	CauseLimit:             {"limit", []Ending{EndMissed}},
 }
 
 func (c Cause) String() string {

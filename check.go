@@ -81,6 +81,7 @@ func (s *Spec) Check() error {
 	}
 	s.checkWhen(add, text)
 	s.checkPolicies(add)
+	s.checkLimit(add, text)
 	s.Retry.checkRetry(add)
 	s.Webhook.checkWebhook(add)
 	if len(ps) > 0 {

@@ -42,6 +42,7 @@ const (
 	partExpect               // Spec.Expect, Succeeded, ExpectFrom, Overdue, Notice
 	partPauses               // PausedAt, Pauses
 	partRetryOn              // Webhook.RetryOn
+	partLimit                // Limit, LimitKey
 	partAll      = 1<<iota - 1
 )
 
@@ -150,6 +151,7 @@ func (t *Timer) bodyParts() (parts uint64) {
 	has(partExpect, s.Expect.Any() || t.Succeeded != 0 || t.ExpectFrom != 0 || t.Overdue != 0 || t.Notice != 0)
 	has(partPauses, !plain)
 	has(partRetryOn, len(s.Webhook.RetryOn) > 0)
+	has(partLimit, s.Limit != "" || s.LimitKey != "")
 	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
 	return parts
 }
@@ -280,6 +282,9 @@ func (t *Timer) appendParts(b []byte) []byte {
 	if parts&partRetryOn != 0 {
 		b = codec.AppendTexts(b, s.Webhook.RetryOn)
 	}
+	if parts&partLimit != 0 {
+		b = codec.AppendText(codec.AppendText(b, s.Limit), s.LimitKey)
+	}
 	return b
 }
 
@@ -364,6 +369,9 @@ func (t *Timer) readParts(d *decoder) {
 	}
 	if parts&partRetryOn != 0 {
 		s.Webhook.RetryOn = d.Texts()
+	}
+	if parts&partLimit != 0 {
+		s.Limit, s.LimitKey = d.Text(), d.Text()
 	}
 }
 

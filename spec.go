@@ -30,6 +30,8 @@ type Spec struct {
 	Labels      map[string]string
 
 	Retry    Retry
+	Limit    string // the named limit of its namespace that its occurrences count for; empty is none
+	LimitKey string // of a limit per key: which of its keys they count for, such as a customer
 	Misfire  Misfire
 	Within   time.Duration // of MisfireWithin
 	Overlap  Overlap

@@ -21,7 +21,7 @@ func newLoads(buckets uint32) *loads {
 
 func (l *loads) countFires(fires []rouse.Fire) {
 	for i := range fires {
-		l.fires[rouse.Placed(rouse.Key{Namespace: fires[i].Namespace, Name: fires[i].Name}, fires[i].Spec.Target,
+		l.fires[rouse.Placed(rouse.Key{Namespace: fires[i].Namespace, Name: fires[i].Name}, fires[i].Spec,
 			target.Route, l.buckets)].Add(1)
 	}
 }

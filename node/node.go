@@ -46,6 +46,7 @@ import (
 	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/certs"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/limit"
 	"github.com/rousehq/rouse/internal/migrate"
 	"github.com/rousehq/rouse/internal/parts"
 	"github.com/rousehq/rouse/internal/pool/target"
@@ -90,6 +91,7 @@ type Node struct {
 	audit   *audit.Log         // nil: it is off
 	events  *audit.Rows        // of the audit log; nil: they are not kept in the store
 	quotas  *quota.Book        // of namespaces
+	limits  *limit.Book        // of namespaces
 	tokens  *access.NodeTokens // by which nodes read each other's status; nil: access control is off, or the node is alone
 	cluster *cluster
 	gate    *gate
@@ -186,6 +188,7 @@ func (n *Node) openStore(ctx context.Context) error {
 	if err := openAudit(n); err != nil {
 		return err
 	}
+	n.openLimits()
 	n.openQuotas()
 	if err := n.openVault(ctx); err != nil { // it reads everything that is shared
 		return err
@@ -257,7 +260,7 @@ func (n *Node) openTimers(ctx context.Context) error {
 		AnyInterval: free,
 		MaxTimeout:  cfg.maxTimeout(),
 		Spec:        readSpec,
-		Check:       n.vault.Check,
+		Check:       n.checkInNamespace,
 		Engine:      n.engineOptions(),
 	}).Unguarded()
 	n.metrics.now = n.timers.Now
@@ -313,6 +316,7 @@ func (n *Node) engineOptions() engine.Options {
 		MaxOverlap:      orNone(cfg.MaxOverlap),
 		DeadAge:         orNone(cfg.DeadAge),
 		Limit:           cfg.laneLimiter(),
+		Limits:          n.limits,
 		Weight:          cfg.namespaceWeight(),
 		Direct:          cfg.Clock != nil,
 		Buckets:         n.cluster.buckets,

@@ -92,9 +92,9 @@ func (c *migrateStoreCmd) Run(a *app) (err error) {
 		Bucket: func(row *rouse.Row) uint32 {
 			t, err := rouse.DecodeTimer(row)
 			if err != nil || row.State == rouse.StateNote { // nodes place rows that only they can read
-				t.Spec.Target = ""
+				t.Spec = rouse.Spec{}
 			}
-			return rouse.Placed(row.Key, t.Spec.Target, target.Route, buckets)
+			return rouse.Placed(row.Key, &t.Spec, target.Route, buckets)
 		}}
 	do := migrate.Copy
 	if c.VerifyOnly {

@@ -17,12 +17,12 @@ type Role struct {
 }
 
 var (
-	readerVerbs = []Verb{TimersRead, CalendarsRead, NamespacesRead, NodesRead, ClockRead}
+	readerVerbs = []Verb{TimersRead, CalendarsRead, LimitsRead, NamespacesRead, NodesRead, ClockRead}
 	writerVerbs = append([]Verb{Reveal, TimersCreate, TimersDelete, TimersPause, TimersRun, TimersSkip, TimersReschedule,
 		CallsCall}, readerVerbs...)
 	operVerbs = append([]Verb{TimersDelete, TimersPause, TimersRun, TimersSkip, TimersReschedule, TimersBackfill,
 		TimersBulk, DeadRedrive,
-		DeadPurge, CalendarsWrite, MetricsRead, StatusRead, PoolsRead, PoolsOperate}, readerVerbs...)
+		DeadPurge, CalendarsWrite, LimitsWrite, MetricsRead, StatusRead, PoolsRead, PoolsOperate}, readerVerbs...)
 )
 
 // builtIn are the roles that always exist. Custom roles have other names.

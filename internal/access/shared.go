@@ -22,6 +22,8 @@ const (
 	// RefreshEvery is how often a node reads the changes of other nodes: a key that is revoked ends on all
 	// nodes within 5 s.
 	RefreshEvery = 2 * time.Second
+	// quickEvery is RefreshEvery for kinds with Quick that have notes.
+	quickEvery = 500 * time.Millisecond
 	// reloadEvery is how often it reads everything, in case the note of a change was lost with the node that
 	// made it.
 	reloadEvery = time.Minute
@@ -50,6 +52,7 @@ type Kind struct {
 	shared *Shared
 	name   string
 	take   func(n note.Note)
+	quick  bool // see Quick
 	quiet  bool // the audit log does not name its notes: they belong to the subject of the call
 
 	mu     sync.Mutex
@@ -66,20 +69,29 @@ func (s *Shared) Kind(name string, take func(n note.Note)) *Kind {
 	return k
 }
 
+// Quick makes all nodes see changes of the kind within half a second, as long as it has notes.
+func (k *Kind) Quick() { k.quick = true }
+
 // Load reads everything.
-func (s *Shared) Load(ctx context.Context) error { return s.refreshKinds(ctx, true) }
+func (s *Shared) Load(ctx context.Context) error { return s.refreshKinds(ctx, s.kinds, true) }
 
 // Run refreshes until ctx ends. While the store is away, the notes that were read last stay in force.
 func (s *Shared) Run(ctx context.Context) {
-	tick := time.NewTicker(RefreshEvery)
+	tick := time.NewTicker(quickEvery)
 	defer tick.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		err := s.refreshKinds(ctx, false)
+		kinds := s.kinds
+		if n%int(RefreshEvery/quickEvery) != 0 {
+			if kinds = s.quickKinds(); len(kinds) == 0 {
+				continue
+			}
+		}
+		err := s.refreshKinds(ctx, kinds, false)
 		if ctx.Err() != nil {
 			return
 		}
@@ -90,20 +102,32 @@ func (s *Shared) Run(ctx context.Context) {
 	}
 }
 
-// refreshKinds reads the kinds that have changed.
-func (s *Shared) refreshKinds(ctx context.Context, all bool) error {
-	if len(s.kinds) == 0 {
+// quickKinds returns the kinds with Quick that have notes.
+func (s *Shared) quickKinds() (list []*Kind) {
+	for _, k := range s.kinds {
+		k.mu.Lock()
+		if k.quick && len(k.known) > 0 {
+			list = append(list, k)
+		}
+		k.mu.Unlock()
+	}
+	return list
+}
+
+// refreshKinds reads those of the kinds that have changed.
+func (s *Shared) refreshKinds(ctx context.Context, kinds []*Kind, all bool) error {
+	if len(kinds) == 0 {
 		return nil
 	}
-	names := make([]string, len(s.kinds))
-	for i, k := range s.kinds {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
 		names[i] = k.versionName()
 	}
 	versions, err := s.notes.Get(ctx, names...)
 	if err != nil {
 		return err
 	}
-	for i, k := range s.kinds {
+	for i, k := range kinds {
 		if err := k.refreshNotes(ctx, versions[i].Revision, all); err != nil {
 			return err
 		}

@@ -26,6 +26,8 @@ const (
 	DeadPurge        Verb = "dead.purge"
 	CalendarsRead    Verb = "calendars.read"
 	CalendarsWrite   Verb = "calendars.write"
+	LimitsRead       Verb = "limits.read"
+	LimitsWrite      Verb = "limits.write" // set, pause, resume and delete them
 
 	FiresSubscribe Verb = "fires.subscribe"
 	FiresReport    Verb = "fires.report"
@@ -70,7 +72,7 @@ const (
 // Verbs are those that a role can have.
 var Verbs = []Verb{TimersRead, Reveal, TimersCreate, TimersImport, TimersDelete, TimersPause, TimersRun, TimersSkip,
 	TimersReschedule,
-	TimersBackfill, TimersBulk, DeadRedrive, DeadPurge, CalendarsRead, CalendarsWrite, FiresSubscribe, FiresReport,
+	TimersBackfill, TimersBulk, DeadRedrive, DeadPurge, CalendarsRead, CalendarsWrite, LimitsRead, LimitsWrite, FiresSubscribe, FiresReport,
 	CallsCall, NamespacesRead, NamespacesWrite, RemindersUse,
 	NodesCall, DaprUse, NodesRead, ClockRead, ClockAdvance, BackupRead, AuditRead, MetricsRead, StatusRead, ProfilesRead,
 	PoolsRead, PoolsOperate,

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/notify"
 )
 
 // delivery is one call of Sink.Deliver.
@@ -31,6 +32,10 @@ func (m *memory) dispatchDeliveries() {
 func (m *memory) nextDelivery() (d delivery, ok bool) {
 	if m.stopping.Load() || m.send == nil {
 		return d, false
+	}
+	m.gates.openGates()
+	if wait, ok := m.gates.untilNext(); ok && m.Now().Add(wait) < m.looks {
+		notify.Send(m.wake)
 	}
 	d.lane, d.taken = m.lanes.nextBatch(nil)
 	if d.lane == nil {
@@ -120,16 +125,29 @@ func (m *memory) returnFrozen(ln *lane, taken []*entry) []*entry {
 	return live
 }
 
-// mostShed bounds the rows that are put off at a time.
-const mostShed = 4096
+const (
+	// mostShed bounds the rows that are put off at a time.
+	mostShed = 4096
+	// shedFor and shedMost are for how long.
+	shedFor  = 2 * time.Second
+	shedMost = 30 * time.Second
+)
 
 // shedBacklogs makes room in a full window: the lanes that are furthest behind defer rows that they cannot
 // send soon. The rows are written with later visible times, spread over the time that their lane needs.
 func (m *memory) shedBacklogs() {
 	left := mostShed
+	if taken := m.gates.shedWaiting(m.window.maxRows, left); len(taken) > 0 {
+		for i, en := range taken {
+			after := shedFor + (shedMost-shedFor)*time.Duration(i)/time.Duration(len(taken))
+			m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseLimit, After: after}})
+		}
+		m.opts.Events.emitShed(len(taken))
+		left = max(left-len(taken), 1)
+	}
 	for _, b := range m.lanes.findBacklogs(time.Now(), space{m.window.maxRows, m.window.maxBytes}) {
 		taken := b.lane.popTail(min(b.excess, left))
-		least := min(max(b.drain, 2*time.Second), 30*time.Second)
+		least := min(max(b.drain, shedFor), shedMost)
 		for i, en := range taken {
 			after := least + least*time.Duration(i)/time.Duration(len(taken))
 			m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseBacklog, After: after}})

@@ -70,12 +70,39 @@ func (m *memory) enqueueDue(en *entry, now rouse.Instant) {
 		m.expireEntry(en, t)
 		return
 	}
+	if t.Spec.Limit != "" && !m.gates.enterGate(en, t, now.Sub(m.buckets.sinceWhen(en.row.Bucket))) {
+		if en.gate.limit.waiting > decodedMost {
+			m.dropDecoded(en)
+		}
+		return
+	}
+	m.enqueueInLane(en, t, now)
+}
+
+// enqueuePlaced puts an entry that has got its place at its gate into the lane of its target.
+func (m *memory) enqueuePlaced(en *entry) {
+	now := m.Now()
+	m.noteLate(en, now, func(*rouse.Timer, rouse.Instant, rouse.Cause) rouse.Cause { return rouse.CauseLimit })
+	t, err := m.peekTimer(en)
+	switch {
+	case err != nil:
+		m.window.dropEntry(en)
+		m.opts.Events.emitFailed("decode", err)
+	case t.Expired(en.occ, now):
+		m.expireEntry(en, t)
+	default:
+		m.enqueueInLane(en, t, now)
+	}
+}
+
+// enqueueInLane puts a due entry into the lane of its target.
+func (m *memory) enqueueInLane(en *entry, t *rouse.Timer, now rouse.Instant) {
 	lane := m.sink.Lane(en.row.Key.Namespace, &t.Spec)
 	if m.opts.Limit != nil {
 		lane = m.opts.Limit(en.row.Key.Namespace, &t.Spec, lane)
 	}
-	m.lanes.enqueueFire(en, t.Spec.Priority, lane, t.Attempts == 0 && !occ.Manual &&
-		now.Sub(t.SentAt(occ.Due)) > rouse.CatchUpAfter)
+	m.lanes.enqueueFire(en, t.Spec.Priority, lane, t.Attempts == 0 && !en.occ.Manual &&
+		en.gate == nil && now.Sub(t.SentAt(en.occ.Due)) > rouse.CatchUpAfter)
 	if ln := en.lane; ln.queued > ln.limit-ln.out && m.lanes.queued > decodedMost { // it will wait
 		m.dropDecoded(en)
 	} else if en.timer == nil {
@@ -131,6 +158,7 @@ func (m *memory) expireEntry(en *entry, t *rouse.Timer) {
 
 // queueDecision queues the result of evaluating a row whose entry is in no queue and not out.
 func (m *memory) queueDecision(en *entry, r reported) {
+	en.leaveGate()
 	en.state, en.lane, en.sent = settling, nil, 0
 	r.en, r.of = en, en.row.Revision
 	m.outcomes.addOutcome(r)

@@ -101,6 +101,11 @@ type Progress struct {
 	Waiting int           // fires queued in that lane
 	Limit   int           // maximum concurrent deliveries of the lane
 	Rates   string        // rates that slow the lane, as text; "" if none does
+
+	AtLimit bool        // due and waiting for its named limit
+	Before  int         // rows that wait there and go before it
+	Running int         // rows that have a place of the limit
+	Named   rouse.Limit // the limit
 }
 
 // Progress returns how far this node is with a row.
@@ -114,6 +119,9 @@ func (e *Engine) Progress(key rouse.Key) (p Progress) {
 	p.Sending, p.Queued, p.Sent, p.Attempt = en.state == sending, en.state == queued, en.sent, en.occ.Attempt
 	if en.lane != nil {
 		p.Waiting, p.Limit, p.Rates = en.lane.queued, en.lane.limit, en.lane.describeRates(en.kind)
+	}
+	if ga := en.gate; ga != nil {
+		p.AtLimit, p.Before, p.Running, p.Named = en.state == atGate, ga.countBefore(en), ga.running, ga.limit.is
 	}
 	return p
 }

@@ -97,3 +97,10 @@ func Suspended(now rouse.Instant, answered bool) rouse.Cause {
 	h.noteLoop(now.Add(time.Minute))
 	return h.causeBetween(now, now.Add(time.Minute))
 }
+
+// Gates returns how many keys of limits are in use on this node.
+func (e *Engine) Gates() int {
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	return e.memory.gates.keys
+}

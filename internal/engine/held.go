@@ -138,14 +138,17 @@ func (h *holds) holdRow(row *rouse.Row, forced bool, g *grant, asked time.Time) 
 	return &held, asked.Add(held.Visible.Sub(now) - span + h.trustedSpan(g, span)), true
 }
 
-// isRouted reports whether a row is a timer whose target has a route.
+// isRouted reports whether a row is a timer with a limit, or whose target has a route.
 func (h *holds) isRouted(row *rouse.Row) bool {
-	if h.opts.Route == nil || row.State == rouse.StateNote {
+	if h.opts.Route == nil && h.opts.Limits == nil || row.State == rouse.StateNote {
 		return false
 	}
 	t, err := h.opts.Read(row)
 	if err != nil {
 		return false
+	}
+	if t.Spec.Limit != "" || h.opts.Route == nil {
+		return t.Spec.Limit != ""
 	}
 	_, ok := h.opts.Route(t.Spec.Target)
 	return ok

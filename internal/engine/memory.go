@@ -27,6 +27,7 @@ type memory struct {
 
 	sync.Mutex
 	window window        // rows in memory and the wheel
+	gates  gates         // due rows that wait for their named limits
 	lanes  lanes         // queues of due rows, and deliveries that are out
 	looks  rouse.Instant // when the firing loop looks at the wheel again by itself; 0 if it is not to be woken before that
 
@@ -40,6 +41,8 @@ func newMemory(v *env, sink rouse.Sink, buckets *ownership, holds *holds, crowds
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	m.window.init(v.opts.MaxRows, v.opts.MaxBytes)
 	m.lanes.init(v)
+	m.gates.init(v.opts.Limits)
+	m.gates.place = m.enqueuePlaced
 	return m
 }
 
@@ -47,7 +50,8 @@ func newMemory(v *env, sink rouse.Sink, buckets *ownership, holds *holds, crowds
 // limit may not wait until it looks by itself.
 func (m *memory) mustWakeFiring() bool {
 	next, ok := m.window.wheel.Next()
-	return ok && next < m.looks || len(m.lanes.waiting) > 0 || len(m.lanes.limited) > 0
+	return ok && next < m.looks || len(m.lanes.waiting) > 0 || len(m.lanes.limited) > 0 ||
+		len(m.gates.ready) > 0
 }
 
 // absorbWrite updates the window with one applied change.
@@ -173,6 +177,7 @@ func (m *memory) changeEntry(en *entry, to *rouse.Row, held time.Time, now rouse
 func (m *memory) settledEntry(w *Write, revision uint64, now rouse.Instant) {
 	en, c := w.settles, &w.Change
 	if en.orphan {
+		en.leaveGate()
 		en.state = removed
 		m.window.orphans--
 		return
@@ -187,6 +192,9 @@ func (m *memory) settledEntry(w *Write, revision uint64, now rouse.Instant) {
 		stampRow(c.To, revision)
 		m.window.updateRow(en, c.To)
 		en.held = w.held
+		if !en.keepsPlace() {
+			en.leaveGate()
+		}
 	}
 	en.logged = false
 	m.relocateEntry(en, now)
@@ -195,7 +203,7 @@ func (m *memory) settledEntry(w *Write, revision uint64, now rouse.Instant) {
 // relocateEntry moves an entry of the map to where its row belongs now: a lane, the wheel, or out of memory.
 func (m *memory) relocateEntry(en *entry, now rouse.Instant) {
 	en.lane = nil
-	if !m.belongsHere(&en.row, en.held) {
+	if !m.belongsHere(&en.row, en.held) && !en.keepsPlace() {
 		m.window.dropEntry(en)
 		return
 	}
@@ -279,7 +287,7 @@ func (m *memory) recheckLater(was *entry, now rouse.Instant) {
 func (m *memory) unqueueEarly(now rouse.Instant) {
 	var early []*entry
 	for en := range m.window.entries.allEntries() {
-		if en.state == queued && en.row.Visible > now {
+		if (en.state == queued || en.state == atGate) && en.row.Visible > now {
 			early = append(early, en)
 		}
 	}

@@ -58,6 +58,8 @@ type Options struct {
 	// Limit may change the lane that a sink returns, and merge lanes by giving them one name. It must be
 	// cheap and pure. Nil leaves lanes unchanged.
 	Limit func(namespace string, spec *rouse.Spec, lane rouse.Lane) rouse.Lane
+	// Limits are the named limits of timers. Nil means that there are none.
+	Limits Limits
 	// Weight is the share of a namespace relative to others with queued fires: deliveries per turn. Nil means
 	// 1 for all.
 	Weight func(namespace string) int

@@ -108,6 +108,14 @@ func (o *ownership) hadSince(bucket uint32, from rouse.Instant) bool {
 	return ok && at <= from && o.currentGrant().hasBucket(bucket)
 }
 
+// sinceWhen returns since when this node could read or claim the rows of a bucket; the zero time if it always
+// could.
+func (o *ownership) sinceWhen(bucket uint32) rouse.Instant {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.gained[bucket]
+}
+
 // lostBuckets returns the lost buckets in which attempts may still be out, with the time of the loss.
 func (o *ownership) lostBuckets() map[uint32]time.Time {
 	o.mu.Lock()

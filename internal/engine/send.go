@@ -65,7 +65,11 @@ func (s *sender) fireLoop(ctx context.Context) {
 		if wait, ok := s.memory.lanes.resumeLimited(time.Now()); ok {
 			sleep = min(max(wait, time.Millisecond), longest)
 		}
+		s.memory.gates.wakeGates()
 		s.memory.dispatchDeliveries()
+		if wait, ok := s.memory.gates.untilNext(); ok {
+			sleep = min(max(wait, time.Millisecond), sleep)
+		}
 		if next, ok := s.memory.window.wheel.Next(); ok {
 			sleep = min(max(next.Sub(now), time.Millisecond), sleep)
 		}

@@ -292,6 +292,9 @@ func (s *settler) countReported(list []reported, behind bool) {
 					r.alone.freed = true
 				}
 				r.counted = true
+				if !r.en.retriesInPlace(r.o) {
+					r.en.leaveGate()
+				}
 				s.countAttempt(ln, r, store)
 				s.opts.Events.emitReported(r.en.timer, r.o, store.Sub(r.en.sent))
 			}

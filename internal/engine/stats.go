@@ -20,7 +20,7 @@ func (e *Engine) Violations() Violations { return e.inspection.lastViolations() 
 type Stats struct {
 	Window  int // rows in memory
 	Bytes   int // size of these rows
-	Queued  int // due and waiting in lanes
+	Queued  int // due and waiting in lanes, or for their limits
 	Out     int // fires with sinks
 	Running int // running calls of Sink.Deliver
 	// for how long all of Options.MaxDeliveries have been running, while fires wait, and none has ended
@@ -48,6 +48,9 @@ func (m *memory) countStats() Stats {
 	}
 	for _, ln := range m.lanes.byName {
 		s.Queued += ln.queued
+	}
+	for _, l := range m.gates.byName {
+		s.Queued += l.waiting
 	}
 	return s
 }

@@ -43,6 +43,7 @@ type state uint8
 const (
 	nowhere  state = iota // off the wheel, about to be moved
 	waiting               // on the wheel
+	atGate                // due, and waits for its limit
 	queued                // in a lane
 	sending               // with the sink, or its outcome not settled yet
 	settling              // not sent, but not settled yet: an expired deadline, a misfire, or a shed row
@@ -66,6 +67,7 @@ type entry struct {
 	slot   uint32
 	handle wheel.Handle
 	lane   *lane
+	gate   *gate // it waits there, or has a place of it; nil without a limit
 	// decoded when it is fired; nil before, after the row has changed, and while it waits with many others
 	timer *rouse.Timer
 
@@ -227,6 +229,9 @@ func (w *window) placeAt(en *entry, at rouse.Instant) {
 		en.slot = uint32(len(w.slots))
 		w.slots = append(w.slots, en)
 	}
+	if !en.keepsPlace() {
+		en.leaveGate()
+	}
 	en.state = waiting
 	en.handle = w.wheel.Insert(at, uint64(en.slot))
 }
@@ -251,6 +256,7 @@ func (w *window) dropEntry(en *entry) {
 		w.entries.removeEntry(en)
 		w.bytes -= Weight(&en.row)
 	}
+	en.leaveGate()
 	switch en.state {
 	case waiting:
 		w.takeOffWheel(en)

@@ -47,6 +47,7 @@ type Options struct {
 	Fires   func(namespace string) int                       // that this node has sent since the last call, or that wait
 	Groups  func(namespace string) int                       // of workers that this node has started; may be nil
 	Secrets func(namespace string) int                       // that a namespace has; may be nil
+	Limits  func(namespace string) int                       // that a namespace has; may be nil
 	Log     *slog.Logger
 }
 
@@ -329,6 +330,8 @@ func (b *Book) requireNothingLeft(ctx context.Context, name string) error {
 		return fmt.Errorf("namespace %q has calendars; delete them first: %w", name, rouse.ErrConflict)
 	case b.opts.Secrets != nil && b.opts.Secrets(name) > 0:
 		return fmt.Errorf("namespace %q has secrets; delete them first: %w", name, rouse.ErrConflict)
+	case b.opts.Limits != nil && b.opts.Limits(name) > 0:
+		return fmt.Errorf("namespace %q has limits; delete them first: %w", name, rouse.ErrConflict)
 	}
 	return nil
 }

@@ -284,7 +284,7 @@ func (m *mergedCalls) mergeCall(ctx context.Context, c *call) (done bool, err er
 		return false, err
 	}
 	t := c.how.Merge(m.key, c.spec, m.timer, m.busy && len(m.calls) == 0, m.now)
-	t.Bucket, t.Trace = m.ts.timerBucket(m.key, c.spec.Target), c.span
+	t.Bucket, t.Trace = m.ts.timerBucket(m.key, &c.spec), c.span
 	row := t.Row()
 	if err := m.ts.admission.admitGrowth(m.key.Namespace, &m.to, &row); err != nil {
 		return false, err

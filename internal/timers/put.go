@@ -337,7 +337,7 @@ func (ts *Timers) preparePut(ctx context.Context, p *Put, old *rouse.Row, t *rou
 	if *t, err = rouse.NewTimer(p.Key, p.Spec, ts.Engine.Now(), now, s); err != nil {
 		return err
 	}
-	t.Bucket, t.Trace = ts.timerBucket(p.Key, p.Spec.Target), span
+	t.Bucket, t.Trace = ts.timerBucket(p.Key, &p.Spec), span
 	w.row = t.Row()
 	w.Change = rouse.Change{Key: p.Key, To: &w.row}
 	if x, ok := (expecting{ts}).expectationRow(t, s); ok {
@@ -415,12 +415,18 @@ func (ts *Timers) checkSpec(s *rouse.Spec) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
+	if route := ts.opts.Engine.Route; route != nil && s.Limit != "" {
+		if _, ok := route(s.Target); ok {
+			return rouse.Refuse("limit", s.Limit, "does not go with the target "+rouse.Shorten(s.Target, 64),
+				"leave it out: a pool bounds its workers by its own settings")
+		}
+	}
 	return ts.sink.Check(s)
 }
 
-// timerBucket returns the bucket of a timer: that of its key, unless its target is routed.
-func (ts *Timers) timerBucket(k rouse.Key, target string) uint32 {
-	return rouse.Placed(k, target, ts.opts.Engine.Route, ts.opts.Engine.Buckets)
+// timerBucket returns the bucket of a timer: that of its key, unless its limit or its target decides.
+func (ts *Timers) timerBucket(k rouse.Key, s *rouse.Spec) uint32 {
+	return rouse.Placed(k, s, ts.opts.Engine.Route, ts.opts.Engine.Buckets)
 }
 
 // MaxPreview bounds the due times of one preview.

@@ -68,7 +68,7 @@ func (w *rewriting) rewrittenTimer(t *rouse.Timer) (r rouse.Rewritten, err error
 		w.cutOff(&step, t, w.end)
 		return step
 	}
-	r, err = t.Rewrite(spec, rouse.Rewriting{Sure: w.Engine.Now(), Now: now, Bucket: w.timerBucket(w.key, spec.Target),
+	r, err = t.Rewrite(spec, rouse.Rewriting{Sure: w.Engine.Now(), Now: now, Bucket: w.timerBucket(w.key, &spec),
 		Old: old, New: made,
 		Restart: w.restart, CutOff: cutOff})
 	if err != nil || r.Unchanged {

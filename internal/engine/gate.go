@@ -1,0 +1,397 @@
+package engine
+
+import (
+	"cmp"
+	"container/heap"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rousehq/rouse"
+)
+
+// gates hold back due rows of timers with a named limit (rouse.Limit) until it lets them begin. All timers
+// that count for one limit and key are in one bucket, so that the owner of the bucket, which has all of them,
+// counts exactly. The mutex of the memory guards them.
+//
+//	due ─► gate: waits ─► place ─► lane of its target ─► delivery ─► outcome ─► the place is free
+//
+// A rate is the generic cell rate algorithm (ITU-T I.371): a key keeps one time, however fast it goes.
+type gates struct {
+	limits Limits // nil: there are none
+	byName map[limitName]*limited
+	ready  []*gate    // may have places for rows that wait
+	timed  timedGates // by when the rate gives them a place, or until they are as new
+	epoch  time.Time  // times of gates count from it
+	seen   uint64     // version of the limits that the gates obey
+	keys   int
+	place  func(en *entry) // takes a row that has its place
+}
+
+// Limits are the named limits as this node knows them.
+type Limits interface {
+	// Limit returns a limit of a namespace. It is called for each fire that has one.
+	Limit(namespace, name string) (rouse.Limit, bool)
+	// Version changes with every change of a limit.
+	Version() uint64
+}
+
+type limitName struct{ namespace, name string }
+
+// limited is a named limit on this node, with the keys that are in use.
+type limited struct {
+	limitName
+	of       *gates
+	is       rouse.Limit // the zero Limit lets everything through: it was deleted
+	interval time.Duration
+	burst    time.Duration // what the rate may be ahead
+	keys     map[string]*gate
+	waiting  int
+	running  int
+}
+
+// gate is the state of one key of a limit.
+type gate struct {
+	limit   *limited
+	key     string
+	queue   gateQueue
+	waiting int           // rows in queue; others in it have left
+	running int           // rows that have a place
+	next    time.Duration // theoretical time of arrival: when the next one would be on time
+	slot    int           // in gates.timed; -1: none
+	isReady bool          // it is in gates.ready
+}
+
+// gated is a row that waits, with its place in the order.
+type gated struct {
+	en    *entry
+	class rouse.Priority
+	at    rouse.Instant
+}
+
+// waitsAt reports whether the row still waits at a gate.
+func (w *gated) waitsAt(ga *gate) bool { return w.en.gate == ga && w.en.state == atGate }
+
+func (g *gates) init(limits Limits) {
+	g.limits, g.byName, g.epoch = limits, map[limitName]*limited{}, time.Now()
+}
+
+// now returns the time as gates count it.
+func (g *gates) now() time.Duration { return time.Since(g.epoch) }
+
+// enterGate lets a due row of a timer with a limit pass, which then has a place until leaveGate, or keeps it
+// at its gate, and reports false. began is for how long this node has had the bucket: others may have used up
+// the burst before.
+func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
+	if en.gate != nil { // it kept its place
+		return true
+	}
+	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.Spec.LimitKey, began)
+	if ga == nil {
+		return true
+	}
+	en.gate = ga
+	l := ga.limit
+	if ga.waiting == 0 && g.takePlace(ga) {
+		return true
+	}
+	w := gated{en, -t.Spec.Priority, en.row.Visible}
+	if l.is.InOrder {
+		w.class, w.at = 0, en.occ.Due
+	}
+	if left := len(ga.queue) - ga.waiting; left > 1024 && left > ga.waiting {
+		ga.queue = slices.DeleteFunc(ga.queue, func(w gated) bool { return !w.waitsAt(ga) })
+		heap.Init(&ga.queue)
+	}
+	heap.Push(&ga.queue, w)
+	ga.waiting++
+	l.waiting++
+	en.state = atGate
+	return false
+}
+
+// ensureGate returns the gate of a key; nil if there is no such limit.
+func (g *gates) ensureGate(name limitName, key string, began time.Duration) *gate {
+	if g.limits == nil {
+		return nil
+	}
+	l := g.byName[name]
+	if l == nil {
+		is, ok := g.limits.Limit(name.namespace, name.name)
+		if !ok {
+			return nil
+		}
+		name = limitName{strings.Clone(name.namespace), strings.Clone(name.name)} // they share the memory of a row
+		l = &limited{limitName: name, of: g, keys: map[string]*gate{}}
+		l.setLimit(is)
+		g.byName[name] = l
+	}
+	ga := l.keys[key]
+	if ga == nil {
+		key = strings.Clone(key)
+		ga = &gate{limit: l, key: key, slot: -1, next: math.MinInt64}
+		if l.interval > 0 && began < l.burst+l.interval {
+			ga.next = g.now() + l.burst + l.interval - began
+		}
+		l.keys[key] = ga
+		g.keys++
+	}
+	return ga
+}
+
+func (l *limited) setLimit(is rouse.Limit) {
+	l.is, l.interval = is, is.Rate.Interval()
+	l.burst = time.Duration(max(0, is.Rate.AtOnce()-1)) * l.interval
+}
+
+// takePlace takes a place if the limit has one now.
+func (g *gates) takePlace(ga *gate) bool {
+	l := ga.limit
+	if l.is.Paused || l.is.Concurrency > 0 && ga.running >= l.is.Concurrency {
+		return false
+	}
+	if l.interval > 0 {
+		now := g.now()
+		ga.next = min(ga.next, now+l.burst+l.interval) // after a change to a faster rate
+		if ga.next > now+l.burst {
+			g.setTimer(ga, ga.next-l.burst)
+			return false
+		}
+		ga.next = max(ga.next, now) + l.interval
+	}
+	ga.running++
+	l.running++
+	return true
+}
+
+// leaveGate gives up the place of a row at its gate, or its wait for one.
+func (en *entry) leaveGate() {
+	ga := en.gate
+	if ga == nil {
+		return
+	}
+	en.gate = nil
+	if en.state == atGate {
+		ga.waiting--
+		ga.limit.waiting--
+		en.state = nowhere
+	} else {
+		ga.running--
+		ga.limit.running--
+	}
+	ga.limit.of.noteReady(ga)
+}
+
+// keepsPlace reports whether a row that is tried again keeps its place until then.
+func (en *entry) keepsPlace() bool {
+	return en.gate != nil && en.state != atGate && en.gate.limit.is.InOrder && (en.row.State == rouse.StateRetrying ||
+		en.row.State == rouse.StateScheduled && en.row.Due == en.occ.Due && !en.occ.Manual)
+}
+
+// retriesInPlace reports whether a row with this outcome may keep its place until it is tried again. Once it
+// is settled, keepsPlace decides.
+func (en *entry) retriesInPlace(o rouse.Outcome) bool {
+	return en.gate != nil && en.gate.limit.is.InOrder && !en.orphan &&
+		(o.Verdict == rouse.Failed || o.Verdict == rouse.Deferred)
+}
+
+func (g *gates) noteReady(ga *gate) {
+	if !ga.isReady {
+		ga.isReady = true
+		g.ready = append(g.ready, ga)
+	}
+}
+
+// openGates gives places to rows that wait at gates that may have some.
+func (g *gates) openGates() {
+	for len(g.ready) > 0 {
+		list := g.ready
+		g.ready = nil
+		for _, ga := range list {
+			ga.isReady = false
+			g.openGate(ga)
+		}
+	}
+}
+
+func (g *gates) openGate(ga *gate) {
+	l := ga.limit
+	for ga.waiting > 0 {
+		en := ga.queue[0].en
+		if !ga.queue[0].waitsAt(ga) {
+			heap.Pop(&ga.queue)
+			continue
+		}
+		if !g.takePlace(ga) {
+			return
+		}
+		heap.Pop(&ga.queue)
+		ga.waiting--
+		l.waiting--
+		en.state = nowhere
+		g.place(en)
+	}
+	ga.queue = nil
+	if ga.running > 0 {
+		return
+	}
+	if now := g.now(); ga.next > now { // it remembers its rate until it is as new
+		g.setTimer(ga, ga.next)
+		return
+	}
+	g.clearTimer(ga)
+	if l.keys[ga.key] == ga {
+		delete(l.keys, ga.key)
+		g.keys--
+	}
+	if len(l.keys) == 0 && g.byName[l.limitName] == l {
+		delete(g.byName, l.limitName)
+	}
+}
+
+// wakeGates marks the gates ready whose time has come, or whose limit was changed.
+func (g *gates) wakeGates() {
+	if g.limits == nil {
+		return
+	}
+	if v := g.limits.Version(); v != g.seen {
+		g.seen = v
+		for _, l := range g.byName {
+			is, _ := g.limits.Limit(l.namespace, l.name)
+			if is == l.is {
+				continue
+			}
+			l.setLimit(is)
+			for _, ga := range l.keys {
+				g.noteReady(ga)
+			}
+		}
+	}
+	now := g.now()
+	for len(g.timed) > 0 && g.timed[0].until <= now {
+		ga := g.timed[0].gate
+		g.clearTimer(ga)
+		g.noteReady(ga)
+	}
+}
+
+// untilNext returns the time until wakeGates has something to do; any is false if that is unknown.
+func (g *gates) untilNext() (wait time.Duration, any bool) {
+	if len(g.timed) == 0 {
+		return 0, false
+	}
+	return g.timed[0].until - g.now(), true
+}
+
+// shedWaiting takes up to most rows that wait at gates out of a full window with room for so many rows, from
+// the limits with the most: late ones in their order, as far as a heap tells.
+func (g *gates) shedWaiting(room, most int) (taken []*entry) {
+	list := slices.Collect(maps.Values(g.byName))
+	slices.SortFunc(list, func(a, b *limited) int { return b.waiting - a.waiting })
+	for _, l := range list {
+		excess := min(l.waiting-room/keptPart/len(list), most-len(taken))
+		for _, ga := range l.keys {
+			for ; excess > 0 && ga.waiting > 0; excess-- {
+				last := len(ga.queue) - 1
+				w := ga.queue[last]
+				ga.queue[last] = gated{}
+				ga.queue = ga.queue[:last]
+				if !w.waitsAt(ga) {
+					excess++
+					continue
+				}
+				taken = append(taken, w.en)
+				w.en.leaveGate()
+			}
+			if excess <= 0 {
+				break
+			}
+		}
+	}
+	return taken
+}
+
+// gateQueue is a heap of the rows that wait at a gate.
+type gateQueue []gated
+
+func (q gateQueue) Len() int { return len(q) }
+
+func (q gateQueue) Less(i, j int) bool {
+	a, b := &q[i], &q[j]
+	return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.at, b.at), a.en.row.Key.Compare(b.en.row.Key)) < 0
+}
+
+func (q gateQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+// Push implements heap.Interface.
+func (q *gateQueue) Push(x any) { *q = append(*q, x.(gated)) }
+
+// Pop implements heap.Interface.
+func (q *gateQueue) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	old[len(old)-1] = gated{}
+	*q = old[:len(old)-1]
+	return last
+}
+
+// countBefore returns how many rows wait at a gate that go before one that does.
+func (ga *gate) countBefore(en *entry) (n int) {
+	i := slices.IndexFunc(ga.queue, func(w gated) bool { return w.en == en })
+	for j := range ga.queue {
+		if i >= 0 && ga.queue[j].waitsAt(ga) && ga.queue.Less(j, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// timedGates is a heap of gates by when they are to be looked at.
+type timedGates []timedGate
+
+type timedGate struct {
+	until time.Duration
+	gate  *gate
+}
+
+func (g *gates) setTimer(ga *gate, until time.Duration) {
+	if ga.slot >= 0 {
+		g.timed[ga.slot].until = until
+		heap.Fix(&g.timed, ga.slot)
+		return
+	}
+	heap.Push(&g.timed, timedGate{until, ga})
+}
+
+func (g *gates) clearTimer(ga *gate) {
+	if ga.slot >= 0 {
+		heap.Remove(&g.timed, ga.slot)
+	}
+}
+
+func (q timedGates) Len() int           { return len(q) }
+func (q timedGates) Less(i, j int) bool { return q[i].until < q[j].until }
+
+func (q timedGates) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].gate.slot, q[j].gate.slot = i, j
+}
+
+// Push implements heap.Interface.
+func (q *timedGates) Push(x any) {
+	t := x.(timedGate)
+	t.gate.slot = len(*q)
+	*q = append(*q, t)
+}
+
+// Pop implements heap.Interface.
+func (q *timedGates) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	old[len(old)-1] = timedGate{}
+	last.gate.slot = -1
+	*q = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,311 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/timers"
+	"github.com/rousehq/rouse/store/mem"
+)
+
+// someLimits are named limits that a test changes.
+type someLimits struct {
+	mu      sync.Mutex
+	list    map[string]rouse.Limit
+	version atomic.Uint64
+}
+
+func newLimits(list ...rouse.Limit) *someLimits {
+	s := &someLimits{list: map[string]rouse.Limit{}}
+	s.set(list...)
+	return s
+}
+
+func (s *someLimits) set(list ...rouse.Limit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range list {
+		s.list[l.Name] = l
+	}
+	s.version.Add(1)
+}
+
+func (s *someLimits) remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.list, name)
+	s.version.Add(1)
+}
+
+func (s *someLimits) Limit(_, name string) (rouse.Limit, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.list[name]
+	return l, ok
+}
+
+func (s *someLimits) Version() uint64 { return s.version.Load() }
+
+// withLimit is an edit of a put.
+func withLimit(name, key string) func(*timers.Put) {
+	return func(p *timers.Put) { p.Spec.Limit, p.Spec.LimitKey = name, key }
+}
+
+// counted counts how many fires are with a sink at a time, by their key.
+type counted struct {
+	mu        sync.Mutex
+	now, most map[string]int
+}
+
+func newCounted() *counted { return &counted{now: map[string]int{}, most: map[string]int{}} }
+
+// takes returns an answer that takes a while.
+func (c *counted) takes(d time.Duration) func(context.Context, rouse.Fire) rouse.Outcome {
+	return func(_ context.Context, f rouse.Fire) rouse.Outcome {
+		c.add(f.Spec.LimitKey, 1)
+		time.Sleep(d)
+		c.add(f.Spec.LimitKey, -1)
+		return rouse.Outcome{Verdict: rouse.Done}
+	}
+}
+
+func (c *counted) add(key string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now[key] += n
+	c.most[key] = max(c.most[key], c.now[key])
+}
+
+func (c *counted) mostOf(key string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.most[key]
+}
+
+func TestALimitBoundsWhatIsInProgress(t *testing.T) {
+	for _, perKey := range []bool{false, true} {
+		t.Run(fmt.Sprint(perKey), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				c := newCounted()
+				sink := &recorder{answer: c.takes(time.Second)}
+				limits := newLimits(rouse.Limit{Name: "a", Concurrency: 3, PerKey: perKey})
+				h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
+				keys := []string{""}
+				if perKey {
+					keys = []string{"x", "y"}
+				}
+				began := time.Now()
+				for i := range 30 {
+					h.put(fmt.Sprint(i), "@after 1s", withLimit("a", keys[i%len(keys)]))
+				}
+				h.put("free", "@after 1s")
+				time.Sleep(time.Minute)
+				got := sink.got()
+				if len(got) != 31 {
+					t.Fatalf("%d fires", len(got))
+				}
+				for _, key := range keys {
+					if most := c.mostOf(key); most != 3 {
+						t.Errorf("%d at a time for key %q", most, key)
+					}
+				}
+				for _, a := range got {
+					if late := a.at.Sub(began); a.Name == "free" && late > 1100*time.Millisecond {
+						t.Errorf("the one without a limit waited %v", late)
+					}
+				}
+				last, want := got[len(got)-1].at.Sub(began), time.Duration(30/3/len(keys))*time.Second
+				if last < want-50*time.Millisecond || last > want+time.Second {
+					t.Errorf("the last one began after %v, want %v", last, want)
+				}
+			})
+		})
+	}
+}
+
+func TestALimitBoundsHowManyBegin(t *testing.T) {
+	for name, c := range map[string]struct {
+		rate   rouse.LimitRate
+		at     time.Duration
+		least  int
+		atMost int
+	}{
+		"slow":             {rouse.LimitRate{Count: 6, Per: time.Minute}, time.Minute, 6, 7},
+		"with a burst":     {rouse.LimitRate{Count: 6, Per: time.Minute, Burst: 5}, time.Minute, 10, 11},
+		"hundred a second": {rouse.LimitRate{Count: 100, Per: time.Second}, 10 * time.Second, 990, 1011},
+		"fast":             {rouse.LimitRate{Count: 5000, Per: time.Second}, time.Second, 4900, 5501},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				sink := &recorder{}
+				limits := newLimits(rouse.Limit{Name: "a", Rate: c.rate})
+				h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
+				var list []timers.Put
+				for i := range 2 * c.atMost {
+					list = append(list, timers.Put{Key: key(fmt.Sprint(i)), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a", Limit: "a"}})
+				}
+				if _, err := h.Put(t.Context(), list); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second + c.at)
+				if n := len(sink.got()); n < c.least || n > c.atMost {
+					t.Errorf("%d began, want %d to %d", n, c.least, c.atMost)
+				}
+			})
+		})
+	}
+}
+
+func TestALimitIsChangedWhileItIsInUse(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCounted()
+		sink := &recorder{answer: c.takes(100 * time.Millisecond)}
+		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 1, Paused: true})
+		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
+		for i := range 100 {
+			h.put(fmt.Sprint(i), "@after 1s", withLimit("a", ""))
+		}
+		fires := func(after time.Duration) int {
+			time.Sleep(after)
+			return len(sink.got())
+		}
+		if n := fires(time.Minute); n != 0 {
+			t.Errorf("%d began while it was paused", n)
+		}
+		limits.set(rouse.Limit{Name: "a", Concurrency: 1})
+		if n := fires(1050 * time.Millisecond); n < 8 || n > 11 {
+			t.Errorf("%d began one after another", n)
+		}
+		limits.set(rouse.Limit{Name: "a", Rate: rouse.LimitRate{Count: 1, Per: time.Hour}})
+		had := fires(time.Second)
+		if n := fires(time.Minute); n > had+1 {
+			t.Errorf("%d began by one an hour", n-had)
+		}
+		limits.set(rouse.Limit{Name: "a", Rate: rouse.LimitRate{Count: 10, Per: time.Second}})
+		if n := fires(2 * time.Second); n < had+15 || n > had+25 {
+			t.Errorf("%d began by ten a second, after one an hour", n-had)
+		}
+		limits.remove("a")
+		if n := fires(time.Second); n != 100 {
+			t.Errorf("%d of 100 began when there was no limit any more", n)
+		}
+		if s := h.Engine.Stats(); s.Window != 0 || s.Queued != 0 || h.Gates() != 0 {
+			t.Errorf("left over: %+v, %d gates", s, h.Gates())
+		}
+	})
+}
+
+// TestALimitInOrder: occurrences of a key go one at a time in the order of their due times, also if one of
+// them has to be tried again.
+func TestALimitInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var failed atomic.Int64
+		sink := &recorder{answer: func(_ context.Context, f rouse.Fire) rouse.Outcome {
+			time.Sleep(10 * time.Millisecond)
+			if f.Name == "3" && failed.Add(1) < 4 {
+				return rouse.Outcome{Verdict: rouse.Failed, Detail: "not yet"}
+			}
+			return rouse.Outcome{Verdict: rouse.Done}
+		}}
+		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 1, InOrder: true, PerKey: true})
+		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
+		for i := 9; i >= 0; i-- {
+			h.put(fmt.Sprint(i), fmt.Sprintf("@after %dms", 1000+i), withLimit("a", "x"), func(p *timers.Put) {
+				p.Spec.Priority = rouse.Priority(i%3 - 1)
+				p.Spec.Retry = rouse.Retry{Attempts: 5, Interval: 20 * time.Second, Jitter: -1}
+			})
+		}
+		time.Sleep(5 * time.Minute)
+		var order []string
+		for _, a := range sink.got() {
+			order = append(order, a.Name)
+		}
+		if want := []string{"0", "1", "2", "3", "3", "3", "3", "4", "5", "6", "7", "8", "9"}; !slices.Equal(order, want) {
+			t.Errorf("%v", order)
+		}
+	})
+}
+
+// TestTimersThatChangeWhileTheyWaitForALimit: what is deleted, paused or moved gives up its wait, and what is
+// in progress its place when it ends.
+func TestTimersThatChangeWhileTheyWaitForALimit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := &recorder{answer: busyFor(time.Second)}
+		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 1})
+		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
+		for i := range 6 {
+			h.put(fmt.Sprint(i), fmt.Sprintf("@after %dms", 1000+i), withLimit("a", ""))
+		}
+		time.Sleep(1500 * time.Millisecond) // 0 is out, the others wait
+		for _, name := range []string{"0", "1"} {
+			if _, err := h.Delete(t.Context(), key(name), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := h.Pause(t.Context(), key("2"), "", 0); err != nil {
+			t.Fatal(err)
+		}
+		h.put("3", "@after 1h", withLimit("a", ""))
+		h.put("4", "@after 10ms")
+		time.Sleep(time.Minute)
+		var order []string
+		for _, a := range sink.got() {
+			order = append(order, a.Name)
+		}
+		if want := []string{"0", "4", "5"}; !slices.Equal(order, want) {
+			t.Errorf("%v, want %v", order, want)
+		}
+		if n := h.Gates(); n != 0 {
+			t.Errorf("%d gates are left", n)
+		}
+	})
+}
+
+// TestALimitWithADeadline: an occurrence that waits for its limit too long ends with this cause.
+func TestALimitWithADeadline(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 1})
+		h := start(t, mem.New(), &recorder{answer: busyFor(10 * time.Second)}, timers.Options{Engine: engine.Options{Limits: limits}})
+		h.put("a", "@after 1s", withLimit("a", ""))
+		h.put("b", "@after 2s", withLimit("a", ""), func(p *timers.Put) { p.Spec.Deadline = time.Second })
+		time.Sleep(5 * time.Second)
+		if p := h.Progress(key("b")); !p.AtLimit || p.Before != 0 || p.Running != 1 || p.Named.Concurrency != 1 {
+			t.Errorf("while it waits: %+v", p)
+		}
+		time.Sleep(time.Minute)
+		h.wantEndings("b", "missed")
+		page, err := h.Records(t.Context(), rouse.RecordQuery{Namespace: "n", Name: "b", Limit: 1})
+		if err != nil || len(page.Records) != 1 || page.Records[0].Cause != rouse.CauseLimit {
+			t.Errorf("%+v, %v", page.Records, err)
+		}
+	})
+}
+
+// TestALimitOnSeveralNodes: the node that has the bucket of a limit's key fires all of its timers, whichever
+// node wrote them.
+func TestALimitOnSeveralNodes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 2})
+		c := newCounted()
+		sinks := []*recorder{{answer: c.takes(time.Second)}, {answer: c.takes(time.Second)}}
+		var nodes []*harness
+		for i, sink := range sinks {
+			nodes = append(nodes, join(t, store, newManual(uint32(i)), sink, timers.Options{Engine: engine.Options{Limits: limits}}))
+		}
+		for i := range 20 {
+			nodes[i%2].put(fmt.Sprint(i), "@after 10ms", withLimit("a", ""))
+		}
+		time.Sleep(time.Minute)
+		if a, b := len(sinks[0].got()), len(sinks[1].got()); a+b != 20 || a*b != 0 || c.mostOf("") != 2 {
+			t.Errorf("%d and %d fires, %d at a time", a, b, c.mostOf(""))
+		}
+	})
+}

@@ -1,0 +1,293 @@
+// Package limit keeps the named limits of namespaces (rouse.Limit), which the engines of all nodes obey.
+//
+//	operation ─► Book.Put, Pause, Delete ─► a note that the nodes share ─► Book.Limit of every node ─► engine
+package limit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/note"
+)
+
+// Options configure a Book.
+type Options struct {
+	Access *access.Control                                  // nil: it is off
+	Now    func(ctx context.Context) (rouse.Instant, error) // the store's clock
+	// Unable is why the nodes of the store cannot count together; "" if they can.
+	Unable string
+	Log    *slog.Logger
+}
+
+// Book has the limits of a store as this node knows them. It is safe for concurrent use.
+type Book struct {
+	opts    Options
+	kind    *access.Kind
+	version atomic.Uint64
+
+	mu     sync.RWMutex
+	limits map[string]rouse.Limit // by the names of the notes
+	count  map[string]int         // of each namespace
+}
+
+// New returns the limits of a store. It is empty until shared is loaded.
+func New(shared *access.Shared, o Options) *Book {
+	b := &Book{opts: o, limits: map[string]rouse.Limit{}, count: map[string]int{}}
+	b.kind = shared.Kind("limit", b.applyNote)
+	b.kind.Quick()
+	return b
+}
+
+// stored is a limit as a note.
+type stored struct {
+	Concurrency int             `json:"concurrency,omitzero"`
+	Rate        rouse.LimitRate `json:"rate,omitzero"`
+	PerKey      bool            `json:"per_key,omitzero"`
+	InOrder     bool            `json:"in_order,omitzero"`
+	Paused      bool            `json:"paused,omitzero"`
+	Updated     rouse.Instant   `json:"updated"`
+}
+
+func noteName(namespace, name string) string { return namespace + "/" + name }
+
+// applyNote takes a limit that is new, has changed, or is gone.
+func (b *Book) applyNote(n note.Note) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.version.Add(1)
+	namespace, name, _ := strings.Cut(n.Name, "/")
+	_, had := b.limits[n.Name]
+	if n.Revision == 0 {
+		delete(b.limits, n.Name)
+		if b.count[namespace]--; !had || b.count[namespace] <= 0 {
+			delete(b.count, namespace)
+		}
+		return
+	}
+	var s stored
+	if err := n.Read(&s); err != nil { // of a later version: what was read before stays
+		b.opts.Log.Error("a limit cannot be read", "namespace", namespace, "limit", name, "err", err)
+		return
+	}
+	b.limits[n.Name] = rouse.Limit{Namespace: namespace, Name: name, Concurrency: s.Concurrency, Rate: s.Rate,
+		PerKey: s.PerKey, InOrder: s.InOrder, Paused: s.Paused, Updated: s.Updated, Revision: n.Revision}
+	if !had {
+		b.count[namespace]++
+	}
+}
+
+// Limit returns a limit as this node knows it.
+func (b *Book) Limit(namespace, name string) (l rouse.Limit, ok bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	l, ok = b.limits[noteName(namespace, name)]
+	return l, ok
+}
+
+// Version changes with every change of a limit that this node sees.
+func (b *Book) Version() uint64 { return b.version.Load() }
+
+// Count returns how many limits a namespace has.
+func (b *Book) Count(namespace string) int {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.count[namespace]
+}
+
+// Put creates or replaces a limit; revision is the one that it must have, rouse.NoRow or rouse.AnyRevision.
+// One that exists keeps its PerKey: timers are placed by it. Nodes obey a change within a second.
+func (b *Book) Put(ctx context.Context, l rouse.Limit, revision uint64) (rouse.Limit, error) {
+	if err := cmp.Or(l.Check(), rouse.CheckRevision(revision)); err != nil {
+		return rouse.Limit{}, err
+	}
+	if err := b.opts.Access.Require(ctx, access.LimitsWrite, l.Namespace, "", nil); err != nil {
+		return rouse.Limit{}, err
+	}
+	if b.opts.Unable != "" {
+		return rouse.Limit{}, rouse.Refuse("limit", l.Name, "cannot be counted: "+b.opts.Unable,
+			"use strategy bucket, by which one node has all timers that count together")
+	}
+	return b.changeLimit(ctx, l.Namespace, l.Name, revision, func(is *rouse.Limit) error {
+		switch {
+		case is.Revision != 0 && is.PerKey != l.PerKey:
+			return rouse.Refuse("per_key", fmt.Sprint(l.PerKey), "is not that of limit "+l.Name+", which its timers were placed by",
+				"make another limit, or delete this one and write its timers again")
+		case is.Revision == 0:
+			if err := b.refuseIfFull(l.Namespace); err != nil {
+				return err
+			}
+		}
+		*is = l
+		return nil
+	})
+}
+
+func (b *Book) refuseIfFull(namespace string) error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	switch {
+	case b.count[namespace] >= rouse.MaxLimits:
+		return fmt.Errorf("namespace %q has %d limits, which is all that it may have: %w", namespace, rouse.MaxLimits,
+			rouse.ErrFull)
+	case len(b.limits) >= rouse.MaxLimitsOfStore:
+		return fmt.Errorf("there are %d limits, which is all that there may be: %w", rouse.MaxLimitsOfStore, rouse.ErrFull)
+	}
+	return nil
+}
+
+// Pause pauses a limit, so that no occurrence of its timers begins, or resumes it.
+func (b *Book) Pause(ctx context.Context, namespace, name string, paused bool) (rouse.Limit, error) {
+	if err := b.requireLimit(ctx, access.LimitsWrite, namespace, name); err != nil {
+		return rouse.Limit{}, err
+	}
+	return b.changeLimit(ctx, namespace, name, rouse.AnyRevision, func(is *rouse.Limit) error {
+		if is.Revision == 0 {
+			return errNoLimit(namespace, name)
+		}
+		is.Paused = paused
+		return nil
+	})
+}
+
+// Delete deletes a limit. Its timers have none then: those that wait begin.
+func (b *Book) Delete(ctx context.Context, namespace, name string) error {
+	if err := b.requireLimit(ctx, access.LimitsWrite, namespace, name); err != nil {
+		return err
+	}
+	is, err := b.readLimit(ctx, namespace, name)
+	switch {
+	case err != nil:
+		return err
+	case is.Revision == 0:
+		return errNoLimit(namespace, name)
+	}
+	return b.kind.Write(ctx, access.Change{Name: noteName(namespace, name), If: is.Revision})
+}
+
+// Get returns a limit.
+func (b *Book) Get(ctx context.Context, namespace, name string) (rouse.Limit, error) {
+	if err := b.requireLimit(ctx, access.LimitsRead, namespace, name); err != nil {
+		return rouse.Limit{}, err
+	}
+	is, err := b.readLimit(ctx, namespace, name)
+	if err == nil && is.Revision == 0 {
+		err = errNoLimit(namespace, name)
+	}
+	return is, err
+}
+
+// List returns the limits of a namespace whose names come after one, in their order, at most so many.
+func (b *Book) List(ctx context.Context, namespace, after string, most int) (list []rouse.Limit, err error) {
+	if err := rouse.CheckNamespace(namespace); err != nil {
+		return nil, err
+	}
+	if err := b.opts.Access.Require(ctx, access.LimitsRead, namespace, "", nil); err != nil {
+		return nil, err
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, place := range slices.Sorted(maps.Keys(b.limits)) {
+		if l := b.limits[place]; l.Namespace == namespace && l.Name > after && len(list) < most {
+			list = append(list, l)
+		}
+	}
+	return list, nil
+}
+
+// CheckUse refuses a spec whose limit its namespace does not have, or that does not go with it.
+func (b *Book) CheckUse(ctx context.Context, namespace string, s *rouse.Spec) error {
+	if s.Limit == "" {
+		return nil
+	}
+	l, ok := b.Limit(namespace, s.Limit)
+	if !ok { // another node may just have made it
+		var err error
+		if l, err = b.readLimit(ctx, namespace, s.Limit); err != nil {
+			return err
+		}
+	}
+	if l.Revision == 0 {
+		return rouse.Refuse("limit", s.Limit, "does not exist in namespace "+namespace, "make it with rouse limit set")
+	}
+	return l.CheckUse(s)
+}
+
+// requireLimit checks the name of a limit, and the right of the caller.
+func (b *Book) requireLimit(ctx context.Context, verb access.Verb, namespace, name string) error {
+	return cmp.Or(rouse.CheckNamespace(namespace), rouse.CheckLimitName("name", name),
+		b.opts.Access.Require(ctx, verb, namespace, "", nil))
+}
+
+func errNoLimit(namespace, name string) error {
+	return fmt.Errorf("namespace %q has no limit %q: %w", namespace, name, rouse.ErrNotFound)
+}
+
+// readLimit reads a limit from the store; its Revision is 0 if there is none.
+func (b *Book) readLimit(ctx context.Context, namespace, name string) (rouse.Limit, error) {
+	notes, err := b.kind.Get(ctx, noteName(namespace, name))
+	if err != nil {
+		return rouse.Limit{}, rouse.Unavailable(err)
+	}
+	l := rouse.Limit{Namespace: namespace, Name: name, Revision: notes[0].Revision}
+	var s stored
+	if err := notes[0].Read(&s); err != nil {
+		return rouse.Limit{}, err
+	}
+	l.Concurrency, l.Rate, l.PerKey, l.InOrder, l.Paused, l.Updated = s.Concurrency, s.Rate, s.PerKey, s.InOrder, s.Paused,
+		s.Updated
+	return l, nil
+}
+
+// changeAgain is how often a change that met another one is made again.
+const changeAgain = 5
+
+// changeLimit writes a limit as change makes it of what is stored. What stays as it is is not written.
+func (b *Book) changeLimit(ctx context.Context, namespace, name string, revision uint64,
+	change func(is *rouse.Limit) error) (rouse.Limit, error) {
+	for try := 0; ; try++ {
+		is, err := b.readLimit(ctx, namespace, name)
+		if err != nil {
+			return is, err
+		}
+		was := is
+		if err := change(&is); err != nil {
+			return is, err
+		}
+		is.Revision, is.Updated = was.Revision, was.Updated
+		matches := revision == rouse.AnyRevision || revision == was.Revision
+		if matches && was.Revision != 0 && is == was {
+			return is, nil
+		}
+		if !matches {
+			return is, errConflict(namespace, name)
+		}
+		if is.Updated, err = b.opts.Now(ctx); err != nil {
+			return is, rouse.Unavailable(err)
+		}
+		err = b.kind.Write(ctx, access.Change{Name: noteName(namespace, name), If: was.Revision,
+			Value: stored{is.Concurrency, is.Rate, is.PerKey, is.InOrder, is.Paused, is.Updated}})
+		switch {
+		case errors.Is(err, rouse.ErrConflict) && revision == rouse.AnyRevision && try < changeAgain:
+			continue
+		case errors.Is(err, rouse.ErrConflict):
+			return is, errConflict(namespace, name)
+		case err != nil:
+			return is, err
+		}
+		return b.readLimit(ctx, namespace, name)
+	}
+}
+
+func errConflict(namespace, name string) error {
+	return fmt.Errorf("limit %q of namespace %q: it was changed, or exists: %w", name, namespace, rouse.ErrConflict)
+}

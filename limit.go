@@ -1,0 +1,122 @@
+package rouse
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limit is a named limit of a namespace: how many occurrences of the timers that name it (Spec.Limit) may be
+// in progress at a time, and how many may begin in a time, on all nodes together.
+type Limit struct {
+	Namespace, Name string
+
+	Concurrency int       // occurrences that are with their targets at a time; 0 is unlimited
+	Rate        LimitRate // the zero LimitRate is unlimited
+
+	// PerKey means that each Spec.LimitKey has the limit for itself; its timers name one. It never changes.
+	PerKey bool
+	// InOrder means that occurrences go in the order of their due times, whatever their priority, and that
+	// one which is tried again keeps its place: with a Concurrency of 1, one after another.
+	InOrder bool
+	// Paused means that none begins. Those that are due wait.
+	Paused bool
+
+	Updated  Instant
+	Revision uint64
+}
+
+// LimitRate is how many occurrences may begin in a time.
+type LimitRate struct {
+	Count int
+	Per   time.Duration
+	// Burst is how many may begin at once after a time without any. 0 is the number of a tenth of a second, at
+	// least 1.
+	Burst int
+}
+
+// Bounds of limits.
+const (
+	MaxConcurrency   = 1_000_000 // the largest Limit.Concurrency
+	MaxLimitRate     = 1_000_000 // the largest LimitRate.Count and Burst
+	MinLimitPer      = 100 * time.Millisecond
+	MaxLimitPer      = 31 * 24 * time.Hour
+	MaxLimitKey      = 128   // bytes of a Spec.LimitKey
+	MaxLimits        = 1_000 // limits of one namespace
+	MaxLimitsOfStore = 10_000
+)
+
+// Interval returns the time between two occurrences at the rate; 0 if it is unlimited.
+func (r LimitRate) Interval() time.Duration {
+	if r.Count <= 0 {
+		return 0
+	}
+	return max(r.Per/time.Duration(r.Count), 1)
+}
+
+// AtOnce returns how many may begin at once after a time without any.
+func (r LimitRate) AtOnce() int {
+	if r.Burst > 0 || r.Count <= 0 {
+		return r.Burst
+	}
+	return max(1, int(100*time.Millisecond/r.Interval()))
+}
+
+// CheckLimitName refuses names that a limit cannot have.
+func CheckLimitName(field, name string) error {
+	if CheckNamespace(name) != nil { // the same alphabet
+		return Refuse(field, Shorten(name, 64), "is no name of a limit",
+			"use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
+	}
+	return nil
+}
+
+// Check refuses, with an *Invalid, a limit that means nothing.
+func (l *Limit) Check() error {
+	var bad Invalid
+	bad.Add(CheckNamespace(l.Namespace))
+	bad.Add(CheckLimitName("name", l.Name))
+	count := func(field string, n, least, most int) {
+		if n < least || n > most {
+			bad.Add(Refuse(field, fmt.Sprint(n), "is out of bounds", fmt.Sprintf("use %d to %d", least, most)))
+		}
+	}
+	count("concurrency", l.Concurrency, 0, MaxConcurrency)
+	count("rate.count", l.Rate.Count, 0, MaxLimitRate)
+	count("rate.burst", l.Rate.Burst, 0, MaxLimitRate)
+	switch per := l.Rate.Per; {
+	case l.Rate.Count == 0 && l.Rate != LimitRate{}:
+		bad.Add(Refuse("rate.count", "0", "is missing", "give it, or leave rate out"))
+	case l.Rate.Count > 0 && (per < MinLimitPer || per > MaxLimitPer):
+		bad.Add(Refuse("rate.per", per.String(), "is out of bounds", fmt.Sprintf("use %v to %v", MinLimitPer, MaxLimitPer)))
+	}
+	return bad.Err()
+}
+
+// CheckUse refuses, with an *Invalid, a spec that names this limit and does not go with it.
+func (l *Limit) CheckUse(s *Spec) error {
+	switch {
+	case l.PerKey && s.LimitKey == "":
+		return Refuse("limit_key", "", "is missing",
+			fmt.Sprintf("give the key that the timer counts for, such as a customer: limit %s counts by key", l.Name))
+	case !l.PerKey && s.LimitKey != "":
+		return Refuse("limit_key", s.LimitKey, "does not go with limit "+l.Name+", which counts all its timers together",
+			"leave it out, or name a limit with per_key")
+	}
+	return nil
+}
+
+// checkLimit checks the limit that a spec names by itself.
+func (s *Spec) checkLimit(add func(field, value, wrong, cure string),
+	text func(field, value string, limit int, required bool)) {
+	if s.Limit == "" {
+		if s.LimitKey != "" {
+			add("limit_key", s.LimitKey, "has no limit to count for", "name one in limit")
+		}
+		return
+	}
+	if err := CheckLimitName("limit", s.Limit); err != nil {
+		p := err.(*Invalid).Problems[0]
+		add(p.Field, p.Value, p.Wrong, p.Cure)
+	}
+	text("limit_key", s.LimitKey, MaxLimitKey, false)
+}
