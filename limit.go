@@ -15,15 +15,19 @@ type Limit struct {
 
 	// PerKey means that each Spec.LimitKey has the limit for itself; its timers name one. It never changes.
 	PerKey bool
-	// InOrder means that occurrences go in the order of their due times, whatever their priority, and that
-	// one which is tried again keeps its place: with a Concurrency of 1, one after another.
-	InOrder bool
+	// Order is the order of those that wait. OrderByDue is that of their due times, whatever their priority,
+	// and one that is tried again keeps its place: with a Concurrency of 1, one after another. Empty is that of
+	// their priorities, and then of the times from which on they wait.
+	Order string
 	// Paused means that none begins. Those that are due wait.
 	Paused bool
 
 	Updated  Instant
 	Revision uint64
 }
+
+// OrderByDue is a Limit.Order.
+const OrderByDue = "due"
 
 // LimitRate is how many occurrences may begin in a time.
 type LimitRate struct {
@@ -83,6 +87,9 @@ func (l *Limit) Check() error {
 	count("concurrency", l.Concurrency, 0, MaxConcurrency)
 	count("rate.count", l.Rate.Count, 0, MaxLimitRate)
 	count("rate.burst", l.Rate.Burst, 0, MaxLimitRate)
+	if l.Order != "" && l.Order != OrderByDue {
+		bad.Add(Refuse("order", Shorten(l.Order, 64), "is no order", `use "due", or leave it out`))
+	}
 	switch per := l.Rate.Per; {
 	case l.Rate.Count == 0 && l.Rate != LimitRate{}:
 		bad.Add(Refuse("rate.count", "0", "is missing", "give it, or leave rate out"))

@@ -54,6 +54,8 @@ func newSpec(s *rouse.Spec) Spec {
 		Labels:      s.Labels,
 		Deadline:    Duration(s.Deadline),
 		Keep:        Keep(s.Keep),
+		Limit:       s.Limit,
+		LimitKey:    s.LimitKey,
 		Criticality: uint32(s.Criticality),
 		PauseAfter:  s.PauseAfter,
 	}
@@ -97,6 +99,8 @@ func (o *Spec) to(s *rouse.Spec, f *rouse.Invalid) {
 	if o.Webhook != nil {
 		o.Webhook.to(&s.Webhook, f)
 	}
+	s.Limit = o.Limit
+	s.LimitKey = o.LimitKey
 	s.Criticality, err = rouse.ParseCriticality(uint64(o.Criticality))
 	f.Add(err)
 	s.PauseAfter = o.PauseAfter

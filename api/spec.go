@@ -62,6 +62,10 @@ type Spec struct {
 	// how long the row is kept when the schedule has ended: a duration, or "forever"; default not at all
 	Keep    Keep     `json:"keep,omitzero" schema:"examples=24h|forever"`
 	Webhook *Webhook `json:"webhook,omitzero"`
+	// the named limit of the namespace that its occurrences count for
+	Limit string `json:"limit,omitzero" schema:"maxLength=64"`
+	// of a limit per key: the key that they count for, such as a customer
+	LimitKey string `json:"limit_key,omitzero" schema:"maxLength=128"`
 	// a store that must choose which timers to serve, because its due index is gone, serves those of higher
 	// criticality first
 	Criticality uint32 `json:"criticality,omitzero" schema:"maximum=9"`

@@ -62,6 +62,7 @@ type Client struct {
 	calls      rousev1.CallsClient
 	access     rousev1.AccessClient
 	namespaces rousev1.NamespacesClient
+	limits     rousev1.LimitsClient
 	status     rousev1.StatusClient
 	opts       Options
 	ahead      atomic.Int64 // how far the service's clock is ahead of this machine's, in nanoseconds
@@ -98,6 +99,7 @@ func Dial(target string, o Options) (*Client, error) {
 	c.fires, c.admin = rousev1.NewFiresClient(&c.nodes), rousev1.NewAdminClient(&c.nodes)
 	c.calls, c.access = rousev1.NewCallsClient(&c.nodes), rousev1.NewAccessClient(&c.nodes)
 	c.namespaces, c.status = rousev1.NewNamespacesClient(&c.nodes), rousev1.NewStatusClient(&c.nodes)
+	c.limits = rousev1.NewLimitsClient(&c.nodes)
 	return c, nil
 }
 

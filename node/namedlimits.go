@@ -10,13 +10,17 @@ import (
 
 // openLimits makes the named limits. They are not read yet.
 func (n *Node) openLimits() {
-	unable := ""
-	if n.cluster.shared && n.cfg.Strategy != "bucket" {
-		unable = "the strategy of its nodes is " + n.cfg.Strategy
-	}
-	n.limits = limit.New(n.shared, limit.Options{Access: n.access.Decider(), Now: n.store.Now, Unable: unable,
-		Log: n.cfg.Log})
+	n.limits = limit.New(n.shared, limit.Options{Access: n.access.Decider(), Now: n.store.Now, Log: n.cfg.Log,
+		Unable: func() string {
+			if n.cluster.shared && n.cfg.Strategy != "bucket" {
+				return "the strategy of its nodes is " + n.cfg.Strategy
+			}
+			return ""
+		}})
 }
+
+// Limits returns the named limits.
+func (c core) Limits() *limit.Book { return c.limits }
 
 // checkInNamespace refuses specs that need something that a namespace lacks.
 func (n *Node) checkInNamespace(ctx context.Context, namespace string, s *rouse.Spec) error {

@@ -66,6 +66,7 @@ type cli struct {
 
 	Calendar calendarCmd `cmd:"" group:"timers" help:"Show, write or delete calendars, which schedules exclude or are limited to."`
 	Jobs     jobsCmd     `cmd:"" group:"timers" help:"Show or cancel changes of many timers, which go on by themselves."`
+	Limit    limitCmd    `cmd:"" group:"timers" help:"Show, set, pause or delete limits, which timers name."`
 	Secret   secretCmd   `cmd:"" group:"timers" help:"Show, write or delete secrets, which headers of timers refer to."`
 	Signing  signingCmd  `cmd:"" group:"timers" help:"Show or rotate the keys that sign callbacks."`
 

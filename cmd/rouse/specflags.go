@@ -36,6 +36,8 @@ type specFlags struct {
 	Keep     keepFor       `help:"How long to keep the timer after its schedule has ended, or forever; default not at all." placeholder:"DURATION"`
 
 	PauseAfter  uint32 `help:"Pause the timer after this number of consecutive dead letters; default never." placeholder:"N" show:"pause after,%s dead letters in a row"`
+	Limit       string `help:"Named limit of the namespace that its occurrences count for: rouse limit." placeholder:"NAME"`
+	LimitKey    string `help:"Key that they count for, of a limit per key." placeholder:"KEY"`
 	Criticality uint32 `help:"Timers of higher criticality are served first if the store cannot serve all: 0 (the default) to 9." placeholder:"N"`
 
 	ExpectEvery  time.Duration `help:"Expect the timer to succeed again so long after its last success." placeholder:"DURATION" member:"expect.every" show:"expected every"`

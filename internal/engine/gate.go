@@ -98,7 +98,7 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
 		return true
 	}
 	w := gated{en, -t.Spec.Priority, en.row.Visible}
-	if l.is.InOrder {
+	if l.is.Order == rouse.OrderByDue {
 		w.class, w.at = 0, en.occ.Due
 	}
 	if left := len(ga.queue) - ga.waiting; left > 1024 && left > ga.waiting {
@@ -186,14 +186,14 @@ func (en *entry) leaveGate() {
 
 // keepsPlace reports whether a row that is tried again keeps its place until then.
 func (en *entry) keepsPlace() bool {
-	return en.gate != nil && en.state != atGate && en.gate.limit.is.InOrder && (en.row.State == rouse.StateRetrying ||
+	return en.gate != nil && en.state != atGate && en.gate.limit.is.Order == rouse.OrderByDue && (en.row.State == rouse.StateRetrying ||
 		en.row.State == rouse.StateScheduled && en.row.Due == en.occ.Due && !en.occ.Manual)
 }
 
 // retriesInPlace reports whether a row with this outcome may keep its place until it is tried again. Once it
 // is settled, keepsPlace decides.
 func (en *entry) retriesInPlace(o rouse.Outcome) bool {
-	return en.gate != nil && en.gate.limit.is.InOrder && !en.orphan &&
+	return en.gate != nil && en.gate.limit.is.Order == rouse.OrderByDue && !en.orphan &&
 		(o.Verdict == rouse.Failed || o.Verdict == rouse.Deferred)
 }
 

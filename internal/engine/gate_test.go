@@ -69,9 +69,9 @@ func newCounted() *counted { return &counted{now: map[string]int{}, most: map[st
 // takes returns an answer that takes a while.
 func (c *counted) takes(d time.Duration) func(context.Context, rouse.Fire) rouse.Outcome {
 	return func(_ context.Context, f rouse.Fire) rouse.Outcome {
-		c.add(f.Spec.LimitKey, 1)
+		c.add(f.Spec.Limit+f.Spec.LimitKey, 1)
 		time.Sleep(d)
-		c.add(f.Spec.LimitKey, -1)
+		c.add(f.Spec.Limit+f.Spec.LimitKey, -1)
 		return rouse.Outcome{Verdict: rouse.Done}
 	}
 }
@@ -112,7 +112,7 @@ func TestALimitBoundsWhatIsInProgress(t *testing.T) {
 					t.Fatalf("%d fires", len(got))
 				}
 				for _, key := range keys {
-					if most := c.mostOf(key); most != 3 {
+					if most := c.mostOf("a" + key); most != 3 {
 						t.Errorf("%d at a time for key %q", most, key)
 					}
 				}
@@ -214,7 +214,7 @@ func TestALimitInOrder(t *testing.T) {
 			}
 			return rouse.Outcome{Verdict: rouse.Done}
 		}}
-		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 1, InOrder: true, PerKey: true})
+		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 1, Order: rouse.OrderByDue, PerKey: true})
 		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
 		for i := 9; i >= 0; i-- {
 			h.put(fmt.Sprint(i), fmt.Sprintf("@after %dms", 1000+i), withLimit("a", "x"), func(p *timers.Put) {
@@ -243,6 +243,7 @@ func TestTimersThatChangeWhileTheyWaitForALimit(t *testing.T) {
 		for i := range 6 {
 			h.put(fmt.Sprint(i), fmt.Sprintf("@after %dms", 1000+i), withLimit("a", ""))
 		}
+		replace := func(p *timers.Put) { p.Mode = timers.CreateOrReplace }
 		time.Sleep(1500 * time.Millisecond) // 0 is out, the others wait
 		for _, name := range []string{"0", "1"} {
 			if _, err := h.Delete(t.Context(), key(name), 0); err != nil {
@@ -252,8 +253,8 @@ func TestTimersThatChangeWhileTheyWaitForALimit(t *testing.T) {
 		if _, err := h.Pause(t.Context(), key("2"), "", 0); err != nil {
 			t.Fatal(err)
 		}
-		h.put("3", "@after 1h", withLimit("a", ""))
-		h.put("4", "@after 10ms")
+		h.put("3", "@after 1h", withLimit("a", ""), replace)
+		h.put("4", "@after 10ms", replace)
 		time.Sleep(time.Minute)
 		var order []string
 		for _, a := range sink.got() {
@@ -304,8 +305,8 @@ func TestALimitOnSeveralNodes(t *testing.T) {
 			nodes[i%2].put(fmt.Sprint(i), "@after 10ms", withLimit("a", ""))
 		}
 		time.Sleep(time.Minute)
-		if a, b := len(sinks[0].got()), len(sinks[1].got()); a+b != 20 || a*b != 0 || c.mostOf("") != 2 {
-			t.Errorf("%d and %d fires, %d at a time", a, b, c.mostOf(""))
+		if a, b := len(sinks[0].got()), len(sinks[1].got()); a+b != 20 || a*b != 0 || c.mostOf("a") != 2 {
+			t.Errorf("%d and %d fires, %d at a time", a, b, c.mostOf("a"))
 		}
 	})
 }

@@ -25,7 +25,7 @@ type Options struct {
 	Access *access.Control                                  // nil: it is off
 	Now    func(ctx context.Context) (rouse.Instant, error) // the store's clock
 	// Unable is why the nodes of the store cannot count together; "" if they can.
-	Unable string
+	Unable func() string
 	Log    *slog.Logger
 }
 
@@ -53,7 +53,7 @@ type stored struct {
 	Concurrency int             `json:"concurrency,omitzero"`
 	Rate        rouse.LimitRate `json:"rate,omitzero"`
 	PerKey      bool            `json:"per_key,omitzero"`
-	InOrder     bool            `json:"in_order,omitzero"`
+	Order       string          `json:"order,omitzero"`
 	Paused      bool            `json:"paused,omitzero"`
 	Updated     rouse.Instant   `json:"updated"`
 }
@@ -80,7 +80,7 @@ func (b *Book) applyNote(n note.Note) {
 		return
 	}
 	b.limits[n.Name] = rouse.Limit{Namespace: namespace, Name: name, Concurrency: s.Concurrency, Rate: s.Rate,
-		PerKey: s.PerKey, InOrder: s.InOrder, Paused: s.Paused, Updated: s.Updated, Revision: n.Revision}
+		PerKey: s.PerKey, Order: s.Order, Paused: s.Paused, Updated: s.Updated, Revision: n.Revision}
 	if !had {
 		b.count[namespace]++
 	}
@@ -107,14 +107,14 @@ func (b *Book) Count(namespace string) int {
 // Put creates or replaces a limit; revision is the one that it must have, rouse.NoRow or rouse.AnyRevision.
 // One that exists keeps its PerKey: timers are placed by it. Nodes obey a change within a second.
 func (b *Book) Put(ctx context.Context, l rouse.Limit, revision uint64) (rouse.Limit, error) {
-	if err := cmp.Or(l.Check(), rouse.CheckRevision(revision)); err != nil {
+	if err := l.Check(); err != nil {
 		return rouse.Limit{}, err
 	}
 	if err := b.opts.Access.Require(ctx, access.LimitsWrite, l.Namespace, "", nil); err != nil {
 		return rouse.Limit{}, err
 	}
-	if b.opts.Unable != "" {
-		return rouse.Limit{}, rouse.Refuse("limit", l.Name, "cannot be counted: "+b.opts.Unable,
+	if why := b.opts.Unable(); why != "" {
+		return rouse.Limit{}, rouse.Refuse("limit", l.Name, "cannot be counted: "+why,
 			"use strategy bucket, by which one node has all timers that count together")
 	}
 	return b.changeLimit(ctx, l.Namespace, l.Name, revision, func(is *rouse.Limit) error {
@@ -243,7 +243,7 @@ func (b *Book) readLimit(ctx context.Context, namespace, name string) (rouse.Lim
 	if err := notes[0].Read(&s); err != nil {
 		return rouse.Limit{}, err
 	}
-	l.Concurrency, l.Rate, l.PerKey, l.InOrder, l.Paused, l.Updated = s.Concurrency, s.Rate, s.PerKey, s.InOrder, s.Paused,
+	l.Concurrency, l.Rate, l.PerKey, l.Order, l.Paused, l.Updated = s.Concurrency, s.Rate, s.PerKey, s.Order, s.Paused,
 		s.Updated
 	return l, nil
 }
@@ -275,7 +275,7 @@ func (b *Book) changeLimit(ctx context.Context, namespace, name string, revision
 			return is, rouse.Unavailable(err)
 		}
 		err = b.kind.Write(ctx, access.Change{Name: noteName(namespace, name), If: was.Revision,
-			Value: stored{is.Concurrency, is.Rate, is.PerKey, is.InOrder, is.Paused, is.Updated}})
+			Value: stored{is.Concurrency, is.Rate, is.PerKey, is.Order, is.Paused, is.Updated}})
 		switch {
 		case errors.Is(err, rouse.ErrConflict) && revision == rouse.AnyRevision && try < changeAgain:
 			continue

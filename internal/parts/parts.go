@@ -21,6 +21,7 @@ import (
 	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/limit"
 )
 
 // Part is one piece of a node. A node calls the functions of its parts in the order in which they are listed
@@ -59,6 +60,7 @@ type Node[C, T any] interface {
 	Access() *access.Gate             // authenticates callers; nil: access control is off
 	Audit() (*audit.Log, *audit.Rows) // the actions of callers, and their searchable rows; nil: it is off, or not kept
 	Quotas() Namespaces               // those that were created
+	Limits() *limit.Book              // the named limits of namespaces; nil if the node manages pools only
 	// NodeToken returns the credential by which this node reads the status of another; empty: none is needed.
 	NodeToken(node string, now time.Time) string
 	Status() Status                       // of the node's own work; nil if it has no timers

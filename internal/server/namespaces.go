@@ -38,22 +38,30 @@ func (s *service) requireNamespaces() (Namespaces, error) {
 func (s *service) putNamespace(ctx context.Context, name string, q rouse.Quotas, only bool,
 	ifRevision uint64) (n rouse.Namespace, err error) {
 	spaces, err := s.requireNamespaces()
-	if err == nil {
-		err = rouse.CheckRevision(ifRevision)
-	}
 	if err != nil {
 		return n, err
 	}
-	revision := rouse.AnyRevision
-	switch {
-	case only && ifRevision != 0:
-		return n, rouse.Refuse("if_revision", "", "is given in addition to create_only", "give one of them")
-	case only:
-		revision = rouse.NoRow
-	case ifRevision != 0:
-		revision = ifRevision
+	revision, err := expectedRevision(only, ifRevision)
+	if err != nil {
+		return n, err
 	}
 	return spaces.Put(ctx, name, q, revision)
+}
+
+// expectedRevision returns the revision that something must have to be written.
+func expectedRevision(createOnly bool, ifRevision uint64) (uint64, error) {
+	if err := rouse.CheckRevision(ifRevision); err != nil {
+		return 0, err
+	}
+	switch {
+	case createOnly && ifRevision != 0:
+		return 0, rouse.Refuse("if_revision", "", "is given in addition to create_only", "give one of them")
+	case createOnly:
+		return rouse.NoRow, nil
+	case ifRevision != 0:
+		return ifRevision, nil
+	}
+	return rouse.AnyRevision, nil
 }
 
 // maxCountedPage bounds a page of namespaces whose rows are counted.

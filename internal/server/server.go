@@ -93,6 +93,8 @@ type Options struct {
 	Events *audit.Rows
 	// Namespaces are those that were created, with their quotas; nil: none can be.
 	Namespaces Namespaces
+	// Limits are the named limits of namespaces; nil: there are none.
+	Limits NamedLimits
 	// Status is the status of this node; nil: it is not offered.
 	Status Status
 	// Others returns connections to the other nodes of the store; nil: this node is alone.
@@ -177,6 +179,7 @@ func New(o Options) *Server {
 		&rousev1.Calls_ServiceDesc:      &callsServer{service: core},
 		&rousev1.Access_ServiceDesc:     &accessServer{service: core},
 		&rousev1.Namespaces_ServiceDesc: &namespacesServer{service: core},
+		&rousev1.Limits_ServiceDesc:     &limitsServer{service: core},
 		&rousev1.Status_ServiceDesc:     &statusServer{service: core},
 		&healthv1.Health_ServiceDesc:    &health{ready: o.Ready, draining: draining},
 	}, o.Services, core, &s.streams)

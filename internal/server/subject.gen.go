@@ -112,6 +112,18 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(m.GetNamespace())
 	case *rousev1.RotateSigningKeysRequest:
 		call.About(m.GetNamespace())
+	case *rousev1.ListLimitsRequest:
+		call.About(m.GetNamespace())
+	case *rousev1.PutLimitRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.GetLimitRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.DeleteLimitRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.PauseLimitRequest:
+		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ResumeLimitRequest:
+		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.SubscribeRequest:
 		call.About(m.GetOpen().GetNamespace(), m.GetOpen().GetChannel())
 	case *rousev1.ReportRequest:

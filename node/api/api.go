@@ -79,6 +79,9 @@ func (p *part) makeAPIServer() error {
 		MaxConns:        cfg.MaxConnections,
 		MaxConnsAddress: cfg.MaxConnectionsAddress, RequestMemory: int64(cfg.RequestMemory),
 		Refused: refusalCounter(c.Registry())}
+	if limits := c.Limits(); limits != nil {
+		o.Limits = limits
+	}
 	if cfg.Console {
 		o.Console = console.Serve
 	}

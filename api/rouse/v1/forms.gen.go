@@ -26,6 +26,8 @@ func newSpec(s *rouse.Spec) *Spec {
 		Deadline:       DurationToProto(s.Deadline),
 		Criticality:    uint32(s.Criticality),
 		PauseAfter:     s.PauseAfter,
+		Limit:          s.Limit,
+		LimitKey:       s.LimitKey,
 	}
 	if s := &s.Retry; s.Attempts != 0 || s.Interval != 0 || s.Factor != 0 || s.Max != 0 || s.Jitter != 0 || s.Timeout != 0 || s.GiveUp != 0 {
 		o.Retry = newRetry(s)
@@ -86,6 +88,8 @@ func (o *Spec) to(s *rouse.Spec, f *rouse.Invalid) {
 	if o.Expect != nil {
 		o.Expect.to(&s.Expect, f)
 	}
+	s.Limit = o.Limit
+	s.LimitKey = o.LimitKey
 	o.applyOwnFields(s, f)
 }
 

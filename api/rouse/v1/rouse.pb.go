@@ -745,6 +745,615 @@ func (x *RotateSigningKeysRequest) GetOverlap() *durationpb.Duration {
 	return nil
 }
 
+// LimitRate is how many occurrences may begin in a time.
+type LimitRate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Count         int32                  `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	Per           *durationpb.Duration   `protobuf:"bytes,2,opt,name=per,proto3" json:"per,omitempty"`
+	Burst         int32                  `protobuf:"varint,3,opt,name=burst,proto3" json:"burst,omitempty"` // how many may begin at once after a time without any; 0 is the number of a tenth of a second
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitRate) Reset() {
+	*x = LimitRate{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitRate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitRate) ProtoMessage() {}
+
+func (x *LimitRate) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitRate.ProtoReflect.Descriptor instead.
+func (*LimitRate) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *LimitRate) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *LimitRate) GetPer() *durationpb.Duration {
+	if x != nil {
+		return x.Per
+	}
+	return nil
+}
+
+func (x *LimitRate) GetBurst() int32 {
+	if x != nil {
+		return x.Burst
+	}
+	return 0
+}
+
+type Limit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Concurrency   int32                  `protobuf:"varint,3,opt,name=concurrency,proto3" json:"concurrency,omitempty"`     // occurrences in progress; 0 is unlimited
+	Rate          *LimitRate             `protobuf:"bytes,4,opt,name=rate,proto3" json:"rate,omitempty"`                    // none is unlimited
+	PerKey        bool                   `protobuf:"varint,5,opt,name=per_key,json=perKey,proto3" json:"per_key,omitempty"` // each limit_key of timers has the limit for itself
+	Order         string                 `protobuf:"bytes,6,opt,name=order,proto3" json:"order,omitempty"`                  // of those that wait: due, or empty, which is by priority
+	Paused        bool                   `protobuf:"varint,7,opt,name=paused,proto3" json:"paused,omitempty"`               // none begins
+	UpdatedMs     int64                  `protobuf:"varint,8,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
+	Revision      uint64                 `protobuf:"varint,9,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Limit) Reset() {
+	*x = Limit{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Limit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Limit) ProtoMessage() {}
+
+func (x *Limit) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Limit.ProtoReflect.Descriptor instead.
+func (*Limit) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Limit) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Limit) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Limit) GetConcurrency() int32 {
+	if x != nil {
+		return x.Concurrency
+	}
+	return 0
+}
+
+func (x *Limit) GetRate() *LimitRate {
+	if x != nil {
+		return x.Rate
+	}
+	return nil
+}
+
+func (x *Limit) GetPerKey() bool {
+	if x != nil {
+		return x.PerKey
+	}
+	return false
+}
+
+func (x *Limit) GetOrder() string {
+	if x != nil {
+		return x.Order
+	}
+	return ""
+}
+
+func (x *Limit) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *Limit) GetUpdatedMs() int64 {
+	if x != nil {
+		return x.UpdatedMs
+	}
+	return 0
+}
+
+func (x *Limit) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+type ListLimitsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLimitsRequest) Reset() {
+	*x = ListLimitsRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLimitsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLimitsRequest) ProtoMessage() {}
+
+func (x *ListLimitsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLimitsRequest.ProtoReflect.Descriptor instead.
+func (*ListLimitsRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ListLimitsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+type ListLimitsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Limits        []*Limit               `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"` // in the order of their names
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLimitsResponse) Reset() {
+	*x = ListLimitsResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLimitsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLimitsResponse) ProtoMessage() {}
+
+func (x *ListLimitsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLimitsResponse.ProtoReflect.Descriptor instead.
+func (*ListLimitsResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListLimitsResponse) GetLimits() []*Limit {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+type PutLimitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Concurrency   int32                  `protobuf:"varint,3,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
+	Rate          *LimitRate             `protobuf:"bytes,4,opt,name=rate,proto3" json:"rate,omitempty"`
+	PerKey        bool                   `protobuf:"varint,5,opt,name=per_key,json=perKey,proto3" json:"per_key,omitempty"` // of one that exists, it stays as it is
+	Order         string                 `protobuf:"bytes,6,opt,name=order,proto3" json:"order,omitempty"`
+	Paused        bool                   `protobuf:"varint,7,opt,name=paused,proto3" json:"paused,omitempty"`
+	CreateOnly    bool                   `protobuf:"varint,8,opt,name=create_only,json=createOnly,proto3" json:"create_only,omitempty"` // refused if it exists
+	IfRevision    uint64                 `protobuf:"varint,9,opt,name=if_revision,json=ifRevision,proto3" json:"if_revision,omitempty"` // 0: whatever it is
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutLimitRequest) Reset() {
+	*x = PutLimitRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutLimitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutLimitRequest) ProtoMessage() {}
+
+func (x *PutLimitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutLimitRequest.ProtoReflect.Descriptor instead.
+func (*PutLimitRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *PutLimitRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *PutLimitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PutLimitRequest) GetConcurrency() int32 {
+	if x != nil {
+		return x.Concurrency
+	}
+	return 0
+}
+
+func (x *PutLimitRequest) GetRate() *LimitRate {
+	if x != nil {
+		return x.Rate
+	}
+	return nil
+}
+
+func (x *PutLimitRequest) GetPerKey() bool {
+	if x != nil {
+		return x.PerKey
+	}
+	return false
+}
+
+func (x *PutLimitRequest) GetOrder() string {
+	if x != nil {
+		return x.Order
+	}
+	return ""
+}
+
+func (x *PutLimitRequest) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *PutLimitRequest) GetCreateOnly() bool {
+	if x != nil {
+		return x.CreateOnly
+	}
+	return false
+}
+
+func (x *PutLimitRequest) GetIfRevision() uint64 {
+	if x != nil {
+		return x.IfRevision
+	}
+	return 0
+}
+
+type GetLimitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetLimitRequest) Reset() {
+	*x = GetLimitRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLimitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLimitRequest) ProtoMessage() {}
+
+func (x *GetLimitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLimitRequest.ProtoReflect.Descriptor instead.
+func (*GetLimitRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *GetLimitRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GetLimitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type DeleteLimitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteLimitRequest) Reset() {
+	*x = DeleteLimitRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteLimitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteLimitRequest) ProtoMessage() {}
+
+func (x *DeleteLimitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteLimitRequest.ProtoReflect.Descriptor instead.
+func (*DeleteLimitRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *DeleteLimitRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DeleteLimitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type DeleteLimitResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteLimitResponse) Reset() {
+	*x = DeleteLimitResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteLimitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteLimitResponse) ProtoMessage() {}
+
+func (x *DeleteLimitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteLimitResponse.ProtoReflect.Descriptor instead.
+func (*DeleteLimitResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
+}
+
+type PauseLimitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseLimitRequest) Reset() {
+	*x = PauseLimitRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseLimitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseLimitRequest) ProtoMessage() {}
+
+func (x *PauseLimitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseLimitRequest.ProtoReflect.Descriptor instead.
+func (*PauseLimitRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *PauseLimitRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *PauseLimitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ResumeLimitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeLimitRequest) Reset() {
+	*x = ResumeLimitRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeLimitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeLimitRequest) ProtoMessage() {}
+
+func (x *ResumeLimitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeLimitRequest.ProtoReflect.Descriptor instead.
+func (*ResumeLimitRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ResumeLimitRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ResumeLimitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // Quotas bound what a namespace may have and do, on all nodes together. 0 is unlimited.
 type Quotas struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -766,7 +1375,7 @@ type Quotas struct {
 
 func (x *Quotas) Reset() {
 	*x = Quotas{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -778,7 +1387,7 @@ func (x *Quotas) String() string {
 func (*Quotas) ProtoMessage() {}
 
 func (x *Quotas) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -791,7 +1400,7 @@ func (x *Quotas) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quotas.ProtoReflect.Descriptor instead.
 func (*Quotas) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Quotas) GetTimers() int64 {
@@ -894,7 +1503,7 @@ type Namespace struct {
 
 func (x *Namespace) Reset() {
 	*x = Namespace{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -906,7 +1515,7 @@ func (x *Namespace) String() string {
 func (*Namespace) ProtoMessage() {}
 
 func (x *Namespace) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -919,7 +1528,7 @@ func (x *Namespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
 func (*Namespace) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{12}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Namespace) GetName() string {
@@ -982,7 +1591,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -994,7 +1603,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1007,7 +1616,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Usage) GetTimers() int64 {
@@ -1078,7 +1687,7 @@ type PutNamespaceRequest struct {
 
 func (x *PutNamespaceRequest) Reset() {
 	*x = PutNamespaceRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1090,7 +1699,7 @@ func (x *PutNamespaceRequest) String() string {
 func (*PutNamespaceRequest) ProtoMessage() {}
 
 func (x *PutNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1103,7 +1712,7 @@ func (x *PutNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*PutNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PutNamespaceRequest) GetName() string {
@@ -1143,7 +1752,7 @@ type GetNamespaceRequest struct {
 
 func (x *GetNamespaceRequest) Reset() {
 	*x = GetNamespaceRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1764,7 @@ func (x *GetNamespaceRequest) String() string {
 func (*GetNamespaceRequest) ProtoMessage() {}
 
 func (x *GetNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1777,7 @@ func (x *GetNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*GetNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetNamespaceRequest) GetName() string {
@@ -1190,7 +1799,7 @@ type ListNamespacesRequest struct {
 
 func (x *ListNamespacesRequest) Reset() {
 	*x = ListNamespacesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1202,7 +1811,7 @@ func (x *ListNamespacesRequest) String() string {
 func (*ListNamespacesRequest) ProtoMessage() {}
 
 func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1215,7 +1824,7 @@ func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesRequest.ProtoReflect.Descriptor instead.
 func (*ListNamespacesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListNamespacesRequest) GetPageSize() uint32 {
@@ -1256,7 +1865,7 @@ type ListNamespacesResponse struct {
 
 func (x *ListNamespacesResponse) Reset() {
 	*x = ListNamespacesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1877,7 @@ func (x *ListNamespacesResponse) String() string {
 func (*ListNamespacesResponse) ProtoMessage() {}
 
 func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1890,7 @@ func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesResponse.ProtoReflect.Descriptor instead.
 func (*ListNamespacesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListNamespacesResponse) GetNamespaces() []*Namespace {
@@ -1307,7 +1916,7 @@ type DeleteNamespaceRequest struct {
 
 func (x *DeleteNamespaceRequest) Reset() {
 	*x = DeleteNamespaceRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1319,7 +1928,7 @@ func (x *DeleteNamespaceRequest) String() string {
 func (*DeleteNamespaceRequest) ProtoMessage() {}
 
 func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1332,7 +1941,7 @@ func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeleteNamespaceRequest) GetName() string {
@@ -1350,7 +1959,7 @@ type DeleteNamespaceResponse struct {
 
 func (x *DeleteNamespaceResponse) Reset() {
 	*x = DeleteNamespaceResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1971,7 @@ func (x *DeleteNamespaceResponse) String() string {
 func (*DeleteNamespaceResponse) ProtoMessage() {}
 
 func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1984,7 @@ func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
 }
 
 type ListPoolsRequest struct {
@@ -1389,7 +1998,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +2010,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +2023,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListPoolsRequest) GetPool() string {
@@ -1449,7 +2058,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +2070,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +2083,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListPoolsResponse) GetPools() []*Pool {
@@ -1520,7 +2129,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +2141,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +2154,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Pool) GetPool() string {
@@ -1653,7 +2262,7 @@ type PoolGroup struct {
 
 func (x *PoolGroup) Reset() {
 	*x = PoolGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1665,7 +2274,7 @@ func (x *PoolGroup) String() string {
 func (*PoolGroup) ProtoMessage() {}
 
 func (x *PoolGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1678,7 +2287,7 @@ func (x *PoolGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolGroup.ProtoReflect.Descriptor instead.
 func (*PoolGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PoolGroup) GetKey() string {
@@ -1779,7 +2388,7 @@ type PoolWorker struct {
 
 func (x *PoolWorker) Reset() {
 	*x = PoolWorker{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +2400,7 @@ func (x *PoolWorker) String() string {
 func (*PoolWorker) ProtoMessage() {}
 
 func (x *PoolWorker) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +2413,7 @@ func (x *PoolWorker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolWorker.ProtoReflect.Descriptor instead.
 func (*PoolWorker) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PoolWorker) GetId() string {
@@ -1852,7 +2461,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1864,7 +2473,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1877,7 +2486,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetStatsRequest) GetWindowMs() int64 {
@@ -1905,7 +2514,7 @@ type Stats struct {
 
 func (x *Stats) Reset() {
 	*x = Stats{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2526,7 @@ func (x *Stats) String() string {
 func (*Stats) ProtoMessage() {}
 
 func (x *Stats) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2539,7 @@ func (x *Stats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stats.ProtoReflect.Descriptor instead.
 func (*Stats) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Stats) GetStepMs() int64 {
@@ -1971,7 +2580,7 @@ type StatsPoint struct {
 
 func (x *StatsPoint) Reset() {
 	*x = StatsPoint{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1983,7 +2592,7 @@ func (x *StatsPoint) String() string {
 func (*StatsPoint) ProtoMessage() {}
 
 func (x *StatsPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1996,7 +2605,7 @@ func (x *StatsPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsPoint.ProtoReflect.Descriptor instead.
 func (*StatsPoint) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *StatsPoint) GetAtMs() int64 {
@@ -2073,7 +2682,7 @@ type StatusNode struct {
 
 func (x *StatusNode) Reset() {
 	*x = StatusNode{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2694,7 @@ func (x *StatusNode) String() string {
 func (*StatusNode) ProtoMessage() {}
 
 func (x *StatusNode) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2707,7 @@ func (x *StatusNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusNode.ProtoReflect.Descriptor instead.
 func (*StatusNode) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *StatusNode) GetId() string {
@@ -2127,7 +2736,7 @@ type ListTargetsRequest struct {
 
 func (x *ListTargetsRequest) Reset() {
 	*x = ListTargetsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2139,7 +2748,7 @@ func (x *ListTargetsRequest) String() string {
 func (*ListTargetsRequest) ProtoMessage() {}
 
 func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2152,7 +2761,7 @@ func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListTargetsRequest) GetNamespace() string {
@@ -2194,7 +2803,7 @@ type ListTargetsResponse struct {
 
 func (x *ListTargetsResponse) Reset() {
 	*x = ListTargetsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2206,7 +2815,7 @@ func (x *ListTargetsResponse) String() string {
 func (*ListTargetsResponse) ProtoMessage() {}
 
 func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2219,7 +2828,7 @@ func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListTargetsResponse) GetTargets() []*Target {
@@ -2270,7 +2879,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2282,7 +2891,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2295,7 +2904,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Target) GetNamespace() string {
@@ -2435,7 +3044,7 @@ type ListBucketsRequest struct {
 
 func (x *ListBucketsRequest) Reset() {
 	*x = ListBucketsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +3056,7 @@ func (x *ListBucketsRequest) String() string {
 func (*ListBucketsRequest) ProtoMessage() {}
 
 func (x *ListBucketsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +3069,7 @@ func (x *ListBucketsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBucketsRequest.ProtoReflect.Descriptor instead.
 func (*ListBucketsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListBucketsRequest) GetNamespace() string {
@@ -2486,7 +3095,7 @@ type ListBucketsResponse struct {
 
 func (x *ListBucketsResponse) Reset() {
 	*x = ListBucketsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2498,7 +3107,7 @@ func (x *ListBucketsResponse) String() string {
 func (*ListBucketsResponse) ProtoMessage() {}
 
 func (x *ListBucketsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2511,7 +3120,7 @@ func (x *ListBucketsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBucketsResponse.ProtoReflect.Descriptor instead.
 func (*ListBucketsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListBucketsResponse) GetBuckets() []*Bucket {
@@ -2534,7 +3143,7 @@ type Bucket struct {
 
 func (x *Bucket) Reset() {
 	*x = Bucket{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2546,7 +3155,7 @@ func (x *Bucket) String() string {
 func (*Bucket) ProtoMessage() {}
 
 func (x *Bucket) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2559,7 +3168,7 @@ func (x *Bucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bucket.ProtoReflect.Descriptor instead.
 func (*Bucket) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Bucket) GetBucket() uint32 {
@@ -2606,7 +3215,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2618,7 +3227,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2631,7 +3240,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DoctorRequest) GetLocal() bool {
@@ -2652,7 +3261,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2664,7 +3273,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2677,7 +3286,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DoctorResponse) GetWorst() string {
@@ -2716,7 +3325,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2728,7 +3337,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2741,7 +3350,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Finding) GetCheck() string {
@@ -2794,7 +3403,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2806,7 +3415,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2819,7 +3428,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
 }
 
 type WhoAmIResponse struct {
@@ -2836,7 +3445,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2848,7 +3457,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2861,7 +3470,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *WhoAmIResponse) GetAccess() bool {
@@ -2920,7 +3529,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2932,7 +3541,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2945,7 +3554,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Grant) GetRole() string {
@@ -2999,7 +3608,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3011,7 +3620,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3024,7 +3633,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Key) GetId() string {
@@ -3094,7 +3703,7 @@ type CreateKeyRequest struct {
 
 func (x *CreateKeyRequest) Reset() {
 	*x = CreateKeyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3106,7 +3715,7 @@ func (x *CreateKeyRequest) String() string {
 func (*CreateKeyRequest) ProtoMessage() {}
 
 func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3119,7 +3728,7 @@ func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateKeyRequest.ProtoReflect.Descriptor instead.
 func (*CreateKeyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CreateKeyRequest) GetName() string {
@@ -3153,7 +3762,7 @@ type CreatedKey struct {
 
 func (x *CreatedKey) Reset() {
 	*x = CreatedKey{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3165,7 +3774,7 @@ func (x *CreatedKey) String() string {
 func (*CreatedKey) ProtoMessage() {}
 
 func (x *CreatedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3178,7 +3787,7 @@ func (x *CreatedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatedKey.ProtoReflect.Descriptor instead.
 func (*CreatedKey) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CreatedKey) GetKey() *Key {
@@ -3206,7 +3815,7 @@ type ListKeysRequest struct {
 
 func (x *ListKeysRequest) Reset() {
 	*x = ListKeysRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3218,7 +3827,7 @@ func (x *ListKeysRequest) String() string {
 func (*ListKeysRequest) ProtoMessage() {}
 
 func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3231,7 +3840,7 @@ func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListKeysRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListKeysRequest) GetPrefix() string {
@@ -3265,7 +3874,7 @@ type ListKeysResponse struct {
 
 func (x *ListKeysResponse) Reset() {
 	*x = ListKeysResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3277,7 +3886,7 @@ func (x *ListKeysResponse) String() string {
 func (*ListKeysResponse) ProtoMessage() {}
 
 func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3290,7 +3899,7 @@ func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListKeysResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListKeysResponse) GetKeys() []*Key {
@@ -3317,7 +3926,7 @@ type RotateKeyRequest struct {
 
 func (x *RotateKeyRequest) Reset() {
 	*x = RotateKeyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3329,7 +3938,7 @@ func (x *RotateKeyRequest) String() string {
 func (*RotateKeyRequest) ProtoMessage() {}
 
 func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3342,7 +3951,7 @@ func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateKeyRequest.ProtoReflect.Descriptor instead.
 func (*RotateKeyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RotateKeyRequest) GetId() string {
@@ -3368,7 +3977,7 @@ type RevokeKeyRequest struct {
 
 func (x *RevokeKeyRequest) Reset() {
 	*x = RevokeKeyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3380,7 +3989,7 @@ func (x *RevokeKeyRequest) String() string {
 func (*RevokeKeyRequest) ProtoMessage() {}
 
 func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3393,7 +4002,7 @@ func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeKeyRequest.ProtoReflect.Descriptor instead.
 func (*RevokeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RevokeKeyRequest) GetId() string {
@@ -3411,7 +4020,7 @@ type RevokeKeyResponse struct {
 
 func (x *RevokeKeyResponse) Reset() {
 	*x = RevokeKeyResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3423,7 +4032,7 @@ func (x *RevokeKeyResponse) String() string {
 func (*RevokeKeyResponse) ProtoMessage() {}
 
 func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3436,7 +4045,7 @@ func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeKeyResponse.ProtoReflect.Descriptor instead.
 func (*RevokeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
 }
 
 // Person is one who signed in to the console at an issuer.
@@ -3451,7 +4060,7 @@ type Person struct {
 
 func (x *Person) Reset() {
 	*x = Person{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3463,7 +4072,7 @@ func (x *Person) String() string {
 func (*Person) ProtoMessage() {}
 
 func (x *Person) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3476,7 +4085,7 @@ func (x *Person) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Person.ProtoReflect.Descriptor instead.
 func (*Person) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Person) GetPrincipal() string {
@@ -3510,7 +4119,7 @@ type PersonSession struct {
 
 func (x *PersonSession) Reset() {
 	*x = PersonSession{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3522,7 +4131,7 @@ func (x *PersonSession) String() string {
 func (*PersonSession) ProtoMessage() {}
 
 func (x *PersonSession) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3535,7 +4144,7 @@ func (x *PersonSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PersonSession.ProtoReflect.Descriptor instead.
 func (*PersonSession) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PersonSession) GetBeganMs() int64 {
@@ -3563,7 +4172,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3575,7 +4184,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3588,7 +4197,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListSessionsRequest) GetPrefix() string {
@@ -3622,7 +4231,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3634,7 +4243,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3647,7 +4256,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListSessionsResponse) GetPeople() []*Person {
@@ -3673,7 +4282,7 @@ type EndSessionsRequest struct {
 
 func (x *EndSessionsRequest) Reset() {
 	*x = EndSessionsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3685,7 +4294,7 @@ func (x *EndSessionsRequest) String() string {
 func (*EndSessionsRequest) ProtoMessage() {}
 
 func (x *EndSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3698,7 +4307,7 @@ func (x *EndSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionsRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *EndSessionsRequest) GetPrincipal() string {
@@ -3716,7 +4325,7 @@ type EndSessionsResponse struct {
 
 func (x *EndSessionsResponse) Reset() {
 	*x = EndSessionsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +4337,7 @@ func (x *EndSessionsResponse) String() string {
 func (*EndSessionsResponse) ProtoMessage() {}
 
 func (x *EndSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +4350,7 @@ func (x *EndSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionsResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
 }
 
 type RotateSessionKeyRequest struct {
@@ -3752,7 +4361,7 @@ type RotateSessionKeyRequest struct {
 
 func (x *RotateSessionKeyRequest) Reset() {
 	*x = RotateSessionKeyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3764,7 +4373,7 @@ func (x *RotateSessionKeyRequest) String() string {
 func (*RotateSessionKeyRequest) ProtoMessage() {}
 
 func (x *RotateSessionKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3777,7 +4386,7 @@ func (x *RotateSessionKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateSessionKeyRequest.ProtoReflect.Descriptor instead.
 func (*RotateSessionKeyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
 }
 
 type RotateSessionKeyResponse struct {
@@ -3788,7 +4397,7 @@ type RotateSessionKeyResponse struct {
 
 func (x *RotateSessionKeyResponse) Reset() {
 	*x = RotateSessionKeyResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3800,7 +4409,7 @@ func (x *RotateSessionKeyResponse) String() string {
 func (*RotateSessionKeyResponse) ProtoMessage() {}
 
 func (x *RotateSessionKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3813,7 +4422,7 @@ func (x *RotateSessionKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateSessionKeyResponse.ProtoReflect.Descriptor instead.
 func (*RotateSessionKeyResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
 }
 
 type Role struct {
@@ -3826,7 +4435,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3838,7 +4447,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3851,7 +4460,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Role) GetName() string {
@@ -3877,7 +4486,7 @@ type PutRoleRequest struct {
 
 func (x *PutRoleRequest) Reset() {
 	*x = PutRoleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3889,7 +4498,7 @@ func (x *PutRoleRequest) String() string {
 func (*PutRoleRequest) ProtoMessage() {}
 
 func (x *PutRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3902,7 +4511,7 @@ func (x *PutRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRoleRequest.ProtoReflect.Descriptor instead.
 func (*PutRoleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *PutRoleRequest) GetRole() *Role {
@@ -3920,7 +4529,7 @@ type ListRolesRequest struct {
 
 func (x *ListRolesRequest) Reset() {
 	*x = ListRolesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3932,7 +4541,7 @@ func (x *ListRolesRequest) String() string {
 func (*ListRolesRequest) ProtoMessage() {}
 
 func (x *ListRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3945,7 +4554,7 @@ func (x *ListRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolesRequest.ProtoReflect.Descriptor instead.
 func (*ListRolesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
 }
 
 type ListRolesResponse struct {
@@ -3957,7 +4566,7 @@ type ListRolesResponse struct {
 
 func (x *ListRolesResponse) Reset() {
 	*x = ListRolesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3969,7 +4578,7 @@ func (x *ListRolesResponse) String() string {
 func (*ListRolesResponse) ProtoMessage() {}
 
 func (x *ListRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3982,7 +4591,7 @@ func (x *ListRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolesResponse.ProtoReflect.Descriptor instead.
 func (*ListRolesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ListRolesResponse) GetRoles() []*Role {
@@ -4001,7 +4610,7 @@ type DeleteRoleRequest struct {
 
 func (x *DeleteRoleRequest) Reset() {
 	*x = DeleteRoleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4013,7 +4622,7 @@ func (x *DeleteRoleRequest) String() string {
 func (*DeleteRoleRequest) ProtoMessage() {}
 
 func (x *DeleteRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4026,7 +4635,7 @@ func (x *DeleteRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRoleRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRoleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *DeleteRoleRequest) GetName() string {
@@ -4044,7 +4653,7 @@ type DeleteRoleResponse struct {
 
 func (x *DeleteRoleResponse) Reset() {
 	*x = DeleteRoleResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4056,7 +4665,7 @@ func (x *DeleteRoleResponse) String() string {
 func (*DeleteRoleResponse) ProtoMessage() {}
 
 func (x *DeleteRoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4069,7 +4678,7 @@ func (x *DeleteRoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRoleResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRoleResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
 }
 
 type Timer struct {
@@ -4128,7 +4737,7 @@ type Timer struct {
 
 func (x *Timer) Reset() {
 	*x = Timer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4140,7 +4749,7 @@ func (x *Timer) String() string {
 func (*Timer) ProtoMessage() {}
 
 func (x *Timer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4153,7 +4762,7 @@ func (x *Timer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timer.ProtoReflect.Descriptor instead.
 func (*Timer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Timer) GetNamespace() string {
@@ -4488,7 +5097,7 @@ type Span struct {
 
 func (x *Span) Reset() {
 	*x = Span{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4500,7 +5109,7 @@ func (x *Span) String() string {
 func (*Span) ProtoMessage() {}
 
 func (x *Span) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4513,7 +5122,7 @@ func (x *Span) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Span.ProtoReflect.Descriptor instead.
 func (*Span) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Span) GetFromMs() int64 {
@@ -4540,7 +5149,7 @@ type KeptAnswer struct {
 
 func (x *KeptAnswer) Reset() {
 	*x = KeptAnswer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4552,7 +5161,7 @@ func (x *KeptAnswer) String() string {
 func (*KeptAnswer) ProtoMessage() {}
 
 func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4565,7 +5174,7 @@ func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptAnswer.ProtoReflect.Descriptor instead.
 func (*KeptAnswer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *KeptAnswer) GetContentType() string {
@@ -4594,7 +5203,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4606,7 +5215,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4619,7 +5228,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Wait) GetCause() string {
@@ -4655,7 +5264,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4667,7 +5276,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4680,7 +5289,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Attempt) GetSentMs() int64 {
@@ -4738,13 +5347,15 @@ type Spec struct {
 	Criticality    uint32                 `protobuf:"varint,23,opt,name=criticality,proto3" json:"criticality,omitempty"`                 // 0 to 9: a store that must choose serves higher ones first
 	PauseAfter     uint32                 `protobuf:"varint,24,opt,name=pause_after,json=pauseAfter,proto3" json:"pause_after,omitempty"` // pause the timer after so many dead letters in a row; 0: never
 	Expect         *Expect                `protobuf:"bytes,25,opt,name=expect,proto3" json:"expect,omitempty"`
+	Limit          string                 `protobuf:"bytes,26,opt,name=limit,proto3" json:"limit,omitempty"`                       // the named limit of the namespace that its occurrences count for
+	LimitKey       string                 `protobuf:"bytes,27,opt,name=limit_key,json=limitKey,proto3" json:"limit_key,omitempty"` // of a limit per key: the key that they count for
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4756,7 +5367,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4769,7 +5380,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Spec) GetSchedule() string {
@@ -4947,6 +5558,20 @@ func (x *Spec) GetExpect() *Expect {
 	return nil
 }
 
+func (x *Spec) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
+}
+
+func (x *Spec) GetLimitKey() string {
+	if x != nil {
+		return x.LimitKey
+	}
+	return ""
+}
+
 // Expect is by when a recurring timer has to succeed: an occurrence of it has to end as fired.
 type Expect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4959,7 +5584,7 @@ type Expect struct {
 
 func (x *Expect) Reset() {
 	*x = Expect{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4971,7 +5596,7 @@ func (x *Expect) String() string {
 func (*Expect) ProtoMessage() {}
 
 func (x *Expect) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4984,7 +5609,7 @@ func (x *Expect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Expect.ProtoReflect.Descriptor instead.
 func (*Expect) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Expect) GetEvery() *durationpb.Duration {
@@ -5019,7 +5644,7 @@ type CalendarRule struct {
 
 func (x *CalendarRule) Reset() {
 	*x = CalendarRule{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5031,7 +5656,7 @@ func (x *CalendarRule) String() string {
 func (*CalendarRule) ProtoMessage() {}
 
 func (x *CalendarRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5044,7 +5669,7 @@ func (x *CalendarRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarRule.ProtoReflect.Descriptor instead.
 func (*CalendarRule) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *CalendarRule) GetOff() []string {
@@ -5083,7 +5708,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5095,7 +5720,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5108,7 +5733,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Retry) GetAttempts() uint32 {
@@ -5174,7 +5799,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5186,7 +5811,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5199,7 +5824,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Webhook) GetMethod() string {
@@ -5267,7 +5892,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5279,7 +5904,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5292,7 +5917,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *CreateRequest) GetNamespace() string {
@@ -5389,7 +6014,7 @@ type Debounce struct {
 
 func (x *Debounce) Reset() {
 	*x = Debounce{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5401,7 +6026,7 @@ func (x *Debounce) String() string {
 func (*Debounce) ProtoMessage() {}
 
 func (x *Debounce) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5414,7 +6039,7 @@ func (x *Debounce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
 func (*Debounce) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Debounce) GetQuiet() *durationpb.Duration {
@@ -5441,7 +6066,7 @@ type Throttle struct {
 
 func (x *Throttle) Reset() {
 	*x = Throttle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5453,7 +6078,7 @@ func (x *Throttle) String() string {
 func (*Throttle) ProtoMessage() {}
 
 func (x *Throttle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5466,7 +6091,7 @@ func (x *Throttle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttle.ProtoReflect.Descriptor instead.
 func (*Throttle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Throttle) GetEvery() *durationpb.Duration {
@@ -5488,7 +6113,7 @@ type BatchCreateRequest struct {
 
 func (x *BatchCreateRequest) Reset() {
 	*x = BatchCreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5500,7 +6125,7 @@ func (x *BatchCreateRequest) String() string {
 func (*BatchCreateRequest) ProtoMessage() {}
 
 func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5513,7 +6138,7 @@ func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *BatchCreateRequest) GetNamespace() string {
@@ -5554,7 +6179,7 @@ type NewTimer struct {
 
 func (x *NewTimer) Reset() {
 	*x = NewTimer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5566,7 +6191,7 @@ func (x *NewTimer) String() string {
 func (*NewTimer) ProtoMessage() {}
 
 func (x *NewTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5579,7 +6204,7 @@ func (x *NewTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTimer.ProtoReflect.Descriptor instead.
 func (*NewTimer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *NewTimer) GetName() string {
@@ -5605,7 +6230,7 @@ type BatchCreateResponse struct {
 
 func (x *BatchCreateResponse) Reset() {
 	*x = BatchCreateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5617,7 +6242,7 @@ func (x *BatchCreateResponse) String() string {
 func (*BatchCreateResponse) ProtoMessage() {}
 
 func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5630,7 +6255,7 @@ func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *BatchCreateResponse) GetCreated() []*Created {
@@ -5656,7 +6281,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5668,7 +6293,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5681,7 +6306,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Created) GetName() string {
@@ -5753,7 +6378,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5765,7 +6390,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5778,7 +6403,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Problem) GetCode() string {
@@ -5827,7 +6452,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5839,7 +6464,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5852,7 +6477,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -5894,7 +6519,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5906,7 +6531,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5919,7 +6544,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Filter) GetNamespace() string {
@@ -6005,7 +6630,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6017,7 +6642,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6030,7 +6655,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ListRequest) GetFilter() *Filter {
@@ -6080,7 +6705,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6092,7 +6717,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6105,7 +6730,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ListResponse) GetTimers() []*Timer {
@@ -6145,7 +6770,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6157,7 +6782,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6170,7 +6795,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *CountRequest) GetFilter() *Filter {
@@ -6189,7 +6814,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6201,7 +6826,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6214,7 +6839,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *CountResponse) GetCount() int64 {
@@ -6235,7 +6860,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6247,7 +6872,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6260,7 +6885,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -6294,7 +6919,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6306,7 +6931,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6319,7 +6944,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *DeleteResponse) GetInFlight() bool {
@@ -6348,7 +6973,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6360,7 +6985,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6373,7 +6998,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -6414,7 +7039,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6426,7 +7051,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6439,7 +7064,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ResumeRequest) GetNamespace() string {
@@ -6466,7 +7091,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6478,7 +7103,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6491,7 +7116,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *RunRequest) GetNamespace() string {
@@ -6518,7 +7143,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6530,7 +7155,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6543,7 +7168,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *RunResponse) GetFireId() string {
@@ -6572,7 +7197,7 @@ type SkipRequest struct {
 
 func (x *SkipRequest) Reset() {
 	*x = SkipRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6584,7 +7209,7 @@ func (x *SkipRequest) String() string {
 func (*SkipRequest) ProtoMessage() {}
 
 func (x *SkipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6597,7 +7222,7 @@ func (x *SkipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipRequest.ProtoReflect.Descriptor instead.
 func (*SkipRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *SkipRequest) GetNamespace() string {
@@ -6641,7 +7266,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6653,7 +7278,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6666,7 +7291,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -6724,7 +7349,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6736,7 +7361,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6749,7 +7374,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *When) GetSchedule() string {
@@ -6843,7 +7468,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6855,7 +7480,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6868,7 +7493,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -6924,7 +7549,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6936,7 +7561,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6949,7 +7574,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -6984,7 +7609,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6996,7 +7621,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7009,7 +7634,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -7047,7 +7672,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7059,7 +7684,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7072,7 +7697,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -7133,7 +7758,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7145,7 +7770,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7158,7 +7783,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *Reason) GetCode() string {
@@ -7218,7 +7843,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7230,7 +7855,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7243,7 +7868,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -7307,7 +7932,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7319,7 +7944,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7332,7 +7957,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -7374,7 +7999,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7386,7 +8011,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7399,7 +8024,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -7437,7 +8062,7 @@ type ForecastRequest struct {
 
 func (x *ForecastRequest) Reset() {
 	*x = ForecastRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7449,7 +8074,7 @@ func (x *ForecastRequest) String() string {
 func (*ForecastRequest) ProtoMessage() {}
 
 func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7462,7 +8087,7 @@ func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRequest.ProtoReflect.Descriptor instead.
 func (*ForecastRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *ForecastRequest) GetFilter() *Filter {
@@ -7520,7 +8145,7 @@ type ForecastResponse struct {
 
 func (x *ForecastResponse) Reset() {
 	*x = ForecastResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7532,7 +8157,7 @@ func (x *ForecastResponse) String() string {
 func (*ForecastResponse) ProtoMessage() {}
 
 func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7545,7 +8170,7 @@ func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastResponse.ProtoReflect.Descriptor instead.
 func (*ForecastResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *ForecastResponse) GetFromMs() int64 {
@@ -7595,7 +8220,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7607,7 +8232,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7620,7 +8245,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *Load) GetFromMs() int64 {
@@ -7662,7 +8287,7 @@ type BulkRequest struct {
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7674,7 +8299,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7687,7 +8312,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -7776,7 +8401,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7788,7 +8413,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7801,7 +8426,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -7870,7 +8495,7 @@ type BulkTarget struct {
 
 func (x *BulkTarget) Reset() {
 	*x = BulkTarget{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7882,7 +8507,7 @@ func (x *BulkTarget) String() string {
 func (*BulkTarget) ProtoMessage() {}
 
 func (x *BulkTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7895,7 +8520,7 @@ func (x *BulkTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkTarget.ProtoReflect.Descriptor instead.
 func (*BulkTarget) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *BulkTarget) GetTarget() string {
@@ -7924,7 +8549,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7936,7 +8561,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7949,7 +8574,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -7989,7 +8614,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8001,7 +8626,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8014,7 +8639,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -8033,7 +8658,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8045,7 +8670,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8058,7 +8683,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -8078,7 +8703,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8090,7 +8715,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8103,7 +8728,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *GetJobRequest) GetNamespace() string {
@@ -8130,7 +8755,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8142,7 +8767,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8155,7 +8780,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *CancelJobRequest) GetNamespace() string {
@@ -8196,7 +8821,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8208,7 +8833,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8221,7 +8846,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *Job) GetNamespace() string {
@@ -8347,7 +8972,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8359,7 +8984,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8372,7 +8997,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -8405,7 +9030,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8417,7 +9042,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8430,7 +9055,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -8453,7 +9078,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8465,7 +9090,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8478,7 +9103,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -8526,7 +9151,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8538,7 +9163,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8551,7 +9176,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *Day) GetDate() string {
@@ -8580,7 +9205,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8592,7 +9217,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8605,7 +9230,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -8649,7 +9274,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8661,7 +9286,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8674,7 +9299,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -8722,7 +9347,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8734,7 +9359,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8747,7 +9372,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -8773,7 +9398,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8785,7 +9410,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8798,7 +9423,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -8817,7 +9442,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8829,7 +9454,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8842,7 +9467,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -8862,7 +9487,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8874,7 +9499,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8887,7 +9512,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -8912,7 +9537,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8924,7 +9549,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8937,7 +9562,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 type BackupRequest struct {
@@ -8948,7 +9573,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8960,7 +9585,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8973,7 +9598,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 type BackupChunk struct {
@@ -8985,7 +9610,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8997,7 +9622,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9010,7 +9635,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -9028,7 +9653,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9040,7 +9665,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9053,7 +9678,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 type AdvanceClockRequest struct {
@@ -9067,7 +9692,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9079,7 +9704,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9092,7 +9717,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -9128,7 +9753,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9140,7 +9765,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9153,7 +9778,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -9192,7 +9817,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9204,7 +9829,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9217,7 +9842,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 type ListNodesResponse struct {
@@ -9229,7 +9854,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9241,7 +9866,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9254,7 +9879,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -9283,7 +9908,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9295,7 +9920,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9308,7 +9933,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *Node) GetId() string {
@@ -9397,7 +10022,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9409,7 +10034,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9422,7 +10047,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -9486,7 +10111,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9498,7 +10123,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9511,7 +10136,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -9554,7 +10179,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9566,7 +10191,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9579,7 +10204,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -9619,7 +10244,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9631,7 +10256,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9644,7 +10269,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -9663,7 +10288,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9675,7 +10300,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9688,7 +10313,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -9728,7 +10353,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9740,7 +10365,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9753,7 +10378,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -9918,7 +10543,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9930,7 +10555,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9943,7 +10568,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -10007,7 +10632,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10019,7 +10644,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10032,7 +10657,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -10092,7 +10717,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10104,7 +10729,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10117,7 +10742,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *Record) GetNamespace() string {
@@ -10284,7 +10909,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10296,7 +10921,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10309,7 +10934,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -10389,7 +11014,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10401,7 +11026,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10414,7 +11039,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -10470,7 +11095,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10482,7 +11107,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10495,7 +11120,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -10533,7 +11158,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10545,7 +11170,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10558,7 +11183,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -10615,7 +11240,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10627,7 +11252,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10640,7 +11265,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -10692,7 +11317,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10704,7 +11329,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10717,7 +11342,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -10815,7 +11440,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10827,7 +11452,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10840,7 +11465,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -10873,7 +11498,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10885,7 +11510,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10898,7 +11523,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -10919,7 +11544,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10931,7 +11556,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10944,7 +11569,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -10979,7 +11604,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10991,7 +11616,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11004,7 +11629,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -11038,7 +11663,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11050,7 +11675,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11063,7 +11688,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -11093,7 +11718,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11105,7 +11730,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11118,7 +11743,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -11158,7 +11783,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11170,7 +11795,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11183,7 +11808,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *RedriveResponse) GetTarget() string {
@@ -11204,7 +11829,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11216,7 +11841,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11229,7 +11854,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -11261,7 +11886,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11273,7 +11898,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11286,7 +11911,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
 }
 
 type SubscribeRequest struct {
@@ -11304,7 +11929,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11316,7 +11941,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11329,7 +11954,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -11414,7 +12039,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11426,7 +12051,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11439,7 +12064,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -11473,7 +12098,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11485,7 +12110,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11498,7 +12123,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -11596,7 +12221,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11608,7 +12233,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11621,7 +12246,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -11659,7 +12284,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11671,7 +12296,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11684,7 +12309,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *Called) GetId() string {
@@ -11744,7 +12369,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11756,7 +12381,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11769,7 +12394,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *Open) GetNamespace() string {
@@ -11819,7 +12444,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11831,7 +12456,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11844,7 +12469,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -11887,7 +12512,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11899,7 +12524,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11912,7 +12537,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -11948,7 +12573,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11960,7 +12585,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11973,7 +12598,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -12014,7 +12639,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12026,7 +12651,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12039,7 +12664,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -12071,7 +12696,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12083,7 +12708,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12096,7 +12721,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -12131,7 +12756,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12143,7 +12768,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12156,7 +12781,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -12183,7 +12808,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12195,7 +12820,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12208,7 +12833,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *Peer) GetId() string {
@@ -12248,7 +12873,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12260,7 +12885,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12273,7 +12898,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -12400,7 +13025,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12412,7 +13037,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12425,7 +13050,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -12536,7 +13161,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12548,7 +13173,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12561,7 +13186,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -12619,7 +13244,51 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"m\n" +
 	"\x18RotateSigningKeysRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
-	"\aoverlap\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aoverlap\"\xd7\x03\n" +
+	"\aoverlap\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aoverlap\"d\n" +
+	"\tLimitRate\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x05R\x05count\x12+\n" +
+	"\x03per\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03per\x12\x14\n" +
+	"\x05burst\x18\x03 \x01(\x05R\x05burst\"\x86\x02\n" +
+	"\x05Limit\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
+	"\vconcurrency\x18\x03 \x01(\x05R\vconcurrency\x12'\n" +
+	"\x04rate\x18\x04 \x01(\v2\x13.rouse.v1.LimitRateR\x04rate\x12\x17\n" +
+	"\aper_key\x18\x05 \x01(\bR\x06perKey\x12\x14\n" +
+	"\x05order\x18\x06 \x01(\tR\x05order\x12\x16\n" +
+	"\x06paused\x18\a \x01(\bR\x06paused\x12\x1d\n" +
+	"\n" +
+	"updated_ms\x18\b \x01(\x03R\tupdatedMs\x12\x1a\n" +
+	"\brevision\x18\t \x01(\x04R\brevision\"1\n" +
+	"\x11ListLimitsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"=\n" +
+	"\x12ListLimitsResponse\x12'\n" +
+	"\x06limits\x18\x01 \x03(\v2\x0f.rouse.v1.LimitR\x06limits\"\x97\x02\n" +
+	"\x0fPutLimitRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
+	"\vconcurrency\x18\x03 \x01(\x05R\vconcurrency\x12'\n" +
+	"\x04rate\x18\x04 \x01(\v2\x13.rouse.v1.LimitRateR\x04rate\x12\x17\n" +
+	"\aper_key\x18\x05 \x01(\bR\x06perKey\x12\x14\n" +
+	"\x05order\x18\x06 \x01(\tR\x05order\x12\x16\n" +
+	"\x06paused\x18\a \x01(\bR\x06paused\x12\x1f\n" +
+	"\vcreate_only\x18\b \x01(\bR\n" +
+	"createOnly\x12\x1f\n" +
+	"\vif_revision\x18\t \x01(\x04R\n" +
+	"ifRevision\"C\n" +
+	"\x0fGetLimitRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"F\n" +
+	"\x12DeleteLimitRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x15\n" +
+	"\x13DeleteLimitResponse\"E\n" +
+	"\x11PauseLimitRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"F\n" +
+	"\x12ResumeLimitRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xd7\x03\n" +
 	"\x06Quotas\x12\x16\n" +
 	"\x06timers\x18\x01 \x01(\x03R\x06timers\x12!\n" +
 	"\fdead_letters\x18\x02 \x01(\x03R\vdeadLetters\x12\x1a\n" +
@@ -12973,7 +13642,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\asent_ms\x18\x01 \x01(\x03R\x06sentMs\x12\x17\n" +
 	"\atook_ms\x18\x02 \x01(\x03R\x06tookMs\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\x05R\x04code\x12\x16\n" +
-	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xa6\a\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xd9\a\n" +
 	"\x04Spec\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1a\n" +
 	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x16\n" +
@@ -13001,7 +13670,9 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\vcriticality\x18\x17 \x01(\rR\vcriticality\x12\x1f\n" +
 	"\vpause_after\x18\x18 \x01(\rR\n" +
 	"pauseAfter\x12(\n" +
-	"\x06expect\x18\x19 \x01(\v2\x10.rouse.v1.ExpectR\x06expect\x1a9\n" +
+	"\x06expect\x18\x19 \x01(\v2\x10.rouse.v1.ExpectR\x06expect\x12\x14\n" +
+	"\x05limit\x18\x1a \x01(\tR\x05limit\x12\x1b\n" +
+	"\tlimit_key\x18\x1b \x01(\tR\blimitKey\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x82\x01\n" +
@@ -13694,7 +14365,16 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\fDeleteSecret\x12\x1d.rouse.v1.DeleteSecretRequest\x1a\x1e.rouse.v1.DeleteSecretResponse\x12J\n" +
 	"\x0fListSigningKeys\x12 .rouse.v1.ListSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys\x12N\n" +
 	"\x11RevealSigningKeys\x12\".rouse.v1.RevealSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys\x12N\n" +
-	"\x11RotateSigningKeys\x12\".rouse.v1.RotateSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys2\x95\x03\n" +
+	"\x11RotateSigningKeys\x12\".rouse.v1.RotateSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys2\x87\x03\n" +
+	"\x06Limits\x12G\n" +
+	"\n" +
+	"ListLimits\x12\x1b.rouse.v1.ListLimitsRequest\x1a\x1c.rouse.v1.ListLimitsResponse\x126\n" +
+	"\bPutLimit\x12\x19.rouse.v1.PutLimitRequest\x1a\x0f.rouse.v1.Limit\x126\n" +
+	"\bGetLimit\x12\x19.rouse.v1.GetLimitRequest\x1a\x0f.rouse.v1.Limit\x12J\n" +
+	"\vDeleteLimit\x12\x1c.rouse.v1.DeleteLimitRequest\x1a\x1d.rouse.v1.DeleteLimitResponse\x12:\n" +
+	"\n" +
+	"PauseLimit\x12\x1b.rouse.v1.PauseLimitRequest\x1a\x0f.rouse.v1.Limit\x12<\n" +
+	"\vResumeLimit\x12\x1c.rouse.v1.ResumeLimitRequest\x1a\x0f.rouse.v1.Limit2\x95\x03\n" +
 	"\x05Admin\x126\n" +
 	"\bGetClock\x12\x19.rouse.v1.GetClockRequest\x1a\x0f.rouse.v1.Clock\x12>\n" +
 	"\fAdvanceClock\x12\x1d.rouse.v1.AdvanceClockRequest\x1a\x0f.rouse.v1.Clock\x12:\n" +
@@ -13747,7 +14427,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 184)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 194)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -13762,471 +14442,497 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*ListSigningKeysRequest)(nil),   // 10: rouse.v1.ListSigningKeysRequest
 	(*RevealSigningKeysRequest)(nil), // 11: rouse.v1.RevealSigningKeysRequest
 	(*RotateSigningKeysRequest)(nil), // 12: rouse.v1.RotateSigningKeysRequest
-	(*Quotas)(nil),                   // 13: rouse.v1.Quotas
-	(*Namespace)(nil),                // 14: rouse.v1.Namespace
-	(*Usage)(nil),                    // 15: rouse.v1.Usage
-	(*PutNamespaceRequest)(nil),      // 16: rouse.v1.PutNamespaceRequest
-	(*GetNamespaceRequest)(nil),      // 17: rouse.v1.GetNamespaceRequest
-	(*ListNamespacesRequest)(nil),    // 18: rouse.v1.ListNamespacesRequest
-	(*ListNamespacesResponse)(nil),   // 19: rouse.v1.ListNamespacesResponse
-	(*DeleteNamespaceRequest)(nil),   // 20: rouse.v1.DeleteNamespaceRequest
-	(*DeleteNamespaceResponse)(nil),  // 21: rouse.v1.DeleteNamespaceResponse
-	(*ListPoolsRequest)(nil),         // 22: rouse.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),        // 23: rouse.v1.ListPoolsResponse
-	(*Pool)(nil),                     // 24: rouse.v1.Pool
-	(*PoolGroup)(nil),                // 25: rouse.v1.PoolGroup
-	(*PoolWorker)(nil),               // 26: rouse.v1.PoolWorker
-	(*GetStatsRequest)(nil),          // 27: rouse.v1.GetStatsRequest
-	(*Stats)(nil),                    // 28: rouse.v1.Stats
-	(*StatsPoint)(nil),               // 29: rouse.v1.StatsPoint
-	(*StatusNode)(nil),               // 30: rouse.v1.StatusNode
-	(*ListTargetsRequest)(nil),       // 31: rouse.v1.ListTargetsRequest
-	(*ListTargetsResponse)(nil),      // 32: rouse.v1.ListTargetsResponse
-	(*Target)(nil),                   // 33: rouse.v1.Target
-	(*ListBucketsRequest)(nil),       // 34: rouse.v1.ListBucketsRequest
-	(*ListBucketsResponse)(nil),      // 35: rouse.v1.ListBucketsResponse
-	(*Bucket)(nil),                   // 36: rouse.v1.Bucket
-	(*DoctorRequest)(nil),            // 37: rouse.v1.DoctorRequest
-	(*DoctorResponse)(nil),           // 38: rouse.v1.DoctorResponse
-	(*Finding)(nil),                  // 39: rouse.v1.Finding
-	(*WhoAmIRequest)(nil),            // 40: rouse.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),           // 41: rouse.v1.WhoAmIResponse
-	(*Grant)(nil),                    // 42: rouse.v1.Grant
-	(*Key)(nil),                      // 43: rouse.v1.Key
-	(*CreateKeyRequest)(nil),         // 44: rouse.v1.CreateKeyRequest
-	(*CreatedKey)(nil),               // 45: rouse.v1.CreatedKey
-	(*ListKeysRequest)(nil),          // 46: rouse.v1.ListKeysRequest
-	(*ListKeysResponse)(nil),         // 47: rouse.v1.ListKeysResponse
-	(*RotateKeyRequest)(nil),         // 48: rouse.v1.RotateKeyRequest
-	(*RevokeKeyRequest)(nil),         // 49: rouse.v1.RevokeKeyRequest
-	(*RevokeKeyResponse)(nil),        // 50: rouse.v1.RevokeKeyResponse
-	(*Person)(nil),                   // 51: rouse.v1.Person
-	(*PersonSession)(nil),            // 52: rouse.v1.PersonSession
-	(*ListSessionsRequest)(nil),      // 53: rouse.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 54: rouse.v1.ListSessionsResponse
-	(*EndSessionsRequest)(nil),       // 55: rouse.v1.EndSessionsRequest
-	(*EndSessionsResponse)(nil),      // 56: rouse.v1.EndSessionsResponse
-	(*RotateSessionKeyRequest)(nil),  // 57: rouse.v1.RotateSessionKeyRequest
-	(*RotateSessionKeyResponse)(nil), // 58: rouse.v1.RotateSessionKeyResponse
-	(*Role)(nil),                     // 59: rouse.v1.Role
-	(*PutRoleRequest)(nil),           // 60: rouse.v1.PutRoleRequest
-	(*ListRolesRequest)(nil),         // 61: rouse.v1.ListRolesRequest
-	(*ListRolesResponse)(nil),        // 62: rouse.v1.ListRolesResponse
-	(*DeleteRoleRequest)(nil),        // 63: rouse.v1.DeleteRoleRequest
-	(*DeleteRoleResponse)(nil),       // 64: rouse.v1.DeleteRoleResponse
-	(*Timer)(nil),                    // 65: rouse.v1.Timer
-	(*Span)(nil),                     // 66: rouse.v1.Span
-	(*KeptAnswer)(nil),               // 67: rouse.v1.KeptAnswer
-	(*Wait)(nil),                     // 68: rouse.v1.Wait
-	(*Attempt)(nil),                  // 69: rouse.v1.Attempt
-	(*Spec)(nil),                     // 70: rouse.v1.Spec
-	(*Expect)(nil),                   // 71: rouse.v1.Expect
-	(*CalendarRule)(nil),             // 72: rouse.v1.CalendarRule
-	(*Retry)(nil),                    // 73: rouse.v1.Retry
-	(*Webhook)(nil),                  // 74: rouse.v1.Webhook
-	(*CreateRequest)(nil),            // 75: rouse.v1.CreateRequest
-	(*Debounce)(nil),                 // 76: rouse.v1.Debounce
-	(*Throttle)(nil),                 // 77: rouse.v1.Throttle
-	(*BatchCreateRequest)(nil),       // 78: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),                 // 79: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),      // 80: rouse.v1.BatchCreateResponse
-	(*Created)(nil),                  // 81: rouse.v1.Created
-	(*Problem)(nil),                  // 82: rouse.v1.Problem
-	(*GetRequest)(nil),               // 83: rouse.v1.GetRequest
-	(*Filter)(nil),                   // 84: rouse.v1.Filter
-	(*ListRequest)(nil),              // 85: rouse.v1.ListRequest
-	(*ListResponse)(nil),             // 86: rouse.v1.ListResponse
-	(*CountRequest)(nil),             // 87: rouse.v1.CountRequest
-	(*CountResponse)(nil),            // 88: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),            // 89: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),           // 90: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),             // 91: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),            // 92: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),               // 93: rouse.v1.RunRequest
-	(*RunResponse)(nil),              // 94: rouse.v1.RunResponse
-	(*SkipRequest)(nil),              // 95: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),        // 96: rouse.v1.RescheduleRequest
-	(*When)(nil),                     // 97: rouse.v1.When
-	(*BackfillRequest)(nil),          // 98: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),         // 99: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),           // 100: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),          // 101: rouse.v1.ExplainResponse
-	(*Reason)(nil),                   // 102: rouse.v1.Reason
-	(*Coming)(nil),                   // 103: rouse.v1.Coming
-	(*SimulateRequest)(nil),          // 104: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),         // 105: rouse.v1.SimulateResponse
-	(*ForecastRequest)(nil),          // 106: rouse.v1.ForecastRequest
-	(*ForecastResponse)(nil),         // 107: rouse.v1.ForecastResponse
-	(*Load)(nil),                     // 108: rouse.v1.Load
-	(*BulkRequest)(nil),              // 109: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),             // 110: rouse.v1.BulkProgress
-	(*BulkTarget)(nil),               // 111: rouse.v1.BulkTarget
-	(*BulkFailure)(nil),              // 112: rouse.v1.BulkFailure
-	(*ListJobsRequest)(nil),          // 113: rouse.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),         // 114: rouse.v1.ListJobsResponse
-	(*GetJobRequest)(nil),            // 115: rouse.v1.GetJobRequest
-	(*CancelJobRequest)(nil),         // 116: rouse.v1.CancelJobRequest
-	(*Job)(nil),                      // 117: rouse.v1.Job
-	(*ImportRequest)(nil),            // 118: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 119: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 120: rouse.v1.Calendar
-	(*Day)(nil),                      // 121: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 122: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 123: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 124: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 125: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 126: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 127: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 128: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 129: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 130: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 131: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 132: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 133: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 134: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 135: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 136: rouse.v1.Node
-	(*AuditFilter)(nil),              // 137: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 138: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 139: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 140: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 141: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 142: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 143: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 144: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 145: rouse.v1.Record
-	(*RecordFilter)(nil),             // 146: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 147: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 148: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 149: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 150: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 151: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 152: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 153: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 154: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 155: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 156: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 157: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 158: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),             // 159: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 160: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 161: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 162: rouse.v1.Leave
-	(*CallRequest)(nil),              // 163: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 164: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 165: rouse.v1.Called
-	(*Open)(nil),                     // 166: rouse.v1.Open
-	(*Settle)(nil),                   // 167: rouse.v1.Settle
-	(*Answer)(nil),                   // 168: rouse.v1.Answer
-	(*Failure)(nil),                  // 169: rouse.v1.Failure
-	(*Extension)(nil),                // 170: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 171: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 172: rouse.v1.Peers
-	(*Peer)(nil),                     // 173: rouse.v1.Peer
-	(*Fire)(nil),                     // 174: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 175: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 176: rouse.v1.ReportResponse
-	nil,                              // 177: rouse.v1.Namespace.CountsEntry
-	nil,                              // 178: rouse.v1.Grant.LabelsEntry
-	nil,                              // 179: rouse.v1.Spec.LabelsEntry
-	nil,                              // 180: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 181: rouse.v1.Filter.LabelsEntry
-	nil,                              // 182: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 183: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 184: rouse.v1.Open.LabelsEntry
-	nil,                              // 185: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 186: google.protobuf.Duration
+	(*LimitRate)(nil),                // 13: rouse.v1.LimitRate
+	(*Limit)(nil),                    // 14: rouse.v1.Limit
+	(*ListLimitsRequest)(nil),        // 15: rouse.v1.ListLimitsRequest
+	(*ListLimitsResponse)(nil),       // 16: rouse.v1.ListLimitsResponse
+	(*PutLimitRequest)(nil),          // 17: rouse.v1.PutLimitRequest
+	(*GetLimitRequest)(nil),          // 18: rouse.v1.GetLimitRequest
+	(*DeleteLimitRequest)(nil),       // 19: rouse.v1.DeleteLimitRequest
+	(*DeleteLimitResponse)(nil),      // 20: rouse.v1.DeleteLimitResponse
+	(*PauseLimitRequest)(nil),        // 21: rouse.v1.PauseLimitRequest
+	(*ResumeLimitRequest)(nil),       // 22: rouse.v1.ResumeLimitRequest
+	(*Quotas)(nil),                   // 23: rouse.v1.Quotas
+	(*Namespace)(nil),                // 24: rouse.v1.Namespace
+	(*Usage)(nil),                    // 25: rouse.v1.Usage
+	(*PutNamespaceRequest)(nil),      // 26: rouse.v1.PutNamespaceRequest
+	(*GetNamespaceRequest)(nil),      // 27: rouse.v1.GetNamespaceRequest
+	(*ListNamespacesRequest)(nil),    // 28: rouse.v1.ListNamespacesRequest
+	(*ListNamespacesResponse)(nil),   // 29: rouse.v1.ListNamespacesResponse
+	(*DeleteNamespaceRequest)(nil),   // 30: rouse.v1.DeleteNamespaceRequest
+	(*DeleteNamespaceResponse)(nil),  // 31: rouse.v1.DeleteNamespaceResponse
+	(*ListPoolsRequest)(nil),         // 32: rouse.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),        // 33: rouse.v1.ListPoolsResponse
+	(*Pool)(nil),                     // 34: rouse.v1.Pool
+	(*PoolGroup)(nil),                // 35: rouse.v1.PoolGroup
+	(*PoolWorker)(nil),               // 36: rouse.v1.PoolWorker
+	(*GetStatsRequest)(nil),          // 37: rouse.v1.GetStatsRequest
+	(*Stats)(nil),                    // 38: rouse.v1.Stats
+	(*StatsPoint)(nil),               // 39: rouse.v1.StatsPoint
+	(*StatusNode)(nil),               // 40: rouse.v1.StatusNode
+	(*ListTargetsRequest)(nil),       // 41: rouse.v1.ListTargetsRequest
+	(*ListTargetsResponse)(nil),      // 42: rouse.v1.ListTargetsResponse
+	(*Target)(nil),                   // 43: rouse.v1.Target
+	(*ListBucketsRequest)(nil),       // 44: rouse.v1.ListBucketsRequest
+	(*ListBucketsResponse)(nil),      // 45: rouse.v1.ListBucketsResponse
+	(*Bucket)(nil),                   // 46: rouse.v1.Bucket
+	(*DoctorRequest)(nil),            // 47: rouse.v1.DoctorRequest
+	(*DoctorResponse)(nil),           // 48: rouse.v1.DoctorResponse
+	(*Finding)(nil),                  // 49: rouse.v1.Finding
+	(*WhoAmIRequest)(nil),            // 50: rouse.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),           // 51: rouse.v1.WhoAmIResponse
+	(*Grant)(nil),                    // 52: rouse.v1.Grant
+	(*Key)(nil),                      // 53: rouse.v1.Key
+	(*CreateKeyRequest)(nil),         // 54: rouse.v1.CreateKeyRequest
+	(*CreatedKey)(nil),               // 55: rouse.v1.CreatedKey
+	(*ListKeysRequest)(nil),          // 56: rouse.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),         // 57: rouse.v1.ListKeysResponse
+	(*RotateKeyRequest)(nil),         // 58: rouse.v1.RotateKeyRequest
+	(*RevokeKeyRequest)(nil),         // 59: rouse.v1.RevokeKeyRequest
+	(*RevokeKeyResponse)(nil),        // 60: rouse.v1.RevokeKeyResponse
+	(*Person)(nil),                   // 61: rouse.v1.Person
+	(*PersonSession)(nil),            // 62: rouse.v1.PersonSession
+	(*ListSessionsRequest)(nil),      // 63: rouse.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 64: rouse.v1.ListSessionsResponse
+	(*EndSessionsRequest)(nil),       // 65: rouse.v1.EndSessionsRequest
+	(*EndSessionsResponse)(nil),      // 66: rouse.v1.EndSessionsResponse
+	(*RotateSessionKeyRequest)(nil),  // 67: rouse.v1.RotateSessionKeyRequest
+	(*RotateSessionKeyResponse)(nil), // 68: rouse.v1.RotateSessionKeyResponse
+	(*Role)(nil),                     // 69: rouse.v1.Role
+	(*PutRoleRequest)(nil),           // 70: rouse.v1.PutRoleRequest
+	(*ListRolesRequest)(nil),         // 71: rouse.v1.ListRolesRequest
+	(*ListRolesResponse)(nil),        // 72: rouse.v1.ListRolesResponse
+	(*DeleteRoleRequest)(nil),        // 73: rouse.v1.DeleteRoleRequest
+	(*DeleteRoleResponse)(nil),       // 74: rouse.v1.DeleteRoleResponse
+	(*Timer)(nil),                    // 75: rouse.v1.Timer
+	(*Span)(nil),                     // 76: rouse.v1.Span
+	(*KeptAnswer)(nil),               // 77: rouse.v1.KeptAnswer
+	(*Wait)(nil),                     // 78: rouse.v1.Wait
+	(*Attempt)(nil),                  // 79: rouse.v1.Attempt
+	(*Spec)(nil),                     // 80: rouse.v1.Spec
+	(*Expect)(nil),                   // 81: rouse.v1.Expect
+	(*CalendarRule)(nil),             // 82: rouse.v1.CalendarRule
+	(*Retry)(nil),                    // 83: rouse.v1.Retry
+	(*Webhook)(nil),                  // 84: rouse.v1.Webhook
+	(*CreateRequest)(nil),            // 85: rouse.v1.CreateRequest
+	(*Debounce)(nil),                 // 86: rouse.v1.Debounce
+	(*Throttle)(nil),                 // 87: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),       // 88: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),                 // 89: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),      // 90: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                  // 91: rouse.v1.Created
+	(*Problem)(nil),                  // 92: rouse.v1.Problem
+	(*GetRequest)(nil),               // 93: rouse.v1.GetRequest
+	(*Filter)(nil),                   // 94: rouse.v1.Filter
+	(*ListRequest)(nil),              // 95: rouse.v1.ListRequest
+	(*ListResponse)(nil),             // 96: rouse.v1.ListResponse
+	(*CountRequest)(nil),             // 97: rouse.v1.CountRequest
+	(*CountResponse)(nil),            // 98: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),            // 99: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 100: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),             // 101: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),            // 102: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),               // 103: rouse.v1.RunRequest
+	(*RunResponse)(nil),              // 104: rouse.v1.RunResponse
+	(*SkipRequest)(nil),              // 105: rouse.v1.SkipRequest
+	(*RescheduleRequest)(nil),        // 106: rouse.v1.RescheduleRequest
+	(*When)(nil),                     // 107: rouse.v1.When
+	(*BackfillRequest)(nil),          // 108: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),         // 109: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),           // 110: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),          // 111: rouse.v1.ExplainResponse
+	(*Reason)(nil),                   // 112: rouse.v1.Reason
+	(*Coming)(nil),                   // 113: rouse.v1.Coming
+	(*SimulateRequest)(nil),          // 114: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),         // 115: rouse.v1.SimulateResponse
+	(*ForecastRequest)(nil),          // 116: rouse.v1.ForecastRequest
+	(*ForecastResponse)(nil),         // 117: rouse.v1.ForecastResponse
+	(*Load)(nil),                     // 118: rouse.v1.Load
+	(*BulkRequest)(nil),              // 119: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),             // 120: rouse.v1.BulkProgress
+	(*BulkTarget)(nil),               // 121: rouse.v1.BulkTarget
+	(*BulkFailure)(nil),              // 122: rouse.v1.BulkFailure
+	(*ListJobsRequest)(nil),          // 123: rouse.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 124: rouse.v1.ListJobsResponse
+	(*GetJobRequest)(nil),            // 125: rouse.v1.GetJobRequest
+	(*CancelJobRequest)(nil),         // 126: rouse.v1.CancelJobRequest
+	(*Job)(nil),                      // 127: rouse.v1.Job
+	(*ImportRequest)(nil),            // 128: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 129: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 130: rouse.v1.Calendar
+	(*Day)(nil),                      // 131: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 132: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 133: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 134: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 135: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 136: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 137: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 138: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 139: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 140: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 141: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 142: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 143: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 144: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 145: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 146: rouse.v1.Node
+	(*AuditFilter)(nil),              // 147: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 148: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 149: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 150: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 151: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 152: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 153: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 154: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 155: rouse.v1.Record
+	(*RecordFilter)(nil),             // 156: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 157: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 158: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 159: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 160: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 161: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 162: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 163: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 164: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 165: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 166: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 167: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 168: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),             // 169: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 170: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 171: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 172: rouse.v1.Leave
+	(*CallRequest)(nil),              // 173: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 174: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 175: rouse.v1.Called
+	(*Open)(nil),                     // 176: rouse.v1.Open
+	(*Settle)(nil),                   // 177: rouse.v1.Settle
+	(*Answer)(nil),                   // 178: rouse.v1.Answer
+	(*Failure)(nil),                  // 179: rouse.v1.Failure
+	(*Extension)(nil),                // 180: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 181: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 182: rouse.v1.Peers
+	(*Peer)(nil),                     // 183: rouse.v1.Peer
+	(*Fire)(nil),                     // 184: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 185: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 186: rouse.v1.ReportResponse
+	nil,                              // 187: rouse.v1.Namespace.CountsEntry
+	nil,                              // 188: rouse.v1.Grant.LabelsEntry
+	nil,                              // 189: rouse.v1.Spec.LabelsEntry
+	nil,                              // 190: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 191: rouse.v1.Filter.LabelsEntry
+	nil,                              // 192: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 193: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 194: rouse.v1.Open.LabelsEntry
+	nil,                              // 195: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 196: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	186, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	186, // 3: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
-	186, // 4: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
-	13,  // 5: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
-	15,  // 6: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	177, // 7: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
-	13,  // 8: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
-	14,  // 9: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
-	24,  // 10: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
-	30,  // 11: rouse.v1.ListPoolsResponse.nodes:type_name -> rouse.v1.StatusNode
-	25,  // 12: rouse.v1.Pool.groups:type_name -> rouse.v1.PoolGroup
-	26,  // 13: rouse.v1.PoolGroup.workers:type_name -> rouse.v1.PoolWorker
-	29,  // 14: rouse.v1.Stats.points:type_name -> rouse.v1.StatsPoint
-	30,  // 15: rouse.v1.Stats.nodes:type_name -> rouse.v1.StatusNode
-	33,  // 16: rouse.v1.ListTargetsResponse.targets:type_name -> rouse.v1.Target
-	30,  // 17: rouse.v1.ListTargetsResponse.nodes:type_name -> rouse.v1.StatusNode
-	33,  // 18: rouse.v1.Target.nodes:type_name -> rouse.v1.Target
-	36,  // 19: rouse.v1.ListBucketsResponse.buckets:type_name -> rouse.v1.Bucket
-	39,  // 20: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
-	30,  // 21: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
-	42,  // 22: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	178, // 23: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
-	42,  // 24: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
-	42,  // 25: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
-	43,  // 26: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
-	43,  // 27: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	186, // 28: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
-	52,  // 29: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
-	51,  // 30: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
-	59,  // 31: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
-	59,  // 32: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
-	70,  // 33: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	69,  // 34: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	68,  // 35: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
-	67,  // 36: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
-	66,  // 37: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
-	179, // 38: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	73,  // 39: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	74,  // 40: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	72,  // 41: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	186, // 42: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	186, // 43: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	186, // 44: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	186, // 45: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	71,  // 46: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	186, // 47: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	186, // 48: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	186, // 49: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	186, // 50: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	186, // 51: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	186, // 52: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	186, // 53: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	180, // 54: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	186, // 55: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	70,  // 56: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
-	0,   // 57: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	76,  // 58: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	77,  // 59: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	186, // 60: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	186, // 61: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	186, // 62: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
-	0,   // 63: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	79,  // 64: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	70,  // 65: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	81,  // 66: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	82,  // 67: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	181, // 68: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	84,  // 69: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	65,  // 70: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	84,  // 71: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	97,  // 72: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	72,  // 73: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	186, // 74: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	186, // 75: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	103, // 76: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	102, // 77: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
-	65,  // 78: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	145, // 79: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	103, // 80: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	84,  // 81: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	103, // 82: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	84,  // 83: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	186, // 84: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
-	108, // 85: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
-	84,  // 86: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	97,  // 87: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	112, // 88: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	111, // 89: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
-	82,  // 90: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	117, // 91: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
-	84,  // 92: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
-	82,  // 93: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
-	112, // 94: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
-	65,  // 95: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	120, // 96: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 97: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	81,  // 98: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	121, // 99: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	121, // 100: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	120, // 101: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	120, // 102: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	186, // 103: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	186, // 104: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	136, // 105: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	137, // 106: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	142, // 107: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	137, // 108: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	142, // 109: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	186, // 110: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	70,  // 111: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	103, // 112: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	69,  // 113: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	182, // 114: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	146, // 115: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	145, // 116: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	146, // 117: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	186, // 118: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	151, // 119: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	186, // 120: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	186, // 121: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	154, // 122: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	145, // 123: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	145, // 124: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	166, // 125: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	167, // 126: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	162, // 127: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	186, // 128: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	186, // 129: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	186, // 130: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	186, // 131: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	183, // 132: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	186, // 133: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 134: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	184, // 135: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	169, // 136: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	170, // 137: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	168, // 138: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	186, // 139: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	186, // 140: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	174, // 141: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	172, // 142: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	173, // 143: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	173, // 144: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	185, // 145: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	169, // 146: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	186, // 147: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	75,  // 148: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	78,  // 149: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	78,  // 150: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	83,  // 151: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	89,  // 152: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	91,  // 153: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	92,  // 154: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	93,  // 155: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	85,  // 156: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	87,  // 157: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	159, // 158: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	157, // 159: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	95,  // 160: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	96,  // 161: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	98,  // 162: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	118, // 163: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	147, // 164: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	155, // 165: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	149, // 166: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	152, // 167: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	143, // 168: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	100, // 169: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	104, // 170: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	106, // 171: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	109, // 172: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	125, // 173: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	122, // 174: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	124, // 175: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	127, // 176: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	113, // 177: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	115, // 178: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	116, // 179: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	4,   // 180: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	3,   // 181: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	6,   // 182: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 183: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 184: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 185: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	131, // 186: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	132, // 187: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	129, // 188: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	134, // 189: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	138, // 190: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	140, // 191: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	161, // 192: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	175, // 193: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	18,  // 194: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	16,  // 195: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	17,  // 196: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	20,  // 197: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	27,  // 198: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	31,  // 199: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	37,  // 200: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	34,  // 201: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	22,  // 202: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	40,  // 203: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	44,  // 204: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	46,  // 205: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	48,  // 206: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	49,  // 207: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	61,  // 208: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	60,  // 209: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	63,  // 210: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	53,  // 211: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	55,  // 212: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	57,  // 213: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
-	163, // 214: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	164, // 215: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	65,  // 216: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	80,  // 217: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	80,  // 218: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	65,  // 219: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	90,  // 220: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	65,  // 221: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	65,  // 222: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	94,  // 223: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	86,  // 224: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	88,  // 225: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	160, // 226: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	158, // 227: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	65,  // 228: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	65,  // 229: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	99,  // 230: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	119, // 231: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	148, // 232: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	156, // 233: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	150, // 234: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	153, // 235: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	144, // 236: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	101, // 237: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	105, // 238: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	107, // 239: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	110, // 240: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	126, // 241: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	123, // 242: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	120, // 243: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	128, // 244: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	114, // 245: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	117, // 246: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	117, // 247: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	5,   // 248: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	2,   // 249: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	7,   // 250: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 251: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 252: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 253: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	133, // 254: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	133, // 255: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	130, // 256: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	135, // 257: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	139, // 258: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	141, // 259: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	171, // 260: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	176, // 261: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	19,  // 262: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	14,  // 263: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	14,  // 264: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	21,  // 265: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	28,  // 266: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	32,  // 267: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	38,  // 268: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	35,  // 269: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	23,  // 270: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	41,  // 271: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	45,  // 272: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	47,  // 273: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	45,  // 274: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	50,  // 275: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	62,  // 276: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	59,  // 277: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	64,  // 278: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	54,  // 279: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	56,  // 280: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	58,  // 281: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
-	165, // 282: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	165, // 283: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	216, // [216:284] is the sub-list for method output_type
-	148, // [148:216] is the sub-list for method input_type
-	148, // [148:148] is the sub-list for extension type_name
-	148, // [148:148] is the sub-list for extension extendee
-	0,   // [0:148] is the sub-list for field type_name
+	196, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	196, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
+	13,  // 4: rouse.v1.Limit.rate:type_name -> rouse.v1.LimitRate
+	14,  // 5: rouse.v1.ListLimitsResponse.limits:type_name -> rouse.v1.Limit
+	13,  // 6: rouse.v1.PutLimitRequest.rate:type_name -> rouse.v1.LimitRate
+	196, // 7: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	196, // 8: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
+	23,  // 9: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
+	25,  // 10: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
+	187, // 11: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	23,  // 12: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
+	24,  // 13: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
+	34,  // 14: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
+	40,  // 15: rouse.v1.ListPoolsResponse.nodes:type_name -> rouse.v1.StatusNode
+	35,  // 16: rouse.v1.Pool.groups:type_name -> rouse.v1.PoolGroup
+	36,  // 17: rouse.v1.PoolGroup.workers:type_name -> rouse.v1.PoolWorker
+	39,  // 18: rouse.v1.Stats.points:type_name -> rouse.v1.StatsPoint
+	40,  // 19: rouse.v1.Stats.nodes:type_name -> rouse.v1.StatusNode
+	43,  // 20: rouse.v1.ListTargetsResponse.targets:type_name -> rouse.v1.Target
+	40,  // 21: rouse.v1.ListTargetsResponse.nodes:type_name -> rouse.v1.StatusNode
+	43,  // 22: rouse.v1.Target.nodes:type_name -> rouse.v1.Target
+	46,  // 23: rouse.v1.ListBucketsResponse.buckets:type_name -> rouse.v1.Bucket
+	49,  // 24: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
+	40,  // 25: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
+	52,  // 26: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
+	188, // 27: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	52,  // 28: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
+	52,  // 29: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
+	53,  // 30: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
+	53,  // 31: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
+	196, // 32: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	62,  // 33: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
+	61,  // 34: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
+	69,  // 35: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
+	69,  // 36: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
+	80,  // 37: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	79,  // 38: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	78,  // 39: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
+	77,  // 40: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
+	76,  // 41: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
+	189, // 42: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	83,  // 43: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	84,  // 44: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	82,  // 45: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	196, // 46: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	196, // 47: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	196, // 48: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	196, // 49: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	81,  // 50: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
+	196, // 51: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	196, // 52: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	196, // 53: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	196, // 54: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	196, // 55: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	196, // 56: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	196, // 57: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	190, // 58: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	196, // 59: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	80,  // 60: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	0,   // 61: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
+	86,  // 62: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	87,  // 63: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	196, // 64: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	196, // 65: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	196, // 66: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	0,   // 67: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
+	89,  // 68: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	80,  // 69: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	91,  // 70: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	92,  // 71: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	191, // 72: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	94,  // 73: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	75,  // 74: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	94,  // 75: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	107, // 76: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	82,  // 77: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	196, // 78: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	196, // 79: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	113, // 80: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	112, // 81: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	75,  // 82: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	155, // 83: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	113, // 84: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	94,  // 85: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	113, // 86: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	94,  // 87: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
+	196, // 88: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	118, // 89: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
+	94,  // 90: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	107, // 91: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	122, // 92: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	121, // 93: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
+	92,  // 94: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	127, // 95: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
+	94,  // 96: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
+	92,  // 97: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
+	122, // 98: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
+	75,  // 99: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	130, // 100: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 101: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	91,  // 102: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	131, // 103: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	131, // 104: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	130, // 105: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	130, // 106: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	196, // 107: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	196, // 108: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	146, // 109: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	147, // 110: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	152, // 111: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	147, // 112: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	152, // 113: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	196, // 114: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	80,  // 115: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	113, // 116: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	79,  // 117: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	192, // 118: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	156, // 119: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	155, // 120: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	156, // 121: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	196, // 122: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	161, // 123: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	196, // 124: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	196, // 125: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	164, // 126: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	155, // 127: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	155, // 128: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	176, // 129: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	177, // 130: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	172, // 131: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	196, // 132: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	196, // 133: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	196, // 134: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	196, // 135: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	193, // 136: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	196, // 137: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 138: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	194, // 139: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	179, // 140: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	180, // 141: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	178, // 142: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	196, // 143: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	196, // 144: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	184, // 145: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	182, // 146: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	183, // 147: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	183, // 148: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	195, // 149: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	179, // 150: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	196, // 151: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	85,  // 152: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	88,  // 153: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	88,  // 154: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	93,  // 155: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	99,  // 156: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	101, // 157: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	102, // 158: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	103, // 159: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	95,  // 160: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	97,  // 161: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	169, // 162: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	167, // 163: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	105, // 164: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	106, // 165: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	108, // 166: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	128, // 167: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	157, // 168: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	165, // 169: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	159, // 170: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	162, // 171: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	153, // 172: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	110, // 173: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	114, // 174: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	116, // 175: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	119, // 176: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	135, // 177: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	132, // 178: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	134, // 179: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	137, // 180: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	123, // 181: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	125, // 182: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	126, // 183: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	4,   // 184: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	3,   // 185: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	6,   // 186: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 187: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 188: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 189: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	15,  // 190: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
+	17,  // 191: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
+	18,  // 192: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
+	19,  // 193: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
+	21,  // 194: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
+	22,  // 195: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
+	141, // 196: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	142, // 197: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	139, // 198: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	144, // 199: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	148, // 200: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	150, // 201: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	171, // 202: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	185, // 203: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	28,  // 204: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	26,  // 205: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	27,  // 206: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	30,  // 207: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	37,  // 208: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	41,  // 209: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	47,  // 210: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	44,  // 211: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	32,  // 212: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	50,  // 213: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	54,  // 214: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	56,  // 215: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	58,  // 216: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	59,  // 217: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	71,  // 218: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	70,  // 219: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	73,  // 220: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	63,  // 221: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	65,  // 222: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	67,  // 223: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
+	173, // 224: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	174, // 225: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	75,  // 226: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	90,  // 227: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	90,  // 228: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	75,  // 229: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	100, // 230: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	75,  // 231: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	75,  // 232: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	104, // 233: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	96,  // 234: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	98,  // 235: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	170, // 236: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	168, // 237: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	75,  // 238: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	75,  // 239: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	109, // 240: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	129, // 241: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	158, // 242: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	166, // 243: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	160, // 244: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	163, // 245: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	154, // 246: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	111, // 247: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	115, // 248: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	117, // 249: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	120, // 250: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	136, // 251: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	133, // 252: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	130, // 253: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	138, // 254: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	124, // 255: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	127, // 256: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	127, // 257: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	5,   // 258: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	2,   // 259: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	7,   // 260: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 261: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 262: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 263: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	16,  // 264: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
+	14,  // 265: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
+	14,  // 266: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
+	20,  // 267: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
+	14,  // 268: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
+	14,  // 269: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
+	143, // 270: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	143, // 271: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	140, // 272: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	145, // 273: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	149, // 274: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	151, // 275: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	181, // 276: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	186, // 277: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	29,  // 278: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	24,  // 279: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	24,  // 280: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	31,  // 281: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	38,  // 282: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	42,  // 283: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	48,  // 284: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	45,  // 285: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	33,  // 286: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	51,  // 287: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	55,  // 288: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	57,  // 289: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	55,  // 290: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	60,  // 291: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	72,  // 292: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	69,  // 293: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	74,  // 294: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	64,  // 295: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	66,  // 296: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	68,  // 297: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
+	175, // 298: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	175, // 299: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	226, // [226:300] is the sub-list for method output_type
+	152, // [152:226] is the sub-list for method input_type
+	152, // [152:152] is the sub-list for extension type_name
+	152, // [152:152] is the sub-list for extension extendee
+	0,   // [0:152] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -14234,17 +14940,17 @@ func file_rouse_v1_rouse_proto_init() {
 	if File_rouse_v1_rouse_proto != nil {
 		return
 	}
-	file_rouse_v1_rouse_proto_msgTypes[73].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[83].OneofWrappers = []any{
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[159].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[169].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[173].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[183].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -14256,9 +14962,9 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   184,
+			NumMessages:   194,
 			NumExtensions: 0,
-			NumServices:   10,
+			NumServices:   11,
 		},
 		GoTypes:           file_rouse_v1_rouse_proto_goTypes,
 		DependencyIndexes: file_rouse_v1_rouse_proto_depIdxs,

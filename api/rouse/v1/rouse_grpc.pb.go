@@ -1833,6 +1833,316 @@ var Secrets_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Limits_ListLimits_FullMethodName  = "/rouse.v1.Limits/ListLimits"
+	Limits_PutLimit_FullMethodName    = "/rouse.v1.Limits/PutLimit"
+	Limits_GetLimit_FullMethodName    = "/rouse.v1.Limits/GetLimit"
+	Limits_DeleteLimit_FullMethodName = "/rouse.v1.Limits/DeleteLimit"
+	Limits_PauseLimit_FullMethodName  = "/rouse.v1.Limits/PauseLimit"
+	Limits_ResumeLimit_FullMethodName = "/rouse.v1.Limits/ResumeLimit"
+)
+
+// LimitsClient is the client API for Limits service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Limits keeps the named limits of namespaces: how many occurrences of the timers that name one may be in progress, and how many may begin
+// in a time, on all nodes together.
+type LimitsClient interface {
+	// ListLimits lists the limits of a namespace.
+	ListLimits(ctx context.Context, in *ListLimitsRequest, opts ...grpc.CallOption) (*ListLimitsResponse, error)
+	// PutLimit creates a limit, or replaces it. All nodes obey it within a second.
+	PutLimit(ctx context.Context, in *PutLimitRequest, opts ...grpc.CallOption) (*Limit, error)
+	// GetLimit reads a limit.
+	GetLimit(ctx context.Context, in *GetLimitRequest, opts ...grpc.CallOption) (*Limit, error)
+	// DeleteLimit deletes a limit. Its timers have none then.
+	DeleteLimit(ctx context.Context, in *DeleteLimitRequest, opts ...grpc.CallOption) (*DeleteLimitResponse, error)
+	// PauseLimit pauses a limit: no occurrence of its timers begins. Those that are due wait.
+	PauseLimit(ctx context.Context, in *PauseLimitRequest, opts ...grpc.CallOption) (*Limit, error)
+	// ResumeLimit resumes a limit that was paused.
+	ResumeLimit(ctx context.Context, in *ResumeLimitRequest, opts ...grpc.CallOption) (*Limit, error)
+}
+
+type limitsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewLimitsClient(cc grpc.ClientConnInterface) LimitsClient {
+	return &limitsClient{cc}
+}
+
+func (c *limitsClient) ListLimits(ctx context.Context, in *ListLimitsRequest, opts ...grpc.CallOption) (*ListLimitsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListLimitsResponse)
+	err := c.cc.Invoke(ctx, Limits_ListLimits_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *limitsClient) PutLimit(ctx context.Context, in *PutLimitRequest, opts ...grpc.CallOption) (*Limit, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Limit)
+	err := c.cc.Invoke(ctx, Limits_PutLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *limitsClient) GetLimit(ctx context.Context, in *GetLimitRequest, opts ...grpc.CallOption) (*Limit, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Limit)
+	err := c.cc.Invoke(ctx, Limits_GetLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *limitsClient) DeleteLimit(ctx context.Context, in *DeleteLimitRequest, opts ...grpc.CallOption) (*DeleteLimitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteLimitResponse)
+	err := c.cc.Invoke(ctx, Limits_DeleteLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *limitsClient) PauseLimit(ctx context.Context, in *PauseLimitRequest, opts ...grpc.CallOption) (*Limit, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Limit)
+	err := c.cc.Invoke(ctx, Limits_PauseLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *limitsClient) ResumeLimit(ctx context.Context, in *ResumeLimitRequest, opts ...grpc.CallOption) (*Limit, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Limit)
+	err := c.cc.Invoke(ctx, Limits_ResumeLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// LimitsServer is the server API for Limits service.
+// All implementations must embed UnimplementedLimitsServer
+// for forward compatibility.
+//
+// Limits keeps the named limits of namespaces: how many occurrences of the timers that name one may be in progress, and how many may begin
+// in a time, on all nodes together.
+type LimitsServer interface {
+	// ListLimits lists the limits of a namespace.
+	ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error)
+	// PutLimit creates a limit, or replaces it. All nodes obey it within a second.
+	PutLimit(context.Context, *PutLimitRequest) (*Limit, error)
+	// GetLimit reads a limit.
+	GetLimit(context.Context, *GetLimitRequest) (*Limit, error)
+	// DeleteLimit deletes a limit. Its timers have none then.
+	DeleteLimit(context.Context, *DeleteLimitRequest) (*DeleteLimitResponse, error)
+	// PauseLimit pauses a limit: no occurrence of its timers begins. Those that are due wait.
+	PauseLimit(context.Context, *PauseLimitRequest) (*Limit, error)
+	// ResumeLimit resumes a limit that was paused.
+	ResumeLimit(context.Context, *ResumeLimitRequest) (*Limit, error)
+	mustEmbedUnimplementedLimitsServer()
+}
+
+// UnimplementedLimitsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedLimitsServer struct{}
+
+func (UnimplementedLimitsServer) ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListLimits not implemented")
+}
+func (UnimplementedLimitsServer) PutLimit(context.Context, *PutLimitRequest) (*Limit, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutLimit not implemented")
+}
+func (UnimplementedLimitsServer) GetLimit(context.Context, *GetLimitRequest) (*Limit, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetLimit not implemented")
+}
+func (UnimplementedLimitsServer) DeleteLimit(context.Context, *DeleteLimitRequest) (*DeleteLimitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteLimit not implemented")
+}
+func (UnimplementedLimitsServer) PauseLimit(context.Context, *PauseLimitRequest) (*Limit, error) {
+	return nil, status.Error(codes.Unimplemented, "method PauseLimit not implemented")
+}
+func (UnimplementedLimitsServer) ResumeLimit(context.Context, *ResumeLimitRequest) (*Limit, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResumeLimit not implemented")
+}
+func (UnimplementedLimitsServer) mustEmbedUnimplementedLimitsServer() {}
+func (UnimplementedLimitsServer) testEmbeddedByValue()                {}
+
+// UnsafeLimitsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to LimitsServer will
+// result in compilation errors.
+type UnsafeLimitsServer interface {
+	mustEmbedUnimplementedLimitsServer()
+}
+
+func RegisterLimitsServer(s grpc.ServiceRegistrar, srv LimitsServer) {
+	// If the following call panics, it indicates UnimplementedLimitsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Limits_ServiceDesc, srv)
+}
+
+func _Limits_ListLimits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListLimitsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimitsServer).ListLimits(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limits_ListLimits_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimitsServer).ListLimits(ctx, req.(*ListLimitsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Limits_PutLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimitsServer).PutLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limits_PutLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimitsServer).PutLimit(ctx, req.(*PutLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Limits_GetLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimitsServer).GetLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limits_GetLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimitsServer).GetLimit(ctx, req.(*GetLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Limits_DeleteLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimitsServer).DeleteLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limits_DeleteLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimitsServer).DeleteLimit(ctx, req.(*DeleteLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Limits_PauseLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PauseLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimitsServer).PauseLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limits_PauseLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimitsServer).PauseLimit(ctx, req.(*PauseLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Limits_ResumeLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResumeLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimitsServer).ResumeLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limits_ResumeLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimitsServer).ResumeLimit(ctx, req.(*ResumeLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Limits_ServiceDesc is the grpc.ServiceDesc for Limits service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Limits_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "rouse.v1.Limits",
+	HandlerType: (*LimitsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "ListLimits",
+			Handler:    _Limits_ListLimits_Handler,
+		},
+		{
+			MethodName: "PutLimit",
+			Handler:    _Limits_PutLimit_Handler,
+		},
+		{
+			MethodName: "GetLimit",
+			Handler:    _Limits_GetLimit_Handler,
+		},
+		{
+			MethodName: "DeleteLimit",
+			Handler:    _Limits_DeleteLimit_Handler,
+		},
+		{
+			MethodName: "PauseLimit",
+			Handler:    _Limits_PauseLimit_Handler,
+		},
+		{
+			MethodName: "ResumeLimit",
+			Handler:    _Limits_ResumeLimit_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "rouse/v1/rouse.proto",
+}
+
+const (
 	Admin_GetClock_FullMethodName     = "/rouse.v1.Admin/GetClock"
 	Admin_AdvanceClock_FullMethodName = "/rouse.v1.Admin/AdvanceClock"
 	Admin_Backup_FullMethodName       = "/rouse.v1.Admin/Backup"

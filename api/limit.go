@@ -1,0 +1,51 @@
+package api
+
+import "github.com/rousehq/rouse"
+
+// Limit is a named limit of a namespace: how many occurrences of the timers that name it may be in progress,
+// and how many may begin in a time, on all nodes together.
+type Limit struct {
+	Namespace   string    `json:"namespace"`
+	Name        string    `json:"name"`
+	Concurrency int32     `json:"concurrency,omitzero"` // occurrences in progress; left out is unlimited
+	Rate        LimitRate `json:"rate,omitzero"`        // left out is unlimited
+	PerKey      bool      `json:"per_key,omitzero"`     // each limit_key of timers has the limit for itself
+	// of those that wait: due, or left out, which is by priority
+	Order    string `json:"order,omitzero" schema:"enum=due"`
+	Paused   bool   `json:"paused,omitzero"` // none begins
+	Updated  Time   `json:"updated"`
+	Revision uint64 `json:"revision"`
+}
+
+// LimitRate is how many occurrences may begin in a time.
+type LimitRate struct {
+	Count int32    `json:"count" schema:"minimum=1,maximum=1000000"`
+	Per   Duration `json:"per"` // 100ms to 31 days
+	// how many may begin at once after a time without any; left out is the number of a tenth of a second
+	Burst int32 `json:"burst,omitzero" schema:"minimum=0,maximum=1000000"`
+}
+
+// PutLimit asks for a limit of the name in the request's path.
+type PutLimit struct {
+	Concurrency int32     `json:"concurrency,omitzero" schema:"minimum=0,maximum=1000000"` // occurrences in progress; 0 is unlimited
+	Rate        LimitRate `json:"rate,omitzero"`                                           // left out is unlimited
+	// each limit_key of timers has the limit for itself; of a limit that exists, it stays as it is
+	PerKey bool `json:"per_key,omitzero"`
+	// of those that wait: due, which is one after another if concurrency is 1, or left out, which is by
+	// priority
+	Order  string `json:"order,omitzero" schema:"enum=due"`
+	Paused bool   `json:"paused,omitzero"` // none begins
+}
+
+// LimitList is all limits of a namespace.
+type LimitList struct {
+	Limits []Limit `json:"limits"` // in the order of their names
+}
+
+// LimitOf returns the JSON form.
+func LimitOf(l *rouse.Limit) Limit {
+	out := Limit{Namespace: l.Namespace, Name: l.Name, Concurrency: int32(l.Concurrency), PerKey: l.PerKey, Order: l.Order,
+		Paused: l.Paused, Updated: TimeOf(l.Updated), Revision: l.Revision}
+	out.Rate = LimitRate{Count: int32(l.Rate.Count), Per: Duration(l.Rate.Per), Burst: int32(l.Rate.Burst)}
+	return out
+}

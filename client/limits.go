@@ -1,0 +1,78 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rousehq/rouse"
+	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+)
+
+// Limits has the named limits of namespaces, which timers name in Spec.Limit.
+type Limits struct{ c *Client }
+
+// Limits returns the limits of the server.
+func (c *Client) Limits() *Limits { return &Limits{c} }
+
+// Put creates a limit, or replaces it: all of its fields but Updated and Revision. PerKey of one that exists
+// must be as it is. All nodes obey the change within a second. An empty namespace is "default". It is retried.
+func (l *Limits) Put(ctx context.Context, limit rouse.Limit) (rouse.Limit, error) {
+	request := &rousev1.PutLimitRequest{Namespace: limit.Namespace, Name: limit.Name,
+		Concurrency: int32(limit.Concurrency), PerKey: limit.PerKey, Order: limit.Order, Paused: limit.Paused}
+	if limit.Rate != (rouse.LimitRate{}) {
+		request.Rate = rousev1.LimitRateToProto(limit.Rate)
+	}
+	return l.call(ctx, func() (*rousev1.Limit, error) { return l.c.limits.PutLimit(ctx, request) })
+}
+
+// call makes a call that answers a limit, and retries it.
+func (l *Limits) call(ctx context.Context, do func() (*rousev1.Limit, error)) (rouse.Limit, error) {
+	p, err := callIdempotent(ctx, l.c.opts.Patience, func(bool) (*rousev1.Limit, error) { return do() })
+	return rousev1.LimitFromProto(p), err
+}
+
+// Get returns a limit. It is retried.
+func (l *Limits) Get(ctx context.Context, namespace, name string) (rouse.Limit, error) {
+	request := &rousev1.GetLimitRequest{Namespace: namespace, Name: name}
+	return l.call(ctx, func() (*rousev1.Limit, error) { return l.c.limits.GetLimit(ctx, request) })
+}
+
+// Pause pauses a limit: no occurrence of its timers begins until Resume, and those that are due wait. It is
+// retried.
+func (l *Limits) Pause(ctx context.Context, namespace, name string) (rouse.Limit, error) {
+	request := &rousev1.PauseLimitRequest{Namespace: namespace, Name: name}
+	return l.call(ctx, func() (*rousev1.Limit, error) { return l.c.limits.PauseLimit(ctx, request) })
+}
+
+// Resume resumes a limit that was paused. It is retried.
+func (l *Limits) Resume(ctx context.Context, namespace, name string) (rouse.Limit, error) {
+	request := &rousev1.ResumeLimitRequest{Namespace: namespace, Name: name}
+	return l.call(ctx, func() (*rousev1.Limit, error) { return l.c.limits.ResumeLimit(ctx, request) })
+}
+
+// List returns the limits of a namespace, ordered by name. It is retried.
+func (l *Limits) List(ctx context.Context, namespace string) ([]rouse.Limit, error) {
+	request := &rousev1.ListLimitsRequest{Namespace: namespace}
+	p, err := callIdempotent(ctx, l.c.opts.Patience, func(bool) (*rousev1.ListLimitsResponse, error) {
+		return l.c.limits.ListLimits(ctx, request)
+	})
+	list := make([]rouse.Limit, len(p.GetLimits()))
+	for i, one := range p.GetLimits() {
+		list[i] = rousev1.LimitFromProto(one)
+	}
+	return list, err
+}
+
+// Delete deletes a limit. Its timers have none then: those that wait begin. It is retried: a retry that finds
+// no limit assumes that an earlier try succeeded.
+func (l *Limits) Delete(ctx context.Context, namespace, name string) error {
+	request := &rousev1.DeleteLimitRequest{Namespace: namespace, Name: name}
+	_, err := callIdempotent(ctx, l.c.opts.Patience, func(unsure bool) (*rousev1.DeleteLimitResponse, error) {
+		response, err := l.c.limits.DeleteLimit(ctx, request)
+		if unsure && errors.Is(errorFromGRPC(err), rouse.ErrNotFound) {
+			return response, nil
+		}
+		return response, err
+	})
+	return err
+}
