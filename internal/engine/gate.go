@@ -27,7 +27,8 @@ type gates struct {
 	epoch  time.Time  // times of gates count from it
 	seen   uint64     // version of the limits that the gates obey
 	keys   int
-	place  func(en *entry) // takes a row that has its place
+	place  func(en *entry)     // takes a row that has its place
+	away   map[rouse.Key]*gate // attempts of other nodes that have places
 }
 
 // Limits are the named limits as this node knows them.

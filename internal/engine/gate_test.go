@@ -310,3 +310,44 @@ func TestALimitOnSeveralNodes(t *testing.T) {
 		}
 	})
 }
+
+// TestALimitIsKeptWhileItsBucketMoves: the next owner of a bucket counts the attempts that the last one has
+// there, for as long as they take.
+func TestALimitIsKeptWhileItsBucketMoves(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 2})
+		c := newCounted()
+		var sinks []*recorder
+		var strategies []*manualStrategy
+		var nodes []*harness
+		for i := range 2 {
+			sinks = append(sinks, &recorder{answer: c.takes(7 * time.Second)})
+			strategies = append(strategies, newManual(uint32(i)))
+			nodes = append(nodes, join(t, store, strategies[i], sinks[i], timers.Options{Engine: engine.Options{Limits: limits}}))
+		}
+		for i := range 20 {
+			nodes[0].put(fmt.Sprint(i), "@after 10ms", withLimit("a", ""))
+		}
+		owner := 0
+		time.Sleep(time.Second)
+		if len(sinks[0].got()) == 0 {
+			owner = 1
+		}
+		for range 4 { // as a cluster moves buckets: the new owner begins when the old one has left them
+			time.Sleep(10 * time.Second)
+			left := len(strategies[owner].gone()) + len(strategies[owner].buckets)
+			strategies[owner].give()
+			for len(strategies[owner].gone()) < left {
+				time.Sleep(time.Millisecond)
+			}
+			owner = 1 - owner
+			strategies[owner].give(0, 1)
+		}
+		time.Sleep(2 * time.Minute)
+		a, b := len(sinks[0].got()), len(sinks[1].got())
+		if a+b != 20 || a == 0 || b == 0 || c.mostOf("a") != 2 {
+			t.Errorf("%d and %d fires, %d at a time", a, b, c.mostOf("a"))
+		}
+	})
+}
