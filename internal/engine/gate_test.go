@@ -19,6 +19,7 @@ import (
 type someLimits struct {
 	mu      sync.Mutex
 	list    map[string]rouse.Limit
+	unknown bool
 	version atomic.Uint64
 }
 
@@ -32,6 +33,7 @@ func (s *someLimits) set(list ...rouse.Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range list {
+		l.Revision = s.version.Add(1)
 		s.list[l.Name] = l
 	}
 	s.version.Add(1)
@@ -47,8 +49,7 @@ func (s *someLimits) remove(name string) {
 func (s *someLimits) Limit(_, name string) (rouse.Limit, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l, ok := s.list[name]
-	return l, ok
+	return s.list[name], !s.unknown
 }
 
 func (s *someLimits) Version() uint64 { return s.version.Load() }
@@ -198,6 +199,36 @@ func TestALimitIsChangedWhileItIsInUse(t *testing.T) {
 		}
 		if s := h.Engine.Stats(); s.Window != 0 || s.Queued != 0 || h.Gates() != 0 {
 			t.Errorf("left over: %+v, %d gates", s, h.Gates())
+		}
+	})
+}
+
+// TestALimitThatIsNotKnownYet: a node that has not heard of a limit keeps its timers back until it knows.
+func TestALimitThatIsNotKnownYet(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := &recorder{}
+		limits := newLimits()
+		limits.unknown = true
+		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
+		for i := range 5 {
+			h.put(fmt.Sprint(i), "@after 1s", withLimit("a", ""))
+		}
+		h.put("other", "@after 1s", withLimit("b", ""))
+		time.Sleep(2 * time.Second)
+		if n := len(sink.got()); n != 0 {
+			t.Errorf("%d began before their limit was known", n)
+		}
+		limits.mu.Lock()
+		limits.unknown = false
+		limits.mu.Unlock()
+		limits.set(rouse.Limit{Name: "a", Rate: rouse.LimitRate{Count: 1, Per: time.Second}})
+		time.Sleep(500 * time.Millisecond)
+		if n := len(sink.got()); n != 2 { // one of each
+			t.Errorf("%d began at once", n)
+		}
+		time.Sleep(10 * time.Second)
+		if n := len(sink.got()); n != 6 {
+			t.Errorf("%d of 6 began", n)
 		}
 	})
 }
