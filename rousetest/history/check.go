@@ -14,7 +14,7 @@ import (
 //	C4-phantom        an arrival or a dead letter that is no occurrence of a timer that was created
 //	C5-key            no idempotency key, two for one occurrence, or one for two
 //	C6-dup            (StrictDup) another attempt after ok or fatal, or while one was running
-//	C7-after-delete   an arrival after its generation was surely deleted or replaced
+//	C7-after-delete   an arrival after its generation, or what it carries, was surely deleted or replaced
 //	C8-read           a get or final listing that contradicts acknowledged writes
 //	C9-retry, C9-dead tried again too soon or too often; dead-lettered too soon
 //	C10-order         (Serial) an occurrence began before the previous one was done
@@ -103,6 +103,7 @@ type generation struct {
 	expect   expectation // nil: not known
 	unsure   bool        // whether it is due at all
 	goes     *generation // not nil: its write changed that one, whose due times are the same, and began none
+	changes  []*write    // those writes, of this one, in their order
 	blind    bool        // whether its write began it, or with which policies it went on, is not known
 
 	threat *write // the first later write that may have ended it

@@ -27,6 +27,7 @@ func (t *timer) relateChanges() {
 		case j < 0:
 		case len(live) == 1 && w.res == OK && p.continuesPut(live[0].put) && p.Spec.samePolicies(&live[0].put.Spec):
 			w.gen.goes = live[0]
+			live[0].changes = append(live[0].changes, w)
 			continue
 		default:
 			w.gen.blind, live[j].blind = true, true
