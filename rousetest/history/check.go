@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Check judges a history by these rules:
@@ -145,7 +146,7 @@ func (c *checker) gatherHistory(h *History) {
 	}
 	c.gatherCalls(h, named)
 	for _, t := range c.timers {
-		t.relateWrites()
+		t.relateWrites(c.cfg.ClockErr)
 		for i := range t.writes {
 			if g := t.writes[i].gen; g != nil && g.goes != nil {
 				gens[generationKey{t.name, g.put.Gen}] = g.goes
@@ -192,9 +193,9 @@ func (c *checker) gatherHistory(h *History) {
 }
 
 // relateWrites sorts a timer's writes, and finds which later ones may affect each put.
-func (t *timer) relateWrites() {
+func (t *timer) relateWrites(clockErr time.Duration) {
 	slices.SortFunc(t.writes, func(a, b write) int { return cmp.Or(cmp.Compare(a.t0, b.t0), cmp.Compare(a.t1, b.t1)) })
-	t.relateChanges()
+	t.relateChanges(clockErr)
 	var threat, ended *write
 	for i := len(t.writes) - 1; i >= 0; i-- {
 		w := &t.writes[i]
