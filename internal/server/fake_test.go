@@ -170,10 +170,10 @@ func (f *fake) Search(_ context.Context, q rouse.Query) (timers.Listed, error) {
 	return timers.Listed{Timers: all[:q.Limit], Next: &timers.Place{Key: all[q.Limit-1].Key}}, nil
 }
 
-func (f *fake) Aggregate(context.Context, rouse.RecordQuery, string, time.Duration) (rouse.RecordGroups, error) {
-	err := f.lock()
-	defer f.mu.Unlock()
-	return rouse.RecordGroups{}, err
+func (f *fake) Aggregate(ctx context.Context, q rouse.RecordQuery, _ string, _ time.Duration) (rouse.RecordGroups, error) {
+	q.Limit = 2
+	page, err := f.Records(ctx, q)
+	return rouse.RecordGroups{Next: page.Next}, err
 }
 
 func (f *fake) Outcomes(_ context.Context, keys []rouse.Key, _ int) ([]rouse.Outcomes, error) {

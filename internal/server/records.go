@@ -33,7 +33,10 @@ func (s *service) readRecordPage(ctx context.Context, q rouse.RecordQuery, asked
 		return rouse.RecordPage{}, "", err
 	}
 	first := q
-	if err := cursorOf(token, &q); err != nil {
+	if token, err = s.resolvePageToken(token); err == nil {
+		err = cursorOf(token, &q)
+	}
+	if err != nil {
 		return rouse.RecordPage{}, "", err
 	}
 	give, err := s.reads.takePlace(ctx)
@@ -42,7 +45,11 @@ func (s *service) readRecordPage(ctx context.Context, q rouse.RecordQuery, asked
 	}
 	defer give()
 	page, err := s.timers.Records(ctx, q)
-	return page, cursorToken(page.Next, &first), err
+	if err != nil {
+		return page, "", err
+	}
+	token, err = s.pageToken(ctx, cursorToken(page.Next, &first), q.Namespace)
+	return page, token, err
 }
 
 // follower is which records one reader follows.
