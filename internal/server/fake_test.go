@@ -656,7 +656,8 @@ func (f *fake) ChargeRead(_ context.Context, namespace string) error {
 	return nil
 }
 
-func (f *fake) Follow(ctx context.Context, begin func() error, fn func([]rouse.Record, uint64) error) error {
+func (f *fake) Follow(ctx context.Context, wanted func(*rouse.Record) bool, begin func() error,
+	fn func([]rouse.Record, uint64) error) error {
 	ch := make(chan []rouse.Record, 16)
 	f.set(func() { f.followers[ch] = struct{}{} })
 	defer f.set(func() { delete(f.followers, ch) })
@@ -669,7 +670,12 @@ func (f *fake) Follow(ctx context.Context, begin func() error, fn func([]rouse.R
 		case <-ctx.Done():
 			return ctx.Err()
 		case records := <-ch:
-			if err := fn(records, uint64(len(records)/3)); err != nil {
+			dropped := uint64(len(records) / 3)
+			mine := slices.DeleteFunc(slices.Clone(records), func(r rouse.Record) bool { return !wanted(&r) })
+			if len(mine) == 0 && dropped == 0 {
+				continue
+			}
+			if err := fn(mine, dropped); err != nil {
 				return err
 			}
 		}
