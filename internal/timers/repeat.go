@@ -413,7 +413,8 @@ func takeOutRepeated(ctx context.Context, ts *Timers, puts []Put, items []*engin
 // errGoneSince is of a timer that is not there when its request is repeated.
 var errGoneSince = errors.New("the timer has ended or was deleted since")
 
-// readRepeated is the result of a put that was made before: the timer as it is now.
+// readRepeated is the result of a put that was made before: the timer as it is now. It may have got another
+// target or other labels since, with which the caller may not touch it.
 func readRepeated(ctx context.Context, ts *Timers, key rouse.Key, err error) PutResult {
 	if err != nil {
 		return PutResult{Err: err}
@@ -427,6 +428,12 @@ func readRepeated(ctx context.Context, ts *Timers, key rouse.Key, err error) Put
 		return PutResult{Err: err}
 	}
 	t, err := ts.Read(&rows[0])
+	if err == nil {
+		err = ts.mayTouch(ctx, access.TimersCreate, &t)
+	}
+	if err != nil {
+		return PutResult{Replaced: true, Err: err}
+	}
 	ts.access.Redact(ctx, &t)
-	return PutResult{Timer: t, Replaced: true, Err: err}
+	return PutResult{Timer: t, Replaced: true}
 }
