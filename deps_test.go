@@ -34,7 +34,8 @@ var rules = []struct {
 	{"internal/hub", "a mechanism: passes fires to subscribers over streams; knows the words only", []string{".", "internal/notify"}},
 	{"internal/listen", "a mechanism: which addresses may be listened on", []string{"."}},
 	{"internal/note", "a mechanism: names and values in rows of any store", []string{"."}},
-	{"internal/secret", "a mechanism: sealed secrets and signing keys, in what the nodes of a store share", []string{".", "internal/access", "internal/audit", "internal/note"}},
+	{"internal/secret", "a mechanism: sealed secrets and signing keys, in what the nodes of a store share", []string{".", "internal/access", "internal/audit", "internal/note", "internal/private"}},
+	{"internal/signing", "signs callbacks with the keys of their namespaces and the secrets of a file", []string{floor, ".", "internal/private", "sink/webhook"}},
 	{"internal/notify", "a mechanism: knows channels only", nil},
 	{"internal/quota", "a mechanism: what namespaces may have and do; shares rates through what nodes of a store share", []string{".", "internal/access", "internal/backoff", "internal/note", "internal/throttle"}},
 	{"internal/recent", "a mechanism: counts what happened lately, in fixed memory; knows the words only", []string{"."}},
@@ -119,7 +120,7 @@ var rules = []struct {
 	{"rousetest", "a whole rouse for tests: a node on a clock of its own, its client and a receiver", []string{".", "client", "node", "rousetest", "sink", "store/sqlite"}},
 	{"examples", "what users write: they have the front doors only", []string{".", "client", "node"}},
 	{"internal/backup", "takes the copies of stores out and in: each kind of store tells what a checkpoint looks like", []string{".", "=store"}},
-	{"node", "puts the parts together, and links no technology but the embedded stores that are always there, and no door", []string{floor, ".", "api", "=internal/pool", "internal/pool/target", "=internal/claim", "internal/doctor", "internal/engine", "internal/heartbeat", "internal/setting", "internal/timers", "schedule", "=store", "store/mem", "store/pebble", "=sink", "=sink/broker", "sink/function", "sink/webhook", "=internal/queue", "internal/relay", "internal/migrate", "internal/parts", "internal/private"}},
+	{"node", "puts the parts together, and links no technology but the embedded stores that are always there, and no door", []string{floor, ".", "api", "=internal/pool", "internal/pool/target", "=internal/claim", "internal/doctor", "internal/engine", "internal/heartbeat", "internal/setting", "internal/signing", "internal/timers", "schedule", "=store", "store/mem", "store/pebble", "=sink", "=sink/broker", "sink/function", "sink/webhook", "=internal/queue", "internal/relay", "internal/migrate", "internal/parts", "internal/private"}},
 	{"node/api", "adds the API to a node", []string{".", "node", "internal/backup", "internal/console", "internal/grpclink", "internal/secret", "internal/server", "internal/setting", "schedule", "sink/stream", "sink/webhook", "internal/parts", "internal/timers"}},
 	{"node/dapr", "adds Dapr's protocol to a node", []string{floor, ".", "node", "internal/dapr", "internal/setting", "internal/parts", "internal/timers"}},
 	{"node/reminder", "adds the reminder service to a node", []string{".", "api/reminder/v1", "internal/engine", "internal/reminder", "internal/server", "internal/setting", "node", "internal/parts", "internal/timers"}},
@@ -172,7 +173,7 @@ var links = []struct {
 		"github.com/go-json-experiment/json": "JSON of the API",
 	}, []string{"api", "examples/embed", "internal/access", "internal/audit", "internal/backoff", "internal/batch", "internal/boottime", "internal/certs", "internal/claim", "internal/codec", "internal/doctor", "internal/engine", "internal/heartbeat", "internal/listen",
 		"internal/migrate", "internal/note", "internal/notify", "internal/parts", "internal/pool", "internal/pool/driver", "internal/pool/target", "internal/private", "internal/queue", "internal/quota",
-		"internal/recent", "internal/relay", "internal/schedulecache", "internal/scratch", "internal/secret", "internal/setting", "internal/storekit", "internal/throttle", "internal/timers", "internal/wheel", "internal/witness",
+		"internal/recent", "internal/relay", "internal/schedulecache", "internal/scratch", "internal/secret", "internal/setting", "internal/signing", "internal/storekit", "internal/throttle", "internal/timers", "internal/wheel", "internal/witness",
 		"node", "schedule", "sink", "sink/broker", "sink/cloudevent", "sink/function", "sink/webhook", "store", "store/mem", "store/pebble"}},
 }
 
