@@ -65,10 +65,7 @@ func rowChange(l *audit.Log, done *bool) error {
 func TestNothingIsChangedWithoutItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{}
-		share := func(held, free int) bool {
-			return held < throttle.Share(held+free, audit.MaxQueue, throttle.Reserve, 1)
-		}
-		l := audit.Open(audit.Options{To: []audit.Destination{d}, Now: now, MayTake: share})
+		l := audit.Open(audit.Options{To: []audit.Destination{d}, Now: now})
 		var done bool
 		if err := rowChange(l, &done); err != nil || len(d.lines) != 1 {
 			t.Fatalf("%v, %d lines", err, len(d.lines))

@@ -54,11 +54,11 @@ func CreateFile(path, text string) error {
 		return err
 	}
 	_, err = f.WriteString(text)
-	return errors.Join(err, f.Sync(), f.Close(), syncDir(filepath.Dir(path)))
+	return errors.Join(err, f.Sync(), f.Close(), SyncDir(filepath.Dir(path)))
 }
 
-// syncDir makes the names in a directory survive a power cut.
-func syncDir(dir string) error {
+// SyncDir makes the names in a directory survive a power cut.
+func SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil // which has nothing of the kind
 	}
