@@ -26,7 +26,7 @@ var rules = []struct {
 	{"internal/access/rules", "roles of callers that others have authenticated, by their names and claims", []string{".", "internal/access", "internal/certs"}},
 	{"internal/access/token", "authenticates callers by signed tokens; fetches the keys of issuers", []string{".", "internal/access", "internal/access/rules", "internal/certs"}},
 	{"internal/access", "a mechanism: who may do what; knows the words, the notes of a store, and the rule for sharing only", []string{".", "internal/audit", "internal/note", "internal/throttle"}},
-	{"internal/audit", "a mechanism: what callers did; knows the words and the rule for sharing only", []string{".", "internal/throttle"}},
+	{"internal/audit", "a mechanism: what callers did; knows the words, files and the rule for sharing only", []string{".", "internal/private", "internal/throttle"}},
 	{"internal/backoff", "a mechanism: waits between tries; knows time only", nil},
 	{"internal/boottime", "a mechanism: time with suspensions of the machine; knows time only", nil},
 	{"internal/certs", "a mechanism: reads TLS certificates from files that may change", []string{"."}},

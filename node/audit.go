@@ -10,7 +10,6 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/internal/parts"
-	"github.com/rousehq/rouse/internal/private"
 )
 
 // Places and rules of the audit log.
@@ -74,8 +73,7 @@ func openAudit(n *Node) error {
 		case auditStdout:
 			o.To = append(o.To, audit.Stream{To: os.Stdout})
 		default:
-			f, err := audit.OpenFile(audit.FileOptions{Path: to, Size: int64(cfg.AuditFileSize), Files: cfg.AuditFiles,
-				Private: private.Path})
+			f, err := audit.OpenFile(audit.FileOptions{Path: to, Size: int64(cfg.AuditFileSize), Files: cfg.AuditFiles})
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -44,9 +43,8 @@ func (c *Config) checkCallbacks() error {
 			bad.Wrong("webhook-signatures", "%q is no scheme: give v1, v1a or both", scheme)
 		}
 	}
-	if _, err := c.callbackOptions(); err != nil {
-		bad.Add(err)
-	}
+	_, err := c.callbackOptions()
+	bad.Add(err)
 	for _, name := range c.DropHeaders {
 		if !httpguts.ValidHeaderFieldName(strings.TrimSuffix(name, "*")) {
 			bad.Wrong("drop-headers", "%q is no name of a header", name)
@@ -72,12 +70,11 @@ func (c *Config) callbackOptions() (o webhook.Options, err error) {
 // namespaces.
 func (n *Node) openCallbacks(ctx context.Context) error {
 	cfg := &n.cfg
-	signer := &signing.Signer{Keys: n.secrets, V1: slices.Contains(cfg.Signatures, "v1"),
-		V1a: slices.Contains(cfg.Signatures, "v1a")}
+	signer := &signing.Signer{Keys: n.secrets, Schemes: cfg.Signatures}
 	if path := cfg.secretFile(); path != "" {
 		var locks rouse.Locks
-		if store, ok := n.store.(rouse.Shared); ok && cfg.isSharedStore() {
-			locks = store
+		if cfg.isSharedStore() {
+			locks, _ = n.store.(rouse.Shared)
 		}
 		if err := n.await.openWithRetry(ctx, "the webhook secrets", func() (err error) {
 			signer.Common, err = signing.OpenFile(ctx, path, locks, cfg.SecretFile != "")

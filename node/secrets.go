@@ -67,19 +67,15 @@ func (n *Node) openSecrets(ctx context.Context) error {
 	n.addPart(parts.Part{Name: "shared state", Work: func(ctx context.Context) error { n.shared.Run(ctx); return nil }})
 	n.addPart(parts.Part{Name: "secrets", Value: n.secrets,
 		Work: func(ctx context.Context) error { n.secrets.Run(ctx); return nil }})
-	for _, g := range []struct {
-		name, help string
-		value      func(secret.Stats) int
-	}{
-		{"rouse_secrets", "Secrets in the store, of all namespaces.", func(s secret.Stats) int { return s.Secrets }},
-		{"rouse_secrets_unreadable", "Secrets and signing keys that this node cannot open: fires that need them wait.",
-			func(s secret.Stats) int { return s.Unreadable }},
-		{"rouse_secrets_old_key", "Secrets and signing keys that are not sealed with the newest key yet.",
-			func(s secret.Stats) int { return s.Stale }},
-	} {
-		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help},
-			func() float64 { return float64(g.value(n.secrets.Stats())) }))
+	gauge := func(name, help string, value func(secret.Stats) int) {
+		n.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return float64(value(n.secrets.Stats())) }))
 	}
+	gauge("rouse_secrets", "Secrets in the store, of all namespaces.", func(s secret.Stats) int { return s.Secrets })
+	gauge("rouse_secrets_unreadable", "Secrets and signing keys that this node cannot open: fires that need them wait.",
+		func(s secret.Stats) int { return s.Unreadable })
+	gauge("rouse_secrets_old_key", "Secrets and signing keys that are not sealed with the newest key yet.",
+		func(s secret.Stats) int { return s.Stale })
 	return nil
 }
 

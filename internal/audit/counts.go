@@ -97,11 +97,7 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (l *Log) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{eventsMetric, droppedMetric, failuresMetric, queueMetric} {
-		to <- d
-	}
-}
+func (l *Log) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(l, to) }
 
 // Collect implements prometheus.Collector.
 func (l *Log) Collect(to chan<- prometheus.Metric) {

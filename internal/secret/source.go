@@ -44,14 +44,13 @@ func (s Source) Check() error {
 
 // File returns the path of the file of the keys; "" if they come from elsewhere.
 func (s Source) File() string {
-	if s.Setting == "" {
+	switch kind, path, _ := strings.Cut(s.Setting, ":"); kind {
+	case "":
 		return s.Default
+	case "file":
+		return path
 	}
-	kind, path, _ := strings.Cut(s.Setting, ":")
-	if kind != "file" {
-		return ""
-	}
-	return path
+	return ""
 }
 
 // Open returns a function that reads the sealing keys: a file is read again and again, a variable and the
@@ -70,10 +69,10 @@ func (s Source) Open(ctx context.Context) (keys func() (*Ring, error), fresh boo
 	} else if text, err = printKeys(ctx, keysTimeout, strings.Fields(rest)); err != nil {
 		return nil, false, fmt.Errorf("secret-keys: %w", err)
 	}
-	if len(text) > keysBytes {
-		return nil, false, fmt.Errorf("secret-keys: %s: %w", kind, errKeysLong)
-	}
 	ring, err := ParseRing(text)
+	if len(text) > keysBytes {
+		err = errKeysLong
+	}
 	if err != nil {
 		return nil, false, fmt.Errorf("secret-keys: %s: %w", kind, err)
 	}

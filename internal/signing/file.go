@@ -1,8 +1,5 @@
 // Package signing signs callbacks: with the keys of their namespace, and with the secrets of a file, by which
 // earlier versions signed those of all namespaces.
-//
-//	secret.Secrets (keys of namespaces) ─┬─► Signer ─► webhook.Signing
-//	File ◄─► lease of the store ─────────┘
 package signing
 
 import (
@@ -59,7 +56,7 @@ func OpenFile(ctx context.Context, path string, locks rouse.Locks, named bool) (
 	if err != nil || locks == nil {
 		return f, err
 	}
-	theirs, err := sharedSecrets(ctx, locks, f.Secrets())
+	theirs, err := shareSecrets(ctx, locks, 0, f.Secrets())
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +75,7 @@ func OpenFile(ctx context.Context, path string, locks rouse.Locks, named bool) (
 func (f *File) createFile(ctx context.Context) (err error) {
 	list := []string{webhook.NewSecret()}
 	if f.locks != nil {
-		if list, err = sharedSecrets(ctx, f.locks, list); err != nil {
+		if list, err = shareSecrets(ctx, f.locks, 0, list); err != nil {
 			return err
 		}
 	}

@@ -14,15 +14,16 @@ import (
 // settingSecrets is the lease whose data are the webhook secrets that the nodes of a store sign with, as
 // lines of a file. A node without a file takes them from there; the first one writes them. So callbacks of
 // all nodes verify with the same secret without anything to copy.
-const settingSecrets = "setting/webhook-secrets"
+const (
+	settingSecrets = "setting/webhook-secrets"
+	forGood        = 200 * 365 * 24 * time.Hour
+)
 
-// forGood is how long the lease is held.
-const forGood = 200 * 365 * 24 * time.Hour
-
-// sharedSecrets returns the secrets that the store has, after it has written the given ones if it has none.
-func sharedSecrets(ctx context.Context, locks rouse.Locks, mine []string) (theirs []string, err error) {
+// shareSecrets returns the secrets that the store has, after it has written the given ones if its lease is of
+// an epoch: 0 if it has none.
+func shareSecrets(ctx context.Context, locks rouse.Locks, epoch uint64, mine []string) (theirs []string, err error) {
 	got, err := locks.Lock(ctx, rand.Text(), forGood,
-		[]rouse.Want{{Name: settingSecrets, Data: []byte(strings.Join(mine, "\n"))}})
+		[]rouse.Want{{Name: settingSecrets, If: epoch, Data: []byte(strings.Join(mine, "\n"))}})
 	if err != nil {
 		return nil, rouse.Unavailable(fmt.Errorf("share the webhook secrets: %w", err))
 	}
@@ -44,14 +45,11 @@ func replaceSecrets(ctx context.Context, locks rouse.Locks, mine []string) error
 	if err != nil || len(theirs) == 0 || slices.Equal(theirs, mine) {
 		return err
 	}
-	_, err = locks.Lock(ctx, rand.Text(), forGood,
-		[]rouse.Want{{Name: settingSecrets, If: epoch, Data: []byte(strings.Join(mine, "\n"))}})
+	_, err = shareSecrets(ctx, locks, epoch, mine)
 	return err
 }
 
-// Foreign reports whether a store has webhook secrets of which another one has none, as nodes have written
-// them there. known is false if the other one has none at all: those of a store that one node has to itself
-// are in a file of its own.
+// Foreign is ForeignSecrets of package node.
 func Foreign(ctx context.Context, from, to rouse.Store) (foreign, known bool, err error) {
 	var secrets [2][]string
 	for i, store := range [...]rouse.Store{from, to} {

@@ -1,16 +1,17 @@
 package signing
 
 import (
+	"slices"
+
 	"github.com/rousehq/rouse/internal/secret"
 	"github.com/rousehq/rouse/sink/webhook"
 )
 
 // Signer signs the callbacks of all namespaces.
 type Signer struct {
-	Keys   *secret.Secrets
-	Common *File // that signs the callbacks of all namespaces; nil: there is none
-
-	V1, V1a bool // the schemes of signatures
+	Keys    *secret.Secrets
+	Common  *File    // that signs the callbacks of all namespaces; nil: there is none
+	Schemes []string // of signatures: v1, v1a
 }
 
 // prepared is the signer of a namespace, while its keys and the secrets of the file are these.
@@ -42,10 +43,10 @@ func (s *Signer) newSigning(set *secret.SigningSet, common *[]string) *webhook.S
 	var keys []webhook.Key
 	for i := range set.Keys {
 		var k webhook.Key
-		if s.V1 {
+		if slices.Contains(s.Schemes, "v1") {
 			k.HMAC = set.Keys[i].HMAC
 		}
-		if s.V1a {
+		if slices.Contains(s.Schemes, "v1a") {
 			k.Private = set.Keys[i].Private
 		}
 		keys = append(keys, k)
