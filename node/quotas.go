@@ -68,9 +68,4 @@ func (m quotaMetrics) Collect(to chan<- prometheus.Metric) {
 }
 
 // Quotas returns the namespaces with their quotas.
-func (c core) Quotas() parts.Namespaces {
-	if c.quotas == nil {
-		return nil
-	}
-	return c.quotas
-}
+func (c core) Quotas() *quota.Book { return c.quotas }
