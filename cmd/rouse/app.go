@@ -16,7 +16,7 @@ import (
 // app is one run of the program: its arguments, input and outputs.
 type app struct {
 	ctx     context.Context
-	cli     cli
+	flags   globalFlags
 	given   map[string]bool // flags given on the command line
 	command string          // the command, as it is typed: "rouse dead list"
 	in      io.Reader
@@ -35,7 +35,7 @@ type app struct {
 func newApp(ctx context.Context, in, out, errOut *os.File) *app {
 	a := &app{ctx: ctx, in: in, out: out, errOut: errOut, outTTY: isTerminal(out), errTTY: isTerminal(errOut)}
 	plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
-	off := func() bool { return plain || a.cli.NoColor || a.cli.JSON }
+	off := func() bool { return plain || a.flags.NoColor || a.flags.JSON }
 	a.style = style{on: func() bool { return a.outTTY && !off() }}
 	a.styleErr = style{on: func() bool { return a.errTTY && !off() }}
 	return a
@@ -55,7 +55,7 @@ func (a *app) printJSON(v any) error {
 
 // showValue prints the value with --json, and otherwise calls human.
 func (a *app) showValue(v any, human func() error) error {
-	if a.cli.JSON {
+	if a.flags.JSON {
 		return a.printJSON(v)
 	}
 	return human()
@@ -86,7 +86,7 @@ func (a *app) printLine(format string, args ...any) {
 
 // sayNotes prints the notes on a result below it, unless --quiet is set.
 func (a *app) sayNotes(notes []string) {
-	if a.cli.Quiet {
+	if a.flags.Quiet {
 		return
 	}
 	for _, n := range notes {
@@ -96,7 +96,7 @@ func (a *app) sayNotes(notes []string) {
 
 // printNote prints a line that is not an error to stderr, unless --quiet is set.
 func (a *app) printNote(format string, args ...any) {
-	if !a.cli.Quiet {
+	if !a.flags.Quiet {
 		fmt.Fprintln(a.errOut, fmt.Sprintf(format, cleanArguments(args)...))
 	}
 }

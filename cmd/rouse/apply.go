@@ -74,7 +74,7 @@ type applying struct {
 
 // Run applies.
 func (c *applyCmd) Run(a *app) error {
-	if err := rouse.CheckNamespace(a.cli.Namespace); err != nil {
+	if err := rouse.CheckNamespace(a.flags.Namespace); err != nil {
 		return err
 	}
 	if err := declare.CheckOwner(c.Owner); err != nil {
@@ -103,7 +103,7 @@ func (c *applyCmd) applyDeclared(a *app, list []declared, refused []applied) err
 			"give the files; to delete them all use: rouse delete --label "+declare.OwnerLabel+"="+c.Owner)
 	}
 	return a.withClient(func(s *client.Client) error {
-		set := &declare.Set{Client: s, Namespace: a.cli.Namespace, Owner: c.Owner, DryRun: c.DryRun, Timeout: a.cli.Timeout}
+		set := &declare.Set{Client: s, Namespace: a.flags.Namespace, Owner: c.Owner, DryRun: c.DryRun, Timeout: a.flags.Timeout}
 		p := &applying{applyCmd: c, a: a, set: set, left: map[string]bool{}, counts: map[string]int{}}
 		err := p.applyObjects(calendars, timers, refused)
 		return cmp.Or(err, p.printApplyTotals())
@@ -219,7 +219,7 @@ var more = map[string]string{
 func (p *applying) reportApplied(o applied) error {
 	p.counts[o.Outcome]++
 	o.DryRun = p.DryRun
-	if p.a.cli.JSON {
+	if p.a.flags.JSON {
 		if o.err != nil {
 			_, problem := problemOf(o.err)
 			o.Problem = &problem
@@ -257,7 +257,7 @@ func (p *applying) reportApplied(o applied) error {
 // printApplyTotals prints the totals, and returns the error that sets the exit code.
 func (p *applying) printApplyTotals() error {
 	changes := p.counts[declare.Created] + p.counts[declare.Changed] + p.counts[declare.Drifted] + p.counts[declare.Pruned]
-	if !p.a.cli.JSON {
+	if !p.a.flags.JSON {
 		n := p.counts
 		p.a.printNote("%d created, %d changed, %d drifted, %d pruned, %d unchanged, %d failed", n[declare.Created],
 			n[declare.Changed], n[declare.Drifted], n[declare.Pruned],
@@ -268,9 +268,9 @@ func (p *applying) printApplyTotals() error {
 	}
 	switch {
 	case p.counts[declare.Failed] > 0:
-		return silent{exitFailure}
+		return silent(exitFailure)
 	case p.DryRun && changes > 0:
-		return silent{exitWouldChange}
+		return silent(exitWouldChange)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ type declarations struct {
 
 // readDeclared reads files, and the files in directories. All problems are found before anything is changed.
 func readDeclared(a *app, paths []string, now rouse.Instant) ([]declared, error) {
-	d := &declarations{namespace: a.cli.Namespace, now: now, seen: map[string]string{}}
+	d := &declarations{namespace: a.flags.Namespace, now: now, seen: map[string]string{}}
 	for _, path := range paths {
 		files, err := declaringFiles(path)
 		if err != nil {

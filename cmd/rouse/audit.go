@@ -46,7 +46,7 @@ func (c *auditCmd) Run(a *app) error {
 	q := client.AuditQuery{Name: c.Name, Verb: c.Verb, Principal: c.Principal, Outcome: c.Outcome,
 		From: c.From.toInstant(), Until: c.Until.toInstant(), OldestFirst: c.Oldest}
 	if a.given["namespace"] {
-		q.Namespace = a.cli.Namespace
+		q.Namespace = a.flags.Namespace
 	}
 	return a.withClient(func(s *client.Client) error {
 		if c.Follow {
@@ -84,8 +84,8 @@ func (c *auditCmd) listAuditEvents(a *app, s *client.Client, q client.AuditQuery
 		if err := t.flushTable(); err != nil {
 			return err
 		}
-		if n == 0 && !a.cli.JSON {
-			a.printNote("no events; searched %s", countWithNoun(int64(searched), "event"))
+		if n == 0 && !a.flags.JSON {
+			a.printNote("no events; searched %s", countThings(int64(searched), "event"))
 		}
 		return nil
 	}
@@ -114,7 +114,7 @@ func (c *auditCmd) followAuditEvents(a *app, s *client.Client, q client.AuditQue
 }
 
 func (c *auditCmd) printAuditEvent(a *app, t *table, e *client.AuditEvent) error {
-	if a.cli.JSON {
+	if a.flags.JSON {
 		return a.printJSON(api.AuditEvent{ID: e.ID, Time: api.TimeOf(e.Time), Node: e.Node, Door: e.Door, Remote: e.Remote,
 			RequestID: e.RequestID,
 			Principal: e.Principal, Name: e.PrincipalName, Source: e.PrincipalSource, Verb: e.Verb, Method: e.Method,

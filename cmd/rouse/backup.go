@@ -216,13 +216,6 @@ func summarizeArchive(m *backup.Manifest) string {
 		in = " (" + strings.Join(rows, ", ") + ")"
 	}
 	return fmt.Sprintf("%s store as of %s: %s%s, %s, %s in %s, by rouse %s", m.Store, formatRFC3339(rouse.At(m.Taken)),
-		countWithNoun(total, "row"), in, countWithNoun(m.Records, "record"), countWithNoun(m.Bytes(), "byte"),
-		countWithNoun(int64(len(m.Files)), "file"), m.Rouse)
-}
-
-func countWithNoun(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+		countThings(total, "row"), in, countThings(m.Records, "record"), countThings(m.Bytes(), "byte"),
+		countThings(int64(len(m.Files)), "file"), m.Rouse)
 }

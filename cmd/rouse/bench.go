@@ -87,9 +87,9 @@ func (c *benchCmd) Run(a *app) (err error) {
 		if err != nil {
 			return err
 		}
-		o.Server, o.Link = a.cli.Server, grpclink.Options{Files: grpclink.Files(to.CA, to.Cert, to.Key), Token: to.Token}
+		o.Server, o.Link = a.flags.Server, grpclink.Options{Files: grpclink.Files(to.CA, to.Cert, to.Key), Token: to.Token}
 	}
-	if !a.cli.Quiet && a.errTTY {
+	if !a.flags.Quiet && a.errTTY {
 		o.Progress = a.errOut
 	}
 	if c.History != "" {

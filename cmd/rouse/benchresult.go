@@ -11,7 +11,7 @@ import (
 func printResult(a *app, r *bench.Result) error {
 	store := r.Store
 	if r.Nodes > 0 {
-		store = fmt.Sprintf("%s, strategy %s, %s", r.Store, r.Strategy, countWithNoun(int64(r.Nodes), "node"))
+		store = fmt.Sprintf("%s, strategy %s, %s", r.Store, r.Strategy, countThings(int64(r.Nodes), "node"))
 	}
 	pairs := []string{"scenario", r.Scenario, "store", store}
 	add := func(name, format string, value float64) {

@@ -47,13 +47,13 @@ func (calendarListCmd) Help() string {
 // Run lists them.
 func (c *calendarListCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		list, err := s.Calendars(ctx, a.cli.Namespace)
+		list, err := s.Calendars(ctx, a.flags.Namespace)
 		if err != nil {
 			return err
 		}
 		t := newTable(a, "NAME", "REVISION", "UPDATED")
 		for i := range list {
-			if a.cli.JSON {
+			if a.flags.JSON {
 				if err := a.printJSON(api.CalendarOf(&list[i])); err != nil {
 					return err
 				}
@@ -64,7 +64,7 @@ func (c *calendarListCmd) Run(a *app) error {
 				return err
 			}
 		}
-		if len(list) == 0 && !a.cli.JSON {
+		if len(list) == 0 && !a.flags.JSON {
 			a.printNote("no calendars but weekends")
 		}
 		return t.flushTable()
@@ -122,15 +122,15 @@ func (c *calendarPutCmd) Run(a *app) error {
 		}
 	}
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		put := func() (client.SavedCalendar, error) { return s.PutCalendar(ctx, a.cli.Namespace, c.Name, days) }
+		put := func() (client.SavedCalendar, error) { return s.PutCalendar(ctx, a.flags.Namespace, c.Name, days) }
 		if ical {
-			put = func() (client.SavedCalendar, error) { return s.PutICalendar(ctx, a.cli.Namespace, c.Name, body) }
+			put = func() (client.SavedCalendar, error) { return s.PutICalendar(ctx, a.flags.Namespace, c.Name, body) }
 		}
 		saved, err := put()
 		if err != nil {
 			return addObjectName("calendar", c.Name, err)
 		}
-		shown := api.CalendarPut{Calendar: api.Calendar{Namespace: a.cli.Namespace, Name: c.Name, Revision: saved.Revision},
+		shown := api.CalendarPut{Calendar: api.Calendar{Namespace: a.flags.Namespace, Name: c.Name, Revision: saved.Revision},
 			Days:  int(saved.Days),
 			Moved: saved.Moved, Job: saved.Job, Warnings: saved.Warnings}
 		return a.showValue(shown, func() error {
@@ -149,7 +149,7 @@ func (c *calendarPutCmd) Run(a *app) error {
 
 // noteUnmoved prints why a job of a calendar has not moved all timers.
 func (a *app) noteUnmoved(ctx context.Context, s *client.Client, id string) {
-	switch j, err := s.Job(ctx, a.cli.Namespace, id); {
+	switch j, err := s.Job(ctx, a.flags.Namespace, id); {
 	case err != nil: // the caller may not see it
 		a.printNote("not all timers have moved; see rouse jobs get %s", id)
 	case j.State == rouse.JobRunning:
@@ -228,7 +228,7 @@ func (calendarGetCmd) Help() string {
 // Run shows it.
 func (c *calendarGetCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		calendar, err := s.Calendar(ctx, a.cli.Namespace, c.Name)
+		calendar, err := s.Calendar(ctx, a.flags.Namespace, c.Name)
 		if err != nil {
 			return addObjectName("calendar", c.Name, err)
 		}
@@ -266,10 +266,10 @@ func (calendarDeleteCmd) Help() string {
 // Run deletes it.
 func (c *calendarDeleteCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		if err := s.DeleteCalendar(ctx, a.cli.Namespace, c.Name); err != nil {
+		if err := s.DeleteCalendar(ctx, a.flags.Namespace, c.Name); err != nil {
 			return addObjectName("calendar", c.Name, err)
 		}
-		if !a.cli.JSON {
+		if !a.flags.JSON {
 			a.printLine("deleted calendar %s", c.Name)
 		}
 		return nil

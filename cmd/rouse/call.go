@@ -45,7 +45,7 @@ func (c *callCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	r := client.Call{Namespace: a.cli.Namespace, Pool: c.Pool, Key: c.Key, Payload: body, ContentType: c.ContentType,
+	r := client.Call{Namespace: a.flags.Namespace, Pool: c.Pool, Key: c.Key, Payload: body, ContentType: c.ContentType,
 		ID: c.ID, Wait: c.Wait,
 		Deadline: c.Deadline, Keep: c.Keep, Attempts: c.Attempts, Timeout: c.Attempt}
 	if c.Async {
@@ -91,7 +91,7 @@ Examples:
 func (c *answerCmd) Run(a *app) error {
 	a.raw = c.Raw
 	return a.waitForAnswer(c.Wait, func(ctx context.Context, s *client.Client) (client.Called, error) {
-		out, err := s.Fetch(ctx, a.cli.Namespace, c.ID, c.Wait)
+		out, err := s.Fetch(ctx, a.flags.Namespace, c.ID, c.Wait)
 		return out, addObjectName("request", c.ID, err)
 	})
 }
@@ -100,7 +100,7 @@ func (c *answerCmd) Run(a *app) error {
 func (a *app) waitForAnswer(wait time.Duration, do func(ctx context.Context, s *client.Client) (client.Called,
 	error)) error {
 	return a.withClient(func(s *client.Client) error {
-		ctx, cancel := context.WithTimeout(a.ctx, wait+a.cli.Timeout)
+		ctx, cancel := context.WithTimeout(a.ctx, wait+a.flags.Timeout)
 		defer cancel()
 		out, err := do(ctx, s)
 		if err != nil {
@@ -115,7 +115,7 @@ func (a *app) printAnswer(out client.Called) error {
 	if out.Pending {
 		status = "pending"
 	}
-	if a.cli.JSON {
+	if a.flags.JSON {
 		return a.printJSON(struct {
 			ID          string `json:"id"`
 			Status      string `json:"status"`

@@ -114,7 +114,7 @@ func (c *callback) computeLag(now time.Time) {
 // printCallback shows a callback. It is called with r.mu.
 func (r *callbackReceiver) printCallback(c *callback) error {
 	a := r.a
-	if a.cli.JSON {
+	if a.flags.JSON {
 		line, err := json.Marshal(c)
 		if err != nil {
 			return err

@@ -83,7 +83,7 @@ func (c *checkCmd) Run(a *app) error {
 		return err
 	}
 	if !r.OK() {
-		return silent{exitFailure}
+		return silent(exitFailure)
 	}
 	return nil
 }

@@ -13,19 +13,9 @@ import (
 	"github.com/rousehq/rouse/internal/listen"
 )
 
-// cli is the command line: global flags and the commands.
-type cli struct {
-	Server         string `help:"Address of the server, or of several of its nodes, separated by commas; default 127.0.0.1:7411." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
-	CA             string `name:"ca" help:"Authorities of the server's certificate, in PEM; default the system's." placeholder:"FILE" env:"ROUSE_CA"`
-	ClientCert     string `help:"Certificate of this client, in PEM." placeholder:"FILE" env:"ROUSE_CLIENT_CERT"`
-	ClientKey      string `help:"Key of that certificate." placeholder:"FILE" env:"ROUSE_CLIENT_KEY"`
-	keyFlags       `embed:""`
-	Namespace      string        `short:"n" help:"Namespace of the timers." default:"default" placeholder:"NAME" env:"ROUSE_NAMESPACE"`
-	Timeout        time.Duration `help:"Timeout of a call to the server." default:"30s" placeholder:"DURATION"`
-	IdempotencyKey string        `help:"Make a change once: the same command with the same key within a day changes nothing more, and has the same result." placeholder:"KEY"`
-	JSON           bool          `name:"json" help:"Print JSON: one object, or one per line for lists and streams; errors as problem JSON on stderr."`
-	Quiet          bool          `short:"q" help:"Print results and errors only: no notes, no progress."`
-	NoColor        bool          `name:"no-color" help:"Print without colours, as with NO_COLOR in the environment."`
+// commands is the command line: global flags and the commands.
+type commands struct {
+	Global any `embed:""` // a *globalFlags
 
 	Serve     serveCmd     `cmd:"" group:"server" help:"Run a server."`
 	Dev       devCmd       `cmd:"" group:"server" help:"Run a development server, whose clock can be moved."`
@@ -117,7 +107,7 @@ var groups = []kong.Group{
 // newParser returns the parser of the command line for an app.
 func newParser(a *app) (*kong.Kong, error) {
 	scenarios, _ := bench.Scenarios()
-	return kong.New(&a.cli, kong.Vars{"scenarios": strings.Join(scenarios, ", ")}, kong.Name("rouse"),
+	return kong.New(&commands{Global: &a.flags}, kong.Vars{"scenarios": strings.Join(scenarios, ", ")}, kong.Name("rouse"),
 		kong.Description(about), kong.Writers(a.out, a.errOut),
 		kong.ExplicitGroups(groups), kong.ValueFormatter(helpOf),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),

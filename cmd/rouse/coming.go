@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -78,4 +79,24 @@ func comingsOf(list []client.Coming) []api.Coming {
 		out[i].Namespace, out[i].Name, out[i].FireID = c.Namespace, c.Name, c.FireID
 	}
 	return out
+}
+
+// dueIn describes when the next occurrence of a timer is due, or that it is skipped unless a pause ends
+// before.
+func dueIn(t *rouse.Timer, now time.Time) string {
+	switch {
+	case !t.Paused || t.Until != 0 && t.Due >= t.Until:
+		return relativeTime(t.Due, now)
+	case t.Until == 0:
+		return "paused"
+	}
+	return "paused for " + roughDuration(t.Until.Time().Sub(now))
+}
+
+// whenDue is whenText for the next occurrence of a timer.
+func whenDue(t *rouse.Timer, now time.Time) string {
+	if t.Due == 0 || t.Due == rouse.Never {
+		return "never"
+	}
+	return fmt.Sprintf("%s (%s)", formatRFC3339(t.Due), dueIn(t, now))
 }

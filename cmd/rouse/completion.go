@@ -61,7 +61,9 @@ func (c *completeWordsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	for _, cand := range completeWord(parser.Model.Node, c.Words, a.timerNames) {
+	for _, cand := range completeWord(parser.Model.Node, c.Words, func(flags map[string]string, prefix string) []string {
+		return queryTimerNames(a, flags, prefix)
+	}) {
 		fmt.Fprintf(a.out, "%s\t%s\n", cand.text, strings.ReplaceAll(cand.help, "\n", " "))
 	}
 	return nil
@@ -196,13 +198,13 @@ const (
 	namesTimeout = 2 * time.Second // a user is waiting while typing
 )
 
-// timerNames queries the server of the given flags for timers. If the server does not answer, there are
+// queryTimerNames queries the server of the given flags for timers. If the server does not answer, there are
 // none.
-func (a *app) timerNames(flags map[string]string, prefix string) (names []string) {
+func queryTimerNames(a *app, flags map[string]string, prefix string) (names []string) {
 	if s := flags["server"]; s != "" {
-		a.cli.Server = s
+		a.flags.Server = s
 	}
-	namespace := a.cli.Namespace
+	namespace := a.flags.Namespace
 	if n := flags["namespace"]; n != "" {
 		namespace = n
 	}

@@ -90,11 +90,3 @@ func (c *loadedConfig) readConfigFile(name string) (map[string]fileEntry, []rous
 	}
 	return readFile(c.file, body)
 }
-
-// bareFileError returns the cause of a file error without operation and path, which the caller names.
-func bareFileError(err error) string {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err.Error()
-	}
-	return err.Error()
-}

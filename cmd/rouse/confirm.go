@@ -27,5 +27,5 @@ func (a *app) askConfirmation(question string) error {
 		return nil
 	}
 	fmt.Fprintln(a.errOut, "nothing was done")
-	return silent{exitFailure}
+	return silent(exitFailure)
 }

@@ -69,7 +69,7 @@ func (c *controllerRunCmd) Run(a *app) error {
 	}
 	defer link.Close()
 	link.UserAgent = "rouse/" + programVersion()
-	log := a.newLogger(&Config{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
+	log := a.newLogger(c.LogLevel, c.LogFormat)
 	registry := prometheus.NewRegistry()
 	leads, elect, err := c.newElection(log)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *controllerRunCmd) Run(a *app) error {
 	return a.withClient(func(s *client.Client) error {
 		ctl, err := controller.New(controller.Options{Link: link, Client: s, Namespaces: c.Watch, Prefix: c.Prefix,
 			Owner: c.Owner, Prune: c.Prune, Resync: c.Resync,
-			Timeout: a.cli.Timeout, Leads: leads, Log: log, Registry: registry})
+			Timeout: a.flags.Timeout, Leads: leads, Log: log, Registry: registry})
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func (c *createCmd) Run(a *app) error {
 		return c.validateTimer(a, spec)
 	}
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		r, done, err := c.createByFlags(ctx, s, a.cli.Namespace, spec)
+		r, done, err := c.createByFlags(ctx, s, a.flags.Namespace, spec)
 		if err != nil {
 			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
@@ -81,7 +81,7 @@ func (c *createCmd) validateTimer(a *app, spec rouse.Spec) error {
 		conditions = append(conditions, client.IfNew())
 	}
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		r, err := s.Replace(ctx, a.cli.Namespace, c.Name, spec, conditions...)
+		r, err := s.Replace(ctx, a.flags.Namespace, c.Name, spec, conditions...)
 		if err != nil {
 			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
@@ -173,5 +173,5 @@ func (c *createCmd) checkConflicts(a *app) error {
 			return err
 		}
 	}
-	return rouse.CheckNamespace(a.cli.Namespace)
+	return rouse.CheckNamespace(a.flags.Namespace)
 }

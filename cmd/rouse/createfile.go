@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 
 	"github.com/rousehq/rouse"
@@ -18,11 +18,8 @@ import (
 
 // Bounds on memory and on batches in progress while a file is read.
 const (
-	maxLine    = 1 << 20 // bytes of one line: the largest payload in base64, and the rest
-	bulkTimers = 500     // timers of one batch
-	bulkBytes  = 1 << 20 // bytes of one batch, about
-	bulkAhead  = 4       // batches in progress
-	maxTold    = 20      // failures that are printed; others are only counted
+	maxLine   = 1 << 20 // bytes of one line: the largest payload in base64, and the rest
+	bulkAhead = 4       // batches in progress
 )
 
 // bulk is one batch in progress, with the lines of its timers.
@@ -46,7 +43,7 @@ func (c *createCmd) createFile(a *app) error {
 		return &usage{text: "--file takes all that a timer is from the file: leave out the others",
 			help: "rouse create --help"}
 	}
-	if err := rouse.CheckNamespace(a.cli.Namespace); err != nil {
+	if err := rouse.CheckNamespace(a.flags.Namespace); err != nil {
 		return err
 	}
 	in, total := a.in, int64(0)
@@ -68,27 +65,13 @@ func (c *createCmd) createFile(a *app) error {
 	return a.withClient(func(s *client.Client) error {
 		ctx, cancel := context.WithCancel(a.ctx)
 		defer cancel()
-		stream, err := s.CreateStream(ctx, a.cli.Namespace, mode, bulkAhead)
+		stream, err := s.CreateStream(ctx, a.flags.Namespace, mode, bulkAhead)
 		if err != nil {
 			return err
 		}
-		t := &tally{a: a, did: "created", of: "line", bar: a.newProgress("timers", total)}
-		err = t.runStream(ctx, cancel, in, stream)
-		t.bar.clearBar()
-		return t.printBulkTotals(err)
+		t := a.newTally("created", "line", total)
+		return t.printBulkTotals(t.runStream(ctx, cancel, in, stream))
 	})
-}
-
-// tally counts and prints the outcomes of the timers of a file.
-type tally struct {
-	a   *app
-	did string // verb for timers without a problem
-	of  string // the numbered unit, such as a line
-	bar *progress
-
-	mu     sync.Mutex // guards the bar, the output and the counts, because both goroutines have outcomes
-	good   int64
-	failed int64
 }
 
 // runStream reads, sends and receives until every timer has an outcome.
@@ -164,23 +147,6 @@ func (t *tally) sendBatches(ctx context.Context, in io.Reader, stream *client.Cr
 	}
 }
 
-// readLine returns a line without surrounding space, and the number of bytes read. A line that is too long
-// is cut to a length that is still too long. The line is valid until the next call.
-func readLine(r *bufio.Reader) (line []byte, read int64, err error) {
-	line, err = r.ReadSlice('\n')
-	read = int64(len(line))
-	if !errors.Is(err, bufio.ErrBufferFull) {
-		return bytes.TrimSpace(line), read, err
-	}
-	line = bytes.Clone(line)
-	for errors.Is(err, bufio.ErrBufferFull) {
-		var rest []byte
-		rest, err = r.ReadSlice('\n')
-		read += int64(len(rest))
-	}
-	return line, read, err
-}
-
 // readTimer parses one line.
 func readTimer(line []byte) (client.NewTimer, error) {
 	if len(line) >= maxLine {
@@ -218,60 +184,12 @@ func (t *tally) receiveAnswers(stream *client.Creator, sent <-chan bulk) error {
 	}
 }
 
-// reportLine counts and prints the outcome of the timer of a line.
-func (t *tally) reportLine(line int, c client.Created) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c.Err == nil {
-		t.good++
-		if t.a.cli.JSON {
-			return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Generation: c.Generation, Revision: c.Revision,
-				Due: api.TimeOf(c.Due), InFlight: c.InFlight,
-				Unchanged: c.Unchanged, Notes: c.Notes}})
-		}
-		return nil
+// isTimer reports whether a line is a timer as it is printed, with its state.
+func isTimer(line []byte) bool {
+	var o struct {
+		State    string `json:"state"`
+		Revision uint64 `json:"revision"`
+		Export   string `json:"export"`
 	}
-	t.failed++
-	if t.a.cli.JSON {
-		_, p := problemOf(c.Err)
-		return t.a.printJSON(bulkLine{line, api.Created{Name: c.Name, Problem: &p}})
-	}
-	if t.failed <= maxTold {
-		t.bar.clearBar()
-		text := c.Err.Error()
-		if c.Name != "" {
-			text = c.Name + ": " + strings.TrimPrefix(text, fmt.Sprintf("timer %q: ", c.Name)) // which also names it
-		}
-		fmt.Fprintf(t.a.errOut, "%s %s %d: %s\n", t.a.styleErr.red("rouse:"), t.of, line, cleanText(text))
-	}
-	return nil
-}
-
-// bulkLine is the JSON output for one timer.
-type bulkLine struct {
-	Line int `json:"line"`
-	api.Created
-}
-
-func (t *tally) drawProgress(done int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.bar.drawBar(done, t.good+t.failed)
-}
-
-// printBulkTotals prints the totals.
-func (t *tally) printBulkTotals(err error) error {
-	if t.failed > maxTold && !t.a.cli.JSON {
-		t.a.printNote("and %d more failures", t.failed-maxTold)
-	}
-	if !t.a.cli.JSON {
-		t.a.printLine("%d %s, %d failed", t.good, t.did, t.failed)
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("the rest is not known to be %s: %w", t.did, err)
-	case t.failed > 0:
-		return silent{exitFailure}
-	}
-	return nil
+	return json.Unmarshal(line, &o) == nil && (o.State != "" || o.Revision != 0 || o.Export != "")
 }

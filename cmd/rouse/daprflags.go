@@ -135,9 +135,6 @@ func (f *daprFlags) adaptIdentity(in *loadedConfig, set func(name, text string))
 	set("dapr-namespace", namespace)
 }
 
-// daprScheduler is the source of values from these flags, and the app id of Dapr's schedulers.
-const daprScheduler = "dapr-scheduler"
-
 // checkSharedStore refuses a cluster whose members would each have their own jobs.
 func (f *daprFlags) checkSharedStore(in *loadedConfig) error {
 	scheme, _, _ := strings.Cut(in.Store, ":")

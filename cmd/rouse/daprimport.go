@@ -97,7 +97,7 @@ func (c *daprImportCmd) Run(a *app) error {
 		if !a.given["dapr-namespace"] {
 			selection.Namespace = ""
 		}
-		return i.importSource((&dapr.Etcd{Selection: selection, KV: etcdv1.NewKVClient(conn), Timeout: a.cli.Timeout}).Read)
+		return i.importSource((&dapr.Etcd{Selection: selection, KV: etcdv1.NewKVClient(conn), Timeout: a.flags.Timeout}).Read)
 	case c.From == "":
 		return &usage{text: "where are the jobs? give the scheduler's HOST:PORT, or --etcd", help: "rouse dapr-import --help"}
 	case len(c.App)+len(c.ActorType) == 0:
@@ -110,7 +110,7 @@ func (c *daprImportCmd) Run(a *app) error {
 	}
 	defer conn.Close()
 	return i.importSource((&dapr.Scheduler{Selection: selection, Client: schedulerv1.NewSchedulerClient(conn),
-		Timeout: a.cli.Timeout, Since: c.Since.toInstant()}).Read)
+		Timeout: a.flags.Timeout, Since: c.Since.toInstant()}).Read)
 }
 
 // daprJob is the JSON output for a job.

@@ -37,14 +37,14 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 	if c.LogLevel == "fatal" { // a level that only Dapr has
 		c.LogLevel = "error"
 	}
-	in, err := c.loadAs(a.given, func(in *loadedConfig) { c.adaptSettings(in, a.given) })
+	in, err := c.loadSettings(a)
 	if err != nil {
 		return err
 	}
 	if err := c.checkSharedStore(in); err != nil {
 		return err
 	}
-	log := a.newLogger(&in.Config)
+	log := a.newLogger(in.LogLevel, in.LogFormat)
 	a.warnOfVariables(log)
 	if list := findIgnoredFlags(a.given); len(list) > 0 {
 		log.Info("flags are ignored: jobs are not in an etcd, but in a store of rouse's", "flags", strings.Join(list, " "))
@@ -60,7 +60,7 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 		return fmt.Errorf("dapr-scheduler: %w", err)
 	}
 	var tellErr error
-	boundHeap(largeHeap + uint64(in.WindowBytes))
+	boundHeap(uint64(in.WindowBytes))
 	err = node.Serve(a.ctx, in.nodeConfig(), log, func(n *node.Node) {
 		p.setNode(n)
 		systemd.reportServing(n)
@@ -78,6 +78,11 @@ func (c *daprSchedulerCmd) Run(a *app) error {
 		return fmt.Errorf("dapr-scheduler: %w", err)
 	}
 	return tellErr
+}
+
+// loadSettings returns the settings of the flags.
+func (c *daprSchedulerCmd) loadSettings(a *app) (*loadedConfig, error) {
+	return c.loadAs(a.given, func(in *loadedConfig) { c.adaptSettings(in, a.given) })
 }
 
 // printDaprAddresses prints where the server listens.
@@ -98,7 +103,7 @@ func (c *daprSchedulerCmd) printDaprAddresses(a *app, in *loadedConfig, n *node.
 	store := in.Store
 	store = cmp.Or(store, "pebble")
 	switch {
-	case a.cli.JSON:
+	case a.flags.JSON:
 		return a.printJSON(struct {
 			Dapr    string `json:"dapr"`
 			Healthz string `json:"healthz"`
@@ -111,7 +116,7 @@ func (c *daprSchedulerCmd) printDaprAddresses(a *app, in *loadedConfig, n *node.
 			Version string `json:"version"`
 		}{dapr.Of(n).Addr(), p.healthz, p.metrics, n.Addr(), n.AdminAddr(), in.Data, redactPasswords(store), os.Getpid(),
 			programVersion()})
-	case !a.cli.Quiet:
+	case !a.flags.Quiet:
 		a.printLine("rouse %s serves Dapr's sidecars on %s", programVersion(), dapr.Of(n).Addr())
 		a.printLine("health on http://%s/healthz", p.healthz)
 		if p.metrics != "" {

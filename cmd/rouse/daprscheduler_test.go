@@ -55,7 +55,7 @@ func runStandIn(t *testing.T, flags ...string) *standIn {
 		defer null.Close()
 		ended <- k.Run(a)
 	})
-	s := &standIn{t: t, at: map[string]string{}, ended: ended, signal: func() { cancel(&interrupted{syscall.SIGTERM}) }}
+	s := &standIn{t: t, at: map[string]string{}, ended: ended, signal: func() { cancel(&interrupted{signal: syscall.SIGTERM}) }}
 	t.Cleanup(func() { s.signal(); running.Wait() })
 	s.until("the stand-in listens", func() bool {
 		select {
@@ -345,11 +345,11 @@ func TestStandInSettings(t *testing.T) {
 		"--tls-enabled --trust-anchors-file f --dapr-cert c --dapr-key k": {"dapr-sentry": "", "dapr-trust-anchors": "f", "dapr-cert": "c"},
 	} {
 		a := newApp(context.Background(), os.Stdin, os.Stdout, os.Stderr)
-		if _, err := parseCommand(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...)); err != nil {
+		c, err := parseCommand(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...))
+		if err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
-		c := &a.cli.DaprScheduler
-		in, err := c.loadAs(a.given, func(in *loadedConfig) { c.adaptSettings(in, a.given) })
+		in, err := c.(*daprSchedulerCmd).loadSettings(a)
 		if err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
@@ -366,11 +366,11 @@ func TestStandInOpensNothingElse(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for args, of := range map[string]string{"--admin :9000": "admin", "--listen :7411": "listen"} {
 		a := newApp(context.Background(), os.Stdin, os.Stdout, os.Stderr)
-		if _, err := parseCommand(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...)); err != nil {
+		c, err := parseCommand(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...))
+		if err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
-		c := &a.cli.DaprScheduler
-		if _, err := c.loadAs(a.given, func(in *loadedConfig) { c.adaptSettings(in, a.given) }); err == nil || !strings.Contains(err.Error(), of+": ") || !strings.Contains(err.Error(), "other machines") {
+		if _, err := c.(*daprSchedulerCmd).loadSettings(a); err == nil || !strings.Contains(err.Error(), of+": ") || !strings.Contains(err.Error(), "other machines") {
 			t.Errorf("%s: %v", args, err)
 		}
 	}

@@ -36,7 +36,7 @@ Examples:
 
 // deadQuery returns the query for the dead letters of a timer.
 func deadQuery(a *app, name string) rouse.Query {
-	return rouse.Query{Namespace: a.cli.Namespace, Name: name, States: []rouse.State{rouse.StateDead}}
+	return rouse.Query{Namespace: a.flags.Namespace, Name: name, States: []rouse.State{rouse.StateDead}}
 }
 
 // deadListCmd lists dead letters.
@@ -76,7 +76,7 @@ func (c *deadListCmd) Run(a *app) error {
 	n := 0
 	err := a.eachMatchingTimer(q, func(d *rouse.Timer) error {
 		n++
-		if a.cli.JSON {
+		if a.flags.JSON {
 			return a.printJSON(api.TimerOf(d))
 		}
 		row := []string{d.Key.Name, d.Key.Fire, formatRFC3339(dueOf(d)), strconv.Itoa(int(d.Attempts)),
@@ -89,7 +89,7 @@ func (c *deadListCmd) Run(a *app) error {
 	if err := errors.Join(err, t.flushTable()); err != nil {
 		return err
 	}
-	if n == 0 && !a.cli.JSON {
+	if n == 0 && !a.flags.JSON {
 		a.printNote("no dead letters")
 	}
 	return nil
@@ -118,7 +118,7 @@ func (deadShowCmd) Help() string {
 // Run shows it.
 func (c *deadShowCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		d, err := s.DeadLetter(ctx, a.cli.Namespace, c.Name, c.Fire)
+		d, err := s.DeadLetter(ctx, a.flags.Namespace, c.Name, c.Fire)
 		if err != nil {
 			return addObjectName("dead letter", c.Name+" "+c.Fire, err)
 		}
@@ -148,8 +148,8 @@ func (c *deadChoice) eachDeadLetter(a *app, doing, did string,
 	var targets []client.BulkTarget
 	tell := func(name, fire, target string) error {
 		n++
-		if a.cli.JSON {
-			return a.printJSON(deadDone{did, a.cli.Namespace, name, fire, target})
+		if a.flags.JSON {
+			return a.printJSON(deadDone{did, a.flags.Namespace, name, fire, target})
 		}
 		i := slices.IndexFunc(targets, func(t client.BulkTarget) bool { return t.Target == target })
 		if i < 0 {
@@ -160,9 +160,9 @@ func (c *deadChoice) eachDeadLetter(a *app, doing, did string,
 	}
 	err := a.withClient(func(s *client.Client) error {
 		one := func(name, fire string) (string, error) {
-			ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+			ctx, cancel := context.WithTimeout(a.ctx, a.flags.Timeout)
 			defer cancel()
-			if key := a.cli.IdempotencyKey; key != "" && c.Fire == "" { // each is a request of its own
+			if key := a.flags.IdempotencyKey; key != "" && c.Fire == "" { // each is a request of its own
 				sum := sha256.Sum256([]byte(key + " " + fire))
 				ctx = client.WithIdempotencyKey(ctx, hex.EncodeToString(sum[:]))
 			}
@@ -198,23 +198,11 @@ func (c *deadChoice) eachDeadLetter(a *app, doing, did string,
 		}
 		return nil
 	})
-	if !a.cli.JSON && (err == nil || n > 0) {
+	if !a.flags.JSON && (err == nil || n > 0) {
 		a.printLine("%s %d", did, n)
 		a.noteTargets(targets)
 	}
 	return err
-}
-
-// noteTargets prints where dead letters go.
-func (a *app) noteTargets(targets []client.BulkTarget) {
-	for _, t := range targets {
-		switch {
-		case t.Target != "":
-			a.printNote("%d to %s", t.Count, t.Target)
-		case len(targets) > 1: // beyond those that the server counts one by one
-			a.printNote("%d to other targets", t.Count)
-		}
-	}
 }
 
 // deadDone is the JSON output for one dead letter.
@@ -264,7 +252,7 @@ func (c *deadRedriveCmd) Run(a *app) error {
 	}
 	return c.eachDeadLetter(a, "redriven", "redriven",
 		func(ctx context.Context, s *client.Client, name, fire string) (string, error) {
-			return s.Redrive(ctx, a.cli.Namespace, name, fire, c.WithCurrentSpec)
+			return s.Redrive(ctx, a.flags.Namespace, name, fire, c.WithCurrentSpec)
 		})
 }
 
@@ -293,6 +281,6 @@ func (c *deadPurgeCmd) Run(a *app) error {
 	}
 	return c.eachDeadLetter(a, "purged", "purged", func(ctx context.Context, s *client.Client, name,
 		fire string) (string, error) {
-		return "", s.Purge(ctx, a.cli.Namespace, name, fire)
+		return "", s.Purge(ctx, a.flags.Namespace, name, fire)
 	})
 }

@@ -44,7 +44,7 @@ func (c *deleteCmd) Run(a *app) error {
 		if c.IfRevision != 0 {
 			conditions = append(conditions, client.IfRevision(c.IfRevision))
 		}
-		d, err := s.Delete(ctx, a.cli.Namespace, c.Name, conditions...)
+		d, err := s.Delete(ctx, a.flags.Namespace, c.Name, conditions...)
 		if err != nil {
 			return addObjectName("timer", c.Name, err)
 		}

@@ -52,7 +52,7 @@ func (c *devCmd) Run(a *app) error {
 		return err
 	}
 	var tellErr error
-	log := a.newLogger(&Config{LogLevel: "warn", LogFormat: "text"})
+	log := a.newLogger("warn", "text")
 	defer a.announceStop(cfg.Grace, log)()
 	err := node.Run(a.ctx, cfg, log, func(api, admin string) {
 		if tellErr = c.printDevAddresses(a, api, admin); tellErr != nil {
@@ -83,7 +83,7 @@ func (c *devCmd) printDevAddresses(a *app, api, admin string) error {
 		}
 	}
 	switch {
-	case a.cli.JSON:
+	case a.flags.JSON:
 		return a.printJSON(struct {
 			API     string `json:"api"`
 			Admin   string `json:"admin,omitzero"`
@@ -91,7 +91,7 @@ func (c *devCmd) printDevAddresses(a *app, api, admin string) error {
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
 		}{api, admin, c.Data, os.Getpid(), programVersion()})
-	case !a.cli.Quiet:
+	case !a.flags.Quiet:
 		a.printLine("rouse %s serves on %s (gRPC and HTTP), to try things out", programVersion(), api)
 		if admin != "" {
 			a.printLine("metrics and health on http://%s/metrics and http://%s/livez", admin, admin)

@@ -39,14 +39,14 @@ func (c *doctorCmd) Run(a *app) error {
 		case rouse.SeverityOK:
 			return nil
 		case rouse.SeverityCritical:
-			return silent{exitFailure}
+			return silent(exitFailure)
 		}
-		return silent{exitWarning}
+		return silent(exitWarning)
 	})
 }
 
 func (c *doctorCmd) printDiagnosis(a *app, got *client.Diagnosis) error {
-	if a.cli.JSON {
+	if a.flags.JSON {
 		nodes := make([]api.StatusNode, len(got.Nodes))
 		for i, n := range got.Nodes {
 			nodes[i] = api.StatusNode(n)

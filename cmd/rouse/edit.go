@@ -58,7 +58,7 @@ func (c *skipCmd) Run(a *app) error {
 			"skip the next occurrence of", "skipped", true)
 	}
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		t, err := s.Skip(ctx, a.cli.Namespace, c.Name, c.Count, c.Reason)
+		t, err := s.Skip(ctx, a.flags.Namespace, c.Name, c.Count, c.Reason)
 		if err != nil {
 			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
@@ -131,7 +131,7 @@ func (c *rescheduleCmd) Run(a *app) error {
 		if c.IfRevision != 0 {
 			conditions = append(conditions, client.IfRevision(c.IfRevision))
 		}
-		r, err := s.Reschedule(ctx, a.cli.Namespace, c.Name, spec, conditions...)
+		r, err := s.Reschedule(ctx, a.flags.Namespace, c.Name, spec, conditions...)
 		if err != nil {
 			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
@@ -145,7 +145,7 @@ func (c *rescheduleCmd) Run(a *app) error {
 // validateSpec refuses values that are invalid for every timer, before any timer is changed.
 func (c *rescheduleCmd) validateSpec(a *app, spec *rouse.Spec) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		_, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.cli.Namespace, Count: 1})
+		_, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.flags.Namespace, Count: 1})
 		return useFlagNames(err)
 	})
 }
@@ -182,7 +182,7 @@ func (c *backfillCmd) Run(a *app) error {
 			}
 			until = clock.Now
 		}
-		b, err := s.Backfill(ctx, a.cli.Namespace, c.Name,
+		b, err := s.Backfill(ctx, a.flags.Namespace, c.Name,
 			client.BackfillRequest{From: c.From.toInstant(), Until: until, DryRun: c.DryRun, PerSecond: c.Rate})
 		if err != nil {
 			return addObjectName("timer", c.Name, useFlagNames(err))

@@ -82,9 +82,9 @@ var kinds = []struct {
 }
 
 // silent is an error that the command has already printed: only the exit code is left to set.
-type silent struct{ code int }
+type silent int
 
-func (e silent) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+func (e silent) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // problemOf returns the exit code of an error and its JSON form.
 func problemOf(err error) (int, api.Problem) {
@@ -123,10 +123,10 @@ func (a *app) reportError(err error) int {
 		return exitOK
 	}
 	if s, ok := errors.AsType[silent](err); ok {
-		return s.code
+		return int(s)
 	}
 	code, p := problemOf(err)
-	if a.cli.JSON {
+	if a.flags.JSON {
 		body, encodeErr := api.Encode(p)
 		if encodeErr != nil { // not UTF-8
 			body = fmt.Appendf(nil, `{"type":"about:blank","title":%q,"status":%d,"code":%q}`, p.Title, p.Status, p.Code)
@@ -214,4 +214,28 @@ func textOf(err error) string {
 		reason = strings.TrimPrefix(reason, of)
 	}
 	return before + reason
+}
+
+// usage is an error in the use of the command line.
+type usage struct {
+	text string
+	help string // the command that prints the help
+}
+
+func (e *usage) Error() string { return e.text }
+
+// addObjectName prefixes an error with the name of the object of the call if the error lacks it.
+func addObjectName(what, name string, err error) error {
+	if err == nil || name == "" {
+		return err
+	}
+	for _, bare := range []error{rouse.ErrNotFound, rouse.ErrExists, rouse.ErrConflict} {
+		if errors.Is(err, bare) && strings.HasPrefix(err.Error(), fmt.Sprintf("%s %q", what, name)) {
+			return err
+		}
+		if errors.Is(err, bare) {
+			return fmt.Errorf("%s %q: %w", what, name, err)
+		}
+	}
+	return err
 }

@@ -136,7 +136,7 @@ func (e *exporting) findNamespaces(q rouse.Query) ([]string, error) {
 // exportCalendars writes the calendars of a namespace.
 func (e *exporting) exportCalendars(namespace string) error {
 	call := func(do func(ctx context.Context) error) error {
-		ctx, cancel := context.WithTimeout(e.a.ctx, e.a.cli.Timeout)
+		ctx, cancel := context.WithTimeout(e.a.ctx, e.a.flags.Timeout)
 		defer cancel()
 		return do(ctx)
 	}

@@ -69,7 +69,7 @@ func (c *exportCmd) exportForeign(a *app) error {
 	}
 	a.printNote("exported %s, %d failed", countThings(written, "timer"), failed)
 	if failed > 0 {
-		return silent{exitFailure}
+		return silent(exitFailure)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ type filterFlags struct {
 
 // filterQuery returns the query of the flags, in the namespace of the command line.
 func (f *filterFlags) filterQuery(a *app) rouse.Query {
-	return rouse.Query{Namespace: a.cli.Namespace, Prefix: f.Prefix, Labels: f.Label, DueFrom: f.DueFrom.toInstant(),
+	return rouse.Query{Namespace: a.flags.Namespace, Prefix: f.Prefix, Labels: f.Label, DueFrom: f.DueFrom.toInstant(),
 		DueUntil: f.DueUntil.toInstant()}
 }
 

@@ -40,7 +40,7 @@ type recordFlags struct {
 
 // recordFlagsQuery returns the query of the flags.
 func (f *recordFlags) recordFlagsQuery(a *app) (rouse.RecordQuery, error) {
-	q := rouse.RecordQuery{Namespace: a.cli.Namespace, Prefix: f.Prefix, Labels: f.Label, Sought: f.soughtTerms()}
+	q := rouse.RecordQuery{Namespace: a.flags.Namespace, Prefix: f.Prefix, Labels: f.Label, Sought: f.soughtTerms()}
 	if f.AllNamespaces {
 		q.Namespace = ""
 	}
@@ -127,7 +127,7 @@ func (c *firesCmd) listFireRecords(a *app, s *client.Client, q rouse.RecordQuery
 		return err
 	}
 	switch {
-	case n == 0 && !a.cli.JSON:
+	case n == 0 && !a.flags.JSON:
 		a.printNote("no records")
 	case more:
 		a.printNote("there are more: see --limit")
@@ -167,28 +167,14 @@ func (c *firesCmd) printAggregates(a *app, s *client.Client, q rouse.RecordQuery
 				return err
 			}
 			if g.Other > 0 {
-				a.printNote("%s are in more groups: narrow the filter", countWithNoun(g.Other, "occurrence"))
+				a.printNote("%s are in more groups: narrow the filter", countThings(g.Other, "occurrence"))
 			}
 			if next != "" {
-				a.printNote("searched the newest %s: there are more, see --from and --until", countWithNoun(g.Searched, "record"))
+				a.printNote("searched the newest %s: there are more, see --from and --until", countThings(g.Searched, "record"))
 			}
 			return nil
 		})
 	})
-}
-
-// errEnough ends a stream when enough was printed.
-var errEnough = errors.New("enough")
-
-// followError returns the error of a command that followed a stream, from how that ended.
-func (a *app) followError(err error) error {
-	switch {
-	case errors.Is(err, errEnough):
-		return nil
-	case err == nil && a.ctx.Err() != nil:
-		return context.Cause(a.ctx)
-	}
-	return err
 }
 
 func (c *firesCmd) followFireRecords(a *app, s *client.Client) error {
@@ -201,7 +187,7 @@ func (c *firesCmd) followFireRecords(a *app, s *client.Client) error {
 	// Lines are printed as they arrive, so columns begin with the usual width.
 	copy(t.widths, []int{24, 24, 7, 18, 24, 6, 8})
 	n := 0
-	err := s.Follow(a.ctx, a.cli.Namespace, c.Name, func(records []rouse.Record, dropped uint64) error {
+	err := s.Follow(a.ctx, a.flags.Namespace, c.Name, func(records []rouse.Record, dropped uint64) error {
 		if dropped > 0 {
 			if err := c.tellDropped(a, dropped); err != nil {
 				return err
@@ -221,7 +207,7 @@ func (c *firesCmd) followFireRecords(a *app, s *client.Client) error {
 }
 
 func (c *firesCmd) tellDropped(a *app, dropped uint64) error {
-	if a.cli.JSON {
+	if a.flags.JSON {
 		return a.printJSON(api.Dropped{Dropped: dropped})
 	}
 	a.printNote("%d records were missed: this reader is too slow", dropped)
@@ -229,7 +215,7 @@ func (c *firesCmd) tellDropped(a *app, dropped uint64) error {
 }
 
 func (c *firesCmd) printFireRecord(a *app, t *table, r *rouse.Record) error {
-	if a.cli.JSON {
+	if a.flags.JSON {
 		return a.printJSON(api.RecordOf(r))
 	}
 	row := fireRow(r)

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +29,7 @@ func (getCmd) Help() string {
 // Run shows the timer.
 func (c *getCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		t, err := s.Get(ctx, a.cli.Namespace, c.Name)
+		t, err := s.Get(ctx, a.flags.Namespace, c.Name)
 		if err != nil {
 			return addObjectName("timer", c.Name, err)
 		}
@@ -180,14 +178,6 @@ func payloadText(s *rouse.Spec) string {
 	kind = cmp.Or(kind, "application/octet-stream")
 	head := strings.ToValidUTF8(string(s.Payload[:min(len(s.Payload), 200)]), "\uFFFD")
 	return fmt.Sprintf("%s (%s, %d bytes)", rouse.Shorten(head, 120), kind, len(s.Payload))
-}
-
-func labelText(labels map[string]string) string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		parts = append(parts, k+"="+labels[k])
-	}
-	return strings.Join(parts, " ")
 }
 
 func runText(runs []rouse.Instant) string {

@@ -11,14 +11,14 @@ import (
 // collected more often, up to twice as often.
 const largeHeap = 448 << 20
 
-// boundHeap lets the garbage collector run more often while the heap would become larger than goal. Without
-// that, a heap grows to twice the live bytes, and the store's tables of the latest writes are a large part of
-// it: they have no pointers, so they cost the collector nothing. A limit on the whole process (GOMEMLIMIT)
-// would let the collector take half of the CPU time whenever more is in use than the limit. If GOGC is set,
-// boundHeap does nothing.
-func boundHeap(goal uint64) {
+// boundHeap lets the garbage collector run more often while the heap would become larger than largeHeap and
+// the window's bytes. Without that, a heap grows to twice the live bytes, and the store's tables of the
+// latest writes are a large part of it: they have no pointers, so they cost the collector nothing. A limit on
+// the whole process (GOMEMLIMIT) would let the collector take half of the CPU time whenever more is in use
+// than the limit. If GOGC is set, boundHeap does nothing.
+func boundHeap(window uint64) {
 	if os.Getenv("GOGC") == "" {
-		afterCollections(goal, func(percent int) { debug.SetGCPercent(percent) })
+		afterCollections(largeHeap+window, func(percent int) { debug.SetGCPercent(percent) })
 	}
 }
 

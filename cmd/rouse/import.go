@@ -78,14 +78,14 @@ func (c *importCmd) Run(a *app) error {
 		}
 		in = f
 	}
-	i := &importing{a: a, t: &tally{a: a, did: "imported", of: "line", bar: a.newProgress("timers", total)},
-		mode: importModes[c.Mode]}
+	did := "imported"
+	if c.DryRun {
+		did = "good"
+	}
+	i := &importing{a: a, t: a.newTally(did, "line", total), mode: importModes[c.Mode]}
 	i.timers = foreign.Importer{Report: i.countImported, MaxTimers: bulkTimers, MaxBytes: bulkBytes}
 	if c.DryRun {
-		i.t.did = "good"
-		err := readExport(in, c.File, i.importLine)
-		i.t.bar.clearBar()
-		if err != nil {
+		if err := readExport(in, c.File, i.importLine); err != nil {
 			return err
 		}
 		return i.t.printBulkTotals(nil)
@@ -97,7 +97,6 @@ func (c *importCmd) Run(a *app) error {
 		if err == nil {
 			err = i.timers.Flush()
 		}
-		i.t.bar.clearBar()
 		if isInvalidInput(err) { // stdin was used up and rows were imported: that is not a refusal
 			err = errors.New(err.Error())
 		}
@@ -153,7 +152,7 @@ func isInvalidInput(err error) bool {
 }
 
 func (i *importing) sendImport(timers []rouse.Timer, calendars []rouse.Calendar) ([]client.Created, error) {
-	ctx, cancel := context.WithTimeout(i.a.ctx, i.a.cli.Timeout)
+	ctx, cancel := context.WithTimeout(i.a.ctx, i.a.flags.Timeout)
 	defer cancel()
 	return i.s.Import(ctx, i.mode, timers, calendars)
 }

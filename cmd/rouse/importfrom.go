@@ -24,7 +24,7 @@ func (c *importCmd) importForeign(a *app) error {
 		return &usage{text: "--prune needs --owner: it deletes the timers of that set which the file does not have",
 			help: "rouse import --help"}
 	}
-	if err := rouse.CheckNamespace(a.cli.Namespace); err != nil {
+	if err := rouse.CheckNamespace(a.flags.Namespace); err != nil {
 		return err
 	}
 	set := applyCmd{Owner: cmp.Or(c.Owner, c.From), Prune: c.Prune, DryRun: c.DryRun}
@@ -41,7 +41,7 @@ func (c *importCmd) importForeign(a *app) error {
 	if err != nil {
 		return useFlagNames(err)
 	}
-	foreign.CheckTimers(c.From, entries, a.cli.Namespace, now)
+	foreign.CheckTimers(c.From, entries, a.flags.Namespace, now)
 	if c.DryRun && c.Owner == "" {
 		return c.showEntries(a, entries, notes)
 	}
@@ -106,7 +106,7 @@ type foreignLine struct {
 
 // showEntries prints the timers of entries, without a server.
 func (c *importCmd) showEntries(a *app, entries []foreign.Entry, notes []string) error {
-	t := &tally{a: a, did: "good", of: foreign.Numbered(c.From), bar: a.newProgress("timers", 0)}
+	t := a.newTally("good", foreign.Numbered(c.From), 0)
 	for i := range entries {
 		e := &entries[i]
 		if e.Err != nil {
@@ -129,7 +129,7 @@ func (c *importCmd) showEntries(a *app, entries []foreign.Entry, notes []string)
 }
 
 func (c *importCmd) showEntry(a *app, e *foreign.Entry) error {
-	if a.cli.JSON {
+	if a.flags.JSON {
 		return a.printJSON(foreignLine{Line: e.Line, Timer: api.NewTimer{Name: e.Name, Spec: api.SpecOf(&e.Spec)},
 			Due: api.TimeOf(e.Due), Paused: e.Paused, Passed: e.Passed, Notes: e.Notes})
 	}

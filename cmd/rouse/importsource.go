@@ -48,11 +48,11 @@ func (i *sourceImport) importSource(read func(ctx context.Context, now rouse.Ins
 	}
 	return i.a.withClient(func(s *client.Client) error {
 		w.Write = func(timers []rouse.Timer) ([]client.Created, error) {
-			ctx, cancel := context.WithTimeout(i.a.ctx, i.a.cli.Timeout)
+			ctx, cancel := context.WithTimeout(i.a.ctx, i.a.flags.Timeout)
 			defer cancel()
 			return s.Import(ctx, i.mode, timers, nil)
 		}
-		ctx, cancel := context.WithTimeout(i.a.ctx, i.a.cli.Timeout)
+		ctx, cancel := context.WithTimeout(i.a.ctx, i.a.flags.Timeout)
 		clock, err := s.Clock(ctx)
 		cancel()
 		if err != nil {
@@ -65,7 +65,7 @@ func (i *sourceImport) importSource(read func(ctx context.Context, now rouse.Ins
 // reportEntry counts and prints the outcome of an entry.
 func (i *sourceImport) reportEntry(r *foreign.Resumed, _ client.Created) error {
 	i.counts[r.Outcome]++
-	if i.a.cli.JSON {
+	if i.a.flags.JSON {
 		var problem *api.Problem
 		if r.Err != nil {
 			_, p := problemOf(r.Err)
@@ -104,7 +104,7 @@ func (i *sourceImport) printSourceTotals(notes []string, err error) error {
 	for _, n := range notes {
 		i.a.printNote("%s", n)
 	}
-	if !i.a.cli.JSON {
+	if !i.a.flags.JSON {
 		parts := make([]string, len(i.outcomes))
 		for n, outcome := range i.outcomes {
 			parts[n] = fmt.Sprint(i.counts[outcome], " ", outcome)
@@ -118,7 +118,7 @@ func (i *sourceImport) printSourceTotals(notes []string, err error) error {
 	case err != nil:
 		return fmt.Errorf("the rest is not imported: %w", err)
 	case i.counts[foreign.Failed] > 0:
-		return silent{exitFailure}
+		return silent(exitFailure)
 	}
 	return nil
 }

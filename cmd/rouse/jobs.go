@@ -45,14 +45,14 @@ Examples:
 // Run lists them.
 func (c *jobsListCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		list, err := s.Jobs(ctx, a.cli.Namespace)
+		list, err := s.Jobs(ctx, a.flags.Namespace)
 		if err != nil {
 			return err
 		}
 		t := newTable(a, "ID", "NAMESPACE", "WHAT", "STATE", "CHANGED", "FAILED", "CREATED")
 		for i := range list {
 			j := &list[i]
-			if a.cli.JSON {
+			if a.flags.JSON {
 				err = a.printJSON(jobJSON(j))
 			} else {
 				err = t.addTableRow(j.ID, j.Namespace, cmp.Or(j.Action, string(j.Kind)), string(j.State),
@@ -63,7 +63,7 @@ func (c *jobsListCmd) Run(a *app) error {
 				return err
 			}
 		}
-		if len(list) == 0 && !a.cli.JSON {
+		if len(list) == 0 && !a.flags.JSON {
 			a.printNote("no jobs")
 		}
 		return t.flushTable()
@@ -85,7 +85,7 @@ func (jobsGetCmd) Help() string {
 // Run shows it.
 func (c *jobsGetCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		j, err := s.Job(ctx, a.cli.Namespace, c.ID)
+		j, err := s.Job(ctx, a.flags.Namespace, c.ID)
 		if err != nil {
 			return addObjectName("job", c.ID, err)
 		}
@@ -112,7 +112,7 @@ Examples:
 // Run cancels it.
 func (c *jobsCancelCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		j, err := s.CancelJob(ctx, a.cli.Namespace, c.ID)
+		j, err := s.CancelJob(ctx, a.flags.Namespace, c.ID)
 		if err != nil {
 			return addObjectName("job", c.ID, err)
 		}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/internal/access"
@@ -57,7 +56,7 @@ func (c *keyListCmd) Run(a *app) error {
 			for i := range keys {
 				any = true
 				k := &keys[i]
-				if a.cli.JSON {
+				if a.flags.JSON {
 					err = a.printJSON(toAccessKey(k))
 				} else {
 					err = t.addTableRow(k.ID, k.Name, grantsText(k.Grants), formatRFC3339(k.Created), formatRFC3339(k.Expires),
@@ -68,7 +67,7 @@ func (c *keyListCmd) Run(a *app) error {
 				}
 			}
 			if token = next; token == "" {
-				if !any && !a.cli.JSON {
+				if !any && !a.flags.JSON {
 					a.printNote("no keys")
 				}
 				return t.flushTable()
@@ -145,7 +144,7 @@ Examples:
 }
 
 // keyNamespaces returns those of the key.
-func (c *keyCreateCmd) keyNamespaces(a *app) []string { return strings.Split(a.cli.Namespace, ",") }
+func (c *keyCreateCmd) keyNamespaces(a *app) []string { return strings.Split(a.flags.Namespace, ",") }
 
 // Run creates it, and prints its text alone on stdout, so that it can go into a file.
 func (c *keyCreateCmd) Run(a *app) error {
@@ -283,7 +282,7 @@ func (roleListCmd) Run(a *app) error {
 		}
 		t := newTable(a, "ROLE", "VERBS")
 		for _, r := range list {
-			if a.cli.JSON {
+			if a.flags.JSON {
 				err = a.printJSON(api.AccessRole{Name: r.Name, Verbs: r.Verbs})
 			} else {
 				err = t.addTableRow(r.Name, strings.Join(r.Verbs, " "))
@@ -380,35 +379,4 @@ func (whoamiCmd) Run(a *app) error {
 			return nil
 		})
 	})
-}
-
-// keyFlags is how the command line sends a key. There is no flag for the key itself: other users of the
-// machine see command lines.
-type keyFlags struct {
-	KeyFile string `help:"File with the API key to send; without it the key is that of ROUSE_KEY, if any." placeholder:"FILE" env:"ROUSE_KEY_FILE"`
-}
-
-// maxKeyFile bounds the file of a key.
-const maxKeyFile = 4096
-
-// readToken returns the key to send, "" if there is none.
-func (k *keyFlags) readToken(a *app, env func(string) string) (string, error) {
-	text := env("ROUSE_KEY")
-	if k.KeyFile != "" {
-		b, err := readUpTo(a.in, "key-file", k.KeyFile, maxKeyFile)
-		if err != nil {
-			return "", err
-		}
-		text, _, _ = strings.Cut(strings.TrimSpace(string(b)), "\n")
-	}
-	return validKey(text)
-}
-
-// validKey returns a key without the white space around it.
-func validKey(text string) (string, error) {
-	if text = strings.TrimSpace(text); strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", &rouse.Invalid{Problems: []rouse.Problem{{Field: "key", Wrong: "has characters that no key has",
-			Cure: "give a key as rouse key create prints it"}}}
-	}
-	return text, nil
 }

@@ -45,7 +45,7 @@ func (c *keyCreateCmd) createOffline(a *app) (err error) {
 		key.Grants = append(key.Grants, access.Grant{Role: role,
 			Scope: access.Scope{Namespaces: namespaces, Targets: c.Target, Labels: c.Label, Apps: c.App}})
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+	ctx, cancel := context.WithTimeout(a.ctx, a.flags.Timeout)
 	defer cancel()
 	s, err := c.openKeyStore(ctx)
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -45,42 +44,6 @@ func TestSharesAreReadAndPrinted(t *testing.T) {
 	}
 }
 
-// TestMoments: times count from now in the spans of rouse clock advance, with a sign or without.
-func TestMoments(t *testing.T) {
-	for text, want := range map[string]time.Duration{"now": 0, "0": 0, "90m": 90 * time.Minute, "+1h": time.Hour, "-24h": -24 * time.Hour,
-		"+2d": 48 * time.Hour, "-1w2d": -9 * 24 * time.Hour, "+1h30m": 90 * time.Minute} {
-		var m moment
-		if err := m.UnmarshalText([]byte(text)); err != nil || !m.relative || (time.Until(m.at)-want).Abs() > time.Minute {
-			t.Errorf("%q: %+v, %v", text, m, err)
-		}
-	}
-	for _, text := range []string{"", "+", "-", "++1h", "+-1h", "-+1h", "--1h", "1h+1h", "1", "+1", "tomorrow", "2027-01-31", "+2027-01-31T09:00:00Z"} {
-		var m moment
-		if err := m.UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q was read as %+v", text, m)
-		}
-	}
-}
-
-func TestStretches(t *testing.T) {
-	const day = 24 * time.Hour
-	for text, want := range map[string]time.Duration{
-		"30d": 30 * day, "2w3d": 17 * day, "1w2d12h": 9*day + 12*time.Hour, "90s": 90 * time.Second, "1h30m": 90 * time.Minute,
-		"1.5d": 36 * time.Hour, "250ms": 250 * time.Millisecond, "1d250ms": day + 250*time.Millisecond, "106751d": 106751 * day,
-	} {
-		var s stretch
-		if err := s.UnmarshalText([]byte(text)); err != nil || time.Duration(s) != want {
-			t.Errorf("%s: %v, %v, want %v", text, time.Duration(s), err, want)
-		}
-	}
-	for _, text := range []string{"", "d", "30", "-1d", "1d-1h", "1x", "1 d", "soon", "106752d", "99999999999w", "1dd", "1d2"} {
-		var s stretch
-		if err := s.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "span") {
-			t.Errorf("%q: %v, %v", text, time.Duration(s), err)
-		}
-	}
-}
-
 func TestCircuitsAreReadAndPrinted(t *testing.T) {
 	var l node.Circuits
 	text := "https://old.example.com/ off; https://api.example.com/ namespace=acme share=0.8 deliveries=20; * window=1m0s open=5s"
@@ -95,6 +58,24 @@ func TestCircuitsAreReadAndPrinted(t *testing.T) {
 	for _, wrong := range []string{"* on", "* off=true", "* share=half", "* deliveries=1.5", "* window=30", "* open=soon", "* failures=3"} {
 		if err := l.UnmarshalText([]byte(wrong)); err == nil {
 			t.Errorf("%q was read as %+v", wrong, l)
+		}
+	}
+}
+
+func TestByteSizes(t *testing.T) {
+	for text, want := range map[string]node.Bytes{
+		"0": 0, "1048576": 1 << 20, "64MiB": 64 << 20, "64mib": 64 << 20, "1 GiB": 1 << 30, "500KB": 500_000, "2TB": 2e12, "7B": 7, "8191PiB": -1,
+		"": -1, "MiB": -1, "-1": -1, "1.5GiB": -1, "9999999999999999999": -1, "9999999TiB": -1, "64 M": -1, "0x10": -1,
+	} {
+		b := node.Bytes(-1)
+		err := b.UnmarshalText([]byte(text))
+		if b != want || (err == nil) != (want >= 0) {
+			t.Errorf("%q is %d, %v; want %d", text, b, err, want)
+		}
+	}
+	for b, want := range map[node.Bytes]string{0: "0", 1: "1", 1 << 20: "1MiB", 1536 << 10: "1536KiB", 1e9: "1000000000", 3 << 30: "3GiB"} {
+		if got := b.String(); got != want {
+			t.Errorf("%d prints as %s, want %s", b, got, want)
 		}
 	}
 }

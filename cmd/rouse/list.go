@@ -74,7 +74,7 @@ func (c *listCmd) Run(a *app) error {
 	n := 0
 	err = a.eachMatchingTimer(q, func(timer *rouse.Timer) error {
 		n++
-		if a.cli.JSON {
+		if a.flags.JSON {
 			return a.printJSON(api.TimerOf(timer))
 		}
 		row := []string{timer.Key.Name, timer.State().String(), formatRFC3339(timer.Due), dueIn(timer, a.serverTime()),
@@ -87,24 +87,8 @@ func (c *listCmd) Run(a *app) error {
 	if flushErr := t.flushTable(); err == nil {
 		err = flushErr
 	}
-	if err == nil && n == 0 && !a.cli.JSON {
+	if err == nil && n == 0 && !a.flags.JSON {
 		a.printNote("no timers")
 	}
 	return err
-}
-
-// eachMatchingTimer calls do for each timer that matches a query. Reading page by page may take arbitrarily
-// long.
-func (a *app) eachMatchingTimer(q rouse.Query, do func(t *rouse.Timer) error) error {
-	return a.withClient(func(s *client.Client) error {
-		for t, err := range s.List(a.ctx, q) {
-			if err != nil {
-				return err
-			}
-			if err := do(&t); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

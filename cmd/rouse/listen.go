@@ -42,10 +42,6 @@ Examples:
     rouse listen --count 1 --json`
 }
 
-// defaultSecretFile is the secrets file of a server without settings that was started in the same
-// directory.
-const defaultSecretFile = "rouse-data/webhook.secret"
-
 // maxCallback bounds the body of a callback: a batch of a thousand fires with small payloads, or forty with
 // the largest ones.
 const maxCallback = 16 << 20
@@ -82,7 +78,7 @@ func (c *listenCmd) printListenAddress(a *app, address string, secrets int) erro
 			return err
 		}
 	}
-	how := "signatures are verified with the keys of " + cmp.Or(a.cli.Server, defaultServer)
+	how := "signatures are verified with the keys of " + cmp.Or(a.flags.Server, defaultServer)
 	if secrets > 0 {
 		how = "signatures are verified"
 	}

@@ -7,13 +7,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
 
@@ -50,28 +46,4 @@ func runProgram(args []string) int {
 		err = cause
 	}
 	return a.reportError(err)
-}
-
-// interrupted is the signal that ended the program's context.
-type interrupted struct{ signal syscall.Signal }
-
-func (e *interrupted) Error() string { return fmt.Sprintf("ended by a signal: %v", e.signal) }
-
-// interruptContext returns a context that the first SIGINT or SIGTERM cancels, with an *interrupted as the
-// cause. The second signal has its default effect: the process ends immediately.
-func interruptContext(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		select {
-		case s := <-signals:
-			signal.Stop(signals)
-			cancel(&interrupted{s.(syscall.Signal)})
-		case <-ctx.Done():
-			signal.Stop(signals)
-		}
-	})
-	return ctx, func() { cancel(nil); wg.Wait() }
 }

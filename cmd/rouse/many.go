@@ -94,7 +94,7 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 	told := 0
 	sum, err := s.Bulk(ctx, r, func(p client.BulkProgress) error {
 		bar.drawBar(int64(p.Changed), int64(p.Changed))
-		if a.cli.JSON {
+		if a.flags.JSON {
 			return nil
 		}
 		for _, f := range p.Failures {
@@ -110,7 +110,7 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 	if err != nil && sum.Job == "" {
 		return useFlagNames(err)
 	}
-	if err != nil && goesOn(err) && !a.cli.JSON {
+	if err != nil && goesOn(err) && !a.flags.JSON {
 		a.printNote("the job %s goes on; see rouse jobs get, and rouse jobs cancel", sum.Job)
 	}
 	if tellErr := a.tellBulk(&sum, r.DryRun, did, err == nil); tellErr != nil {
@@ -120,7 +120,7 @@ func (a *app) runBulk(ctx context.Context, s *client.Client, r client.BulkReques
 	case err != nil:
 		return fmt.Errorf("it was not done to all: %w", err)
 	case sum.Failed > 0:
-		return silent{exitFailure}
+		return silent(exitFailure)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func goesOn(err error) bool {
 
 // tellBulk prints the result of a bulk request; done is false if it did not end by itself.
 func (a *app) tellBulk(sum *client.BulkProgress, dryRun bool, did string, done bool) error {
-	if a.cli.JSON {
+	if a.flags.JSON {
 		shown := api.BulkProgress{Job: sum.Job, Matched: sum.Matched, Changed: sum.Changed, Failed: sum.Failed,
 			Names: sum.Names, Done: done}
 		for _, t := range sum.Targets {
@@ -174,4 +174,16 @@ func (a *app) tellBulk(sum *client.BulkProgress, dryRun bool, did string, done b
 	a.printLine("%s %d", did, sum.Changed)
 	a.noteTargets(sum.Targets)
 	return nil
+}
+
+// noteTargets prints where dead letters go.
+func (a *app) noteTargets(targets []client.BulkTarget) {
+	for _, t := range targets {
+		switch {
+		case t.Target != "":
+			a.printNote("%d to %s", t.Count, t.Target)
+		case len(targets) > 1: // beyond those that the server counts one by one
+			a.printNote("%d to other targets", t.Count)
+		}
+	}
 }

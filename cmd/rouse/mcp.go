@@ -98,7 +98,7 @@ const mcpCalls = 16
 
 // Run serves until stdin ends, or until a signal.
 func (c *mcpCmd) Run(a *app) error {
-	if a.cli.KeyFile == "-" {
+	if a.flags.KeyFile == "-" {
 		return rouse.Refuse("key-file", "-", "is stdin, over which the client speaks", "give a file, or set ROUSE_KEY")
 	}
 	s, err := c.newMCPServer(a)
@@ -108,8 +108,8 @@ func (c *mcpCmd) Run(a *app) error {
 	if c.Listen == "" {
 		return s.Run(a.ctx, &mcp.IOTransport{Reader: io.NopCloser(a.in), Writer: unclosed{a.out}, MaxLineLength: mcpBytes})
 	}
-	for setting, value := range map[string]string{"key-file": a.cli.KeyFile, "ROUSE_KEY": os.Getenv("ROUSE_KEY"),
-		"client-cert": a.cli.ClientCert} {
+	for setting, value := range map[string]string{"key-file": a.flags.KeyFile, "ROUSE_KEY": os.Getenv("ROUSE_KEY"),
+		"client-cert": a.flags.ClientCert} {
 		if value != "" {
 			return &rouse.Invalid{Problems: []rouse.Problem{{Field: setting,
 				Wrong: "would give its rights to everyone who reaches the address",
@@ -349,11 +349,11 @@ func (t *mcpTool) runTool(inner, a *app, inputs []mcpInput, body json.RawMessage
 	if err == nil {
 		command, err = parseCommand(inner, args)
 	}
-	to := &inner.cli
-	to.Server, to.CA, to.ClientCert, to.ClientKey, to.keyFlags, to.Timeout = a.cli.Server, a.cli.CA, a.cli.ClientCert,
-		a.cli.ClientKey, a.cli.keyFlags, a.cli.Timeout
+	to := &inner.flags
+	to.Server, to.CA, to.ClientCert, to.ClientKey, to.KeyFile, to.Timeout = a.flags.Server, a.flags.CA, a.flags.ClientCert,
+		a.flags.ClientKey, a.flags.KeyFile, a.flags.Timeout
 	if !inner.given["namespace"] {
-		to.Namespace = a.cli.Namespace
+		to.Namespace = a.flags.Namespace
 	}
 	to.JSON = true
 	if err == nil {

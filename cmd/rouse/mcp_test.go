@@ -203,7 +203,7 @@ func TestModelsOverHTTP(t *testing.T) {
 	t.Cleanup(api.Close)
 	t.Setenv("ROUSE_KEY", "the-command's-own")
 	a := &app{ctx: t.Context()}
-	a.cli.Server, a.cli.Timeout = strings.TrimPrefix(api.URL, "http://"), time.Minute
+	a.flags.Server, a.flags.Timeout = strings.TrimPrefix(api.URL, "http://"), time.Minute
 	c := &mcpCmd{Hosts: []string{"mcp.example.com"}}
 	s, err := c.newMCPServer(a)
 	if err != nil {
@@ -266,8 +266,8 @@ func TestModelsOverHTTP(t *testing.T) {
 // refused.
 func TestModelsOverHTTPHaveNoRightsOfTheCommand(t *testing.T) {
 	for want, set := range map[string]func(*testing.T, *app, *mcpCmd){
-		"key-file":    func(_ *testing.T, a *app, _ *mcpCmd) { a.cli.KeyFile = "reader.key" },
-		"client-cert": func(_ *testing.T, a *app, _ *mcpCmd) { a.cli.ClientCert = "client.pem" },
+		"key-file":    func(_ *testing.T, a *app, _ *mcpCmd) { a.flags.KeyFile = "reader.key" },
+		"client-cert": func(_ *testing.T, a *app, _ *mcpCmd) { a.flags.ClientCert = "client.pem" },
 		"ROUSE_KEY":   func(t *testing.T, _ *app, _ *mcpCmd) { t.Setenv("ROUSE_KEY", "rk_x") },
 		"listen":      func(_ *testing.T, _ *app, c *mcpCmd) { c.Listen = "0.0.0.0:0" },
 	} {

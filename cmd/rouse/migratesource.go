@@ -148,7 +148,7 @@ func (c *migrateStoreCmd) openSnapshot(a *app,
 		}
 	}()
 	a.printNote("taking a backup of the server at %s", address)
-	a.cli.Server = address
+	a.flags.Server = address
 	m, err := downloadStore(a, filepath.Join(dir, "backup.tar"), filepath.Join(dir, "store"))
 	if err != nil {
 		return nil, "", nil, err

@@ -113,7 +113,7 @@ func (c *migrateStoreCmd) Run(a *app) (err error) {
 		return err
 	}
 	if report.Different > 0 || c.Final && !report.Finished {
-		return silent{exitFailure}
+		return silent(exitFailure)
 	}
 	return nil
 }
@@ -140,14 +140,14 @@ func (c *migrateStoreCmd) migrationMode() (string, error) {
 
 // printMigration prints the result and the next steps.
 func (c *migrateStoreCmd) printMigration(a *app, m *migrated) {
-	did := fmt.Sprintf("%s written, %s removed, %s written", countWithNoun(m.Total.RowsWritten, "row"),
-		countWithNoun(m.Total.RowsRemoved, "row"), countWithNoun(m.Total.RecordsWritten, "record"))
-	has := fmt.Sprintf("%s and %s", countWithNoun(m.Rows, "row"), countWithNoun(m.Records, "record"))
+	did := fmt.Sprintf("%s written, %s removed, %s written", countThings(m.Total.RowsWritten, "row"),
+		countThings(m.Total.RowsRemoved, "row"), countThings(m.Total.RecordsWritten, "record"))
+	has := fmt.Sprintf("%s and %s", countThings(m.Rows, "row"), countThings(m.Records, "record"))
 	switch {
 	case c.VerifyOnly && m.Different == 0:
 		a.printLine("%s has all that %s has: %s", m.To, m.From, has)
 	case c.VerifyOnly:
-		a.printLine("%s differs from %s: %s", m.To, m.From, countWithNoun(m.Different, "difference"))
+		a.printLine("%s differs from %s: %s", m.To, m.From, countThings(m.Different, "difference"))
 	case c.DryRun && m.Same:
 		a.printLine("%s has all that %s has: %s; nothing would be written", m.To, m.From, has)
 	case c.DryRun:
@@ -162,7 +162,7 @@ func (c *migrateStoreCmd) printMigration(a *app, m *migrated) {
 		a.printLine("  … and %d more", more)
 	}
 	if m.Forgot > 0 {
-		a.printLine("%s also has %s, which %s has deleted since", m.To, countWithNoun(m.Forgot, "record"), m.From)
+		a.printLine("%s also has %s, which %s has deleted since", m.To, countThings(m.Forgot, "record"), m.From)
 	}
 	switch {
 	case c.VerifyOnly, c.DryRun:
@@ -188,7 +188,7 @@ func (c *migrateStoreCmd) printNextSteps(a *app, m *migrated) {
 		a.printLine("both have the same now; to finish:")
 	default:
 		a.printLine("%s goes on changing (%s by the last pass); to finish:", m.From,
-			countWithNoun(m.Last.RowsWritten+m.Last.RowsRemoved+m.Last.RecordsWritten, "change"))
+			countThings(m.Last.RowsWritten+m.Last.RowsRemoved+m.Last.RecordsWritten, "change"))
 	}
 	a.printLine("  1. stop %s", server)
 	a.printLine("  2. run rouse migrate-store %s %s --final", redactPasswords(from), m.To)

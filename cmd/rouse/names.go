@@ -2,27 +2,10 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/rousehq/rouse"
 )
-
-// addObjectName prefixes an error with the name of the object of the call if the error lacks it.
-func addObjectName(what, name string, err error) error {
-	if err == nil || name == "" {
-		return err
-	}
-	for _, bare := range []error{rouse.ErrNotFound, rouse.ErrExists, rouse.ErrConflict} {
-		if errors.Is(err, bare) && strings.HasPrefix(err.Error(), fmt.Sprintf("%s %q", what, name)) {
-			return err
-		}
-		if errors.Is(err, bare) {
-			return fmt.Errorf("%s %q: %w", what, name, err)
-		}
-	}
-	return err
-}
 
 // flagNames maps fields of specs and filters to flags with other names.
 var flagNames = strings.NewReplacer(append([]string{"labels", "label", "webhook.headers", "header",

@@ -64,7 +64,7 @@ func (c *namespaceListCmd) Run(a *app) error {
 			for i := range list {
 				any = true
 				n := &list[i]
-				if a.cli.JSON {
+				if a.flags.JSON {
 					err = a.printJSON(api.NamespaceOf(n))
 				} else {
 					err = t.addTableRow(c.namespaceCells(n)...)
@@ -74,7 +74,7 @@ func (c *namespaceListCmd) Run(a *app) error {
 				}
 			}
 			if token = next; token == "" {
-				if !any && !a.cli.JSON {
+				if !any && !a.flags.JSON {
 					a.printNote("no namespaces were created")
 				}
 				return t.flushTable()

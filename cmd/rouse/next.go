@@ -57,7 +57,7 @@ func (c *nextCmd) Run(a *app) error {
 	if err != nil {
 		return useFlagNames(err)
 	}
-	if !a.cli.JSON {
+	if !a.flags.JSON {
 		return c.printPreview(a, p, from, now)
 	}
 	if c.Full {
@@ -78,7 +78,7 @@ func (c *nextCmd) previewTimes(a *app, spec *rouse.Spec, from time.Time) (rouse.
 		func(name string) bool { return name != rouse.Weekends }) {
 		return c.previewOnServer(a, spec, after)
 	}
-	key := rouse.Key{Namespace: a.cli.Namespace, Name: c.Name}
+	key := rouse.Key{Namespace: a.flags.Namespace, Name: c.Name}
 	s, err := schedule.Compile(spec, rouse.ScheduleInput{Key: key, Anchor: after})
 	if err != nil {
 		return rouse.Preview{}, err
@@ -92,7 +92,7 @@ func (c *nextCmd) previewTimes(a *app, spec *rouse.Spec, from time.Time) (rouse.
 // previewOnServer asks the server, which has the calendars.
 func (c *nextCmd) previewOnServer(a *app, spec *rouse.Spec, after rouse.Instant) (p rouse.Preview, err error) {
 	err = a.callServer(func(ctx context.Context, s *client.Client) error {
-		told, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.cli.Namespace, Name: c.Name, After: after,
+		told, err := s.Preview(ctx, client.PreviewRequest{Spec: *spec, Namespace: a.flags.Namespace, Name: c.Name, After: after,
 			Count: c.Count})
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func (nodesCmd) Run(a *app) error {
 		}
 		t := newTable(a, "NODE", "ADDRESS", "VERSION", "UP", "LEADER", "BUCKETS", "STRATEGY", "ROLES", "CLAIMS")
 		for _, n := range list {
-			if a.cli.JSON {
+			if a.flags.JSON {
 				err = a.printJSON(api.Node{ID: n.ID, Address: n.Address, Version: n.Version, Started: api.TimeOf(n.Started),
 					Self: n.Self, Leader: n.Leader,
 					Buckets: n.Buckets, Strategy: n.Strategy, Roles: n.Roles, Claims: n.Claims})
@@ -68,12 +68,4 @@ func nodeCells(n *client.Node, now time.Time) []string {
 	}
 	return []string{id, orDash(n.Address), orDash(n.Version), orDash(up), orDash(leader), fmt.Sprint(n.Buckets),
 		orDash(n.Strategy), roles, claims}
-}
-
-// orDash replaces an empty text by a dash.
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

@@ -15,7 +15,7 @@ import (
 // runner is a command with its arguments.
 type runner interface{ Run(a *app) error }
 
-// parseCommand reads the arguments into a.cli, and returns the selected command.
+// parseCommand reads the arguments into a.flags, and returns the selected command.
 //
 // It replaces Parse, Validate and Run of kong, which look up methods by names that are known at run time
 // only. One such call in a program makes the linker keep all exported methods of all types, which were a
@@ -40,11 +40,11 @@ func parseCommand(a *app, args []string) (runner, error) {
 		if err := k.PrintUsage(false); err != nil {
 			return nil, err
 		}
-		return nil, silent{exitOK}
+		return nil, silent(exitOK)
 	}
 	c, err := resolveCommand(k)
 	if err != nil {
-		a.cli.JSON = a.cli.JSON || asksForJSON(args)
+		a.flags.JSON = a.flags.JSON || asksForJSON(args)
 		return nil, usageError(err, k.Selected())
 	}
 	a.command = k.Selected().FullPath()
@@ -169,7 +169,7 @@ func printBareHelp(a *app, parser *kong.Kong) error {
 	if err != nil {
 		return err
 	}
-	return silent{exitUsage}
+	return silent(exitUsage)
 }
 
 // asksForJSON looks for --json in arguments that could not be parsed, so that the error can be printed as
@@ -185,14 +185,6 @@ func asksForJSON(args []string) bool {
 	}
 	return false
 }
-
-// usage is an error in the use of the command line.
-type usage struct {
-	text string
-	help string // the command that prints the help
-}
-
-func (e *usage) Error() string { return e.text }
 
 // usageError returns an error in the use of a command; nil: no command was recognized.
 func usageError(err error, c *kong.Node) error {

@@ -38,7 +38,7 @@ func (c *pauseCmd) Run(a *app) error {
 		return c.applyBulk(a, r, c.stateFlag, "pause", "paused", true)
 	}
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		t, err := s.PauseUntil(ctx, a.cli.Namespace, c.Name, c.Reason, c.Until.toInstant())
+		t, err := s.PauseUntil(ctx, a.flags.Namespace, c.Name, c.Reason, c.Until.toInstant())
 		if err != nil {
 			return addObjectName("timer", c.Name, useFlagNames(err))
 		}
@@ -80,7 +80,7 @@ func (c *resumeCmd) Run(a *app) error {
 		return c.applyBulk(a, client.BulkRequest{Action: client.BulkResume}, stateFlag{}, "resume", "resumed", true)
 	}
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		t, err := s.Resume(ctx, a.cli.Namespace, c.Name)
+		t, err := s.Resume(ctx, a.flags.Namespace, c.Name)
 		if err != nil {
 			return addObjectName("timer", c.Name, err)
 		}

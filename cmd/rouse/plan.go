@@ -152,7 +152,7 @@ func (c *forecastCmd) Run(a *app) error {
 			if err := t.flushTable(); err != nil {
 				return err
 			}
-			a.printNote("%s of %s", countWithNoun(f.Total(), "occurrence"), countWithNoun(f.Timers, "timer"))
+			a.printNote("%s of %s", countThings(f.Total(), "occurrence"), countThings(f.Timers, "timer"))
 			return nil
 		})
 	})
@@ -177,7 +177,7 @@ Examples:
 // Run explains.
 func (c *explainCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		e, err := s.Explain(ctx, a.cli.Namespace, c.Name, c.At.toInstant())
+		e, err := s.Explain(ctx, a.flags.Namespace, c.Name, c.At.toInstant())
 		if err != nil {
 			return addObjectName("timer", c.Name, useFlagNames(err))
 		}

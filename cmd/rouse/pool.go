@@ -62,7 +62,7 @@ func (c *poolRunCmd) Run(a *app) error {
 	if err := file.withoutTimers(); err != nil {
 		return err
 	}
-	log := a.newLogger(&Config{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
+	log := a.newLogger(c.LogLevel, c.LogFormat)
 	cfg := node.Defaults()
 	cfg.Roles, cfg.Admin, cfg.Hosts, cfg.Version = node.Names{node.RolePools}, file.Listen, file.Hosts, programVersion()
 	cfg.TLSCert, cfg.TLSKey, cfg.TLSClientCA = file.TLSCert, file.TLSKey, file.ClientCA
@@ -124,14 +124,14 @@ func (c *poolRunCmd) printPoolAddress(a *app, address string, file *poolsFile) e
 		}
 	}
 	switch {
-	case a.cli.JSON:
+	case a.flags.JSON:
 		return a.printJSON(struct {
 			Address string `json:"address"`
 			Pools   int    `json:"pools"`
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
 		}{address, len(file.Pools), os.Getpid(), programVersion()})
-	case !a.cli.Quiet:
+	case !a.flags.Quiet:
 		base := baseURL(address, file.TLSCert)
 		a.printLine("rouse %s manages %d pools; status and metrics on %s/pools and %s/metrics", programVersion(),
 			len(file.Pools), base, base)

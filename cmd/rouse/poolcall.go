@@ -29,7 +29,7 @@ const poolPort = "7414"
 
 // dialManager returns the address of the manager as a URL, and a client for it, by the rules of --server.
 func (p *poolAddress) dialManager(a *app) (base string, client *http.Client, err error) {
-	files := grpclink.Files(a.cli.CA, a.cli.ClientCert, a.cli.ClientKey)
+	files := grpclink.Files(a.flags.CA, a.flags.ClientCert, a.flags.ClientKey)
 	address := p.Address
 	if !strings.Contains(address, "://") {
 		if address, err = grpclink.CompleteHost(address, poolPort); err != nil {
@@ -57,13 +57,13 @@ func (p *poolAddress) dialManager(a *app) (base string, client *http.Client, err
 
 // callManager asks the manager; path has escaped parts.
 func (p *poolAddress) callManager(a *app, method, path string, out any) error {
-	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+	ctx, cancel := context.WithTimeout(a.ctx, a.flags.Timeout)
 	defer cancel()
 	base, client, err := p.dialManager(a)
 	if err != nil {
 		return err
 	}
-	token, err := a.cli.readToken(a, os.Getenv)
+	token, err := a.flags.readToken(a, os.Getenv)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (c *poolStatusCmd) Run(a *app) error {
 		}
 		t := newTable(a, "POOL", "STATE", "SINCE", "GROUPS", "WORKERS", "WAITING", "LEADER")
 		for _, p := range list {
-			if a.cli.JSON {
+			if a.flags.JSON {
 				if err := a.printJSON(p); err != nil {
 					return err
 				}
@@ -248,7 +248,7 @@ func (c *poolPoisonListCmd) Run(a *app) error {
 	}
 	t := newTable(a, "ID", "KEY", "WHEN", "REASON", "SIZE", "CORRELATION ID")
 	for _, p := range list {
-		if a.cli.JSON {
+		if a.flags.JSON {
 			if err := a.printJSON(p); err != nil {
 				return err
 			}
@@ -259,7 +259,7 @@ func (c *poolPoisonListCmd) Run(a *app) error {
 			return err
 		}
 	}
-	if len(list) == 0 && !a.cli.JSON {
+	if len(list) == 0 && !a.flags.JSON {
 		a.printNote("no poison requests")
 	}
 	return t.flushTable()

@@ -18,7 +18,7 @@ func TestAnswersOfNoManager(t *testing.T) {
 			_, _ = w.Write([]byte("<html>"))
 		}))
 		a := &app{ctx: t.Context()}
-		a.cli.Timeout = time.Minute
+		a.flags.Timeout = time.Minute
 		var list []pool.Summary
 		err := (&poolAddress{Address: strings.TrimPrefix(other.URL, "http://")}).callManager(a, http.MethodGet, "/pools", &list)
 		other.Close()

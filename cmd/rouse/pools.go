@@ -42,7 +42,7 @@ func (c *poolsCmd) Run(a *app) error {
 		}
 		t := newTable(a, head...)
 		for i := range got.Pools {
-			if a.cli.JSON {
+			if a.flags.JSON {
 				err = a.printJSON(api.PoolOf(&got.Pools[i]))
 			} else {
 				err = c.addPoolRows(t, &got.Pools[i])
@@ -51,10 +51,10 @@ func (c *poolsCmd) Run(a *app) error {
 				return err
 			}
 		}
-		if got.More && (c.Pool != "" || a.cli.JSON) {
+		if got.More && (c.Pool != "" || a.flags.JSON) {
 			a.printNote("there are more groups: give a higher --limit")
 		}
-		if len(got.Pools) == 0 && !a.cli.JSON {
+		if len(got.Pools) == 0 && !a.flags.JSON {
 			a.printNote("no pools")
 		}
 		return t.flushTable()

@@ -29,7 +29,7 @@ func (a *app) newProgress(what string, total int64) *progress {
 // bytes.
 func (p *progress) drawBar(done, count int64) {
 	now := time.Now()
-	if !p.a.errTTY || p.a.cli.Quiet || now.Sub(p.drawn) < progressEvery {
+	if !p.a.errTTY || p.a.flags.Quiet || now.Sub(p.drawn) < progressEvery {
 		return
 	}
 	p.drawn, p.shown = now, true

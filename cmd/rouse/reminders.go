@@ -50,7 +50,7 @@ func (c *remindersCmd) Run(a *app) error {
 		return err
 	}
 	switch {
-	case a.cli.JSON:
+	case a.flags.JSON:
 		text, err := protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(d)
 		if err != nil {
 			return err
@@ -90,9 +90,9 @@ func (c *remindersCmd) Run(a *app) error {
 
 // describeTable tries the servers of --server in turn until one answers.
 func (c *remindersCmd) describeTable(a *app) (*reminderv1.DescribeTableResponse, error) {
-	a.dialled = a.cli.Server
+	a.dialled = a.flags.Server
 	a.dialled = cmp.Or(a.dialled, defaultServer)
-	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+	ctx, cancel := context.WithTimeout(a.ctx, a.flags.Timeout)
 	defer cancel()
 	var errs []error
 	for address := range strings.SplitSeq(a.dialled, ",") {

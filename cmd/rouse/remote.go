@@ -32,7 +32,7 @@ const (
 
 // withClient calls do with a client of the server and closes it.
 func (a *app) withClient(do func(c *client.Client) error) error {
-	a.dialled = a.cli.Server
+	a.dialled = a.flags.Server
 	a.dialled = cmp.Or(a.dialled, defaultServer)
 	o, err := a.dialOptions()
 	if err != nil {
@@ -50,7 +50,7 @@ func (a *app) withClient(do func(c *client.Client) error) error {
 	}
 	defer c.Close()
 	a.asked = c
-	if key := a.cli.IdempotencyKey; key != "" {
+	if key := a.flags.IdempotencyKey; key != "" {
 		a.ctx = client.WithIdempotencyKey(a.ctx, key)
 	}
 	return do(c)
@@ -99,9 +99,9 @@ func (a *app) dialOptions() (client.Options, error) {
 	if a.key != nil {
 		token, err = validKey(*a.key)
 	} else {
-		token, err = a.cli.readToken(a, os.Getenv)
+		token, err = a.flags.readToken(a, os.Getenv)
 	}
-	return client.Options{Token: token, CA: a.cli.CA, Cert: a.cli.ClientCert, Key: a.cli.ClientKey}, err
+	return client.Options{Token: token, CA: a.flags.CA, Cert: a.flags.ClientCert, Key: a.flags.ClientKey}, err
 }
 
 // serverTime returns the time of the last used server's clock; without one, of this machine's.
@@ -132,8 +132,54 @@ func (a *app) askClock() {
 // callServer is withClient for one short call, with the timeout of --timeout.
 func (a *app) callServer(do func(ctx context.Context, c *client.Client) error) error {
 	return a.withClient(func(c *client.Client) error {
-		ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+		ctx, cancel := context.WithTimeout(a.ctx, a.flags.Timeout)
 		defer cancel()
 		return do(ctx, c)
 	})
 }
+
+// notAnswered prints the nodes that are missing in an answer.
+func (a *app) notAnswered(nodes []client.StatusNode) {
+	for _, n := range nodes {
+		if n.Error != "" {
+			a.printNote("node %s is missing: %s", orDash(n.ID), n.Error)
+		}
+	}
+}
+
+// eachMatchingTimer calls do for each timer that matches a query. Reading page by page may take arbitrarily
+// long.
+func (a *app) eachMatchingTimer(q rouse.Query, do func(t *rouse.Timer) error) error {
+	return a.withClient(func(s *client.Client) error {
+		for t, err := range s.List(a.ctx, q) {
+			if err != nil {
+				return err
+			}
+			if err := do(&t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// errEnough ends a stream when enough was printed.
+var errEnough = errors.New("enough")
+
+// followError returns the error of a command that followed a stream, from how that ended.
+func (a *app) followError(err error) error {
+	switch {
+	case errors.Is(err, errEnough):
+		return nil
+	case err == nil && a.ctx.Err() != nil:
+		return context.Cause(a.ctx)
+	}
+	return err
+}
+
+// defaultSecretFile is the secrets file of a server without settings that was started in the same
+// directory.
+const defaultSecretFile = "rouse-data/webhook.secret"
+
+// daprScheduler is the source of values from these flags, and the app id of Dapr's schedulers.
+const daprScheduler = "dapr-scheduler"

@@ -33,8 +33,8 @@ func TestCommandsWaitForAServerThatIsStarting(t *testing.T) {
 	}))
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(s.Stop)
-	a := &app{ctx: t.Context(), cli: cli{}}
-	a.cli.Server = l.Addr().String()
+	a := &app{ctx: t.Context(), flags: globalFlags{}}
+	a.flags.Server = l.Addr().String()
 	for name, do := range map[string]func(c *client.Client) error{
 		"list": func(c *client.Client) error { _, err := c.Count(a.ctx, rouse.Query{}); return err },
 		"create": func(c *client.Client) error {

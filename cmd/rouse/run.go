@@ -24,12 +24,12 @@ Examples:
 // Run asks for the run.
 func (c *runCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		fire, due, err := s.Run(ctx, a.cli.Namespace, c.Name)
+		fire, due, err := s.Run(ctx, a.flags.Namespace, c.Name)
 		if err != nil {
 			return addObjectName("timer", c.Name, err)
 		}
 		return a.showValue(api.Ran{FireID: fire, Due: api.TimeOf(due)}, func() error {
-			if t, err := s.Get(ctx, a.cli.Namespace, c.Name); err == nil && t.Attempts != 0 && !(t.Manual && t.Runs[0] == due) {
+			if t, err := s.Get(ctx, a.flags.Namespace, c.Name); err == nil && t.Attempts != 0 && !(t.Manual && t.Runs[0] == due) {
 				a.printLine("%s fires after the occurrence in progress: fire %s", c.Name, fire)
 				a.printNote("that of %s has had %d attempts: rouse explain %s", formatWithRelative(t.Due, a.serverTime()),
 					t.Attempts, c.Name)

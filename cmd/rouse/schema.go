@@ -51,7 +51,7 @@ func (s *schemaStore) storedSchemaVersion(a *app) (url string, version int, err 
 	if url, err = s.schemaStoreURL(); err != nil {
 		return "", 0, err
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+	ctx, cancel := context.WithTimeout(a.ctx, a.flags.Timeout)
 	defer cancel()
 	version, err = postgres.SchemaVersion(ctx, url, schemaOptions)
 	return url, version, markUnavailable(err)
@@ -232,7 +232,7 @@ func (c *schemaDownCmd) checkUnused(a *app, url string, have int) error {
 		a.printNote("which nodes live on a schema of version %d this rouse cannot see: see that there are none", have)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+	ctx, cancel := context.WithTimeout(a.ctx, a.flags.Timeout)
 	defer cancel()
 	store, err := postgres.Open(ctx, url, schemaOptions)
 	if err != nil {

@@ -88,7 +88,7 @@ func (c *schemaRolesCmd) applyRoles(a *app, sql string) (err error) {
 	case have == 0:
 		return rouse.Refuse("store", redactPasswords(url), "has no schema yet", "rouse schema up makes it")
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, a.cli.Timeout)
+	ctx, cancel := context.WithTimeout(a.ctx, a.flags.Timeout)
 	defer cancel()
 	on, err := pgx.Connect(ctx, url)
 	if err != nil {

@@ -46,15 +46,15 @@ func (secretListCmd) Help() string {
 // Run lists them.
 func (c *secretListCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		list, err := s.Secrets().List(ctx, a.cli.Namespace)
+		list, err := s.Secrets().List(ctx, a.flags.Namespace)
 		if err != nil {
 			return err
 		}
 		t := newTable(a, "NAME", "VERSION", "UPDATED", "HOSTS", "SEALED BY", "PROBLEM")
 		for i := range list {
 			one := &list[i]
-			if a.cli.JSON {
-				if err := a.printJSON(secretForm(a.cli.Namespace, one)); err != nil {
+			if a.flags.JSON {
+				if err := a.printJSON(secretForm(a.flags.Namespace, one)); err != nil {
 					return err
 				}
 				continue
@@ -64,7 +64,7 @@ func (c *secretListCmd) Run(a *app) error {
 				return err
 			}
 		}
-		if len(list) == 0 && !a.cli.JSON {
+		if len(list) == 0 && !a.flags.JSON {
 			a.printNote("no secrets")
 		}
 		return t.flushTable()
@@ -103,11 +103,11 @@ func (c *secretSetCmd) Run(a *app) error {
 	}
 	text := strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r")
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		one, err := s.Secrets().Put(ctx, a.cli.Namespace, c.Name, text, c.Host...)
+		one, err := s.Secrets().Put(ctx, a.flags.Namespace, c.Name, text, c.Host...)
 		if err != nil {
 			return addObjectName("secret", c.Name, err)
 		}
-		return a.showValue(secretForm(a.cli.Namespace, &one), func() error {
+		return a.showValue(secretForm(a.flags.Namespace, &one), func() error {
 			a.printLine("set secret %s, version %d", c.Name, one.Version)
 			return nil
 		})
@@ -130,10 +130,10 @@ Examples:
 // Run deletes it.
 func (c *secretDeleteCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		if err := s.Secrets().Delete(ctx, a.cli.Namespace, c.Name); err != nil {
+		if err := s.Secrets().Delete(ctx, a.flags.Namespace, c.Name); err != nil {
 			return addObjectName("secret", c.Name, err)
 		}
-		if !a.cli.JSON {
+		if !a.flags.JSON {
 			a.printLine("deleted secret %s", c.Name)
 		}
 		return nil
@@ -188,7 +188,7 @@ func (signingKeysCmd) Help() string {
 // Run lists them.
 func (c *signingKeysCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		list, err := s.Secrets().SigningKeys(ctx, a.cli.Namespace)
+		list, err := s.Secrets().SigningKeys(ctx, a.flags.Namespace)
 		if err != nil {
 			return err
 		}
@@ -240,7 +240,7 @@ Examples:
 // Run prints them.
 func (c *signingRevealCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		list, err := s.Secrets().RevealSigningKeys(ctx, a.cli.Namespace)
+		list, err := s.Secrets().RevealSigningKeys(ctx, a.flags.Namespace)
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ Examples:
 // Run makes it.
 func (c *signingRotateCmd) Run(a *app) error {
 	return a.callServer(func(ctx context.Context, s *client.Client) error {
-		list, err := s.Secrets().RotateSigningKeys(ctx, a.cli.Namespace, c.Overlap)
+		list, err := s.Secrets().RotateSigningKeys(ctx, a.flags.Namespace, c.Overlap)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/rousehq/rouse/node"
@@ -38,7 +37,7 @@ func (c *serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	log := a.newLogger(&in.Config)
+	log := a.newLogger(in.LogLevel, in.LogFormat)
 	if in.file != "" {
 		log.Info("configuration read", "file", in.file)
 	}
@@ -57,7 +56,7 @@ func (c *serveCmd) Run(a *app) error {
 	if cfg.Brokers, err = in.loadBrokers(); err != nil {
 		return err
 	}
-	boundHeap(largeHeap + uint64(in.WindowBytes))
+	boundHeap(uint64(in.WindowBytes))
 	var tellErr error
 	err = node.Serve(a.ctx, cfg, log, func(n *node.Node) {
 		systemd.reportServing(n)
@@ -92,7 +91,7 @@ func (c *serveCmd) printServeAddresses(a *app, in *loadedConfig, n *node.Node) e
 	store := in.Store
 	store = cmp.Or(store, "pebble")
 	switch {
-	case a.cli.JSON:
+	case a.flags.JSON:
 		return a.printJSON(struct {
 			API     string `json:"api,omitzero"`
 			Admin   string `json:"admin,omitzero"`
@@ -102,7 +101,7 @@ func (c *serveCmd) printServeAddresses(a *app, in *loadedConfig, n *node.Node) e
 			PID     int    `json:"pid"`
 			Version string `json:"version"`
 		}{api, admin, sidecars, in.Data, redactPasswords(store), os.Getpid(), programVersion()})
-	case !a.cli.Quiet:
+	case !a.flags.Quiet:
 		if api != "" {
 			a.printLine("rouse %s serves on %s (gRPC and HTTP)", programVersion(), api)
 		} else {
@@ -118,45 +117,6 @@ func (c *serveCmd) printServeAddresses(a *app, in *loadedConfig, n *node.Node) e
 		a.printLine("data in %s (%s)", in.Data, redactPasswords(store))
 	}
 	return nil
-}
-
-// baseURL returns the URL of a listener, which has TLS if there is a certificate.
-func baseURL(address, cert string) string {
-	if cert != "" {
-		return "https://" + address
-	}
-	return "http://" + address
-}
-
-// writeWhole writes a file so that a reader never sees a part of it.
-func writeWhole(name, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(text)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
-}
-
-// newLogger returns the logger of the settings, which are valid.
-func (a *app) newLogger(c *Config) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.LogLevel))
-	o := &slog.HandlerOptions{Level: level}
-	var h slog.Handler = slog.NewTextHandler(a.errOut, o)
-	if c.LogFormat == "json" {
-		h = slog.NewJSONHandler(a.errOut, o)
-	}
-	log := slog.New(h)
-	logRedis(log)
-	return log
 }
 
 // warnOfVariables warns of variables that look like misspelt settings. It ignores others: a host may have

@@ -54,7 +54,7 @@ func (c *sessionListCmd) Run(a *app) error {
 					one.Sessions = append(one.Sessions, api.PersonSession{Began: api.TimeOf(last.Began),
 						Expires: api.TimeOf(last.Expires)})
 				}
-				if a.cli.JSON {
+				if a.flags.JSON {
 					err = a.printJSON(one)
 				} else {
 					err = t.addTableRow(p.Principal, p.Name, fmt.Sprint(len(p.Sessions)), formatRFC3339(last.Began),
@@ -65,7 +65,7 @@ func (c *sessionListCmd) Run(a *app) error {
 				}
 			}
 			if token = next; token == "" {
-				if !any && !a.cli.JSON {
+				if !any && !a.flags.JSON {
 					a.printNote("no sessions")
 				}
 				return t.flushTable()
@@ -120,7 +120,7 @@ func (c *sessionRotateKeyCmd) Run(a *app) error {
 		if err := s.Access().RotateSessionKey(ctx); err != nil {
 			return err
 		}
-		if !a.cli.JSON {
+		if !a.flags.JSON {
 			a.printLine("all sessions have ended")
 		}
 		return nil

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -145,25 +143,4 @@ func (f *specFlags) readPayload(in io.Reader, s *rouse.Spec) error {
 		}
 	}
 	return nil
-}
-
-// readUpTo reads the file of a field, or in for "-", and refuses one that is larger than limit.
-func readUpTo(in io.Reader, field, name string, limit int64) ([]byte, error) {
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, rouse.Refuse(field, name, "cannot be read: "+bareFileError(err), "name a file that can")
-		}
-		defer f.Close()
-		in = f
-	}
-	body, err := io.ReadAll(io.LimitReader(in, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	if int64(len(body)) > limit {
-		return nil, rouse.Refuse(field, name, fmt.Sprintf("has more than %d bytes", limit),
-			"give less; keep what is larger elsewhere")
-	}
-	return body, nil
 }

@@ -40,7 +40,7 @@ func (c *targetsCmd) Run(a *app) error {
 		t := newTable(a, "NAMESPACE", "TARGET", "NODE", "CIRCUIT", "QUEUED", "IN FLIGHT", "LIMIT", "FIRES", "OK", "FAILED",
 			"LAG P50", "P99")
 		for i := range got.Targets {
-			if a.cli.JSON {
+			if a.flags.JSON {
 				err = a.printJSON(api.TargetOf(&got.Targets[i]))
 			} else {
 				err = c.addTargetRows(a, t, &got.Targets[i])
@@ -84,15 +84,6 @@ func lagText(l *rouse.Lags, part float64) string {
 	return "≤" + d.String()
 }
 
-// notAnswered prints the nodes that are missing in an answer.
-func (a *app) notAnswered(nodes []client.StatusNode) {
-	for _, n := range nodes {
-		if n.Error != "" {
-			a.printNote("node %s is missing: %s", orDash(n.ID), n.Error)
-		}
-	}
-}
-
 // statsCmd shows counts of recent fires.
 type statsCmd struct {
 	Window time.Duration `help:"How far back, up to 24h." default:"10m"`
@@ -118,7 +109,7 @@ func (c *statsCmd) Run(a *app) error {
 		t := newTable(a, "TIME", "FIRES", "OK", "FAILED", "CREATES", "PENDING", "LAG P50", "P99")
 		for i := range got.Points {
 			p := &got.Points[i]
-			if a.cli.JSON {
+			if a.flags.JSON {
 				err = a.printJSON(api.StatsPointOf(p))
 			} else {
 				pending := "-"
@@ -159,7 +150,7 @@ func (c *bucketsCmd) Run(a *app) error {
 		ask := s.Status().Buckets
 		if c.Timer != "" {
 			ask = func(ctx context.Context) ([]rouse.BucketStatus, error) {
-				return s.Status().BucketOf(ctx, a.cli.Namespace, c.Timer)
+				return s.Status().BucketOf(ctx, a.flags.Namespace, c.Timer)
 			}
 		}
 		list, err := ask(ctx)
@@ -169,7 +160,7 @@ func (c *bucketsCmd) Run(a *app) error {
 		t := newTable(a, "BUCKET", "NODE", "EPOCH", "LEASE ENDS", "FIRES/S")
 		for i := range list {
 			b := &list[i]
-			if a.cli.JSON {
+			if a.flags.JSON {
 				err = a.printJSON(api.BucketOf(b))
 			} else {
 				ends := "-"
@@ -183,7 +174,7 @@ func (c *bucketsCmd) Run(a *app) error {
 				return err
 			}
 		}
-		if len(list) == 0 && !a.cli.JSON {
+		if len(list) == 0 && !a.flags.JSON {
 			a.printNote("the nodes do not share buckets: each timer is claimed by itself")
 		}
 		return t.flushTable()

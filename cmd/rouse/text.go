@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -128,26 +130,6 @@ func relativeTime(t rouse.Instant, now time.Time) string {
 	return roughDuration(d) + " ago"
 }
 
-// dueIn describes when the next occurrence of a timer is due, or that it is skipped unless a pause ends
-// before.
-func dueIn(t *rouse.Timer, now time.Time) string {
-	switch {
-	case !t.Paused || t.Until != 0 && t.Due >= t.Until:
-		return relativeTime(t.Due, now)
-	case t.Until == 0:
-		return "paused"
-	}
-	return "paused for " + roughDuration(t.Until.Time().Sub(now))
-}
-
-// whenDue is whenText for the next occurrence of a timer.
-func whenDue(t *rouse.Timer, now time.Time) string {
-	if t.Due == 0 || t.Due == rouse.Never {
-		return "never"
-	}
-	return fmt.Sprintf("%s (%s)", formatRFC3339(t.Due), dueIn(t, now))
-}
-
 // formatWithRelative formats a time both ways: "2027-01-31T09:00:00Z (in 5m)".
 func formatWithRelative(t rouse.Instant, now time.Time) string {
 	if t == 0 || t == rouse.Never {
@@ -162,4 +144,20 @@ func formatRFC3339(t rouse.Instant) string {
 		return "-"
 	}
 	return t.Time().Format(time.RFC3339Nano)
+}
+
+func labelText(labels map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, k+"="+labels[k])
+	}
+	return strings.Join(parts, " ")
+}
+
+// orDash replaces an empty text by a dash.
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
 }

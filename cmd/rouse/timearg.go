@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/rousehq/rouse"
 )
@@ -77,4 +78,51 @@ func (m moment) toInstant() rouse.Instant {
 		return 0
 	}
 	return rouse.At(m.momentOrDefault(time.Time{}))
+}
+
+// stretch is a duration as rouse.ParseDuration parses it, plus days (d) and weeks (w) of 24-hour days:
+// "30d", "1w2d12h". Only the command line accepts it: for moving a clock, and for times relative to now.
+type stretch time.Duration
+
+// UnmarshalText parses a stretch, which is not negative.
+func (s *stretch) UnmarshalText(text []byte) error {
+	d, err := parseStretch(string(text))
+	if err != nil {
+		return rouse.Refuse("span", string(text), "is no span of time: "+err.Error(),
+			"give one such as 90s, 12h, 30d or 2w3d")
+	}
+	*s = stretch(d)
+	return nil
+}
+
+func parseStretch(text string) (total time.Duration, err error) {
+	const day = 24 * time.Hour
+	units := map[string]time.Duration{"d": day, "w": 7 * day}
+	if text == "" {
+		return 0, errors.New("it is empty")
+	}
+	for text != "" {
+		digits := strings.IndexFunc(text, unicode.IsLetter)
+		if digits < 0 {
+			return 0, errors.New("it ends without a unit")
+		}
+		end := strings.IndexFunc(text[digits:], func(r rune) bool { return !unicode.IsLetter(r) })
+		if end < 0 {
+			end = len(text) - digits
+		}
+		part, name := text[:digits+end], text[digits:digits+end]
+		scale := time.Duration(1)
+		if unit, ok := units[name]; ok {
+			part, scale = text[:digits]+"h", unit/time.Hour
+		}
+		d, err := rouse.ParseDuration(part)
+		if err != nil || d < 0 {
+			return 0, errors.New("units are w, d, h, m, s and ms, and nothing is negative")
+		}
+		if d > (1<<63-1-total)/scale {
+			return 0, errors.New("it is longer than 292 years")
+		}
+		total, text = total+d*scale, text[digits+end:]
+	}
+	return total, nil
 }

@@ -160,16 +160,6 @@ func exportKind(line []byte) string {
 	return o.Export
 }
 
-// isTimer reports whether a line is a timer as it is printed, with its state.
-func isTimer(line []byte) bool {
-	var o struct {
-		State    string `json:"state"`
-		Revision uint64 `json:"revision"`
-		Export   string `json:"export"`
-	}
-	return json.Unmarshal(line, &o) == nil && (o.State != "" || o.Revision != 0 || o.Export != "")
-}
-
 // parseTimer parses the line of a timer.
 func (l *exportLine) parseTimer() (rouse.Timer, error) {
 	if len(l.body) >= maxExportLine {
@@ -203,8 +193,4 @@ func (l *exportLine) readCalendar() (rouse.Calendar, error) {
 		return calendar, err
 	}
 	return calendar, calendar.Check()
-}
-
-func tooLong(limit int) error {
-	return rouse.Refuse("line", "", fmt.Sprintf("has %d bytes or more", limit), "give one timer on each line")
 }

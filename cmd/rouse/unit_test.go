@@ -1,35 +1,12 @@
 package main
 
 import (
-	"bufio"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/api"
-	"github.com/rousehq/rouse/node"
 )
-
-func TestByteSizes(t *testing.T) {
-	for text, want := range map[string]node.Bytes{
-		"0": 0, "1048576": 1 << 20, "64MiB": 64 << 20, "64mib": 64 << 20, "1 GiB": 1 << 30, "500KB": 500_000, "2TB": 2e12, "7B": 7, "8191PiB": -1,
-		"": -1, "MiB": -1, "-1": -1, "1.5GiB": -1, "9999999999999999999": -1, "9999999TiB": -1, "64 M": -1, "0x10": -1,
-	} {
-		b := node.Bytes(-1)
-		err := b.UnmarshalText([]byte(text))
-		if b != want || (err == nil) != (want >= 0) {
-			t.Errorf("%q is %d, %v; want %d", text, b, err, want)
-		}
-	}
-	for b, want := range map[node.Bytes]string{0: "0", 1: "1", 1 << 20: "1MiB", 1536 << 10: "1536KiB", 1e9: "1000000000", 3 << 30: "3GiB"} {
-		if got := b.String(); got != want {
-			t.Errorf("%d prints as %s, want %s", b, got, want)
-		}
-	}
-}
 
 func TestRelativeTimes(t *testing.T) {
 	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -141,66 +118,8 @@ func TestProgress(t *testing.T) {
 	if got, want := p.barText(50, 1000, time.Unix(2, 0)), "timers 1000, 500/s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-}
-
-// A line that is too long is refused, and the ones after it are read.
-func TestLines(t *testing.T) {
-	r := bufio.NewReaderSize(strings.NewReader("  {} \n"+strings.Repeat("x", 3*maxLine)+"\n\nlast"), maxLine)
-	var got []int
-	total := int64(0)
-	for {
-		line, read, err := readLine(r)
-		got, total = append(got, len(line)), total+read
-		if len(line) >= maxLine {
-			if _, err := readTimer(line); err == nil || !strings.Contains(err.Error(), "bytes or more") {
-				t.Errorf("a line of %d bytes: %v", len(line), err)
-			}
-		}
-		if err != nil {
-			break
-		}
+	p = &progress{what: "pass 1, rows", total: 4000, left: true, began: time.Unix(0, 0)}
+	if got, want := p.barText(1000, 1000, time.Unix(30, 0)), "[#######.......................]  25% pass 1, rows 1000, 33/s, 1m30s left"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
-	if want := []int{2, maxLine, 0, 4}; !slices.Equal(got, want) || total != 6+3*maxLine+2+4 {
-		t.Errorf("lines of %v bytes, %d in all, want %v", got, total, want)
-	}
-}
-
-// TestEveryMemberOfASpecHasAFlag: each flag that names a member of a spec has a type that can become it, and
-// each member has a flag.
-func TestEveryMemberOfASpecHasAFlag(t *testing.T) {
-	flags, named := reflect.TypeFor[specFlags](), map[string]bool{}
-	for _, m := range specMembers(flags) {
-		if m.member == "-" {
-			continue
-		}
-		named[m.member] = true
-		to, from := memberAtPath(reflect.ValueOf(&api.Spec{}).Elem(), m.member, true), flags.FieldByIndex(m.index).Type
-		if !to.IsValid() {
-			t.Errorf("--%s sets %s, which is no member of a spec", m.flag, m.member)
-		} else if from != reflect.TypeFor[moment]() && !from.ConvertibleTo(to.Type()) {
-			t.Errorf("--%s is a %v, %s a %v", m.flag, from, m.member, to.Type())
-		}
-	}
-	own := []string{"payload", "payload_base64", "webhook.headers"} // --payload and --header have forms of their own
-	for _, member := range membersOf(reflect.TypeFor[api.Spec](), "") {
-		if !named[member] && !slices.Contains(own, member) {
-			t.Errorf("the member %s of a spec has no flag", member)
-		}
-	}
-}
-
-// membersOf returns the paths of the members of a form.
-func membersOf(form reflect.Type, under string) (paths []string) {
-	for f := range form.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case f.Anonymous:
-			paths = append(paths, membersOf(f.Type, under)...)
-		case f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct:
-			paths = append(paths, membersOf(f.Type.Elem(), under+name+".")...)
-		default:
-			paths = append(paths, under+name)
-		}
-	}
-	return paths
 }

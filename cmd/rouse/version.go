@@ -2,29 +2,9 @@ package main
 
 import (
 	"runtime"
-	"runtime/debug"
 
 	"github.com/rousehq/rouse/api"
 )
-
-// release is set by the linker in released binaries: -ldflags "-X main.release=v1.2.3".
-var release string
-
-// programVersion returns the release, or the version that the build recorded.
-func programVersion() string {
-	if release != "" {
-		return release
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "devel"
-	}
-	return v
-}
 
 // versionCmd prints the version.
 type versionCmd struct{}
