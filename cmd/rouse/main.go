@@ -1,7 +1,8 @@
 // Command rouse provides durable timers in one binary: the server, its command line, and tools.
 //
-// It is the only package that knows every other one. Each command has its own file; cli.go lists them.
-// Results go to stdout and errors to stderr, and the exit code is the kind of error (exit.go).
+// Its commands are in the folders of internal, each with its own file; commands.go lists them. Folders of
+// commands know internal/cli, flags, config and daemon, and not each other. Results go to stdout and errors
+// to stderr, and the exit code is the kind of error (internal/cli/exit.go).
 package main
 
 import (
@@ -13,8 +14,12 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 	_ "github.com/rousehq/rouse/node/all" // every kind of store, broker, queue and election
 )
+
+// release is set by the linker in released binaries: -ldflags "-X main.release=v1.2.3".
+var release string
 
 func main() { os.Exit(runProgram(programArguments(os.Args))) }
 
@@ -33,17 +38,18 @@ func programArguments(line []string) []string {
 // runProgram is the program without the exit.
 func runProgram(args []string) int {
 	logging.Disable() // the Redis driver writes to stderr the errors that its callers get
-	ctx, stop := interruptContext(context.Background())
+	ctx, stop := cli.InterruptContext(context.Background())
 	defer stop()
-	a := newApp(ctx, os.Stdin, os.Stdout, os.Stderr)
+	cli.Release = release
+	a := cli.NewApp(ctx, os.Stdin, os.Stdout, os.Stderr)
 	c, err := parseCommand(a, args)
 	if err == nil {
-		a.askClock()
+		a.AskClock()
 		err = c.Run(a)
 	}
 	// A call that a signal interrupted returns any error: the signal is the cause.
-	if cause := context.Cause(ctx); err != nil && errors.As(cause, new(*interrupted)) {
+	if cause := context.Cause(ctx); err != nil && errors.As(cause, new(*cli.Interrupted)) {
 		err = cause
 	}
-	return a.reportError(err)
+	return a.ReportError(err)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/store"
 	"github.com/rousehq/rouse/store/pebble"
@@ -166,7 +167,7 @@ func TestAMigrationIntoAServedStoreIsRefused(t *testing.T) {
 	}
 	migrate := func(args ...string) (told string, err error) {
 		var out bytes.Buffer
-		a := &app{ctx: t.Context(), in: strings.NewReader(""), out: &out, errOut: &out}
+		a := &cli.App{Ctx: t.Context(), In: strings.NewReader(""), Out: &out, ErrOut: &out}
 		k, err := parseCommand(a, append([]string{"migrate-store"}, args...))
 		if err == nil {
 			err = k.Run(a)
