@@ -1,6 +1,10 @@
 package config
 
-import "testing"
+import (
+	"testing"
+
+	_ "github.com/rousehq/rouse/node/all" // whose parts have settings
+)
 
 // TestDefaultsAreWhatTheirTextsSay keeps the defaults in the tags valid, and readable as their printed form.
 func TestDefaultsAreWhatTheirTextsSay(t *testing.T) {
