@@ -290,6 +290,9 @@ func (m *mergedCalls) mergeCall(ctx context.Context, c *call) (done bool, err er
 		return false, err
 	}
 	if c.asks != nil {
+		if err := c.asks.admitNote(m.ts, c.asks.note); err != nil {
+			return false, err
+		}
 		if m.last != nil {
 			c.asks.list = append(slices.Clone(m.last.list), m.last.mark)
 		}

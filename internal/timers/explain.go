@@ -159,7 +159,13 @@ func (ts explaining) nextOccurrences(ctx context.Context, t *rouse.Timer, s rous
 func (ts explaining) explainNow(ctx context.Context, x *Explanation, key rouse.Key) error {
 	now := ts.Engine.Now()
 	t, records := x.Timer, x.Records[:min(len(x.Records), 2)]
-	if t != nil && t.Over() && len(records) > 0 { // its end comes first
+	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name,
+		States: []rouse.State{rouse.StateDead}})
+	if err != nil {
+		return err
+	}
+	// its end comes first; of one that is gone, if a dead letter is left of it
+	if len(records) > 0 && (t != nil && t.Over() || t == nil && n > 0 && records[0].Ending == rouse.EndDead) {
 		x.explainRecord(&records[0])
 		records = records[1:]
 	}
@@ -172,14 +178,12 @@ func (ts explaining) explainNow(ctx context.Context, x *Explanation, key rouse.K
 	for i := range records {
 		x.explainRecord(&records[i])
 	}
-	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name,
-		States: []rouse.State{rouse.StateDead}})
-	if err == nil && n > 0 {
+	if n > 0 {
 		x.addReason("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n).
 			setCure(
 				"repair the target, then redrive them: rouse dead redrive, or with --with-current-spec if the timer has another target now")
 	}
-	return err
+	return nil
 }
 
 func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant) {
