@@ -1,6 +1,6 @@
 // Command rouse provides durable timers in one binary: the server, its command line, and tools.
 //
-// Its commands are in the folders of internal, each with its own file; commands.go lists them. Folders of
+// Its commands are in the folders of internal, each with its own file; cli.go lists them. Folders of
 // commands know internal/cli, flags, config and daemon, and not each other. Results go to stdout and errors
 // to stderr, and the exit code is the kind of error (internal/cli/exit.go).
 package main

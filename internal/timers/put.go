@@ -244,7 +244,7 @@ func (ts *Timers) writePuts(ctx context.Context, puts []Put, items []*engine.Wri
 			created++
 			engine.Stamp(&res.Timer, r.Revision)
 			auditRowChange(ctx, p.Key, replacedRevision(items[j].Change.If, r.Existed), r.Revision)
-			res.Replaced, res.InFlight = r.Existed, res.InFlight || items[j].InFlight
+			res.Replaced, res.InFlight = r.Existed, items[j].InFlight
 			if r.Existed && p.Key.Fire == "" {
 				detached, err := rowsNextTo{ts}.deleteStale(ctx, p.Key, cut{rouse.CauseReplaced, "replaced"}, here)
 				if err != nil {

@@ -103,7 +103,7 @@ func (p *part) makeAPIServer() error {
 	}
 	c.Each(func(value any) {
 		if s, ok := value.(*secret.Secrets); ok {
-			o.Secrets = secrets{s}
+			o.Secrets = s
 		}
 		if _, ok := value.(interface{ Traces() }); ok {
 			o.Traced = true
