@@ -23,7 +23,7 @@ var parsers = []struct {
 	}},
 	{"time.Parse(time.RFC3339", "call rouse.ParseInstant", []string{
 		"instant.go",
-		"cmd/rouse/timearg.go",                                                                                      // after rouse.ParseInstant took it: before it is rounded
+		"cmd/rouse/internal/cli/timearg.go",                                                                         // after rouse.ParseInstant took it: before it is rounded
 		"internal/dapr/job/time.go",                                                                                 // times as Dapr takes them
 		"internal/foreign/dapr/reminder.go",                                                                         // what an actor runtime stored
 		"client/times.go",                                                                                           // what a server answers: a local time with its offset

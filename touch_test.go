@@ -24,7 +24,7 @@ var touched = []struct {
 	{"the field PauseAfter of a spec", `PauseAfter|pause_after|pause-after`, []string{"selfpause.go", "internal/timers/coalesce.go"}},
 	{"the field Criticality of a spec", `Criticality|criticality`, []string{"rouse.go", "store/", "node/", "internal/migrate/"}},
 	{"the field MaxOccurrences of a spec", `MaxOccurrences|max_occurrences|max-occurrences`,
-		[]string{"walk.go", "timer.go", "internal/timers/", "internal/dapr/", "internal/reminder/", "internal/foreign/", "cmd/rouse/next.go", "internal/declare/"}},
+		[]string{"walk.go", "timer.go", "internal/timers/", "internal/dapr/", "internal/reminder/", "internal/foreign/", "cmd/rouse/internal/timer/next.go", "internal/declare/"}},
 	{"the operation Backfill", `Backfill|BackfillRequest|backfillCmd|backfillTimer`, []string{"edit.go"}},
 	{"the operation Explain", `Explain|ExplainRequest|explainCmd|explainTimer|Explanation`, []string{"internal/timers/explaincause.go", embedded}},
 	{"the operation Reschedule", `Reschedule|RescheduleRequest|rescheduleCmd|rescheduleTimer`, []string{"edit.go", "client/bulk.go", "internal/timers/bulk.go", embedded}},

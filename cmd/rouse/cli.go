@@ -10,95 +10,93 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/bench"
+	"github.com/rousehq/rouse/cmd/rouse/internal/admin"
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
+	"github.com/rousehq/rouse/cmd/rouse/internal/config"
+	"github.com/rousehq/rouse/cmd/rouse/internal/move"
+	"github.com/rousehq/rouse/cmd/rouse/internal/pool"
+	"github.com/rousehq/rouse/cmd/rouse/internal/serve"
+	"github.com/rousehq/rouse/cmd/rouse/internal/timer"
+	"github.com/rousehq/rouse/cmd/rouse/internal/tool"
 	"github.com/rousehq/rouse/internal/listen"
 )
 
-// cli is the command line: global flags and the commands.
-type cli struct {
-	Server         string `help:"Address of the server, or of several of its nodes, separated by commas; default 127.0.0.1:7411." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
-	CA             string `name:"ca" help:"Authorities of the server's certificate, in PEM; default the system's." placeholder:"FILE" env:"ROUSE_CA"`
-	ClientCert     string `help:"Certificate of this client, in PEM." placeholder:"FILE" env:"ROUSE_CLIENT_CERT"`
-	ClientKey      string `help:"Key of that certificate." placeholder:"FILE" env:"ROUSE_CLIENT_KEY"`
-	keyFlags       `embed:""`
-	Namespace      string        `short:"n" help:"Namespace of the timers." default:"default" placeholder:"NAME" env:"ROUSE_NAMESPACE"`
-	Timeout        time.Duration `help:"Timeout of a call to the server." default:"30s" placeholder:"DURATION"`
-	IdempotencyKey string        `help:"Make a change once: the same command with the same key within a day changes nothing more, and has the same result." placeholder:"KEY"`
-	JSON           bool          `name:"json" help:"Print JSON: one object, or one per line for lists and streams; errors as problem JSON on stderr."`
-	Quiet          bool          `short:"q" help:"Print results and errors only: no notes, no progress."`
-	NoColor        bool          `name:"no-color" help:"Print without colours, as with NO_COLOR in the environment."`
+// commands is the command line: global flags and the commands.
+type commands struct {
+	Global any `embed:""` // a *globalFlags
 
-	Serve     serveCmd     `cmd:"" group:"server" help:"Run a server."`
-	Dev       devCmd       `cmd:"" group:"server" help:"Run a development server, whose clock can be moved."`
-	Cert      certCmd      `cmd:"" group:"server" help:"Make certificates for trials."`
-	Pool      poolCmd      `cmd:"" group:"server" help:"Manage pools of keyed workers, started by requests."`
-	Nodes     nodesCmd     `cmd:"" group:"server" help:"List the nodes that serve the store."`
-	Buckets   bucketsCmd   `cmd:"" group:"server" help:"List the buckets of the timers, and the nodes that have them."`
-	Targets   targetsCmd   `cmd:"" group:"server" help:"Show what is sent, and waits to be sent, to each target."`
-	Pools     poolsCmd     `cmd:"" group:"server" help:"List the pools of workers of the nodes, and the groups of one."`
-	Stats     statsCmd     `cmd:"" group:"server" help:"Show what happened lately: fires, failures, lags."`
-	Doctor    doctorCmd    `cmd:"" group:"server" help:"Check the nodes, their settings and the store, and tell the cure."`
-	Reminders remindersCmd `cmd:"" group:"server" help:"Show the token buckets of the reminder service, with their sidecars and instances."`
+	Serve     serve.ServeCmd     `cmd:"" group:"server" help:"Run a server."`
+	Dev       serve.DevCmd       `cmd:"" group:"server" help:"Run a development server, whose clock can be moved."`
+	Cert      serve.CertCmd      `cmd:"" group:"server" help:"Make certificates for trials."`
+	Pool      pool.Cmd           `cmd:"" group:"server" help:"Manage pools of keyed workers, started by requests."`
+	Nodes     admin.NodesCmd     `cmd:"" group:"server" help:"List the nodes that serve the store."`
+	Buckets   admin.BucketsCmd   `cmd:"" group:"server" help:"List the buckets of the timers, and the nodes that have them."`
+	Targets   admin.TargetsCmd   `cmd:"" group:"server" help:"Show what is sent, and waits to be sent, to each target."`
+	Pools     pool.PoolsCmd      `cmd:"" group:"server" help:"List the pools of workers of the nodes, and the groups of one."`
+	Stats     admin.StatsCmd     `cmd:"" group:"server" help:"Show what happened lately: fires, failures, lags."`
+	Doctor    admin.DoctorCmd    `cmd:"" group:"server" help:"Check the nodes, their settings and the store, and tell the cure."`
+	Reminders admin.RemindersCmd `cmd:"" group:"server" help:"Show the token buckets of the reminder service, with their sidecars and instances."`
 
-	Key        keyCmd       `cmd:"" group:"server" help:"List, create, rotate or revoke API keys."`
-	Session    sessionCmd   `cmd:"" group:"server" help:"List or end sessions of people who signed in to the console."`
-	Role       roleCmd      `cmd:"" group:"server" help:"List, write or delete roles of access control."`
-	Namespaces namespaceCmd `cmd:"" name:"namespace" group:"server" help:"List, create or delete namespaces, and set their quotas."`
-	Whoami     whoamiCmd    `cmd:"" group:"server" help:"Show what your credentials are and what they allow."`
-	Audit      auditCmd     `cmd:"" group:"server" help:"Show who changed what."`
-	Clock      clockCmd     `cmd:"" group:"server" help:"Show the clock of a server, or move that of a development server."`
-	Config     configCmd    `cmd:"" group:"server" help:"Print the configuration of serve, with the source of each setting."`
-	Schema     schemaCmd    `cmd:"" group:"server" help:"Show or migrate the schema of a PostgreSQL, or give roles their rights."`
+	Key        admin.KeyCmd       `cmd:"" group:"server" help:"List, create, rotate or revoke API keys."`
+	Session    admin.SessionCmd   `cmd:"" group:"server" help:"List or end sessions of people who signed in to the console."`
+	Role       admin.RoleCmd      `cmd:"" group:"server" help:"List, write or delete roles of access control."`
+	Namespaces admin.NamespaceCmd `cmd:"" name:"namespace" group:"server" help:"List, create or delete namespaces, and set their quotas."`
+	Whoami     admin.WhoamiCmd    `cmd:"" group:"server" help:"Show what your credentials are and what they allow."`
+	Audit      admin.AuditCmd     `cmd:"" group:"server" help:"Show who changed what."`
+	Clock      admin.ClockCmd     `cmd:"" group:"server" help:"Show the clock of a server, or move that of a development server."`
+	Config     serve.ConfigCmd    `cmd:"" group:"server" help:"Print the configuration of serve, with the source of each setting."`
+	Schema     admin.SchemaCmd    `cmd:"" group:"server" help:"Show or migrate the schema of a PostgreSQL, or give roles their rights."`
 
-	Controller    controllerCmd    `cmd:"" group:"server" help:"Keep timers as objects of Kubernetes declare them."`
-	DaprScheduler daprSchedulerCmd `cmd:"" group:"server" help:"Run in place of Dapr's scheduler, with its flags."`
+	Controller    serve.ControllerCmd    `cmd:"" group:"server" help:"Keep timers as objects of Kubernetes declare them."`
+	DaprScheduler serve.DaprSchedulerCmd `cmd:"" group:"server" help:"Run in place of Dapr's scheduler, with its flags."`
 
-	Create createCmd `cmd:"" group:"timers" help:"Create a timer, or many from a file."`
-	Get    getCmd    `cmd:"" group:"timers" help:"Show a timer."`
-	List   listCmd   `cmd:"" group:"timers" aliases:"ls" help:"List timers."`
-	Delete deleteCmd `cmd:"" group:"timers" aliases:"rm" help:"Delete a timer, or all that match."`
-	Pause  pauseCmd  `cmd:"" group:"timers" help:"Pause a timer, or all that match: it does not fire until it is resumed."`
-	Resume resumeCmd `cmd:"" group:"timers" help:"Resume a paused timer, or all that match."`
-	Run    runCmd    `cmd:"" group:"timers" help:"Fire a timer now, in addition to its schedule."`
+	Create timer.CreateCmd `cmd:"" group:"timers" help:"Create a timer, or many from a file."`
+	Get    timer.GetCmd    `cmd:"" group:"timers" help:"Show a timer."`
+	List   timer.ListCmd   `cmd:"" group:"timers" aliases:"ls" help:"List timers."`
+	Delete timer.DeleteCmd `cmd:"" group:"timers" aliases:"rm" help:"Delete a timer, or all that match."`
+	Pause  timer.PauseCmd  `cmd:"" group:"timers" help:"Pause a timer, or all that match: it does not fire until it is resumed."`
+	Resume timer.ResumeCmd `cmd:"" group:"timers" help:"Resume a paused timer, or all that match."`
+	Run    timer.RunCmd    `cmd:"" group:"timers" help:"Fire a timer now, in addition to its schedule."`
 
-	Apply applyCmd `cmd:"" group:"timers" help:"Make timers and calendars as files declare them."`
+	Apply move.ApplyCmd `cmd:"" group:"timers" help:"Make timers and calendars as files declare them."`
 
-	editCommands `embed:""`
+	timer.EditCommands `embed:""`
 
-	Calendar calendarCmd `cmd:"" group:"timers" help:"Show, write or delete calendars, which schedules exclude or are limited to."`
-	Jobs     jobsCmd     `cmd:"" group:"timers" help:"Show or cancel changes of many timers, which go on by themselves."`
-	Limit    limitCmd    `cmd:"" group:"timers" help:"Show, set, pause or delete limits, which timers name."`
-	Secret   secretCmd   `cmd:"" group:"timers" help:"Show, write or delete secrets, which headers of timers refer to."`
-	Signing  signingCmd  `cmd:"" group:"timers" help:"Show or rotate the keys that sign callbacks."`
+	Calendar timer.CalendarCmd `cmd:"" group:"timers" help:"Show, write or delete calendars, which schedules exclude or are limited to."`
+	Jobs     timer.JobsCmd     `cmd:"" group:"timers" help:"Show or cancel changes of many timers, which go on by themselves."`
+	Limit    admin.LimitCmd    `cmd:"" group:"timers" help:"Show, set, pause or delete limits, which timers name."`
+	Secret   admin.SecretCmd   `cmd:"" group:"timers" help:"Show, write or delete secrets, which headers of timers refer to."`
+	Signing  admin.SigningCmd  `cmd:"" group:"timers" help:"Show or rotate the keys that sign callbacks."`
 
-	Call   callCmd   `cmd:"" group:"timers" help:"Send a request to the workers of a key of a pool, and print the answer."`
-	Answer answerCmd `cmd:"" group:"timers" help:"Print the answer to a request that was sent before."`
-	Work   workCmd   `cmd:"" group:"timers" help:"Run as a worker of a pool: run a command for each request."`
+	Call   pool.CallCmd   `cmd:"" group:"timers" help:"Send a request to the workers of a key of a pool, and print the answer."`
+	Answer pool.AnswerCmd `cmd:"" group:"timers" help:"Print the answer to a request that was sent before."`
+	Work   pool.WorkCmd   `cmd:"" group:"timers" help:"Run as a worker of a pool: run a command for each request."`
 
-	Next nextCmd `cmd:"" group:"times" help:"Print the next times of a schedule; needs no server."`
+	Next timer.NextCmd `cmd:"" group:"times" help:"Print the next times of a schedule; needs no server."`
 
-	planCommands `embed:""`
+	timer.PlanCommands `embed:""`
 
-	Fires firesCmd `cmd:"" group:"times" help:"Show the records of ended occurrences."`
-	Dead  deadCmd  `cmd:"" group:"times" help:"Show, redrive or purge dead letters."`
+	Fires timer.FiresCmd `cmd:"" group:"times" help:"Show the records of ended occurrences."`
+	Dead  timer.DeadCmd  `cmd:"" group:"times" help:"Show, redrive or purge dead letters."`
 
-	Export exportCmd `cmd:"" group:"data" help:"Write timers and calendars to a file, with their state."`
-	Import importCmd `cmd:"" group:"data" help:"Import timers from a file of export."`
+	Export move.ExportCmd `cmd:"" group:"data" help:"Write timers and calendars to a file, with their state."`
+	Import move.ImportCmd `cmd:"" group:"data" help:"Import timers from a file of export."`
 
-	ImportReminders importRemindersCmd `cmd:"" group:"data" help:"Import the reminders that Dapr before 1.15 kept in its state store."`
+	ImportReminders move.ImportRemindersCmd `cmd:"" group:"data" help:"Import the reminders that Dapr before 1.15 kept in its state store."`
 
-	Backup  backupCmd  `cmd:"" group:"data" help:"Copy the store of a server into an archive, or check one."`
-	Restore restoreCmd `cmd:"" group:"data" help:"Restore a store from an archive that backup wrote."`
+	Backup  move.BackupCmd  `cmd:"" group:"data" help:"Copy the store of a server into an archive, or check one."`
+	Restore move.RestoreCmd `cmd:"" group:"data" help:"Restore a store from an archive that backup wrote."`
 
-	DaprImport   daprImportCmd   `cmd:"" group:"data" help:"Import the jobs of Dapr's scheduler."`
-	MigrateStore migrateStoreCmd `cmd:"" group:"data" help:"Copy a store into another one of any kind, while a server uses it."`
+	DaprImport   move.DaprImportCmd   `cmd:"" group:"data" help:"Import the jobs of Dapr's scheduler."`
+	MigrateStore move.MigrateStoreCmd `cmd:"" group:"data" help:"Copy a store into another one of any kind, while a server uses it."`
 
-	Listen     listenCmd     `cmd:"" group:"tools" help:"Receive callbacks on this machine, print them and verify their signatures."`
-	MCP        mcpCmd        `cmd:"" name:"mcp" group:"tools" help:"Serve a model over the Model Context Protocol, on stdin and stdout."`
-	Bench      benchCmd      `cmd:"" group:"tools" help:"Measure how fast this machine runs rouse."`
-	Check      checkCmd      `cmd:"" group:"tools" help:"Check a recorded history for lost, early, late and duplicate fires."`
-	Docs       docsCmd       `cmd:"" group:"tools" help:"Serve this documentation, with a search, or print a page of it."`
-	Version    versionCmd    `cmd:"" group:"tools" help:"Print the version."`
-	Completion completionCmd `cmd:"" group:"tools" help:"Print a completion script for a shell."`
+	Listen     tool.ListenCmd  `cmd:"" group:"tools" help:"Receive callbacks on this machine, print them and verify their signatures."`
+	MCP        mcpCmd          `cmd:"" name:"mcp" group:"tools" help:"Serve a model over the Model Context Protocol, on stdin and stdout."`
+	Bench      tool.BenchCmd   `cmd:"" group:"tools" help:"Measure how fast this machine runs rouse."`
+	Check      tool.CheckCmd   `cmd:"" group:"tools" help:"Check a recorded history for lost, early, late and duplicate fires."`
+	Docs       tool.DocsCmd    `cmd:"" group:"tools" help:"Serve this documentation, with a search, or print a page of it."`
+	Version    tool.VersionCmd `cmd:"" group:"tools" help:"Print the version."`
+	Completion completionCmd   `cmd:"" group:"tools" help:"Print a completion script for a shell."`
 
 	CompleteWords completeWordsCmd `cmd:"" hidden:"" help:"Print completions of a command line, for completion scripts."`
 }
@@ -116,10 +114,10 @@ var groups = []kong.Group{
 }
 
 // newParser returns the parser of the command line for an app.
-func newParser(a *app) (*kong.Kong, error) {
+func newParser(a *cli.App) (*kong.Kong, error) {
 	scenarios, _ := bench.Scenarios()
-	return kong.New(&a.cli, kong.Vars{"scenarios": strings.Join(scenarios, ", ")}, kong.Name("rouse"),
-		kong.Description(about), kong.Writers(a.out, a.errOut),
+	return kong.New(&commands{Global: &a.Flags}, kong.Vars{"scenarios": strings.Join(scenarios, ", ")}, kong.Name("rouse"),
+		kong.Description(about), kong.Writers(a.Out, a.ErrOut),
 		kong.ExplicitGroups(groups), kong.ValueFormatter(helpOf),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
 		kong.TypeMapper(reflect.TypeFor[listen.Insecure](), insecureMapper{}),
@@ -164,7 +162,7 @@ func helpOf(v *kong.Value) string {
 		help = strings.TrimSuffix(help, ".") + "; default " + v.Default + "."
 	}
 	if v.Flag != nil && v.Flag.Group != nil && v.Flag.Group.Key == "settings" && v.Name != "config" {
-		help = strings.TrimSuffix(help, ".") + " ($" + envName(v.Name) + ")."
+		help = strings.TrimSuffix(help, ".") + " ($" + config.EnvName(v.Name) + ")."
 	}
 	return help
 }

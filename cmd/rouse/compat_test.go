@@ -16,6 +16,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
+	"github.com/rousehq/rouse/cmd/rouse/internal/config"
 	"github.com/rousehq/rouse/store/postgres"
 )
 
@@ -115,12 +117,12 @@ func readLines(t *testing.T, name string) []string {
 
 // cliLines are the commands, their arguments and flags, and the exit codes.
 func cliLines(t *testing.T) (lines []string) {
-	parser, err := newParser(newApp(context.Background(), os.Stdin, os.Stdout, os.Stderr))
+	parser, err := newParser(cli.NewApp(context.Background(), os.Stdin, os.Stdout, os.Stderr))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range exitCodes {
-		lines = append(lines, fmt.Sprintf("exit code %d", e.code))
+	for _, e := range cli.ExitCodes {
+		lines = append(lines, fmt.Sprintf("exit code %d", e.Code))
 	}
 	for _, n := range append(parser.Model.Leaves(true), parser.Model.Node) {
 		path := strings.TrimSpace("rouse " + strings.TrimPrefix(n.Path(), "rouse"))
@@ -162,7 +164,7 @@ func flagLines(path string, f *kong.Flag) []string {
 }
 
 func settingLines() (lines []string) {
-	for _, s := range new(Config).configSettings() {
+	for _, s := range new(config.Config).ConfigSettings() {
 		kind := reflect.TypeOf(s.Value()).Kind().String() // the names of types are not promised
 		if _, ok := s.Value().(time.Duration); ok {
 			kind = "duration"

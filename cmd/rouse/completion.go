@@ -14,6 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 )
 
 // completionCmd prints a completion script.
@@ -43,9 +44,9 @@ var (
 )
 
 // Run prints the script.
-func (c *completionCmd) Run(a *app) error {
+func (c *completionCmd) Run(a *cli.App) error {
 	script := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[c.Shell]
-	_, err := io.WriteString(a.out, script)
+	_, err := io.WriteString(a.Out, script)
 	return err
 }
 
@@ -56,13 +57,15 @@ type completeWordsCmd struct {
 }
 
 // Run prints the candidates.
-func (c *completeWordsCmd) Run(a *app) error {
+func (c *completeWordsCmd) Run(a *cli.App) error {
 	parser, err := newParser(a)
 	if err != nil {
 		return err
 	}
-	for _, cand := range completeWord(parser.Model.Node, c.Words, a.timerNames) {
-		fmt.Fprintf(a.out, "%s\t%s\n", cand.text, strings.ReplaceAll(cand.help, "\n", " "))
+	for _, cand := range completeWord(parser.Model.Node, c.Words, func(flags map[string]string, prefix string) []string {
+		return queryTimerNames(a, flags, prefix)
+	}) {
+		fmt.Fprintf(a.Out, "%s\t%s\n", cand.text, strings.ReplaceAll(cand.help, "\n", " "))
 	}
 	return nil
 }
@@ -196,18 +199,18 @@ const (
 	namesTimeout = 2 * time.Second // a user is waiting while typing
 )
 
-// timerNames queries the server of the given flags for timers. If the server does not answer, there are
+// queryTimerNames queries the server of the given flags for timers. If the server does not answer, there are
 // none.
-func (a *app) timerNames(flags map[string]string, prefix string) (names []string) {
+func queryTimerNames(a *cli.App, flags map[string]string, prefix string) (names []string) {
 	if s := flags["server"]; s != "" {
-		a.cli.Server = s
+		a.Flags.Server = s
 	}
-	namespace := a.cli.Namespace
+	namespace := a.Flags.Namespace
 	if n := flags["namespace"]; n != "" {
 		namespace = n
 	}
-	_ = a.withClient(func(c *client.Client) error {
-		ctx, cancel := context.WithTimeout(a.ctx, namesTimeout)
+	_ = a.WithClient(func(c *client.Client) error {
+		ctx, cancel := context.WithTimeout(a.Ctx, namesTimeout)
 		defer cancel()
 		for t, err := range c.List(ctx, rouse.Query{Namespace: namespace, Prefix: prefix, Limit: maxNames}) {
 			if err != nil || len(names) == maxNames {

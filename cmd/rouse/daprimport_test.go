@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 	"github.com/rousehq/rouse/internal/dapr/identity/identitytest"
 )
 
@@ -41,12 +42,12 @@ func rouseCommand(t *testing.T, args ...string) (code int, out, errOut string) {
 		return f
 	}
 	files := []*os.File{open("in"), open("out"), open("err")}
-	a := newApp(context.Background(), files[0], files[1], files[2])
+	a := cli.NewApp(context.Background(), files[0], files[1], files[2])
 	k, err := parseCommand(a, args)
 	if err == nil {
 		err = k.Run(a)
 	}
-	code = a.reportError(err)
+	code = a.ReportError(err)
 	var texts []string
 	for _, f := range files {
 		f.Close()
@@ -170,7 +171,7 @@ func TestDaprImportFromDapr(t *testing.T) {
 		&schedulerv1.NamedJob{Name: "never", Metadata: appJobs("shop"), Job: &schedulerv1.Job{Schedule: proto.String("0 0 0 30 2 *")}})
 	to := runStandIn(t, "--listen", "127.0.0.1:0")
 	code, out, errOut := rouseCommand(t, "dapr-import", addr, "--app", "shop", "--actor-type", "Cart", "--server", to.at["api"])
-	if code != exitFailure || out != "2 imported, 0 there already, 1 over, 0 left out, 1 failed\n" ||
+	if code != cli.ExitFailure || out != "2 imported, 0 there already, 1 over, 0 left out, 1 failed\n" ||
 		!strings.Contains(errOut, "dapr.default/job/shop/never: ") || !strings.Contains(errOut, "concurrency keys") {
 		t.Errorf("%d %q %q", code, out, errOut)
 	}
@@ -195,10 +196,10 @@ func TestDaprImportWithIdentities(t *testing.T) {
 	if code, out, errOut := try(other, otherKey, "--trust-anchors", ca.AnchorsFile); code == 0 || !strings.Contains(errOut, "identity does not match") {
 		t.Errorf("as another: %d %q %q", code, out, errOut)
 	}
-	if code, _, errOut := try(other, otherKey, "--trust-anchors", identitytest.NewCA(t).AnchorsFile); code != exitUsage || !strings.Contains(errOut, "is no identity") {
+	if code, _, errOut := try(other, otherKey, "--trust-anchors", identitytest.NewCA(t).AnchorsFile); code != cli.ExitUsage || !strings.Contains(errOut, "is no identity") {
 		t.Errorf("with other trust anchors: %d %q", code, errOut)
 	}
-	if code, _, errOut := try(shop, shopKey); code != exitUsage || !strings.Contains(errOut, "go together") {
+	if code, _, errOut := try(shop, shopKey); code != cli.ExitUsage || !strings.Contains(errOut, "go together") {
 		t.Errorf("without trust anchors: %d %q", code, errOut)
 	}
 }

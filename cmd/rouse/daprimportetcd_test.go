@@ -19,6 +19,7 @@ import (
 	"github.com/rousehq/rouse/api"
 	etcdv1 "github.com/rousehq/rouse/api/dapr/etcd/v1"
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 )
 
 // fakeEtcd answers Range as etcd does, a few keys at a time.
@@ -114,17 +115,17 @@ func TestDaprImportFromEtcd(t *testing.T) {
 
 	to := runStandIn(t, "--listen", "127.0.0.1:0")
 	args := []string{"dapr-import", "--etcd", l.Addr().String(), "--server", to.at["api"]}
-	if code, out, errOut := rouseCommand(t, append(args, "--app", "shop", "--workflows", "--dry-run")...); code != exitFailure || !strings.HasPrefix(out, "6 good") {
+	if code, out, errOut := rouseCommand(t, append(args, "--app", "shop", "--workflows", "--dry-run")...); code != cli.ExitFailure || !strings.HasPrefix(out, "6 good") {
 		t.Errorf("of one app: %d %q %q", code, out, errOut)
 	}
-	if code, out, errOut := rouseCommand(t, append(args, "--dapr-namespace", "prod", "--dry-run")...); code != exitFailure || !strings.HasPrefix(out, "1 good") {
+	if code, out, errOut := rouseCommand(t, append(args, "--dapr-namespace", "prod", "--dry-run")...); code != cli.ExitFailure || !strings.HasPrefix(out, "1 good") {
 		t.Errorf("of one namespace: %d %q %q", code, out, errOut)
 	}
-	if code, out, errOut := rouseCommand(t, "import", l.Addr().String(), "--from", "dapr-etcd", "--dry-run"); code != exitFailure || !strings.HasPrefix(out, "7 good") {
+	if code, out, errOut := rouseCommand(t, "import", l.Addr().String(), "--from", "dapr-etcd", "--dry-run"); code != cli.ExitFailure || !strings.HasPrefix(out, "7 good") {
 		t.Errorf("as rouse import: %d %q %q", code, out, errOut)
 	}
 	code, out, errOut := rouseCommand(t, args...)
-	if code != exitFailure || out != "7 imported, 0 there already, 1 over, 0 left out, 1 failed\n" || !strings.Contains(errOut, "app||default||shop||bad") || strings.Contains(errOut, "counted again") {
+	if code != cli.ExitFailure || out != "7 imported, 0 there already, 1 over, 0 left out, 1 failed\n" || !strings.Contains(errOut, "app||default||shop||bad") || strings.Contains(errOut, "counted again") {
 		t.Errorf("%d %q %q", code, out, errOut)
 	}
 	for name, want := range map[string]struct {

@@ -20,6 +20,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	schedulerv1 "github.com/rousehq/rouse/api/dapr/scheduler/v1"
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
+	"github.com/rousehq/rouse/cmd/rouse/internal/serve"
 	"github.com/rousehq/rouse/internal/dapr/identity"
 	"github.com/rousehq/rouse/internal/dapr/identity/identitytest"
 )
@@ -43,7 +45,7 @@ func runStandIn(t *testing.T, flags ...string) *standIn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := newApp(ctx, null, null, null)
+	a := cli.NewApp(ctx, null, null, null)
 	k, err := parseCommand(a, append([]string{"dapr-scheduler", "--listen-address", "127.0.0.1", "--port", "0", "--healthz-listen-address", "127.0.0.1", "--healthz-port", "0",
 		"--metrics-listen-address", "127.0.0.1", "--metrics-port", "0", "--store", "mem:", "--data", dir, "--address-file", file}, flags...))
 	if err != nil {
@@ -55,7 +57,7 @@ func runStandIn(t *testing.T, flags ...string) *standIn {
 		defer null.Close()
 		ended <- k.Run(a)
 	})
-	s := &standIn{t: t, at: map[string]string{}, ended: ended, signal: func() { cancel(&interrupted{syscall.SIGTERM}) }}
+	s := &standIn{t: t, at: map[string]string{}, ended: ended, signal: func() { cancel(&cli.Interrupted{Signal: syscall.SIGTERM}) }}
 	t.Cleanup(func() { s.signal(); running.Wait() })
 	s.until("the stand-in listens", func() bool {
 		select {
@@ -344,16 +346,16 @@ func TestStandInSettings(t *testing.T) {
 		"--tls-enabled --dapr-workload-api unix:/a":                       {"dapr-sentry": "", "dapr-trust-anchors": ""},
 		"--tls-enabled --trust-anchors-file f --dapr-cert c --dapr-key k": {"dapr-sentry": "", "dapr-trust-anchors": "f", "dapr-cert": "c"},
 	} {
-		a := newApp(context.Background(), os.Stdin, os.Stdout, os.Stderr)
-		if _, err := parseCommand(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...)); err != nil {
-			t.Fatalf("%s: %v", args, err)
-		}
-		c := &a.cli.DaprScheduler
-		in, err := c.loadAs(a.given, func(in *loadedConfig) { c.adaptSettings(in, a.given) })
+		a := cli.NewApp(context.Background(), os.Stdin, os.Stdout, os.Stderr)
+		c, err := parseCommand(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...))
 		if err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
-		for _, s := range in.configSettings() {
+		in, err := c.(*serve.DaprSchedulerCmd).LoadSettings(a)
+		if err != nil {
+			t.Fatalf("%s: %v", args, err)
+		}
+		for _, s := range in.ConfigSettings() {
 			if text, ok := want[s.Name]; ok && s.Text() != text {
 				t.Errorf("%s: %s is %q, want %q", args, s.Name, s.Text(), text)
 			}
@@ -365,12 +367,12 @@ func TestStandInSettings(t *testing.T) {
 func TestStandInOpensNothingElse(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for args, of := range map[string]string{"--admin :9000": "admin", "--listen :7411": "listen"} {
-		a := newApp(context.Background(), os.Stdin, os.Stdout, os.Stderr)
-		if _, err := parseCommand(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...)); err != nil {
+		a := cli.NewApp(context.Background(), os.Stdin, os.Stdout, os.Stderr)
+		c, err := parseCommand(a, append([]string{"dapr-scheduler"}, strings.Fields(args)...))
+		if err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
-		c := &a.cli.DaprScheduler
-		if _, err := c.loadAs(a.given, func(in *loadedConfig) { c.adaptSettings(in, a.given) }); err == nil || !strings.Contains(err.Error(), of+": ") || !strings.Contains(err.Error(), "other machines") {
+		if _, err := c.(*serve.DaprSchedulerCmd).LoadSettings(a); err == nil || !strings.Contains(err.Error(), of+": ") || !strings.Contains(err.Error(), "other machines") {
 			t.Errorf("%s: %v", args, err)
 		}
 	}

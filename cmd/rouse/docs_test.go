@@ -11,6 +11,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
+	"github.com/rousehq/rouse/cmd/rouse/internal/config"
 	"github.com/rousehq/rouse/internal/setting"
 )
 
@@ -37,7 +39,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := map[string]setting.Setting{}
-	for _, s := range new(Config).configSettings() {
+	for _, s := range new(config.Config).ConfigSettings() {
 		settings[s.Name] = s
 	}
 	want := fill(t, string(body), "settings", func(after string) string {
@@ -101,15 +103,15 @@ func fill(t *testing.T, page, marker string, with func(after string) string) str
 
 // reference is the generated half: exit codes, flags that every command takes, and each command with its own.
 func reference(t *testing.T) string {
-	a := newApp(context.Background(), os.Stdin, os.Stdout, os.Stderr)
+	a := cli.NewApp(context.Background(), os.Stdin, os.Stdout, os.Stderr)
 	parser, err := newParser(a)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
 	b.WriteString("\n## Exit codes\n\n| code | meaning |\n|---|---|\n")
-	for _, e := range exitCodes {
-		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.what)
+	for _, e := range cli.ExitCodes {
+		fmt.Fprintf(&b, "| %d | %s |\n", e.Code, e.What)
 	}
 	b.WriteString("\n## Flags of every command\n\n")
 	flagTable(&b, parser.Model.Node)
@@ -152,7 +154,7 @@ func reference(t *testing.T) string {
 
 func flagTable(b *bytes.Buffer, n *kong.Node) {
 	settings := map[string]bool{}
-	for _, s := range new(Config).configSettings() {
+	for _, s := range new(config.Config).ConfigSettings() {
 		settings[s.Name] = true
 	}
 	b.WriteString("| flag | meaning |\n|---|---|\n")
@@ -172,19 +174,3 @@ func flagTable(b *bytes.Buffer, n *kong.Node) {
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
-
-// TestDefaultsAreWhatTheirTextsSay keeps the defaults in the tags valid, and readable as their printed form.
-func TestDefaultsAreWhatTheirTextsSay(t *testing.T) {
-	var c Config
-	for _, s := range c.configSettings() {
-		if err := s.Parse(s.Default); err != nil {
-			t.Errorf("default of %s: %v", s.Name, err)
-		}
-		if got := s.Text(); got != s.Default {
-			t.Errorf("default of %s is %q and prints as %q", s.Name, s.Default, got)
-		}
-	}
-	if problems := c.validateSettings(); len(problems) > 0 {
-		t.Errorf("the defaults are refused: %v", problems)
-	}
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/cmd/rouse/internal/flags"
 	"github.com/rousehq/rouse/internal/timers"
 )
 
@@ -200,7 +201,7 @@ func TestEveryOperationRefusesTheSameThroughEveryDoor(t *testing.T) {
 			got["command line"] = d.command("", o.args...)
 		}
 		for door, v := range got {
-			if v.field != flagNames.Replace(o.field) || !strings.HasPrefix(v.wrong, o.wrong) {
+			if v.field != flags.FlagNames.Replace(o.field) || !strings.HasPrefix(v.wrong, o.wrong) {
 				t.Errorf("%s through %s: %q %q, want %q %q", o.what, door, v.field, v.wrong, o.field, o.wrong)
 			}
 		}

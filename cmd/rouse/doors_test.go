@@ -20,6 +20,8 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
+	"github.com/rousehq/rouse/cmd/rouse/internal/flags"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/test/servers"
 	"github.com/rousehq/rouse/transact"
@@ -82,7 +84,7 @@ func judged(err error) refusal {
 		return refusal{"error", err.Error()}
 	}
 	p := inv.Problems[0]
-	return refusal{flagNames.Replace(p.Field), proseNames.Replace(p.Wrong)}
+	return refusal{flags.FlagNames.Replace(p.Field), flags.ProseNames.Replace(p.Wrong)}
 }
 
 func judgedFaults(faults []api.Fault, otherwise string) refusal {
@@ -127,12 +129,12 @@ func (d *doors) ask(method, path string, body any) ([]byte, refusal) {
 func (d *doors) command(in string, args ...string) refusal {
 	d.t.Helper()
 	var out, told bytes.Buffer
-	a := &app{ctx: d.t.Context(), in: strings.NewReader(in), out: &out, errOut: &told}
+	a := &cli.App{Ctx: d.t.Context(), In: strings.NewReader(in), Out: &out, ErrOut: &told}
 	k, err := parseCommand(a, append([]string{"--server", d.n.Addr(), "--json"}, args...))
 	if err == nil {
 		err = k.Run(a)
 	}
-	if a.reportError(err) == exitOK {
+	if a.ReportError(err) == cli.ExitOK {
 		return refusal{}
 	}
 	var p api.Problem

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/node"
 )
@@ -32,11 +33,11 @@ var exampleEnds = []struct {
 	of  *regexp.Regexp
 	end int
 }{
-	{regexp.MustCompile(madeUp), exitNotFound},
-	{regexp.MustCompile(`--if-revision 42`), exitConflict},
-	{regexp.MustCompile(`^doctor`), exitWarning},
-	{regexp.MustCompile(`^apply .*--dry-run`), exitWouldChange},
-	{regexp.MustCompile(`^export --to`), exitFailure}, // there are timers that no other scheduler can have
+	{regexp.MustCompile(madeUp), cli.ExitNotFound},
+	{regexp.MustCompile(`--if-revision 42`), cli.ExitConflict},
+	{regexp.MustCompile(`^doctor`), cli.ExitWarning},
+	{regexp.MustCompile(`^apply .*--dry-run`), cli.ExitWouldChange},
+	{regexp.MustCompile(`^export --to`), cli.ExitFailure}, // there are timers that no other scheduler can have
 }
 
 // exampleFiles are those that examples read.
@@ -65,7 +66,7 @@ var (
 // examples are those in the help of all commands.
 func examples(t *testing.T) (list []example) {
 	t.Helper()
-	parser, err := newParser(newApp(t.Context(), os.Stdin, os.Stdout, os.Stderr))
+	parser, err := newParser(cli.NewApp(t.Context(), os.Stdin, os.Stdout, os.Stderr))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,21 +147,21 @@ func TestExamplesOfHelpWork(t *testing.T) {
 			}
 		}
 		var out, errOut bytes.Buffer
-		a := newApp(t.Context(), os.Stdin, os.Stdout, os.Stderr)
-		a.in, a.out, a.errOut = strings.NewReader(exampleFiles["closed.json"]), &out, &errOut
+		a := cli.NewApp(t.Context(), os.Stdin, os.Stdout, os.Stderr)
+		a.In, a.Out, a.ErrOut = strings.NewReader(exampleFiles["closed.json"]), &out, &errOut
 		// A server of its own would not end, and rouse config refuses the same settings.
 		command, err := parseCommand(a, shellWords(regexp.MustCompile(`^serve\b`).ReplaceAllString(e.text, "config")))
 		if err == nil && !parsedOnly.MatchString(e.text) {
-			a.askClock()
+			a.AskClock()
 			err = command.Run(a)
 		}
-		want := exitOK
+		want := cli.ExitOK
 		for _, other := range slices.Backward(exampleEnds) {
 			if other.of.MatchString(e.text) {
 				want = other.end
 			}
 		}
-		if got := a.reportError(err); got != want {
+		if got := a.ReportError(err); got != want {
 			t.Errorf("rouse %s: exit code %d, want %d: %s", e.text, got, want, &errOut)
 		}
 		if e.into == "timers.jsonl" {

@@ -1,24 +1,25 @@
 // Command rouse provides durable timers in one binary: the server, its command line, and tools.
 //
-// It is the only package that knows every other one. Each command has its own file; cli.go lists them.
-// Results go to stdout and errors to stderr, and the exit code is the kind of error (exit.go).
+// Its commands are in the folders of internal, each with its own file; cli.go lists them. Folders of
+// commands know internal/cli, flags, config and daemon, and not each other. Results go to stdout and errors
+// to stderr, and the exit code is the kind of error (internal/cli/exit.go).
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 	_ "github.com/rousehq/rouse/node/all" // every kind of store, broker, queue and election
 )
+
+// release is set by the linker in released binaries: -ldflags "-X main.release=v1.2.3".
+var release string
 
 func main() { os.Exit(runProgram(programArguments(os.Args))) }
 
@@ -37,41 +38,18 @@ func programArguments(line []string) []string {
 // runProgram is the program without the exit.
 func runProgram(args []string) int {
 	logging.Disable() // the Redis driver writes to stderr the errors that its callers get
-	ctx, stop := interruptContext(context.Background())
+	ctx, stop := cli.InterruptContext(context.Background())
 	defer stop()
-	a := newApp(ctx, os.Stdin, os.Stdout, os.Stderr)
+	cli.Release = release
+	a := cli.NewApp(ctx, os.Stdin, os.Stdout, os.Stderr)
 	c, err := parseCommand(a, args)
 	if err == nil {
-		a.askClock()
+		a.AskClock()
 		err = c.Run(a)
 	}
 	// A call that a signal interrupted returns any error: the signal is the cause.
-	if cause := context.Cause(ctx); err != nil && errors.As(cause, new(*interrupted)) {
+	if cause := context.Cause(ctx); err != nil && errors.As(cause, new(*cli.Interrupted)) {
 		err = cause
 	}
-	return a.reportError(err)
-}
-
-// interrupted is the signal that ended the program's context.
-type interrupted struct{ signal syscall.Signal }
-
-func (e *interrupted) Error() string { return fmt.Sprintf("ended by a signal: %v", e.signal) }
-
-// interruptContext returns a context that the first SIGINT or SIGTERM cancels, with an *interrupted as the
-// cause. The second signal has its default effect: the process ends immediately.
-func interruptContext(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		select {
-		case s := <-signals:
-			signal.Stop(signals)
-			cancel(&interrupted{s.(syscall.Signal)})
-		case <-ctx.Done():
-			signal.Stop(signals)
-		}
-	})
-	return ctx, func() { cancel(nil); wg.Wait() }
+	return a.ReportError(err)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 )
 
 // jobsOfATest is a server whose bulk changes and calendars end as a test wants.
@@ -71,12 +72,12 @@ func toldBy(t *testing.T, s *jobsOfATest, args ...string) string {
 		}
 		return f
 	}
-	a := newApp(t.Context(), file("in", `{"days": []}`), file("out", ""), file("err", ""))
+	a := cli.NewApp(t.Context(), file("in", `{"days": []}`), file("out", ""), file("err", ""))
 	c, err := parseCommand(a, append(args, "--server", listener.Addr().String()))
 	if err == nil {
 		err = c.Run(a)
 	}
-	a.reportError(err)
+	a.ReportError(err)
 	printed, err := os.ReadFile(filepath.Join(dir, "err"))
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 	"github.com/rousehq/rouse/rousetest"
 )
 
@@ -97,7 +98,7 @@ func TestModelsReadOnly(t *testing.T) {
 		t.Error("a model has deleted a timer without --allow-writes")
 	}
 	text, _ := ask(t, m, "get_timer", map[string]any{"name": "odd"})
-	if !strings.Contains(text, `\u200b`) || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && isUnsafe(r) }) || !json.Valid([]byte(text)) {
+	if !strings.Contains(text, `\u200b`) || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && cli.IsUnsafe(r) }) || !json.Valid([]byte(text)) {
 		t.Errorf("what a reader does not see reaches the model: %q", text)
 	}
 	var same string
@@ -202,8 +203,8 @@ func TestModelsOverHTTP(t *testing.T) {
 	api.Start()
 	t.Cleanup(api.Close)
 	t.Setenv("ROUSE_KEY", "the-command's-own")
-	a := &app{ctx: t.Context()}
-	a.cli.Server, a.cli.Timeout = strings.TrimPrefix(api.URL, "http://"), time.Minute
+	a := &cli.App{Ctx: t.Context()}
+	a.Flags.Server, a.Flags.Timeout = strings.TrimPrefix(api.URL, "http://"), time.Minute
 	c := &mcpCmd{Hosts: []string{"mcp.example.com"}}
 	s, err := c.newMCPServer(a)
 	if err != nil {
@@ -265,15 +266,15 @@ func TestModelsOverHTTP(t *testing.T) {
 // TestModelsOverHTTPHaveNoRightsOfTheCommand: what would give rights to everyone who reaches the address is
 // refused.
 func TestModelsOverHTTPHaveNoRightsOfTheCommand(t *testing.T) {
-	for want, set := range map[string]func(*testing.T, *app, *mcpCmd){
-		"key-file":    func(_ *testing.T, a *app, _ *mcpCmd) { a.cli.KeyFile = "reader.key" },
-		"client-cert": func(_ *testing.T, a *app, _ *mcpCmd) { a.cli.ClientCert = "client.pem" },
-		"ROUSE_KEY":   func(t *testing.T, _ *app, _ *mcpCmd) { t.Setenv("ROUSE_KEY", "rk_x") },
-		"listen":      func(_ *testing.T, _ *app, c *mcpCmd) { c.Listen = "0.0.0.0:0" },
+	for want, set := range map[string]func(*testing.T, *cli.App, *mcpCmd){
+		"key-file":    func(_ *testing.T, a *cli.App, _ *mcpCmd) { a.Flags.KeyFile = "reader.key" },
+		"client-cert": func(_ *testing.T, a *cli.App, _ *mcpCmd) { a.Flags.ClientCert = "client.pem" },
+		"ROUSE_KEY":   func(t *testing.T, _ *cli.App, _ *mcpCmd) { t.Setenv("ROUSE_KEY", "rk_x") },
+		"listen":      func(_ *testing.T, _ *cli.App, c *mcpCmd) { c.Listen = "0.0.0.0:0" },
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Setenv("ROUSE_KEY", "")
-			a, c := &app{ctx: t.Context()}, &mcpCmd{Listen: "127.0.0.1:0"}
+			a, c := &cli.App{Ctx: t.Context()}, &mcpCmd{Listen: "127.0.0.1:0"}
 			set(t, a, c)
 			err := c.Run(a)
 			if bad, is := errors.AsType[*rouse.Invalid](err); !is || bad.Problems[0].Field != want {

@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/migrate"
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/store"
 	"github.com/rousehq/rouse/store/pebble"
@@ -167,7 +167,7 @@ func TestAMigrationIntoAServedStoreIsRefused(t *testing.T) {
 	}
 	migrate := func(args ...string) (told string, err error) {
 		var out bytes.Buffer
-		a := &app{ctx: t.Context(), in: strings.NewReader(""), out: &out, errOut: &out}
+		a := &cli.App{Ctx: t.Context(), In: strings.NewReader(""), Out: &out, ErrOut: &out}
 		k, err := parseCommand(a, append([]string{"migrate-store"}, args...))
 		if err == nil {
 			err = k.Run(a)
@@ -220,24 +220,5 @@ func TestAMigrationIntoAServedStoreIsRefused(t *testing.T) {
 	}
 	if told, err := migrate(from, to, "--dry-run"); err != nil || !strings.Contains(told, "need one of its webhook secrets") {
 		t.Errorf("into a store that was served: %q, %v", told, err)
-	}
-}
-
-func TestProgressShowsTheRemainingTime(t *testing.T) {
-	p := &progress{what: "pass 1, rows", total: 4000, left: true, began: time.Unix(0, 0)}
-	if got, want := p.barText(1000, 1000, time.Unix(30, 0)), "[#######.......................]  25% pass 1, rows 1000, 33/s, 1m30s left"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	var out bytes.Buffer
-	a := &app{errOut: &out}
-	b := &migrateBar{a: a}
-	for _, at := range []struct {
-		pass    int
-		records bool
-	}{{1, false}, {1, false}, {1, true}, {2, false}} {
-		b.showPassProgress(migrate.Progress{Pass: at.pass, Records: at.records})
-	}
-	if got, want := out.String(), "pass 1, rows\npass 1, records\npass 2, rows\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -10,17 +10,19 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
+	"github.com/rousehq/rouse/cmd/rouse/internal/config"
 )
 
 // runner is a command with its arguments.
-type runner interface{ Run(a *app) error }
+type runner interface{ Run(a *cli.App) error }
 
-// parseCommand reads the arguments into a.cli, and returns the selected command.
+// parseCommand reads the arguments into a.flags, and returns the selected command.
 //
 // It replaces Parse, Validate and Run of kong, which look up methods by names that are known at run time
 // only. One such call in a program makes the linker keep all exported methods of all types, which were a
 // third of the binary.
-func parseCommand(a *app, args []string) (runner, error) {
+func parseCommand(a *cli.App, args []string) (runner, error) {
 	parser, err := newParser(a)
 	if err != nil {
 		return nil, err
@@ -28,7 +30,7 @@ func parseCommand(a *app, args []string) (runner, error) {
 	if len(args) == 0 {
 		return nil, printBareHelp(a, parser)
 	}
-	if err := checkVariables(os.Environ()); err != nil {
+	if err := config.CheckVariables(os.Environ()); err != nil {
 		return nil, err
 	}
 	k, err := kong.Trace(parser, normalizeArguments(args))
@@ -40,18 +42,18 @@ func parseCommand(a *app, args []string) (runner, error) {
 		if err := k.PrintUsage(false); err != nil {
 			return nil, err
 		}
-		return nil, silent{exitOK}
+		return nil, cli.Silent(cli.ExitOK)
 	}
 	c, err := resolveCommand(k)
 	if err != nil {
-		a.cli.JSON = a.cli.JSON || asksForJSON(args)
+		a.Flags.JSON = a.Flags.JSON || asksForJSON(args)
 		return nil, usageError(err, k.Selected())
 	}
-	a.command = k.Selected().FullPath()
-	a.given = map[string]bool{}
+	a.Command = k.Selected().FullPath()
+	a.Given = map[string]bool{}
 	for _, p := range k.Path {
 		if p.Flag != nil {
-			a.given[p.Flag.Name] = true
+			a.Given[p.Flag.Name] = true
 		}
 	}
 	return c, nil
@@ -160,8 +162,8 @@ func normalizeArguments(args []string) []string {
 }
 
 // printBareHelp prints the help to stderr if there are no arguments.
-func printBareHelp(a *app, parser *kong.Kong) error {
-	parser.Stdout = a.errOut
+func printBareHelp(a *cli.App, parser *kong.Kong) error {
+	parser.Stdout = a.ErrOut
 	k, err := kong.Trace(parser, nil)
 	if err == nil {
 		err = k.PrintUsage(false)
@@ -169,7 +171,7 @@ func printBareHelp(a *app, parser *kong.Kong) error {
 	if err != nil {
 		return err
 	}
-	return silent{exitUsage}
+	return cli.Silent(cli.ExitUsage)
 }
 
 // asksForJSON looks for --json in arguments that could not be parsed, so that the error can be printed as
@@ -186,22 +188,14 @@ func asksForJSON(args []string) bool {
 	return false
 }
 
-// usage is an error in the use of the command line.
-type usage struct {
-	text string
-	help string // the command that prints the help
-}
-
-func (e *usage) Error() string { return e.text }
-
 // usageError returns an error in the use of a command; nil: no command was recognized.
 func usageError(err error, c *kong.Node) error {
 	if inv, ok := errors.AsType[*rouse.Invalid](err); ok {
 		return inv
 	}
-	u := &usage{text: err.Error(), help: "rouse --help"}
+	u := &cli.Usage{Text: err.Error(), Help: "rouse --help"}
 	if c != nil {
-		u.help = c.FullPath() + " --help"
+		u.Help = c.FullPath() + " --help"
 	}
 	return u
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/rousehq/rouse/cmd/rouse/internal/config"
 	"github.com/rousehq/rouse/internal/poll"
 )
 
@@ -258,8 +259,8 @@ func exitCommand(ts *testscript.TestScript, _ bool, args []string) {
 // variables are those that rouse looks at.
 func variables() []string {
 	list := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG"}
-	for _, s := range new(Config).configSettings() {
-		list = append(list, envName(s.Name))
+	for _, s := range new(config.Config).ConfigSettings() {
+		list = append(list, config.EnvName(s.Name))
 	}
 	return list
 }

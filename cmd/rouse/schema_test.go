@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/node"
 	"github.com/rousehq/rouse/store/postgres"
@@ -53,19 +54,19 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	step(0, "rouse schema up makes it", "show")
-	step(exitUsage, "rouse schema up makes it", "roles", "--app", "x", "--apply")
-	step(exitUsage, "is no version that this rouse knows", "up", "--to", "99")
-	step(exitUsage, "is no version that this rouse knows", "up", "--to", "0")
-	step(exitUsage, "is newer than the schema", "down", "--to", "1")
+	step(cli.ExitUsage, "rouse schema up makes it", "roles", "--app", "x", "--apply")
+	step(cli.ExitUsage, "is no version that this rouse knows", "up", "--to", "99")
+	step(cli.ExitUsage, "is no version that this rouse knows", "up", "--to", "0")
+	step(cli.ExitUsage, "is newer than the schema", "down", "--to", "1")
 	step(0, "has version 1 now", "up", "--to", "1")
 	has(1)
 	step(0, "rouse schema up brings it there", "show")
-	step(exitUsage, "say so with --yes", "down", "--to", "0")
+	step(cli.ExitUsage, "say so with --yes", "down", "--to", "0")
 	has(1)
 	step(0, "now", "up")
 	step(0, "already", "up")
 	step(0, `"state":"current"`, "show", "--json")
-	step(exitUsage, "rouse schema down goes back", "up", "--to", "1")
+	step(cli.ExitUsage, "rouse schema down goes back", "up", "--to", "1")
 	has(latest)
 
 	// What nodes live on is not taken away.
@@ -85,7 +86,7 @@ func TestSchema(t *testing.T) {
 	}
 	for end := time.Now().Add(time.Minute); ; {
 		code, out := schema(t, url, "down", "--to", "0")
-		if code == exitConflict && strings.Contains(out, "nodes live on the schema: living") {
+		if code == cli.ExitConflict && strings.Contains(out, "nodes live on the schema: living") {
 			break
 		}
 		if time.Now().After(end) {
@@ -152,7 +153,7 @@ func TestSchemaRoles(t *testing.T) {
 	if code, out := schema(t, as("owner"), "up"); code != 0 {
 		t.Fatal(out)
 	}
-	if code, out := schema(t, as("owner"), apply...); code != exitUsage || !strings.Contains(out, `CREATE ROLE "reader" LOGIN`) {
+	if code, out := schema(t, as("owner"), apply...); code != cli.ExitUsage || !strings.Contains(out, `CREATE ROLE "reader" LOGIN`) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	for _, role := range []string{"reader", "one", "two"} {
@@ -160,7 +161,7 @@ func TestSchemaRoles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, out := schema(t, as("postgres"), apply...); code != exitUsage || !strings.Contains(out, "belongs to owner") {
+	if code, out := schema(t, as("postgres"), apply...); code != cli.ExitUsage || !strings.Contains(out, "belongs to owner") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	if code, out := schema(t, as("owner"), apply...); code != 0 {
@@ -187,11 +188,11 @@ func TestSchemaRoles(t *testing.T) {
 func TestSchemaIsOfAPostgreSQL(t *testing.T) {
 	for url, want := range map[string]string{"": "ROUSE_STORE", "redis://:hush@h/0": "is no PostgreSQL", "postgres": "is no PostgreSQL"} {
 		code, out := schema(t, url, "show")
-		if code != exitUsage || !strings.Contains(out, want) || strings.Contains(out, "hush") {
+		if code != cli.ExitUsage || !strings.Contains(out, want) || strings.Contains(out, "hush") {
 			t.Errorf("%q: exit code %d: %s", url, code, out)
 		}
 	}
-	if code, out := schema(t, "postgres://me:hush@127.0.0.1:1/d", "show"); code != exitUnavailable || strings.Contains(out, "hush") {
+	if code, out := schema(t, "postgres://me:hush@127.0.0.1:1/d", "show"); code != cli.ExitUnavailable || strings.Contains(out, "hush") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }

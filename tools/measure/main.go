@@ -80,7 +80,7 @@ func main() {
 // addText counts the lines and operations in the text of a file.
 func (c counts) addText(path, text string) {
 	for _, op := range operations {
-		names := fmt.Sprintf(`\b(%[1]s|%[1]sRequest|%[2]sCmd|%[2]sTimers?)\b`, op, strings.ToLower(op))
+		names := fmt.Sprintf(`\b(%[1]s|%[1]sRequest|%[1]sCmd|%[2]sCmd|%[2]sTimers?)\b`, op, strings.ToLower(op))
 		if !apart.MatchString(path) && regexp.MustCompile(names).MatchString(comment.ReplaceAllString(text, "")) {
 			c.addCount("operation", op, 1)
 		}
