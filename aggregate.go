@@ -29,7 +29,7 @@ type RecordGroup struct {
 type RecordGroups struct {
 	Groups   []RecordGroup // by time in its order, others by count, the largest first
 	Other    int64         // occurrences of groups beyond MaxRecordGroups
-	Searched int64         // records that were read
+	Searched int64         // records that were read, of those that the caller may see
 	Next     *RecordCursor // where the rest can be aggregated, as RecordQuery.Until; nil if all were read
 }
 

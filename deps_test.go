@@ -36,7 +36,7 @@ var rules = []struct {
 	{"internal/note", "a mechanism: names and values in rows of any store", []string{"."}},
 	{"internal/secret", "a mechanism: sealed secrets and signing keys, in what the nodes of a store share", []string{".", "internal/access", "internal/audit", "internal/note"}},
 	{"internal/notify", "a mechanism: knows channels only", nil},
-	{"internal/limit", "a mechanism: the named limits of namespaces, in what the nodes of a store share", []string{".", "internal/access", "internal/note"}},
+	{"internal/limit", "a mechanism: the named limits of namespaces, in what the nodes of a store share", []string{".", "internal/access", "internal/backoff", "internal/note"}},
 	{"internal/quota", "a mechanism: what namespaces may have and do; shares rates through what nodes of a store share", []string{".", "internal/access", "internal/backoff", "internal/note", "internal/throttle"}},
 	{"internal/recent", "a mechanism: counts what happened lately, in fixed memory; knows the words only", []string{"."}},
 	{"internal/scratch", "a mechanism: knows slices only", nil},

@@ -266,7 +266,7 @@ type RecordPage struct {
 	At      []RecordCursor // of the records: unique in the store
 	Next    *RecordCursor  // where to go on, as RecordQuery.Until, or From if the oldest come first; nil at the end
 
-	Searched int64 // by an operation on timers: how many records it compared
+	Searched int64 // by an operation on timers: how many records it compared, of those that the caller may see
 }
 
 // Timers is a versioned table with one index on visible time.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/limit"
+	"github.com/rousehq/rouse/internal/parts"
 )
 
 // openLimits makes the named limits. They are not read yet.
@@ -16,7 +17,11 @@ func (n *Node) openLimits() {
 				return "the strategy of its nodes is " + n.cfg.Strategy
 			}
 			return ""
-		}})
+		}, Alone: func() bool { return !n.cluster.shared }})
+	n.addPart(parts.Part{Name: "limits", Work: func(ctx context.Context) error {
+		n.limits.Run(ctx)
+		return nil
+	}})
 }
 
 // Limits returns the named limits.

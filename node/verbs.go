@@ -162,20 +162,10 @@ func (n *Node) Records(ctx context.Context, name string) iter.Seq2[rouse.Record,
 	}
 }
 
-// Follow calls do with records of the namespace as occurrences end, best effort: dropped is how many, of any
-// namespace, were missed since the last call because do was slow. It returns the error of do or of ctx, or
+// Follow calls do with records of the namespace as occurrences end, best effort: dropped is how many
+// were missed since the last call because do was slow. It returns the error of do or of ctx, or
 // rouse.ErrClosed when the node ends.
 func (n *Node) Follow(ctx context.Context, do func(records []rouse.Record, dropped uint64) error) error {
-	return n.timers.Follow(ctx, nil, func(records []rouse.Record, dropped uint64) error {
-		var ours []rouse.Record
-		for _, r := range records {
-			if r.Namespace == n.cfg.Namespace {
-				ours = append(ours, r)
-			}
-		}
-		if len(ours) == 0 && dropped == 0 {
-			return nil
-		}
-		return do(ours, dropped)
-	})
+	ours := func(r *rouse.Record) bool { return r.Namespace == n.cfg.Namespace }
+	return n.timers.Follow(ctx, ours, nil, do)
 }

@@ -126,11 +126,13 @@ func (k *Kind) acceptsForm(rest string, cut bool) bool {
 	return rest != ""
 }
 
-// errUnknown names the kinds, and shows no password.
+// errUnknown names the kinds, and shows no password. Of a path alone it has the URL.
 func errUnknown(url string) error {
 	shown, _, cut := strings.Cut(url, ":")
 	if cut {
 		shown += ":…"
+	} else if strings.ContainsAny(url, `/\\.`) {
+		return refuseStore("%q is a path: give pebble:%[1]s for a directory, or sqlite:%[1]s for a file", url)
 	}
 	var forms []string
 	for _, k := range kinds {

@@ -26,13 +26,20 @@ func TestAKindThatIsNotLinkedIsNamed(t *testing.T) {
 	}
 }
 
-// TestAURLOfNoKindIsRefused with the forms that there are, and without what may be a password.
+// TestAURLOfNoKindIsRefused with the forms that there are, and without what may be a password; a
+// path with its URLs.
 func TestAURLOfNoKindIsRefused(t *testing.T) {
 	for _, url := range []string{"", "pebble", "pebble:", "sqlite:", "mem", "mem:x", "postgres:secret", "redis:secret", "front:secret", "front://secret", "mysql://u:secret@h"} {
 		_, err := store.Open(t.Context(), url, store.Options{})
 		if err == nil || strings.Contains(err.Error(), "secret") ||
 			!strings.HasSuffix(err.Error(), "is not offered: give pebble:DIR, sqlite:FILE, mem:, postgres://HOST/DATABASE or redis://HOST:PORT, or nothing for pebble in the data directory") {
 			t.Errorf("%s: %v", url, err)
+		}
+	}
+	for _, path := range []string{"/var/lib/rouse", "./data", "timers.db", `data\timers`} {
+		_, err := store.Open(t.Context(), path, store.Options{})
+		if err == nil || !strings.Contains(err.Error(), "give pebble:"+path+" for a directory, or sqlite:"+path+" for a file") {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }

@@ -86,6 +86,27 @@ func (c *Control) HasRole(name string) bool {
 	return (*c.roles.Load())[name] != nil
 }
 
+// knowsRole reports whether a role exists, as far as the principal may be told: one that may not list roles
+// knows those that it could give somewhere. The others are as roles that do not exist.
+func (c *Control) knowsRole(ctx context.Context, name string) bool {
+	if !c.HasRole(name) || c == nil || isBuiltIn(name) {
+		return c.HasRole(name)
+	}
+	has := func(v Verb) bool {
+		ok, _ := c.isGranted(From(ctx), v, func(*Scope) bool { return true })
+		return ok
+	}
+	if has(RolesRead) {
+		return true
+	}
+	for v := range (*c.roles.Load())[name] {
+		if !has(v) {
+			return false
+		}
+	}
+	return true
+}
+
 // Admit refuses a principal that has a verb nowhere. Doors call it before they read a request.
 func (c *Control) Admit(ctx context.Context, v Verb) error {
 	return c.requireGranted(ctx, v, "", func(*Scope) bool { return true })

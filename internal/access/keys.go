@@ -121,7 +121,8 @@ func (k *Keys) Authenticate(_ context.Context, c *Credentials) (*Principal, erro
 // text.
 func (k *Keys) Create(ctx context.Context, key Key) (Key, string, error) {
 	now := time.Now().UTC().Truncate(time.Second)
-	if err := key.checkKey(now, k.control.HasRole); err != nil {
+	known := func(role string) bool { return k.control.knowsRole(ctx, role) }
+	if err := key.checkKey(now, known); err != nil {
 		return Key{}, "", err
 	}
 	if err := k.control.requireAll(ctx, KeysCreate, key.Grants); err != nil {
@@ -239,7 +240,7 @@ func (k *Keys) Revoke(ctx context.Context, id string) error {
 }
 
 // getForChange reads a key from the store for a change. A principal changes keys that it could have created
-// only.
+// only; one that it may not list either is as one that does not exist.
 func (k *Keys) getForChange(ctx context.Context, v Verb, id string) (s stored, revision uint64, err error) {
 	if len(id) != idLength || strings.Trim(id, idDigits) != "" {
 		return s, 0, rouse.Refuse("id", id, "is no id of a key", fmt.Sprintf("give the %d characters after rk_", idLength))
@@ -251,11 +252,15 @@ func (k *Keys) getForChange(ctx context.Context, v Verb, id string) (s stored, r
 	if err != nil {
 		return s, 0, rouse.Unavailable(err)
 	}
+	missing := fmt.Errorf("the key %s: %w", id, rouse.ErrNotFound)
 	if notes[0].Revision == 0 {
-		return s, 0, fmt.Errorf("the key %s: %w", id, rouse.ErrNotFound)
+		return s, 0, missing
 	}
 	if err := notes[0].Read(&s); err != nil {
 		return s, 0, err
+	}
+	if !k.control.coversAll(ctx, v, s.Grants) && !k.control.coversAll(ctx, KeysList, s.Grants) {
+		return stored{}, 0, missing
 	}
 	return s, notes[0].Revision, k.control.requireAll(ctx, v, s.Grants)
 }

@@ -196,6 +196,20 @@ func (k *Kind) Get(ctx context.Context, names ...string) ([]note.Note, error) {
 	return notes, err
 }
 
+// Refresh reads notes from the store, and takes those that have changed.
+func (k *Kind) Refresh(ctx context.Context, names ...string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	notes, err := k.Get(ctx, names...)
+	if err != nil {
+		return rouse.Unavailable(err)
+	}
+	for _, n := range notes {
+		k.applyIfChanged(n)
+	}
+	return nil
+}
+
 // Write makes changes, each on its condition, and applies their results. A change whose condition does not
 // hold is rouse.ErrConflict.
 func (k *Kind) Write(ctx context.Context, changes ...Change) error {

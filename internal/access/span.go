@@ -67,6 +67,16 @@ func (s Span) Has(namespace string) bool {
 // Whole reports whether the span has all namespaces.
 func (s Span) Whole() bool { return s.Prefix && s.Fixed == "" }
 
+// HasPart reports whether there may be timers for which a principal does not have the verb: in a namespace,
+// or without one in those of which it has some.
+func (c *Control) HasPart(ctx context.Context, v Verb, namespace string) bool {
+	if namespace != "" {
+		return c.Restricted(ctx, v, namespace)
+	}
+	spans, err := c.Spans(ctx, v)
+	return err != nil || slices.ContainsFunc(spans, func(s Span) bool { return c.Restricted(ctx, v, s.Fixed) })
+}
+
 // Uncountable refuses a result over all timers to a caller with a verb for a part of them.
 func (c *Control) Uncountable(ctx context.Context, v Verb, what string) error {
 	return c.Refuse(&Refusal{ReasonScope, rouse.ErrForbidden,

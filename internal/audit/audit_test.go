@@ -309,8 +309,12 @@ func SearchIsTheModel(t *testing.T, store rouse.Store) {
 			}
 		}
 		var want, got []string
+		seen := 0 // events that the caller may see
 		for _, e := range all {
 			at := e.Instant()
+			if q.Allowed == nil || e.Namespace != "" {
+				seen++
+			}
 			if (q.Verb == "" || strings.HasPrefix(e.Verb, "timers.")) && (q.Principal == "" || e.Principal == q.Principal || q.Principal == "person-2*" && e.Name == "person-2") && (q.Namespace != "a" || e.Namespace == "a") &&
 				(q.Namespace != "a*" || e.Namespace != "") && (q.Name == "" || e.Names[0] == q.Name) && (q.Outcome == "" || e.Outcome == q.Outcome || q.Outcome == audit.Refused && e.Outcome != audit.OK) &&
 				(q.From == 0 || at >= q.From) && (q.Until == 0 || at < q.Until) && (q.Allowed == nil || e.Namespace != "") {
@@ -318,10 +322,15 @@ func SearchIsTheModel(t *testing.T, store rouse.Store) {
 			}
 		}
 		var last rouse.Instant
+		searched := 0
 		for pages := 0; ; pages++ {
 			page, err := rows.Search(t.Context(), q, clock)
 			if err != nil || pages > 5000 {
 				t.Fatalf("%d pages, %v", pages, err)
+			}
+			searched += page.Searched
+			if (page.Reached == 0) != (page.Searched == 0) {
+				t.Fatalf("%+v: %d events were searched, until %v", q, page.Searched, page.Reached)
 			}
 			for _, e := range page.Events {
 				if last != 0 && (e.Instant() < last) == q.Oldest && e.Instant() != last {
@@ -340,6 +349,9 @@ func SearchIsTheModel(t *testing.T, store rouse.Store) {
 		slices.Sort(want)
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Fatalf("%+v: %d events, want %d", q, len(got), len(want))
+		}
+		if searched < len(want) || searched > seen {
+			t.Fatalf("%+v: %d events were searched, and its caller may see %d", q, searched, seen)
 		}
 	}
 	at := all[0].Instant()

@@ -40,8 +40,8 @@ type Cursor struct {
 type Page struct {
 	Events   []Event
 	Next     *Cursor       // where to go on; nil at the end
-	Searched int           // events that were looked at
-	Reached  rouse.Instant // the time of the last one
+	Searched int           // events that were looked at, of those that the caller may see
+	Reached  rouse.Instant // the time of the last one of these; 0 if there is none
 }
 
 // MaxSearched bounds the events that a search looks at for one page.
@@ -77,7 +77,7 @@ func (q *Query) matchesEvent(e *Event) bool {
 		q.Outcome != "" && q.Outcome != Refused && q.Outcome != e.Outcome:
 		return false
 	}
-	return q.Allowed == nil || q.Allowed(e.Namespace)
+	return true
 }
 
 func matchesPattern(pattern, text string) bool {
@@ -153,9 +153,12 @@ func (s *search) scanEvents(row *row, from int) {
 		}
 		e := &row.events[i]
 		s.left--
+		s.at = Cursor{row.name, i}
+		if s.q.Allowed != nil && !s.q.Allowed(e.Namespace) {
+			continue
+		}
 		s.page.Searched++
 		s.page.Reached = e.Instant()
-		s.at = Cursor{row.name, i}
 		if s.q.matchesEvent(e) {
 			s.page.Events = append(s.page.Events, *e)
 		}

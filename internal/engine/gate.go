@@ -27,13 +27,15 @@ type gates struct {
 	epoch  time.Time  // times of gates count from it
 	seen   uint64     // version of the limits that the gates obey
 	keys   int
-	place  func(en *entry) // takes a row that has its place
+	place  func(en *entry)     // takes a row that has its place
+	away   map[rouse.Key]*gate // attempts of other nodes that have places
 }
 
 // Limits are the named limits as this node knows them.
 type Limits interface {
-	// Limit returns a limit of a namespace. It is called for each fire that has one.
-	Limit(namespace, name string) (rouse.Limit, bool)
+	// Limit returns a limit of a namespace; the zero Limit if there is none. known is false if that is not sure:
+	// fires wait until Version changes. It is called for each fire that has a limit.
+	Limit(namespace, name string) (l rouse.Limit, known bool)
 	// Version changes with every change of a limit.
 	Version() uint64
 }
@@ -45,6 +47,7 @@ type limited struct {
 	limitName
 	of       *gates
 	is       rouse.Limit // the zero Limit lets everything through: it was deleted
+	unknown  bool        // whether there is one is not known yet
 	interval time.Duration
 	burst    time.Duration // what the rate may be ahead
 	keys     map[string]*gate
@@ -119,13 +122,13 @@ func (g *gates) ensureGate(name limitName, key string, began time.Duration) *gat
 	}
 	l := g.byName[name]
 	if l == nil {
-		is, ok := g.limits.Limit(name.namespace, name.name)
-		if !ok {
+		is, known := g.limits.Limit(name.namespace, name.name)
+		if known && is.Revision == 0 {
 			return nil
 		}
 		name = limitName{strings.Clone(name.namespace), strings.Clone(name.name)} // they share the memory of a row
 		l = &limited{limitName: name, of: g, keys: map[string]*gate{}}
-		l.setLimit(is)
+		l.setLimit(is, known)
 		g.byName[name] = l
 	}
 	ga := l.keys[key]
@@ -141,7 +144,8 @@ func (g *gates) ensureGate(name limitName, key string, began time.Duration) *gat
 	return ga
 }
 
-func (l *limited) setLimit(is rouse.Limit) {
+func (l *limited) setLimit(is rouse.Limit, known bool) {
+	l.unknown = !known
 	l.is, l.interval = is, is.Rate.Interval()
 	l.burst = time.Duration(max(0, is.Rate.AtOnce()-1)) * l.interval
 }
@@ -149,7 +153,7 @@ func (l *limited) setLimit(is rouse.Limit) {
 // takePlace takes a place if the limit has one now.
 func (g *gates) takePlace(ga *gate) bool {
 	l := ga.limit
-	if l.is.Paused || l.is.Concurrency > 0 && ga.running >= l.is.Concurrency {
+	if l.unknown || l.is.Paused || l.is.Concurrency > 0 && ga.running >= l.is.Concurrency {
 		return false
 	}
 	if l.interval > 0 {
@@ -259,11 +263,11 @@ func (g *gates) wakeGates() {
 	if v := g.limits.Version(); v != g.seen {
 		g.seen = v
 		for _, l := range g.byName {
-			is, _ := g.limits.Limit(l.namespace, l.name)
-			if is == l.is {
+			is, known := g.limits.Limit(l.namespace, l.name)
+			if is == l.is && known == !l.unknown {
 				continue
 			}
-			l.setLimit(is)
+			l.setLimit(is, known)
 			for _, ga := range l.keys {
 				g.noteReady(ga)
 			}

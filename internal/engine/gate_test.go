@@ -19,6 +19,7 @@ import (
 type someLimits struct {
 	mu      sync.Mutex
 	list    map[string]rouse.Limit
+	unknown bool
 	version atomic.Uint64
 }
 
@@ -32,6 +33,7 @@ func (s *someLimits) set(list ...rouse.Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range list {
+		l.Revision = s.version.Add(1)
 		s.list[l.Name] = l
 	}
 	s.version.Add(1)
@@ -47,8 +49,7 @@ func (s *someLimits) remove(name string) {
 func (s *someLimits) Limit(_, name string) (rouse.Limit, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l, ok := s.list[name]
-	return l, ok
+	return s.list[name], !s.unknown
 }
 
 func (s *someLimits) Version() uint64 { return s.version.Load() }
@@ -202,6 +203,36 @@ func TestALimitIsChangedWhileItIsInUse(t *testing.T) {
 	})
 }
 
+// TestALimitThatIsNotKnownYet: a node that has not heard of a limit keeps its timers back until it knows.
+func TestALimitThatIsNotKnownYet(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := &recorder{}
+		limits := newLimits()
+		limits.unknown = true
+		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
+		for i := range 5 {
+			h.put(fmt.Sprint(i), "@after 1s", withLimit("a", ""))
+		}
+		h.put("other", "@after 1s", withLimit("b", ""))
+		time.Sleep(2 * time.Second)
+		if n := len(sink.got()); n != 0 {
+			t.Errorf("%d began before their limit was known", n)
+		}
+		limits.mu.Lock()
+		limits.unknown = false
+		limits.mu.Unlock()
+		limits.set(rouse.Limit{Name: "a", Rate: rouse.LimitRate{Count: 1, Per: time.Second}})
+		time.Sleep(500 * time.Millisecond)
+		if n := len(sink.got()); n != 2 { // one of each
+			t.Errorf("%d began at once", n)
+		}
+		time.Sleep(10 * time.Second)
+		if n := len(sink.got()); n != 6 {
+			t.Errorf("%d of 6 began", n)
+		}
+	})
+}
+
 // TestALimitInOrder: occurrences of a key go one at a time in the order of their due times, also if one of
 // them has to be tried again.
 func TestALimitInOrder(t *testing.T) {
@@ -306,6 +337,47 @@ func TestALimitOnSeveralNodes(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if a, b := len(sinks[0].got()), len(sinks[1].got()); a+b != 20 || a*b != 0 || c.mostOf("a") != 2 {
+			t.Errorf("%d and %d fires, %d at a time", a, b, c.mostOf("a"))
+		}
+	})
+}
+
+// TestALimitIsKeptWhileItsBucketMoves: the next owner of a bucket counts the attempts that the last one has
+// there, for as long as they take.
+func TestALimitIsKeptWhileItsBucketMoves(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := mem.New()
+		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 2})
+		c := newCounted()
+		var sinks []*recorder
+		var strategies []*manualStrategy
+		var nodes []*harness
+		for i := range 2 {
+			sinks = append(sinks, &recorder{answer: c.takes(7 * time.Second)})
+			strategies = append(strategies, newManual(uint32(i)))
+			nodes = append(nodes, join(t, store, strategies[i], sinks[i], timers.Options{Engine: engine.Options{Limits: limits}}))
+		}
+		for i := range 20 {
+			nodes[0].put(fmt.Sprint(i), "@after 10ms", withLimit("a", ""))
+		}
+		owner := 0
+		time.Sleep(time.Second)
+		if len(sinks[0].got()) == 0 {
+			owner = 1
+		}
+		for range 4 { // as a cluster moves buckets: the new owner begins when the old one has left them
+			time.Sleep(10 * time.Second)
+			left := len(strategies[owner].gone()) + len(strategies[owner].buckets)
+			strategies[owner].give()
+			for len(strategies[owner].gone()) < left {
+				time.Sleep(time.Millisecond)
+			}
+			owner = 1 - owner
+			strategies[owner].give(0, 1)
+		}
+		time.Sleep(2 * time.Minute)
+		a, b := len(sinks[0].got()), len(sinks[1].got())
+		if a+b != 20 || a == 0 || b == 0 || c.mostOf("a") != 2 {
 			t.Errorf("%d and %d fires, %d at a time", a, b, c.mostOf("a"))
 		}
 	})

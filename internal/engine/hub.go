@@ -17,6 +17,7 @@ type hub struct {
 
 // follower is a reader of records with a bounded queue.
 type follower struct {
+	wanted  func(r *rouse.Record) bool
 	list    []rouse.Record
 	dropped uint64
 	signal  chan struct{}
@@ -29,10 +30,17 @@ func (h *hub) publishRecords(records []rouse.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for f := range h.followers {
-		n := min(len(records), followerQueue-len(f.list))
-		f.list = append(f.list, records[:n]...)
-		f.dropped += uint64(len(records) - n)
-		notify.Send(f.signal)
+		for i := range records {
+			switch {
+			case !f.wanted(&records[i]):
+				continue
+			case len(f.list) < followerQueue:
+				f.list = append(f.list, records[i])
+			default:
+				f.dropped++
+			}
+			notify.Send(f.signal)
+		}
 	}
 }
 
@@ -46,17 +54,19 @@ func (h *hub) closeFollowers() {
 	}
 }
 
-// Follow calls f with records as occurrences end, until ctx or the engine ends or f returns an error. dropped
-// is the number of records that were lost before this call because f was too slow. It calls begin, unless
-// that is nil, when no record is missed any more; an error of it ends all.
-func (e *Engine) Follow(ctx context.Context, begin func() error,
+// Follow calls f with the wanted records as occurrences end, until ctx or the engine ends or f returns an
+// error. dropped is the number of those that were lost before this call because f was too slow: neither their
+// number nor their place in the queue depends on records that are not wanted. wanted may be called by several
+// goroutines, and must not block, as commits wait for it. Follow calls begin, unless that is nil, when no
+// record is missed any more; an error of it ends all.
+func (e *Engine) Follow(ctx context.Context, wanted func(r *rouse.Record) bool, begin func() error,
 	f func(records []rouse.Record, dropped uint64) error) error {
-	return e.commits.hub.serveFollower(ctx, begin, f)
+	return e.commits.hub.serveFollower(ctx, wanted, begin, f)
 }
 
-func (h *hub) serveFollower(ctx context.Context, begin func() error,
+func (h *hub) serveFollower(ctx context.Context, wanted func(r *rouse.Record) bool, begin func() error,
 	f func(records []rouse.Record, dropped uint64) error) error {
-	fl := &follower{signal: make(chan struct{}, 1)}
+	fl := &follower{wanted: wanted, signal: make(chan struct{}, 1)}
 	if !h.addFollower(fl) {
 		return rouse.ErrClosed
 	}

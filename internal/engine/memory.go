@@ -106,6 +106,7 @@ func (m *memory) absorbRow(w *Write, revision uint64, now rouse.Instant) (en *en
 	if c.To != nil {
 		stampRow(c.To, revision)
 	}
+	w.InFlight = w.Was != nil && m.holds.mayBeOut(w.Was)
 	switch en = m.window.entries.findHashed(&c.Key, w.hash); {
 	case w.tooLate(&m.clock) || w.aside:
 		if en != nil && !en.isBusy() {
@@ -113,7 +114,7 @@ func (m *memory) absorbRow(w *Write, revision uint64, now rouse.Instant) (en *en
 		}
 	case en != nil:
 		en.logged = en.logged || recordsOccurrence(c, en)
-		w.InFlight = m.changeEntry(en, c.To, w.held, now)
+		w.InFlight = m.changeEntry(en, c.To, w.held, now) || w.InFlight
 	case c.To != nil:
 		return m.takeKnown(c.To, w.hash, m.knownSoon(w, revision, now), w.held, w.how, now), true
 	}
@@ -145,9 +146,10 @@ func (m *memory) knownSoon(w *Write, revision uint64, now rouse.Instant) *rouse.
 }
 
 // changeEntry updates an entry of the map to a newer version of its row; to is nil if the row is gone. held
-// is the end of this node's hold, zero if the row is not held. It reports whether an attempt of an ended
-// generation is out.
+// is the end of this node's hold, zero if the row is not held. It reports whether an attempt of the older
+// version is out.
 func (m *memory) changeEntry(en *entry, to *rouse.Row, held time.Time, now rouse.Instant) (inFlight bool) {
+	inFlight = en.state == sending
 	if en.isBusy() {
 		if to != nil && to.Generation == en.row.Generation {
 			was, noted := en.timer, en.noted
@@ -156,9 +158,8 @@ func (m *memory) changeEntry(en *entry, to *rouse.Row, held time.Time, now rouse
 			if noted {
 				m.keepWaits(en, was)
 			}
-			return false
+			return inFlight
 		}
-		inFlight = en.state == sending
 		cause := rouse.CauseReplaced
 		if to == nil {
 			cause = rouse.CauseDeleted

@@ -109,7 +109,11 @@ func (r *reader) readOnce(ctx context.Context) (time.Duration, error) {
 	}
 	if r.others != nil {
 		if len(gained) > 0 {
-			if _, err := r.rereadBuckets(ctx, gained, 0); err != nil {
+			err := r.countAway(ctx, gained)
+			if err == nil {
+				_, err = r.rereadBuckets(ctx, gained, 0)
+			}
+			if err != nil {
 				r.buckets.markUnread(gained)
 				return 0, err
 			}
@@ -123,6 +127,13 @@ func (r *reader) readOnce(ctx context.Context) (time.Duration, error) {
 			}
 		}
 		wait = min(wait, max(r.rescans.untilDue(time.Now()), time.Millisecond))
+		left, err := r.releaseAway(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if left {
+			wait = min(wait, awayLook)
+		}
 	}
 	if next, err = r.readOwned(ctx, granted); r.others != nil {
 		next = min(next, wait)

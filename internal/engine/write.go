@@ -17,8 +17,10 @@ type Write struct {
 	Plain  bool // write the row without a hold: it is given back
 	Renews bool // keep the hold although the row would otherwise not be held, because an attempt is out
 
-	// InFlight is set by Engine.Write: an attempt of the generation that this change ended is out on this
-	// node.
+	// Was is the timer as it was before a client's change; it may be nil. InFlight is set by Engine.Write: an
+	// attempt of it is out on this node, or with another one, as far as can be known after the commit: it may
+	// have come due there while the change was written.
+	Was      *rouse.Timer
 	InFlight bool
 
 	settles *entry        // the entry whose attempt this settles; nil for a client's change

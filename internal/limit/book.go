@@ -14,9 +14,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/backoff"
 	"github.com/rousehq/rouse/internal/note"
 )
 
@@ -26,6 +28,7 @@ type Options struct {
 	Now    func(ctx context.Context) (rouse.Instant, error) // the store's clock
 	// Unable is why the nodes of the store cannot count together; "" if they can.
 	Unable func() string
+	Alone  func() bool // no other node uses the store
 	Log    *slog.Logger
 }
 
@@ -35,14 +38,28 @@ type Book struct {
 	kind    *access.Kind
 	version atomic.Uint64
 
+	unknown chan string // names of notes that Run is to read
+
 	mu     sync.RWMutex
 	limits map[string]rouse.Limit // by the names of the notes
 	count  map[string]int         // of each namespace
+	absent map[string]time.Time   // names of notes that were read and are not there, until when that counts
 }
+
+const (
+	// absentFor is how long a limit that timers name, and that does not exist, is not looked for again.
+	absentFor = 5 * time.Second
+	// maxAbsent bounds how many of them are remembered, and maxUnknown how many wait to be looked for.
+	maxAbsent  = 10_000
+	maxUnknown = 1_000
+	// lookAgain is the pause before limits are looked for again after the store did not answer.
+	lookAgain = time.Second
+)
 
 // New returns the limits of a store. It is empty until shared is loaded.
 func New(shared *access.Shared, o Options) *Book {
-	b := &Book{opts: o, limits: map[string]rouse.Limit{}, count: map[string]int{}}
+	b := &Book{opts: o, limits: map[string]rouse.Limit{}, count: map[string]int{}, absent: map[string]time.Time{},
+		unknown: make(chan string, maxUnknown)}
 	b.kind = shared.Kind("limit", b.applyNote)
 	b.kind.Quick()
 	return b
@@ -86,12 +103,61 @@ func (b *Book) applyNote(n note.Note) {
 	}
 }
 
-// Limit returns a limit as this node knows it.
-func (b *Book) Limit(namespace, name string) (l rouse.Limit, ok bool) {
+// Limit returns a limit as this node knows it; the zero Limit, which bounds nothing, if it does not exist.
+// known is false if another node may just have made it: it is looked for, and Version tells when it is known.
+func (b *Book) Limit(namespace, name string) (l rouse.Limit, known bool) {
+	place := noteName(namespace, name)
 	b.mu.RLock()
-	defer b.mu.RUnlock()
-	l, ok = b.limits[noteName(namespace, name)]
-	return l, ok
+	l, known = b.limits[place]
+	until := b.absent[place]
+	b.mu.RUnlock()
+	if known || b.opts.Alone() || time.Now().Before(until) {
+		return l, true
+	}
+	select {
+	case b.unknown <- place:
+	default: // the next row that names it asks again
+	}
+	return l, false
+}
+
+// Run looks for limits that timers name, and that this node does not know, until ctx ends.
+func (b *Book) Run(ctx context.Context) {
+	for {
+		var names []string
+		select {
+		case <-ctx.Done():
+			return
+		case name := <-b.unknown:
+			names = append(names, name)
+		}
+		for len(b.unknown) > 0 {
+			names = append(names, <-b.unknown)
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
+		for b.kind.Refresh(ctx, names...) != nil {
+			if !backoff.Sleep(ctx, lookAgain) {
+				return
+			}
+		}
+		b.noteAbsent(names)
+	}
+}
+
+// noteAbsent notes which limits do not exist, of those that were read just now.
+func (b *Book) noteAbsent(names []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.absent)+len(names) > maxAbsent {
+		clear(b.absent)
+	}
+	for _, name := range names {
+		if _, ok := b.limits[name]; !ok {
+			b.absent[name] = time.Now().Add(absentFor)
+		}
+	}
+	b.version.Add(1)
 }
 
 // Version changes with every change of a limit that this node sees.
@@ -209,17 +275,23 @@ func (b *Book) CheckUse(ctx context.Context, namespace string, s *rouse.Spec) er
 	if s.Limit == "" {
 		return nil
 	}
-	l, ok := b.Limit(namespace, s.Limit)
-	if !ok { // another node may just have made it
-		var err error
-		if l, err = b.readLimit(ctx, namespace, s.Limit); err != nil {
+	l := b.findLimit(namespace, s.Limit)
+	if l.Revision == 0 { // another node may just have made it
+		if err := b.kind.Refresh(ctx, noteName(namespace, s.Limit)); err != nil {
 			return err
 		}
+		l = b.findLimit(namespace, s.Limit)
 	}
 	if l.Revision == 0 {
 		return rouse.Refuse("limit", s.Limit, "does not exist in namespace "+namespace, "make it with rouse limit set")
 	}
 	return l.CheckUse(s)
+}
+
+func (b *Book) findLimit(namespace, name string) rouse.Limit {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.limits[noteName(namespace, name)]
 }
 
 // requireLimit checks the name of a limit, and the right of the caller.

@@ -23,7 +23,9 @@ type Served struct {
 	Transport Transport
 }
 
-// NewHandler serves the state of the pools of a process and their poison requests:
+// NewHandler serves the state of the pools of a process and their poison requests. These are no RPCs of
+// rouse.v1, as requests to pools and the status of all nodes' pools are: they concern one process, and one
+// that manages pools only has no API, but an admin port.
 //
 //	GET    /pools                          all pools
 //	GET    /pools/{pool}                   one of them, as View
@@ -36,10 +38,9 @@ type Served struct {
 // Errors are JSON objects with a member error. Requests of pages of other origins are refused if they would
 // change something.
 func NewHandler(pools []Served) http.Handler {
-	h := &handler{pools: map[string]Served{}}
+	h := &handler{list: pools, pools: map[string]Served{}}
 	for _, p := range pools {
 		h.pools[p.Manager.config.Name] = p
-		h.names = append(h.names, p.Manager.config.Name)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /pools", h.servePools)
@@ -81,8 +82,8 @@ func NewHandler(pools []Served) http.Handler {
 }
 
 type handler struct {
-	pools map[string]Served
-	names []string
+	list  []Served
+	pools map[string]Served // by their names
 }
 
 // Summary is one line in the list of pools.
@@ -109,26 +110,15 @@ func summarizePools(pools []Served) []Summary {
 	list := []Summary{}
 	for _, p := range pools {
 		v := p.Manager.View()
-		s := Summary{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(), Since: v.Since,
-			Groups: len(v.Groups), Waiting: v.Waits,
-			Leader: p.Transport.Leader()}
-		for _, g := range v.Groups {
-			if g.Limit != "" {
-				s.Waiting++
-			}
-			s.Workers += len(g.Workers)
-		}
-		list = append(list, s)
+		s := p.statusOf(&v)
+		list = append(list, Summary{Pool: s.Pool, Namespaces: s.Namespaces, State: s.State, Since: v.Since,
+			Groups: s.GroupCount, Workers: s.Workers, Waiting: s.Waiting, Leader: s.Leader})
 	}
 	return list
 }
 
 func (h *handler) servePools(w http.ResponseWriter, _ *http.Request) {
-	list := make([]Served, len(h.names))
-	for i, name := range h.names {
-		list[i] = h.pools[name]
-	}
-	writeJSONReply(w, http.StatusOK, summarizePools(list))
+	writeJSONReply(w, http.StatusOK, summarizePools(h.list))
 }
 
 // The states of transports.

@@ -98,6 +98,13 @@ func TestPins(t *testing.T) {
 		if v := m.View(); len(v.Groups) != 1 || !v.Groups[0].Pinned || v.Groups[0].Status != "active" || w.called("ensure k") != 1 {
 			t.Errorf("the groups are %+v, %s", v.Groups, w.log())
 		}
+		served := []Served{{m, &stock{}}}
+		if s := summarizePools(served)[0]; s.Groups != 1 || s.Workers != 1 || s.Waiting != 0 || s.Since.IsZero() {
+			t.Errorf("the pool has %+v", s)
+		}
+		if s := Statuses(served)[0]; s.GroupCount != 1 || s.Workers != 1 || s.Waiting != 0 || s.Since == 0 || len(s.Groups) != 1 {
+			t.Errorf("the status is %+v", s)
+		}
 		w.publish("k", 1)
 		time.Sleep(time.Minute)
 		if err := m.Restart("k"); err != nil {
@@ -224,6 +231,9 @@ func TestStartsKeepToTheirLimits(t *testing.T) {
 		}
 		if len(v.Groups) != 60 || v.Waits != 40 || v.Waiting[0].Limit != LimitGroups || limited < 30 {
 			t.Errorf("%d groups, of which %d wait, and %d keys wait: %+v", len(v.Groups), limited, v.Waits, v.Waiting)
+		}
+		if s := summarizePools([]Served{{w.term.manager, &stock{}}})[0]; s.Groups != 60 || s.Waiting < 40+30 {
+			t.Errorf("the pool has %+v", s)
 		}
 		time.Sleep(10 * time.Minute)
 		asking.Wait()

@@ -125,21 +125,26 @@ func Statuses(pools []Served) []rouse.PoolStatus {
 	list := make([]rouse.PoolStatus, 0, len(pools))
 	for _, p := range pools {
 		v := p.Manager.View()
-		s := rouse.PoolStatus{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(),
-			Leader: p.Transport.Leader(), Since: instantOrZero(v.Since), GroupCount: len(v.Groups), Waiting: v.Waits}
-		for i := range v.Groups {
-			g := v.Groups[i].Group()
-			s.Workers += len(g.Workers)
-			s.Ready += g.Ready
-			s.Held += g.Held
-			if g.Limit != "" {
-				s.Waiting++
-			}
-			s.Groups = append(s.Groups, g)
-		}
-		list = append(list, s)
+		list = append(list, p.statusOf(&v))
 	}
 	return list
+}
+
+// statusOf returns the state of the pool, with the counts of its groups.
+func (p *Served) statusOf(v *View) rouse.PoolStatus {
+	s := rouse.PoolStatus{Pool: v.Pool, Namespaces: v.Namespaces, State: p.Transport.State(),
+		Leader: p.Transport.Leader(), Since: instantOrZero(v.Since), GroupCount: len(v.Groups), Waiting: v.Waits}
+	for i := range v.Groups {
+		g := v.Groups[i].Group()
+		s.Workers += len(g.Workers)
+		s.Ready += g.Ready
+		s.Held += g.Held
+		if g.Limit != "" {
+			s.Waiting++
+		}
+		s.Groups = append(s.Groups, g)
+	}
+	return s
 }
 
 // Group returns the group in the form of the API.

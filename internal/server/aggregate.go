@@ -22,7 +22,11 @@ type aggregateOps interface {
 func (s *service) aggregateHistory(ctx context.Context, q rouse.RecordQuery, by string, step time.Duration,
 	token string) (rouse.RecordGroups, string, error) {
 	first := q
-	if err := cursorOf(token, &q); err != nil {
+	token, err := s.resolvePageToken(token)
+	if err == nil {
+		err = cursorOf(token, &q)
+	}
+	if err != nil {
 		return rouse.RecordGroups{}, "", err
 	}
 	give, err := s.simulate.takePlace(ctx)
@@ -31,7 +35,11 @@ func (s *service) aggregateHistory(ctx context.Context, q rouse.RecordQuery, by 
 	}
 	defer give()
 	g, err := s.timers.Aggregate(ctx, q, by, step)
-	return g, cursorToken(g.Next, &first), err
+	if err != nil {
+		return g, "", err
+	}
+	token, err = s.pageToken(ctx, cursorToken(g.Next, &first), q.Namespace)
+	return g, token, err
 }
 
 func (f *timersServer) AggregateRecords(ctx context.Context,

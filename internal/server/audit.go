@@ -48,24 +48,32 @@ func (s *service) auditQuery(ctx context.Context, q *audit.Query) error {
 	return nil
 }
 
-// searchAudit returns a page of the audit log.
+// searchAudit returns a page of the audit log, and the token of the next page. A page may end at an event of
+// another namespace, or among such events, so that callers that may not see all get a hidden token.
 func (s *service) searchAudit(ctx context.Context, q audit.Query, asked uint32,
-	token string) (page audit.Page, err error) {
+	token string) (page audit.Page, next string, err error) {
 	if q.Limit, err = pageSize(asked); err != nil {
-		return page, err
+		return page, "", err
 	}
-	if q.After, err = audit.ParseCursor(token); err != nil {
-		return page, err
+	if token, err = s.resolvePageToken(token); err == nil {
+		q.After, err = audit.ParseCursor(token)
+	}
+	if err != nil {
+		return page, "", err
 	}
 	if err := s.auditQuery(ctx, &q); err != nil {
-		return page, err
+		return page, "", err
 	}
 	give, err := s.reads.takePlace(ctx)
 	if err != nil {
-		return page, err
+		return page, "", err
 	}
 	defer give()
-	return s.opts.Events.Search(ctx, q, s.readClock().now)
+	if page, err = s.opts.Events.Search(ctx, q, s.readClock().now); err != nil {
+		return page, "", err
+	}
+	next, err = s.hideToken(page.Next.Token(), !s.accessControl().Allows(ctx, access.AuditRead, "", "", nil))
+	return page, next, err
 }
 
 // Events of other nodes, and of this one, are written up to lateEvents after their time.
@@ -161,11 +169,11 @@ func auditToProto(events []audit.Event) []*rousev1.AuditEvent {
 func (f *adminServer) ListAudit(ctx context.Context, r *rousev1.ListAuditRequest) (*rousev1.ListAuditResponse, error) {
 	q := auditFromProto(r.Filter)
 	q.Oldest = r.OldestFirst
-	page, err := f.searchAudit(ctx, q, r.PageSize, r.PageToken)
+	page, next, err := f.searchAudit(ctx, q, r.PageSize, r.PageToken)
 	if err != nil {
 		return nil, err
 	}
-	return &rousev1.ListAuditResponse{Events: auditToProto(page.Events), NextPageToken: page.Next.Token(),
+	return &rousev1.ListAuditResponse{Events: auditToProto(page.Events), NextPageToken: next,
 		Searched: uint32(page.Searched), ReachedMs: int64(page.Reached)}, nil
 }
 

@@ -170,10 +170,10 @@ func (f *fake) Search(_ context.Context, q rouse.Query) (timers.Listed, error) {
 	return timers.Listed{Timers: all[:q.Limit], Next: &timers.Place{Key: all[q.Limit-1].Key}}, nil
 }
 
-func (f *fake) Aggregate(context.Context, rouse.RecordQuery, string, time.Duration) (rouse.RecordGroups, error) {
-	err := f.lock()
-	defer f.mu.Unlock()
-	return rouse.RecordGroups{}, err
+func (f *fake) Aggregate(ctx context.Context, q rouse.RecordQuery, _ string, _ time.Duration) (rouse.RecordGroups, error) {
+	q.Limit = 2
+	page, err := f.Records(ctx, q)
+	return rouse.RecordGroups{Next: page.Next}, err
 }
 
 func (f *fake) Outcomes(_ context.Context, keys []rouse.Key, _ int) ([]rouse.Outcomes, error) {
@@ -656,7 +656,8 @@ func (f *fake) ChargeRead(_ context.Context, namespace string) error {
 	return nil
 }
 
-func (f *fake) Follow(ctx context.Context, begin func() error, fn func([]rouse.Record, uint64) error) error {
+func (f *fake) Follow(ctx context.Context, wanted func(*rouse.Record) bool, begin func() error,
+	fn func([]rouse.Record, uint64) error) error {
 	ch := make(chan []rouse.Record, 16)
 	f.set(func() { f.followers[ch] = struct{}{} })
 	defer f.set(func() { delete(f.followers, ch) })
@@ -669,7 +670,12 @@ func (f *fake) Follow(ctx context.Context, begin func() error, fn func([]rouse.R
 		case <-ctx.Done():
 			return ctx.Err()
 		case records := <-ch:
-			if err := fn(records, uint64(len(records)/3)); err != nil {
+			dropped := uint64(len(records) / 3)
+			mine := slices.DeleteFunc(slices.Clone(records), func(r rouse.Record) bool { return !wanted(&r) })
+			if len(mine) == 0 && dropped == 0 {
+				continue
+			}
+			if err := fn(mine, dropped); err != nil {
 				return err
 			}
 		}

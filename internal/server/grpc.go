@@ -231,15 +231,9 @@ func (g guard) authenticateMethod(ctx context.Context, method string) (context.C
 			ctx = rouse.WithTrace(ctx, rouse.ParseTraceparent(span[0]))
 		}
 	}
-	if values := metadata.ValueFromIncomingContext(ctx, idempotencyHeader); values != nil {
-		key, err := idempotencyKey(values)
-		if err != nil {
-			return ctx, nil, err
-		}
-		ctx = access.Repeatable(ctx, key)
-	}
 	if g.gate == nil && g.audit == nil {
-		return ctx, nil, nil
+		ctx, err := keyedCall(ctx)
+		return ctx, nil, err
 	}
 	a := access.Arrival{Method: method, Door: "grpc",
 		Request: requestID(metadata.ValueFromIncomingContext(ctx, requestHeader))}
@@ -250,7 +244,24 @@ func (g guard) authenticateMethod(ctx context.Context, method string) (context.C
 			a.Certificates = info.State.VerifiedChains
 		}
 	}
-	return access.Admit(ctx, g.gate, g.audit, &a)
+	ctx, call, err := access.Admit(ctx, g.gate, g.audit, &a)
+	if err == nil {
+		ctx, err = keyedCall(ctx)
+	}
+	return ctx, call, err
+}
+
+// keyedCall returns the context of a call, with its Idempotency-Key if it has one.
+func keyedCall(ctx context.Context) (context.Context, error) {
+	values := metadata.ValueFromIncomingContext(ctx, idempotencyHeader)
+	if values == nil {
+		return ctx, nil
+	}
+	key, err := idempotencyKey(values)
+	if err != nil {
+		return ctx, err
+	}
+	return access.Repeatable(ctx, key), nil
 }
 
 // addressOf returns the address of "host:port", the zero Addr if it is none.

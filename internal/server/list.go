@@ -57,7 +57,7 @@ func (s *service) readTimerPage(ctx context.Context, q rouse.Query, asked uint32
 	if err != nil || page.Next == nil {
 		return page, "", err
 	}
-	token, err = s.pageToken(ctx, placeToken(page.Next, &first), page.Next.Key.Namespace)
+	token, err = s.pageToken(ctx, placeToken(page.Next, &first), q.Namespace)
 	return page, token, err
 }
 

@@ -90,7 +90,7 @@ func (s *service) forecastRange(ctx context.Context, q rouse.Query, from, until 
 	if err != nil || f.Next == nil {
 		return f, "", err
 	}
-	token, err = s.pageToken(ctx, forecastToken(f.Next, hash), f.Next.Key.Namespace)
+	token, err = s.pageToken(ctx, forecastToken(f.Next, hash), q.Namespace)
 	return f, token, err
 }
 

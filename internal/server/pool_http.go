@@ -20,12 +20,9 @@ const (
 // httpCallWait is the default wait of a request over HTTP.
 const httpCallWait = 30 * time.Second
 
-var poolRoutes = []route{
-	{method: "POST", path: nsPath + "/pools/{pool}/{key}:call", repeats: withKey, serve: (*httpHandler).callPool,
-		rpc:    "Calls/Call",
-		params: []string{"id", "wait", "deadline", "keep", "attempts", "timeout"}, answer: "Answer",
-		summary: "Sends a request to the workers of a key, which are started if there are none, and answers with what a worker does.",
-		more: `
+// The parts of the descriptions that only requests to pools have.
+const (
+	calledPool = `
 parameters:
   - {name: pool, in: path, required: true, schema: {type: string, minLength: 1, maxLength: 64}, description:
       Name of a pool of this node.}
@@ -47,21 +44,18 @@ parameters:
 requestBody: {description: 'The request, up to 256 KiB, of any type.', content: {application/json: {schema: {}},
   application/octet-stream: {schema: {type: string, format: binary}}}}
 responses:
-  "202": {$ref: '#/components/responses/Pending'}`},
-	{method: "GET", path: nsPath + "/calls/{name}", serve: (*httpHandler).fetchCall, rpc: "Calls/Fetch",
-		params: []string{"wait"}, answer: "Answer",
-		summary: "Tells what became of a request to a pool, as long as that is kept.",
-		more: `
+  "202": {$ref: '#/components/responses/Pending'}`
+	fetchedCall = `
 parameters:
   - {name: wait, in: query, schema: {type: string}, description:
       'How long to wait for its end if it is pending, up to 10m. Default 0s.'}
 responses:
-  "202": {$ref: '#/components/responses/Pending'}`},
-}
+  "202": {$ref: '#/components/responses/Pending'}`
+)
 
 // callPool sends the body to a pool and responds with the answer of a worker. The HTTP status reports whether
 // there is an answer, not its content.
-func (f *httpHandler) callPool(c *call) error {
+func callPool(f *httpHandler, c *call) error {
 	in := poolRequest{namespace: c.vars[0], pool: c.vars[1], key: c.vars[2], contentType: c.r.Header.Get("Content-Type"),
 		id:   c.params.textParam("id"),
 		wait: httpCallWait, kept: c.params.textParam("keep") != ""}
@@ -88,7 +82,7 @@ func (f *httpHandler) callPool(c *call) error {
 	return c.replyCalled(out)
 }
 
-func (f *httpHandler) fetchCall(c *call) error {
+func fetchCall(f *httpHandler, c *call) error {
 	var wait time.Duration
 	if err := c.params.durationParam("wait", &wait); err != nil {
 		return err

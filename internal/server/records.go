@@ -22,7 +22,8 @@ type recordOps interface {
 	Records(ctx context.Context, q rouse.RecordQuery) (rouse.RecordPage, error)
 	Readable(ctx context.Context, namespace, name string) error
 	ChargeRead(ctx context.Context, namespace string) error
-	Follow(ctx context.Context, begin func() error, f func(records []rouse.Record, dropped uint64) error) error
+	Follow(ctx context.Context, wanted func(r *rouse.Record) bool, begin func() error,
+		f func(records []rouse.Record, dropped uint64) error) error
 }
 
 // readRecordPage returns a page of a history, and the token of the next page.
@@ -33,7 +34,10 @@ func (s *service) readRecordPage(ctx context.Context, q rouse.RecordQuery, asked
 		return rouse.RecordPage{}, "", err
 	}
 	first := q
-	if err := cursorOf(token, &q); err != nil {
+	if token, err = s.resolvePageToken(token); err == nil {
+		err = cursorOf(token, &q)
+	}
+	if err != nil {
 		return rouse.RecordPage{}, "", err
 	}
 	give, err := s.reads.takePlace(ctx)
@@ -42,7 +46,11 @@ func (s *service) readRecordPage(ctx context.Context, q rouse.RecordQuery, asked
 	}
 	defer give()
 	page, err := s.timers.Records(ctx, q)
-	return page, cursorToken(page.Next, &first), err
+	if err != nil {
+		return page, "", err
+	}
+	token, err = s.pageToken(ctx, cursorToken(page.Next, &first), q.Namespace)
+	return page, token, err
 }
 
 // follower is which records one reader follows.
@@ -82,22 +90,22 @@ func (s *service) streamRecords(ctx context.Context, q follower, begin func() er
 	defer give()
 	ctx, cancel := s.untilDrained(ctx)
 	defer cancel()
-	err = s.timers.Follow(ctx, begin, func(records []rouse.Record, dropped uint64) error {
-		mine := q.selectRecords(ctx, s.accessControl(), records)
-		if len(mine) > 0 { // the rights, or the timer of that name, may be others by now
-			if err := s.timers.Readable(ctx, namespace, q.name); err != nil {
-				return err
-			}
+	control := s.accessControl()
+	wanted := func(r *rouse.Record) bool { return q.wantsRecord(ctx, control, r) }
+	err = s.timers.Follow(ctx, wanted, begin, func(records []rouse.Record, dropped uint64) error {
+		// the rights, or the timer of that name, may be others by now
+		if err := s.timers.Readable(ctx, namespace, q.name); err != nil {
+			return err
 		}
 		if q.perSecond > 0 {
-			if n := len(mine) - int(q.perSecond); n > 0 {
-				mine, dropped = mine[n:], dropped+uint64(n)
+			if n := len(records) - int(q.perSecond); n > 0 {
+				records, dropped = records[n:], dropped+uint64(n)
 			}
 		}
-		if len(mine) == 0 && dropped == 0 {
-			return nil
+		for i := range records {
+			control.RedactRecords(ctx, records[i].Namespace, "", nil, records[i:i+1])
 		}
-		if err := f(mine, dropped); err != nil || q.perSecond == 0 {
+		if err := f(records, dropped); err != nil || q.perSecond == 0 {
 			return err
 		}
 		backoff.Sleep(ctx, time.Second) // new records wait in the follower's queue
@@ -106,22 +114,15 @@ func (s *service) streamRecords(ctx context.Context, q follower, begin func() er
 	return s.drainError(err)
 }
 
-// selectRecords returns those of the records that a follower gets, as far as the caller may see them.
-func (q *follower) selectRecords(ctx context.Context, control *access.Control,
-	records []rouse.Record) (mine []rouse.Record) {
-	all := q.namespace == everywhere
-	for i := range records {
-		r := records[i]
-		switch {
-		case q.name != "" && r.Name != q.name, !all && r.Namespace != q.namespace:
-			continue
-		case all && (r.Namespace == rouse.ReservedNamespace || control.Restricted(ctx, access.TimersRead, r.Namespace)):
-			continue
-		}
-		mine = append(mine, r)
-		control.RedactRecords(ctx, r.Namespace, "", nil, mine[len(mine)-1:])
+// wantsRecord reports whether a follower gets a record.
+func (q *follower) wantsRecord(ctx context.Context, control *access.Control, r *rouse.Record) bool {
+	switch {
+	case q.name != "" && r.Name != q.name:
+		return false
+	case q.namespace == everywhere:
+		return r.Namespace != rouse.ReservedNamespace && !control.Restricted(ctx, access.TimersRead, r.Namespace)
 	}
-	return mine
+	return r.Namespace == q.namespace
 }
 
 func (f *timersServer) ListRecords(ctx context.Context,

@@ -4,15 +4,18 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/audit"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -29,7 +32,9 @@ func TestTokensOfPartsAreHidden(t *testing.T) {
 	for i := range 10 {
 		key := rouse.Key{Namespace: "acme", Name: fmt.Sprint("theirs-", i)}
 		f.rows[key] = rouse.Timer{Key: key, Spec: rouse.Spec{Target: "stream:theirs"}}
+		f.history = append(f.history, rouse.Record{Namespace: "acme", Name: key.Name, Ended: epoch})
 	}
+	moment := string(binary.AppendVarint(nil, int64(epoch))) // in a token
 	gate := func() *access.Gate {
 		shared := access.NewShared(mem.New(), log)
 		g := &access.Gate{Control: access.NewControl(nil), Sessions: access.NewSessions(shared, nil, log)}
@@ -44,23 +49,36 @@ func TestTokensOfPartsAreHidden(t *testing.T) {
 	o := &Options{Timers: f, Access: gate(), MaxInFlight: 10, Log: log}
 	s := newService(o, t.Context())
 	q, until := rouse.Query{Namespace: "acme"}, epoch.Add(24*time.Hour)
-	for name, page := range map[string]func(ctx context.Context, token string) (string, error){
-		"list": func(ctx context.Context, token string) (string, error) {
+	records := rouse.RecordQuery{Namespace: "acme"}
+	for name, c := range map[string]struct {
+		shows string
+		page  func(ctx context.Context, token string) (string, error)
+	}{
+		"list": {"theirs-", func(ctx context.Context, token string) (string, error) {
 			_, next, err := s.readTimerPage(ctx, q, 2, token)
 			return next, err
-		},
-		"forecast": func(ctx context.Context, token string) (string, error) {
+		}},
+		"forecast": {"theirs-", func(ctx context.Context, token string) (string, error) {
 			_, next, err := s.forecastRange(ctx, q, 0, until, time.Hour, "", token)
 			return next, err
-		},
+		}},
+		"records": {moment, func(ctx context.Context, token string) (string, error) {
+			_, next, err := s.readRecordPage(ctx, records, 2, token)
+			return next, err
+		}},
+		"aggregate": {moment, func(ctx context.Context, token string) (string, error) {
+			_, next, err := s.aggregateHistory(ctx, records, "", 0, token)
+			return next, err
+		}},
 	} {
+		page := c.page
 		whole, part := tenant(t, "acme"), tenant(t, "acme", "stream:mine")
 		open, err := page(whole, "")
-		if err != nil || !reads(open, "theirs-") {
+		if err != nil || !reads(open, c.shows) {
 			t.Fatalf("%s: the token of a caller that may see all is %q, %v", name, open, err)
 		}
 		hidden, err := page(part, "")
-		if err != nil || hidden == "" || reads(hidden, "theirs-") {
+		if err != nil || hidden == "" || reads(hidden, c.shows) {
 			t.Errorf("%s: the token of one that may not is %q, %v", name, hidden, err)
 		}
 		want, err := page(whole, open)
@@ -90,6 +108,47 @@ func TestTokensOfPartsAreHidden(t *testing.T) {
 		if o.Access.Sessions.Show(strings.TrimPrefix(hidden, "."), time.Now(), &c); c.Bearer != "" || c.Login != nil {
 			t.Errorf("%s: a token is a session: %+v", name, c)
 		}
+	}
+}
+
+// TestTokensOfTheAuditLogAreHidden: a page may end among events of other namespaces.
+func TestTokensOfTheAuditLogAreHidden(t *testing.T) {
+	log, events := slog.New(slog.DiscardHandler), &audit.Rows{Store: mem.New()}
+	var batch []audit.Written
+	for i, namespace := range []string{"acme", "acme", "other", "other", "acme"} {
+		e := audit.Event{ID: fmt.Sprint(i), Time: epoch.Time(), Namespace: namespace, Outcome: audit.OK}
+		batch = append(batch, audit.Written{ID: e.ID, Time: e.Instant(), Line: e.Line()})
+	}
+	if _, err := events.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	shared := access.NewShared(mem.New(), log)
+	g := &access.Gate{Control: access.NewControl(nil), Sessions: access.NewSessions(shared, nil, log)}
+	g.Sessions.UseKey(make([]byte, 32), time.Time{})
+	if err := shared.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := newService(&Options{Timers: newFake(), Access: g, Events: events, MaxInFlight: 10, Log: log}, t.Context())
+	as := func(namespace string) context.Context {
+		return access.With(t.Context(), &access.Principal{Grants: []access.Grant{{Role: "admin", Scope: access.Scope{Namespaces: []string{namespace}}}}})
+	}
+	_, open, err := s.searchAudit(as("*"), audit.Query{}, 2, "")
+	if _, bad := audit.ParseCursor(open); err != nil || bad != nil || open == "" {
+		t.Fatalf("the token of a caller that may see all is %q, %v", open, err)
+	}
+	var seen []string
+	for token, pages := "", 0; pages == 0 || token != ""; pages++ {
+		page, next, err := s.searchAudit(as("acme"), audit.Query{}, 2, token)
+		if _, bad := audit.ParseCursor(next); err != nil || pages > 10 || next != "" && bad == nil {
+			t.Fatalf("page %d has the token %q, %v", pages, next, err)
+		}
+		for _, e := range page.Events {
+			seen = append(seen, e.ID)
+		}
+		token = next
+	}
+	if slices.Sort(seen); !slices.Equal(seen, []string{"0", "1", "4"}) {
+		t.Errorf("the pages have the events %v", seen)
 	}
 }
 

@@ -20,15 +20,20 @@ import (
 
 // A page token contains the position where the last page ended and a hash of the query. A token of another
 // query would silently skip rows. Tokens are not signed: a forged one only leads to another position in the
-// same list. A page that ends at a bound may end at a timer that its caller may not see: such a token is
-// hidden.
+// same list. A page that ends at a bound may end at a timer, a record or an event that its caller may not
+// see: such a token is hidden.
 
 // hiddenToken begins tokens that are hidden; others are base64.
 const hiddenToken = "."
 
-// pageToken returns a token with the key of a timer as the caller may see it.
+// pageToken returns the token of a page of timers or records of a namespace as the caller may see it.
 func (s *service) pageToken(ctx context.Context, token, namespace string) (string, error) {
-	if token == "" || !s.accessControl().Restricted(ctx, access.TimersRead, namespace) {
+	return s.hideToken(token, s.accessControl().HasPart(ctx, access.TimersRead, namespace))
+}
+
+// hideToken returns a token that is hidden if that is necessary.
+func (s *service) hideToken(token string, hide bool) (string, error) {
+	if token == "" || !hide {
 		return token, nil
 	}
 	text, err := s.opts.Access.Sessions.Hide(token)

@@ -33,7 +33,7 @@ func (ts *Timers) Aggregate(ctx context.Context, q rouse.RecordQuery, by string,
 	if err != nil {
 		return out, err
 	}
-	out.Searched, out.Next, out.Other = end.searched, end.next, a.other
+	out.Searched, out.Next, out.Other = end.seen, end.next, a.other
 	for _, g := range a.groups {
 		g.LagP50, g.LagP99 = g.lag.quantileValue(g.Lagged, 50), g.lag.quantileValue(g.Lagged, 99)
 		out.Groups = append(out.Groups, g.RecordGroup)

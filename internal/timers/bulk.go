@@ -266,7 +266,7 @@ func (ts working) startBulk(ctx context.Context, r *BulkRequest) (id string, err
 	if err != nil {
 		return "", err
 	}
-	row := t.Row()
+	row, admitted := t.Row(), false
 	for range maxTries {
 		note, err := ts.askedBefore(ctx, r)
 		if err != nil || note.Job != "" {
@@ -275,6 +275,12 @@ func (ts working) startBulk(ctx context.Context, r *BulkRequest) (id string, err
 		c := rouse.Change{Key: row.Key, If: rouse.NoRow, To: &row}
 		if note.key.Name != "" {
 			note.Job = id
+			if !admitted {
+				if err := ts.admission.admitNote(&note, now); err != nil {
+					return "", err
+				}
+				admitted = true
+			}
 			to, err := note.storedRow(now, bucket)
 			if err != nil {
 				return "", err

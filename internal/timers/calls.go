@@ -216,12 +216,12 @@ type mergedCalls struct {
 	row, marks *rouse.Row // that the store has
 	now        rouse.Instant
 
-	old            *rouse.Timer // in row; nil: there is none
-	busy, mayBeOut bool         // an attempt of old is out, or may be
-	timer          *rouse.Timer // with the calls merged; nil: there is none
-	to             rouse.Row    // of timer
-	calls          []*call      // that are merged into it
-	last           *repeatable  // of the last call that has one
+	old   *rouse.Timer // in row; nil: there is none
+	busy  bool         // an attempt of old is out, or may be with another node
+	timer *rouse.Timer // with the calls merged; nil: there is none
+	to    rouse.Row    // of timer
+	calls []*call      // that are merged into it
+	last  *repeatable  // of the last call that has one
 }
 
 // readTimer reads the timer that there is.
@@ -234,10 +234,7 @@ func (m *mergedCalls) readTimer() error {
 		return err
 	}
 	m.old, m.timer, m.to = &t, &t, *m.row
-	m.busy, m.mayBeOut = m.ts.Engine.Busy(&t), m.ts.Engine.MayBeOut(&t)
-	if m.mayBeOut && !m.busy {
-		m.busy = !m.ts.Engine.HolderOf(&t).Mine // with another node
-	}
+	m.busy = m.ts.Engine.Busy(&t) || m.ts.Engine.MayBeOut(&t) && !m.ts.Engine.HolderOf(&t).Mine
 	return nil
 }
 
@@ -290,6 +287,9 @@ func (m *mergedCalls) mergeCall(ctx context.Context, c *call) (done bool, err er
 		return false, err
 	}
 	if c.asks != nil {
+		if err := c.asks.admitNote(m.ts, c.asks.note); err != nil {
+			return false, err
+		}
 		if m.last != nil {
 			c.asks.list = append(slices.Clone(m.last.list), m.last.mark)
 		}
@@ -327,7 +327,7 @@ func (m *mergedCalls) writeMerged(ctx context.Context) (applied bool, err error)
 	if m.old != nil {
 		m.ts.cutOff(&step, m.old, cut{rouse.CauseReplaced, "replaced by a newer call"})
 	}
-	w := &engine.Write{Change: m.ts.Engine.StepChange(m.key, m.row.Revision, step)}
+	w := &engine.Write{Change: m.ts.Engine.StepChange(m.key, m.row.Revision, step), Was: m.old}
 	if m.last != nil {
 		if err := m.last.addMark(m.ts, &w.Change, m.timer.Bucket); err != nil {
 			return false, err
@@ -351,7 +351,7 @@ func (m *mergedCalls) writeMerged(ctx context.Context) (applied bool, err error)
 		return false, out.Err
 	}
 	m.timer.Revision, m.timer.Generation = out.Revision, out.Revision
-	res := PutResult{Timer: *m.timer, Replaced: m.old != nil, InFlight: w.InFlight || m.mayBeOut}
+	res := PutResult{Timer: *m.timer, Replaced: m.old != nil, InFlight: w.InFlight}
 	for i, c := range m.calls {
 		auditRowChange(c.ctx, m.key, m.row.Revision, out.Revision)
 		own := res

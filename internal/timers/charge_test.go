@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +102,73 @@ func TestEveryReadIsCharged(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestKeysNeedRoom: requests that change a timer which exists, each with an Idempotency-Key of its own, are
+// refused when their namespace has no more room for the notes of their keys. The same without a key, a
+// repetition, and a delete go on.
+func TestKeysNeedRoom(t *testing.T) {
+	key := rouse.Key{Namespace: "n", Name: "t0000"}
+	once := rouse.Spec{Schedule: "@after 1h", Target: "x:y"}
+	for name, do := range map[string]func(ctx context.Context, ts *Timers, i int) error{
+		"pause":  func(ctx context.Context, ts *Timers, _ int) error { _, err := ts.Pause(ctx, key, "", 0); return err },
+		"resume": func(ctx context.Context, ts *Timers, _ int) error { _, err := ts.Resume(ctx, key); return err },
+		"skip":   func(ctx context.Context, ts *Timers, _ int) error { _, err := ts.Skip(ctx, key, 1, ""); return err },
+		"run":    func(ctx context.Context, ts *Timers, _ int) error { _, _, err := ts.RunNow(ctx, key); return err },
+		"reschedule": func(ctx context.Context, ts *Timers, i int) error {
+			_, err := ts.Reschedule(ctx, key, rouse.Spec{Schedule: fmt.Sprintf("@every %dh", 1+i%2)}, 0, false)
+			return err
+		},
+		"debounce": func(ctx context.Context, ts *Timers, _ int) error {
+			_, err := ts.Coalesce(ctx, rouse.Key{Namespace: "n", Name: "d"}, rouse.Spec{Target: "x:y"}, rouse.Coalesce{Quiet: time.Hour})
+			return err
+		},
+		"replace": func(ctx context.Context, ts *Timers, _ int) error {
+			res, err := ts.Put(ctx, []Put{{Key: rouse.Key{Namespace: "n", Name: "p"}, Spec: once, Mode: CreateOrReplace}})
+			return cmp.Or(err, errorOf(res))
+		},
+		"bulk": func(ctx context.Context, ts *Timers, _ int) error {
+			_, err := bulk(ctx, ts, BulkRequest{Action: "skip", Query: rouse.Query{Namespace: "n", Prefix: "none"}})
+			return err
+		},
+		"another operation": func(ctx context.Context, ts *Timers, _ int) error {
+			return ts.DoOnce(ctx, "n", []any{"it"}, func(context.Context) error { return nil })
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newJobStore()
+			book := quota.New(s, access.NewShared(s, slog.New(slog.DiscardHandler)), quota.Options{Node: func() string { return "n" }, Now: s.Now})
+			ts := running(t, s, &fired{of: map[string]int{}}, Options{Quotas: book})
+			if _, err := book.Put(t.Context(), "n", rouse.Quotas{Bytes: 10_000}, rouse.NoRow); err != nil {
+				t.Fatal(err)
+			}
+			manyTimers(t, ts, 1, hourly)
+			if err := do(t.Context(), ts, 0); err != nil {
+				t.Fatal(name, err)
+			}
+			var err error
+			i := 0
+			for ; i < 1000 && err == nil; i++ {
+				time.Sleep(time.Minute)
+				err = do(asking(t, "me", fmt.Sprint(i)), ts, i)
+			}
+			if !errors.Is(err, rouse.ErrQuota) || !strings.Contains(err.Error(), "without one") || i < 10 {
+				t.Fatalf("%s: request %d: %v", name, i, err)
+			}
+			notes, err := s.Count(t.Context(), rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateNote}})
+			if err != nil || notes > 2*int64(i+2) { // a bulk change has its job, too
+				t.Errorf("%s: %d requests were admitted, %d notes, %v", name, i-1, notes, err)
+			}
+			for what, ctx := range map[string]context.Context{"without a key": t.Context(), "repeated": asking(t, "me", "0")} {
+				if err := do(ctx, ts, 0); err != nil {
+					t.Errorf("%s %s: %v", name, what, err)
+				}
+			}
+			if _, err := ts.Delete(asking(t, "me", "delete"), key, 0); err != nil {
+				t.Errorf("a delete: %v", err)
+			}
+		})
 	}
 }
 

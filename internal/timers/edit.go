@@ -423,7 +423,7 @@ const (
 // edited is the result of an edit.
 type edited struct {
 	revision uint64       // of the row now
-	inFlight bool         // an attempt of the generation that the edit ended is out
+	inFlight bool         // an attempt of the timer as it was is out
 	before   *mark        // the mark of an earlier request that made this edit, so that nothing was changed now
 	timer    *rouse.Timer // with before: the timer as it is now, unless the error is rouse.ErrNotFound
 }
@@ -464,7 +464,7 @@ func (ts *Timers) editRow(ctx context.Context, v access.Verb, key rouse.Key, ifR
 		if err != nil {
 			return edited{}, err
 		}
-		w := &engine.Write{}
+		w := &engine.Write{Was: &was}
 		if step.Keep && o == nil && len(step.Log) == 0 { // it is as it should be
 			return edited{revision: read}, nil
 		}
@@ -492,7 +492,7 @@ func (ts *Timers) editRow(ctx context.Context, v access.Verb, key rouse.Key, ifR
 		}
 		if out.Applied {
 			auditRowChange(ctx, key, read, out.Revision)
-			return edited{revision: out.Revision, inFlight: w.InFlight || ts.Engine.MayBeOut(&was)}, nil
+			return edited{revision: out.Revision, inFlight: w.InFlight}, nil
 		}
 		if !b.Pause(ctx) {
 			return edited{}, ctx.Err()

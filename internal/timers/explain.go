@@ -10,6 +10,7 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/schedulecache"
 )
 
@@ -159,7 +160,13 @@ func (ts explaining) nextOccurrences(ctx context.Context, t *rouse.Timer, s rous
 func (ts explaining) explainNow(ctx context.Context, x *Explanation, key rouse.Key) error {
 	now := ts.Engine.Now()
 	t, records := x.Timer, x.Records[:min(len(x.Records), 2)]
-	if t != nil && t.Over() && len(records) > 0 { // its end comes first
+	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name,
+		States: []rouse.State{rouse.StateDead}})
+	if err != nil {
+		return err
+	}
+	// its end comes first; of one that is gone, if a dead letter is left of it
+	if len(records) > 0 && (t != nil && t.Over() || t == nil && n > 0 && records[0].Ending == rouse.EndDead) {
 		x.explainRecord(&records[0])
 		records = records[1:]
 	}
@@ -172,14 +179,12 @@ func (ts explaining) explainNow(ctx context.Context, x *Explanation, key rouse.K
 	for i := range records {
 		x.explainRecord(&records[i])
 	}
-	n, err := ts.store.Count(ctx, rouse.Query{Namespace: key.Namespace, Name: key.Name,
-		States: []rouse.State{rouse.StateDead}})
-	if err == nil && n > 0 {
+	if n > 0 {
 		x.addReason("dead", 0, "Dead letters of it: %d. See and redrive them with dead.", n).
 			setCure(
 				"repair the target, then redrive them: rouse dead redrive, or with --with-current-spec if the timer has another target now")
 	}
-	return err
+	return nil
 }
 
 func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Instant) {
@@ -210,6 +215,8 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 		x.addReason("accepted", t.Visible,
 			"The receiver has accepted the occurrence of %s and has until %s to report; then the attempt counts as failed.",
 			x.formatTime(occ.Due), x.formatTime(t.Visible)).setPeriod(t.Began, t.Visible)
+	case p.AtLimit && current:
+		x.tellLimit(&p, occ)
 	case p.Queued && current:
 		x.addReason("waiting", occ.Due,
 			"The occurrence of %s is due and waits for its turn: %d fires wait for this target, of which %d may be out at a time%s.", x.formatTime(occ.Due), p.Waiting, p.Limit, p.Rates).setPeriod(occ.Due, 0).setCure("make the target faster, or raise its limits: see rouse targets, and limits and host-concurrency of rouse serve")
@@ -273,6 +280,28 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	for _, f := range t.Failures {
 		x.tellFailure(f)
 	}
+}
+
+// tellLimit explains that an occurrence waits for its limit.
+func (x *Explanation) tellLimit(p *engine.Progress, occ rouse.Occurrence) {
+	l := &p.Named
+	var bounds []string
+	if l.Paused {
+		bounds = append(bounds, "is paused")
+	}
+	if l.Concurrency > 0 {
+		bounds = append(bounds, fmt.Sprintf("has %d in progress of at most %d", p.Running, l.Concurrency))
+	}
+	if l.Rate.Count > 0 {
+		bounds = append(bounds, fmt.Sprintf("lets %d begin in %v", l.Rate.Count, l.Rate.Per))
+	}
+	r := x.addReason("waiting", occ.Due, "The occurrence of %s is due and waits for limit %s, which %s; %d wait before it.",
+		x.formatTime(occ.Due), l.Name, strings.Join(bounds, " and "), p.Before).setPeriod(occ.Due, 0)
+	if l.Paused {
+		r.setCure("resume the limit: rouse limit resume " + l.Name)
+		return
+	}
+	r.setCure("raise the limit: rouse limit set " + l.Name)
 }
 
 // tellFailure explains an attempt that failed. When it was sent is not known of one that was accepted and

@@ -40,7 +40,7 @@ func (ts *Timers) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.
 		return rouse.RecordPage{}, err
 	}
 	if page.Next = stopped.next; len(page.Records) < q.Limit && page.Next != nil {
-		page.Searched = stopped.searched
+		page.Searched = stopped.seen
 	}
 	return page, nil
 }
@@ -60,6 +60,7 @@ func (ts *visibility) mayRead(ctx context.Context, namespace string) error {
 type ended struct {
 	next     *rouse.RecordCursor // where it can go on; nil if it has come to the end
 	searched int64
+	seen     int64 // those of them that the caller may see: how many others there are is not told
 }
 
 // eachRecord calls do with the records that match, as far as the caller may see them, in the order of the
@@ -286,6 +287,7 @@ func (p *past) passMatching(ctx context.Context, some []placed) (int, error) {
 		if !p.access.Allows(ctx, access.TimersRead, r.Namespace, t.Spec.Target, t.Spec.Labels) {
 			continue
 		}
+		p.seen++
 		// before the comparison: a search finds texts that its caller can see
 		p.access.RedactRecord(ctx, r, t.Spec.Target, t.Spec.Labels)
 		if !p.q.Matches(r, t.Spec.Target, t.Spec.Labels) {

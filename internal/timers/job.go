@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/engine"
+	"github.com/rousehq/rouse/internal/throttle"
 )
 
 // A job (rouse.Job) is a row that needs attention at once, until its work is done. The node that has its
@@ -130,13 +132,76 @@ func newBulkID(now rouse.Instant) string {
 		strconv.FormatUint(rand.Uint64N(36*36*36*36*36), 36))
 }
 
-// roomForJob removes the oldest job of a namespace that has ended, if it has as many as it may.
+// roomForJob removes the oldest job of a namespace that has ended, if it has as many as it may. Tenants share
+// the room of the jobs of all namespaces.
 func (ts working) roomForJob(ctx context.Context, namespace string) error {
 	space := rouse.JobKey(namespace, "").Namespace
+	shared, most := namespace == rouse.Everywhere && ts.access != nil, rouse.MaxJobs
+	if shared { // a tenant that has fewer has its share, whatever the others have
+		most = jobShare(rouse.MaxJobs)
+	}
 	n, err := ts.store.Count(ctx, rouse.JobQuery(space, bulkID, 0))
-	if err != nil || n < rouse.MaxJobs {
+	if err != nil || n < int64(most) {
 		return err
 	}
+	held := n
+	var of string
+	if shared {
+		if of, held, err = ts.fullestShare(ctx, space); err != nil || held == 0 {
+			return err
+		}
+	}
+	removed := false
+	err = ts.eachJob(ctx, space, func(row *rouse.Row, j *jobRow) (bool, error) {
+		if j.Job.State == rouse.JobRunning || shared && j.Caller.Tenant() != of {
+			return true, nil
+		}
+		out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: row.Key, If: row.Revision}})
+		removed = out.Applied
+		return !removed, err
+	})
+	if err != nil || removed {
+		return err
+	}
+	return fmt.Errorf("the namespace %s has %d jobs that are running, as many as it may: wait, or cancel some: %w",
+		namespace, held, rouse.ErrOverloaded)
+}
+
+// jobShare returns how many jobs of all namespaces a tenant may have, if left are those that it has and the
+// places that are free.
+func jobShare(left int) int { return throttle.Share(left, rouse.MaxJobs, throttle.Reserve, 1) }
+
+// fullestShare returns the tenant of whose jobs one has to go, before the caller has another one, and how
+// many that has; 0 if there is room. It is the caller's own if it has its share. If it has none, and no place
+// is free, it is the one with the most jobs, of those with jobs that have ended.
+func (ts working) fullestShare(ctx context.Context, space string) (tenant string, held int64, err error) {
+	caller := ts.access.CallerOf(ctx)
+	own, all, most := caller.Tenant(), 0, 0
+	jobs, ended := map[string]int{}, map[string]bool{}
+	err = ts.eachJob(ctx, space, func(_ *rouse.Row, j *jobRow) (bool, error) {
+		of := j.Caller.Tenant()
+		all++
+		jobs[of]++
+		ended[of] = ended[of] || j.Job.State != rouse.JobRunning
+		return true, nil
+	})
+	if err != nil || jobs[own] < jobShare(jobs[own]+max(0, rouse.MaxJobs-all)) {
+		return "", 0, err
+	}
+	if jobs[own] > 0 {
+		return own, int64(jobs[own]), nil
+	}
+	for of, n := range jobs {
+		if ended[of] && n > most {
+			tenant, most = of, n
+		}
+	}
+	return tenant, int64(cmp.Or(most, all)), nil
+}
+
+// eachJob calls f with the bulk changes of a namespace, oldest first, until it returns false or an error.
+func (ts working) eachJob(ctx context.Context, space string,
+	f func(row *rouse.Row, j *jobRow) (more bool, err error)) error {
 	q := rouse.JobQuery(space, bulkID, 100)
 	for {
 		page, err := ts.store.List(ctx, q)
@@ -145,18 +210,15 @@ func (ts working) roomForJob(ctx context.Context, namespace string) error {
 		}
 		for i := range page.Rows {
 			j, err := ts.readJobRow(&page.Rows[i])
-			if err != nil || j.Job.State == rouse.JobRunning {
+			if err != nil { // it is left alone
 				continue
 			}
-			out, err := ts.Engine.WriteOne(ctx, &engine.Write{Change: rouse.Change{Key: page.Rows[i].Key,
-				If: page.Rows[i].Revision}})
-			if err != nil || out.Applied {
+			if more, err := f(&page.Rows[i], &j); err != nil || !more {
 				return err
 			}
 		}
 		if page.Next == nil {
-			return fmt.Errorf("the namespace %s has %d jobs that are running, as many as it may: wait, or cancel some: %w",
-				namespace, n, rouse.ErrOverloaded)
+			return nil
 		}
 		q.After = *page.Next
 	}

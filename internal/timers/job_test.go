@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -557,6 +558,93 @@ func TestJobsOfOthersAreNotThereToCancel(t *testing.T) {
 			t.Errorf("its owner: %v", err)
 		}
 	})
+}
+
+// TestTenantsShareTheRoomOfJobs: those of all namespaces. One tenant leaves room for others, and loses its
+// own oldest jobs.
+func TestTenantsShareTheRoomOfJobs(t *testing.T) {
+	most := jobShare(rouse.MaxJobs)
+	type held struct {
+		tenant  string
+		n       int
+		running bool
+	}
+	many := []held{{"most", 100, false}}
+	for i := range (rouse.MaxJobs - 100) / 50 {
+		many = append(many, held{fmt.Sprint("some", i), 50, i%2 == 0})
+	}
+	for what, c := range map[string]struct {
+		held       []held
+		caller     string
+		overloaded bool
+		loses      string // the tenant whose oldest job has to go; that of no other one does
+	}{
+		"a share that is running":            {held: []held{{"a", most, true}}, caller: "a", overloaded: true},
+		"another one's share":                {held: []held{{"a", most, true}}, caller: "b"},
+		"a share that has ended":             {held: []held{{"b", 10, false}, {"a", most, false}}, caller: "a", loses: "a"},
+		"less than a share":                  {held: []held{{"a", 10, false}, {"b", most - 10, false}}, caller: "a"},
+		"a full room and a new tenant":       {held: many, caller: "a", loses: "most"},
+		"a full room and one with some":      {held: many, caller: "some1", loses: "some1"},
+		"a full room and one that has begun": {held: many, caller: "some2", overloaded: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newJobStore()
+				ts := running(t, s, rejecting(), Options{Access: access.NewControl(nil)})
+				as := func(tenant string) context.Context {
+					return access.With(t.Context(), &access.Principal{ID: "key:" + tenant, Grants: []access.Grant{
+						{Role: "operator", Scope: access.Scope{Namespaces: []string{tenant}}}}})
+				}
+				before, oldest := map[string]int{}, map[string]string{}
+				for _, h := range c.held {
+					for range h.n {
+						time.Sleep(time.Millisecond)
+						now := ts.Engine.Latest()
+						id := newBulkID(now)
+						j := working{ts}.newJob(as(h.tenant), rouse.JobBulk, rouse.Everywhere, id, 0)
+						if !h.running {
+							j.endJob(rouse.JobDone, nil, now)
+						}
+						at, err := j.attentionRow(now.Add(rouse.JobAge))
+						if err != nil {
+							t.Fatal(err)
+						}
+						row := at.Row()
+						if _, err := s.Apply(t.Context(), []rouse.Change{{Key: row.Key, If: rouse.NoRow, To: &row}}); err != nil {
+							t.Fatal(err)
+						}
+						if before[h.tenant]++; oldest[h.tenant] == "" {
+							oldest[h.tenant] = id
+						}
+					}
+				}
+				_, err := bulk(as(c.caller), ts, BulkRequest{Action: "pause"})
+				if errors.Is(err, rouse.ErrOverloaded) != c.overloaded || !c.overloaded && err != nil {
+					t.Errorf("%v", err)
+				}
+				after := map[string]int{}
+				if err := (working{ts}).eachJob(t.Context(), rouse.ReservedNamespace, func(_ *rouse.Row, j *jobRow) (bool, error) {
+					after[j.Caller.Tenant()]++
+					if c.loses != "" && j.Job.ID == oldest[c.loses] {
+						t.Errorf("%s has its oldest job", c.loses)
+					}
+					return true, nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				want := maps.Clone(before)
+				if c.loses != "" {
+					want[c.loses]--
+				}
+				if !c.overloaded {
+					want[c.caller]++
+				}
+				if !maps.Equal(after, want) {
+					t.Errorf("the tenants have %v jobs, want %v", after, want)
+				}
+			})
+		})
+	}
 }
 
 // TestACalendarIsDeletedWithItsJob: else each name that there was would leave a row for a week.

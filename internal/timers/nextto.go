@@ -59,26 +59,30 @@ func (ts rowsNextTo) deleteStale(ctx context.Context, key rouse.Key, end cut,
 
 // amendRows gives the rows next to a timer that are on their way, and of its generation, the timer's spec. It
 // removes those of an earlier generation that the write which ended it did not come to: rows that a client
-// has asked for since stay. So a write that was interrupted is completed when it is repeated.
-func (ts rowsNextTo) amendRows(ctx context.Context, of *rouse.Timer, end cut) error {
+// has asked for since stay. So a write that was interrupted is completed when it is repeated. It reports
+// whether an attempt of a row as it was is in flight.
+func (ts rowsNextTo) amendRows(ctx context.Context, of *rouse.Timer, end cut) (inFlight bool, err error) {
 	ts.Timers = ts.withMatch(nil)
-	return ts.eachFiring(ctx, of.Key, func(ctx context.Context, t *rouse.Timer) error {
+	err = ts.eachFiring(ctx, of.Key, func(ctx context.Context, t *rouse.Timer) error {
 		switch {
 		case t.Generation != of.Generation && t.Updated < of.Anchor:
-			_, err := ts.deleteRow(ctx, t.Key, 0, end)
+			d, err := ts.deleteRow(ctx, t.Key, 0, end)
+			inFlight = inFlight || d.InFlight
 			return err
 		case t.Generation != of.Generation, t.Notice != 0:
 			return nil
 		}
-		_, err := ts.editRow(ctx, access.TimersCreate, t.Key, 0, nil, func(t *rouse.Timer) (rouse.Step, error) {
+		out, err := ts.editRow(ctx, access.TimersCreate, t.Key, 0, nil, func(t *rouse.Timer) (rouse.Step, error) {
 			if !t.Live || timerContents(&rouse.Timer{Spec: t.Spec}) == timerContents(&rouse.Timer{Spec: of.Spec}) {
 				return rouse.Step{Keep: true}, nil
 			}
 			t.Spec = of.Spec
 			return rouse.Step{To: t}, nil
 		})
+		inFlight = inFlight || out.inFlight
 		return err
 	})
+	return inFlight, err
 }
 
 // roomForRun refuses a run of a timer that has as many next to it as it may.

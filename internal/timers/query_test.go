@@ -362,6 +362,47 @@ func TestSearchesFindWhatTheCallerSees(t *testing.T) {
 	}
 }
 
+// TestHiddenRowsAreNotCounted: how many rows a page has looked at does not tell callers of a part of a
+// namespace how many others there are.
+func TestHiddenRowsAreNotCounted(t *testing.T) {
+	usual := bounds
+	bounds.searched, bounds.records = 60, 600
+	t.Cleanup(func() { bounds = usual })
+	store := mem.New()
+	ts := New(store, nil, nil, Options{Compile: schedule.Compile, Access: access.NewControl(nil)})
+	for n := range 1200 {
+		tm := numbered(rand.New(rand.NewPCG(1, 1)), 0)
+		tm.Key.Name, tm.Spec.Target = fmt.Sprintf("t%03d", n%200), fmt.Sprint("stream:", n%2)
+		write(t, store, &tm)
+		log := rouse.Record{Namespace: tm.Key.Namespace, Name: tm.Key.Name, Ending: rouse.EndFired, Ended: day, Target: tm.Spec.Target}
+		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: tm.Key, If: rouse.AnyRevision, Keep: true, Log: []rouse.Record{log}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		targets                      []string
+		timers, records, aggregation int64
+	}{{nil, 120, 1000, 1200}, {[]string{"stream:1"}, 0, 500, 600}, {[]string{"stream:2"}, 0, 0, 0}} {
+		ctx := access.With(t.Context(), &access.Principal{ID: "key:x", Grants: []access.Grant{
+			{Role: "reader", Scope: access.Scope{Namespaces: []string{"a"}, Targets: c.targets}}}})
+		for _, namespace := range []string{"a", ""} {
+			sought := rouse.Sought{Text: "nothing"}
+			list, err := ts.Search(ctx, rouse.Query{Namespace: namespace, Limit: 1, Sought: sought})
+			if err != nil || list.Next == nil || list.Searched != c.timers {
+				t.Errorf("%v in %q: %d timers were searched, %v; want %d", c.targets, namespace, list.Searched, err, c.timers)
+			}
+			page, err := ts.Records(ctx, rouse.RecordQuery{Namespace: namespace, Limit: 1, Sought: sought})
+			if err != nil || page.Next == nil || page.Searched != c.records {
+				t.Errorf("%v in %q: %d records were searched, %v; want %d", c.targets, namespace, page.Searched, err, c.records)
+			}
+			groups, err := ts.Aggregate(ctx, rouse.RecordQuery{Namespace: namespace}, "", 0)
+			if err != nil || groups.Searched != c.aggregation {
+				t.Errorf("%v in %q: %d records were summed up, %v; want %d", c.targets, namespace, groups.Searched, err, c.aggregation)
+			}
+		}
+	}
+}
+
 // TestAggregates sums up records by each property.
 func TestAggregates(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, ts *Timers) {

@@ -251,6 +251,22 @@ func (a *admission) admitGrowth(namespace string, old, row *rouse.Row) error {
 	return err
 }
 
+// admitNote admits the note of an Idempotency-Key.
+func (a *admission) admitNote(n *askedNote, now rouse.Instant) error {
+	if a.quotas == nil {
+		return nil
+	}
+	row, err := n.storedRow(now, 0)
+	if err != nil {
+		return err
+	}
+	if err := a.admitGrowth(n.key.Namespace, nil, &row); err != nil {
+		return fmt.Errorf("the Idempotency-Key needs %d bytes for %v; send the request without one, delete timers, "+
+			"or raise the quota: %w", row.Size(), access.RepeatAge, err)
+	}
+	return nil
+}
+
 // admitOccurrences admits that all of the rows of occurrences are written next to a timer, or nothing.
 func (a *admission) admitOccurrences(ctx context.Context, namespace string, rows []rouse.Row) error {
 	if a.quotas == nil {

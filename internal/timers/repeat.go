@@ -51,6 +51,7 @@ type repeatable struct {
 	namespace string
 	whole     uint64     // hash of the request with the name of its timer; 0 if it leaves no note
 	note      *askedNote // that it has to leave; nil if it is there
+	admitted  bool       // by the quota of bytes, which counts its note once
 }
 
 // newRepeatable returns the request of a call, described by the timer and by its arguments; nil if its caller
@@ -153,6 +154,9 @@ func (ts *Timers) DoOnce(ctx context.Context, namespace string, what []any, do f
 	if n.At != 0 {
 		return do(access.CarriedOut(ctx))
 	}
+	if err := o.admitNote(ts, &n); err != nil {
+		return err
+	}
 	if err := do(ctx); err != nil {
 		return err
 	}
@@ -192,8 +196,24 @@ func (o *repeatable) noteWrite(ts *Timers) (*engine.Write, error) {
 	}
 	n := o.note
 	o.note = nil
+	if err := o.admitNote(ts, n); err != nil {
+		return nil, err
+	}
 	row, err := n.storedRow(ts.Engine.Latest(), rouse.BucketOf(n.key, ts.opts.Engine.Buckets))
 	return &engine.Write{Change: rouse.Change{Key: n.key, If: n.revision, To: &row}}, err
+}
+
+// admitNote admits the note of the request by the quota of bytes of its namespace, before anything is done.
+// Requests that change no more than a timer which exists would otherwise fill the namespace with their notes.
+func (o *repeatable) admitNote(ts *Timers, n *askedNote) error {
+	if o.admitted || n == nil {
+		return nil
+	}
+	if err := ts.admission.admitNote(n, ts.Engine.Latest()); err != nil {
+		return err
+	}
+	o.admitted = true
+	return nil
 }
 
 // writeWithNote makes a write of the request, which has its mark, and leaves its note in the same step. That
@@ -252,6 +272,14 @@ func (o *repeatable) expectNote(ts *Timers, row *rouse.Row) error {
 		o.note = &n
 	}
 	return err
+}
+
+// expectedNote is the write of the note that the request has to leave, as the row tells; nil if it is there.
+func (o *repeatable) expectedNote(ts *Timers, row *rouse.Row) (*engine.Write, error) {
+	if err := o.expectNote(ts, row); err != nil {
+		return nil, err
+	}
+	return o.noteWrite(ts)
 }
 
 // findMarkIn is findMark for a row of marks that was read.
@@ -372,20 +400,21 @@ func takeOutRepeated(ctx context.Context, ts *Timers, puts []Put, items []*engin
 	if len(leftItems) == 0 || first.whole == 0 {
 		return leftItems, leftAt, nil, nil
 	}
-	if err := first.expectNote(ts, &rows[len(at)]); err != nil {
+	note, err := first.expectedNote(ts, &rows[len(at)])
+	if err != nil {
 		for _, i := range leftAt {
 			results[i] = PutResult{Err: err}
 		}
 		return nil, nil, nil, nil
 	}
-	note, err := first.noteWrite(ts)
-	return leftItems, leftAt, note, err
+	return leftItems, leftAt, note, nil
 }
 
 // errGoneSince is of a timer that is not there when its request is repeated.
 var errGoneSince = errors.New("the timer has ended or was deleted since")
 
-// readRepeated is the result of a put that was made before: the timer as it is now.
+// readRepeated is the result of a put that was made before: the timer as it is now. It may have got another
+// target or other labels since, with which the caller may not touch it.
 func readRepeated(ctx context.Context, ts *Timers, key rouse.Key, err error) PutResult {
 	if err != nil {
 		return PutResult{Err: err}
@@ -399,6 +428,12 @@ func readRepeated(ctx context.Context, ts *Timers, key rouse.Key, err error) Put
 		return PutResult{Err: err}
 	}
 	t, err := ts.Read(&rows[0])
+	if err == nil {
+		err = ts.mayTouch(ctx, access.TimersCreate, &t)
+	}
+	if err != nil {
+		return PutResult{Replaced: true, Err: err}
+	}
 	ts.access.Redact(ctx, &t)
-	return PutResult{Timer: t, Replaced: true, Err: err}
+	return PutResult{Timer: t, Replaced: true}
 }

@@ -69,6 +69,41 @@ func otherRequest(err error) bool {
 	return ok && inv.Problems[0].Field == "Idempotency-Key"
 }
 
+// TestRepetitionsAskForRights: the answer to a repeated request is the timer as it is now, and the caller may
+// have no rights for that one any more.
+func TestRepetitionsAskForRights(t *testing.T) {
+	for name, operation := range map[string]func(context.Context, *Timers, rouse.Key) (PutResult, error){
+		"create": func(ctx context.Context, ts *Timers, key rouse.Key) (PutResult, error) {
+			results, err := ts.Put(ctx, []Put{{Key: key, Spec: rouse.Spec{Schedule: "@every 1h", Target: "stream:own"}}})
+			return results[0], errors.Join(err, results[0].Err)
+		},
+		"coalesce": func(ctx context.Context, ts *Timers, key rouse.Key) (PutResult, error) {
+			res, err := ts.Coalesce(ctx, key, rouse.Spec{Target: "stream:own"}, rouse.Coalesce{Quiet: time.Hour})
+			return res, errors.Join(err, res.Err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ts := running(t, newJobStore(), &fired{of: map[string]int{}}, Options{Access: access.NewControl(nil)})
+				ctx := access.Repeatable(access.With(t.Context(), &access.Principal{ID: "key:x", Grants: []access.Grant{
+					{Role: "writer", Scope: access.Scope{Namespaces: []string{"n"}, Targets: []string{"stream:own"}}}}}), "k")
+				key := rouse.Key{Namespace: "n", Name: "a"}
+				for range 2 {
+					if res, err := operation(ctx, ts, key); err != nil || res.Timer.Spec.Target != "stream:own" {
+						t.Fatalf("%+v, %v", res, err)
+					}
+				}
+				if _, err := ts.Relabel(access.AsSystem(t.Context()), key, 0, "stream:theirs", nil); err != nil {
+					t.Fatal(err)
+				}
+				if res, err := operation(ctx, ts, key); !errors.Is(err, rouse.ErrForbidden) || res.Timer.Revision != 0 || res.Timer.Spec.Target != "" {
+					t.Errorf("again, when the timer has another target: %+v, %v", res.Timer, err)
+				}
+			})
+		})
+	}
+}
+
 // TestRepeatedRequestsAreCarriedOutOnce: on every store, a request that is repeated with its Idempotency-Key
 // changes nothing more, whatever happened in between, and has the same answer; another request with the key
 // is refused, and another caller may have the same one.

@@ -88,9 +88,8 @@ func (w *rewriting) rewrittenTimer(t *rouse.Timer) (r rouse.Rewritten, err error
 func (w *rewriting) writeRewritten(ctx context.Context) (res PutResult, err error) {
 	defer w.freezeAllowed(ctx, w.verb, w.key)()
 	var last rouse.Rewritten
-	busy := false
 	out, err := w.editRow(ctx, w.verb, w.key, w.ifRevision, w.asks, func(t *rouse.Timer) (rouse.Step, error) {
-		res.Timer, busy = *t, w.Engine.Busy(t)
+		res.Timer = *t
 		if last, err = w.rewrittenTimer(t); err != nil || last.Unchanged {
 			return last.Step, err
 		}
@@ -109,23 +108,22 @@ func (w *rewriting) writeRewritten(ctx context.Context) (res PutResult, err erro
 		return res, err
 	case out.before != nil:
 		res = PutResult{Timer: *out.timer, Replaced: true}
-		err = rowsNextTo{w.Timers}.amendRows(ctx, &res.Timer, w.end)
+		res.InFlight, err = rowsNextTo{w.Timers}.amendRows(ctx, &res.Timer, w.end)
 		w.access.Redact(ctx, &res.Timer)
 		return res, err
 	}
 	res.Replaced, res.Unchanged, res.Notes = true, last.Unchanged, last.Notes
 	res.Timer.Revision = out.revision
-	switch {
-	case last.Unchanged:
-		err = rowsNextTo{w.Timers}.amendRows(ctx, &res.Timer, w.end)
-	case last.To.Generation == 0:
-		res.Timer.Generation, res.InFlight = out.revision, out.inFlight
-		detached, failed := rowsNextTo{w.Timers}.deleteStale(ctx, w.key, w.end, nil)
-		res.InFlight, err = res.InFlight || detached.InFlight, failed
-	default:
-		res.InFlight = busy || out.inFlight
-		err = rowsNextTo{w.Timers}.amendRows(ctx, &res.Timer, w.end)
+	nextTo := false
+	if !last.Unchanged && last.To.Generation == 0 {
+		res.Timer.Generation = out.revision
+		var detached Deleted
+		detached, err = rowsNextTo{w.Timers}.deleteStale(ctx, w.key, w.end, nil)
+		nextTo = detached.InFlight
+	} else {
+		nextTo, err = rowsNextTo{w.Timers}.amendRows(ctx, &res.Timer, w.end)
 	}
+	res.InFlight = out.inFlight || nextTo
 	w.access.Redact(ctx, &res.Timer)
 	return res, err
 }

@@ -17,7 +17,8 @@ type Listed struct {
 	Next   *Place // where the next page begins; nil at the end
 
 	// Of a search that stopped at its bound, before the page was full: how many timers it has compared, and
-	// how many there are of the namespaces and states at most; 0 if that is not known.
+	// how many there are of the namespaces and states at most; 0 if that is not known. Both are 0 for callers
+	// that may not see all of them.
 	Searched, Of int64
 }
 
@@ -73,7 +74,7 @@ func (ts *Timers) Search(ctx context.Context, q rouse.Query) (Listed, error) {
 	if err != nil {
 		return Listed{}, err
 	}
-	if s.out.Next == nil || len(s.out.Timers) == q.Limit {
+	if s.out.Next == nil || len(s.out.Timers) == q.Limit || ts.access.HasPart(ctx, access.TimersRead, q.Namespace) {
 		s.out.Searched = 0
 	} else if n, err := ts.Count(ctx, rouse.Query{Namespace: q.Namespace, States: q.States}); err == nil { // others only see how far it came
 		s.out.Of = max(n, s.out.Searched)

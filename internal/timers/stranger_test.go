@@ -148,6 +148,51 @@ func TestStrangersLearnNothingOfANamespace(t *testing.T) {
 	}
 }
 
+// TestPreviewTellsSettingsToWritersOnly: how often timers of a namespace may come due is told to callers that
+// may write timers there, or read its settings.
+func TestPreviewTellsSettingsToWritersOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newJobStore()
+		shared := access.NewShared(s, slog.New(slog.DiscardHandler))
+		book := quota.New(s, shared, quota.Options{Node: func() string { return "n" }, Now: s.Now})
+		control := access.NewControl(nil)
+		roles := access.NewRoles(shared, control, access.NewKeys(shared, control, slog.New(slog.DiscardHandler)), slog.New(slog.DiscardHandler))
+		ts := running(t, s, rejecting(), Options{Access: control, Quotas: book})
+		system := access.AsSystem(t.Context())
+		if _, err := book.Put(system, "strict", rouse.Quotas{MinInterval: 2 * time.Hour}, rouse.NoRow); err != nil {
+			t.Fatal(err)
+		}
+		for role, verb := range map[string]access.Verb{"looks": access.TimersRead, "creates": access.TimersCreate, "moves": access.TimersReschedule, "settings": access.NamespacesRead} {
+			if err := roles.Put(system, access.Role{Name: role, Verbs: []access.Verb{verb}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		in := func(role, namespace string) access.Grant {
+			return access.Grant{Role: role, Scope: access.Scope{Namespaces: []string{namespace}}}
+		}
+		for what, c := range map[string]struct {
+			more access.Grant
+			told bool
+		}{
+			"only reads timers":          {in("looks", "strict"), false},
+			"creates timers elsewhere":   {in("admin", "own"), false},
+			"creates timers":             {in("creates", "strict"), true},
+			"reschedules timers":         {in("moves", "strict"), true},
+			"reads settings":             {in("settings", "strict"), true},
+			"has a role of rouse's own":  {in("reader", "strict"), true},
+			"reads settings elsewhere":   {in("settings", "own"), false},
+			"reads settings of all":      {in("settings", "*"), true},
+			"reads settings of a prefix": {in("settings", "st*"), true},
+		} {
+			ctx := access.With(t.Context(), &access.Principal{ID: "key:x", Grants: []access.Grant{in("looks", "strict"), c.more}})
+			p, err := ts.Preview(ctx, rouse.Key{Namespace: "strict"}, rouse.Spec{Schedule: "@every 1h"}, 0, 1)
+			if (err != nil) != c.told || err == nil && len(p.Next) != 1 {
+				t.Errorf("a caller that %s: %+v, %v", what, p, err)
+			}
+		}
+	})
+}
+
 func firstError(results []PutResult) error {
 	for _, r := range results {
 		if r.Err != nil {

@@ -82,7 +82,7 @@ func prepareImport(ctx context.Context, ts *Timers, t rouse.Timer, p *Put, old *
 	if x, ok := (expecting{ts}).expectationRow(&t, s); ok {
 		step.Also = []rouse.Timer{x}
 	}
-	out := false
+	w := &engine.Write{}
 	switch {
 	case old.Revision == 0 && p.Mode == ReplaceOnly:
 		return PutResult{Err: notFoundError(t.Key)}, nil
@@ -103,10 +103,11 @@ func prepareImport(ctx context.Context, ts *Timers, t rouse.Timer, p *Put, old *
 			if t.Key.Fire == "" { // else it is the same occurrence, which goes on
 				ts.cutOff(&step, &was, cut{rouse.CauseReplaced, "replaced by an import"})
 			}
-			out = ts.Engine.Busy(&was) || ts.Engine.MayBeOut(&was)
+			w.Was = &was
 		}
 	}
-	return PutResult{Timer: t, InFlight: out}, &engine.Write{Change: ts.Engine.StepChange(t.Key, old.Revision, step)}
+	w.Change = ts.Engine.StepChange(t.Key, old.Revision, step)
+	return PutResult{Timer: t}, w
 }
 
 // sameImport reports whether a timer is as its import would have it.

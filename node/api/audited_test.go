@@ -735,8 +735,8 @@ func TestAuditIsSearchedWithinRights(t *testing.T) {
 	}
 }
 
-// TestRefusedCallsAreNamed: the event of a call that was refused at the door, or by its operation, has the
-// namespace and the names that the call gave.
+// TestRefusedCallsAreNamed: the event of a call that was refused at the door, for its Idempotency-Key, or by
+// its operation, has the namespace and the names that the call gave.
 func TestRefusedCallsAreNamed(t *testing.T) {
 	l := serveLogged(t, mem.New())
 	atDoor, inside := l.key("sidecar", own), l.key("writer", own, "stream:other") // the first has no verb of timers at all
@@ -785,6 +785,13 @@ func TestRefusedCallsAreNamed(t *testing.T) {
 			if !unread && !slices.Equal(list[0].Names, []string{"x"}) {
 				t.Errorf("%s refused %s: %+v", door, who, list)
 			}
+		}
+		if !strings.HasPrefix(door, "gRPC") {
+			continue
+		}
+		err := call(metadata.AppendToOutgoingContext(bearer(t, l.admin), "idempotency-key", "a", "idempotency-key", "b"), "")
+		if list := l.settled(1); err == nil || len(list) != 1 || list[0].Outcome == audit.OK || list[0].Principal == "" || !slices.Equal(list[0].Names, []string{"x"}) {
+			t.Errorf("%s with a malformed Idempotency-Key: %v, %+v", door, err, list)
 		}
 	}
 	methods, _ := offered(t)

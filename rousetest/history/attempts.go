@@ -16,6 +16,7 @@ func (c *checker) judgeAttempts(g *generation, d *delivery) {
 	for i := range d.arrivals {
 		a := &d.arrivals[i]
 		c.judgeDeleted(g, d, a)
+		c.judgeOutdated(g, d, a)
 		if i > 0 {
 			c.judgeNext(g, d, &d.arrivals[i-1], a)
 		}
@@ -227,13 +228,12 @@ func (c *checker) judgeOrder(g *generation, previous, d *delivery, began Time) {
 func (c *checker) judgeDeleted(g *generation, d *delivery, a *arrival) {
 	w := g.ended
 	switch {
-	case w == nil || a.T <= w.t1.Add(c.cfg.ClockErr):
+	case w == nil:
 	case w.gen != nil && !w.gen.put.Replace && !w.gen.put.Reschedule: // a create found no timer: the schedule had ended, and retries go on
 	// A write between the two whose answer was lost may have ended the generation, and have reported that an
 	// attempt was in flight.
-	case (w.inflight || g.threat != w && g.threat.res == Info) && d.lo <= w.t1 && a.T <= w.t1.Add(c.cfg.Lease):
+	case c.mayArriveAfter(w, d, a, g.threat != w && g.threat.res == Info):
 	case g.put.Res == Info && g.put.Spec.Delay != 0 && a.Due >= w.t0+toMicros(g.put.Spec.Delay): // applied after that, as its client had given it up
-	case c.cfg.ZombieOK && c.faults.hasFaultBetween(min(d.lo, w.t0), a.T):
 	default:
 		what := "deleted"
 		if w.gen != nil {
@@ -241,4 +241,27 @@ func (c *checker) judgeDeleted(g *generation, d *delivery, a *arrival) {
 		}
 		c.addViolation("C7-after-delete", g, d.lo, "an attempt arrived at %v, the timer was %s by %v", a.T, what, w.t1)
 	}
+}
+
+// judgeOutdated judges an arrival by when a write that began no generation had surely changed what it
+// carries.
+func (c *checker) judgeOutdated(g *generation, d *delivery, a *arrival) {
+	writes := g.changes[g.changeOf(a.Gen):]
+	if len(writes) > 0 && !c.mayArriveAfter(writes[0], d, a, false) {
+		c.addViolation("C7-after-delete", g, d.lo, "an attempt arrived at %v with what the timer carried before a write of %v",
+			a.T, writes[0].t1)
+	}
+}
+
+// changeOf returns how many of the writes that changed a generation had been made when it carried a gen.
+func (g *generation) changeOf(gen uint64) int {
+	return 1 + slices.IndexFunc(g.changes, func(w *write) bool { return w.gen.put.Gen == gen })
+}
+
+// mayArriveAfter reports whether an attempt may arrive when a write that it should not follow was
+// acknowledged: it was in flight, as the answer reported, or one that was lost may have.
+func (c *checker) mayArriveAfter(w *write, d *delivery, a *arrival, lost bool) bool {
+	return a.T <= w.t1.Add(c.cfg.ClockErr) ||
+		(w.inflight || lost) && d.lo <= w.t1 && a.T <= w.t1.Add(c.cfg.Lease) ||
+		c.cfg.ZombieOK && c.faults.hasFaultBetween(min(d.lo, w.t0), a.T)
 }

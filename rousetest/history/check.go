@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Check judges a history by these rules:
@@ -14,7 +15,7 @@ import (
 //	C4-phantom        an arrival or a dead letter that is no occurrence of a timer that was created
 //	C5-key            no idempotency key, two for one occurrence, or one for two
 //	C6-dup            (StrictDup) another attempt after ok or fatal, or while one was running
-//	C7-after-delete   an arrival after its generation was surely deleted or replaced
+//	C7-after-delete   an arrival after its generation, or what it carries, was surely deleted or replaced
 //	C8-read           a get or final listing that contradicts acknowledged writes
 //	C9-retry, C9-dead tried again too soon or too often; dead-lettered too soon
 //	C10-order         (Serial) an occurrence began before the previous one was done
@@ -103,6 +104,7 @@ type generation struct {
 	expect   expectation // nil: not known
 	unsure   bool        // whether it is due at all
 	goes     *generation // not nil: its write changed that one, whose due times are the same, and began none
+	changes  []*write    // those writes, of this one, in their order
 	blind    bool        // whether its write began it, or with which policies it went on, is not known
 
 	threat *write // the first later write that may have ended it
@@ -144,7 +146,7 @@ func (c *checker) gatherHistory(h *History) {
 	}
 	c.gatherCalls(h, named)
 	for _, t := range c.timers {
-		t.relateWrites()
+		t.relateWrites(c.cfg.ClockErr)
 		for i := range t.writes {
 			if g := t.writes[i].gen; g != nil && g.goes != nil {
 				gens[generationKey{t.name, g.put.Gen}] = g.goes
@@ -191,9 +193,9 @@ func (c *checker) gatherHistory(h *History) {
 }
 
 // relateWrites sorts a timer's writes, and finds which later ones may affect each put.
-func (t *timer) relateWrites() {
+func (t *timer) relateWrites(clockErr time.Duration) {
 	slices.SortFunc(t.writes, func(a, b write) int { return cmp.Or(cmp.Compare(a.t0, b.t0), cmp.Compare(a.t1, b.t1)) })
-	t.relateChanges()
+	t.relateChanges(clockErr)
 	var threat, ended *write
 	for i := len(t.writes) - 1; i >= 0; i-- {
 		w := &t.writes[i]

@@ -1,11 +1,14 @@
 package history
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // relateChanges finds the replaces that began no generation, because the timer was there with the same due
 // times: it goes on, with the other fields of the write. Where that is not known, nothing of a generation is
 // judged.
-func (t *timer) relateChanges() {
+func (t *timer) relateChanges(clockErr time.Duration) {
 	var live []*generation // the last that was surely made, and those after it that may have been
 	for i := range t.writes {
 		w := &t.writes[i]
@@ -25,8 +28,9 @@ func (t *timer) relateChanges() {
 		}
 		switch {
 		case j < 0:
-		case len(live) == 1 && w.res == OK && p.continuesPut(live[0].put) && p.Spec.samePolicies(&live[0].put.Spec):
+		case len(live) == 1 && w.res == OK && p.continuesPut(live[0].put, clockErr) && p.Spec.samePolicies(&live[0].put.Spec):
 			w.gen.goes = live[0]
+			live[0].changes = append(live[0].changes, w)
 			continue
 		default:
 			w.gen.blind, live[j].blind = true, true
@@ -54,14 +58,15 @@ func (s *Spec) samePolicies(o *Spec) bool {
 }
 
 // continuesPut reports whether the timer of an earlier put was surely there when this one was acknowledged:
-// the due time in the answer is in step with that of the earlier answer, or the only time had not come.
-func (p *Put) continuesPut(was *Put) bool {
+// the due time in the answer is in step with that of the earlier answer, or the only time had not come by any
+// clock.
+func (p *Put) continuesPut(was *Put, clockErr time.Duration) bool {
 	s := &p.Spec
 	switch {
 	case s.Until != 0 || s.Count != 0:
 		return false
 	case s.At != 0:
-		return p.T1 < s.At
+		return p.T1.Add(clockErr) < s.At
 	case s.Every != 0 && s.Start == 0:
 		return p.Due != 0 && was.Due != 0 && positiveMod(int64(p.Due-was.Due), int64(toMicros(s.Every))) == 0
 	}

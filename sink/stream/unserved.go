@@ -6,10 +6,12 @@ import (
 	"github.com/rousehq/rouse"
 )
 
-// unserved is since when fires of channels have found no subscriber at this node. Such a fire is deferred
-// for half of that time. So a node that has just begun to fire a channel, after its start or the failure of
-// another node, retries soon however late the fire is: a client that follows the nodes will connect
-// shortly. A channel that stays without subscribers costs less and less.
+// unserved is since when fires of channels have found no subscriber at this node. Such a fire is deferred for
+// half of that time. So a node that has just begun to fire a channel, after its start or the failure of
+// another node, retries soon however late the fire is: a client that follows the nodes will connect shortly.
+// A channel that stays without subscribers costs less and less. A subscriber that arrives does not make
+// deferred fires due: they are rows with a time in the store by then, which the engine would have to search
+// and write again, at each connection of each client. Their pause of at most MaxPutOff is the bound.
 type unserved map[channelKey]rouse.Instant
 
 // maxUnserved bounds the remembered channels; a channel that is dropped starts again from zero.

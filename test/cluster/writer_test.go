@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/rousetest/history"
 	"github.com/rousehq/rouse/test/harness"
 )
@@ -29,11 +30,17 @@ func (w *writer) lives() []harness.Life {
 
 // write creates or replaces a timer, and reports whether that is sure.
 func (w *writer) write(name string, at harness.When, replace bool) bool {
-	_, res := w.Put(name, w.Target(), at, replace)
+	_, sure := w.writeTimer(name, at, replace)
+	return sure
+}
+
+// writeTimer is write that returns the timer as it was answered.
+func (w *writer) writeTimer(name string, at harness.When, replace bool) (made rouse.Timer, sure bool) {
+	made, res := w.Put(name, w.Target(), at, replace)
 	if res == history.Info {
 		w.Unsure = append(w.Unsure, name)
 	}
-	return res == history.OK
+	return made, res == history.OK
 }
 
 // once is a timer that fires and ends. No other call changes it, so all of these must arrive.
@@ -65,13 +72,19 @@ func (w *writer) every(ctx context.Context, name string) {
 	w.Remove(name)
 }
 
-// moved is a timer that is replaced, before or after it fired.
+// moved is a timer that is replaced, before or after it fired; sometimes by one that is due at the same time,
+// so that its generation goes on, if it has not ended.
 func (w *writer) moved(ctx context.Context, name string) {
-	if !w.write(name, w.In(w.Between(20, 2000)), false) {
+	made, sure := w.writeTimer(name, w.In(w.Between(20, 2000)), false)
+	if !sure {
 		return
 	}
 	w.Pause(ctx, w.Between(0, 700))
-	if w.write(name, w.In(w.Between(20, 2000)), true) {
+	to := w.In(w.Between(20, 2000))
+	if w.R.IntN(4) == 0 {
+		to = harness.Once(made.Due)
+	}
+	if w.write(name, to, true) {
 		w.Get(name)
 	}
 }

@@ -3,6 +3,7 @@
 package conformance
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,41 @@ func TestGeneratedClients(t *testing.T) {
 			one.T, one.dir = t, harness.TempDir(t)
 			check(one)
 		})
+	}
+}
+
+// TestGeneratorsNameWhatIsMissing: without a program that they need, the check fails, and tells how to get
+// it.
+func TestGeneratorsNameWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	for missing, want := range map[string]string{
+		"python3": "python3 is not installed; make servers", "npm": "npm is not installed; make servers",
+		"mvn": "mvn is not installed; make servers", "javac": "javac is not installed; make servers",
+		"pip": "python3 has no pip for virtual environments; make servers",
+	} {
+		dir := t.TempDir()
+		for _, program := range []string{"python3", "npm", "mvn", "javac"} {
+			text := "#!/bin/sh\nexit 0\n"
+			if program == "python3" && missing == "pip" {
+				text = "#!/bin/sh\nexit 1\n"
+			}
+			if program == missing {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(dir, program), []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bash, err := exec.LookPath("bash")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), bash, "../../scripts/generators")
+		cmd.Env = []string{"PATH=" + dir, "HOME=" + dir}
+		out, err := cmd.CombinedOutput()
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || !strings.Contains(string(out), want) {
+			t.Errorf("without %s: %v: %s", missing, err, out)
+		}
 	}
 }
 

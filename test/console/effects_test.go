@@ -116,34 +116,6 @@ func TestCreateIsChecked(t *testing.T) {
 	p.quiet("create")
 }
 
-// TestCreateTwice: a form that is sent twice makes one timer.
-func TestCreateTwice(t *testing.T) {
-	b, w := openBrowser(t), newEmpty(t)
-	p := b.tab(t, w.url, looks[0])
-	p.open("/lab?schedule=0+9+*+*+MON-FRI")
-	p.tabTo("[name=target]")
-	p.press("stream:x")
-	p.until(`!!document.querySelector(".create [role=status]")?.innerText.includes("It would be due first at")`)
-	eval[bool](p, `(() => {
-		const ask = window.fetch, form = document.querySelector(".create form");
-		window.creates = 0;
-		window.fetch = async (url, init) => {
-			const answer = await ask(url, init);
-			if (url.endsWith("/timers") && !init.body.includes("validate_only")) window.creates++;
-			return answer;
-		};
-		form.requestSubmit();
-		form.requestSubmit();
-		return true;
-	})()`)
-	p.until(`window.creates === 2 && location.pathname.includes("/timers/default/")`)
-	p.settled()
-	if n, err := w.Client.Count(t.Context(), rouse.Query{Namespace: rousetest.Namespace}); err != nil || n != 1 {
-		t.Errorf("%d timers, %v", n, err)
-	}
-	p.quiet("create twice")
-}
-
 // exactly is JSON that JavaScript would write otherwise.
 const exactly = `{"2": 12345678901234567890, "1": 1.10, "a": "it's"}`
 

@@ -385,7 +385,7 @@ func (pl *play) story() string {
 		if c.step.verb == "report" && c.err != nil {
 			continue
 		}
-		fmt.Fprintf(&b, "%s %s: %v\n", clockTime(c.began), c.step.verb, c.err)
+		fmt.Fprintf(&b, "%s to %s %s: %v\n", clockTime(c.began), clockTime(c.ended), c.step.verb, c.err)
 	}
 	for _, a := range pl.arrivals {
 		fmt.Fprintf(&b, "%s attempt %d of generation %d due %s manual=%v payload %s: %v\n", clockTime(a.at),

@@ -194,6 +194,9 @@ func (d *doors) generateService(name string, methods []*method) string {
 		}
 		imports += "\n"
 	}
+	if strings.TrimSpace(imports) == "import (" { // of doors that are all written by hand
+		return made + "package server\n\n" + d.String()
+	}
 	return made + "package server\n\n" + imports + ")\n\n" + d.String()
 }
 
@@ -202,9 +205,10 @@ func (m *method) operationName() string {
 	return cmp.Or(m.optionText("operation"), lowerFirst(m.methodName()))
 }
 
-// bodyStruct returns the struct of the body; empty: there is none.
+// bodyStruct returns the struct of the body; empty: there is none, or the body is the bytes of a field.
 func (m *method) bodyStruct() string {
-	if m.bodyField == "" {
+	field := m.Input().Fields().ByName(protoreflect.Name(m.bodyField))
+	if m.bodyField == "" || field != nil && field.Kind() == protoreflect.BytesKind {
 		return ""
 	}
 	return cmp.Or(m.optionText("body"), strings.TrimSuffix(m.requestName(), "Request"))
@@ -242,7 +246,7 @@ func (d *doors) emitRoute(m *method) {
 	}
 	switch answer := m.answerStruct(); answer {
 	case "":
-	case "Timer": // the description has a response of this name, with headers
+	case "Timer", "Answer": // the description has a response of this name, with headers
 		d.emitCode(" answer: %q,", answer)
 	default:
 		d.emitCode(" answer: api.%s{},", answer)

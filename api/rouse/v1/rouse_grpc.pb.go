@@ -3635,10 +3635,11 @@ const (
 //
 // Calls sends requests to the workers of a pool, and tells what they answered.
 type CallsClient interface {
-	// Call sends a request to the workers of a key, which are started if there are none, and waits for their answer. When it returns
-	// without an error, the request is durable, and ends in one of the ways that CallStatus names.
+	// Call sends a request to the workers of a key, which are started if there are none, and answers with what a worker does.
+	//
+	// When it returns without an error, the request is durable, and ends in one of the ways that CallStatus names.
 	Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (*Called, error)
-	// Fetch returns the state of a request, as long as it is kept.
+	// Fetch tells what became of a request to a pool, as long as that is kept.
 	Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.CallOption) (*Called, error)
 }
 
@@ -3676,10 +3677,11 @@ func (c *callsClient) Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.
 //
 // Calls sends requests to the workers of a pool, and tells what they answered.
 type CallsServer interface {
-	// Call sends a request to the workers of a key, which are started if there are none, and waits for their answer. When it returns
-	// without an error, the request is durable, and ends in one of the ways that CallStatus names.
+	// Call sends a request to the workers of a key, which are started if there are none, and answers with what a worker does.
+	//
+	// When it returns without an error, the request is durable, and ends in one of the ways that CallStatus names.
 	Call(context.Context, *CallRequest) (*Called, error)
-	// Fetch returns the state of a request, as long as it is kept.
+	// Fetch tells what became of a request to a pool, as long as that is kept.
 	Fetch(context.Context, *FetchRequest) (*Called, error)
 	mustEmbedUnimplementedCallsServer()
 }

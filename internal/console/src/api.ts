@@ -79,21 +79,42 @@ export async function call<T>(method: string, url: string, body?: unknown, stop?
 
 export const get = <T>(url: string, stop?: AbortSignal): Promise<T> => call<T>("GET", url, undefined, stop);
 
-/** Once makes the requests of a form. The server does the same request once, though its button is pressed twice, or again after an answer was lost. */
+/**
+ * Once makes the changes that a form or a button asks for. What the user asks for again, because the answer was lost, say, is the same
+ * request with the same key, which the server carries out once. It has the body of the first try, also if that has times which count from now.
+ */
 export class Once {
-  #text = "";
-  #key = "";
-  call<T>(method: string, url: string, body?: unknown): Promise<T> {
-    const text = encode([method, url, body]);
-    if (text !== this.#text) this.#key = [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");
-    this.#text = text;
-    return call<T>(method, url, body, undefined, this.#key);
+  #made = new Map<string, { body: unknown; key: string; unsure?: boolean }>();
+
+  #request(method: string, url: string, body: unknown, asked: unknown) {
+    const text = encode([method, url, asked]);
+    const key = [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");
+    const request = this.#made.get(text) ?? { body, key };
+    this.#made.set(text, request);
+    return request;
+  }
+
+  async call<T>(method: string, url: string, body?: unknown, asked = body): Promise<T> {
+    const request = this.#request(method, url, body, asked);
+    try {
+      return await call<T>(method, url, request.body, undefined, request.key);
+    } catch (err) {
+      const code = err instanceof Failed ? err.problem.code : "";
+      if (method === "DELETE" && request.unsure && code === "not_found") return undefined as T; // an earlier try has deleted it
+      request.unsure ||= code === "unreachable";
+      throw err;
+    }
+  }
+
+  /** follow makes a change whose answer is a stream of reports, one line each. It throws if that ends before the report that is the last. */
+  follow(url: string, body: unknown, asked: unknown, each: (p: Progress) => void, stop?: AbortSignal): Promise<void> {
+    const request = this.#request("POST", url, body, asked);
+    return follow(url, request.body, each, stop, request.key);
   }
 }
 
-/** follow makes a request whose answer is a stream of reports, one line each. It throws if that ends before the report that is the last. */
-export async function follow(url: string, body: unknown, each: (p: Progress) => void, stop?: AbortSignal): Promise<void> {
-  const answer = await send("POST", url, body, stop, "application/x-ndjson");
+async function follow(url: string, body: unknown, each: (p: Progress) => void, stop: AbortSignal | undefined, key: string): Promise<void> {
+  const answer = await send("POST", url, body, stop, "application/x-ndjson", key);
   const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "", last: Progress | undefined;
   for (;;) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { follow, Once } from "../src/api.ts";
+import { Once } from "../src/api.ts";
 import type { Progress } from "../src/types.ts";
 
 test("a stream of reports that ends before the last one is an error", async () => {
@@ -8,7 +8,7 @@ test("a stream of reports that ends before the last one is an error", async () =
   const reports = async (...lines: string[]) => {
     globalThis.fetch = async () => new Response(lines.join("\n"));
     const got: Progress[] = [];
-    await follow("http://console/v1/x", {}, (p) => got.push(p));
+    await new Once().follow("http://console/v1/x", {}, {}, (p) => got.push(p));
     return got.length;
   };
   const text = JSON.stringify;
@@ -18,18 +18,20 @@ test("a stream of reports that ends before the last one is an error", async () =
   await assert.rejects(reports(""), /ended early/);
 });
 
-test("a form sends the same request with the same key, and another one with another", async () => {
-  const keys: (string | null)[] = [];
+test("a form sends what is asked for again as the same request with the same key, and another one with another", async () => {
+  const url = "http://console/v1/x", sent: { key: string | null; body: unknown }[] = [];
   globalThis.fetch = async (_, init) => {
-    keys.push(new Headers(init?.headers).get("idempotency-key"));
-    if (keys.length === 1) throw new TypeError("the answer is lost");
-    return Response.json({});
+    sent.push({ key: new Headers(init?.headers).get("idempotency-key"), body: init?.body });
+    if (sent.length === 1) throw new TypeError("the answer is lost");
+    return new Response('{"done":true}\n');
   };
   const form = new Once();
-  await assert.rejects(form.call("POST", "http://console/v1/x", { a: 1 }));
-  for (const a of [1, 1, 2]) await form.call("POST", "http://console/v1/x", { a });
-  await new Once().call("POST", "http://console/v1/x", { a: 1 });
-  assert.equal(new Set(keys.slice(0, 3)).size, 1);
-  assert.equal(new Set(keys).size, 3);
-  for (const key of keys) assert.match(key ?? "", /^[0-9a-f]{32}$/);
+  let now = 0;
+  await assert.rejects(form.call("POST", url, { now: ++now }, "in an hour"));
+  for (const asked of ["in an hour", "in two hours", "in an hour"]) await form.call("POST", url, { now: ++now }, asked);
+  await form.follow(url, { now: ++now }, "in an hour", () => {});
+  await new Once().call("POST", url, { now: 1 });
+  assert.deepEqual(sent.map((s) => s.body), [1, 1, 3, 1, 1, 1].map((now) => JSON.stringify({ now })));
+  assert.deepEqual(sent.map((s) => sent.findIndex((o) => o.key === s.key)), [0, 0, 2, 0, 0, 5]);
+  for (const { key } of sent) assert.match(key ?? "", /^[0-9a-f]{32}$/);
 });

@@ -178,7 +178,8 @@ func (s *Service) isConnectedHere(who caller) bool {
 	return false
 }
 
-// findReminder returns the timer of the reminder that has an id, or had it.
+// findReminder returns the timer of the reminder that has an id, or had it. An error names that id only: the
+// one that the reminder has now may be another app's.
 func (s *Service) findReminder(ctx context.Context, id string) (rouse.Timer, error) {
 	if _, err := allocation.ParseID(id); err != nil {
 		return rouse.Timer{}, rouse.Refuse("reminder_id", id, "is no id of a reminder", err.Error())
@@ -190,11 +191,9 @@ func (s *Service) findReminder(ctx context.Context, id string) (rouse.Timer, err
 	name, err := s.opts.Notes.Alias(ctx, id)
 	if err == nil && name != "" {
 		t, err = s.opts.Timers.Get(ctx, s.keyOfReminder(name))
-	} else if err == nil {
-		err = rouse.ErrNotFound
 	}
-	if errors.Is(err, rouse.ErrNotFound) {
-		err = fmt.Errorf("the reminder %s: %w", id, err)
+	if err == nil && name == "" || errors.Is(err, rouse.ErrNotFound) {
+		err = fmt.Errorf("the reminder %s: %w", id, rouse.ErrNotFound)
 	}
 	return t, err
 }
@@ -252,7 +251,7 @@ func (f *sidecarServer) DeleteReminder(ctx context.Context,
 		}
 	}
 	if errors.Is(err, rouse.ErrNotFound) {
-		return nil, fmt.Errorf("the reminder %s: %w", r.ReminderId, err)
+		return nil, fmt.Errorf("the reminder %s: %w", r.ReminderId, rouse.ErrNotFound)
 	}
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -263,6 +264,33 @@ func TestUnusedBucketsAreCollected(t *testing.T) {
 		name, err := h.notes.Alias(t.Context(), res.ReminderId[0])
 		return err == nil && name == ""
 	})
+}
+
+// TestAnErrorNamesTheIDThatWasAskedFor: not the one that the reminder has now, which may be of another app.
+func TestAnErrorNamesTheIDThatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	h := open(t, func(*Options) {})
+	id := func(prefix string) string {
+		return allocation.ID{Prefix: prefix, Token: 5, Vector: "abcdefgh"}.String()
+	}
+	if err := h.notes.SetAliases(t.Context(), []string{id("B")}, []string{id("A")}); err != nil {
+		t.Fatal(err)
+	}
+	for what, ask := range map[string]func(id string) error{
+		"get": func(id string) error {
+			_, err := h.GetReminder(t.Context(), &reminderv1.GetReminderRequest{ReminderId: id})
+			return err
+		},
+		"delete": func(id string) error {
+			_, err := h.DeleteReminder(t.Context(), &reminderv1.DeleteReminderRequest{ReminderId: id})
+			return err
+		},
+	} {
+		moved, none := ask(id("B")), ask(id("C"))
+		if moved == nil || none == nil || !strings.Contains(none.Error(), "not found") || strings.ReplaceAll(moved.Error(), id("B"), id("C")) != none.Error() {
+			t.Errorf("%s: a reminder that had the id: %v; one that does not exist: %v", what, moved, none)
+		}
+	}
 }
 
 func TestWhoCalls(t *testing.T) {

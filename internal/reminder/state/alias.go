@@ -30,7 +30,7 @@ func (k *Notes) Alias(ctx context.Context, id string) (name string, err error) {
 
 // SetAliases writes new aliases: names[i] is the timer that gets ids[i]. If one of the ids is an alias
 // already, which happens after a backup of the store was restored, it writes none, and returns
-// rouse.ErrExists.
+// rouse.ErrConflict: a move that is tried again gets other ids.
 func (k *Notes) SetAliases(ctx context.Context, ids, names []string) error {
 	writes := make([]note.Write, len(ids))
 	for i := range ids {
@@ -55,8 +55,8 @@ func (k *Notes) SetAliases(ctx context.Context, ids, names []string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the id %s was given to another reminder before; call again for other ones: %w", ids[taken],
-		rouse.ErrExists)
+	return fmt.Errorf("the id %s was given to another reminder before the store was restored; call again for other ones: %w",
+		ids[taken], rouse.ErrConflict)
 }
 
 // DropAlias removes an alias, if it exists.

@@ -375,7 +375,7 @@ func TestInstancesAndAliases(t *testing.T) {
 	if err := k.SetAliases(t.Context(), []string{"new1", "new2"}, []string{"first", "first"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.SetAliases(t.Context(), []string{"new0", "new1"}, []string{"other", "other"}); !errors.Is(err, rouse.ErrExists) || !strings.Contains(err.Error(), "id new1 was given to another reminder") {
+	if err := k.SetAliases(t.Context(), []string{"new0", "new1"}, []string{"other", "other"}); !errors.Is(err, rouse.ErrConflict) || !strings.Contains(err.Error(), "id new1 was given to another reminder") {
 		t.Errorf("an id is given to two: %v", err)
 	}
 	if name, err := k.Alias(t.Context(), "new0"); err != nil || name != "" {

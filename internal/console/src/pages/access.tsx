@@ -1,12 +1,13 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { call, get, path } from "../api.ts";
+import { get, path, type Once } from "../api.ts";
 import { command } from "../cli.ts";
 import { refresh, useData } from "../data.ts";
 import { namespace } from "../route.ts";
 import { can, session } from "../session.ts";
 import type { Grant, Key, Person, Role } from "../types.ts";
 import { Command, Empty, Facts, Page, Problem, Section, Time } from "../ui/bits.tsx";
+import { useChange } from "../ui/change.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Table } from "../ui/table.tsx";
 import { tell } from "../ui/toast.tsx";
@@ -72,7 +73,7 @@ function Keys() {
         : <Empty title="No keys but the administrator's" command="rouse key create ci --role writer --namespace acme --expires 90d" />)}
       {revoke && (
         <Ending title="Revoke" of={revoke.name} done={"the key " + revoke.name + " is revoked"} close={() => ask(undefined)} cli={command(["key", "revoke", revoke.id])}
-          end={() => call("DELETE", path`/v1/keys/${revoke.id}`)}>
+          end={(once) => once.call("DELETE", path`/v1/keys/${revoke.id}`)}>
           The key <code>{revoke.id}</code> is refused on all nodes within five seconds, and its streams and sessions end. This cannot be undone.
         </Ending>
       )}
@@ -99,7 +100,7 @@ function Sessions() {
       {list.data?.next_page_token && <p class="dim">There are more: <code>rouse session list</code> has all of them.</p>}
       {leaves && (
         <Ending title="End sessions" of={leaves.name || leaves.principal} done={"the sessions of " + (leaves.name || leaves.principal) + " have ended"} close={() => ask(undefined)}
-          cli={command(["session", "end", leaves.principal])} end={() => call("POST", "/v1/sessions:end", { principal: leaves.principal })}>
+          cli={command(["session", "end", leaves.principal])} end={(once) => once.call("POST", "/v1/sessions:end", { principal: leaves.principal })}>
           All sessions of <code>{leaves.principal}</code> are refused on all nodes within five seconds, and their streams end. The person may sign in again as long as the issuer allows it: lock the account there first.
         </Ending>
       )}
@@ -108,24 +109,23 @@ function Sessions() {
 }
 
 /** Ending asks before a credential ends. */
-function Ending({ title, of, done, close, cli, end, children }: { title: string; of: string; done: string; close: () => void; cli: string; end: () => Promise<unknown>; children: ComponentChildren }) {
-  const [error, fail] = useState<Error>();
-  const go = async () => {
-    try {
-      await end();
+function Ending({ title, of, done, close, cli, end, children }: { title: string; of: string; done: string; close: () => void; cli: string; end: (once: Once) => Promise<unknown>; children: ComponentChildren }) {
+  const { busy, error, change } = useChange();
+  const submit = (e: Event) => {
+    e.preventDefault();
+    void change(async (once) => {
+      await end(once);
       tell(done);
       close();
       refresh();
-    } catch (err) {
-      fail(err as Error);
-    }
+    });
   };
   return (
     <Dialog title={title + ": " + of} close={close}>
-      <form class="stack" onSubmit={(e) => { e.preventDefault(); void go(); }}>
+      <form class="stack" onSubmit={submit}>
         <p>{children}</p>
         {error && <Problem error={error} />}
-        <div class="buttons"><button type="submit" class="danger sure">{title}</button><button type="button" onClick={close}>Cancel</button></div>
+        <div class="buttons"><button type="submit" class="danger sure" disabled={busy}>{title}</button><button type="button" onClick={close}>Cancel</button></div>
         <details><summary>As a command</summary><Command text={cli} /></details>
       </form>
     </Dialog>

@@ -1,11 +1,12 @@
 import { useState } from "preact/hooks";
-import { call, Once, path } from "../api.ts";
+import { call, path } from "../api.ts";
 import { create, curl, type Spec } from "../cli.ts";
 import { useData } from "../data.ts";
 import { encode, Json, typed } from "../json.ts";
 import { go, timerLink } from "../route.ts";
 import type { Timer, When } from "../types.ts";
 import { Command, Problem, Time } from "../ui/bits.tsx";
+import { useChange } from "../ui/change.ts";
 import { tell } from "../ui/toast.tsx";
 
 const empty = { name: "", target: "", payload: "", labels: "", attempts: "", misfire: "", overlap: "", deadline: "" };
@@ -34,9 +35,7 @@ const policies: [keyof Inputs, string, [string, string][]][] = [
 /** Create makes a timer with the schedule of the lab. The server checks it while it is typed. */
 export function Create({ ns, when }: { ns: string; when: When }) {
   const [v, put] = useState(empty);
-  const [error, fail] = useState<Error>();
-  const [busy, wait] = useState(false);
-  const [once] = useState(() => new Once());
+  const { busy, error, fail, change } = useChange();
   const url = path`/v1/namespaces/${ns}/timers`, spec = specOf(v, when);
   const seen = useData("check" + url + encode(spec), async (stop) => {
     if (typeof spec === "string" || !spec.target) return undefined;
@@ -44,20 +43,15 @@ export function Create({ ns, when }: { ns: string; when: When }) {
     stop.throwIfAborted();
     return call<Timer>("POST", url, { ...spec, validate_only: true }, stop);
   }, false);
-  const submit = async (e: Event) => {
+  const submit = (e: Event) => {
     e.preventDefault();
-    fail(undefined);
-    if (typeof spec === "string") return fail(new Error(spec));
-    wait(true);
-    try {
+    void change(async (once) => {
+      if (typeof spec === "string") throw new Error(spec);
       // What has a name is made once anyway. With a key it would be kept for a day after its end, which the command does not ask for.
       const t = await (spec.name ? call<Timer>("POST", url, spec) : once.call<Timer>("POST", url, spec));
       tell(t.name + " was created");
       go(timerLink(t.namespace, t.name));
-    } catch (err) {
-      fail(err as Error);
-      wait(false);
-    }
+    });
   };
   const set = (name: keyof Inputs) => (e: { currentTarget: { value: string } }) => { fail(undefined); put({ ...v, [name]: e.currentTarget.value }); };
   const field = (name: keyof Inputs, title: string, hint: string, required = false) => (

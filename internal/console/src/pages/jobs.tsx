@@ -1,13 +1,13 @@
-import { useState } from "preact/hooks";
-import { call, get, path } from "../api.ts";
+import { get, path, type Once } from "../api.ts";
 import { command } from "../cli.ts";
 import { refresh, useData } from "../data.ts";
 import { namespace } from "../route.ts";
 import { can } from "../session.ts";
 import type { Job } from "../types.ts";
 import { count, Empty, many, Page, Pending, Problem, Time } from "../ui/bits.tsx";
+import { useChange } from "../ui/change.ts";
 import { Table } from "../ui/table.tsx";
-import { tell } from "../ui/toast.tsx";
+import { tell, tellError } from "../ui/toast.tsx";
 
 /** Jobs is the changes of many timers, which go on by themselves: how far they are, and what failed. */
 export function Jobs() {
@@ -37,13 +37,12 @@ export function Jobs() {
 
 /** Cancel ends a bulk change that is running. */
 function Cancel({ of: j }: { of: Job }) {
-  const [busy, set] = useState(false);
+  const { busy, change } = useChange();
   if (j.state !== "running" || j.kind !== "bulk") return null;
-  const end = () => {
-    set(true);
-    call<Job>("POST", path`/v1/namespaces/${j.namespace}/jobs/${j.id}` + ":cancel").then(
-      (was) => { tell(`${was.id}: ${was.state}, ${count(was.changed)} changed`); refresh(); },
-      (err) => { set(false); tell((err as Error).message, { bad: true }); });
+  const end = async (once: Once) => {
+    const was = await once.call<Job>("POST", path`/v1/namespaces/${j.namespace}/jobs/${j.id}` + ":cancel");
+    tell(`${was.id}: ${was.state}, ${count(was.changed)} changed`);
+    refresh();
   };
-  return <button type="button" class="small quiet" disabled={busy || !can("timers.bulk", j.namespace)} onClick={end}>Cancel</button>;
+  return <button type="button" class="small quiet" disabled={busy || !can("timers.bulk", j.namespace)} onClick={() => void change(end, tellError)}>Cancel</button>;
 }

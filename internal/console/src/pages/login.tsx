@@ -3,6 +3,7 @@ import { withQuery } from "../api.ts";
 import { session, signIn } from "../session.ts";
 import type { LoginIssuer } from "../types.ts";
 import { Problem } from "../ui/bits.tsx";
+import { useChange } from "../ui/change.ts";
 
 /** At leads to an issuer, which sends the browser back to the view of the URL. */
 function At({ issuer, label, console }: LoginIssuer) {
@@ -15,20 +16,12 @@ function At({ issuer, label, console }: LoginIssuer) {
 /** Login exchanges a key for a session, or leads to an issuer. The view of the URL is shown after it. */
 export function Login() {
   const [key, put] = useState("");
-  const [error, fail] = useState<Error>();
-  const [busy, wait] = useState(false);
+  const { busy, error, change } = useChange();
   const issuers = session.value?.issuers ?? [];
   document.title = "Sign in · rouse";
-  const submit = async (e: Event) => {
+  const submit = (e: Event) => {
     e.preventDefault();
-    wait(true);
-    fail(undefined);
-    try {
-      await signIn(key);
-    } catch (err) {
-      fail(err as Error);
-    }
-    wait(false);
+    void change(() => signIn(key));
   };
   return (
     <main id="main" class="login" tabIndex={-1}>

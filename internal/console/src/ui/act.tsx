@@ -1,14 +1,15 @@
 import { useState } from "preact/hooks";
 import { actions, when, type Action, type Subject, type Values } from "../actions.ts";
-import { call, Failed, Once } from "../api.ts";
+import { Failed, type Once } from "../api.ts";
 import { curl } from "../cli.ts";
 import { refresh, useData } from "../data.ts";
 import { can } from "../session.ts";
 import { elsewhere, serverNow } from "../time.ts";
 import { Command, Problem, Time } from "./bits.tsx";
+import { useChange } from "./change.ts";
 import { Dialog } from "./dialog.tsx";
 import { Fields } from "./form.tsx";
-import { tell } from "./toast.tsx";
+import { tell, tellError } from "./toast.tsx";
 
 export { subjectOf } from "../actions.ts";
 
@@ -28,26 +29,22 @@ async function perform(a: Action, s: Subject, v: Values, once: Once): Promise<vo
   for (let left = tries; ; left--) {
     const now = await a.again?.(s) ?? s;
     try {
-      await once.call(a.method ?? "POST", a.url(s), a.method ? undefined : a.body?.(ready(a, v), now));
+      await once.call(a.method ?? "POST", a.url(s), a.method ? undefined : a.body?.(ready(a, v), now), [v, now]);
       break;
     } catch (err) {
       if (!a.again || left <= 1 || !(err instanceof Failed) || err.problem.code !== "conflict") throw err;
     }
   }
   const back = actions.find((o) => o.id === a.undo);
-  tell(a.done(s), back && can(back.right, s.namespace) ? { undo: () => void quick(back, s) } : {});
+  tell(a.done(s), back && can(back.right, s.namespace) ? { undo: () => void quick(back, s, once).catch(tellError) } : {});
   refresh();
 }
 
 /** quick does an action without asking, for an undo. */
-async function quick(a: Action, s: Subject): Promise<void> {
-  try {
-    await call(a.method ?? "POST", a.url(s), a.body?.({}, s));
-    tell(a.done(s));
-    refresh();
-  } catch (err) {
-    tell(err instanceof Failed ? err.message : String(err), { bad: true });
-  }
+async function quick(a: Action, s: Subject, once: Once): Promise<void> {
+  await once.call(a.method ?? "POST", a.url(s), a.body?.({}, s));
+  tell(a.done(s));
+  refresh();
 }
 
 /** Act is the dialog of an action: what will happen, what it needs, and the same as a command. Nothing happens before the button. */
@@ -55,21 +52,14 @@ export function Act({ action, subject: given, close, done }: { action: Action; s
   const [subject] = useState(given); // the view reads again, and what is seen here must not change
   const now = subject.timer as unknown as Values | undefined;
   const [v, put] = useState<Values>(Object.fromEntries((action.fields ?? []).map((f) => [f.name, f.value ?? (action.id === "reschedule" ? now?.[f.name] ?? "" : "")])));
-  const [error, fail] = useState<Error>();
-  const [busy, wait] = useState(false);
-  const [once] = useState(() => new Once());
-  const submit = async (e: Event) => {
+  const { busy, error, change } = useChange();
+  const submit = (e: Event) => {
     e.preventDefault();
-    wait(true);
-    fail(undefined);
-    try {
+    void change(async (once) => {
       await perform(action, subject, v, once);
       close();
       done?.();
-    } catch (err) {
-      fail(err as Error);
-      wait(false);
-    }
+    });
   };
   return (
     <Dialog title={action.title + ": " + subject.name} close={close}>

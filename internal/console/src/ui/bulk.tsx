@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { until, when, type Field, type Values } from "../actions.ts";
-import { call, follow, get, path, withQuery } from "../api.ts";
+import { call, get, path, withQuery, type Once } from "../api.ts";
 import { command, curl } from "../cli.ts";
 import { refresh } from "../data.ts";
 import { typed } from "../json.ts";
@@ -8,6 +8,7 @@ import { can } from "../session.ts";
 import { serverNow, span } from "../time.ts";
 import type { Progress } from "../types.ts";
 import { Command, count, many, Problem } from "./bits.tsx";
+import { useChange } from "./change.ts";
 import { Dialog, first } from "./dialog.tsx";
 import { Fields } from "./form.tsx";
 import { ask, tell } from "./toast.tsx";
@@ -51,7 +52,7 @@ interface Props { ns: string; filter: Filter; change: Change; close: () => void 
 export function Bulk({ ns, filter, change, close }: Props) {
   const [dry, found] = useState<Progress>();
   const [now, move] = useState<Progress>();
-  const [error, fail] = useState<Error>();
+  const { error, fail, change: begin } = useChange(), { change: cancel } = useChange();
   const [v, put] = useState<Values>(Object.fromEntries((change.fields ?? []).map((f) => [f.name, f.value ?? ""])));
   const stop = useRef<AbortController | undefined>(undefined), form = useRef<HTMLFormElement>(null), undo = useRef(false), stopping = useRef(false);
   const url = path`/v1/namespaces/${ns}/timers` + ":bulk";
@@ -69,22 +70,24 @@ export function Bulk({ ns, filter, change, close }: Props) {
     return () => stop.abort();
   }, []);
   useEffect(() => { if (dry && document.activeElement?.tagName === "DIALOG") first(form.current!); }, [dry]);
-  const submit = async (e: Event) => {
+  const submit = (e: Event) => {
     e.preventDefault();
-    fail(undefined);
+    void begin(run);
+  };
+  const run = async (once: Once) => {
     move({ matched: 0, changed: 0, failed: 0 });
     const own = stop.current = new AbortController();
     let last: Progress | undefined;
     const back = () => (undo.current ? { undo: () => ask((close) => <Bulk ns={ns} filter={{ ...filter, states: ["paused"] }} change={resumeAll} close={close} />) } : {});
     try {
-      await follow(url, body(false), (p) => { last = p; move(p); }, own.signal);
+      await once.follow(url, body(false), v, (p) => { last = p; move(p); }, own.signal);
       if (last?.problem) throw new Error(last.problem.detail ?? last.problem.title);
       tell(`${change.title}: ${count(last?.changed)} changed` + (last?.failed ? `, ${count(last.failed)} failed` : ""), { bad: !!last?.failed, ...back() });
       refresh();
       close();
     } catch (err) {
       move(undefined);
-      if (!own.signal.aborted && !stopping.current) return fail(err as Error);
+      if (!own.signal.aborted && !stopping.current) throw err;
       tell(`${change.title}: stopped after ${count(last?.changed)} of ${count(dry?.matched)}`, back());
       refresh();
       close();
@@ -93,8 +96,10 @@ export function Bulk({ ns, filter, change, close }: Props) {
   const end = () => {
     if (!now) return close();
     stopping.current = true;
-    const stopped = now.job ? call("POST", path`/v1/namespaces/${ns}/jobs/${now.job}` + ":cancel") : Promise.resolve();
-    stopped.then(() => stop.current?.abort(), (err) => { stopping.current = false; fail(err as Error); }); // the job would go on without this page
+    void cancel(async (once) => {
+      if (now.job) await once.call("POST", path`/v1/namespaces/${ns}/jobs/${now.job}` + ":cancel"); // it would go on without this page
+      stop.current?.abort();
+    }, (err) => { stopping.current = false; fail(err); });
   };
   useEffect(() => () => stop.current?.abort(), []);
   const words = change.action === "redrive" || change.action === "purge" ? ["dead", change.action] : [change.action];

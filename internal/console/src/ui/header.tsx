@@ -1,6 +1,6 @@
 import type { Signal } from "@preact/signals";
-import { useState } from "preact/hooks";
-import { call } from "../api.ts";
+import { useRef } from "preact/hooks";
+import type { Once } from "../api.ts";
 import { every, refresh, setEvery } from "../data.ts";
 import { live } from "../live.ts";
 import { link, namespace } from "../route.ts";
@@ -8,8 +8,9 @@ import { can, session, signOut } from "../session.ts";
 import { clock, now, span, toggleZone, zone } from "../time.ts";
 import type { Clock } from "../types.ts";
 import { zoneName } from "./bits.tsx";
+import { useChange } from "./change.ts";
 import { narrow } from "./screen.ts";
-import { tell } from "./toast.tsx";
+import { tell, tellError } from "./toast.tsx";
 
 /** Open are the windows that the frame can show. */
 export interface Open { menu: Signal<boolean>; palette: Signal<boolean>; help: Signal<boolean>; namespaces: Signal<boolean> }
@@ -37,7 +38,7 @@ export function Header(open: Open) {
 
 /** Tools are how often views read again, and what a user sets once. */
 export function Tools({ help, palette }: Open) {
-  const s = session.value!;
+  const s = session.value!, { busy, change } = useChange();
   return (
     <>
       {narrow.value && <button type="button" class="search" onClick={show(palette)}>Go to a view, a timer, an action</button>}
@@ -51,7 +52,7 @@ export function Tools({ help, palette }: Open) {
       <button type="button" class="small quiet" title="Read again (r)" aria-label="Read again" onClick={refresh}>↻</button>
       <button type="button" class="small quiet theme" title="Light or dark" aria-label="Light or dark" onClick={theme}>◐</button>
       <button type="button" class="small quiet help" title="Keys (?)" aria-label="Keys" onClick={show(help)}>?</button>
-      {s.identity && <button type="button" class="small quiet who" title={"Signed in as " + s.identity.id} onClick={() => void signOut()}>Sign out</button>}
+      {s.identity && <button type="button" class="small quiet who" disabled={busy} title={"Signed in as " + s.identity.id} onClick={() => void change(signOut, tellError)}>Sign out</button>}
     </>
   );
 }
@@ -66,22 +67,18 @@ export function theme(): void {
 
 /** Travel moves the clock of a development server. */
 function Travel() {
-  const [busy, wait] = useState(false);
+  const { busy, change } = useChange();
+  const moves = useRef(0); // which tell a move from the one before it
   if (!session.value!.virtual || !can("clock.advance", "*")) return null;
-  const by = async (text: string) => {
-    wait(true);
-    try {
-      const c = await call<Clock>("POST", "/v1/clock:advance", { by: text });
-      tell(`The clock was moved by ${text}; ${c.fired ?? 0} fired. It is ${span(Math.max(0, Date.parse(c.now) - Date.now()))} ahead.`);
-      refresh();
-    } catch (err) {
-      tell((err as Error).message, { bad: true });
-    }
-    wait(false);
+  const by = (text: string) => async (once: Once) => {
+    const c = await once.call<Clock>("POST", "/v1/clock:advance", { by: text }, [text, moves.current]);
+    moves.current++;
+    tell(`The clock was moved by ${text}; ${c.fired ?? 0} fired. It is ${span(Math.max(0, Date.parse(c.now) - Date.now()))} ahead.`);
+    refresh();
   };
   return (
     <div class="travel" role="group" aria-label="Move the clock of this development server">
-      {["1m", "1h", "24h"].map((t) => <button type="button" key={t} class="small quiet" disabled={busy} title={"Move the clock by " + t} onClick={() => void by(t)}>+{t}</button>)}
+      {["1m", "1h", "24h"].map((t) => <button type="button" key={t} class="small quiet" disabled={busy} title={"Move the clock by " + t} onClick={() => void change(by(t), tellError)}>+{t}</button>)}
     </div>
   );
 }

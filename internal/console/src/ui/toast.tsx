@@ -13,6 +13,9 @@ export function tell(text: string, more: { bad?: boolean; undo?: (() => void) | 
   setTimeout(() => close(id), more.undo ? 12e3 : 6e3);
 }
 
+/** tellError shows why something failed that has no place of its own for it. */
+export const tellError = (err: Error): void => tell(err.message, { bad: true });
+
 const close = (id: number) => { toasts.value = toasts.value.filter((t) => t.id !== id); };
 
 type Asking = (close: () => void) => ComponentChildren;

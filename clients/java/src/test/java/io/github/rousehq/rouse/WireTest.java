@@ -158,10 +158,17 @@ class WireTest {
         for (String cutOff : List.of("[", "[]", "{}", "{\"code\":1}", "null")) {
             assertEquals("unexpected", Wire.problem(reply(500, "application/problem+json", cutOff), null).code(), cutOff);
         }
-        for (int status : List.of(401, 403, 404)) {
-            ApiException page = Wire.problem(reply(status, "text/html", "<h1>no</h1>"), null);
-            assertEquals("unexpected", page.code());
-            assertEquals(ApiException.class, page.getClass());
+        for (int status = 400; status < 600; status++) {
+            if (List.of(429, 502, 503, 504).contains(status)) {
+                continue; // they mean the same from a load balancer
+            }
+            for (Transport.Reply reply : List.of(reply(status, "text/html", "<h1>no</h1>"), reply(status, "application/problem+json", "{\"title\":\"another's\"}"),
+                reply(status, "application/json", "{\"code\":\"not_found\"}"))) {
+                ApiException page = Wire.problem(reply, null);
+                assertEquals("unexpected", page.code(), reply.text());
+                assertEquals(status, page.status());
+                assertEquals(ApiException.class, page.getClass());
+            }
         }
     }
 

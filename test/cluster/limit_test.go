@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/test/harness"
+)
+
+// limitedFires are the fires of timers with limits as their receiver sees them.
+type limitedFires struct {
+	mu    sync.Mutex
+	now   map[string]int // in progress, by limit and key
+	most  map[string]int
+	order map[string][]string // payloads
+	first map[string]time.Time
+	last  map[string]time.Time
+}
+
+// ServeHTTP takes a fire, whose path is the limit and the key, and its payload.
+func (l *limitedFires) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return
+	}
+	place := strings.Trim(req.URL.Path, "/")
+	l.note(place, 1, string(body))
+	time.Sleep(100 * time.Millisecond) // as long as a delivery takes
+	l.note(place, -1, "")
+	rw.WriteHeader(http.StatusOK)
+}
+
+func (l *limitedFires) note(place string, n int, payload string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now[place] += n
+	l.most[place] = max(l.most[place], l.now[place])
+	if payload == "" {
+		return
+	}
+	l.order[place] = append(l.order[place], payload)
+	if l.first[place].IsZero() {
+		l.first[place] = time.Now()
+	}
+	l.last[place] = time.Now()
+}
+
+func (l *limitedFires) total() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, list := range l.order {
+		n += len(list)
+	}
+	return n
+}
+
+// TestLimitsOverNodes: limits hold over all nodes, whichever of them takes a timer, also while nodes leave and
+// come in order.
+func TestLimitsOverNodes(t *testing.T) {
+	t.Parallel()
+	for _, store := range []storage{postgres, redis} {
+		t.Run(store.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, "bucket", same(store.start(t).URL(), 3), lasting...)
+			f.start(3)
+			c := f.dial(0, 0)
+			f.shared(c, 3)
+			got := &limitedFires{now: map[string]int{}, most: map[string]int{}, order: map[string][]string{},
+				first: map[string]time.Time{}, last: map[string]time.Time{}}
+			receiver := httptest.NewServer(got)
+			t.Cleanup(receiver.Close)
+			for _, l := range []rouse.Limit{
+				{Name: "three", Concurrency: 3},
+				{Name: "rated", Rate: rouse.LimitRate{Count: 20, Per: time.Second}},
+				{Name: "customers", Concurrency: 1, PerKey: true, Order: rouse.OrderByDue},
+			} {
+				if _, err := c.Limits().Put(t.Context(), l); err != nil {
+					t.Fatal(err)
+				}
+			}
+			const each = 60
+			create := func(i int, limit, key string) {
+				spec := rouse.Spec{Schedule: "@after 200ms", Target: receiver.URL + "/" + limit + key, Limit: limit, LimitKey: key,
+					Payload: fmt.Appendf(nil, "%03d", i), ContentType: "text/plain"}
+				if _, err := f.dial(i, 0).Create(t.Context(), "", fmt.Sprintf("%s-%s-%d", limit, key, i), spec); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range each {
+				create(i, "three", "")
+				create(i, "rated", "")
+				create(i, "customers", string(rune('a'+i%3)))
+			}
+			f.nodes[1].Stop()
+			f.nodes[1].Start()
+			f.nodes[2].Stop()
+			harness.Until(t, func() string { return fmt.Sprintf("%d of %d fires", got.total(), 3*each) }, func() bool { return got.total() >= 3*each })
+			got.mu.Lock()
+			defer got.mu.Unlock()
+			if got.most["three"] != 3 {
+				t.Errorf("%d at a time, want 3", got.most["three"])
+			}
+			for _, key := range []string{"a", "b", "c"} {
+				if place := "customers" + key; got.most[place] != 1 || !slices.IsSorted(got.order[place]) || len(got.order[place]) != each/3 {
+					t.Errorf("%s: %d at a time, in the order %v", key, got.most[place], got.order[place])
+				}
+			}
+			// Two may begin at once after a pause, and what has begun may take a while to arrive.
+			if d, least := got.last["rated"].Sub(got.first["rated"]), (each-4)*time.Second/20; d < least {
+				t.Errorf("%d began within %v, want at least %v", each, d, least)
+			}
+		})
+	}
+}
