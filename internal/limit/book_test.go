@@ -20,7 +20,7 @@ import (
 func open(t *testing.T, store rouse.Store, edit ...func(*limit.Options)) *limit.Book {
 	t.Helper()
 	shared := access.NewShared(store, slog.New(slog.DiscardHandler))
-	o := limit.Options{Now: store.Now, Unable: func() string { return "" }, Log: slog.New(slog.DiscardHandler)}
+	o := limit.Options{Now: store.Now, Unable: func() string { return "" }, Alone: func() bool { return false }, Log: slog.New(slog.DiscardHandler)}
 	for _, f := range edit {
 		f(&o)
 	}
@@ -29,6 +29,7 @@ func open(t *testing.T, store rouse.Store, edit ...func(*limit.Options)) *limit.
 		t.Fatal(err)
 	}
 	go shared.Run(t.Context())
+	go b.Run(t.Context())
 	return b
 }
 
@@ -149,37 +150,68 @@ func TestNodesSeeChangesWithinASecond(t *testing.T) {
 		put(t, one, rouse.Limit{Namespace: "ns", Name: "first"})
 		time.Sleep(access.RefreshEvery)
 		synctest.Wait()
-		if _, ok := two.Limit("ns", "first"); !ok {
+		if two.Count("ns") != 1 {
 			t.Error("another node does not see the first limit")
 		}
-		seen := func(what string, want rouse.Limit, there bool) {
+		seen := func(what string, want rouse.Limit) {
 			t.Helper()
 			version := two.Version()
 			time.Sleep(time.Second)
 			synctest.Wait()
-			if l, ok := two.Limit("ns", "a"); ok != there || l != want || two.Version() == version {
-				t.Errorf("%s: another node has %+v, %t, and version %d after %d", what, l, ok, two.Version(), version)
+			changed := two.Version() != version
+			if l, _ := two.Limit("ns", "a"); l != want || !changed {
+				t.Errorf("%s: another node has %+v, and its version changed: %t", what, l, changed)
 			}
 		}
 		l := put(t, one, rouse.Limit{Namespace: "ns", Name: "a", Concurrency: 2})
-		if err := two.CheckUse(t.Context(), "ns", &rouse.Spec{Limit: "a"}); err != nil {
-			t.Errorf("another node refuses a limit that was just made: %v", err)
-		}
-		seen("made", l, true)
+		seen("made", l)
 		l.Concurrency = 1
 		l = put(t, one, l)
-		seen("changed", l, true)
+		seen("changed", l)
 		l, err := one.Pause(t.Context(), "ns", "a", true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen("paused", l, true)
+		seen("paused", l)
 		if err := one.Delete(t.Context(), "ns", "a"); err != nil {
 			t.Fatal(err)
 		}
-		seen("deleted", rouse.Limit{}, false)
+		seen("deleted", rouse.Limit{})
 		if two.Count("ns") != 1 {
 			t.Errorf("another node counts %d limits", two.Count("ns"))
+		}
+	})
+}
+
+// TestANodeLooksForALimit: one that another node has just made is found at once when a timer names it, and
+// one that does not exist bounds nothing. Until it was looked for, it is not known.
+func TestANodeLooksForALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := mem.New()
+		one, two := open(t, store), open(t, store)
+		made := put(t, one, rouse.Limit{Namespace: "ns", Name: "made", Concurrency: 2})
+		used := put(t, one, rouse.Limit{Namespace: "ns", Name: "used"})
+		if err := two.CheckUse(t.Context(), "ns", &rouse.Spec{Limit: "used"}); err != nil {
+			t.Errorf("a node refuses a limit that another one has just made: %v", err)
+		}
+		if l, known := two.Limit("ns", "used"); !known || l != used {
+			t.Errorf("a limit that a spec was checked with is %+v, %t", l, known)
+		}
+		for name, want := range map[string]rouse.Limit{"made": made, "none": {}} {
+			version := two.Version()
+			if l, known := two.Limit("ns", name); known || l.Revision != 0 {
+				t.Errorf("%s is known before it was looked for: %+v", name, l)
+			}
+			synctest.Wait()
+			if l, known := two.Limit("ns", name); !known || l != want || two.Version() == version {
+				t.Errorf("%s is %+v, %t, with version %d after %d", name, l, known, two.Version(), version)
+			}
+		}
+		later := put(t, one, rouse.Limit{Namespace: "ns", Name: "none"})
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if l, known := two.Limit("ns", "none"); !known || l != later {
+			t.Errorf("a limit that was made after it was looked for is %+v, %t", l, known)
 		}
 	})
 }
