@@ -121,7 +121,7 @@ func (e *Engine) Progress(key rouse.Key) (p Progress) {
 		p.Waiting, p.Limit, p.Rates = en.lane.queued, en.lane.limit, en.lane.describeRates(en.kind)
 	}
 	if ga := en.gate; ga != nil {
-		p.AtLimit, p.Before, p.Running, p.Named = en.state == atGate, ga.countBefore(en), ga.running, ga.limit.is
+		p.AtLimit, p.Before, p.Running, p.Named = en.state == atGate, ga.countBefore(en), int(ga.running), ga.limit.is
 	}
 	return p
 }

@@ -55,15 +55,16 @@ type limited struct {
 	running  int
 }
 
-// gate is the state of one key of a limit.
+// gate is the state of one key of a limit. There may be millions.
 type gate struct {
 	limit   *limited
 	key     string
-	queue   gateQueue
-	waiting int           // rows in queue; others in it have left
-	running int           // rows that have a place
+	queue   *gateQueue    // nil while nothing waits
 	next    time.Duration // theoretical time of arrival: when the next one would be on time
-	slot    int           // in gates.timed; -1: none
+	until   time.Duration // in gates.timed: when it is looked at
+	waiting int32         // rows in queue; others in it have left
+	running int32         // rows that have a place
+	slot    int32         // in gates.timed; -1: none
 	isReady bool          // it is in gates.ready
 }
 
@@ -104,11 +105,14 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
 	if l.is.Order == rouse.OrderByDue {
 		w.class, w.at = 0, en.occ.Due
 	}
-	if left := len(ga.queue) - ga.waiting; left > 1024 && left > ga.waiting {
-		ga.queue = slices.DeleteFunc(ga.queue, func(w gated) bool { return !w.waitsAt(ga) })
-		heap.Init(&ga.queue)
+	if ga.queue == nil {
+		ga.queue = new(gateQueue)
 	}
-	heap.Push(&ga.queue, w)
+	if left := len(*ga.queue) - int(ga.waiting); left > 1024 && left > int(ga.waiting) {
+		*ga.queue = slices.DeleteFunc(*ga.queue, func(w gated) bool { return !w.waitsAt(ga) })
+		heap.Init(ga.queue)
+	}
+	heap.Push(ga.queue, w)
 	ga.waiting++
 	l.waiting++
 	en.state = atGate
@@ -153,7 +157,7 @@ func (l *limited) setLimit(is rouse.Limit, known bool) {
 // takePlace takes a place if the limit has one now.
 func (g *gates) takePlace(ga *gate) bool {
 	l := ga.limit
-	if l.unknown || l.is.Paused || l.is.Concurrency > 0 && ga.running >= l.is.Concurrency {
+	if l.unknown || l.is.Paused || l.is.Concurrency > 0 && int(ga.running) >= l.is.Concurrency {
 		return false
 	}
 	if l.interval > 0 {
@@ -223,15 +227,16 @@ func (g *gates) openGates() {
 func (g *gates) openGate(ga *gate) {
 	l := ga.limit
 	for ga.waiting > 0 {
-		en := ga.queue[0].en
-		if !ga.queue[0].waitsAt(ga) {
-			heap.Pop(&ga.queue)
+		first := &(*ga.queue)[0]
+		en := first.en
+		if !first.waitsAt(ga) {
+			heap.Pop(ga.queue)
 			continue
 		}
 		if !g.takePlace(ga) {
 			return
 		}
-		heap.Pop(&ga.queue)
+		heap.Pop(ga.queue)
 		ga.waiting--
 		l.waiting--
 		en.state = nowhere
@@ -275,7 +280,7 @@ func (g *gates) wakeGates() {
 	}
 	now := g.now()
 	for len(g.timed) > 0 && g.timed[0].until <= now {
-		ga := g.timed[0].gate
+		ga := g.timed[0]
 		g.clearTimer(ga)
 		g.noteReady(ga)
 	}
@@ -298,10 +303,7 @@ func (g *gates) shedWaiting(room, most int) (taken []*entry) {
 		excess := min(l.waiting-room/keptPart/len(list), most-len(taken))
 		for _, ga := range l.keys {
 			for ; excess > 0 && ga.waiting > 0; excess-- {
-				last := len(ga.queue) - 1
-				w := ga.queue[last]
-				ga.queue[last] = gated{}
-				ga.queue = ga.queue[:last]
+				w := ga.queue.popLast()
 				if !w.waitsAt(ga) {
 					excess++
 					continue
@@ -333,19 +335,26 @@ func (q gateQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 func (q *gateQueue) Push(x any) { *q = append(*q, x.(gated)) }
 
 // Pop implements heap.Interface.
-func (q *gateQueue) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	old[len(old)-1] = gated{}
-	*q = old[:len(old)-1]
-	return last
+func (q *gateQueue) Pop() any { return q.popLast() }
+
+// popLast takes the last element of the slice, which is no earlier than those above it in the heap.
+func (q *gateQueue) popLast() gated {
+	last := len(*q) - 1
+	w := (*q)[last]
+	(*q)[last] = gated{}
+	*q = (*q)[:last]
+	return w
 }
 
 // countBefore returns how many rows wait at a gate that go before one that does.
 func (ga *gate) countBefore(en *entry) (n int) {
-	i := slices.IndexFunc(ga.queue, func(w gated) bool { return w.en == en })
-	for j := range ga.queue {
-		if i >= 0 && ga.queue[j].waitsAt(ga) && ga.queue.Less(j, i) {
+	if ga.queue == nil {
+		return 0
+	}
+	q := *ga.queue
+	i := slices.IndexFunc(q, func(w gated) bool { return w.en == en })
+	for j := range q {
+		if i >= 0 && q[j].waitsAt(ga) && q.Less(j, i) {
 			n++
 		}
 	}
@@ -353,25 +362,20 @@ func (ga *gate) countBefore(en *entry) (n int) {
 }
 
 // timedGates is a heap of gates by when they are to be looked at.
-type timedGates []timedGate
-
-type timedGate struct {
-	until time.Duration
-	gate  *gate
-}
+type timedGates []*gate
 
 func (g *gates) setTimer(ga *gate, until time.Duration) {
+	ga.until = until
 	if ga.slot >= 0 {
-		g.timed[ga.slot].until = until
-		heap.Fix(&g.timed, ga.slot)
+		heap.Fix(&g.timed, int(ga.slot))
 		return
 	}
-	heap.Push(&g.timed, timedGate{until, ga})
+	heap.Push(&g.timed, ga)
 }
 
 func (g *gates) clearTimer(ga *gate) {
 	if ga.slot >= 0 {
-		heap.Remove(&g.timed, ga.slot)
+		heap.Remove(&g.timed, int(ga.slot))
 	}
 }
 
@@ -380,22 +384,22 @@ func (q timedGates) Less(i, j int) bool { return q[i].until < q[j].until }
 
 func (q timedGates) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].gate.slot, q[j].gate.slot = i, j
+	q[i].slot, q[j].slot = int32(i), int32(j)
 }
 
 // Push implements heap.Interface.
 func (q *timedGates) Push(x any) {
-	t := x.(timedGate)
-	t.gate.slot = len(*q)
-	*q = append(*q, t)
+	ga := x.(*gate)
+	ga.slot = int32(len(*q))
+	*q = append(*q, ga)
 }
 
 // Pop implements heap.Interface.
 func (q *timedGates) Pop() any {
 	old := *q
 	last := old[len(old)-1]
-	old[len(old)-1] = timedGate{}
-	last.gate.slot = -1
+	old[len(old)-1] = nil
+	last.slot = -1
 	*q = old[:len(old)-1]
 	return last
 }
