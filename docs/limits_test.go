@@ -129,7 +129,7 @@ var notInTheTable = map[string][]string{
 		"sink/broker/amqp/link.go longestWait", "sink/broker/redis/link.go longestWait"},
 	"how long a lease is believed whose owner does not tell: all that nodes may have end sooner": {"internal/claim/sighting.go longestLease"},
 	"a page, message or batch: what it does not hold is in the next one": {
-		"client/timers.go pageSize", "client/inprogress.go maxAnswers", "internal/engine/attend.go maxExpectations", "client/inprogress.go maxFailures", "internal/kubelink/follow.go PageSize",
+		"client/timers.go pageSize", "client/inprogress.go maxAnswers", "internal/engine/attend.go maxExpectations", "internal/engine/away.go maxAwayKeys", "client/inprogress.go maxFailures", "internal/kubelink/follow.go PageSize",
 		"internal/pool/local/local.go maxBatch", "internal/queue/jetstream/consume.go maxFetch", "internal/queue/redisstream/publish.go maxCall",
 		"internal/queue/redisstream/publish.go maxCallBytes", "internal/queue/amqp/consume.go maxPrefetch", "internal/relay/check.go maxLook", "node/verbs.go pageSize",
 		"sink/stream/stream.go maxBytes", "sink/stream/stream.go maxFires", "store/front/source.go mostEntries", "store/redis/apply.go maxBytes",
