@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/signing"
 	"github.com/rousehq/rouse/test/servers"
 )
 
@@ -171,7 +172,7 @@ func TestNodesOfAStoreSignWithTheSameSecrets(t *testing.T) {
 	for kind, url := range map[string]string{"redis": servers.Redis(t), "postgres": servers.Postgres(t)} {
 		t.Run(kind, func(t *testing.T) {
 			var ids []string
-			start := func(name, file string) (Config, *secrets) {
+			start := func(name, file string) (Config, *signing.File) {
 				t.Helper()
 				c := placed(t, url, name)
 				if file != "" {
@@ -182,14 +183,14 @@ func TestNodesOfAStoreSignWithTheSameSecrets(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = n.Close() })
-				set, err := n.vault.Signing("acme")
+				set, err := n.secrets.Signing("acme")
 				if err != nil || len(set.Keys) != 1 {
 					t.Fatalf("%v, %v", set, err)
 				}
 				if ids = append(ids, set.Keys[0].ID); ids[0] != set.Keys[0].ID {
 					t.Errorf("the node %s signs with a key of its own", name)
 				}
-				return c, Find[*secrets](n)
+				return c, Find[*signing.File](n)
 			}
 			if _, none := start("z", ""); none != nil {
 				t.Error("a node of a new store has secrets for all namespaces")
@@ -199,24 +200,19 @@ func TestNodesOfAStoreSignWithTheSameSecrets(t *testing.T) {
 			if b == nil {
 				t.Fatal("a node without a file does not take the secrets of another")
 			}
-			if !slices.Equal(a.currentSecrets(), b.currentSecrets()) {
-				t.Errorf("two nodes sign with %d and %d secrets of their own", len(a.currentSecrets()), len(b.currentSecrets()))
+			if !slices.Equal(a.Secrets(), b.Secrets()) {
+				t.Errorf("two nodes sign with %d and %d secrets of their own", len(a.Secrets()), len(b.Secrets()))
 			}
 			// Rotation on one node: a node that comes later has both secrets.
 			rotated := "whsec_" + strings.Repeat("QUJD", 10)
-			both := rotated + "\n" + a.currentSecrets()[0] + "\n"
+			both := rotated + "\n" + a.Secrets()[0] + "\n"
 			if err := os.WriteFile(filepath.Join(first.Data, "webhook.secret"), []byte(both), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := a.readSecretFile(); err != nil {
-				t.Fatal(err)
-			}
-			if err := replaceSecrets(t.Context(), a.locks, a.currentSecrets()); err != nil {
-				t.Fatal(err)
-			}
+			a.Refresh(t.Context(), slog.New(slog.DiscardHandler))
 			_, c := start("c", "")
-			if !slices.Equal(c.currentSecrets(), []string{rotated, b.currentSecrets()[0]}) {
-				t.Errorf("after a rotation a new node signs with %d secrets", len(c.currentSecrets()))
+			if !slices.Equal(c.Secrets(), []string{rotated, b.Secrets()[0]}) {
+				t.Errorf("after a rotation a new node signs with %d secrets", len(c.Secrets()))
 			}
 			// One with other secrets would make receivers refuse its callbacks.
 			other := placed(t, url, "d")

@@ -51,7 +51,7 @@ func (n *Node) openBrokers(brokers *broker.Sink) error {
 			var s *broker.Sealed
 			host := brokerHost(c.URL)
 			s, err = broker.OpenSealed(c, brokerChanged(n.cfg.Log, c.Name), func(namespace, name string) (string, error) {
-				return n.vault.Value(namespace, name, host)
+				return n.secrets.Value(namespace, name, host)
 			})
 			p, sealed = s, append(sealed, s)
 		} else {
@@ -72,18 +72,21 @@ func (n *Node) openBrokers(brokers *broker.Sink) error {
 	}
 	if len(sealed) > 0 {
 		n.addPart(parts.Part{Name: "secrets of brokers",
-			Work: func(ctx context.Context) error { refreshBrokers(ctx, n.vault, n.cfg.Log, sealed); return nil }})
+			Work: func(ctx context.Context) error {
+				refreshBrokers(ctx, n.secrets.Changed(), n.cfg.Log, sealed)
+				return nil
+			}})
 	}
 	return nil
 }
 
 // refreshBrokers connects to brokers again when secrets in their URLs change, until ctx ends.
-func refreshBrokers(ctx context.Context, v *vault, log *slog.Logger, sealed []*broker.Sealed) {
+func refreshBrokers(ctx context.Context, changed <-chan struct{}, log *slog.Logger, sealed []*broker.Sealed) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-v.Changed():
+		case <-changed:
 		}
 		for _, s := range sealed {
 			if err := s.Refresh(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -301,17 +300,6 @@ func (c *Config) checkShares() error {
 		bad.Add(rouse.CheckNamespace(c.Namespace))
 	}
 	return bad.Err()
-}
-
-// secretFile is where secrets are that sign the callbacks of all namespaces; "" if there are none.
-func (c *Config) secretFile() string {
-	if c.SecretFile == noSecretFile {
-		return ""
-	}
-	if c.SecretFile == "" && c.Data != "" {
-		return filepath.Join(c.Data, "webhook.secret")
-	}
-	return c.SecretFile
 }
 
 // openListeners opens the listeners that there are to be.

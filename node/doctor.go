@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -32,7 +31,7 @@ func (s ownStatus) Doctor(ctx context.Context, local bool) []rouse.Finding {
 		Store:   n.store,
 		Timers:  n.timers,
 		Quotas:  n.quotas,
-		Secrets: n.vault.Secrets,
+		Secrets: n.secrets,
 		Access:  n.access,
 		Audit:   n.audit,
 		Certs:   n.certs,
@@ -42,12 +41,8 @@ func (s ownStatus) Doctor(ctx context.Context, local bool) []rouse.Finding {
 
 // privateFiles returns the files that have secrets.
 func (c *Config) privateFiles() []doctor.PrivateFile {
-	keys, _ := strings.CutPrefix(c.SecretKeys, "file:")
-	if c.SecretKeys == "" {
-		keys = c.sealingKeyFile()
-	}
-	return []doctor.PrivateFile{{Path: c.Data}, {Path: keys}, {Path: c.secretFile()}, {Path: c.AdminKeyFile, May: 0o040},
-		{Path: c.TLSKey, May: 0o040},
+	return []doctor.PrivateFile{{Path: c.Data}, {Path: c.keySource().File()}, {Path: c.secretFile()},
+		{Path: c.AdminKeyFile, May: 0o040}, {Path: c.TLSKey, May: 0o040},
 		{Path: c.DaprKey, May: 0o040}, {Path: c.DaprSentryToken, May: 0o044}}
 }
 

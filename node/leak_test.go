@@ -125,7 +125,7 @@ func TestSecretsDoNotLeak(t *testing.T) {
 	}) {
 		t.Fatalf("the failures are not explained: %s", last)
 	}
-	set, err := n.vault.Signing("default")
+	set, err := n.secrets.Signing("default")
 	if err != nil {
 		t.Fatal(err)
 	}

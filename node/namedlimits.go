@@ -1,10 +1,8 @@
 package node
 
 import (
-	"cmp"
 	"context"
 
-	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/limit"
 	"github.com/rousehq/rouse/internal/parts"
 )
@@ -26,8 +24,3 @@ func (n *Node) openLimits() {
 
 // Limits returns the named limits.
 func (c core) Limits() *limit.Book { return c.limits }
-
-// checkInNamespace refuses specs that need something that a namespace lacks.
-func (n *Node) checkInNamespace(ctx context.Context, namespace string, s *rouse.Spec) error {
-	return cmp.Or(n.limits.CheckUse(ctx, namespace, s), n.vault.Check(ctx, namespace, s))
-}

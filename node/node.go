@@ -54,11 +54,13 @@ import (
 	"github.com/rousehq/rouse/internal/queue"
 	"github.com/rousehq/rouse/internal/quota"
 	"github.com/rousehq/rouse/internal/relay"
+	"github.com/rousehq/rouse/internal/secret"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/sink/broker"
 	"github.com/rousehq/rouse/sink/function"
+	"github.com/rousehq/rouse/sink/webhook"
 )
 
 // Run serves until ctx ends, and returns when everything has ended; nil if that went well. ready is called
@@ -83,8 +85,9 @@ type Node struct {
 	// The fields below are nil in a node that manages pools only.
 
 	store   rouse.Store
-	shared  *access.Shared // keys, roles and secrets that the nodes share
-	vault   *vault
+	shared  *access.Shared  // keys, roles and secrets that the nodes share
+	secrets *secret.Secrets // of the store
+	hooks   *webhook.Sink   // callbacks
 	metrics *metrics
 	timers  *timers.Timers     // without access control: for the node itself, and for the program
 	access  *access.Gate       // nil: it is off
@@ -178,7 +181,7 @@ func (n *Node) openStore(ctx context.Context) error {
 		return err
 	}
 	n.addPart(parts.Part{Name: "store", Close: n.store.Close})
-	if err := private.Dir(cfg.Data); cfg.Data != "" && err != nil && !readOnly(err) {
+	if err := private.Dir(cfg.Data); cfg.Data != "" && err != nil && !private.IsReadOnly(err) {
 		return err
 	}
 	n.shared = access.NewShared(n.store, cfg.Log)
@@ -190,10 +193,12 @@ func (n *Node) openStore(ctx context.Context) error {
 	}
 	n.openLimits()
 	n.openQuotas()
-	if err := n.openVault(ctx); err != nil { // it reads everything that is shared
+	if err := n.openSecrets(ctx); err != nil { // it reads everything that is shared
 		return err
 	}
-	n.openHooks()
+	if err := n.openCallbacks(ctx); err != nil {
+		return err
+	}
 	err := n.await.openWithRetry(ctx, "the store", func() error {
 		from, unfinished, err := migrate.Unfinished(ctx, n.store)
 		if err == nil && unfinished {
@@ -260,7 +265,7 @@ func (n *Node) openTimers(ctx context.Context) error {
 		AnyInterval: free,
 		MaxTimeout:  cfg.maxTimeout(),
 		Spec:        readSpec,
-		Check:       n.checkInNamespace,
+		Check:       n.checkSpec,
 		Engine:      n.engineOptions(),
 	}).Unguarded()
 	n.metrics.now = n.timers.Now

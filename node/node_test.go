@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -112,40 +111,5 @@ func TestConfigsThatAreRefused(t *testing.T) {
 	c := config(t, "")
 	if err := c.Check(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestSecretsAreMadeReadAndReadAgain(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "new", "webhook.secret")
-	s, err := openSecrets(t.Context(), path, nil, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := s.currentSecrets()
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || len(first) != 1 {
-		t.Fatalf("%v, %v, %v", info.Mode(), first, err)
-	}
-	again, err := openSecrets(t.Context(), path, nil, true)
-	if err != nil || again.currentSecrets()[0] != first[0] {
-		t.Errorf("another start made another secret: %v", err)
-	}
-	second := "whsec_" + strings.Repeat("QUJD", 10)
-	if err := os.WriteFile(path, []byte("# new first\n"+second+"\n"+first[0]+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.readSecretFile(); err != nil || len(s.currentSecrets()) != 2 || s.currentSecrets()[0] != second {
-		t.Errorf("after the rotation: %v, %v", s.currentSecrets(), err)
-	}
-	if err := os.WriteFile(path, []byte("# none\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.readSecretFile(); err == nil || len(s.currentSecrets()) != 2 {
-		t.Errorf("a file without a secret: %v, %v", s.currentSecrets(), err)
-	}
-	if err := os.WriteFile(path, []byte("whsec_***\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.readSecretFile(); err == nil || !strings.Contains(err.Error(), "line 1") || len(s.currentSecrets()) != 2 {
-		t.Errorf("a secret that is none: %v, %v", s.currentSecrets(), err)
 	}
 }

@@ -19,7 +19,7 @@ func (n *Node) openQuotas() {
 		Access: n.access.Decider(), Now: n.store.Now,
 		Refused: func(namespace, quota string) { refused.WithLabelValues(namespace, quota).Inc() },
 		Fires:   func(namespace string) int { return n.timers.FireDemand(namespace) }, Groups: core{n}.groupsOfNamespace,
-		Secrets: func(namespace string) int { return n.vault.Count(namespace) }, Limits: n.limits.Count,
+		Secrets: func(namespace string) int { return n.secrets.Count(namespace) }, Limits: n.limits.Count,
 		Log: n.cfg.Log})
 	n.addPart(parts.Part{Name: "quotas", Work: func(ctx context.Context) error {
 		n.quotas.Run(ctx, !n.cluster.shared)
@@ -69,9 +69,4 @@ func (m quotaMetrics) Collect(to chan<- prometheus.Metric) {
 }
 
 // Quotas returns the namespaces with their quotas.
-func (c core) Quotas() parts.Namespaces {
-	if c.quotas == nil {
-		return nil
-	}
-	return c.quotas
-}
+func (c core) Quotas() *quota.Book { return c.quotas }

@@ -33,7 +33,7 @@ func forms(key []byte) [][]byte {
 // held returns all keys that a node holds, or that it has given to its clients, by what they are.
 func held(t *testing.T, n *Node, given map[string]string) map[string][]byte {
 	t.Helper()
-	keys := n.vault.Held()
+	keys := n.secrets.Held()
 	for what, text := range given {
 		keys[what] = []byte(text)
 		if _, secret, ok := strings.Cut(strings.TrimPrefix(text, "rk_"), "_"); ok {
@@ -250,7 +250,7 @@ func TestAStoreWithoutItsSealingKeys(t *testing.T) {
 	n := starts(t, cfg)
 	signs := func(n *Node) string {
 		t.Helper()
-		keys, err := n.vault.PublicKeys("acme")
+		keys, err := n.secrets.PublicKeys("acme")
 		if err != nil || len(keys) != 1 {
 			t.Fatal(keys, err)
 		}
@@ -330,7 +330,7 @@ func TestNodesThatShareAStoreNeedSealingKeys(t *testing.T) {
 			t.Errorf("the old secret is %+v, %v", list, err)
 		}
 		last = list
-		if bytes.Equal(n.vault.Held()["derived key nodes"], list[0].Data) {
+		if bytes.Equal(n.secrets.Held()["derived key nodes"], list[0].Data) {
 			t.Error("the secret of nodes is in the store")
 		}
 		if err := n.Close(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/internal/backup"
+	"github.com/rousehq/rouse/internal/private"
 	"github.com/rousehq/rouse/store"
 )
 
@@ -138,11 +139,7 @@ func (c *backupCmd) writeArchiveFile(a *app, take func(context.Context,
 	if err := os.Rename(f.Name(), c.File); err != nil {
 		return m, err
 	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return m, err
-	}
-	return m, errors.Join(d.Sync(), d.Close())
+	return m, private.SyncDir(dir)
 }
 
 // writeAndVerify writes the archive to out and verifies it at the same time.

@@ -3,6 +3,8 @@ package audit
 import (
 	"maps"
 	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Why events are dropped.
@@ -81,4 +83,35 @@ func (l *Log) Counts() Counts {
 	maps.Copy(c.Dropped, l.counts.Counts.Dropped)
 	maps.Copy(c.Failures, l.counts.Counts.Failures)
 	return c
+}
+
+var (
+	eventsMetric = prometheus.NewDesc("rouse_audit_events_total",
+		"Events of the audit log, by outcome: ok, or refused, which includes failed calls.", []string{"outcome"}, nil)
+	droppedMetric = prometheus.NewDesc("rouse_audit_dropped_total",
+		"Audited calls without an event, by reason: full (with audit-full refuse these calls were refused), write_failed, or unauthenticated (calls beyond 100 a second).", []string{"reason"}, nil)
+	failuresMetric = prometheus.NewDesc("rouse_audit_write_failures_total",
+		"Failed writes of audit events, by destination; they are repeated.", []string{"to"}, nil)
+	queueMetric = prometheus.NewDesc("rouse_audit_queue",
+		"Audited calls in progress, and audit events that are not written yet; at most 10,000.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (l *Log) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(l, to) }
+
+// Collect implements prometheus.Collector.
+func (l *Log) Collect(to chan<- prometheus.Metric) {
+	c := l.Counts()
+	counter := func(d *prometheus.Desc, n uint64, label string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), label)
+	}
+	counter(eventsMetric, c.OK, "ok")
+	counter(eventsMetric, c.Refused, "refused")
+	for reason, n := range c.Dropped {
+		counter(droppedMetric, n, reason)
+	}
+	for destination, n := range c.Failures {
+		counter(failuresMetric, n, destination)
+	}
+	to <- prometheus.MustNewConstMetric(queueMetric, prometheus.GaugeValue, float64(c.Queued))
 }

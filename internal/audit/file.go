@@ -8,19 +8,20 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+
+	"github.com/rousehq/rouse/internal/private"
 )
 
 // FileOptions configure a file of events.
 type FileOptions struct {
-	Path    string
-	Size    int64                   // above which a new file is begun
-	Files   int                     // that are kept, this one included
-	Private func(path string) error // takes the file away from other users
+	Path  string
+	Size  int64 // above which a new file is begun
+	Files int   // that are kept, this one included
 }
 
-// File is a destination: a file with a line for each event, synced after each batch. When it is large it is
-// renamed to PATH.1, that one to PATH.2 and so on, and the oldest is removed. If something else renames or
-// removes it, the next event begins a new one.
+// File is a destination: a file with a line for each event, for its owner only, synced after each batch. When
+// it is large it is renamed to PATH.1, that one to PATH.2 and so on, and the oldest is removed. If something
+// else renames or removes it, the next event begins a new one.
 type File struct {
 	opts FileOptions
 	file *os.File
@@ -46,8 +47,8 @@ func (f *File) openFile() error {
 	case err != nil:
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("the audit log %s is no file", f.opts.Path)
-	case f.opts.Private != nil:
-		err = f.opts.Private(f.opts.Path)
+	default:
+		err = private.Path(f.opts.Path)
 	}
 	if err != nil {
 		return errors.Join(err, file.Close())

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/throttle"
 )
 
 // Bounds of the log.
@@ -55,8 +56,8 @@ type Options struct {
 	Reads bool                 // events about reads that show contents
 	Log   *slog.Logger
 
-	// MayTake reports whether a client that holds some places of the queue may take one of the free ones.
-	// Nil: the first ones get them.
+	// MayTake reports whether a client that holds some places of the queue may take one of the free ones;
+	// default each has its share.
 	MayTake func(held, free int) bool
 }
 
@@ -92,6 +93,9 @@ func Open(o Options) *Log {
 	if o.Node == nil {
 		o.Node = func() string { return "" }
 	}
+	if o.MayTake == nil {
+		o.MayTake = func(held, free int) bool { return held < throttle.Share(held+free, MaxQueue, throttle.Reserve, 1) }
+	}
 	var id [6]byte
 	_, _ = rand.Read(id[:]) // it never fails
 	l := &Log{opts: o, run: hex.EncodeToString(id[:]), wake: make(chan struct{}, 1), ending: make(chan struct{}),
@@ -117,7 +121,7 @@ var errLate = fmt.Errorf("the call has ended, but its audit event is not written
 // event as dropped.
 func (l *Log) reservePlace(c *Call) error {
 	l.mu.Lock()
-	if free := MaxQueue - l.used; free > 0 && (l.opts.MayTake == nil || l.opts.MayTake(l.held[c.holder], free)) {
+	if free := MaxQueue - l.used; free > 0 && l.opts.MayTake(l.held[c.holder], free) {
 		l.held[c.holder]++
 		l.used++
 		c.place = true

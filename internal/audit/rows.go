@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"strconv"
 	"strings"
@@ -150,6 +151,26 @@ func (r *Rows) listEventRows(ctx context.Context, after, before string, limit in
 
 // last is a name after those of all rows.
 const last = "~"
+
+// trimEvery is how often events are deleted whose retention has ended.
+const trimEvery = 10 * time.Minute
+
+// TrimAfter deletes events whose retention has ended, until ctx ends. Every node does: a row that is gone is
+// no error.
+func (r *Rows) TrimAfter(ctx context.Context, retention time.Duration, now func() rouse.Instant, log *slog.Logger) {
+	tick := time.NewTicker(trimEvery)
+	defer tick.Stop()
+	for {
+		if _, err := r.Trim(ctx, now().Add(-retention)); err != nil && ctx.Err() == nil {
+			log.Warn("old audit events cannot be deleted, and stay until the next attempt", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
 
 // Trim deletes the rows whose events are all from before a time.
 func (r *Rows) Trim(ctx context.Context, before rouse.Instant) (n int, err error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/private"
 	"github.com/rousehq/rouse/store"
 )
 
@@ -67,13 +68,13 @@ func restoreArchive(ctx context.Context, r io.Reader, storeKind, path string,
 	if err := raise(&k, ctx, dir, m.Taken); err != nil {
 		return Manifest{}, fmt.Errorf("raise the revisions of the restored store: %w", err)
 	}
-	if err := syncDirectory(dir); err != nil {
+	if err := private.SyncDir(dir); err != nil {
 		return Manifest{}, err
 	}
 	if err := k.moveStore(dir, path); err != nil {
 		return Manifest{}, err
 	}
-	return m, syncDirectory(parent)
+	return m, private.SyncDir(parent)
 }
 
 // gap is how far the revisions of a restored store are raised, in addition to one for each microsecond since
@@ -108,7 +109,7 @@ func unpackArchive(ctx context.Context, r io.Reader, dir string, accept func(*Ma
 	if err != nil {
 		return Manifest{}, err
 	}
-	if err := syncDirectory(dir); err != nil {
+	if err := private.SyncDir(dir); err != nil {
 		return Manifest{}, err
 	}
 	k, _ := kindNamed(m.Store) // manifest.check has checked it
@@ -164,11 +165,3 @@ func createSynced(name string) (io.WriteCloser, error) {
 }
 
 func (f synced) Close() error { return errors.Join(f.Sync(), f.File.Close()) }
-
-func syncDirectory(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}

@@ -223,9 +223,9 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%+v, %v", x.Reasons, err)
 		}
 		time.Sleep(2 * time.Hour)
-		say("b", 0, "ended", "no timer")
+		say("b", 0, "dead", "given up")
 		x, _ := h.Explain(ctx, key("b"), 0)
-		if codes := codesOf(x); !slices.Contains(codes, "dead") {
+		if codes := codesOf(x); !slices.Contains(codes, "ended") {
 			t.Errorf("reasons %v", codes)
 		}
 		h.put("kept", "@after 1s", func(p *timers.Put) { p.Spec.Retry.Attempts, p.Spec.Keep = 1, 24*time.Hour })

@@ -284,6 +284,14 @@ var producers = map[rouse.Cause]func(t *testing.T) *harness{
 		h.put("a", "@every 1s", func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapAllow })
 		return h
 	},
+	rouse.CauseLimit: func(t *testing.T) *harness {
+		limits := newLimits(rouse.Limit{Name: "one", Concurrency: 1})
+		h := begin(t, mem.New(), always(10*time.Second, done), timers.Options{Engine: engine.Options{Limits: limits}})
+		h.put("z", "@after 1s", withLimit("one", ""))
+		h.put("a", "@after 2s", withLimit("one", ""), deadline(time.Second))
+		time.Sleep(5 * time.Second)
+		return h
+	},
 	rouse.CauseCreatedLate: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, done), timers.Options{})
 		time.Sleep(2 * time.Hour)

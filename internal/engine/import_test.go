@@ -65,6 +65,9 @@ func someSpec(t *rapid.T) rouse.Spec {
 	if s.Recurring() && s.Overlap != rouse.OverlapAllow {
 		s.PauseAfter = rapid.Uint32Range(0, rouse.MaxPauseAfter).Draw(t, "pause after")
 	}
+	if rapid.Bool().Draw(t, "limited") {
+		s.Limit, s.LimitKey = "payments", rapid.SampledFrom([]string{"", "customer-17"}).Draw(t, "limit key")
+	}
 	return s
 }
 

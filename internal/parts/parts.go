@@ -22,6 +22,7 @@ import (
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/limit"
+	"github.com/rousehq/rouse/internal/quota"
 )
 
 // Part is one piece of a node. A node calls the functions of its parts in the order in which they are listed
@@ -59,7 +60,7 @@ type Node[C, T any] interface {
 	Timers() T                        // the zero value if the node manages pools only, or has not made them yet
 	Access() *access.Gate             // authenticates callers; nil: access control is off
 	Audit() (*audit.Log, *audit.Rows) // the actions of callers, and their searchable rows; nil: it is off, or not kept
-	Quotas() Namespaces               // those that were created
+	Quotas() *quota.Book              // of namespaces; nil if the node manages pools only
 	Limits() *limit.Book              // the named limits of namespaces; nil if the node manages pools only
 	// NodeToken returns the credential by which this node reads the status of another; empty: none is needed.
 	NodeToken(node string, now time.Time) string
@@ -132,15 +133,4 @@ type Status interface {
 	Targets() (list []rouse.TargetStatus, more bool)           // on this node; more: there are others
 	Buckets(ctx context.Context) ([]rouse.BucketStatus, error) // of the store
 	Doctor(ctx context.Context, local bool) []rouse.Finding    // of this node, and unless local of the store and all nodes
-}
-
-// Namespaces are those that were created, with their quotas.
-type Namespaces interface {
-	Put(ctx context.Context, name string, q rouse.Quotas, revision uint64) (rouse.Namespace, error)
-	Get(ctx context.Context, name string) (rouse.Namespace, rouse.Usage, error)
-	List(ctx context.Context, l rouse.NamespaceQuery) ([]rouse.Namespace, error)
-	Delete(ctx context.Context, name string) error
-
-	// GroupRoom reports whether a namespace may start another group of workers on this node.
-	GroupRoom(namespace string) bool
 }

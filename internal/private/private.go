@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 )
 
 // others are the rights of a file's group and of everybody.
@@ -39,6 +41,38 @@ func Dir(path string) error {
 		return nil
 	}
 	return Path(path)
+}
+
+// CreateFile makes a file, and the directories above it that do not exist. It survives a power cut: secrets
+// that are in use, and whose file is gone, are lost. A file that exists is left as it is, with fs.ErrExist.
+func CreateFile(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Sync(), f.Close(), SyncDir(filepath.Dir(path)))
+}
+
+// SyncDir makes the names in a directory survive a power cut.
+func SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // which has nothing of the kind
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// IsReadOnly reports whether a file cannot be changed because it is on a volume that is not to be written, as
+// orchestrators give secrets, or another user's: its owner decides about its readers.
+func IsReadOnly(err error) bool {
+	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)
 }
 
 // Tree does so with a directory, and with the files and directories in it. A directory that belongs to

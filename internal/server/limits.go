@@ -6,16 +6,8 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/limit"
 )
-
-// NamedLimits is the interface of *limit.Book that the server needs; its operations have their checks.
-type NamedLimits interface {
-	Put(ctx context.Context, l rouse.Limit, revision uint64) (rouse.Limit, error)
-	Get(ctx context.Context, namespace, name string) (rouse.Limit, error)
-	List(ctx context.Context, namespace, after string, most int) ([]rouse.Limit, error)
-	Pause(ctx context.Context, namespace, name string, paused bool) (rouse.Limit, error)
-	Delete(ctx context.Context, namespace, name string) error
-}
 
 // limitsServer implements rouse.v1.Limits.
 type limitsServer struct {
@@ -24,7 +16,7 @@ type limitsServer struct {
 }
 
 // requireLimits returns the limits, or an error if this server has none.
-func (s *service) requireLimits() (NamedLimits, error) {
+func (s *service) requireLimits() (*limit.Book, error) {
 	if s.opts.Limits == nil {
 		return nil, fmt.Errorf("this server keeps no limits: %w", rousev1.ErrUnimplemented)
 	}
@@ -47,7 +39,7 @@ func (f *limitsServer) PutLimit(ctx context.Context, r *rousev1.PutLimitRequest)
 		return nil, err
 	}
 	key := keyFrom(r.Namespace, r.Name, "")
-	return f.answerLimit(func(limits NamedLimits) (rouse.Limit, error) {
+	return f.answerLimit(func(limits *limit.Book) (rouse.Limit, error) {
 		return limits.Put(ctx, rouse.Limit{Namespace: key.Namespace, Name: key.Name, Concurrency: int(r.Concurrency),
 			Rate:   rouse.LimitRate{Count: int(r.GetRate().GetCount()), Per: per, Burst: int(r.GetRate().GetBurst())},
 			PerKey: r.PerKey, Order: r.Order, Paused: r.Paused}, revision)
@@ -55,7 +47,7 @@ func (f *limitsServer) PutLimit(ctx context.Context, r *rousev1.PutLimitRequest)
 }
 
 // answerLimit returns the limit that an operation returns.
-func (f *limitsServer) answerLimit(do func(limits NamedLimits) (rouse.Limit, error)) (*rousev1.Limit, error) {
+func (f *limitsServer) answerLimit(do func(limits *limit.Book) (rouse.Limit, error)) (*rousev1.Limit, error) {
 	limits, err := f.requireLimits()
 	if err != nil {
 		return nil, err
@@ -69,19 +61,19 @@ func (f *limitsServer) answerLimit(do func(limits NamedLimits) (rouse.Limit, err
 
 func (f *limitsServer) GetLimit(ctx context.Context, r *rousev1.GetLimitRequest) (*rousev1.Limit, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
-	return f.answerLimit(func(limits NamedLimits) (rouse.Limit, error) { return limits.Get(ctx, key.Namespace, key.Name) })
+	return f.answerLimit(func(limits *limit.Book) (rouse.Limit, error) { return limits.Get(ctx, key.Namespace, key.Name) })
 }
 
 func (f *limitsServer) PauseLimit(ctx context.Context, r *rousev1.PauseLimitRequest) (*rousev1.Limit, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
-	return f.answerLimit(func(limits NamedLimits) (rouse.Limit, error) {
+	return f.answerLimit(func(limits *limit.Book) (rouse.Limit, error) {
 		return limits.Pause(ctx, key.Namespace, key.Name, true)
 	})
 }
 
 func (f *limitsServer) ResumeLimit(ctx context.Context, r *rousev1.ResumeLimitRequest) (*rousev1.Limit, error) {
 	key := keyFrom(r.Namespace, r.Name, "")
-	return f.answerLimit(func(limits NamedLimits) (rouse.Limit, error) {
+	return f.answerLimit(func(limits *limit.Book) (rouse.Limit, error) {
 		return limits.Pause(ctx, key.Namespace, key.Name, false)
 	})
 }

@@ -10,15 +10,8 @@ import (
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
+	"github.com/rousehq/rouse/internal/quota"
 )
-
-// Namespaces is the interface of *quota.Book that the server needs.
-type Namespaces interface {
-	Put(ctx context.Context, name string, q rouse.Quotas, revision uint64) (rouse.Namespace, error)
-	Get(ctx context.Context, name string) (rouse.Namespace, rouse.Usage, error)
-	List(ctx context.Context, l rouse.NamespaceQuery) ([]rouse.Namespace, error)
-	Delete(ctx context.Context, name string) error
-}
 
 // namespacesServer implements rouse.v1.Namespaces.
 type namespacesServer struct {
@@ -27,7 +20,7 @@ type namespacesServer struct {
 }
 
 // requireNamespaces returns the namespaces, or an error if this server has none.
-func (s *service) requireNamespaces() (Namespaces, error) {
+func (s *service) requireNamespaces() (*quota.Book, error) {
 	if s.opts.Namespaces == nil {
 		return nil, fmt.Errorf("this server keeps no namespaces: %w", rousev1.ErrUnimplemented)
 	}

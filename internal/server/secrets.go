@@ -3,42 +3,15 @@ package server
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/secret"
 )
 
-// Secrets keeps the secrets and the signing keys of namespaces; its operations have their checks.
-type Secrets interface {
-	PutSecret(ctx context.Context, namespace, name, value string, hosts []string) (Secret, error)
-	Secrets(ctx context.Context, namespace string) ([]Secret, error)
-	DeleteSecret(ctx context.Context, namespace, name string) error
-	// SigningKeys returns the keys that sign now, the newest first; with reveal, with their secrets.
-	SigningKeys(ctx context.Context, namespace string, reveal bool) ([]SigningKey, error)
-	RotateSigningKeys(ctx context.Context, namespace string, overlap time.Duration) ([]SigningKey, error)
-	RotateSessionKey(ctx context.Context) error
-}
-
-// Secret describes a secret without its value.
-type Secret struct {
-	Name             string
-	Version          uint64
-	Created, Updated rouse.Instant
-	Hosts            []string
-	Key, Unreadable  string
-}
-
-// SigningKey is a signing key in text form.
-type SigningKey struct {
-	ID             string
-	Created, Until rouse.Instant
-	Public, Secret string
-}
-
 // requireSecrets returns the secrets of the server.
-func (s *service) requireSecrets() (Secrets, error) {
+func (s *service) requireSecrets() (*secret.Secrets, error) {
 	if s.opts.Secrets == nil {
 		return nil, fmt.Errorf("this server keeps no secrets: %w", rousev1.ErrUnimplemented)
 	}
@@ -63,11 +36,11 @@ func (f *secretsServer) PutSecret(ctx context.Context, r *rousev1.PutSecretReque
 	if err != nil {
 		return nil, err
 	}
-	s, err := ops.PutSecret(ctx, key.Namespace, key.Name, r.Value, r.Hosts)
+	i, err := ops.Put(ctx, key.Namespace, key.Name, r.Value, r.Hosts...)
 	if err != nil {
 		return nil, err
 	}
-	return secretToProto(key.Namespace, &s), nil
+	return secretToProto(key.Namespace, &i), nil
 }
 
 func (f *secretsServer) ListSecrets(ctx context.Context,
@@ -77,7 +50,7 @@ func (f *secretsServer) ListSecrets(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	list, err := ops.Secrets(ctx, namespace)
+	list, err := ops.List(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -95,29 +68,33 @@ func (f *secretsServer) DeleteSecret(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	return &rousev1.DeleteSecretResponse{}, ops.DeleteSecret(ctx, key.Namespace, key.Name)
+	return &rousev1.DeleteSecretResponse{}, ops.Delete(ctx, key.Namespace, key.Name)
 }
 
 func (f *secretsServer) ListSigningKeys(ctx context.Context,
 	r *rousev1.ListSigningKeysRequest) (*rousev1.SigningKeys, error) {
-	return f.signingKeys(ctx, r.Namespace, false)
-}
-
-func (f *secretsServer) RevealSigningKeys(ctx context.Context,
-	r *rousev1.RevealSigningKeysRequest) (*rousev1.SigningKeys, error) {
-	return f.signingKeys(ctx, r.Namespace, true)
-}
-
-func (f *secretsServer) signingKeys(ctx context.Context, namespace string, reveal bool) (*rousev1.SigningKeys, error) {
 	ops, err := f.requireSecrets()
 	if err != nil {
 		return nil, err
 	}
-	list, err := ops.SigningKeys(ctx, keyFrom(namespace, "", "").Namespace, reveal)
+	keys, err := ops.PublicKeys(keyFrom(r.Namespace, "", "").Namespace)
 	if err != nil {
 		return nil, err
 	}
-	return signingToProto(list), nil
+	return signingToProto(keys, false), nil
+}
+
+func (f *secretsServer) RevealSigningKeys(ctx context.Context,
+	r *rousev1.RevealSigningKeysRequest) (*rousev1.SigningKeys, error) {
+	ops, err := f.requireSecrets()
+	if err != nil {
+		return nil, err
+	}
+	set, err := ops.RevealSigning(ctx, keyFrom(r.Namespace, "", "").Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return signingToProto(set.Keys, true), nil
 }
 
 func (f *secretsServer) RotateSigningKeys(ctx context.Context,
@@ -131,27 +108,31 @@ func (f *secretsServer) RotateSigningKeys(ctx context.Context,
 		return nil, err
 	}
 	namespace := keyFrom(r.Namespace, "", "").Namespace
-	var list []SigningKey
+	var set *secret.SigningSet
 	err = f.timers.DoOnce(ctx, namespace, []any{access.SigningTurn, overlap}, func(ctx context.Context) (err error) {
-		list, err = ops.RotateSigningKeys(ctx, namespace, overlap)
+		set, err = ops.RotateSigning(ctx, namespace, overlap)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return signingToProto(list), nil
+	return signingToProto(set.Keys, true), nil
 }
 
-func secretToProto(namespace string, s *Secret) *rousev1.Secret {
-	return &rousev1.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, CreatedMs: int64(s.Created),
-		UpdatedMs: int64(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
+func secretToProto(namespace string, i *secret.Info) *rousev1.Secret {
+	return &rousev1.Secret{Namespace: namespace, Name: i.Name, Version: i.Version, CreatedMs: int64(i.Created),
+		UpdatedMs: int64(i.Updated), Hosts: i.Hosts, Key: i.Key, Unreadable: i.Unreadable}
 }
 
-func signingToProto(list []SigningKey) *rousev1.SigningKeys {
-	out := &rousev1.SigningKeys{}
-	for _, k := range list {
-		out.Keys = append(out.Keys, &rousev1.SigningKey{Id: k.ID, CreatedMs: int64(k.Created), UntilMs: int64(k.Until),
-			PublicKey: k.Public, Secret: k.Secret})
+func signingToProto(keys []secret.SigningKey, reveal bool) *rousev1.SigningKeys {
+	out := &rousev1.SigningKeys{Keys: make([]*rousev1.SigningKey, len(keys))}
+	for i := range keys {
+		k := &keys[i]
+		out.Keys[i] = &rousev1.SigningKey{Id: k.ID, CreatedMs: int64(k.Created), UntilMs: int64(k.Until),
+			PublicKey: k.PublicText()}
+		if reveal {
+			out.Keys[i].Secret = k.SecretText()
+		}
 	}
 	return out
 }

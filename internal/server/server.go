@@ -36,6 +36,9 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/audit"
+	"github.com/rousehq/rouse/internal/limit"
+	"github.com/rousehq/rouse/internal/quota"
+	"github.com/rousehq/rouse/internal/secret"
 	"github.com/rousehq/rouse/internal/transport"
 )
 
@@ -58,7 +61,7 @@ type Options struct {
 	// Clock is a clock that can be moved; nil: the engine's clock, which cannot.
 	Clock Clock
 	// Secrets keeps secrets and signing keys; nil: they are not offered.
-	Secrets Secrets
+	Secrets *secret.Secrets
 	// ParseCalendar parses an iCalendar file into the days that its events touch, with warnings about
 	// unsupported parts. If it is nil, calendars can only be given as days.
 	ParseCalendar func(icalendar []byte) (days []rouse.Day, warnings []string, err error)
@@ -92,9 +95,9 @@ type Options struct {
 	// Events are those of the audit log of all nodes; nil: they cannot be searched.
 	Events *audit.Rows
 	// Namespaces are those that were created, with their quotas; nil: none can be.
-	Namespaces Namespaces
+	Namespaces *quota.Book
 	// Limits are the named limits of namespaces; nil: there are none.
-	Limits NamedLimits
+	Limits *limit.Book
 	// Status is the status of this node; nil: it is not offered.
 	Status Status
 	// Others returns connections to the other nodes of the store; nil: this node is alone.

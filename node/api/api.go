@@ -75,13 +75,10 @@ func (p *part) makeAPIServer() error {
 	}
 	o := server.Options{Subscriber: p.streams, Polls: p.streams.Poll, Metrics: c.Metrics(), Version: cfg.Version,
 		Log: cfg.Log, Grace: cfg.Grace,
-		ParseCalendar: schedule.ParseICalendar, Access: c.Access(), Namespaces: c.Quotas(), TLS: c.TLS(), Hosts: cfg.Hosts,
+		ParseCalendar: schedule.ParseICalendar, Access: c.Access(), Namespaces: c.Quotas(), Limits: c.Limits(), TLS: c.TLS(), Hosts: cfg.Hosts,
 		MaxConns:        cfg.MaxConnections,
 		MaxConnsAddress: cfg.MaxConnectionsAddress, RequestMemory: int64(cfg.RequestMemory),
 		Refused: refusalCounter(c.Registry())}
-	if limits := c.Limits(); limits != nil {
-		o.Limits = limits
-	}
 	if cfg.Console {
 		o.Console = console.Serve
 	}
@@ -106,7 +103,7 @@ func (p *part) makeAPIServer() error {
 	}
 	c.Each(func(value any) {
 		if s, ok := value.(*secret.Secrets); ok {
-			o.Secrets = secrets{s}
+			o.Secrets = s
 		}
 		if _, ok := value.(interface{ Traces() }); ok {
 			o.Traced = true

@@ -1,4 +1,4 @@
-package node
+package secret
 
 import (
 	"os"
@@ -20,7 +20,7 @@ func script(t *testing.T, text string) string {
 
 // TestSealingKeysComeFromElsewhere has each source of keys, good and bad. Errors never have what it printed.
 func TestSealingKeysComeFromElsewhere(t *testing.T) {
-	key := NewSecretKey()
+	key := NewKey()
 	const hidden = "rousekey_hidden"
 	t.Setenv("SEAL_GOOD", key)
 	t.Setenv("SEAL_BAD", hidden)
@@ -42,11 +42,11 @@ func TestSealingKeysComeFromElsewhere(t *testing.T) {
 		{"exec:" + script(t, "echo "+key+"; yes '#"+hidden+"' | head -c 1000000"), "more than"},
 		{"exec:" + filepath.Join(t.TempDir(), "nothing"), "no such file"},
 	} {
-		cfg := Config{SecretKeys: c.source}
-		if err := cfg.checkSealingKeys(); err != nil {
+		source := Source{Setting: c.source}
+		if err := source.Check(); err != nil {
 			t.Fatal(err)
 		}
-		keys, _, err := cfg.sealingKeys(t.Context())
+		keys, _, err := source.Open(t.Context())
 		if err == nil {
 			_, err = keys()
 		}
@@ -69,35 +69,10 @@ func TestACommandThatPrintsKeysEnds(t *testing.T) {
 
 // TestKeysThemselvesAreNoSource refuses a key in place of where it is, and does not repeat it.
 func TestKeysThemselvesAreNoSource(t *testing.T) {
-	key := NewSecretKey()
+	key := NewKey()
 	for _, source := range []string{key, "file:", "env: ", "exec:\t", "other:x"} {
-		if err := (&Config{SecretKeys: source}).checkSealingKeys(); err == nil || strings.Contains(err.Error(), key) {
+		if err := (Source{Setting: source}).Check(); err == nil || strings.Contains(err.Error(), key) {
 			t.Errorf("%q: %v", source, err)
-		}
-	}
-}
-
-// TestEmbeddersOpenASealedStore: a program that signs callbacks gives the keys that sealed its store; without
-// them it is refused, and changes nothing.
-func TestEmbeddersOpenASealedStore(t *testing.T) {
-	store, file := "pebble:"+filepath.Join(t.TempDir(), "store"), WithSecrets(filepath.Join(t.TempDir(), "webhook.secret"))
-	t.Setenv("EMBEDDED_KEYS", NewSecretKey())
-	keys := WithSecretKeys("env:EMBEDDED_KEYS")
-	for _, c := range []struct {
-		opts    []Option
-		refused bool
-	}{{[]Option{file, keys}, false}, {[]Option{file}, true}, {[]Option{file, keys}, false}} {
-		n, err := Open(t.Context(), store, c.opts...)
-		switch {
-		case c.refused && (err == nil || !strings.Contains(err.Error(), "secret-keys")):
-			t.Errorf("without the sealing keys: %v", err)
-		case !c.refused && err != nil:
-			t.Fatalf("with the sealing keys: %v", err)
-		}
-		if err == nil {
-			if err := n.Close(); err != nil {
-				t.Fatal(err)
-			}
 		}
 	}
 }

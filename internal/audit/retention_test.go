@@ -1,4 +1,4 @@
-package node
+package audit_test
 
 import (
 	"context"
@@ -33,9 +33,8 @@ func TestAuditEventsEndWithTheirRetention(t *testing.T) {
 					t.Fatal(err)
 				}
 				const retention = 24 * time.Hour
-				n := &Node{events: &audit.Rows{Store: store}, cfg: Config{AuditRetention: retention, Log: slog.New(slog.DiscardHandler)}}
-				now := func() rouse.Instant { return rouse.Reached(time.Now()) }
-				log := audit.Open(audit.Options{To: []audit.Destination{n.events}, Now: now})
+				rows := &audit.Rows{Store: store}
+				log := audit.Open(audit.Options{To: []audit.Destination{rows}, Now: now})
 				write := func() {
 					t.Helper()
 					_, call, err := log.Begin(t.Context(), "timers.delete", "Timers/Delete", audit.Caller{ID: "key:a"}, nil)
@@ -45,20 +44,20 @@ func TestAuditEventsEndWithTheirRetention(t *testing.T) {
 				}
 				want := func(events int, when string) {
 					t.Helper()
-					page, err := n.events.Search(t.Context(), audit.Query{Limit: 10}, now())
+					page, err := rows.Search(t.Context(), audit.Query{Limit: 10}, now())
 					if err != nil || len(page.Events) != events {
 						t.Errorf("%s there are %d events, want %d, %v", when, len(page.Events), events, err)
 					}
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				var trimming sync.WaitGroup
-				trimming.Go(func() { trimAudit(ctx, n, now) })
+				trimming.Go(func() { rows.TrimAfter(ctx, retention, now, slog.New(slog.DiscardHandler)) })
 				write()
 				time.Sleep(retention / 2)
 				write()
 				time.Sleep(retention/2 - time.Second)
 				want(2, "before the first has its age")
-				time.Sleep(trimEvery + 2*time.Second) // just after the next time that it looks
+				time.Sleep(10*time.Minute + 2*time.Second) // just after the next time that it looks
 				want(1, "after it")
 				time.Sleep(retention / 2)
 				want(0, "after the second has it")

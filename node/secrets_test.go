@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,7 +30,7 @@ func TestSecretsStayWithTheirHosts(t *testing.T) {
 	ctx := t.Context()
 	put := func(hosts ...string) {
 		t.Helper()
-		if _, err := n.vault.Put(ctx, "default", "token", "value", hosts...); err != nil {
+		if _, err := n.secrets.Put(ctx, "default", "token", "value", hosts...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,4 +65,29 @@ func TestSecretsStayWithTheirHosts(t *testing.T) {
 	}
 	put("*")
 	poll.Until(t, "it is sent when every host is allowed", func() bool { return arrived.Load() == 2 })
+}
+
+// TestEmbeddersOpenASealedStore: a program that signs callbacks gives the keys that sealed its store; without
+// them it is refused, and changes nothing.
+func TestEmbeddersOpenASealedStore(t *testing.T) {
+	store, file := "pebble:"+filepath.Join(t.TempDir(), "store"), WithSecrets(filepath.Join(t.TempDir(), "webhook.secret"))
+	t.Setenv("EMBEDDED_KEYS", NewSecretKey())
+	keys := WithSecretKeys("env:EMBEDDED_KEYS")
+	for _, c := range []struct {
+		opts    []Option
+		refused bool
+	}{{[]Option{file, keys}, false}, {[]Option{file}, true}, {[]Option{file, keys}, false}} {
+		n, err := Open(t.Context(), store, c.opts...)
+		switch {
+		case c.refused && (err == nil || !strings.Contains(err.Error(), "secret-keys")):
+			t.Errorf("without the sealing keys: %v", err)
+		case !c.refused && err != nil:
+			t.Fatalf("with the sealing keys: %v", err)
+		}
+		if err == nil {
+			if err := n.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
