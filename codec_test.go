@@ -64,6 +64,7 @@ func drawTimer(t *rapid.T) Timer {
 		s.Criticality = rapid.Uint8().Draw(t, "criticality")
 		s.Expect = Expect{Every: time.Duration(rapid.Int64().Draw(t, "every")), Grace: time.Hour, Notify: "x:y"}
 		tm.Succeeded, tm.ExpectFrom, tm.Overdue, tm.Notice = 1, Instant(rapid.Int64().Draw(t, "expect from")), 3, NoticeRecovered
+		s.Limit, s.LimitKey = text("limit"), text("limit key")
 		s.PauseAfter, tm.ConsecutiveDead = rapid.Uint32().Draw(t, "pause after"), rapid.Uint32().Draw(t, "consecutive dead")
 		tm.PauseCause = PauseCause(rapid.Uint8().Draw(t, "pause cause"))
 		if rapid.Bool().Draw(t, "answered") {

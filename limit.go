@@ -16,8 +16,8 @@ type Limit struct {
 	// PerKey means that each Spec.LimitKey has the limit for itself; its timers name one. It never changes.
 	PerKey bool
 	// Order is the order of those that wait. OrderByDue is that of their due times, whatever their priority,
-	// and one that is tried again keeps its place: with a Concurrency of 1, one after another. Empty is that of
-	// their priorities, and then of the times from which on they wait.
+	// and one that is tried again keeps its place: with a Concurrency of 1, one after another. Empty is that
+	// of their priorities, and then of the times from which on they wait.
 	Order string
 	// Paused means that none begins. Those that are due wait.
 	Paused bool
@@ -33,8 +33,8 @@ const OrderByDue = "due"
 type LimitRate struct {
 	Count int
 	Per   time.Duration
-	// Burst is how many may begin at once after a time without any. 0 is the number of a tenth of a second, at
-	// least 1.
+	// Burst is how many may begin at once after a time without any. 0 is the number of a tenth of a second,
+	// at least 1.
 	Burst int
 }
 

@@ -31,7 +31,7 @@ func drawSpec(t *rapid.T) rouse.Spec {
 		}
 		return nil
 	})
-	s := rouse.Spec{Schedule: text.Draw(t, "schedule"), Timezone: text.Draw(t, "timezone"), Target: text.Draw(t, "target"),
+	s := rouse.Spec{Limit: text.Draw(t, "limit"), LimitKey: text.Draw(t, "limit key"), Schedule: text.Draw(t, "schedule"), Timezone: text.Draw(t, "timezone"), Target: text.Draw(t, "target"),
 		Also: list.Draw(t, "also"), Except: list.Draw(t, "except"), DST: text.Draw(t, "dst"), TTL: span.Draw(t, "ttl"), Jitter: span.Draw(t, "jitter"),
 		Calendar:       rouse.CalendarRule{Off: list.Draw(t, "off"), Only: list.Draw(t, "only"), Shift: rouse.Shift(rapid.IntRange(0, 2).Draw(t, "shift"))},
 		MaxOccurrences: rapid.Uint64().Draw(t, "most"), Misfire: rouse.Misfire(rapid.IntRange(0, 3).Draw(t, "misfire")),
@@ -114,7 +114,9 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Retry:   rouse.Retry{Attempts: 1, Interval: 2, Factor: 3, Max: 4, Jitter: 5, Timeout: 6, GiveUp: 7},
 		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: -1,
 		Webhook:     rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2, RetryOn: []string{"3xx"}},
-		Criticality: 9, PauseAfter: 10, Expect: rouse.Expect{Every: 11, Grace: 12, Notify: "p"}}
+		Criticality: 9, PauseAfter: 10, Expect: rouse.Expect{Every: 11, Grace: 12, Notify: "p"}, Limit: "q", LimitKey: "r"}
+	limit := rouse.Limit{Namespace: "ns", Name: "n", Concurrency: 1, Rate: rouse.LimitRate{Count: 2, Per: time.Minute, Burst: 3}, PerKey: true, Order: rouse.OrderByDue, Paused: true,
+		Updated: at(4), Revision: 5}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: at(3), Created: at(4),
 		Updated: at(5), Anchor: at(6), Visible: at(7), Due: at(8), Runs: []rouse.Instant{at(9)}, Skips: 10, Attempts: 11, Manual: true, Began: at(12),
 		LastError: "e", Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: at(15), To: at(16)}},
@@ -132,6 +134,7 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		{timer, ours, []string{"Bucket", "Paused", "Token", "Lost", "Trace", "Cut"}, []string{"Spec.PayloadBase64", "Next", "InFlight", "Unchanged", "Notes"}},
 		{record, RecordOf(&record), nil, nil},
 		{calendar, CalendarOf(&calendar), nil, nil},
+		{limit, LimitOf(&limit), nil, nil},
 		{coming, ComingOf(&coming, "l"), nil, []string{"Name", "FireID", "Namespace"}},
 	} {
 		if got := unset.Fields(c.word); !slices.Equal(got, c.not) {

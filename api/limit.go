@@ -7,7 +7,7 @@ import "github.com/rousehq/rouse"
 type Limit struct {
 	Namespace   string    `json:"namespace"`
 	Name        string    `json:"name"`
-	Concurrency int32     `json:"concurrency,omitzero"` // occurrences in progress; left out is unlimited
+	Concurrency int64     `json:"concurrency,omitzero"` // occurrences in progress; left out is unlimited
 	Rate        LimitRate `json:"rate,omitzero"`        // left out is unlimited
 	PerKey      bool      `json:"per_key,omitzero"`     // each limit_key of timers has the limit for itself
 	// of those that wait: due, or left out, which is by priority
@@ -19,15 +19,15 @@ type Limit struct {
 
 // LimitRate is how many occurrences may begin in a time.
 type LimitRate struct {
-	Count int32    `json:"count" schema:"minimum=1,maximum=1000000"`
+	Count int64    `json:"count" schema:"minimum=1,maximum=1000000"`
 	Per   Duration `json:"per"` // 100ms to 31 days
 	// how many may begin at once after a time without any; left out is the number of a tenth of a second
-	Burst int32 `json:"burst,omitzero" schema:"minimum=0,maximum=1000000"`
+	Burst int64 `json:"burst,omitzero" schema:"minimum=0,maximum=1000000"`
 }
 
 // PutLimit asks for a limit of the name in the request's path.
 type PutLimit struct {
-	Concurrency int32     `json:"concurrency,omitzero" schema:"minimum=0,maximum=1000000"` // occurrences in progress; 0 is unlimited
+	Concurrency int64     `json:"concurrency,omitzero" schema:"minimum=0,maximum=1000000"` // occurrences in progress; 0 is unlimited
 	Rate        LimitRate `json:"rate,omitzero"`                                           // left out is unlimited
 	// each limit_key of timers has the limit for itself; of a limit that exists, it stays as it is
 	PerKey bool `json:"per_key,omitzero"`
@@ -44,8 +44,8 @@ type LimitList struct {
 
 // LimitOf returns the JSON form.
 func LimitOf(l *rouse.Limit) Limit {
-	out := Limit{Namespace: l.Namespace, Name: l.Name, Concurrency: int32(l.Concurrency), PerKey: l.PerKey, Order: l.Order,
+	out := Limit{Namespace: l.Namespace, Name: l.Name, Concurrency: int64(l.Concurrency), PerKey: l.PerKey, Order: l.Order,
 		Paused: l.Paused, Updated: TimeOf(l.Updated), Revision: l.Revision}
-	out.Rate = LimitRate{Count: int32(l.Rate.Count), Per: Duration(l.Rate.Per), Burst: int32(l.Rate.Burst)}
+	out.Rate = LimitRate{Count: int64(l.Rate.Count), Per: Duration(l.Rate.Per), Burst: int64(l.Rate.Burst)}
 	return out
 }

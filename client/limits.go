@@ -15,10 +15,11 @@ type Limits struct{ c *Client }
 func (c *Client) Limits() *Limits { return &Limits{c} }
 
 // Put creates a limit, or replaces it: all of its fields but Updated and Revision. PerKey of one that exists
-// must be as it is. All nodes obey the change within a second. An empty namespace is "default". It is retried.
+// must be as it is. All nodes obey the change within a second. An empty namespace is "default". It is
+// retried.
 func (l *Limits) Put(ctx context.Context, limit rouse.Limit) (rouse.Limit, error) {
 	request := &rousev1.PutLimitRequest{Namespace: limit.Namespace, Name: limit.Name,
-		Concurrency: int32(limit.Concurrency), PerKey: limit.PerKey, Order: limit.Order, Paused: limit.Paused}
+		Concurrency: int64(limit.Concurrency), PerKey: limit.PerKey, Order: limit.Order, Paused: limit.Paused}
 	if limit.Rate != (rouse.LimitRate{}) {
 		request.Rate = rousev1.LimitRateToProto(limit.Rate)
 	}

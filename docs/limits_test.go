@@ -129,7 +129,7 @@ var notInTheTable = map[string][]string{
 		"sink/broker/amqp/link.go longestWait", "sink/broker/redis/link.go longestWait"},
 	"how long a lease is believed whose owner does not tell: all that nodes may have end sooner": {"internal/claim/sighting.go longestLease"},
 	"a page, message or batch: what it does not hold is in the next one": {
-		"client/timers.go pageSize", "client/inprogress.go maxAnswers", "internal/engine/attend.go maxExpectations", "client/inprogress.go maxFailures", "internal/kubelink/follow.go PageSize",
+		"client/timers.go pageSize", "client/inprogress.go maxAnswers", "internal/engine/attend.go maxExpectations", "internal/engine/away.go maxAwayKeys", "client/inprogress.go maxFailures", "internal/kubelink/follow.go PageSize",
 		"internal/pool/local/local.go maxBatch", "internal/queue/jetstream/consume.go maxFetch", "internal/queue/redisstream/publish.go maxCall",
 		"internal/queue/redisstream/publish.go maxCallBytes", "internal/queue/amqp/consume.go maxPrefetch", "internal/relay/check.go maxLook", "node/verbs.go pageSize",
 		"sink/stream/stream.go maxBytes", "sink/stream/stream.go maxFires", "store/front/source.go mostEntries", "store/redis/apply.go maxBytes",
@@ -137,7 +137,7 @@ var notInTheTable = map[string][]string{
 		"internal/claim/tick.go missedLimit"},
 	"tries of a write that another one came before; then it is reported": {"internal/engine/held.go maxEdits", "store/postgres/apply.go maxTries"},
 	"what is kept in memory to be quick, and found again when it is gone": {
-		"internal/engine/waits.go maxHindrances", "internal/pool/driver/docker/ends.go maxProved", "internal/pool/driver/kubernetes/kubernetes.go maxAsked",
+		"internal/engine/waits.go maxHindrances", "internal/limit/book.go maxAbsent", "internal/limit/book.go maxUnknown", "internal/pool/driver/docker/ends.go maxProved", "internal/pool/driver/kubernetes/kubernetes.go maxAsked",
 		"internal/reminder/actor/hosts.go maxMoves", "internal/wheel/advance.go maxScratch", "store/front/token.go maxTokens"},
 	"how much of a text or list is shown": {
 		"internal/declare/diff.go maxFieldText", "internal/doctor/doctor.go maxNames", "internal/doctor/doctor.go maxText", "internal/foreign/dapr/state.go maxParts",
@@ -157,7 +157,7 @@ var notInTheTable = map[string][]string{
 		"store/redis/get.go maxRaise", "store/redis/record.go markSize", "store/postgres/places.go tidSize", "store/sqlite/checksum.go pageSize", "store/sqlite/wal.go frameSize"},
 	"another limit by another name, or a default of a setting": {
 		"internal/dapr/job/policy.go mostRetries", "internal/queue/amqp/amqp.go deliveryLimit", "internal/reminder/allocation/allocation.go DefaultSize",
-		"internal/server/audit.go maxFollowed", "internal/server/grpc.go maxMessage", "internal/server/secrets.go maxSecretBody", "sink/webhook/secret.go maxHeader", "cause.go CauseOverlapLimit"},
+		"internal/server/audit.go maxFollowed", "internal/server/grpc.go maxMessage", "internal/server/secrets.go maxSecretBody", "sink/webhook/secret.go maxHeader", "cause.go CauseOverlapLimit", "cause.go CauseLimit"},
 }
 
 // TestEveryLimitOfTheCodeIsInTheTable finds the constants whose names are those of limits: each is a row of

@@ -25,7 +25,7 @@ const (
 var audited = map[Verb]Audited{
 	Open: Nothing, Known: Nothing, NodesCall: Nothing,
 	FiresReport: Nothing, // records have how fires ended
-	TimersRead:  Reads, CalendarsRead: Nothing, NamespacesRead: Nothing, NodesRead: Nothing, ClockRead: Nothing,
+	TimersRead:  Reads, CalendarsRead: Nothing, LimitsRead: Nothing, NamespacesRead: Nothing, NodesRead: Nothing, ClockRead: Nothing,
 	MetricsRead: Nothing,
 	StatusRead:  Nothing, PoolsRead: Nothing, RolesRead: Nothing, SecretsRead: Nothing,
 	AuditRead: Reveals, BackupRead: Reveals, ProfilesRead: Reveals, KeysList: Reveals, SessionsList: Reveals,

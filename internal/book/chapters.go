@@ -9,7 +9,7 @@ type chapter struct {
 // chapters are all pages, in the order in which a new user reads them.
 var chapters = []chapter{
 	{"Begin", []string{"start", "concepts", "tour", "recipes", "comparison", "moving-in"}},
-	{"Timers", []string{"schedules", "policies", "delivery", "brokers", "transactions"}},
+	{"Timers", []string{"schedules", "policies", "named-limits", "delivery", "brokers", "transactions"}},
 	{"Programs", []string{"api", "cli", "clients", "library", "mcp"}},
 	{"Workers, reminders and actors", []string{"pools-store", "pools", "reminders", "actors",
 		"reminders-migrate", "dapr"}},

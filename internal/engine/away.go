@@ -51,7 +51,8 @@ func (r *reader) isAway(row *rouse.Row) bool {
 	return err == nil && t.Spec.Limit != "" && r.holds.uncoverRow(new(*row), r.opts.Hold)
 }
 
-// releaseAway takes the places from attempts of other nodes that have ended. It reports whether some are left.
+// releaseAway takes the places from attempts of other nodes that have ended. It reports whether some are
+// left.
 func (r *reader) releaseAway(ctx context.Context) (left bool, err error) {
 	r.memory.Lock()
 	keys := r.memory.gates.awayKeys()

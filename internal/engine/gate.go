@@ -33,8 +33,8 @@ type gates struct {
 
 // Limits are the named limits as this node knows them.
 type Limits interface {
-	// Limit returns a limit of a namespace; the zero Limit if there is none. known is false if that is not sure:
-	// fires wait until Version changes. It is called for each fire that has a limit.
+	// Limit returns a limit of a namespace; the zero Limit if there is none. known is false if that is not
+	// sure: fires wait until Version changes. It is called for each fire that has a limit.
 	Limit(namespace, name string) (l rouse.Limit, known bool)
 	// Version changes with every change of a limit.
 	Version() uint64

@@ -32,10 +32,10 @@ const (
 	draftWait     = time.Second
 )
 
-// TakeUp reads a draft that is about to be written as a timer, by the quotas of its namespace. SQL does not
-// know them: a draft that a door would refuse becomes a paused timer with the reason, as an invalid draft
-// does. An error means that the draft has to be tried again. Rates do not count: the row has been written
-// already.
+// TakeUp reads a draft that is about to be written as a timer, by the quotas and limits of its namespace. SQL
+// does not know them: a draft that a door would refuse becomes a paused timer with the reason, as an invalid
+// draft does. An error means that the draft has to be tried again. Rates do not count: the row has been
+// written already.
 func (ts *Timers) TakeUp(row *rouse.Row) (rouse.Timer, error) {
 	t, err := ts.Read(row)
 	if err != nil || t.IsDraft() {
@@ -44,7 +44,8 @@ func (ts *Timers) TakeUp(row *rouse.Row) (rouse.Timer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), draftWait)
 	defer cancel()
 	made := t.Row()
-	err = ts.admission.takesUp(ctx, row.Key.Namespace, ts.Engine.Now().Sub(row.Due), made.Size())
+	err = cmp.Or(ts.admission.takesUp(ctx, row.Key.Namespace, ts.Engine.Now().Sub(row.Due), made.Size()),
+		ts.checkDraftLimit(ctx, &t))
 	switch {
 	case err == nil:
 		return t, nil
@@ -54,6 +55,15 @@ func (ts *Timers) TakeUp(row *rouse.Row) (rouse.Timer, error) {
 		return rouse.Unreadable(row, err), nil
 	}
 	return t, err
+}
+
+// checkDraftLimit refuses a draft that names a limit which its namespace does not have, or that does not go
+// with it: its fires would be bounded by nothing. Secrets are not asked for: fires wait for those.
+func (ts *Timers) checkDraftLimit(ctx context.Context, t *rouse.Timer) error {
+	if t.Spec.Limit == "" || ts.opts.Check == nil {
+		return nil
+	}
+	return ts.opts.Check(ctx, t.Key.Namespace, &rouse.Spec{Limit: t.Spec.Limit, LimitKey: t.Spec.LimitKey})
 }
 
 func (ts *Timers) timerFromDraft(row *rouse.Row, json []byte) (t rouse.Timer, err error) {

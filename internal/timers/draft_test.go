@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/limit"
 	"github.com/rousehq/rouse/internal/quota"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -84,4 +86,39 @@ func TestADraftWaitsByTheClockOfTheStore(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestADraftNamesALimit: one that its namespace does not have may be new, and is waited for; a draft that
+// does not go with its limit is a paused timer with the reason.
+func TestADraftNamesALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := mem.New()
+		limits := limit.New(access.NewShared(store, slog.New(slog.DiscardHandler)), limit.Options{Now: store.Now, Unable: func() string { return "" }})
+		ts := running(t, store, &fired{of: map[string]int{}}, Options{Check: limits.CheckUse, Spec: func(name []byte) (rouse.Spec, error) {
+			return rouse.Spec{Schedule: "@after 24h", Target: "stream:x", Limit: string(name)}, nil
+		}})
+		draft := func(name string) *rouse.Row {
+			row := rouse.DraftRow(rouse.Key{Namespace: "n", Name: "a"}, 0, []byte(name), rouse.Reached(time.Now()))
+			return &row
+		}
+		late := draft("late")
+		if _, err := ts.TakeUp(late); !errors.As(err, new(*rouse.Invalid)) {
+			t.Errorf("a new draft does not wait for its limit: %v", err)
+		}
+		for _, l := range []rouse.Limit{{Namespace: "n", Name: "late"}, {Namespace: "n", Name: "apart", PerKey: true}} {
+			if _, err := limits.Put(t.Context(), l, rouse.NoRow); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if timer, err := ts.TakeUp(late); err != nil || timer.Paused || timer.Spec.Limit != "late" {
+			t.Errorf("a draft whose limit was made since is %+v, %v", timer, err)
+		}
+		for name, why := range map[string]string{"none": `limit "none": does not exist in namespace n`, "apart": "limit_key: is missing"} {
+			row := draft(name)
+			time.Sleep(2 * draftPatience)
+			if timer, err := ts.TakeUp(row); err != nil || !timer.Paused || !strings.Contains(timer.Reason, why) {
+				t.Errorf("a draft with the limit %s is %+v, %v", name, timer, err)
+			}
+		}
+	})
 }

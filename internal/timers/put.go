@@ -389,7 +389,8 @@ func (ts *Timers) checkPut(ctx context.Context, p *Put) error {
 
 // checkInNamespace refuses a spec by the settings of its namespace, such as a secret that it lacks. It comes
 // after access control: who may not write there learns nothing about them. Drafts, which any node reads again
-// and again, are checked without secrets: their fires wait for them.
+// and again, are checked without secrets, for which their fires
+// wait, and for their limit when they become timers.
 func (ts *Timers) checkInNamespace(ctx context.Context, namespace string, s *rouse.Spec) error {
 	err := cmp.Or(ts.admission.checkTimeout(namespace, s), (expecting{ts}).checkExpect(ctx, namespace, s))
 	if err != nil || ts.opts.Check == nil {

@@ -10,16 +10,17 @@ import (
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/access"
+	"github.com/rousehq/rouse/internal/limit"
 	"github.com/rousehq/rouse/internal/quota"
 )
 
 // TestStrangersLearnNothingOfANamespace: an operation that would be refused by the settings of a namespace,
-// such as its secrets, its longest timeout, its rates and whether it exists, is forbidden to callers of other
-// namespaces.
+// such as its secrets and limits, its longest timeout, its rates and whether it exists, is forbidden to
+// callers of other namespaces.
 func TestStrangersLearnNothingOfANamespace(t *testing.T) {
 	spec := func(target string) rouse.Spec {
 		return rouse.Spec{Schedule: "@every 1h", Target: target, Retry: rouse.Retry{Timeout: time.Minute},
-			Calendar: rouse.CalendarRule{Off: []string{"holidays"}}}
+			Calendar: rouse.CalendarRule{Off: []string{"holidays"}}, Limit: "payments"}
 	}
 	put := func(mode Mode, validate bool) func(context.Context, *Timers, rouse.Key, rouse.Spec) error {
 		return func(ctx context.Context, ts *Timers, key rouse.Key, s rouse.Spec) error {
@@ -95,10 +96,14 @@ func TestStrangersLearnNothingOfANamespace(t *testing.T) {
 	for name, operation := range operations {
 		synctest.Test(t, func(t *testing.T) {
 			s := newJobStore()
-			book := quota.New(s, access.NewShared(s, slog.New(slog.DiscardHandler)),
-				quota.Options{Node: func() string { return "n" }, Now: s.Now})
+			shared := access.NewShared(s, slog.New(slog.DiscardHandler))
+			book := quota.New(s, shared, quota.Options{Node: func() string { return "n" }, Now: s.Now})
+			limits := limit.New(shared, limit.Options{Now: s.Now, Unable: func() string { return "" }})
 			ts := running(t, s, rejecting(), Options{Access: access.NewControl(nil), Quotas: book,
-				Check: func(_ context.Context, namespace string, s *rouse.Spec) error {
+				Check: func(ctx context.Context, namespace string, s *rouse.Spec) error {
+					if err := limits.CheckUse(ctx, namespace, s); err != nil {
+						return err
+					}
 					if namespace == "bare" || s.Retry.Timeout < time.Minute {
 						return nil
 					}
@@ -113,6 +118,9 @@ func TestStrangersLearnNothingOfANamespace(t *testing.T) {
 				if err := put(CreateOnly, false)(system, ts, rouse.Key{Namespace: n, Name: "there"}, own); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if _, err := limits.Put(system, rouse.Limit{Namespace: "strict", Name: "payments"}, rouse.NoRow); err != nil {
+				t.Fatal(err)
 			}
 			strict := rouse.Quotas{MaxTimeout: time.Second, MinInterval: 2 * time.Hour, Creates: 1, Reads: 1}
 			if _, err := book.Put(system, "strict", strict, rouse.AnyRevision); err != nil {

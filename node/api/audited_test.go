@@ -41,6 +41,7 @@ var unaudited = []string{
 	"Timers/ListRecords", "GET /records", "GET /timers/{name}/records", "Timers/FollowRecords", "GET /records:follow",
 	"Jobs/ListJobs", "GET /jobs", "Jobs/GetJob", "GET /jobs/{id}",
 	"Calendars/GetCalendar", "GET /calendars/{name}", "Calendars/ListCalendars", "GET /calendars",
+	"Limits/GetLimit", "GET /limits/{name}", "Limits/ListLimits", "GET /limits",
 	"Secrets/ListSecrets", "GET /secrets", "Secrets/ListSigningKeys", "GET /signing-keys",
 	"Status/GetStats", "GET /v1/stats", "Status/ListTargets", "GET /v1/targets", "Status/ListBuckets", "GET /v1/buckets", "Status/Doctor", "GET /v1/doctor",
 	"Status/ListPools", "GET /v1/pools",
@@ -239,6 +240,7 @@ func (l *logged) changes() []step {
 	}
 	timers, keys, secrets := rousev1.NewTimersClient(l.conn), rousev1.NewAccessClient(l.conn), rousev1.NewSecretsClient(l.conn)
 	calendars, namespaces, reminders := rousev1.NewCalendarsClient(l.conn), rousev1.NewNamespacesClient(l.conn), reminderv1.NewReminderServiceClient(l.conn)
+	limits := rousev1.NewLimitsClient(l.conn)
 	for _, path := range []string{"calendars/one", "calendars/two"} {
 		if err := ask("PUT", "/v1/namespaces/own/"+path, `{"days": []}`); err != nil {
 			l.t.Fatal(err)
@@ -246,6 +248,7 @@ func (l *logged) changes() []step {
 	}
 	for _, name := range []string{"one", "two"} {
 		if err := errors.Join(ask("PUT", "/v1/namespaces/own/secrets/"+name, `{"value": "x"}`), ask("PUT", "/v1/namespaces/"+name, `{}`),
+			ask("PUT", "/v1/namespaces/own/limits/"+name, `{"concurrency": 1}`),
 			ask("PUT", "/v1/roles/"+name, `{"verbs": ["timers.read"]}`)); err != nil {
 			l.t.Fatal(err)
 		}
@@ -345,6 +348,28 @@ func (l *logged) changes() []step {
 			return err
 		}},
 		{"DELETE /v1/namespaces/{namespace}/secrets/{name}", func() error { return ask("DELETE", "/v1/namespaces/own/secrets/two", "") }},
+		{"Limits/PutLimit", func() error {
+			_, err := limits.PutLimit(ctx, &rousev1.PutLimitRequest{Namespace: own, Name: "three"})
+			return err
+		}},
+		{"PUT /v1/namespaces/{namespace}/limits/{name}", func() error {
+			return ask("PUT", "/v1/namespaces/own/limits/three", `{"concurrency": 2}`)
+		}},
+		{"Limits/PauseLimit", func() error {
+			_, err := limits.PauseLimit(ctx, &rousev1.PauseLimitRequest{Namespace: own, Name: "one"})
+			return err
+		}},
+		{"POST /v1/namespaces/{namespace}/limits/{name}:pause", func() error { return ask("POST", "/v1/namespaces/own/limits/two:pause", "") }},
+		{"Limits/ResumeLimit", func() error {
+			_, err := limits.ResumeLimit(ctx, &rousev1.ResumeLimitRequest{Namespace: own, Name: "one"})
+			return err
+		}},
+		{"POST /v1/namespaces/{namespace}/limits/{name}:resume", func() error { return ask("POST", "/v1/namespaces/own/limits/two:resume", "") }},
+		{"Limits/DeleteLimit", func() error {
+			_, err := limits.DeleteLimit(ctx, &rousev1.DeleteLimitRequest{Namespace: own, Name: "one"})
+			return err
+		}},
+		{"DELETE /v1/namespaces/{namespace}/limits/{name}", func() error { return ask("DELETE", "/v1/namespaces/own/limits/two", "") }},
 		{"Timers/Bulk", func() error {
 			_, err := l.client(l.admin).Bulk(l.t.Context(), client.BulkRequest{Query: rouse.Query{Namespace: own, Name: "run-1"}, Action: client.BulkPause}, nil)
 			return err

@@ -131,9 +131,11 @@ var repeatedCalls = []repeatedCall{
 // repeatable are the changing calls that are not in the table, with why.
 var repeatable = map[string]string{
 	"DELETE": "what is gone stays gone", "PUT": "what is put is there",
-	"Timers/Delete": "DELETE", "Timers/Purge": "DELETE", "Calendars/DeleteCalendar": "DELETE", "Secrets/DeleteSecret": "DELETE", "Namespaces/DeleteNamespace": "DELETE",
+	"Timers/Delete": "DELETE", "Timers/Purge": "DELETE", "Calendars/DeleteCalendar": "DELETE", "Secrets/DeleteSecret": "DELETE", "Limits/DeleteLimit": "DELETE", "Namespaces/DeleteNamespace": "DELETE",
 	"Access/RevokeKey": "DELETE", "Access/DeleteRole": "DELETE",
-	"Calendars/PutCalendar": "PUT", "Secrets/PutSecret": "PUT", "Namespaces/PutNamespace": "PUT", "Access/PutRole": "PUT",
+	"Calendars/PutCalendar": "PUT", "Secrets/PutSecret": "PUT", "Limits/PutLimit": "PUT", "Namespaces/PutNamespace": "PUT", "Access/PutRole": "PUT",
+	"Limits/PauseLimit": "what is paused stays paused", "POST /limits/{name}:pause": "what is paused stays paused",
+	"Limits/ResumeLimit": "what goes on goes on", "POST /limits/{name}:resume": "what goes on goes on",
 	"Jobs/CancelJob": "ends what is there", "POST /jobs/{id}:cancel": "ends what is there",
 	"Access/EndSessions": "ends what is there", "POST /v1/sessions:end": "ends what is there",
 	"POST /v1/session": "is a login", "POST /fires:poll": "what a lost answer had comes again", "Fires/Subscribe": "what a lost answer had comes again",

@@ -86,6 +86,13 @@ open     -     Secrets/ListSigningKeys       | GET /signing-keys
 ---a--   ns    Secrets/RevealSigningKeys     | POST /signing-keys:reveal
 ---a--   ns    Secrets/RotateSigningKeys     | POST /signing-keys:rotate
 
+--oa--   ns    Limits/PutLimit               | PUT /limits/{name}
+rwoa--   ns    Limits/GetLimit               | GET /limits/{name}
+rwoa--   ns    Limits/ListLimits             | GET /limits
+--oa--   ns    Limits/DeleteLimit            | DELETE /limits/{name}
+--oa--   ns    Limits/PauseLimit             | POST /limits/{name}:pause
+--oa--   ns    Limits/ResumeLimit            | POST /limits/{name}:resume
+
 ---a--   all   Admin/Backup                  | GET /v1/backup
 rwoa--   some  Admin/GetClock                | GET /v1/clock
 ---a--   all   Admin/AdvanceClock            | POST /v1/clock:advance
@@ -344,6 +351,12 @@ var samples = map[string]func(namespace string) proto.Message{
 	"Secrets/ListSigningKeys":   func(ns string) proto.Message { return &rousev1.ListSigningKeysRequest{Namespace: ns} },
 	"Secrets/RevealSigningKeys": func(ns string) proto.Message { return &rousev1.RevealSigningKeysRequest{Namespace: ns} },
 	"Secrets/RotateSigningKeys": func(ns string) proto.Message { return &rousev1.RotateSigningKeysRequest{Namespace: ns} },
+	"Limits/PutLimit":           func(ns string) proto.Message { return &rousev1.PutLimitRequest{Namespace: ns, Name: "a"} },
+	"Limits/GetLimit":           func(ns string) proto.Message { return &rousev1.GetLimitRequest{Namespace: ns, Name: "a"} },
+	"Limits/ListLimits":         func(ns string) proto.Message { return &rousev1.ListLimitsRequest{Namespace: ns} },
+	"Limits/DeleteLimit":        func(ns string) proto.Message { return &rousev1.DeleteLimitRequest{Namespace: ns, Name: "gone"} },
+	"Limits/PauseLimit":         func(ns string) proto.Message { return &rousev1.PauseLimitRequest{Namespace: ns, Name: "a"} },
+	"Limits/ResumeLimit":        func(ns string) proto.Message { return &rousev1.ResumeLimitRequest{Namespace: ns, Name: "a"} },
 	"Calls/Call": func(ns string) proto.Message {
 		return &rousev1.CallRequest{Namespace: ns, Pool: "render", Key: "k", Id: "call"}
 	},
@@ -380,6 +393,7 @@ var bodies = map[string]string{
 	"POST /timers:preview":                          `{"schedule": "@every 1h"}`,
 	"PUT /calendars/{name}":                         `{"days": []}`,
 	"PUT /secrets/{name}":                           `{"value": "x"}`,
+	"PUT /limits/{name}":                            `{"concurrency": 1}`,
 	"POST /timers/{name}/fires/{fire_id}:complete":  `{"token": 1}`,
 	"POST /timers/{name}/fires/{fire_id}:fail":      `{"token": 1}`,
 	"POST /timers/{name}/fires/{fire_id}:heartbeat": `{"token": 1, "extend": "1m"}`,

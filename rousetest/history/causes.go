@@ -16,7 +16,7 @@ var causes = map[string][]Ending{
 	"server_down":   {Missed}, "store_unavailable": {Missed}, "clock_moved": {Missed}, "no_subscriber": {Missed},
 	"circuit_open":       {Missed},
 	"broker_unavailable": {Missed}, "rate_limited": {Missed}, "backlog": {Missed}, "deferred": {Missed},
-	"created_late": {Missed}, "no_secret": {Missed},
+	"created_late": {Missed}, "no_secret": {Missed}, "limit": {Missed},
 }
 
 // judgeCause judges whether the cause of a record is plausible by observations from outside.

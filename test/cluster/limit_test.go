@@ -62,8 +62,8 @@ func (l *limitedFires) total() (n int) {
 	return n
 }
 
-// TestLimitsOverNodes: limits hold over all nodes, whichever of them takes a timer, also while nodes leave and
-// come in order.
+// TestLimitsOverNodes: limits hold over all nodes, whichever of them takes a timer, also while nodes leave
+// and come in order.
 func TestLimitsOverNodes(t *testing.T) {
 	t.Parallel()
 	for _, store := range []storage{postgres, redis} {

@@ -8,7 +8,7 @@ import (
 
 // LimitToProto returns the message.
 func LimitToProto(l *rouse.Limit) *Limit {
-	out := &Limit{Namespace: l.Namespace, Name: l.Name, Concurrency: int32(l.Concurrency), PerKey: l.PerKey, Order: l.Order,
+	out := &Limit{Namespace: l.Namespace, Name: l.Name, Concurrency: int64(l.Concurrency), PerKey: l.PerKey, Order: l.Order,
 		Paused: l.Paused, UpdatedMs: int64(l.Updated), Revision: l.Revision}
 	if l.Rate != (rouse.LimitRate{}) {
 		out.Rate = LimitRateToProto(l.Rate)
@@ -18,7 +18,7 @@ func LimitToProto(l *rouse.Limit) *Limit {
 
 // LimitRateToProto returns the message.
 func LimitRateToProto(r rouse.LimitRate) *LimitRate {
-	return &LimitRate{Count: int32(r.Count), Per: durationpb.New(r.Per), Burst: int32(r.Burst)}
+	return &LimitRate{Count: int64(r.Count), Per: durationpb.New(r.Per), Burst: int64(r.Burst)}
 }
 
 // LimitFromProto returns the limit of a message.

@@ -55,7 +55,7 @@ var (
 		return l
 	})
 	specs = rapid.Custom(func(t *rapid.T) rouse.Spec {
-		s := rouse.Spec{Schedule: text.Draw(t, "schedule"), Timezone: text.Draw(t, "zone"), Target: text.Draw(t, "target"),
+		s := rouse.Spec{Limit: text.Draw(t, "limit"), LimitKey: text.Draw(t, "limit key"), Schedule: text.Draw(t, "schedule"), Timezone: text.Draw(t, "zone"), Target: text.Draw(t, "target"),
 			ContentType: text.Draw(t, "content type"), Labels: texts.Draw(t, "labels"), Also: list.Draw(t, "also"), Except: list.Draw(t, "except"),
 			DST: text.Draw(t, "dst"), MaxOccurrences: rapid.Uint64().Draw(t, "most"), TTL: span.Draw(t, "ttl"), Jitter: span.Draw(t, "jitter"),
 			Calendar: rouse.CalendarRule{Off: list.Draw(t, "off"), Only: list.Draw(t, "only"), Shift: rouse.Shift(rapid.IntRange(0, 2).Draw(t, "shift"))},
@@ -241,7 +241,9 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Retry:   rouse.Retry{Attempts: 1, Interval: 2, Factor: 3, Max: 4, Jitter: 5, Timeout: 6, GiveUp: 7},
 		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: 9,
 		Webhook:     rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2, RetryOn: []string{"3xx"}},
-		Criticality: 9, PauseAfter: 10, Expect: rouse.Expect{Every: 11, Grace: 12, Notify: "p"}}
+		Criticality: 9, PauseAfter: 10, Expect: rouse.Expect{Every: 11, Grace: 12, Notify: "p"}, Limit: "q", LimitKey: "r"}
+	limit := rouse.Limit{Namespace: "ns", Name: "n", Concurrency: 1, Rate: rouse.LimitRate{Count: 2, Per: time.Minute, Burst: 3}, PerKey: true, Order: rouse.OrderByDue, Paused: true,
+		Updated: 4, Revision: 5}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: 3, Created: 4,
 		Updated: 5, Anchor: 6, Visible: 7, Due: 8, Runs: []rouse.Instant{9}, Skips: 10, Attempts: 11, Manual: true, Began: 12, LastError: "e",
 		Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: 15, To: 16}}, Fired: 17, Dead: 18,
@@ -265,6 +267,7 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		{record, RecordToProto(&record), nil, nil},
 		{calendar, CalendarToProto(&calendar), nil, nil},
 		{spec, WhenToProto(&spec), nil, nil},
+		{limit, LimitToProto(&limit), nil, nil},
 		{filter, FilterToProto(&filter), []string{"After", "Limit", "Order", "Reverse", "AfterAt"}, nil},
 		{history, RecordFilterToProto(&history), []string{"Namespace", "Name", "Until.Seq", "Limit", "From.Seq", "Oldest"}, nil},
 		{group, RecordGroupToProto(&group), nil, nil},
@@ -279,6 +282,9 @@ func TestEveryFieldIsConverted(t *testing.T) {
 	}
 	if got, err := TimerFromProto(TimerToProto(&timer)); err != nil || !reflect.DeepEqual(got, timer) {
 		t.Errorf("was  %+v\ncame %+v, %v", timer, got, err)
+	}
+	if got := LimitFromProto(wire(t, LimitToProto(&limit), &Limit{})); got != limit {
+		t.Errorf("was  %+v\ncame %+v", limit, got)
 	}
 	if got, err := RecordFromProto(RecordToProto(&record)); err != nil || !reflect.DeepEqual(got, record) {
 		t.Errorf("was  %+v\ncame %+v, %v", record, got, err)

@@ -748,9 +748,9 @@ func (x *RotateSigningKeysRequest) GetOverlap() *durationpb.Duration {
 // LimitRate is how many occurrences may begin in a time.
 type LimitRate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Count         int32                  `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	Count         int64                  `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
 	Per           *durationpb.Duration   `protobuf:"bytes,2,opt,name=per,proto3" json:"per,omitempty"`
-	Burst         int32                  `protobuf:"varint,3,opt,name=burst,proto3" json:"burst,omitempty"` // how many may begin at once after a time without any; 0 is the number of a tenth of a second
+	Burst         int64                  `protobuf:"varint,3,opt,name=burst,proto3" json:"burst,omitempty"` // how many may begin at once after a time without any; 0 is the number of a tenth of a second
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -785,7 +785,7 @@ func (*LimitRate) Descriptor() ([]byte, []int) {
 	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *LimitRate) GetCount() int32 {
+func (x *LimitRate) GetCount() int64 {
 	if x != nil {
 		return x.Count
 	}
@@ -799,7 +799,7 @@ func (x *LimitRate) GetPer() *durationpb.Duration {
 	return nil
 }
 
-func (x *LimitRate) GetBurst() int32 {
+func (x *LimitRate) GetBurst() int64 {
 	if x != nil {
 		return x.Burst
 	}
@@ -810,7 +810,7 @@ type Limit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Concurrency   int32                  `protobuf:"varint,3,opt,name=concurrency,proto3" json:"concurrency,omitempty"`     // occurrences in progress; 0 is unlimited
+	Concurrency   int64                  `protobuf:"varint,3,opt,name=concurrency,proto3" json:"concurrency,omitempty"`     // occurrences in progress; 0 is unlimited
 	Rate          *LimitRate             `protobuf:"bytes,4,opt,name=rate,proto3" json:"rate,omitempty"`                    // none is unlimited
 	PerKey        bool                   `protobuf:"varint,5,opt,name=per_key,json=perKey,proto3" json:"per_key,omitempty"` // each limit_key of timers has the limit for itself
 	Order         string                 `protobuf:"bytes,6,opt,name=order,proto3" json:"order,omitempty"`                  // of those that wait: due, or empty, which is by priority
@@ -865,7 +865,7 @@ func (x *Limit) GetName() string {
 	return ""
 }
 
-func (x *Limit) GetConcurrency() int32 {
+func (x *Limit) GetConcurrency() int64 {
 	if x != nil {
 		return x.Concurrency
 	}
@@ -1006,7 +1006,7 @@ type PutLimitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Concurrency   int32                  `protobuf:"varint,3,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
+	Concurrency   int64                  `protobuf:"varint,3,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
 	Rate          *LimitRate             `protobuf:"bytes,4,opt,name=rate,proto3" json:"rate,omitempty"`
 	PerKey        bool                   `protobuf:"varint,5,opt,name=per_key,json=perKey,proto3" json:"per_key,omitempty"` // of one that exists, it stays as it is
 	Order         string                 `protobuf:"bytes,6,opt,name=order,proto3" json:"order,omitempty"`
@@ -1061,7 +1061,7 @@ func (x *PutLimitRequest) GetName() string {
 	return ""
 }
 
-func (x *PutLimitRequest) GetConcurrency() int32 {
+func (x *PutLimitRequest) GetConcurrency() int64 {
 	if x != nil {
 		return x.Concurrency
 	}
@@ -13246,13 +13246,13 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
 	"\aoverlap\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aoverlap\"d\n" +
 	"\tLimitRate\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x05R\x05count\x12+\n" +
+	"\x05count\x18\x01 \x01(\x03R\x05count\x12+\n" +
 	"\x03per\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03per\x12\x14\n" +
-	"\x05burst\x18\x03 \x01(\x05R\x05burst\"\x86\x02\n" +
+	"\x05burst\x18\x03 \x01(\x03R\x05burst\"\x86\x02\n" +
 	"\x05Limit\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
-	"\vconcurrency\x18\x03 \x01(\x05R\vconcurrency\x12'\n" +
+	"\vconcurrency\x18\x03 \x01(\x03R\vconcurrency\x12'\n" +
 	"\x04rate\x18\x04 \x01(\v2\x13.rouse.v1.LimitRateR\x04rate\x12\x17\n" +
 	"\aper_key\x18\x05 \x01(\bR\x06perKey\x12\x14\n" +
 	"\x05order\x18\x06 \x01(\tR\x05order\x12\x16\n" +
@@ -13267,7 +13267,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x0fPutLimitRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
-	"\vconcurrency\x18\x03 \x01(\x05R\vconcurrency\x12'\n" +
+	"\vconcurrency\x18\x03 \x01(\x03R\vconcurrency\x12'\n" +
 	"\x04rate\x18\x04 \x01(\v2\x13.rouse.v1.LimitRateR\x04rate\x12\x17\n" +
 	"\aper_key\x18\x05 \x01(\bR\x06perKey\x12\x14\n" +
 	"\x05order\x18\x06 \x01(\tR\x05order\x12\x16\n" +

@@ -13,7 +13,8 @@ export type Duration = string;
 export type Cause =
   "unknown" | "delivered" | "rejected" | "attempts_exhausted" | "give_up" | "gone" | "deadline" | "paused" | "skipped_by_request" |
   "deleted" | "replaced" | "overlapped" | "server_down" | "store_unavailable" | "clock_moved" | "no_subscriber" | "circuit_open" |
-  "broker_unavailable" | "rate_limited" | "backlog" | "deferred" | "created_late" | "invalid" | "overlap_limit" | "no_secret" | "poison";
+  "broker_unavailable" | "rate_limited" | "backlog" | "deferred" | "created_late" | "invalid" | "overlap_limit" | "no_secret" | "poison" |
+  "limit";
 
 /** Firing and dead are of rows next to a timer: an occurrence on its way, and a dead letter. */
 export type State =
@@ -123,6 +124,10 @@ export interface Spec {
   /** How long the row is kept when the schedule has ended: a duration, or "forever"; default not at all. */
   keep?: string | undefined;
   webhook?: Webhook | undefined;
+  /** The named limit of the namespace that its occurrences count for. */
+  limit?: string | undefined;
+  /** Of a limit per key: the key that they count for, such as a customer. */
+  limit_key?: string | undefined;
   /** A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first. */
   criticality?: number | undefined;
   /**
@@ -238,6 +243,10 @@ export interface Timer {
   /** How long the row is kept when the schedule has ended: a duration, or "forever"; default not at all. */
   keep?: string;
   webhook?: Webhook;
+  /** The named limit of the namespace that its occurrences count for. */
+  limit?: string;
+  /** Of a limit per key: the key that they count for, such as a customer. */
+  limit_key?: string;
   /** A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first. */
   criticality?: number;
   /**
@@ -733,5 +742,6 @@ export interface Fire {
 /** The members of a spec that a timer has. */
 export const specMembers = [
   "schedule", "also", "except", "timezone", "dst", "calendar", "start", "end", "ttl", "max_occurrences", "jitter", "target", "payload",
-  "content_type", "labels", "retry", "misfire", "overlap", "deadline", "priority", "keep", "webhook", "criticality", "pause_after", "expect"
+  "content_type", "labels", "retry", "misfire", "overlap", "deadline", "priority", "keep", "webhook", "limit", "limit_key", "criticality",
+  "pause_after", "expect"
 ] as const satisfies readonly (keyof Spec & keyof Timer)[];

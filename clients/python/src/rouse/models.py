@@ -57,7 +57,7 @@ __all__ = [
 Cause = Literal[
     "unknown", "delivered", "rejected", "attempts_exhausted", "give_up", "gone", "deadline", "paused", "skipped_by_request",
     "deleted", "replaced", "overlapped", "server_down", "store_unavailable", "clock_moved", "no_subscriber", "circuit_open",
-    "broker_unavailable", "rate_limited", "backlog", "deferred", "created_late", "invalid", "overlap_limit", "no_secret", "poison",
+    "broker_unavailable", "rate_limited", "backlog", "deferred", "created_late", "invalid", "overlap_limit", "no_secret", "poison", "limit",
 ]
 State = Literal[
     "scheduled", "retrying", "accepted", "paused", "ended", "firing", "dead",
@@ -182,6 +182,10 @@ class Spec:
     keep: Optional[str] = None
     """How long the row is kept when the schedule has ended: a duration, or "forever"; default not at all."""
     webhook: Optional[Webhook] = None
+    limit: Optional[str] = None
+    """The named limit of the namespace that its occurrences count for."""
+    limit_key: Optional[str] = None
+    """Of a limit per key: the key that they count for, such as a customer."""
     criticality: Optional[int] = None
     """A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first."""
     pause_after: Optional[int] = None
@@ -307,6 +311,10 @@ class Timer:
     keep: Optional[str] = None
     """How long the row is kept when the schedule has ended: a duration, or "forever"; default not at all."""
     webhook: Optional[Webhook] = None
+    limit: Optional[str] = None
+    """The named limit of the namespace that its occurrences count for."""
+    limit_key: Optional[str] = None
+    """Of a limit per key: the key that they count for, such as a customer."""
     criticality: Optional[int] = None
     """A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first."""
     pause_after: Optional[int] = None

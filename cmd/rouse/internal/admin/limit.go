@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/api"
@@ -142,7 +141,7 @@ func (c *limitSetCmd) Run(a *cli.App) error {
 		if err != nil || n <= 0 {
 			return rouse.Refuse("rate", c.Rate, "is no rate", "write a number and a time, such as 100/1m")
 		}
-		d, err := time.ParseDuration(per)
+		d, err := rouse.ParseDuration(per)
 		if err != nil {
 			return rouse.Refuse("rate", c.Rate, "has no time", "write a number and a time, such as 100/1m")
 		}

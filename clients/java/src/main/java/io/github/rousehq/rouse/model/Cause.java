@@ -56,6 +56,8 @@ public enum Cause {
     NO_SECRET("no_secret"),
     /** poison. */
     POISON("poison"),
+    /** limit. */
+    LIMIT("limit"),
     /** A word of a later server, which this version does not know. */
     UNRECOGNIZED("unrecognized");
 

@@ -37,6 +37,8 @@ import org.jspecify.annotations.Nullable;
  * @param priority Low, normal (the default) or high.
  * @param keep How long the row is kept when the schedule has ended: a duration, or "forever"; default not at all.
  * @param webhook its webhook
+ * @param limit The named limit of the namespace that its occurrences count for.
+ * @param limitKey Of a limit per key: the key that they count for, such as a customer.
  * @param criticality A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality
  *     first.
  * @param pauseAfter Pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several
@@ -68,6 +70,8 @@ public record Spec(
         Spec.@Nullable Priority priority,
         @Nullable String keep,
         @Nullable Webhook webhook,
+        @Nullable String limit,
+        @Nullable String limitKey,
         @Nullable Long criticality,
         @Nullable Long pauseAfter,
         @Nullable Expect expect,
@@ -158,6 +162,8 @@ public record Spec(
         copy.priority = priority;
         copy.keep = keep;
         copy.webhook = webhook;
+        copy.limit = limit;
+        copy.limitKey = limitKey;
         copy.criticality = criticality;
         copy.pauseAfter = pauseAfter;
         copy.expect = expect;
@@ -190,6 +196,8 @@ public record Spec(
         private Spec.@Nullable Priority priority;
         private @Nullable String keep;
         private @Nullable Webhook webhook;
+        private @Nullable String limit;
+        private @Nullable String limitKey;
         private @Nullable Long criticality;
         private @Nullable Long pauseAfter;
         private @Nullable Expect expect;
@@ -326,6 +334,18 @@ public record Spec(
             return this;
         }
 
+        /** The named limit of the namespace that its occurrences count for. */
+        public Builder limit(String limit) {
+            this.limit = limit;
+            return this;
+        }
+
+        /** Of a limit per key: the key that they count for, such as a customer. */
+        public Builder limitKey(String limitKey) {
+            this.limitKey = limitKey;
+            return this;
+        }
+
         /** A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first. */
         public Builder criticality(long criticality) {
             this.criticality = criticality;
@@ -362,8 +382,8 @@ public record Spec(
         /** Returns the Spec. */
         public Spec build() {
             return new Spec(target, schedule, also, except, timezone, dst, calendar, start, end, ttl, maxOccurrences, jitter, payload,
-                contentType, labels, retry, misfire, overlap, deadline, priority, keep, webhook, criticality, pauseAfter, expect, debounce,
-                throttle);
+                contentType, labels, retry, misfire, overlap, deadline, priority, keep, webhook, limit, limitKey, criticality, pauseAfter,
+                expect, debounce, throttle);
         }
     }
 }

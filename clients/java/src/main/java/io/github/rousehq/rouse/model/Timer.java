@@ -42,6 +42,8 @@ import org.jspecify.annotations.Nullable;
  * @param priority Low, normal (the default) or high.
  * @param keep How long the row is kept when the schedule has ended: a duration, or "forever"; default not at all.
  * @param webhook its webhook
+ * @param limit The named limit of the namespace that its occurrences count for.
+ * @param limitKey Of a limit per key: the key that they count for, such as a customer.
  * @param criticality A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality
  *     first.
  * @param pauseAfter Pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several
@@ -115,6 +117,8 @@ public record Timer(
         Spec.@Nullable Priority priority,
         @Nullable String keep,
         @Nullable Webhook webhook,
+        @Nullable String limit,
+        @Nullable String limitKey,
         @Nullable Long criticality,
         @Nullable Long pauseAfter,
         @Nullable Expect expect,
@@ -224,6 +228,7 @@ public record Timer(
     /** Returns the part of it that clients define, to create another one with it. */
     public Spec spec() {
         return new Spec(target, schedule, also, except, timezone, dst, calendar, start, end, ttl, maxOccurrences, jitter, payload,
-            contentType, labels, retry, misfire, overlap, deadline, priority, keep, webhook, criticality, pauseAfter, expect, null, null);
+            contentType, labels, retry, misfire, overlap, deadline, priority, keep, webhook, limit, limitKey, criticality, pauseAfter,
+            expect, null, null);
     }
 }
