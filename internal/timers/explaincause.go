@@ -25,6 +25,7 @@ var causeTexts = map[rouse.Cause]string{
 	rouse.CauseBacklog:           "it waited for its turn behind other fires",
 	rouse.CauseDeferred:          "the sink of its target put it off",
 	rouse.CauseCreatedLate:       "the timer was created or imported after it was due",
+	rouse.CauseLimit:             "it waited for its named limit",
 	rouse.CauseOverlapLimit:      "as many occurrences were in progress as may be",
 	rouse.CauseUnknown:           "of a cause that is not recorded",
 }
@@ -48,6 +49,7 @@ var causeCures = map[rouse.Cause]string{
 	rouse.CauseRateLimited:       "raise the rate of the target or the quota of the namespace, or spread the timers by jitter",
 	rouse.CauseBacklog:           "make the target faster, or raise its limits: see rouse targets",
 	rouse.CauseDeferred:          "see rouse targets",
+	rouse.CauseLimit:             "raise the limit, or resume it: see rouse limit",
 	rouse.CauseCreatedLate:       "create it before it is due, or give it the misfire policy latest",
 }
 
