@@ -90,6 +90,14 @@ func (l *Limit) Check() error {
 	if l.Order != "" && l.Order != OrderByDue {
 		bad.Add(Refuse("order", Shorten(l.Order, 64), "is no order", `use "due", or leave it out`))
 	}
+	if r := l.Rate; r.Count > 0 && r.Burst > 1 && r.Interval() > MaxLimitPer/time.Duration(r.Burst-1) {
+		bad.Add(Refuse("rate.burst", fmt.Sprint(r.Burst), "is more than the rate gives in 31 days",
+			fmt.Sprintf("use at most %d", MaxLimitPer/r.Interval()+1)))
+	}
+	if l.Concurrency == 0 && l.Rate == (LimitRate{}) && !l.Paused {
+		bad.Add(Refuse("concurrency", "0", "bounds nothing, and there is no rate",
+			fmt.Sprintf("give 1 to %d, or a rate; to let none of its timers begin, pause it", MaxConcurrency)))
+	}
 	switch per := l.Rate.Per; {
 	case l.Rate.Count == 0 && l.Rate != LimitRate{}:
 		bad.Add(Refuse("rate.count", "0", "is missing", "give it, or leave rate out"))

@@ -21,6 +21,9 @@ func TestLimitsThatAreRefused(t *testing.T) {
 		{"name", func(l *Limit) { l.Name = "" }},
 		{"name", func(l *Limit) { l.Name = "a/b" }},
 		{"name", func(l *Limit) { l.Name = strings.Repeat("x", MaxNamespace+1) }},
+		{"concurrency", func(l *Limit) { l.Concurrency = 0 }},
+		{"concurrency", func(l *Limit) { l.Concurrency, l.Order = 0, OrderByDue }},
+		{"", func(l *Limit) { l.Concurrency, l.Paused = 0, true }},
 		{"concurrency", func(l *Limit) { l.Concurrency = -1 }},
 		{"concurrency", func(l *Limit) { l.Concurrency = MaxConcurrency + 1 }},
 		{"rate.count", func(l *Limit) { l.Rate = LimitRate{MaxLimitRate + 1, time.Minute, 0} }},
@@ -29,12 +32,14 @@ func TestLimitsThatAreRefused(t *testing.T) {
 		{"rate.count", func(l *Limit) { l.Rate.Burst = 1 }},
 		{"rate.burst", func(l *Limit) { l.Rate = minute; l.Rate.Burst = -1 }},
 		{"rate.burst", func(l *Limit) { l.Rate = minute; l.Rate.Burst = MaxLimitRate + 1 }},
+		{"rate.burst", func(l *Limit) { l.Rate = LimitRate{1, 24 * time.Hour, 200_000} }},
+		{"", func(l *Limit) { l.Rate = LimitRate{1, 24 * time.Hour, 31} }},
 		{"rate.per", func(l *Limit) { l.Rate.Count = 1 }},
 		{"rate.per", func(l *Limit) { l.Rate = LimitRate{1, MinLimitPer - 1, 0} }},
 		{"rate.per", func(l *Limit) { l.Rate = LimitRate{1, MaxLimitPer + 1, 0} }},
 		{"order", func(l *Limit) { l.Order = "name" }},
 	} {
-		l := Limit{Namespace: "ns", Name: "l"}
+		l := Limit{Namespace: "ns", Name: "l", Concurrency: 1}
 		c.edit(&l)
 		err := l.Check()
 		if fieldOf(err) != c.field || (err == nil) != (c.field == "") {

@@ -67,7 +67,8 @@ func (r Retry) Wait(n uint32) time.Duration {
 }
 
 // Backoff returns the wait after attempt n failed, with the part of Jitter that the seed picks. This is the
-// shape "interval·2^n + jitter" with n counted from 0.
+// shape "interval·2^n + jitter" with n counted from 0. Timer.After uses it, unless the
+// receiver asked for a time.
 func (r Retry) Backoff(n uint32, seed uint64) time.Duration {
 	d := r.Wait(n)
 	if r.Jitter > 0 {

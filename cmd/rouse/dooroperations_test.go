@@ -180,8 +180,8 @@ var operations = []operation{
 	{what: "no calendar", method: "DELETE", path: "calendars/a%20b", args: []string{"calendar", "delete", "a b"}, refusal: refusal{"name", "is no name of a calendar"},
 		words: func(ctx context.Context, e *timers.Timers) error { return e.DeleteCalendar(ctx, "default", "a b") },
 		grpc:  func(ctx context.Context, c *client.Client) error { return c.DeleteCalendar(ctx, "default", "a b") }},
-	{what: "limit of a bad name", method: "PUT", path: "limits/A", body: `{}`, args: []string{"limit", "set", "A"}, refusal: refusal{"name", "is no name of a limit"},
-		grpc: putLimit(rouse.Limit{Name: "A"})},
+	{what: "limit of a bad name", method: "PUT", path: "limits/A", body: `{"concurrency":1}`, args: []string{"limit", "set", "A", "--concurrency", "1"}, refusal: refusal{"name", "is no name of a limit"},
+		grpc: putLimit(rouse.Limit{Name: "A", Concurrency: 1})},
 	{what: "limit of too many", method: "PUT", path: "limits/l", body: `{"concurrency":1000001}`, args: []string{"limit", "set", "l", "--concurrency", "1000001"},
 		refusal: refusal{"concurrency", "is out of bounds"}, grpc: putLimit(rouse.Limit{Name: "l", Concurrency: rouse.MaxConcurrency + 1})},
 	{what: "limit of fewer than none", method: "PUT", path: "limits/l", body: `{"concurrency":-1}`, args: []string{"limit", "set", "l", "--concurrency=-1"},
@@ -190,8 +190,8 @@ var operations = []operation{
 		refusal: refusal{"rate.per", "is out of bounds"}, grpc: putLimit(rouse.Limit{Name: "l", Rate: rouse.LimitRate{Count: 1, Per: time.Millisecond}})},
 	{what: "limit of a rate without a number", method: "PUT", path: "limits/l", body: `{"rate":{"burst":2}}`, args: []string{"limit", "set", "l", "--burst", "2"},
 		refusal: refusal{"rate.count", "is missing"}, grpc: putLimit(rouse.Limit{Name: "l", Rate: rouse.LimitRate{Burst: 2}})},
-	{what: "limit of no order", method: "PUT", path: "limits/l", body: `{"order":"name"}`, args: []string{"limit", "set", "l", "--order", "name"},
-		refusal: refusal{"order", "is no order"}, grpc: putLimit(rouse.Limit{Name: "l", Order: "name"})},
+	{what: "limit of no order", method: "PUT", path: "limits/l", body: `{"concurrency":1,"order":"name"}`, args: []string{"limit", "set", "l", "--concurrency", "1", "--order", "name"},
+		refusal: refusal{"order", "is no order"}, grpc: putLimit(rouse.Limit{Name: "l", Concurrency: 1, Order: "name"})},
 	{what: "pause of a limit of a bad name", method: "POST", path: "limits/A:pause", args: []string{"limit", "pause", "A"}, refusal: refusal{"name", "is no name of a limit"},
 		grpc: func(ctx context.Context, c *client.Client) error {
 			return timerOf(c.Limits().Pause(ctx, "default", "A"))

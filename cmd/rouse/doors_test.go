@@ -359,7 +359,7 @@ var inputs = []input{
 // TestEveryDoorTakesAndRefusesTheSame puts each value through each door that can have it.
 func TestEveryDoorTakesAndRefusesTheSame(t *testing.T) {
 	d := openDoors(t)
-	for _, l := range []rouse.Limit{{Namespace: "default", Name: "together"}, {Namespace: "default", Name: "apart", PerKey: true}} {
+	for _, l := range []rouse.Limit{{Namespace: "default", Name: "together", Concurrency: 1}, {Namespace: "default", Name: "apart", Concurrency: 1, PerKey: true}} {
 		if _, err := d.grpc.Limits().Put(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ type Event struct {
 	Name      string    `json:"principal_name,omitempty"`
 	Source    string    `json:"principal_source,omitempty"` // key, certificate or token
 	Verb      string    `json:"verb"`
-	Method    string    `json:"method"` // such as rouse.v1.Timers/Delete
+	Method    string    `json:"method"` // /rouse.v1.Timers/Delete, or "POST /v1/session" of HTTP alone, or "job delete"
 	Namespace string    `json:"namespace,omitempty"`
 	Names     []string  `json:"names,omitempty"` // the first names that were changed, or those of the request
 	Changed   uint64    `json:"changed,omitempty"`

@@ -137,7 +137,7 @@ const (
 // send soon. The rows are written with later visible times, spread over the time that their lane needs.
 func (m *memory) shedBacklogs() {
 	left := mostShed
-	if taken := m.gates.shedWaiting(m.window.maxRows, left); len(taken) > 0 {
+	if taken := m.gates.shedWaiting(space{m.window.maxRows, m.window.maxBytes}, left); len(taken) > 0 {
 		for i, en := range taken {
 			after := shedFor + (shedMost-shedFor)*time.Duration(i)/time.Duration(len(taken))
 			m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Deferred, Cause: rouse.CauseLimit, After: after}})

@@ -52,6 +52,7 @@ type limited struct {
 	burst    time.Duration // what the rate may be ahead
 	keys     map[string]*gate
 	waiting  int
+	bytes    int // of the rows that wait
 	running  int
 }
 
@@ -90,7 +91,10 @@ func (g *gates) now() time.Duration { return time.Since(g.epoch) }
 // the burst before.
 func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
 	if en.gate != nil { // it kept its place
-		return true
+		if l := en.gate.limit; !l.unknown && !l.is.Paused {
+			return true
+		}
+		en.leaveGate()
 	}
 	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.Spec.LimitKey, began)
 	if ga == nil {
@@ -115,9 +119,15 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
 	heap.Push(ga.queue, w)
 	ga.waiting++
 	l.waiting++
+	en.load = Weight(&en.row)
+	l.bytes += en.load
 	en.state = atGate
 	return false
 }
+
+// firstAfter bounds how long the first one waits where others may have used up the rate before: longer, and
+// a node that is restarted often would let none begin at a slow rate.
+const firstAfter = time.Minute
 
 // ensureGate returns the gate of a key; nil if there is no such limit.
 func (g *gates) ensureGate(name limitName, key string, began time.Duration) *gate {
@@ -139,8 +149,9 @@ func (g *gates) ensureGate(name limitName, key string, began time.Duration) *gat
 	if ga == nil {
 		key = strings.Clone(key)
 		ga = &gate{limit: l, key: key, slot: -1, next: math.MinInt64}
-		if l.interval > 0 && began < l.burst+l.interval {
-			ga.next = g.now() + l.burst + l.interval - began
+		first := l.burst + min(l.interval, firstAfter)
+		if began = min(began, g.now()); l.interval > 0 && began < first {
+			ga.next = g.now() + first - began
 		}
 		l.keys[key] = ga
 		g.keys++
@@ -184,6 +195,7 @@ func (en *entry) leaveGate() {
 	if en.state == atGate {
 		ga.waiting--
 		ga.limit.waiting--
+		ga.limit.bytes -= en.load
 		en.state = nowhere
 	} else {
 		ga.running--
@@ -239,6 +251,7 @@ func (g *gates) openGate(ga *gate) {
 		heap.Pop(ga.queue)
 		ga.waiting--
 		l.waiting--
+		l.bytes -= en.load
 		en.state = nowhere
 		g.place(en)
 	}
@@ -294,25 +307,20 @@ func (g *gates) untilNext() (wait time.Duration, any bool) {
 	return g.timed[0].until - g.now(), true
 }
 
-// shedWaiting takes up to most rows that wait at gates out of a full window with room for so many rows, from
-// the limits with the most: late ones in their order, as far as a heap tells.
-func (g *gates) shedWaiting(room, most int) (taken []*entry) {
+// shedWaiting takes up to most rows that wait at gates out of a full window with so much room, from the
+// limits with the most bytes: late ones in their order, as far as a heap tells. Those that stay take no more
+// than a part of the room.
+func (g *gates) shedWaiting(room space, most int) (taken []*entry) {
 	list := slices.Collect(maps.Values(g.byName))
-	slices.SortFunc(list, func(a, b *limited) int { return b.waiting - a.waiting })
+	slices.SortFunc(list, func(a, b *limited) int { return b.bytes - a.bytes })
 	for _, l := range list {
-		excess := min(l.waiting-room/keptPart/len(list), most-len(taken))
+		rows, bytes := room.rows/keptPart/len(list), room.bytes/keptPart/len(list)
 		for _, ga := range l.keys {
-			for ; excess > 0 && ga.waiting > 0; excess-- {
-				w := ga.queue.popLast()
-				if !w.waitsAt(ga) {
-					excess++
-					continue
+			for ga.waiting > 0 && len(taken) < most && (l.waiting > rows || l.bytes > bytes) {
+				if w := ga.queue.popLast(); w.waitsAt(ga) {
+					taken = append(taken, w.en)
+					w.en.leaveGate()
 				}
-				taken = append(taken, w.en)
-				w.en.leaveGate()
-			}
-			if excess <= 0 {
-				break
 			}
 		}
 	}

@@ -148,6 +148,7 @@ func TestALimitBoundsHowManyBegin(t *testing.T) {
 				sink := &recorder{}
 				limits := newLimits(rouse.Limit{Name: "a", Rate: c.rate})
 				h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
+				time.Sleep(time.Hour) // a node that has just started knows no unused rate
 				var list []timers.Put
 				for i := range 2 * c.atMost {
 					list = append(list, timers.Put{Key: key(fmt.Sprint(i)), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a", Limit: "a"}})
@@ -162,6 +163,70 @@ func TestALimitBoundsHowManyBegin(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRestartsGiveNoRate: a node that was just started lets none begin at a slow rate, as it does not know
+// what did before; one that runs does.
+func TestRestartsGiveNoRate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink, store := &recorder{}, mem.New()
+		options := timers.Options{Engine: engine.Options{Limits: newLimits(
+			rouse.Limit{Name: "a", Rate: rouse.LimitRate{Count: 1, Per: time.Hour, Burst: 3}})}}
+		h := start(t, store, sink, options)
+		for i := range 10 {
+			h.put(fmt.Sprint(i), "@after 1s", withLimit("a", ""))
+		}
+		for range 5 {
+			time.Sleep(10 * time.Second)
+			h.stop()
+			h = start(t, store, sink, options)
+		}
+		if n := len(sink.got()); n != 0 {
+			t.Errorf("%d began on nodes that ran for 10 s", n)
+		}
+		time.Sleep(90*time.Minute + time.Minute)
+		if n := len(sink.got()); n != 2 {
+			t.Errorf("%d began in 91 minutes", n)
+		}
+	})
+}
+
+// TestAPausedLimitHoldsRetries: one that keeps its place between its attempts waits, too, and is still the
+// first.
+func TestAPausedLimitHoldsRetries(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := &recorder{answer: func(_ context.Context, f rouse.Fire) rouse.Outcome {
+			if f.Attempt < 3 && f.Name == "0" {
+				return rouse.Outcome{Verdict: rouse.Failed, Detail: "not yet"}
+			}
+			return rouse.Outcome{Verdict: rouse.Done}
+		}}
+		ordered := rouse.Limit{Name: "a", Concurrency: 1, Order: rouse.OrderByDue}
+		limits := newLimits(ordered)
+		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
+		for i := range 3 {
+			h.put(fmt.Sprint(i), fmt.Sprintf("@after %dms", 1000+i), withLimit("a", ""), func(p *timers.Put) {
+				p.Spec.Retry = rouse.Retry{Attempts: 5, Interval: 2 * time.Second, Jitter: -1}
+			})
+		}
+		time.Sleep(1500 * time.Millisecond)
+		paused := ordered
+		paused.Paused = true
+		limits.set(paused)
+		time.Sleep(time.Minute)
+		if n := len(sink.got()); n != 1 {
+			t.Errorf("%d attempts, one of them before the pause", n)
+		}
+		limits.set(ordered)
+		time.Sleep(time.Minute)
+		var order []string
+		for _, a := range sink.got() {
+			order = append(order, a.Name)
+		}
+		if want := []string{"0", "0", "0", "1", "2"}; !slices.Equal(order, want) {
+			t.Errorf("%v, want %v", order, want)
+		}
+	})
 }
 
 func TestALimitIsChangedWhileItIsInUse(t *testing.T) {
@@ -318,6 +383,35 @@ func TestALimitWithADeadline(t *testing.T) {
 			t.Errorf("%+v, %v", page.Records, err)
 		}
 	})
+}
+
+// TestWaitingForALimitLeavesRoomToOthers: rows that wait for their limit are put off when memory is full, by
+// their number and by their bytes.
+func TestWaitingForALimitLeavesRoomToOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		options engine.Options
+		payload int
+	}{
+		"rows":  {engine.Options{MaxRows: 100}, 1},
+		"bytes": {engine.Options{MaxBytes: 1 << 20}, 20_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				sink := &recorder{}
+				c.options.Limits = newLimits(rouse.Limit{Name: "a", Concurrency: 1, Paused: true})
+				h := start(t, mem.New(), sink, timers.Options{Engine: c.options})
+				for i := range 300 {
+					h.put(fmt.Sprint(i), "@after 1s", withLimit("a", ""), func(p *timers.Put) { p.Spec.Payload = make([]byte, c.payload) })
+				}
+				time.Sleep(10 * time.Second)
+				h.put("free", "@after 5s")
+				time.Sleep(10 * time.Second)
+				if n := len(sink.got()); n != 1 {
+					t.Errorf("%d began next to a paused limit, want the one without", n)
+				}
+			})
+		})
+	}
 }
 
 // TestALimitOnSeveralNodes: the node that has the bucket of a limit's key fires all of its timers, whichever

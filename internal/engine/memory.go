@@ -204,7 +204,7 @@ func (m *memory) settledEntry(w *Write, revision uint64, now rouse.Instant) {
 // relocateEntry moves an entry of the map to where its row belongs now: a lane, the wheel, or out of memory.
 func (m *memory) relocateEntry(en *entry, now rouse.Instant) {
 	en.lane = nil
-	if !m.belongsHere(&en.row, en.held) && !en.keepsPlace() {
+	if !m.belongsHere(&en.row, en.held) && !(en.keepsPlace() && m.window.hasRoomToKeep()) {
 		m.window.dropEntry(en)
 		return
 	}

@@ -128,8 +128,8 @@ func (r *reader) readOnce(ctx context.Context) (time.Duration, error) {
 		}
 		wait = min(wait, max(r.rescans.untilDue(time.Now()), time.Millisecond))
 		left, err := r.releaseAway(ctx)
-		if err != nil {
-			return 0, err
+		if err != nil { // their places stay taken until the store answers
+			r.opts.Events.emitFailed("get", err)
 		}
 		if left {
 			wait = min(wait, awayLook)

@@ -97,6 +97,10 @@ var never = rouse.Position{Visible: math.MaxInt64}
 // isWindowFull reports whether no further row fits.
 func (w *window) isWindowFull() bool { return w.reachesLimits(w.maxRows, w.maxBytes) }
 
+// hasRoomToKeep reports whether rows that would be read later may stay: they leave half of the space to
+// others.
+func (w *window) hasRoomToKeep() bool { return !w.reachesLimits(w.maxRows/2, w.maxBytes/2) }
+
 // isFullForReads reports whether no further row should be read: a quarter of the space is reserved for rows
 // from commits.
 func (w *window) isFullForReads() bool {

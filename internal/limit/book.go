@@ -171,7 +171,8 @@ func (b *Book) Count(namespace string) int {
 }
 
 // Put creates or replaces a limit; revision is the one that it must have, rouse.NoRow or rouse.AnyRevision.
-// One that exists keeps its PerKey: timers are placed by it. Nodes obey a change within a second.
+// One that exists keeps its PerKey, as timers are placed by it, and stays paused until Pause resumes it.
+// Nodes obey a change within a second.
 func (b *Book) Put(ctx context.Context, l rouse.Limit, revision uint64) (rouse.Limit, error) {
 	if err := l.Check(); err != nil {
 		return rouse.Limit{}, err
@@ -185,10 +186,12 @@ func (b *Book) Put(ctx context.Context, l rouse.Limit, revision uint64) (rouse.L
 	}
 	return b.changeLimit(ctx, l.Namespace, l.Name, revision, func(is *rouse.Limit) error {
 		switch {
-		case is.Revision != 0 && is.PerKey != l.PerKey:
-			return rouse.Refuse("per_key", fmt.Sprint(l.PerKey), "is not that of limit "+l.Name+", which its timers were placed by",
+		case is.Revision != 0 && l.PerKey && !is.PerKey:
+			return rouse.Refuse("per_key", "true", "is not what limit "+l.Name+" was made with: its timers have no keys",
 				"make another limit, or delete this one and write its timers again")
-		case is.Revision == 0:
+		case is.Revision != 0:
+			l.PerKey, l.Paused = is.PerKey, l.Paused || is.Paused
+		default:
 			if err := b.refuseIfFull(l.Namespace); err != nil {
 				return err
 			}

@@ -81,8 +81,10 @@ func TestLimitsAreWrittenAndRead(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		changed := want
-		changed.Concurrency, changed.Rate, changed.Order, changed.Paused = 4, rouse.LimitRate{}, "", false
-		is, err := b.Put(ctx, changed, made.Revision)
+		changed.Concurrency, changed.Rate, changed.Order = 4, rouse.LimitRate{}, ""
+		less := changed
+		less.PerKey, less.Paused = false, false // it stays as it is
+		is, err := b.Put(ctx, less, made.Revision)
 		changed.Updated, changed.Revision = made.Updated.Add(time.Second), is.Revision
 		if err != nil || is != changed || is.Revision == made.Revision {
 			t.Errorf("changed to %+v, %v, want %+v", is, err, changed)
@@ -92,11 +94,10 @@ func TestLimitsAreWrittenAndRead(t *testing.T) {
 		if got, err := b.Get(ctx, "ns", "mails"); err != nil || got != changed {
 			t.Errorf("read %+v, %v", got, err)
 		}
-		changed.PerKey = false
-		_, err = b.Put(ctx, changed, rouse.AnyRevision)
-		refused(t, err, "per_key", "false", "is not that of limit mails")
-		put(t, b, rouse.Limit{Namespace: "ns", Name: "api"})
-		put(t, b, rouse.Limit{Namespace: "other", Name: "zoo"})
+		put(t, b, rouse.Limit{Namespace: "ns", Name: "api", Concurrency: 1})
+		_, err = b.Put(ctx, rouse.Limit{Namespace: "ns", Name: "api", Concurrency: 1, PerKey: true}, rouse.AnyRevision)
+		refused(t, err, "per_key", "true", "is not what limit api was made with")
+		put(t, b, rouse.Limit{Namespace: "other", Name: "zoo", Concurrency: 1})
 		list, err := b.List(ctx, "ns", "", 10)
 		if err != nil || len(list) != 2 || list[0].Name != "api" || list[1] != is {
 			t.Errorf("listed %+v, %v", list, err)
@@ -147,7 +148,7 @@ func TestNodesSeeChangesWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := mem.New()
 		one, two := open(t, store), open(t, store)
-		put(t, one, rouse.Limit{Namespace: "ns", Name: "first"})
+		put(t, one, rouse.Limit{Namespace: "ns", Name: "first", Concurrency: 1})
 		time.Sleep(access.RefreshEvery)
 		synctest.Wait()
 		if two.Count("ns") != 1 {
@@ -190,7 +191,7 @@ func TestANodeLooksForALimit(t *testing.T) {
 		store := mem.New()
 		one, two := open(t, store), open(t, store)
 		made := put(t, one, rouse.Limit{Namespace: "ns", Name: "made", Concurrency: 2})
-		used := put(t, one, rouse.Limit{Namespace: "ns", Name: "used"})
+		used := put(t, one, rouse.Limit{Namespace: "ns", Name: "used", Concurrency: 1})
 		if err := two.CheckUse(t.Context(), "ns", &rouse.Spec{Limit: "used"}); err != nil {
 			t.Errorf("a node refuses a limit that another one has just made: %v", err)
 		}
@@ -207,7 +208,7 @@ func TestANodeLooksForALimit(t *testing.T) {
 				t.Errorf("%s is %+v, %t, with version %d after %d", name, l, known, two.Version(), version)
 			}
 		}
-		later := put(t, one, rouse.Limit{Namespace: "ns", Name: "none"})
+		later := put(t, one, rouse.Limit{Namespace: "ns", Name: "none", Concurrency: 1})
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if l, known := two.Limit("ns", "none"); !known || l != later {
@@ -219,8 +220,8 @@ func TestANodeLooksForALimit(t *testing.T) {
 func TestSpecsGoWithTheirLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, mem.New())
-		put(t, b, rouse.Limit{Namespace: "ns", Name: "together"})
-		put(t, b, rouse.Limit{Namespace: "ns", Name: "apart", PerKey: true})
+		put(t, b, rouse.Limit{Namespace: "ns", Name: "together", Concurrency: 1})
+		put(t, b, rouse.Limit{Namespace: "ns", Name: "apart", Concurrency: 1, PerKey: true})
 		check := func(namespace string, s rouse.Spec) error { return b.CheckUse(t.Context(), namespace, &s) }
 		for _, ok := range []rouse.Spec{{}, {Limit: "together"}, {Limit: "apart", LimitKey: "acme"}} {
 			if err := check("ns", ok); err != nil {
@@ -238,12 +239,12 @@ func TestLimitsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, mem.New())
 		for i := range rouse.MaxLimits {
-			put(t, b, rouse.Limit{Namespace: "ns", Name: fmt.Sprint("l", i)})
+			put(t, b, rouse.Limit{Namespace: "ns", Name: fmt.Sprint("l", i), Concurrency: 1})
 		}
-		_, err := b.Put(t.Context(), rouse.Limit{Namespace: "ns", Name: "more"}, rouse.AnyRevision)
+		_, err := b.Put(t.Context(), rouse.Limit{Namespace: "ns", Name: "more", Concurrency: 1}, rouse.AnyRevision)
 		mustBe(t, rouse.ErrFull, err)
-		put(t, b, rouse.Limit{Namespace: "ns", Name: "l0", Concurrency: 1})
-		put(t, b, rouse.Limit{Namespace: "other", Name: "more"})
+		put(t, b, rouse.Limit{Namespace: "ns", Name: "l0", Concurrency: 2})
+		put(t, b, rouse.Limit{Namespace: "other", Name: "more", Concurrency: 1})
 	})
 }
 
@@ -251,9 +252,9 @@ func TestLimitsAreBounded(t *testing.T) {
 func TestLimitsNeedNodesThatCountTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := mem.New()
-		put(t, open(t, store), rouse.Limit{Namespace: "ns", Name: "old"})
+		put(t, open(t, store), rouse.Limit{Namespace: "ns", Name: "old", Concurrency: 1})
 		b := open(t, store, func(o *limit.Options) { o.Unable = func() string { return "the strategy of its nodes is claim" } })
-		_, err := b.Put(t.Context(), rouse.Limit{Namespace: "ns", Name: "a"}, rouse.AnyRevision)
+		_, err := b.Put(t.Context(), rouse.Limit{Namespace: "ns", Name: "a", Concurrency: 1}, rouse.AnyRevision)
 		refused(t, err, "limit", "a", "the strategy of its nodes is claim")
 		if err := b.Delete(t.Context(), "ns", "old"); err != nil {
 			t.Error(err)
@@ -273,7 +274,7 @@ func TestStrangersLearnNothingOfLimits(t *testing.T) {
 		}
 		calls := map[string]func(ctx context.Context, name string) error{
 			"put": func(ctx context.Context, name string) error {
-				_, err := b.Put(ctx, rouse.Limit{Namespace: "ns", Name: name}, rouse.NoRow)
+				_, err := b.Put(ctx, rouse.Limit{Namespace: "ns", Name: name, Concurrency: 1}, rouse.NoRow)
 				return err
 			},
 			"pause":  func(ctx context.Context, name string) error { _, err := b.Pause(ctx, "ns", name, true); return err },

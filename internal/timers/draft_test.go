@@ -105,7 +105,7 @@ func TestADraftNamesALimit(t *testing.T) {
 		if _, err := ts.TakeUp(late); !errors.As(err, new(*rouse.Invalid)) {
 			t.Errorf("a new draft does not wait for its limit: %v", err)
 		}
-		for _, l := range []rouse.Limit{{Namespace: "n", Name: "late"}, {Namespace: "n", Name: "apart", PerKey: true}} {
+		for _, l := range []rouse.Limit{{Namespace: "n", Name: "late", Concurrency: 1}, {Namespace: "n", Name: "apart", Concurrency: 1, PerKey: true}} {
 			if _, err := limits.Put(t.Context(), l, rouse.NoRow); err != nil {
 				t.Fatal(err)
 			}

@@ -301,7 +301,7 @@ func (x *Explanation) tellLimit(p *engine.Progress, occ rouse.Occurrence) {
 		r.setCure("resume the limit: rouse limit resume " + l.Name)
 		return
 	}
-	r.setCure("raise the limit: rouse limit set " + l.Name)
+	r.setCure("raise the limit " + l.Name + ": rouse limit set, with all of its bounds")
 }
 
 // tellFailure explains an attempt that failed. When it was sent is not known of one that was accepted and

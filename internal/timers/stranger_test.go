@@ -119,7 +119,7 @@ func TestStrangersLearnNothingOfANamespace(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := limits.Put(system, rouse.Limit{Namespace: "strict", Name: "payments"}, rouse.NoRow); err != nil {
+			if _, err := limits.Put(system, rouse.Limit{Namespace: "strict", Name: "payments", Concurrency: 1}, rouse.NoRow); err != nil {
 				t.Fatal(err)
 			}
 			strict := rouse.Quotas{MaxTimeout: time.Second, MinInterval: 2 * time.Hour, Creates: 1, Reads: 1}

@@ -349,7 +349,7 @@ func (l *logged) changes() []step {
 		}},
 		{"DELETE /v1/namespaces/{namespace}/secrets/{name}", func() error { return ask("DELETE", "/v1/namespaces/own/secrets/two", "") }},
 		{"Limits/PutLimit", func() error {
-			_, err := limits.PutLimit(ctx, &rousev1.PutLimitRequest{Namespace: own, Name: "three"})
+			_, err := limits.PutLimit(ctx, &rousev1.PutLimitRequest{Namespace: own, Name: "three", Concurrency: 1})
 			return err
 		}},
 		{"PUT /v1/namespaces/{namespace}/limits/{name}", func() error {

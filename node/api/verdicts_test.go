@@ -351,12 +351,14 @@ var samples = map[string]func(namespace string) proto.Message{
 	"Secrets/ListSigningKeys":   func(ns string) proto.Message { return &rousev1.ListSigningKeysRequest{Namespace: ns} },
 	"Secrets/RevealSigningKeys": func(ns string) proto.Message { return &rousev1.RevealSigningKeysRequest{Namespace: ns} },
 	"Secrets/RotateSigningKeys": func(ns string) proto.Message { return &rousev1.RotateSigningKeysRequest{Namespace: ns} },
-	"Limits/PutLimit":           func(ns string) proto.Message { return &rousev1.PutLimitRequest{Namespace: ns, Name: "a"} },
-	"Limits/GetLimit":           func(ns string) proto.Message { return &rousev1.GetLimitRequest{Namespace: ns, Name: "a"} },
-	"Limits/ListLimits":         func(ns string) proto.Message { return &rousev1.ListLimitsRequest{Namespace: ns} },
-	"Limits/DeleteLimit":        func(ns string) proto.Message { return &rousev1.DeleteLimitRequest{Namespace: ns, Name: "gone"} },
-	"Limits/PauseLimit":         func(ns string) proto.Message { return &rousev1.PauseLimitRequest{Namespace: ns, Name: "a"} },
-	"Limits/ResumeLimit":        func(ns string) proto.Message { return &rousev1.ResumeLimitRequest{Namespace: ns, Name: "a"} },
+	"Limits/PutLimit": func(ns string) proto.Message {
+		return &rousev1.PutLimitRequest{Namespace: ns, Name: "a", Concurrency: 1}
+	},
+	"Limits/GetLimit":    func(ns string) proto.Message { return &rousev1.GetLimitRequest{Namespace: ns, Name: "a"} },
+	"Limits/ListLimits":  func(ns string) proto.Message { return &rousev1.ListLimitsRequest{Namespace: ns} },
+	"Limits/DeleteLimit": func(ns string) proto.Message { return &rousev1.DeleteLimitRequest{Namespace: ns, Name: "gone"} },
+	"Limits/PauseLimit":  func(ns string) proto.Message { return &rousev1.PauseLimitRequest{Namespace: ns, Name: "a"} },
+	"Limits/ResumeLimit": func(ns string) proto.Message { return &rousev1.ResumeLimitRequest{Namespace: ns, Name: "a"} },
 	"Calls/Call": func(ns string) proto.Message {
 		return &rousev1.CallRequest{Namespace: ns, Pool: "render", Key: "k", Id: "call"}
 	},

@@ -122,7 +122,7 @@ type limitSetCmd struct {
 }
 
 func (limitSetCmd) Help() string {
-	return `What is not given is unlimited. All nodes obey a change within a second.
+	return `What is not given is unlimited; a limit that is paused stays paused until it is resumed. All nodes obey a change within a second.
 
 Examples:
 

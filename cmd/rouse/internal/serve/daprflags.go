@@ -13,6 +13,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 	"github.com/rousehq/rouse/cmd/rouse/internal/config"
+	"github.com/rousehq/rouse/store"
 )
 
 // daprFlags are the flags of Dapr's scheduler with its defaults, so that it can be replaced without other
@@ -139,11 +140,10 @@ func (f *daprFlags) adaptIdentity(in *config.Loaded, set func(name, text string)
 
 // checkSharedStore refuses a cluster whose members would each have their own jobs.
 func (f *daprFlags) checkSharedStore(in *config.Loaded) error {
-	scheme, _, _ := strings.Cut(in.Store, ":")
-	shared := strings.HasPrefix(scheme, "postgres") || strings.HasPrefix(scheme, "redis")
+	kind, err := store.KindOf(in.Store)
 	const cure = "give the URL of a PostgreSQL or Redis, the same to every member: --store postgres://…"
 	switch {
-	case shared:
+	case err != nil || kind.Shared: // a URL that is none is refused when the store is opened
 	case len(f.EtcdInitialCluster) > 1:
 		return rouse.Refuse("store", cli.RedactPasswords(in.Store),
 			fmt.Sprintf("is this member's own, and --etcd-initial-cluster names %d members", len(f.EtcdInitialCluster)), cure)
