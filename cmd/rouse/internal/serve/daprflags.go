@@ -143,7 +143,7 @@ func (f *daprFlags) checkSharedStore(in *config.Loaded) error {
 	kind, err := store.KindOf(in.Store)
 	const cure = "give the URL of a PostgreSQL or Redis, the same to every member: --store postgres://…"
 	switch {
-	case err != nil || kind.Shared: // a URL that is none is refused when the store is opened
+	case err == nil && kind.Shared:
 	case len(f.EtcdInitialCluster) > 1:
 		return rouse.Refuse("store", cli.RedactPasswords(in.Store),
 			fmt.Sprintf("is this member's own, and --etcd-initial-cluster names %d members", len(f.EtcdInitialCluster)), cure)
