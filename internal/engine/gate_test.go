@@ -25,11 +25,11 @@ type someLimits struct {
 
 func newLimits(list ...rouse.Limit) *someLimits {
 	s := &someLimits{list: map[string]rouse.Limit{}}
-	s.set(list...)
+	s.setLimits(list...)
 	return s
 }
 
-func (s *someLimits) set(list ...rouse.Limit) {
+func (s *someLimits) setLimits(list ...rouse.Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range list {
@@ -39,7 +39,7 @@ func (s *someLimits) set(list ...rouse.Limit) {
 	s.version.Add(1)
 }
 
-func (s *someLimits) remove(name string) {
+func (s *someLimits) removeLimit(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.list, name)
@@ -67,17 +67,17 @@ type counted struct {
 
 func newCounted() *counted { return &counted{now: map[string]int{}, most: map[string]int{}} }
 
-// takes returns an answer that takes a while.
-func (c *counted) takes(d time.Duration) func(context.Context, rouse.Fire) rouse.Outcome {
+// answerAfter returns an answer that takes a while.
+func (c *counted) answerAfter(d time.Duration) func(context.Context, rouse.Fire) rouse.Outcome {
 	return func(_ context.Context, f rouse.Fire) rouse.Outcome {
-		c.add(f.Spec.Limit+f.Spec.LimitKey, 1)
+		c.addRunning(f.Spec.Limit+f.Spec.LimitKey, 1)
 		time.Sleep(d)
-		c.add(f.Spec.Limit+f.Spec.LimitKey, -1)
+		c.addRunning(f.Spec.Limit+f.Spec.LimitKey, -1)
 		return rouse.Outcome{Verdict: rouse.Done}
 	}
 }
 
-func (c *counted) add(key string, n int) {
+func (c *counted) addRunning(key string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now[key] += n
@@ -95,7 +95,7 @@ func TestALimitBoundsWhatIsInProgress(t *testing.T) {
 		t.Run(fmt.Sprint(perKey), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				c := newCounted()
-				sink := &recorder{answer: c.takes(time.Second)}
+				sink := &recorder{answer: c.answerAfter(time.Second)}
 				limits := newLimits(rouse.Limit{Name: "a", Concurrency: 3, PerKey: perKey})
 				h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
 				keys := []string{""}
@@ -212,12 +212,12 @@ func TestAPausedLimitHoldsRetries(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		paused := ordered
 		paused.Paused = true
-		limits.set(paused)
+		limits.setLimits(paused)
 		time.Sleep(time.Minute)
 		if n := len(sink.got()); n != 1 {
 			t.Errorf("%d attempts, one of them before the pause", n)
 		}
-		limits.set(ordered)
+		limits.setLimits(ordered)
 		time.Sleep(time.Minute)
 		var order []string
 		for _, a := range sink.got() {
@@ -232,7 +232,7 @@ func TestAPausedLimitHoldsRetries(t *testing.T) {
 func TestALimitIsChangedWhileItIsInUse(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCounted()
-		sink := &recorder{answer: c.takes(100 * time.Millisecond)}
+		sink := &recorder{answer: c.answerAfter(100 * time.Millisecond)}
 		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 1, Paused: true})
 		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
 		for i := range 100 {
@@ -245,20 +245,20 @@ func TestALimitIsChangedWhileItIsInUse(t *testing.T) {
 		if n := fires(time.Minute); n != 0 {
 			t.Errorf("%d began while it was paused", n)
 		}
-		limits.set(rouse.Limit{Name: "a", Concurrency: 1})
+		limits.setLimits(rouse.Limit{Name: "a", Concurrency: 1})
 		if n := fires(1050 * time.Millisecond); n < 8 || n > 11 {
 			t.Errorf("%d began one after another", n)
 		}
-		limits.set(rouse.Limit{Name: "a", Rate: rouse.LimitRate{Count: 1, Per: time.Hour}})
+		limits.setLimits(rouse.Limit{Name: "a", Rate: rouse.LimitRate{Count: 1, Per: time.Hour}})
 		had := fires(time.Second)
 		if n := fires(time.Minute); n > had+1 {
 			t.Errorf("%d began by one an hour", n-had)
 		}
-		limits.set(rouse.Limit{Name: "a", Rate: rouse.LimitRate{Count: 10, Per: time.Second}})
+		limits.setLimits(rouse.Limit{Name: "a", Rate: rouse.LimitRate{Count: 10, Per: time.Second}})
 		if n := fires(2 * time.Second); n < had+15 || n > had+25 {
 			t.Errorf("%d began by ten a second, after one an hour", n-had)
 		}
-		limits.remove("a")
+		limits.removeLimit("a")
 		if n := fires(time.Second); n != 100 {
 			t.Errorf("%d of 100 began when there was no limit any more", n)
 		}
@@ -286,7 +286,7 @@ func TestALimitThatIsNotKnownYet(t *testing.T) {
 		limits.mu.Lock()
 		limits.unknown = false
 		limits.mu.Unlock()
-		limits.set(rouse.Limit{Name: "a", Rate: rouse.LimitRate{Count: 1, Per: time.Second}})
+		limits.setLimits(rouse.Limit{Name: "a", Rate: rouse.LimitRate{Count: 1, Per: time.Second}})
 		time.Sleep(500 * time.Millisecond)
 		if n := len(sink.got()); n != 2 { // one of each
 			t.Errorf("%d began at once", n)
@@ -414,6 +414,32 @@ func TestWaitingForALimitLeavesRoomToOthers(t *testing.T) {
 	}
 }
 
+// TestRetriesInOrderLeaveRoomToOthers: rows that keep their places until they are tried again do not fill the
+// memory of a node.
+func TestRetriesInOrderLeaveRoomToOthers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := &recorder{answer: func(_ context.Context, f rouse.Fire) rouse.Outcome {
+			if f.Spec.Limit == "" {
+				return rouse.Outcome{Verdict: rouse.Done}
+			}
+			return rouse.Outcome{Verdict: rouse.Failed, Detail: "not yet"}
+		}}
+		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 1000, Order: rouse.OrderByDue})
+		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{MaxRows: 100, Limits: limits}})
+		for i := range 90 {
+			h.put(fmt.Sprint(i), "@after 1s", withLimit("a", ""), func(p *timers.Put) {
+				p.Spec.Retry = rouse.Retry{Attempts: 5, Interval: time.Hour, Max: time.Hour, Jitter: -1}
+			})
+		}
+		time.Sleep(10 * time.Second)
+		h.put("free", "@after 30s")
+		time.Sleep(time.Minute)
+		if n := len(sink.got()); n != 91 {
+			t.Errorf("%d attempts, want that of the timer without a limit after 90", n)
+		}
+	})
+}
+
 // TestALimitOnSeveralNodes: the node that has the bucket of a limit's key fires all of its timers, whichever
 // node wrote them.
 func TestALimitOnSeveralNodes(t *testing.T) {
@@ -421,7 +447,7 @@ func TestALimitOnSeveralNodes(t *testing.T) {
 		store := mem.New()
 		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 2})
 		c := newCounted()
-		sinks := []*recorder{{answer: c.takes(time.Second)}, {answer: c.takes(time.Second)}}
+		sinks := []*recorder{{answer: c.answerAfter(time.Second)}, {answer: c.answerAfter(time.Second)}}
 		var nodes []*harness
 		for i, sink := range sinks {
 			nodes = append(nodes, join(t, store, newManual(uint32(i)), sink, timers.Options{Engine: engine.Options{Limits: limits}}))
@@ -447,7 +473,7 @@ func TestALimitIsKeptWhileItsBucketMoves(t *testing.T) {
 		var strategies []*manualStrategy
 		var nodes []*harness
 		for i := range 2 {
-			sinks = append(sinks, &recorder{answer: c.takes(7 * time.Second)})
+			sinks = append(sinks, &recorder{answer: c.answerAfter(7 * time.Second)})
 			strategies = append(strategies, newManual(uint32(i)))
 			nodes = append(nodes, join(t, store, strategies[i], sinks[i], timers.Options{Engine: engine.Options{Limits: limits}}))
 		}

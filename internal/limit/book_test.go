@@ -33,7 +33,7 @@ func open(t *testing.T, store rouse.Store, edit ...func(*limit.Options)) *limit.
 	return b
 }
 
-func put(t *testing.T, b *limit.Book, l rouse.Limit) rouse.Limit {
+func mustPut(t *testing.T, b *limit.Book, l rouse.Limit) rouse.Limit {
 	t.Helper()
 	l, err := b.Put(t.Context(), l, rouse.AnyRevision)
 	if err != nil {
@@ -49,8 +49,8 @@ func mustBe(t *testing.T, want, err error) {
 	}
 }
 
-// refused fails unless an error refuses a field, with its value, what is wrong with it, and a cure.
-func refused(t *testing.T, err error, field, value, wrong string) {
+// mustRefuse fails unless an error refuses a field, with its value, what is wrong with it, and a cure.
+func mustRefuse(t *testing.T, err error, field, value, wrong string) {
 	t.Helper()
 	inv, ok := errors.AsType[*rouse.Invalid](err)
 	if !ok || len(inv.Problems) != 1 {
@@ -94,10 +94,10 @@ func TestLimitsAreWrittenAndRead(t *testing.T) {
 		if got, err := b.Get(ctx, "ns", "mails"); err != nil || got != changed {
 			t.Errorf("read %+v, %v", got, err)
 		}
-		put(t, b, rouse.Limit{Namespace: "ns", Name: "api", Concurrency: 1})
+		mustPut(t, b, rouse.Limit{Namespace: "ns", Name: "api", Concurrency: 1})
 		_, err = b.Put(ctx, rouse.Limit{Namespace: "ns", Name: "api", Concurrency: 1, PerKey: true}, rouse.AnyRevision)
-		refused(t, err, "per_key", "true", "is not what limit api was made with")
-		put(t, b, rouse.Limit{Namespace: "other", Name: "zoo", Concurrency: 1})
+		mustRefuse(t, err, "per_key", "true", "is not what limit api was made with")
+		mustPut(t, b, rouse.Limit{Namespace: "other", Name: "zoo", Concurrency: 1})
 		list, err := b.List(ctx, "ns", "", 10)
 		if err != nil || len(list) != 2 || list[0].Name != "api" || list[1] != is {
 			t.Errorf("listed %+v, %v", list, err)
@@ -118,7 +118,7 @@ func TestLimitsAreWrittenAndRead(t *testing.T) {
 			t.Errorf("there are %d limits", b.Count("ns"))
 		}
 		changed.Name = "mails"
-		put(t, b, changed) // per key it is no more: the one of before is gone
+		mustPut(t, b, changed) // per key it is no more: the one of before is gone
 	})
 }
 
@@ -126,7 +126,7 @@ func TestLimitsAreWrittenAndRead(t *testing.T) {
 func TestAPauseIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, ctx := open(t, mem.New()), t.Context()
-		made := put(t, b, rouse.Limit{Namespace: "ns", Name: "a", Concurrency: 7})
+		made := mustPut(t, b, rouse.Limit{Namespace: "ns", Name: "a", Concurrency: 7})
 		paused, err := b.Pause(ctx, "ns", "a", true)
 		if err != nil || !paused.Paused || paused.Concurrency != 7 || paused.Revision == made.Revision {
 			t.Errorf("paused %+v, %v", paused, err)
@@ -148,7 +148,7 @@ func TestNodesSeeChangesWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := mem.New()
 		one, two := open(t, store), open(t, store)
-		put(t, one, rouse.Limit{Namespace: "ns", Name: "first", Concurrency: 1})
+		mustPut(t, one, rouse.Limit{Namespace: "ns", Name: "first", Concurrency: 1})
 		time.Sleep(access.RefreshEvery)
 		synctest.Wait()
 		if two.Count("ns") != 1 {
@@ -164,10 +164,10 @@ func TestNodesSeeChangesWithinASecond(t *testing.T) {
 				t.Errorf("%s: another node has %+v, and its version changed: %t", what, l, changed)
 			}
 		}
-		l := put(t, one, rouse.Limit{Namespace: "ns", Name: "a", Concurrency: 2})
+		l := mustPut(t, one, rouse.Limit{Namespace: "ns", Name: "a", Concurrency: 2})
 		seen("made", l)
 		l.Concurrency = 1
-		l = put(t, one, l)
+		l = mustPut(t, one, l)
 		seen("changed", l)
 		l, err := one.Pause(t.Context(), "ns", "a", true)
 		if err != nil {
@@ -190,8 +190,8 @@ func TestANodeLooksForALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := mem.New()
 		one, two := open(t, store), open(t, store)
-		made := put(t, one, rouse.Limit{Namespace: "ns", Name: "made", Concurrency: 2})
-		used := put(t, one, rouse.Limit{Namespace: "ns", Name: "used", Concurrency: 1})
+		made := mustPut(t, one, rouse.Limit{Namespace: "ns", Name: "made", Concurrency: 2})
+		used := mustPut(t, one, rouse.Limit{Namespace: "ns", Name: "used", Concurrency: 1})
 		if err := two.CheckUse(t.Context(), "ns", &rouse.Spec{Limit: "used"}); err != nil {
 			t.Errorf("a node refuses a limit that another one has just made: %v", err)
 		}
@@ -208,7 +208,7 @@ func TestANodeLooksForALimit(t *testing.T) {
 				t.Errorf("%s is %+v, %t, with version %d after %d", name, l, known, two.Version(), version)
 			}
 		}
-		later := put(t, one, rouse.Limit{Namespace: "ns", Name: "none", Concurrency: 1})
+		later := mustPut(t, one, rouse.Limit{Namespace: "ns", Name: "none", Concurrency: 1})
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if l, known := two.Limit("ns", "none"); !known || l != later {
@@ -220,18 +220,18 @@ func TestANodeLooksForALimit(t *testing.T) {
 func TestSpecsGoWithTheirLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, mem.New())
-		put(t, b, rouse.Limit{Namespace: "ns", Name: "together", Concurrency: 1})
-		put(t, b, rouse.Limit{Namespace: "ns", Name: "apart", Concurrency: 1, PerKey: true})
+		mustPut(t, b, rouse.Limit{Namespace: "ns", Name: "together", Concurrency: 1})
+		mustPut(t, b, rouse.Limit{Namespace: "ns", Name: "apart", Concurrency: 1, PerKey: true})
 		check := func(namespace string, s rouse.Spec) error { return b.CheckUse(t.Context(), namespace, &s) }
 		for _, ok := range []rouse.Spec{{}, {Limit: "together"}, {Limit: "apart", LimitKey: "acme"}} {
 			if err := check("ns", ok); err != nil {
 				t.Errorf("%+v: %v", ok, err)
 			}
 		}
-		refused(t, check("ns", rouse.Spec{Limit: "none"}), "limit", "none", "does not exist in namespace ns")
-		refused(t, check("other", rouse.Spec{Limit: "together"}), "limit", "together", "does not exist in namespace other")
-		refused(t, check("ns", rouse.Spec{Limit: "apart"}), "limit_key", "", "is missing")
-		refused(t, check("ns", rouse.Spec{Limit: "together", LimitKey: "acme"}), "limit_key", "acme", "does not go with limit together")
+		mustRefuse(t, check("ns", rouse.Spec{Limit: "none"}), "limit", "none", "does not exist in namespace ns")
+		mustRefuse(t, check("other", rouse.Spec{Limit: "together"}), "limit", "together", "does not exist in namespace other")
+		mustRefuse(t, check("ns", rouse.Spec{Limit: "apart"}), "limit_key", "", "is missing")
+		mustRefuse(t, check("ns", rouse.Spec{Limit: "together", LimitKey: "acme"}), "limit_key", "acme", "does not go with limit together")
 	})
 }
 
@@ -239,12 +239,12 @@ func TestLimitsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, mem.New())
 		for i := range rouse.MaxLimits {
-			put(t, b, rouse.Limit{Namespace: "ns", Name: fmt.Sprint("l", i), Concurrency: 1})
+			mustPut(t, b, rouse.Limit{Namespace: "ns", Name: fmt.Sprint("l", i), Concurrency: 1})
 		}
 		_, err := b.Put(t.Context(), rouse.Limit{Namespace: "ns", Name: "more", Concurrency: 1}, rouse.AnyRevision)
 		mustBe(t, rouse.ErrFull, err)
-		put(t, b, rouse.Limit{Namespace: "ns", Name: "l0", Concurrency: 2})
-		put(t, b, rouse.Limit{Namespace: "other", Name: "more", Concurrency: 1})
+		mustPut(t, b, rouse.Limit{Namespace: "ns", Name: "l0", Concurrency: 2})
+		mustPut(t, b, rouse.Limit{Namespace: "other", Name: "more", Concurrency: 1})
 	})
 }
 
@@ -252,10 +252,10 @@ func TestLimitsAreBounded(t *testing.T) {
 func TestLimitsNeedNodesThatCountTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := mem.New()
-		put(t, open(t, store), rouse.Limit{Namespace: "ns", Name: "old", Concurrency: 1})
+		mustPut(t, open(t, store), rouse.Limit{Namespace: "ns", Name: "old", Concurrency: 1})
 		b := open(t, store, func(o *limit.Options) { o.Unable = func() string { return "the strategy of its nodes is claim" } })
 		_, err := b.Put(t.Context(), rouse.Limit{Namespace: "ns", Name: "a", Concurrency: 1}, rouse.AnyRevision)
-		refused(t, err, "limit", "a", "the strategy of its nodes is claim")
+		mustRefuse(t, err, "limit", "a", "the strategy of its nodes is claim")
 		if err := b.Delete(t.Context(), "ns", "old"); err != nil {
 			t.Error(err)
 		}
@@ -292,6 +292,6 @@ func TestStrangersLearnNothingOfLimits(t *testing.T) {
 		}
 		_, err := b.Get(as("reader", "ns"), "ns", "none")
 		mustBe(t, rouse.ErrNotFound, err)
-		refused(t, calls["put"](as("operator", "ns"), "a"), "limit", "a", "a reason")
+		mustRefuse(t, calls["put"](as("operator", "ns"), "a"), "limit", "a", "a reason")
 	})
 }

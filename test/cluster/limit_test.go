@@ -32,13 +32,13 @@ func (l *limitedFires) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 		return
 	}
 	place := strings.Trim(req.URL.Path, "/")
-	l.note(place, 1, string(body))
+	l.noteFire(place, 1, string(body))
 	time.Sleep(100 * time.Millisecond) // as long as a delivery takes
-	l.note(place, -1, "")
+	l.noteFire(place, -1, "")
 	rw.WriteHeader(http.StatusOK)
 }
 
-func (l *limitedFires) note(place string, n int, payload string) {
+func (l *limitedFires) noteFire(place string, n int, payload string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.now[place] += n
@@ -53,7 +53,7 @@ func (l *limitedFires) note(place string, n int, payload string) {
 	l.last[place] = time.Now()
 }
 
-func (l *limitedFires) total() (n int) {
+func (l *limitedFires) countFires() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, list := range l.order {
@@ -102,7 +102,7 @@ func TestLimitsOverNodes(t *testing.T) {
 			f.nodes[1].Stop()
 			f.nodes[1].Start()
 			f.nodes[2].Stop()
-			harness.Until(t, func() string { return fmt.Sprintf("%d of %d fires", got.total(), 3*each) }, func() bool { return got.total() >= 3*each })
+			harness.Until(t, func() string { return fmt.Sprintf("%d of %d fires", got.countFires(), 3*each) }, func() bool { return got.countFires() >= 3*each })
 			got.mu.Lock()
 			defer got.mu.Unlock()
 			if got.most["three"] != 3 {
