@@ -14,20 +14,20 @@ type Limits struct{ c *Client }
 // Limits returns the limits of the server.
 func (c *Client) Limits() *Limits { return &Limits{c} }
 
-// Put creates a limit, or replaces it: all of its fields but Updated and Revision. PerKey of one that exists
-// must be as it is. All nodes obey the change within a second. An empty namespace is "default". It is
-// retried.
+// Put creates a limit, or replaces it: all of its fields but Updated and Revision. One that exists keeps
+// PerKey, and stays paused until Resume. All nodes obey the change within a second. An empty namespace is
+// "default". It is retried.
 func (l *Limits) Put(ctx context.Context, limit rouse.Limit) (rouse.Limit, error) {
 	request := &rousev1.PutLimitRequest{Namespace: limit.Namespace, Name: limit.Name,
 		Concurrency: int64(limit.Concurrency), PerKey: limit.PerKey, Order: limit.Order, Paused: limit.Paused}
 	if limit.Rate != (rouse.LimitRate{}) {
 		request.Rate = rousev1.LimitRateToProto(limit.Rate)
 	}
-	return l.call(ctx, func() (*rousev1.Limit, error) { return l.c.limits.PutLimit(ctx, request) })
+	return l.callLimit(ctx, func() (*rousev1.Limit, error) { return l.c.limits.PutLimit(ctx, request) })
 }
 
-// call makes a call that answers a limit, and retries it.
-func (l *Limits) call(ctx context.Context, do func() (*rousev1.Limit, error)) (rouse.Limit, error) {
+// callLimit makes a call that answers a limit, and retries it.
+func (l *Limits) callLimit(ctx context.Context, do func() (*rousev1.Limit, error)) (rouse.Limit, error) {
 	p, err := callIdempotent(ctx, l.c.opts.Patience, func(bool) (*rousev1.Limit, error) { return do() })
 	return rousev1.LimitFromProto(p), err
 }
@@ -35,20 +35,20 @@ func (l *Limits) call(ctx context.Context, do func() (*rousev1.Limit, error)) (r
 // Get returns a limit. It is retried.
 func (l *Limits) Get(ctx context.Context, namespace, name string) (rouse.Limit, error) {
 	request := &rousev1.GetLimitRequest{Namespace: namespace, Name: name}
-	return l.call(ctx, func() (*rousev1.Limit, error) { return l.c.limits.GetLimit(ctx, request) })
+	return l.callLimit(ctx, func() (*rousev1.Limit, error) { return l.c.limits.GetLimit(ctx, request) })
 }
 
 // Pause pauses a limit: no occurrence of its timers begins until Resume, and those that are due wait. It is
 // retried.
 func (l *Limits) Pause(ctx context.Context, namespace, name string) (rouse.Limit, error) {
 	request := &rousev1.PauseLimitRequest{Namespace: namespace, Name: name}
-	return l.call(ctx, func() (*rousev1.Limit, error) { return l.c.limits.PauseLimit(ctx, request) })
+	return l.callLimit(ctx, func() (*rousev1.Limit, error) { return l.c.limits.PauseLimit(ctx, request) })
 }
 
 // Resume resumes a limit that was paused. It is retried.
 func (l *Limits) Resume(ctx context.Context, namespace, name string) (rouse.Limit, error) {
 	request := &rousev1.ResumeLimitRequest{Namespace: namespace, Name: name}
-	return l.call(ctx, func() (*rousev1.Limit, error) { return l.c.limits.ResumeLimit(ctx, request) })
+	return l.callLimit(ctx, func() (*rousev1.Limit, error) { return l.c.limits.ResumeLimit(ctx, request) })
 }
 
 // List returns the limits of a namespace, ordered by name. It is retried.
