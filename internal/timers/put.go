@@ -392,7 +392,7 @@ func (ts *Timers) checkPut(ctx context.Context, p *Put) error {
 // and again, are checked without secrets, for which their fires
 // wait, and for their limit when they become timers.
 func (ts *Timers) checkInNamespace(ctx context.Context, namespace string, s *rouse.Spec) error {
-	err := cmp.Or(ts.admission.checkTimeout(namespace, s), (expecting{ts}).checkExpect(ctx, namespace, s))
+	err := cmp.Or(ts.admission.checkTimeout(namespace, s), ts.checkNoticeTargets(ctx, namespace, s))
 	if err != nil || ts.opts.Check == nil {
 		return err
 	}
