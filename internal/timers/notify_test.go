@@ -3,8 +3,10 @@ package timers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +15,7 @@ import (
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/schedule"
+	"github.com/rousehq/rouse/sink"
 	"github.com/rousehq/rouse/store/mem"
 )
 
@@ -334,6 +337,69 @@ func TestNoticesOutliveTheirTimer(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		if n, err := ts.store.Count(t.Context(), rouse.Query{States: []rouse.State{rouse.StateDead}}); err != nil || n != 3 {
 			t.Errorf("%d dead letters, %v: not the occurrence and two notices", n, err)
+		}
+	})
+}
+
+// TestTimersRunTimers: a timer whose callback is another timer runs that one once for each of its successes,
+// and timers do not run each other in a circle, or in a chain that is too long.
+func TestTimersRunTimers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		work := &pager{}
+		var ts *Timers
+		ts = running(t, mem.New(), sink.Mux{"x": work, "timer": &RunSink{Timers: func() *Timers { return ts }}}, Options{})
+		first := made(t, ts, "first", rouse.Spec{Schedule: "@every 1h", Target: "x:work", OnSuccess: "timer:second"}).Key
+		second := made(t, ts, "second", rouse.Spec{Schedule: "@every 100h", Target: "x:work", OnSuccess: "timer:third", OnFailure: "x:pager"}).Key
+		made(t, ts, "third", rouse.Spec{Schedule: "@every 100h", Target: "x:other"})
+		if _, err := ts.Pause(t.Context(), second, "", 0); err != nil { // it has no times of its own
+			t.Fatal(err)
+		}
+		time.Sleep(3*time.Hour + time.Minute)
+		if work.sent["first"] != 3 || work.sent["second"] != 3 || work.sent["third"] != 3 {
+			t.Errorf("sent %v, not three of each", work.sent)
+		}
+		fire := rouse.Fire{Namespace: "n", ID: "one", Spec: &rouse.Spec{Target: "timer:third"}}
+		for range 3 { // as after a crash
+			ts.sink.Deliver(t.Context(), []rouse.Fire{fire}, func(_ int, o rouse.Outcome) {
+				if o.Verdict != rouse.Done {
+					t.Errorf("ran with %+v", o)
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		if work.sent["third"] != 4 {
+			t.Errorf("third was sent %d times: a fire that comes again runs it again", work.sent["third"])
+		}
+		fire.Spec = &rouse.Spec{Target: "timer:gone"}
+		ts.sink.Deliver(t.Context(), []rouse.Fire{fire}, func(_ int, o rouse.Outcome) {
+			if o.Verdict != rouse.Rejected || o.Detail == "" {
+				t.Errorf("a timer that does not exist: %+v", o)
+			}
+		})
+
+		put := func(name string, spec rouse.Spec) error {
+			spec.Schedule = "@every 1h"
+			res, err := ts.Put(t.Context(), []Put{{Key: rouse.Key{Namespace: "n", Name: name}, Spec: spec, Mode: CreateOrReplace}})
+			return errors.Join(err, firstError(res))
+		}
+		for name, spec := range map[string]rouse.Spec{
+			"third":  {Target: "x:other", OnFailure: "timer:first"},
+			"second": {Target: "timer:second"},
+			"fourth": {Target: "timer:/no name/" + strings.Repeat("x", 2000)},
+		} {
+			var inv *rouse.Invalid
+			if err := put(name, spec); !errors.As(err, &inv) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if tm, err := ts.Get(t.Context(), first); err != nil || tm.Spec.OnSuccess != "timer:second" {
+			t.Errorf("%+v, %v", tm.Spec, err)
+		}
+		for i := range maxChain + 1 {
+			err := put(fmt.Sprint("c", i), rouse.Spec{Target: "x:work", OnSuccess: fmt.Sprint("timer:c", i-1)})
+			if (err != nil) != (i == maxChain) {
+				t.Errorf("the timer %d of a chain: %v", i, err)
+			}
 		}
 	})
 }
