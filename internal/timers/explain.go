@@ -356,7 +356,10 @@ func jitterNote(x *Explanation, t *rouse.Timer) string {
 // explainRecord explains a record.
 func (x *Explanation) explainRecord(r *rouse.Record) {
 	what := "The occurrence of " + x.formatTime(r.Due)
-	if r.Manual {
+	switch {
+	case r.Cause == rouse.CauseNotice:
+		what = "The notice of " + x.formatTime(r.Due)
+	case r.Manual:
 		what = "The run asked for at " + x.formatTime(r.Due)
 	}
 	if r.LastDue > r.Due {

@@ -167,6 +167,10 @@ func TestNoticesOfFailures(t *testing.T) {
 				if tm, err := ts.Get(t.Context(), key); err != nil || tm.Notices.Alarmed && name != "paused" && name != "pause only" {
 					t.Errorf("left as %+v, %v", tm.Notices, err)
 				}
+				x, err := ts.Explain(t.Context(), key, 0)
+				if err != nil || slices.ContainsFunc(x.Reasons, func(r Reason) bool { return strings.Contains(r.Text, "asked for") }) {
+					t.Errorf("explained by %+v, %v: a notice is no run", x.Reasons, err)
+				}
 				if v := ts.Violations(); v.Total != 0 {
 					t.Errorf("%+v", v)
 				}
