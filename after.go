@@ -80,6 +80,9 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	if o.Verdict == Done && !occ.Manual && len(t.Runs) == 0 && t.Spec.Keep == 0 && !t.Spec.Recurring() {
 		return Step{Log: []Record{t.endedRecord(occ, o, sent, now)}} // most timers: not worth a copy
 	}
+	if o.Verdict == Done && t.Notice.isCallback() {
+		return Step{} // a record of each would take half of the history of its timer
+	}
 	to := *t
 	to.Token = 0
 	if t.Attempts == 0 && sent != 0 && o.Verdict != Deferred {

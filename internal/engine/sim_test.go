@@ -109,7 +109,7 @@ func simulate(t *testing.T, l scenario, seed uint64) (musts int) {
 	var out bytes.Buffer
 	w := &simulation{t: t, scenario: l, nodes: make([]*simNode, l.nodes), log: history.NewWriter(&out), store: mem.New(),
 		rnd: rand.New(rand.NewPCG(seed, 7)), gens: map[uint64]uint64{}, edits: times{}, writes: times{}, pauseEnds: times{},
-		ran: map[occurrence]bool{}, cutOff: map[occurrence]bool{}}
+		ran: map[occurrence]bool{}, cutOff: map[occurrence]bool{}, called: map[string]string{}}
 	cfg := history.Config{Handovers: l.restarts || l.faulty || l.freezes, MaxLate: l.late, ClockErr: 10 * time.Millisecond, Recovery: 15 * time.Second, Lease: 30 * time.Second,
 		MinBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second, AttemptTimeout: 30 * time.Second, DST: history.Vixie}
 	if l.freezes {

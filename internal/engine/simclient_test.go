@@ -60,6 +60,9 @@ func (w *simulation) create(ctx context.Context, e *timers.Timers, name string) 
 	w.mu.Unlock()
 	p := timers.Put{Key: key(name), Mode: timers.CreateOrReplace, Spec: rouse.Spec{Target: "sim:" + name[:1], Payload: []byte(strconv.FormatUint(gen, 10)),
 		Retry: rouse.Retry{Attempts: 3, Interval: 100 * time.Millisecond, Jitter: 50 * time.Millisecond}}}
+	if callsBack(name) {
+		p.Spec.OnSuccess, p.Spec.OnFailure = "sim:callbacks", "sim:callbacks"
+	}
 	ev := history.Put{Replace: true, Timer: name, Gen: gen, T0: w.now(), Spec: history.Spec{MaxAttempts: 3, Serial: true}}
 	switch w.intn(3) {
 	case 0:

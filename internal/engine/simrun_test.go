@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -37,6 +38,29 @@ type simulation struct {
 
 	ran    map[occurrence]bool // manual runs that arrived
 	cutOff map[occurrence]bool // occurrences that ended with their timer during an attempt
+
+	called map[string]string // fire ids of callbacks that arrived, by their event and the fire id that they are about
+}
+
+// callsBack reports whether the timer of a name has callbacks.
+func callsBack(name string) bool { return name[len(name)-1]%2 == 0 }
+
+// noteCallback notes that a callback arrived; those of one occurrence have one fire id.
+func (w *simulation) noteCallback(f *rouse.Fire) {
+	var body struct {
+		Event  string
+		FireID string `json:"fire_id"`
+	}
+	if err := json.Unmarshal(f.Spec.Payload, &body); err != nil {
+		w.t.Error(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	about := body.Event + " " + body.FireID
+	if was := w.called[about]; was != "" && was != f.ID {
+		w.t.Errorf("the callback %s of %s came with the fire ids %s and %s", about, f.Name, was, f.ID)
+	}
+	w.called[about] = f.ID
 }
 
 // times are events of timers, by name.
@@ -160,6 +184,16 @@ func (s *simNode) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 	for i, f := range fires {
 		s.conn.thaw()
 		s.known(&f)
+		if f.Spec.Target == "sim:callbacks" {
+			o := rouse.Outcome{Verdict: rouse.Done}
+			if w.intn(5) == 0 {
+				o.Verdict = rouse.Failed
+			} else {
+				w.noteCallback(&f)
+			}
+			settle(i, o)
+			continue
+		}
 		ev := history.Fire{Timer: f.Name, Gen: w.number(f.Generation, f.Spec.Payload), Due: history.At(f.Due.Time()), T: w.now(), Key: f.ID,
 			Attempt: int(f.Attempt), Epoch: f.Token, Manual: f.Manual}
 		o := rouse.Outcome{Verdict: rouse.Done}
@@ -308,6 +342,10 @@ func (w *simulation) finish() {
 			ev.LastDue = history.At(r.LastDue.Time())
 		}
 		w.write(ev)
+		event := map[rouse.Ending]string{rouse.EndFired: "succeeded", rouse.EndDead: "failed"}[r.Ending]
+		if event != "" && callsBack(r.Name) && time.Since(r.Ended.Time()) > 30*time.Second && w.called[event+" "+r.FireID()] == "" {
+			w.t.Errorf("%s of %s, due at %v, has no callback: %+v", r.FireID(), r.Name, r.Due, r)
+		}
 		if strings.HasSuffix(r.Reason, "while it was being tried") || strings.Contains(r.Reason, "while it was being tried:") {
 			w.cutOff[occurrence{r.Name, ev.Due}] = true
 		}
