@@ -65,7 +65,10 @@ func (s *sender) fireLoop(ctx context.Context) {
 		if wait, ok := s.memory.lanes.resumeLimited(time.Now()); ok {
 			sleep = min(max(wait, time.Millisecond), longest)
 		}
-		s.memory.gates.wakeGates()
+		if s.memory.gates.wakeGates() {
+			s.memory.leavePlaces()
+		}
+		s.memory.expireAtGates(now)
 		s.memory.dispatchDeliveries()
 		if wait, ok := s.memory.gates.untilNext(); ok {
 			sleep = min(max(wait, time.Millisecond), sleep)
