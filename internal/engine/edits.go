@@ -79,14 +79,17 @@ func (e *Engine) Busy(t *rouse.Timer) bool {
 	return en != nil && en.isBusy() && en.row.Generation == t.Generation
 }
 
-// Leaving returns which timers are in buckets that this node lost while attempts were out, and which it
-// continues under holds; nil if there are none. A sink with long attempts should give back those that it can.
-func (e *Engine) Leaving() func(rouse.Key) bool {
+// Leaving returns which fires are of timers in buckets that this node lost while attempts were out, and which
+// it continues under holds; nil if there are none. A sink with long attempts should give back those that it
+// can.
+func (e *Engine) Leaving() func(*rouse.Fire) bool {
 	leaving := e.buckets.unfinishedBuckets()
 	if len(leaving) == 0 {
 		return nil
 	}
-	return func(k rouse.Key) bool { return leaving[rouse.BucketOf(k, e.opts.Buckets)] }
+	return func(f *rouse.Fire) bool {
+		return leaving[rouse.Placed(rouse.Key{Namespace: f.Namespace, Name: f.Name}, f.Spec, e.opts.Route, e.opts.Buckets)]
+	}
 }
 
 // CountConclusion counts the outcome of an accepted attempt of a timer, after it was stored, for its target.

@@ -246,3 +246,37 @@ func TestACostlyScheduleKeepsItsTurn(t *testing.T) {
 		}
 	})
 }
+
+// TestTimersLeaveWithTheBucketOfTheirLimit: the fires that are to be given back are those of the bucket that
+// a node has lost, in which timers are by their limits, not by their names.
+func TestTimersLeaveWithTheBucketOfTheirLimit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store, seat := mem.New(), newManual(0, 1)
+		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 5, PerKey: true})
+		sink := &recorder{answer: busyFor(10 * time.Second)}
+		h := join(t, store, seat, sink, timers.Options{Engine: engine.Options{Limits: limits}})
+		for bucket := range uint32(2) {
+			for i := 0; ; i++ { // a key that is not in the bucket of the name
+				spec := rouse.Spec{Limit: "a", LimitKey: fmt.Sprint(i)}
+				name := inBucket(bucket, 1)[0]
+				if rouse.Placed(key(name), &spec, nil, 2) != bucket {
+					h.put(name, "@after 1s", withLimit("a", spec.LimitKey))
+					break
+				}
+			}
+		}
+		time.Sleep(2 * time.Second)
+		seat.give(0)
+		time.Sleep(100 * time.Millisecond)
+		leaving, got := h.Leaving(), sink.got()
+		if leaving == nil || len(got) != 2 {
+			t.Fatalf("%d fires are out", len(got))
+		}
+		for i := range got {
+			placed := rouse.BucketOf(key(got[i].Name), 2) == 0
+			if leaving(&got[i].Fire) != placed {
+				t.Errorf("the fire of %s is leaving: %v", got[i].Name, !placed)
+			}
+		}
+	})
+}
