@@ -59,12 +59,14 @@ func (e *Engine) Underway(t *rouse.Timer) bool {
 
 // Sending returns the occurrence of a row's generation of which an attempt is out or about to be, and whether
 // that is sure. It is not if memory has an older version of the row: a commit is in the store a moment before
-// it is in memory, and the attempt may have ended with it.
+// it is in memory, and the attempt may have ended with it. An attempt that is not made after all is settled
+// as deferred from then on, so that the occurrence is recorded if its generation ends in the meantime.
 func (e *Engine) Sending(t *rouse.Timer) (occ rouse.Occurrence, ok, sure bool) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
 	if en := e.memory.window.entries.entryByKey(t.Key); en != nil && en.state == sending &&
 		en.row.Generation == t.Generation {
+		en.awaited = true
 		return en.occ, true, en.row.Revision >= t.Revision
 	}
 	return occ, false, true
