@@ -479,7 +479,8 @@ func TestBeforeTheFirstNode(t *testing.T) {
 }
 
 // TestManyAtATime has callers and a node create, replace, delete and fire the same timers, with some
-// rollbacks. In the end all counters must be right, and each timer must have its last committed state.
+// rollbacks. None may deadlock. In the end all counters must be right, and each timer must have its last
+// committed state.
 func TestManyAtATime(t *testing.T) {
 	h := newHarness(t)
 	n, fires := h.run(nil)

@@ -51,7 +51,7 @@ func (m *memory) nextDelivery() (d delivery, ok bool) {
 	d.fires = make([]rouse.Fire, len(d.taken))
 	for i, en := range d.taken {
 		d.fires[i] = en.timer.Fire(en.occ)
-		en.token, en.sent, en.passed = d.fires[i].Token, d.at, false
+		en.token, en.sent, en.passed, en.awaited = d.fires[i].Token, d.at, false, false
 		d.held = d.held || !en.held.IsZero()
 	}
 	return d, true

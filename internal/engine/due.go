@@ -70,7 +70,7 @@ func (m *memory) enqueueDue(en *entry, now rouse.Instant) {
 		m.expireEntry(en, t)
 		return
 	}
-	if t.Spec.Limit != "" && !m.gates.enterGate(en, t, now.Sub(m.buckets.sinceWhen(en.row.Bucket))) {
+	if (t.Spec.Limit != "" || en.gate != nil) && !m.gates.enterGate(en, t, now.Sub(m.buckets.sinceWhen(en.row.Bucket))) {
 		if en.gate.limit.waiting > decodedMost {
 			m.dropDecoded(en)
 		}
@@ -82,17 +82,27 @@ func (m *memory) enqueueDue(en *entry, now rouse.Instant) {
 // enqueuePlaced puts an entry that has got its place at its gate into the lane of its target.
 func (m *memory) enqueuePlaced(en *entry) {
 	now := m.Now()
-	m.noteLate(en, now, func(*rouse.Timer, rouse.Instant, rouse.Cause) rouse.Cause { return rouse.CauseLimit })
+	m.noteLimited(en, now)
 	t, err := m.peekTimer(en)
-	switch {
-	case err != nil:
+	if err != nil {
 		m.window.dropEntry(en)
 		m.opts.Events.emitFailed("decode", err)
-	case t.Expired(en.occ, now):
-		m.expireEntry(en, t)
-	default:
-		m.enqueueInLane(en, t, now)
+		return
 	}
+	if t.Expired(en.occ, now) {
+		m.expireEntry(en, t)
+		return
+	}
+	if look := m.stepWithoutFire(en, t, now); look.step != nil {
+		m.queueDecision(en, look)
+		return
+	}
+	m.enqueueInLane(en, t, now)
+}
+
+// noteLimited records that an entry has waited for its limit.
+func (m *memory) noteLimited(en *entry, now rouse.Instant) {
+	m.noteLate(en, now, func(*rouse.Timer, rouse.Instant, rouse.Cause) rouse.Cause { return rouse.CauseLimit })
 }
 
 // enqueueInLane puts a due entry into the lane of its target.
@@ -156,9 +166,12 @@ func (m *memory) expireEntry(en *entry, t *rouse.Timer) {
 	m.queueDecision(en, reported{o: rouse.Outcome{Verdict: rouse.Expired}})
 }
 
-// queueDecision queues the result of evaluating a row whose entry is in no queue and not out.
+// queueDecision queues the result of evaluating a row whose entry is in no queue and not out. One that the
+// misfire policy may leave as it is has its place at its gate until then.
 func (m *memory) queueDecision(en *entry, r reported) {
-	en.leaveGate()
+	if !r.asks {
+		en.leaveGate()
+	}
 	en.state, en.lane, en.sent = settling, nil, 0
 	r.en, r.of = en, en.row.Revision
 	m.outcomes.addOutcome(r)

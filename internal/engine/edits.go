@@ -59,12 +59,14 @@ func (e *Engine) Underway(t *rouse.Timer) bool {
 
 // Sending returns the occurrence of a row's generation of which an attempt is out or about to be, and whether
 // that is sure. It is not if memory has an older version of the row: a commit is in the store a moment before
-// it is in memory, and the attempt may have ended with it.
+// it is in memory, and the attempt may have ended with it. An attempt that is not made after all is settled
+// as deferred from then on, so that the occurrence is recorded if its generation ends in the meantime.
 func (e *Engine) Sending(t *rouse.Timer) (occ rouse.Occurrence, ok, sure bool) {
 	e.memory.Lock()
 	defer e.memory.Unlock()
 	if en := e.memory.window.entries.entryByKey(t.Key); en != nil && en.state == sending &&
 		en.row.Generation == t.Generation {
+		en.awaited = true
 		return en.occ, true, en.row.Revision >= t.Revision
 	}
 	return occ, false, true
@@ -79,14 +81,17 @@ func (e *Engine) Busy(t *rouse.Timer) bool {
 	return en != nil && en.isBusy() && en.row.Generation == t.Generation
 }
 
-// Leaving returns which timers are in buckets that this node lost while attempts were out, and which it
-// continues under holds; nil if there are none. A sink with long attempts should give back those that it can.
-func (e *Engine) Leaving() func(rouse.Key) bool {
+// Leaving returns which fires are of timers in buckets that this node lost while attempts were out, and which
+// it continues under holds; nil if there are none. A sink with long attempts should give back those that it
+// can.
+func (e *Engine) Leaving() func(*rouse.Fire) bool {
 	leaving := e.buckets.unfinishedBuckets()
 	if len(leaving) == 0 {
 		return nil
 	}
-	return func(k rouse.Key) bool { return leaving[rouse.BucketOf(k, e.opts.Buckets)] }
+	return func(f *rouse.Fire) bool {
+		return leaving[rouse.Placed(rouse.Key{Namespace: f.Namespace, Name: f.Name}, f.Spec, e.opts.Route, e.opts.Buckets)]
+	}
 }
 
 // CountConclusion counts the outcome of an accepted attempt of a timer, after it was stored, for its target.

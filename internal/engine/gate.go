@@ -28,6 +28,7 @@ type gates struct {
 	seen   uint64     // version of the limits that the gates obey
 	keys   int
 	place  func(en *entry)     // takes a row that has its place
+	ends   gateDeadlines       // of rows that wait
 	away   map[rouse.Key]*gate // attempts of other nodes that have places
 }
 
@@ -71,9 +72,17 @@ type gate struct {
 
 // gated is a row that waits, with its place in the order.
 type gated struct {
-	en    *entry
-	class rouse.Priority
-	at    rouse.Instant
+	en       *entry
+	priority rouse.Priority
+	class    rouse.Priority
+	at       rouse.Instant
+}
+
+// setOrder sets the place of the row in an order (rouse.Limit.Order).
+func (w *gated) setOrder(order string) {
+	if w.class, w.at = -w.priority, w.en.row.Visible; order == rouse.OrderByDue {
+		w.class, w.at = 0, w.en.occ.Due
+	}
 }
 
 // waitsAt reports whether the row still waits at a gate.
@@ -90,8 +99,8 @@ func (g *gates) now() time.Duration { return time.Since(g.epoch) }
 // at its gate, and reports false. began is for how long this node has had the bucket: others may have used up
 // the burst before.
 func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
-	if en.gate != nil { // it kept its place
-		if l := en.gate.limit; !l.unknown && !l.is.Paused {
+	if en.gate != nil {
+		if en.gate.letsGoOn(en, t) {
 			return true
 		}
 		en.leaveGate()
@@ -100,15 +109,13 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
 	if ga == nil {
 		return true
 	}
-	en.gate = ga
+	en.gate, en.sent = ga, 0
 	l := ga.limit
 	if ga.waiting == 0 && g.takePlace(ga) {
 		return true
 	}
-	w := gated{en, -t.Spec.Priority, en.row.Visible}
-	if l.is.Order == rouse.OrderByDue {
-		w.class, w.at = 0, en.occ.Due
-	}
+	w := gated{en: en, priority: t.Spec.Priority}
+	w.setOrder(l.is.Order)
 	if ga.queue == nil {
 		ga.queue = new(gateQueue)
 	}
@@ -122,7 +129,17 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
 	en.load = Weight(&en.row)
 	l.bytes += en.load
 	en.state = atGate
+	g.ends.watchDeadline(en, t)
 	return false
+}
+
+// letsGoOn reports whether a row with a place, which it has kept, may begin as its limit and its timer are
+// now.
+func (ga *gate) letsGoOn(en *entry, t *rouse.Timer) bool {
+	l := ga.limit
+	return l.name == t.Spec.Limit && ga.key == t.Spec.LimitKey && !l.unknown && !l.is.Paused &&
+		(l.is.Order == rouse.OrderByDue || en.sent == 0) &&
+		(l.is.Concurrency == 0 || int(ga.running) <= l.is.Concurrency)
 }
 
 // firstAfter bounds how long the first one waits where others may have used up the rate before: longer, and
@@ -200,6 +217,9 @@ func (en *entry) leaveGate() {
 	} else {
 		ga.running--
 		ga.limit.running--
+		if en.sent == 0 && ga.next > ga.limit.of.now() { // it has not begun
+			ga.next -= ga.limit.interval
+		}
 	}
 	ga.limit.of.noteReady(ga)
 }
@@ -273,10 +293,11 @@ func (g *gates) openGate(ga *gate) {
 	}
 }
 
-// wakeGates marks the gates ready whose time has come, or whose limit was changed.
-func (g *gates) wakeGates() {
+// wakeGates marks the gates ready whose time has come, or whose limit was changed. It reports whether the
+// order of a limit was.
+func (g *gates) wakeGates() (reordered bool) {
 	if g.limits == nil {
-		return
+		return false
 	}
 	if v := g.limits.Version(); v != g.seen {
 		g.seen = v
@@ -285,8 +306,13 @@ func (g *gates) wakeGates() {
 			if is == l.is && known == !l.unknown {
 				continue
 			}
+			other := is.Order != l.is.Order
+			reordered = reordered || other
 			l.setLimit(is, known)
 			for _, ga := range l.keys {
+				if other {
+					ga.sortQueue()
+				}
 				g.noteReady(ga)
 			}
 		}
@@ -297,6 +323,18 @@ func (g *gates) wakeGates() {
 		g.clearTimer(ga)
 		g.noteReady(ga)
 	}
+	return reordered
+}
+
+// sortQueue sorts the rows that wait by the order of their limit.
+func (ga *gate) sortQueue() {
+	if ga.queue == nil {
+		return
+	}
+	for i := range *ga.queue {
+		(*ga.queue)[i].setOrder(ga.limit.is.Order)
+	}
+	heap.Init(ga.queue)
 }
 
 // untilNext returns the time until wakeGates has something to do; any is false if that is unknown.

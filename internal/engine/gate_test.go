@@ -372,7 +372,7 @@ func TestALimitWithADeadline(t *testing.T) {
 		h := start(t, mem.New(), &recorder{answer: busyFor(10 * time.Second)}, timers.Options{Engine: engine.Options{Limits: limits}})
 		h.put("a", "@after 1s", withLimit("a", ""))
 		h.put("b", "@after 2s", withLimit("a", ""), func(p *timers.Put) { p.Spec.Deadline = time.Second })
-		time.Sleep(5 * time.Second)
+		time.Sleep(2500 * time.Millisecond)
 		if p := h.Progress(key("b")); !p.AtLimit || p.Before != 0 || p.Running != 1 || p.Named.Concurrency != 1 {
 			t.Errorf("while it waits: %+v", p)
 		}

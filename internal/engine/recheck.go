@@ -57,12 +57,16 @@ func (r *rechecks) recheckTaken(ctx context.Context, ln *lane, taken []*entry,
 	live, left = taken[:0], fires[:0]
 	r.memory.Lock()
 	for i, en := range taken {
-		if en.orphan {
-			r.outcomes.addOutcome(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
-			continue
-		}
+		unseen, lost := revisions[i] == notSeen || revisions[i] == 0 && err != nil, r.holds.isLost(en, relied)
 		switch {
-		case revisions[i] == notSeen || revisions[i] == 0 && err != nil:
+		case en.orphan, en.awaited && (unseen || lost || en.row.Revision != en.token):
+			o := rouse.Outcome{Verdict: rouse.Deferred}
+			if unseen {
+				o.Cause = rouse.CauseStoreUnavailable
+			}
+			r.outcomes.addOutcome(reported{en: en, o: o, fire: true})
+			continue
+		case unseen:
 			en.lane = nil
 			r.memory.window.placeAt(en, r.Now().Add(lookAgain))
 		case en.row.Revision != en.token: // changed on this node since
@@ -72,7 +76,7 @@ func (r *rechecks) recheckTaken(ctx context.Context, ln *lane, taken []*entry,
 			en.lane = nil
 			r.memory.window.dropEntry(en)
 			stale = append(stale, en)
-		case r.holds.isLost(en, relied):
+		case lost:
 			r.memory.giveUpEntry(en)
 		default:
 			en.passed = true

@@ -65,7 +65,10 @@ func (s *sender) fireLoop(ctx context.Context) {
 		if wait, ok := s.memory.lanes.resumeLimited(time.Now()); ok {
 			sleep = min(max(wait, time.Millisecond), longest)
 		}
-		s.memory.gates.wakeGates()
+		if s.memory.gates.wakeGates() {
+			s.memory.leavePlaces()
+		}
+		s.memory.expireAtGates(now)
 		s.memory.dispatchDeliveries()
 		if wait, ok := s.memory.gates.untilNext(); ok {
 			sleep = min(max(wait, time.Millisecond), sleep)
@@ -216,6 +219,10 @@ func (s *sender) spendBeforeSend(ctx context.Context, live []*entry, fires []rou
 	return kept, left
 }
 
+// mustReport reports whether an entry that is being sent has to be settled even if no attempt is made: no
+// other node, and no edit, records how its occurrence ends.
+func (en *entry) mustReport() bool { return en.orphan || en.awaited }
+
 // stillMine removes the fires that this node must not send now: a held row near the end of its hold, a row
 // whose bucket it may have lost, and a row that is no longer due because the store's clock was set back.
 func (s *sender) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live []*entry, left []rouse.Fire) {
@@ -226,7 +233,7 @@ func (s *sender) stillMine(ln *lane, taken []*entry, fires []rouse.Fire) (live [
 	for i, en := range taken {
 		lost := s.holds.isLost(en, relied)
 		switch {
-		case lost && en.orphan: // no other node will report its end
+		case en.mustReport() && (lost || en.awaited && en.row.Visible > s.Now()):
 			s.outcomes.addOutcome(reported{en: en, o: rouse.Outcome{Verdict: rouse.Deferred}, fire: true})
 			continue
 		case lost:
@@ -260,7 +267,7 @@ func (s *sender) stillTimely(d *delivery, taken []*entry, fires []rouse.Fire) (l
 			s.memory.checkedLate(en, now)
 			live, left = append(live, en), append(left, fires[i])
 			continue
-		case d.spend, en.orphan: // its attempt is counted, or no other node will report its end
+		case d.spend, en.mustReport(): // its attempt is counted, or nothing else will report its end
 			cause := rouse.CauseServerDown
 			if expired {
 				cause = rouse.CauseStoreUnavailable

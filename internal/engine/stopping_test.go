@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,4 +132,60 @@ func TestADeadlineThatPassesWhileTheStoreIsAsked(t *testing.T) {
 			t.Errorf("it was sent late, and its record does not have that: %+v", r[0])
 		}
 	})
+}
+
+// failingChecks is a farStore whose checks of revisions fail while they are told to.
+type failingChecks struct {
+	*farStore
+	fail atomic.Bool
+}
+
+func (s *failingChecks) Revisions(ctx context.Context, keys []rouse.Key) ([]uint64, error) {
+	revisions, err := s.farStore.Revisions(ctx, keys)
+	if s.fail.Load() {
+		return nil, errStoreAway
+	}
+	return revisions, err
+}
+
+// TestATimerIsDeletedBeforeItIsSent: a delete that finds an attempt about to be made leaves its record to
+// that. If the attempt is not made after all, the occurrence has a record nevertheless.
+func TestATimerIsDeletedBeforeItIsSent(t *testing.T) {
+	for name, because := range map[string]func(h *harness, store *failingChecks){
+		"the node stops":      func(h *harness, _ *failingChecks) { go h.stop() },
+		"the check fails":     func(_ *harness, store *failingChecks) { store.fail.Store(true) },
+		"the deadline passes": func(*harness, *failingChecks) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				store := &failingChecks{farStore: &farStore{Store: mem.New(), took: 700 * time.Millisecond}}
+				sink := &recorder{}
+				h := join(t, store, newManual(0, 1), sink, timers.Options{})
+				timer := h.put("a", "@after 5s", func(p *timers.Put) {
+					if name == "the deadline passes" {
+						p.Spec.Deadline = 300 * time.Millisecond
+					}
+				})
+				time.Sleep(time.Until(timer.Due.Time()) + 100*time.Millisecond) // the revision is being checked
+				deleted := make(chan error, 1)
+				go func() {
+					_, err := h.Delete(t.Context(), key("a"), 0)
+					deleted <- err
+				}()
+				time.Sleep(100 * time.Millisecond)
+				because(h, store)
+				if err := <-deleted; err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				if n := len(sink.got()); n != 0 {
+					t.Fatalf("%d attempts were made", n)
+				}
+				list, err := store.Store.Records(t.Context(), rouse.RecordQuery{Namespace: "n", Name: "a", Limit: 10})
+				if err != nil || len(list.Records) != 1 {
+					t.Errorf("its records are %+v, %v", list.Records, err)
+				}
+			})
+		})
+	}
 }

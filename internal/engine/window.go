@@ -53,21 +53,22 @@ const (
 // entry is a row in memory.
 type entry struct {
 	// the fields that most steps read come first, in one line of the CPU's cache
-	hash   uint64 // of its key
-	listed bool   // it is in the map
-	draft  bool   // its row is one (rouse.DraftSpec)
-	state  state
-	kind   uint8       // its queue in the lane
-	orphan bool        // its generation ended while it was being sent
-	cut    rouse.Cause // why an orphan's generation ended
-	asked  bool        // the misfire policy was just applied and gave up nothing
-	logged bool        // a change that came while it was being sent recorded its occurrence
-	passed bool        // while it is being sent: the revision check succeeded
-	noted  bool        // its timer has waits that its row does not have
-	slot   uint32
-	handle wheel.Handle
-	lane   *lane
-	gate   *gate // it waits there, or has a place of it; nil without a limit
+	hash    uint64 // of its key
+	listed  bool   // it is in the map
+	draft   bool   // its row is one (rouse.DraftSpec)
+	state   state
+	kind    uint8       // its queue in the lane
+	orphan  bool        // its generation ended while it was being sent
+	cut     rouse.Cause // why an orphan's generation ended
+	asked   bool        // the misfire policy was just applied and gave up nothing
+	logged  bool        // a change that came while it was being sent recorded its occurrence
+	passed  bool        // while it is being sent: the revision check succeeded
+	awaited bool        // while it is being sent: an edit leaves the record of the occurrence to it
+	noted   bool        // its timer has waits that its row does not have
+	slot    uint32
+	handle  wheel.Handle
+	lane    *lane
+	gate    *gate // it waits there, or has a place of it; nil without a limit
 	// decoded when it is fired; nil before, after the row has changed, and while it waits with many others
 	timer *rouse.Timer
 

@@ -16,11 +16,11 @@ type moving struct {
 	leave atomic.Bool
 }
 
-func (m *moving) Leaving() func(rouse.Key) bool {
+func (m *moving) Leaving() func(*rouse.Fire) bool {
 	if !m.leave.Load() {
 		return nil
 	}
-	return func(rouse.Key) bool { return true }
+	return func(*rouse.Fire) bool { return true }
 }
 
 // Unanswered triggers do not keep timers from moving to another member.

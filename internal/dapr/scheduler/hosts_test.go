@@ -155,7 +155,7 @@ func TestHostsAreToldAndToldAgain(t *testing.T) {
 // kept are timers that all stay where they are.
 type kept struct{ Timers }
 
-func (kept) Leaving() func(rouse.Key) bool { return nil }
+func (kept) Leaving() func(*rouse.Fire) bool { return nil }
 
 // A sidecar that pings an idle watch is not disconnected.
 func TestIdleWatchLivesOn(t *testing.T) {

@@ -34,7 +34,7 @@ import (
 // Timers are the methods of *timers.Timers that the service uses.
 type Timers interface {
 	Now() rouse.Instant
-	Leaving() func(rouse.Key) bool
+	Leaving() func(*rouse.Fire) bool
 	Put(ctx context.Context, puts []timers.Put) ([]timers.PutResult, error)
 	Import(ctx context.Context, timers []rouse.Timer, mode timers.Mode) ([]timers.PutResult, error)
 	Preview(ctx context.Context, key rouse.Key, spec rouse.Spec, from rouse.Instant, count int) (rouse.Preview, error)

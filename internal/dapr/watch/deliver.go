@@ -163,12 +163,12 @@ func (s *Sink) Delete(ref job.Ref, generation uint64) {
 // Release gives back triggers of timers that are leaving this node: those that wait for a stream or a gate,
 // and those that were sent before the given time and are unanswered. They come again immediately from the
 // node that then has them. Later answers are ignored.
-func (s *Sink) Release(leaving func(rouse.Key) bool, before time.Time) {
+func (s *Sink) Release(leaving func(*rouse.Fire) bool, before time.Time) {
 	s.hub.Lock()
 	defer s.hub.Unlock()
 	for t := range s.hub.Items() {
 		f := t.Fire()
-		if (t.Waiting() || t.Of.sent.Before(before)) && leaving(rouse.Key{Namespace: f.Namespace, Name: f.Name}) {
+		if (t.Waiting() || t.Of.sent.Before(before)) && leaving(f) {
 			s.hub.Report(t, moving)
 		}
 	}

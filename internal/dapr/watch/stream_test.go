@@ -411,7 +411,7 @@ func TestReleaseGivesBackWhatLeaves(t *testing.T) {
 		p := join(s, limit(actorsOf("T"), "T", "", 3))
 		stays := fire(t, actor("T", "i", ""), "stays")
 		stayed := fire(t, app("other"), "stayed")
-		leaving := func(k rouse.Key) bool { return k.Name != stays.Name && k.Name != stayed.Name }
+		leaving := func(f *rouse.Fire) bool { return f.Name != stays.Name && f.Name != stayed.Name }
 		e.deliver(fire(t, actor("T", "i", ""), "old"), stays, fire(t, app("other"), "waits"), stayed)
 		time.Sleep(time.Second)
 		at := time.Now()
