@@ -67,6 +67,7 @@ type gate struct {
 	running int32         // rows that have a place
 	slot    int32         // in gates.timed; -1: none
 	isReady bool          // it is in gates.ready
+	isRated bool          // the first of its queue waits for the rate
 }
 
 // gated is a row that waits, with its place in the order.
@@ -149,12 +150,14 @@ func (g *gates) ensureGate(name limitName, key string, began time.Duration) *gat
 	if ga == nil {
 		key = strings.Clone(key)
 		ga = &gate{limit: l, key: key, slot: -1, next: math.MinInt64}
-		first := l.burst + min(l.interval, firstAfter)
-		if began = min(began, g.now()); l.interval > 0 && began < first {
-			ga.next = g.now() + first - began
-		}
 		l.keys[key] = ga
 		g.keys++
+	}
+	if l.interval > 0 { // also for a gate that is from before the bucket was elsewhere
+		now, first := g.now(), l.burst+min(l.interval, firstAfter)
+		if began = min(began, now); began < first {
+			ga.next = max(ga.next, now+first-began)
+		}
 	}
 	return ga
 }
@@ -165,20 +168,30 @@ func (l *limited) setLimit(is rouse.Limit, known bool) {
 	l.burst = time.Duration(max(0, is.Rate.AtOnce()-1)) * l.interval
 }
 
+// catchUp bounds how much of a rate those that wait for it may use later, when the node looked at their gate
+// late. Otherwise each look would cost a part of the rate.
+const catchUp = 100 * time.Millisecond
+
 // takePlace takes a place if the limit has one now.
 func (g *gates) takePlace(ga *gate) bool {
 	l := ga.limit
 	if l.unknown || l.is.Paused || l.is.Concurrency > 0 && int(ga.running) >= l.is.Concurrency {
+		ga.isRated = false
 		return false
 	}
 	if l.interval > 0 {
 		now := g.now()
 		ga.next = min(ga.next, now+l.burst+l.interval) // after a change to a faster rate
 		if ga.next > now+l.burst {
+			ga.isRated = true
 			g.setTimer(ga, ga.next-l.burst)
 			return false
 		}
-		ga.next = max(ga.next, now) + l.interval
+		from := now
+		if ga.isRated {
+			from -= catchUp
+		}
+		ga.next = max(ga.next, from) + l.interval
 	}
 	ga.running++
 	l.running++
@@ -255,7 +268,7 @@ func (g *gates) openGate(ga *gate) {
 		en.state = nowhere
 		g.place(en)
 	}
-	ga.queue = nil
+	ga.queue, ga.isRated = nil, false
 	if ga.running > 0 {
 		return
 	}
