@@ -98,7 +98,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 			m.occurrences.WithLabelValues(e.String(), c.String())
 		}
 	}
-	for _, what := range []string{"claim", "clock", "decode", "get", "inspect", "invariants", "look", "renew", "settle",
+	for _, what := range []string{"claim", "clock", "decode", "get", "inspect", "invariants", "limit", "look", "renew", "settle",
 		"trim", "watch"} {
 		m.failures.WithLabelValues(what)
 	}

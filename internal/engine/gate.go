@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"container/heap"
+	"hash/maphash"
 	"maps"
 	"math"
 	"slices"
@@ -20,13 +21,17 @@ import (
 //
 // A rate is the generic cell rate algorithm (ITU-T I.371): a key keeps one time, however fast it goes.
 type gates struct {
+	*env
 	limits Limits // nil: there are none
 	byName map[limitName]*limited
 	ready  []*gate    // may have places for rows that wait
-	timed  timedGates // by when the rate gives them a place, or until they are as new
+	spare  []*gate    // for ready
+	timed  timedGates // by when the rate gives them a place
 	epoch  time.Time  // times of gates count from it
 	seen   uint64     // version of the limits that the gates obey
 	keys   int
+	idle   []*gate             // may not be in use any more
+	memory rateMemory          // of keys that are not in use
 	place  func(en *entry)     // takes a row that has its place
 	ends   gateDeadlines       // of rows that wait
 	away   map[rouse.Key]*gate // attempts of other nodes that have places
@@ -50,24 +55,51 @@ type limited struct {
 	is       rouse.Limit // the zero Limit lets everything through: it was deleted
 	unknown  bool        // whether there is one is not known yet
 	interval time.Duration
-	burst    time.Duration // what the rate may be ahead
-	keys     map[string]*gate
+	burst    time.Duration    // what the rate may be ahead
+	keys     map[uint64]*gate // by the hashes of the keys
+	used     []rateCohort     // keys that were in use not long ago, in this order
+	floor    time.Duration    // gate.next of keys that are in neither
 	waiting  int
 	bytes    int // of the rows that wait
 	running  int
 }
 
-// gate is the state of one key of a limit. There may be millions.
+// gate is the state of one key of a limit that is in use. There may be a million, so it is as small as a size
+// of Go's allocator.
 type gate struct {
-	limit   *limited
-	key     string
-	queue   *gateQueue    // nil while nothing waits
-	next    time.Duration // theoretical time of arrival: when the next one would be on time
-	until   time.Duration // in gates.timed: when it is looked at
-	waiting int32         // rows in queue; others in it have left
-	running int32         // rows that have a place
+	limit    *limited
+	key      string
+	queue    *gateWait     // nil while nothing waits
+	next     time.Duration // theoretical time of arrival: when the next one would be on time
+	running  int32         // rows that have a place
+	isReady  bool          // it is in gates.ready
+	isIdle   bool          // it is in gates.idle
+	isClosed bool          // it is not in limited.keys
+}
+
+// gateWait has the rows that wait at a gate.
+type gateWait struct {
+	rows    gateQueue
+	waiting int32         // of rows; others of them have left
 	slot    int32         // in gates.timed; -1: none
-	isReady bool          // it is in gates.ready
+	until   time.Duration // in gates.timed: when it is looked at
+	isRated bool          // the first one waits for the rate
+}
+
+// waiting returns how many rows wait.
+func (ga *gate) waiting() int {
+	if ga.queue == nil {
+		return 0
+	}
+	return int(ga.queue.waiting)
+}
+
+// ensureQueue returns the queue of a gate.
+func (ga *gate) ensureQueue() *gateWait {
+	if ga.queue == nil {
+		ga.queue = &gateWait{slot: -1}
+	}
+	return ga.queue
 }
 
 // gated is a row that waits, with its place in the order.
@@ -88,8 +120,9 @@ func (w *gated) setOrder(order string) {
 // waitsAt reports whether the row still waits at a gate.
 func (w *gated) waitsAt(ga *gate) bool { return w.en.gate == ga && w.en.state == atGate }
 
-func (g *gates) init(limits Limits) {
-	g.limits, g.byName, g.epoch = limits, map[limitName]*limited{}, time.Now()
+func (g *gates) init(v *env) {
+	g.env, g.limits, g.byName, g.epoch = v, v.opts.Limits, map[limitName]*limited{}, time.Now()
+	g.memory.seed, g.memory.most = maphash.MakeSeed(), maxUsedKeys
 }
 
 // now returns the time as gates count it.
@@ -111,20 +144,18 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
 	}
 	en.gate, en.sent = ga, 0
 	l := ga.limit
-	if ga.waiting == 0 && g.takePlace(ga) {
+	if ga.waiting() == 0 && g.takePlace(ga) {
 		return true
 	}
 	w := gated{en: en, priority: t.Spec.Priority}
 	w.setOrder(l.is.Order)
-	if ga.queue == nil {
-		ga.queue = new(gateQueue)
+	q := ga.ensureQueue()
+	if left := len(q.rows) - int(q.waiting); left > 1024 && left > int(q.waiting) {
+		q.rows = slices.DeleteFunc(q.rows, func(w gated) bool { return !w.waitsAt(ga) })
+		heap.Init(&q.rows)
 	}
-	if left := len(*ga.queue) - int(ga.waiting); left > 1024 && left > int(ga.waiting) {
-		*ga.queue = slices.DeleteFunc(*ga.queue, func(w gated) bool { return !w.waitsAt(ga) })
-		heap.Init(ga.queue)
-	}
-	heap.Push(ga.queue, w)
-	ga.waiting++
+	heap.Push(&q.rows, w)
+	q.waiting++
 	l.waiting++
 	en.load = Weight(&en.row)
 	l.bytes += en.load
@@ -158,20 +189,22 @@ func (g *gates) ensureGate(name limitName, key string, began time.Duration) *gat
 			return nil
 		}
 		name = limitName{strings.Clone(name.namespace), strings.Clone(name.name)} // they share the memory of a row
-		l = &limited{limitName: name, of: g, keys: map[string]*gate{}}
+		l = &limited{limitName: name, of: g, keys: map[uint64]*gate{}, floor: math.MinInt64}
 		l.setLimit(is, known)
 		g.byName[name] = l
 	}
-	ga := l.keys[key]
+	hash := g.memory.hashKey(key)
+	ga := l.keys[hash]
 	if ga == nil {
-		key = strings.Clone(key)
-		ga = &gate{limit: l, key: key, slot: -1, next: math.MinInt64}
-		first := l.burst + min(l.interval, firstAfter)
-		if began = min(began, g.now()); l.interval > 0 && began < first {
-			ga.next = g.now() + first - began
-		}
-		l.keys[key] = ga
+		ga = &gate{limit: l, key: strings.Clone(key), next: g.memory.takeRate(l, hash)}
+		l.keys[hash] = ga
 		g.keys++
+	}
+	if l.interval > 0 { // also for a gate that is from before the bucket was elsewhere
+		now, first := g.now(), l.burst+min(l.interval, firstAfter)
+		if began = min(began, now); began < first {
+			ga.next = max(ga.next, now+first-began)
+		}
 	}
 	return ga
 }
@@ -180,22 +213,37 @@ func (l *limited) setLimit(is rouse.Limit, known bool) {
 	l.unknown = !known
 	l.is, l.interval = is, is.Rate.Interval()
 	l.burst = time.Duration(max(0, is.Rate.AtOnce()-1)) * l.interval
+	for i := range l.used { // after a change to a faster rate
+		l.used[i].until = min(l.used[i].until, l.of.now()+l.burst+l.interval)
+	}
 }
+
+// catchUp bounds how much of a rate those that wait for it may use later, when the node looked at their gate
+// late. Otherwise each look would cost a part of the rate.
+const catchUp = 100 * time.Millisecond
 
 // takePlace takes a place if the limit has one now.
 func (g *gates) takePlace(ga *gate) bool {
 	l := ga.limit
 	if l.unknown || l.is.Paused || l.is.Concurrency > 0 && int(ga.running) >= l.is.Concurrency {
+		if ga.queue != nil {
+			ga.queue.isRated = false
+		}
 		return false
 	}
 	if l.interval > 0 {
 		now := g.now()
 		ga.next = min(ga.next, now+l.burst+l.interval) // after a change to a faster rate
 		if ga.next > now+l.burst {
+			ga.ensureQueue().isRated = true
 			g.setTimer(ga, ga.next-l.burst)
 			return false
 		}
-		ga.next = max(ga.next, now) + l.interval
+		from := now
+		if ga.queue != nil && ga.queue.isRated {
+			from -= catchUp
+		}
+		ga.next = max(ga.next, from) + l.interval
 	}
 	ga.running++
 	l.running++
@@ -210,7 +258,7 @@ func (en *entry) leaveGate() {
 	}
 	en.gate = nil
 	if en.state == atGate {
-		ga.waiting--
+		ga.queue.waiting--
 		ga.limit.waiting--
 		ga.limit.bytes -= en.load
 		en.state = nowhere
@@ -248,48 +296,83 @@ func (g *gates) noteReady(ga *gate) {
 func (g *gates) openGates() {
 	for len(g.ready) > 0 {
 		list := g.ready
-		g.ready = nil
+		g.ready = g.spare[:0]
 		for _, ga := range list {
 			ga.isReady = false
 			g.openGate(ga)
 		}
+		clear(list)
+		g.spare = list
 	}
 }
 
 func (g *gates) openGate(ga *gate) {
 	l := ga.limit
-	for ga.waiting > 0 {
-		first := &(*ga.queue)[0]
+	for ga.waiting() > 0 {
+		first := &ga.queue.rows[0]
 		en := first.en
 		if !first.waitsAt(ga) {
-			heap.Pop(ga.queue)
+			heap.Pop(&ga.queue.rows)
 			continue
 		}
 		if !g.takePlace(ga) {
 			return
 		}
-		heap.Pop(ga.queue)
-		ga.waiting--
+		heap.Pop(&ga.queue.rows)
+		ga.queue.waiting--
 		l.waiting--
 		l.bytes -= en.load
 		en.state = nowhere
 		g.place(en)
 	}
+	g.clearTimer(ga)
 	ga.queue = nil
 	if ga.running > 0 {
 		return
 	}
-	if now := g.now(); ga.next > now { // it remembers its rate until it is as new
-		g.setTimer(ga, ga.next)
+	if ga.isIdle || ga.isClosed {
 		return
 	}
-	g.clearTimer(ga)
-	if l.keys[ga.key] == ga {
-		delete(l.keys, ga.key)
-		g.keys--
+	if l.is.Revision == 0 || len(g.idle) == maxIdle {
+		g.closeGate(ga)
+		return
 	}
-	if len(l.keys) == 0 && g.byName[l.limitName] == l {
-		delete(g.byName, l.limitName)
+	ga.isIdle = true
+	g.idle = append(g.idle, ga)
+}
+
+// maxIdle bounds the gates that stay for cohortTime after their last use, so that those in steady use are not
+// made again and again.
+const maxIdle = 10_000
+
+// closeIdle closes the gates that are not in use any more, and removes what is left of limits.
+func (g *gates) closeIdle(now time.Duration) {
+	for _, ga := range g.idle {
+		if ga.isIdle = false; ga.running == 0 && ga.waiting() == 0 {
+			g.closeGate(ga)
+		}
+	}
+	clear(g.idle)
+	g.idle = g.idle[:0]
+	for _, l := range g.byName {
+		g.memory.dropPast(l, now)
+		if len(l.keys) == 0 && len(l.used) == 0 && l.floor < now {
+			delete(g.byName, l.limitName)
+		}
+	}
+}
+
+// closeGate removes the gate of a key that is not in use.
+func (g *gates) closeGate(ga *gate) {
+	l, hash := ga.limit, g.memory.hashKey(ga.key)
+	delete(l.keys, hash)
+	ga.isClosed = true
+	g.keys--
+	if now := g.now(); ga.next > now {
+		g.memory.noteRate(l, hash, ga.next, now)
+		if g.memory.used > g.memory.most {
+			g.dropUsed()
+		}
 	}
 }
 
@@ -318,7 +401,11 @@ func (g *gates) wakeGates() (reordered bool) {
 		}
 	}
 	now := g.now()
-	for len(g.timed) > 0 && g.timed[0].until <= now {
+	if now >= g.memory.looks {
+		g.memory.looks = now + cohortTime
+		g.closeIdle(now)
+	}
+	for len(g.timed) > 0 && g.timed[0].queue.until <= now {
 		ga := g.timed[0]
 		g.clearTimer(ga)
 		g.noteReady(ga)
@@ -331,10 +418,11 @@ func (ga *gate) sortQueue() {
 	if ga.queue == nil {
 		return
 	}
-	for i := range *ga.queue {
-		(*ga.queue)[i].setOrder(ga.limit.is.Order)
+	rows := &ga.queue.rows
+	for i := range *rows {
+		(*rows)[i].setOrder(ga.limit.is.Order)
 	}
-	heap.Init(ga.queue)
+	heap.Init(rows)
 }
 
 // untilNext returns the time until wakeGates has something to do; any is false if that is unknown.
@@ -342,7 +430,7 @@ func (g *gates) untilNext() (wait time.Duration, any bool) {
 	if len(g.timed) == 0 {
 		return 0, false
 	}
-	return g.timed[0].until - g.now(), true
+	return g.timed[0].queue.until - g.now(), true
 }
 
 // shedWaiting takes up to most rows that wait at gates out of a full window with so much room, from the
@@ -354,8 +442,11 @@ func (g *gates) shedWaiting(room space, most int) (taken []*entry) {
 	for _, l := range list {
 		rows, bytes := room.rows/keptPart/len(list), room.bytes/keptPart/len(list)
 		for _, ga := range l.keys {
-			for ga.waiting > 0 && len(taken) < most && (l.waiting > rows || l.bytes > bytes) {
-				if w := ga.queue.popLast(); w.waitsAt(ga) {
+			if len(taken) == most || l.waiting <= rows && l.bytes <= bytes {
+				break
+			}
+			for ga.waiting() > 0 && len(taken) < most && (l.waiting > rows || l.bytes > bytes) {
+				if w := ga.queue.rows.popLast(); w.waitsAt(ga) {
 					taken = append(taken, w.en)
 					w.en.leaveGate()
 				}
@@ -397,7 +488,7 @@ func (ga *gate) countBefore(en *entry) (n int) {
 	if ga.queue == nil {
 		return 0
 	}
-	q := *ga.queue
+	q := ga.queue.rows
 	i := slices.IndexFunc(q, func(w gated) bool { return w.en == en })
 	for j := range q {
 		if i >= 0 && q[j].waitsAt(ga) && q.Less(j, i) {
@@ -411,32 +502,32 @@ func (ga *gate) countBefore(en *entry) (n int) {
 type timedGates []*gate
 
 func (g *gates) setTimer(ga *gate, until time.Duration) {
-	ga.until = until
-	if ga.slot >= 0 {
-		heap.Fix(&g.timed, int(ga.slot))
+	ga.queue.until = until
+	if ga.queue.slot >= 0 {
+		heap.Fix(&g.timed, int(ga.queue.slot))
 		return
 	}
 	heap.Push(&g.timed, ga)
 }
 
 func (g *gates) clearTimer(ga *gate) {
-	if ga.slot >= 0 {
-		heap.Remove(&g.timed, int(ga.slot))
+	if ga.queue != nil && ga.queue.slot >= 0 {
+		heap.Remove(&g.timed, int(ga.queue.slot))
 	}
 }
 
 func (q timedGates) Len() int           { return len(q) }
-func (q timedGates) Less(i, j int) bool { return q[i].until < q[j].until }
+func (q timedGates) Less(i, j int) bool { return q[i].queue.until < q[j].queue.until }
 
 func (q timedGates) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].slot, q[j].slot = int32(i), int32(j)
+	q[i].queue.slot, q[j].queue.slot = int32(i), int32(j)
 }
 
 // Push implements heap.Interface.
 func (q *timedGates) Push(x any) {
 	ga := x.(*gate)
-	ga.slot = int32(len(*q))
+	ga.queue.slot = int32(len(*q))
 	*q = append(*q, ga)
 }
 
@@ -445,7 +536,7 @@ func (q *timedGates) Pop() any {
 	old := *q
 	last := old[len(old)-1]
 	old[len(old)-1] = nil
-	last.slot = -1
+	last.queue.slot = -1
 	*q = old[:len(old)-1]
 	return last
 }

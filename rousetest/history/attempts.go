@@ -133,6 +133,9 @@ func (c *checker) retriedBy(g *generation, d *delivery, a *arrival) Time {
 	}
 	wait := c.cfg.MaxBackoff + c.cfg.MaxLate + c.cfg.ClockErr
 	by = c.faults.postponeDeadline(a.T, by.Add(wait), c.cfg.MaxLate)
+	if s := &g.put.Spec; s.Limit != "" {
+		by = max(by, c.limitedUntil(s))
+	}
 	// the attempt was lost, and runs that were requested since may be before the next
 	if !d.manual && c.faults.hasFaultBetween(a.T, by) {
 		for i := range g.manual.deliveries {

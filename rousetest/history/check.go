@@ -22,6 +22,7 @@ import (
 //	C11-count         more occurrences than Count
 //	C12-bad-input     a cron expression was accepted that is none
 //	C13-bad-due       the answered due time does not follow from the request
+//	C14-limit         more attempts were in progress, or began in a time, than a limit allows, or while it was paused
 //	R1-record         (records) an occurrence without a record, or with several; a record that counts wrongly
 //	R2-ending         a record and the arrivals contradict each other
 //	R3-reason         a record's reason is none that the timer's policies, or its clients, gave
@@ -38,7 +39,8 @@ import (
 // until Excuse after that.
 //
 // Where the clocks of service and observers decide, ClockErr is granted. An occurrence of a Serial timer is
-// not late because the one before took long: it counts from when that was done.
+// not late because the one before took long: it counts from when that was done. One of a timer with a limit
+// has to come before the log ends, unless the limit is paused then.
 func Check(h *History) Report {
 	all := func(*Fault) bool { return true }
 	c := &checker{
@@ -46,6 +48,7 @@ func Check(h *History) Report {
 		faults: newWindows(h, h.Config.Recovery, all), doubles: newWindows(h,
 			cmp.Or(h.Config.Excuse, h.Config.Recovery), all),
 	}
+	c.gatherLimits(h)
 	c.gatherHistory(h)
 	for _, t := range c.timers {
 		for i := range t.writes {
@@ -54,6 +57,7 @@ func Check(h *History) Report {
 			}
 		}
 	}
+	c.judgeLimits(h)
 	c.judgeKeys()
 	c.judgeReads(h)
 	sortViolations(c.report.Violations)
@@ -72,6 +76,7 @@ type checker struct {
 	byName   map[string]*timer
 	timers   []*timer
 	runs     map[string]*Run // by key
+	limits   map[string][]Limit
 	keys     []keyUse
 	late     []Time
 	report   Report

@@ -35,6 +35,7 @@ var kinds = map[string]kind{
 	"run":        newLineKind(Run{}, (*reader).addRun),
 	"backfill":   newLineKind(Backfill{}, (*reader).addBackfill),
 	"redrive":    newLineKind(Redrive{}, (*reader).addRedrive),
+	"limit":      newLineKind(Limit{}, (*reader).addLimit),
 	"get":        newLineKind(Get{}, (*reader).addGet),
 	"final":      newLineKind(Final{}, (*reader).addFinal),
 	"fire":       newLineKind(Fire{}, (*reader).addFire),

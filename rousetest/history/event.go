@@ -2,9 +2,9 @@ package history
 
 import "time"
 
-// Event is a line of a history: Config, Put, Delete, Pause, Resume, Skip, Run, Backfill, Redrive, Get, Final,
-// Fire, Ack, Dead, Record, Fault, Heal or End. The tags of their fields are the members of the line; those
-// that are not left out when they are zero have to be there.
+// Event is a line of a history: Config, Put, Delete, Pause, Resume, Skip, Run, Backfill, Redrive, Limit, Get,
+// Final, Fire, Ack, Dead, Record, Fault, Heal or End. The tags of their fields are the members of the line;
+// those that are not left out when they are zero have to be there.
 type Event interface{ eventLine() any }
 
 // Res is a client's knowledge of the outcome of a call.
@@ -71,6 +71,9 @@ type Spec struct {
 	MaxAttempts int           `json:"max_attempts,omitzero"` // 0: not known, not judged
 	// an occurrence does not begin before the previous one is done
 	Serial bool `json:"serial,omitzero"`
+	// the Limit that bounds its attempts, with those of others, and the key that they count for
+	Limit    string `json:"limit,omitzero"`
+	LimitKey string `json:"limit_key,omitzero"`
 }
 
 // isOrdered reports whether no two occurrences are in progress at once.
@@ -178,6 +181,21 @@ type Redrive struct {
 	T0     Time   `json:"t0"`
 	T1     Time   `json:"t1"`
 	Res    Res    `json:"res"`
+}
+
+// Limit sets, changes, pauses, resumes or removes a limit of timers: these are its bounds from then on.
+type Limit struct {
+	Limit       string        `json:"limit"`
+	T0          Time          `json:"t0"`
+	T1          Time          `json:"t1"`
+	Res         Res           `json:"res"`
+	Concurrency int           `json:"concurrency,omitzero"` // attempts in progress at a time; 0: unlimited
+	Count       int           `json:"count,omitzero"`       // attempts that begin in Per; 0: unlimited
+	Per         time.Duration `json:"per_ms,omitzero"`
+	Burst       int           `json:"burst,omitzero"`   // of them at once; 0: 1, or those of a tenth of a second
+	PerKey      bool          `json:"per_key,omitzero"` // for each key by itself
+	Ordered     bool          `json:"ordered,omitzero"` // attempts after the first keep its place, and do not count for the rate
+	Paused      bool          `json:"paused,omitzero"`  // none begins
 }
 
 // Get is a client's look at one timer.

@@ -34,6 +34,7 @@ type History struct {
 	Runs      []Run
 	Backfills []Backfill
 	Redrives  []Redrive
+	Limits    []Limit
 	Gets      []Get
 	Finals    []Final
 	Fires     []Fire

@@ -190,8 +190,11 @@ func (c *checker) judgeTime(g *generation, d *delivery, o occurrence, press *pre
 	if busy == max(o.hi, p.T1) {
 		busy = press.busy
 	}
-	hi := max(o.hi, p.T1, min(busy, c.end))
 	late := s.Jitter + c.cfg.MaxLate + c.cfg.ClockErr
+	if s.Limit != "" {
+		busy = max(busy, c.limitedUntil(s).Add(-late))
+	}
+	hi := max(o.hi, p.T1, min(busy, c.end))
 	deadline := c.faults.postponeDeadline(o.lo, hi.Add(late), c.cfg.MaxLate)
 	end, paused := g.timer.pausedBetween(o.lo, deadline)
 	if paused { // a run that was asked for in the pause may be under way at its end

@@ -26,6 +26,7 @@ import (
 //	backfill timer from until t0 t1 res
 //	redrive  timer gen due t0 t1 res
 //	record   timer gen due ending [last_due=] [count=] [reason=] [cause=] [other_due=] …   a reason's spaces as _
+//	limit    limit t0 t1 res [concurrency=] [count=] [per_ms=] [burst=] …
 //	get      timer t0 t1 res [gen=]
 //	final    t0 t1 [timer=gen …]
 //	fire     timer gen due t t1 reply [key=] …                   t1 or due may be -
@@ -41,7 +42,7 @@ func sec(s float64) Time { return At(zero.Add(time.Duration(s * float64(time.Sec
 var positions = map[string]string{
 	"create": "timer gen spec t0 t1 res", "replace": "timer gen spec t0 t1 res", "delete": "timer t0 t1 res", "get": "timer t0 t1 res",
 	"final": "t0 t1", "fire": "timer gen due t t1 reply", "ack": "key t", "dead": "timer gen due t", "fault": "fid t", "heal": "fid t",
-	"end": "t", "config": "", "reschedule": "timer gen spec t0 t1 res", "pause": "timer t0 t1 res", "resume": "timer t0 t1 res",
+	"end": "t", "config": "", "limit": "limit t0 t1 res", "reschedule": "timer gen spec t0 t1 res", "pause": "timer t0 t1 res", "resume": "timer t0 t1 res",
 	"skip": "timer count t0 t1 res", "run": "timer t0 t1 res", "backfill": "timer from until t0 t1 res",
 	"redrive": "timer gen due t0 t1 res", "record": "timer gen due ending",
 }
@@ -182,4 +183,4 @@ func TestRules(t *testing.T) {
 	}
 }
 
-const allRules = "C1-lost C2-early C3-late C4-phantom C5-key C6-dup C7-after-delete C8-read C9-retry C9-dead C10-order C11-count C12-bad-input C13-bad-due R1-record R2-ending R3-reason R4-overlap R5-deadline R6-run R7-pause R8-cause"
+const allRules = "C1-lost C2-early C3-late C4-phantom C5-key C6-dup C7-after-delete C8-read C9-retry C9-dead C10-order C11-count C12-bad-input C13-bad-due C14-limit R1-record R2-ending R3-reason R4-overlap R5-deadline R6-run R7-pause R8-cause"

@@ -147,6 +147,14 @@ func (rd *reader) addRedrive(r *Redrive) error {
 	return rd.recordCall(r.Timer, r.T0, r.T1, r.Res)
 }
 
+func (rd *reader) addLimit(l *Limit) error {
+	if (l.Count == 0) != (l.Per == 0) {
+		return errors.New("count and per_ms belong together")
+	}
+	rd.h.Limits = append(rd.h.Limits, *l)
+	return rd.recordCall("limit "+l.Limit, l.T0, l.T1, l.Res)
+}
+
 func (rd *reader) addGet(g *Get) error {
 	if (g.Res == OK) != slices.Contains(rd.members, "gen") {
 		return errors.New("a get has a gen if its res is ok, and only then")

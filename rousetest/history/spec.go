@@ -32,6 +32,8 @@ func (s *Spec) checkSpecForm() error {
 		return errors.New("within_ms belongs to the misfire policy within, which needs it")
 	case s.Serial && s.Overlap == OverlapAllow:
 		return errors.New("serial contradicts the overlap policy allow")
+	case s.LimitKey != "" && s.Limit == "":
+		return errors.New("limit_key belongs to limit")
 	case (s.TZ != "" || s.DST != "") && !cron:
 		return errors.New("tz and dst belong to cron")
 	}

@@ -71,6 +71,7 @@ func (s Skip) eventLine() any     { return line[Skip]{"skip", &s} }
 func (r Run) eventLine() any      { return line[Run]{"run", &r} }
 func (b Backfill) eventLine() any { return line[Backfill]{"backfill", &b} }
 func (r Redrive) eventLine() any  { return line[Redrive]{"redrive", &r} }
+func (l Limit) eventLine() any    { return line[Limit]{"limit", &l} }
 func (f Final) eventLine() any    { return line[Final]{"final", &f} }
 func (f Fire) eventLine() any     { return line[Fire]{"fire", &f} }
 func (a Ack) eventLine() any      { return line[Ack]{"ack", &a} }
