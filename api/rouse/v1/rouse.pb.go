@@ -11818,6 +11818,118 @@ func (x *RedriveResponse) GetTarget() string {
 	return ""
 }
 
+type ReportCheckRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Status        string                 `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"` // start, success or fail; empty is success
+	Log           string                 `protobuf:"bytes,4,opt,name=log,proto3" json:"log,omitempty"`       // its output, at most 10 KiB
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportCheckRequest) Reset() {
+	*x = ReportCheckRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportCheckRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportCheckRequest) ProtoMessage() {}
+
+func (x *ReportCheckRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportCheckRequest.ProtoReflect.Descriptor instead.
+func (*ReportCheckRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
+}
+
+func (x *ReportCheckRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ReportCheckRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReportCheckRequest) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ReportCheckRequest) GetLog() string {
+	if x != nil {
+		return x.Log
+	}
+	return ""
+}
+
+type ReportCheckResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ExpectedByMs  int64                  `protobuf:"varint,1,opt,name=expected_by_ms,json=expectedByMs,proto3" json:"expected_by_ms,omitempty"` // by when it has to succeed next; 0: it has not to
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportCheckResponse) Reset() {
+	*x = ReportCheckResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportCheckResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportCheckResponse) ProtoMessage() {}
+
+func (x *ReportCheckResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportCheckResponse.ProtoReflect.Descriptor instead.
+func (*ReportCheckResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
+}
+
+func (x *ReportCheckResponse) GetExpectedByMs() int64 {
+	if x != nil {
+		return x.ExpectedByMs
+	}
+	return 0
+}
+
 type PurgeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -11829,7 +11941,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11841,7 +11953,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11854,7 +11966,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -11886,7 +11998,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11898,7 +12010,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11911,7 +12023,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
 }
 
 type SubscribeRequest struct {
@@ -11929,7 +12041,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11941,7 +12053,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11954,7 +12066,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -12039,7 +12151,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12051,7 +12163,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12064,7 +12176,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -12098,7 +12210,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12110,7 +12222,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12123,7 +12235,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -12221,7 +12333,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12233,7 +12345,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12246,7 +12358,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -12284,7 +12396,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12296,7 +12408,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12309,7 +12421,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *Called) GetId() string {
@@ -12369,7 +12481,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12381,7 +12493,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12394,7 +12506,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *Open) GetNamespace() string {
@@ -12444,7 +12556,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12456,7 +12568,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12469,7 +12581,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -12512,7 +12624,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12524,7 +12636,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12537,7 +12649,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -12573,7 +12685,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12585,7 +12697,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12598,7 +12710,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -12639,7 +12751,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12651,7 +12763,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12664,7 +12776,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -12696,7 +12808,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12708,7 +12820,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12721,7 +12833,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -12756,7 +12868,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12768,7 +12880,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12781,7 +12893,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -12808,7 +12920,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12820,7 +12932,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12833,7 +12945,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *Peer) GetId() string {
@@ -12873,7 +12985,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12885,7 +12997,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12898,7 +13010,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -13025,7 +13137,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13037,7 +13149,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13050,7 +13162,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -13161,7 +13273,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13173,7 +13285,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13186,7 +13298,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -14192,7 +14304,14 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\afire_id\x18\x03 \x01(\tR\x06fireId\x12*\n" +
 	"\x11with_current_spec\x18\x04 \x01(\bR\x0fwithCurrentSpec\")\n" +
 	"\x0fRedriveResponse\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\tR\x06target\"Y\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\"p\n" +
+	"\x12ReportCheckRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\tR\x06status\x12\x10\n" +
+	"\x03log\x18\x04 \x01(\tR\x03log\";\n" +
+	"\x13ReportCheckResponse\x12$\n" +
+	"\x0eexpected_by_ms\x18\x01 \x01(\x03R\fexpectedByMs\"Y\n" +
 	"\fPurgeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
@@ -14322,7 +14441,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x13CALL_STATUS_EXPIRED\x10\x03\x12\x1e\n" +
 	"\x1aCALL_STATUS_DELIVERY_LIMIT\x10\x04\x12\x18\n" +
 	"\x14CALL_STATUS_REJECTED\x10\x05\x12\x17\n" +
-	"\x13CALL_STATUS_DELETED\x10\x062\xbe\f\n" +
+	"\x13CALL_STATUS_DELETED\x10\x062\x8a\r\n" +
 	"\x06Timers\x122\n" +
 	"\x06Create\x12\x17.rouse.v1.CreateRequest\x1a\x0f.rouse.v1.Timer\x12J\n" +
 	"\vBatchCreate\x12\x1c.rouse.v1.BatchCreateRequest\x1a\x1d.rouse.v1.BatchCreateResponse\x12O\n" +
@@ -14339,7 +14458,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04Skip\x12\x15.rouse.v1.SkipRequest\x1a\x0f.rouse.v1.Timer\x12:\n" +
 	"\n" +
 	"Reschedule\x12\x1b.rouse.v1.RescheduleRequest\x1a\x0f.rouse.v1.Timer\x12A\n" +
-	"\bBackfill\x12\x19.rouse.v1.BackfillRequest\x1a\x1a.rouse.v1.BackfillResponse\x12;\n" +
+	"\bBackfill\x12\x19.rouse.v1.BackfillRequest\x1a\x1a.rouse.v1.BackfillResponse\x12J\n" +
+	"\vReportCheck\x12\x1c.rouse.v1.ReportCheckRequest\x1a\x1d.rouse.v1.ReportCheckResponse\x12;\n" +
 	"\x06Import\x12\x17.rouse.v1.ImportRequest\x1a\x18.rouse.v1.ImportResponse\x12J\n" +
 	"\vListRecords\x12\x1c.rouse.v1.ListRecordsRequest\x1a\x1d.rouse.v1.ListRecordsResponse\x12R\n" +
 	"\rFollowRecords\x12\x1e.rouse.v1.FollowRecordsRequest\x1a\x1f.rouse.v1.FollowRecordsResponse0\x01\x12Y\n" +
@@ -14427,7 +14547,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 194)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 196)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -14598,48 +14718,50 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*FollowRecordsResponse)(nil),    // 166: rouse.v1.FollowRecordsResponse
 	(*RedriveRequest)(nil),           // 167: rouse.v1.RedriveRequest
 	(*RedriveResponse)(nil),          // 168: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),             // 169: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 170: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 171: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 172: rouse.v1.Leave
-	(*CallRequest)(nil),              // 173: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 174: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 175: rouse.v1.Called
-	(*Open)(nil),                     // 176: rouse.v1.Open
-	(*Settle)(nil),                   // 177: rouse.v1.Settle
-	(*Answer)(nil),                   // 178: rouse.v1.Answer
-	(*Failure)(nil),                  // 179: rouse.v1.Failure
-	(*Extension)(nil),                // 180: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 181: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 182: rouse.v1.Peers
-	(*Peer)(nil),                     // 183: rouse.v1.Peer
-	(*Fire)(nil),                     // 184: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 185: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 186: rouse.v1.ReportResponse
-	nil,                              // 187: rouse.v1.Namespace.CountsEntry
-	nil,                              // 188: rouse.v1.Grant.LabelsEntry
-	nil,                              // 189: rouse.v1.Spec.LabelsEntry
-	nil,                              // 190: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 191: rouse.v1.Filter.LabelsEntry
-	nil,                              // 192: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 193: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 194: rouse.v1.Open.LabelsEntry
-	nil,                              // 195: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 196: google.protobuf.Duration
+	(*ReportCheckRequest)(nil),       // 169: rouse.v1.ReportCheckRequest
+	(*ReportCheckResponse)(nil),      // 170: rouse.v1.ReportCheckResponse
+	(*PurgeRequest)(nil),             // 171: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 172: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 173: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 174: rouse.v1.Leave
+	(*CallRequest)(nil),              // 175: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 176: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 177: rouse.v1.Called
+	(*Open)(nil),                     // 178: rouse.v1.Open
+	(*Settle)(nil),                   // 179: rouse.v1.Settle
+	(*Answer)(nil),                   // 180: rouse.v1.Answer
+	(*Failure)(nil),                  // 181: rouse.v1.Failure
+	(*Extension)(nil),                // 182: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 183: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 184: rouse.v1.Peers
+	(*Peer)(nil),                     // 185: rouse.v1.Peer
+	(*Fire)(nil),                     // 186: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 187: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 188: rouse.v1.ReportResponse
+	nil,                              // 189: rouse.v1.Namespace.CountsEntry
+	nil,                              // 190: rouse.v1.Grant.LabelsEntry
+	nil,                              // 191: rouse.v1.Spec.LabelsEntry
+	nil,                              // 192: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 193: rouse.v1.Filter.LabelsEntry
+	nil,                              // 194: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 195: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 196: rouse.v1.Open.LabelsEntry
+	nil,                              // 197: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 198: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	196, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	196, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
+	198, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	198, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Limit.rate:type_name -> rouse.v1.LimitRate
 	14,  // 5: rouse.v1.ListLimitsResponse.limits:type_name -> rouse.v1.Limit
 	13,  // 6: rouse.v1.PutLimitRequest.rate:type_name -> rouse.v1.LimitRate
-	196, // 7: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
-	196, // 8: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
+	198, // 7: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	198, // 8: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
 	23,  // 9: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	25,  // 10: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	187, // 11: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	189, // 11: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	23,  // 12: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	24,  // 13: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	34,  // 14: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -14655,12 +14777,12 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	49,  // 24: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	40,  // 25: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	52,  // 26: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	188, // 27: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	190, // 27: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	52,  // 28: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	52,  // 29: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	53,  // 30: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	53,  // 31: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	196, // 32: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	198, // 32: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	62,  // 33: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	61,  // 34: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
 	69,  // 35: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
@@ -14670,44 +14792,44 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	78,  // 39: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
 	77,  // 40: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
 	76,  // 41: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
-	189, // 42: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	191, // 42: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
 	83,  // 43: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
 	84,  // 44: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
 	82,  // 45: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	196, // 46: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	196, // 47: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	196, // 48: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	196, // 49: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	198, // 46: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	198, // 47: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	198, // 48: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	198, // 49: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
 	81,  // 50: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	196, // 51: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	196, // 52: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	196, // 53: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	196, // 54: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	196, // 55: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	196, // 56: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	196, // 57: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	190, // 58: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	196, // 59: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	198, // 51: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	198, // 52: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	198, // 53: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	198, // 54: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	198, // 55: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	198, // 56: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	198, // 57: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	192, // 58: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	198, // 59: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
 	80,  // 60: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
 	0,   // 61: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
 	86,  // 62: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
 	87,  // 63: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	196, // 64: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	196, // 65: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	196, // 66: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	198, // 64: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	198, // 65: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	198, // 66: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
 	0,   // 67: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
 	89,  // 68: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
 	80,  // 69: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
 	91,  // 70: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
 	92,  // 71: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	191, // 72: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	193, // 72: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
 	94,  // 73: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
 	75,  // 74: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
 	94,  // 75: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
 	107, // 76: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
 	82,  // 77: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	196, // 78: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	196, // 79: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	198, // 78: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	198, // 79: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
 	113, // 80: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
 	112, // 81: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
 	75,  // 82: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
@@ -14716,7 +14838,7 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	94,  // 85: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
 	113, // 86: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
 	94,  // 87: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	196, // 88: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	198, // 88: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
 	118, // 89: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
 	94,  // 90: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
 	107, // 91: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
@@ -14735,51 +14857,51 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	131, // 104: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
 	130, // 105: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
 	130, // 106: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	196, // 107: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	196, // 108: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	198, // 107: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	198, // 108: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
 	146, // 109: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
 	147, // 110: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
 	152, // 111: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
 	147, // 112: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
 	152, // 113: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	196, // 114: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	198, // 114: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
 	80,  // 115: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
 	113, // 116: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
 	79,  // 117: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	192, // 118: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	194, // 118: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
 	156, // 119: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
 	155, // 120: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
 	156, // 121: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	196, // 122: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	198, // 122: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
 	161, // 123: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	196, // 124: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	196, // 125: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	198, // 124: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	198, // 125: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
 	164, // 126: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
 	155, // 127: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
 	155, // 128: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	176, // 129: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	177, // 130: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	172, // 131: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	196, // 132: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	196, // 133: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	196, // 134: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	196, // 135: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	193, // 136: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	196, // 137: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	178, // 129: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	179, // 130: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	174, // 131: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	198, // 132: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	198, // 133: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	198, // 134: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	198, // 135: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	195, // 136: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	198, // 137: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
 	1,   // 138: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	194, // 139: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	179, // 140: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	180, // 141: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	178, // 142: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	196, // 143: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	196, // 144: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	184, // 145: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	182, // 146: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	183, // 147: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	183, // 148: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	195, // 149: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	179, // 150: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	196, // 151: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	196, // 139: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	181, // 140: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	182, // 141: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	180, // 142: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	198, // 143: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	198, // 144: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	186, // 145: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	184, // 146: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	185, // 147: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	185, // 148: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	197, // 149: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	181, // 150: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	198, // 151: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
 	85,  // 152: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
 	88,  // 153: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
 	88,  // 154: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
@@ -14790,146 +14912,148 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	103, // 159: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
 	95,  // 160: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
 	97,  // 161: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	169, // 162: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	171, // 162: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
 	167, // 163: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
 	105, // 164: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
 	106, // 165: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
 	108, // 166: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	128, // 167: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	157, // 168: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	165, // 169: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	159, // 170: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	162, // 171: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	153, // 172: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	110, // 173: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	114, // 174: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	116, // 175: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	119, // 176: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	135, // 177: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	132, // 178: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	134, // 179: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	137, // 180: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	123, // 181: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	125, // 182: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	126, // 183: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	4,   // 184: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	3,   // 185: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	6,   // 186: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 187: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 188: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 189: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	15,  // 190: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
-	17,  // 191: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
-	18,  // 192: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
-	19,  // 193: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
-	21,  // 194: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
-	22,  // 195: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
-	141, // 196: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	142, // 197: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	139, // 198: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	144, // 199: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	148, // 200: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	150, // 201: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	171, // 202: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	185, // 203: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	28,  // 204: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	26,  // 205: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	27,  // 206: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	30,  // 207: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	37,  // 208: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	41,  // 209: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	47,  // 210: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	44,  // 211: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	32,  // 212: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	50,  // 213: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	54,  // 214: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	56,  // 215: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	58,  // 216: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	59,  // 217: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	71,  // 218: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	70,  // 219: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	73,  // 220: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	63,  // 221: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	65,  // 222: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	67,  // 223: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
-	173, // 224: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	174, // 225: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	75,  // 226: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	90,  // 227: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	90,  // 228: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	75,  // 229: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	100, // 230: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	75,  // 231: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	75,  // 232: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	104, // 233: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	96,  // 234: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	98,  // 235: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	170, // 236: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	168, // 237: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	75,  // 238: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	75,  // 239: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	109, // 240: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	129, // 241: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	158, // 242: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	166, // 243: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	160, // 244: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	163, // 245: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	154, // 246: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	111, // 247: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	115, // 248: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	117, // 249: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	120, // 250: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	136, // 251: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	133, // 252: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	130, // 253: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	138, // 254: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	124, // 255: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	127, // 256: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	127, // 257: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	5,   // 258: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	2,   // 259: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	7,   // 260: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 261: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 262: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 263: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	16,  // 264: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
-	14,  // 265: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
-	14,  // 266: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
-	20,  // 267: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
-	14,  // 268: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
-	14,  // 269: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
-	143, // 270: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	143, // 271: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	140, // 272: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	145, // 273: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	149, // 274: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	151, // 275: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	181, // 276: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	186, // 277: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	29,  // 278: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	24,  // 279: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	24,  // 280: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	31,  // 281: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	38,  // 282: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	42,  // 283: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	48,  // 284: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	45,  // 285: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	33,  // 286: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	51,  // 287: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	55,  // 288: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	57,  // 289: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	55,  // 290: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	60,  // 291: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	72,  // 292: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	69,  // 293: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	74,  // 294: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	64,  // 295: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	66,  // 296: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	68,  // 297: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
-	175, // 298: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	175, // 299: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	226, // [226:300] is the sub-list for method output_type
-	152, // [152:226] is the sub-list for method input_type
+	169, // 167: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
+	128, // 168: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	157, // 169: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	165, // 170: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	159, // 171: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	162, // 172: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	153, // 173: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	110, // 174: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	114, // 175: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	116, // 176: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	119, // 177: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	135, // 178: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	132, // 179: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	134, // 180: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	137, // 181: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	123, // 182: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	125, // 183: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	126, // 184: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	4,   // 185: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	3,   // 186: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	6,   // 187: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 188: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 189: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 190: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	15,  // 191: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
+	17,  // 192: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
+	18,  // 193: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
+	19,  // 194: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
+	21,  // 195: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
+	22,  // 196: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
+	141, // 197: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	142, // 198: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	139, // 199: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	144, // 200: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	148, // 201: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	150, // 202: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	173, // 203: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	187, // 204: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	28,  // 205: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	26,  // 206: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	27,  // 207: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	30,  // 208: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	37,  // 209: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	41,  // 210: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	47,  // 211: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	44,  // 212: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	32,  // 213: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	50,  // 214: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	54,  // 215: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	56,  // 216: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	58,  // 217: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	59,  // 218: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	71,  // 219: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	70,  // 220: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	73,  // 221: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	63,  // 222: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	65,  // 223: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	67,  // 224: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
+	175, // 225: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	176, // 226: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	75,  // 227: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	90,  // 228: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	90,  // 229: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	75,  // 230: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	100, // 231: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	75,  // 232: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	75,  // 233: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	104, // 234: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	96,  // 235: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	98,  // 236: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	172, // 237: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	168, // 238: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	75,  // 239: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	75,  // 240: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	109, // 241: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	170, // 242: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
+	129, // 243: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	158, // 244: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	166, // 245: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	160, // 246: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	163, // 247: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	154, // 248: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	111, // 249: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	115, // 250: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	117, // 251: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	120, // 252: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	136, // 253: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	133, // 254: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	130, // 255: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	138, // 256: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	124, // 257: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	127, // 258: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	127, // 259: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	5,   // 260: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	2,   // 261: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	7,   // 262: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 263: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 264: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 265: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	16,  // 266: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
+	14,  // 267: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
+	14,  // 268: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
+	20,  // 269: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
+	14,  // 270: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
+	14,  // 271: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
+	143, // 272: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	143, // 273: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	140, // 274: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	145, // 275: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	149, // 276: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	151, // 277: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	183, // 278: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	188, // 279: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	29,  // 280: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	24,  // 281: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	24,  // 282: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	31,  // 283: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	38,  // 284: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	42,  // 285: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	48,  // 286: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	45,  // 287: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	33,  // 288: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	51,  // 289: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	55,  // 290: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	57,  // 291: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	55,  // 292: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	60,  // 293: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	72,  // 294: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	69,  // 295: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	74,  // 296: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	64,  // 297: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	66,  // 298: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	68,  // 299: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
+	177, // 300: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	177, // 301: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	227, // [227:302] is the sub-list for method output_type
+	152, // [152:227] is the sub-list for method input_type
 	152, // [152:152] is the sub-list for extension type_name
 	152, // [152:152] is the sub-list for extension extendee
 	0,   // [0:152] is the sub-list for field type_name
@@ -14944,13 +15068,13 @@ func file_rouse_v1_rouse_proto_init() {
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[169].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[171].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[183].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[185].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -14962,7 +15086,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   194,
+			NumMessages:   196,
 			NumExtensions: 0,
 			NumServices:   11,
 		},
