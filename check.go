@@ -217,6 +217,7 @@ func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
 	}
 	s.checkPauseAfter(add)
 	s.checkExpect(add)
+	s.checkNotify(add)
 	if _, err := ParseCriticality(uint64(s.Criticality)); err != nil {
 		add("criticality", fmt.Sprint(s.Criticality), criticalityFault, criticalityCure)
 	}
@@ -227,8 +228,10 @@ func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
 
 // checkReported refuses fields that have no meaning for checks.
 func (s *Spec) checkReported(add func(field, value, wrong, cure string)) {
-	if s.Expect.Notify == CheckTarget {
-		add("expect.notify", s.Expect.Notify, "takes no notices", "give a target that does, such as a URL")
+	for _, to := range s.NoticeTargets() {
+		if to.Target == CheckTarget {
+			add(to.Field, to.Target, "is never sent anything", "give another target, such as a URL")
+		}
 	}
 	if !s.IsCheck() {
 		return
@@ -248,7 +251,7 @@ func (s *Spec) checkReported(add func(field, value, wrong, cure string)) {
 		{"max_occurrences", s.MaxOccurrences != 0}, {"jitter", s.Jitter != 0}, {"retry", s.Retry != Retry{}},
 		{"limit", s.Limit != ""}, {"misfire", s.Misfire != MisfireLatest}, {"overlap", s.Overlap != OverlapDefault},
 		{"deadline", s.Deadline != 0}, {"priority", s.Priority != 0}, {"keep", s.Keep != 0}, {"webhook", s.Webhook.Any()},
-		{"pause_after", s.PauseAfter != 0}} {
+		{"pause_after", s.PauseAfter != 0}, {"notify.late", s.Notify.Late != 0}, {"notify.after", s.Notify.After > 1}} {
 		if f.set {
 			add(f.field, "", "has no meaning for a check, which is never sent", "leave it out")
 		}

@@ -246,6 +246,8 @@ func TestChecksAreNotSent(t *testing.T) {
 			"deadline":        func(s *rouse.Spec) { s.Deadline = time.Minute },
 			"keep":            func(s *rouse.Spec) { s.Keep = time.Minute },
 			"webhook":         func(s *rouse.Spec) { s.Webhook.Method = "GET" },
+			"notify.late":     func(s *rouse.Spec) { s.Notify = rouse.Notify{Target: "x:pager", Late: time.Minute} },
+			"on_success":      func(s *rouse.Spec) { s.OnSuccess = rouse.CheckTarget },
 			"pause_after":     func(s *rouse.Spec) { s.PauseAfter = 3 },
 		} {
 			spec := watched
@@ -430,5 +432,32 @@ func TestChecksOnTwoNodes(t *testing.T) {
 				t.Errorf("records after a delete: %s", after)
 			}
 		})
+	})
+}
+
+// TestFailuresOfChecksAreTold: notify tells of a failure that is reported, and of the next success; being
+// overdue is told once, not as missed, too.
+func TestFailuresOfChecksAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &sentNothing{t: t}
+		ts := running(t, mem.New(), sink, Options{})
+		spec := watched
+		spec.Expect.Notify, spec.Notify = "", rouse.Notify{Target: "x:pager"}
+		r := reporter{ts, t, made(t, ts, "backup", spec).Key}
+		told := func(want ...string) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			if got := sink.got(); !slices.Equal(got, want) {
+				t.Errorf("told %q, want %q", got, want)
+			}
+		}
+		r.report(rouse.ReportFail, "disk full")
+		told("dead backup")
+		r.report(rouse.ReportSuccess, "")
+		told("dead backup", "recovered backup")
+		time.Sleep(2 * time.Hour)
+		told("dead backup", "recovered backup", "overdue backup")
+		r.report(rouse.ReportSuccess, "")
+		told("dead backup", "recovered backup", "overdue backup", "recovered backup")
 	})
 }

@@ -4701,36 +4701,37 @@ type Timer struct {
 	FireId      string                 `protobuf:"bytes,16,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"` // of a dead letter
 	// In the answer of Create only: an attempt of the generation that was replaced had started already and may still arrive;
 	// none starts after the answer.
-	InFlight        bool        `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	PauseUntilMs    int64       `protobuf:"varint,18,opt,name=pause_until_ms,json=pauseUntilMs,proto3" json:"pause_until_ms,omitempty"`    // when a pause ends by itself; 0: never
-	AnchorMs        int64       `protobuf:"varint,19,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`                  // where intervals begin
-	SentAtMs        int64       `protobuf:"varint,20,opt,name=sent_at_ms,json=sentAtMs,proto3" json:"sent_at_ms,omitempty"`                // when the occurrence at due_ms is sent: later than it by the timer's jitter
-	Skips           uint32      `protobuf:"varint,21,opt,name=skips,proto3" json:"skips,omitempty"`                                        // occurrences after the one in progress that are to be skipped
-	Passed          uint64      `protobuf:"varint,22,opt,name=passed,proto3" json:"passed,omitempty"`                                      // occurrences of the schedule that have ended: what max_occurrences counts
-	Manual          bool        `protobuf:"varint,23,opt,name=manual,proto3" json:"manual,omitempty"`                                      // the occurrence in progress was asked for by run
-	Asked           bool        `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                        // of a row next to a timer: redriven or backfilled
-	BeganMs         int64       `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                     // when the first attempt of the occurrence in progress was sent
-	Failures        []*Attempt  `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                   // attempts of the occurrence in progress that failed, the latest eight
-	Waits           []*Wait     `protobuf:"bytes,27,rep,name=waits,proto3" json:"waits,omitempty"`                                         // what has kept the occurrence that is next from beginning
-	Fired           uint64      `protobuf:"varint,28,opt,name=fired,proto3" json:"fired,omitempty"`                                        // of the ended ones; those that overlap each other are not counted here
-	Dead            uint64      `protobuf:"varint,29,opt,name=dead,proto3" json:"dead,omitempty"`                                          // as fired
-	Missed          uint64      `protobuf:"varint,30,opt,name=missed,proto3" json:"missed,omitempty"`                                      // as fired
-	PassToMs        int64       `protobuf:"varint,31,opt,name=pass_to_ms,json=passToMs,proto3" json:"pass_to_ms,omitempty"`                // the end of the last of pauses
-	BacklogFromMs   int64       `protobuf:"varint,32,opt,name=backlog_from_ms,json=backlogFromMs,proto3" json:"backlog_from_ms,omitempty"` // what is due from here to backlog_to_ms came due while an occurrence was in progress
-	BacklogToMs     int64       `protobuf:"varint,33,opt,name=backlog_to_ms,json=backlogToMs,proto3" json:"backlog_to_ms,omitempty"`
-	Answer          *KeptAnswer `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"`                                           // of a timer that is kept after its schedule has ended: the answer to its last occurrence
-	PauseCause      string      `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                 // of a paused one: requested, dead_letters, schedule_cost, unreadable, calendar or schedule_invalid
-	ConsecutiveDead uint32      `protobuf:"varint,36,opt,name=consecutive_dead,json=consecutiveDead,proto3" json:"consecutive_dead,omitempty"` // dead letters in a row, as pause_after counts them
-	SucceededMs     int64       `protobuf:"varint,39,opt,name=succeeded_ms,json=succeededMs,proto3" json:"succeeded_ms,omitempty"`             // of a timer with expect: when an occurrence fired last
-	ExpectFromMs    int64       `protobuf:"varint,40,opt,name=expect_from_ms,json=expectFromMs,proto3" json:"expect_from_ms,omitempty"`        // when it was created, replaced or resumed: from then on it has to succeed
-	OverdueMs       int64       `protobuf:"varint,41,opt,name=overdue_ms,json=overdueMs,proto3" json:"overdue_ms,omitempty"`                   // by when it had to succeed, if it has not since
-	Notice          string      `protobuf:"bytes,42,opt,name=notice,proto3" json:"notice,omitempty"`                                           // of a row next to a timer that tells expect.notify: overdue or recovered
-	NextMs          []int64     `protobuf:"varint,38,rep,packed,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`                     // in the answer to validate_only: the next times, at most five
-	PausedAtMs      int64       `protobuf:"varint,43,opt,name=paused_at_ms,json=pausedAtMs,proto3" json:"paused_at_ms,omitempty"`              // when the pause began
-	Pauses          []*Span     `protobuf:"bytes,44,rep,name=pauses,proto3" json:"pauses,omitempty"`                                           // pauses that are over: what came due after from, until to, is skipped when its turn comes
-	Unchanged       bool        `protobuf:"varint,45,opt,name=unchanged,proto3" json:"unchanged,omitempty"`                                    // in the answer to a write of an existing timer: nothing of it differed, and nothing was written
-	Notes           []string    `protobuf:"bytes,46,rep,name=notes,proto3" json:"notes,omitempty"`                                             // in the answer to a write of an existing timer: what of it could not be kept
-	Redacted        bool        `protobuf:"varint,37,opt,name=redacted,proto3" json:"redacted,omitempty"`                                      // payload, headers, answer and what targets answered are left out: the caller may not see them
+	InFlight        bool         `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	PauseUntilMs    int64        `protobuf:"varint,18,opt,name=pause_until_ms,json=pauseUntilMs,proto3" json:"pause_until_ms,omitempty"`    // when a pause ends by itself; 0: never
+	AnchorMs        int64        `protobuf:"varint,19,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`                  // where intervals begin
+	SentAtMs        int64        `protobuf:"varint,20,opt,name=sent_at_ms,json=sentAtMs,proto3" json:"sent_at_ms,omitempty"`                // when the occurrence at due_ms is sent: later than it by the timer's jitter
+	Skips           uint32       `protobuf:"varint,21,opt,name=skips,proto3" json:"skips,omitempty"`                                        // occurrences after the one in progress that are to be skipped
+	Passed          uint64       `protobuf:"varint,22,opt,name=passed,proto3" json:"passed,omitempty"`                                      // occurrences of the schedule that have ended: what max_occurrences counts
+	Manual          bool         `protobuf:"varint,23,opt,name=manual,proto3" json:"manual,omitempty"`                                      // the occurrence in progress was asked for by run
+	Asked           bool         `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                        // of a row next to a timer: redriven or backfilled
+	BeganMs         int64        `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                     // when the first attempt of the occurrence in progress was sent
+	Failures        []*Attempt   `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                   // attempts of the occurrence in progress that failed, the latest eight
+	Waits           []*Wait      `protobuf:"bytes,27,rep,name=waits,proto3" json:"waits,omitempty"`                                         // what has kept the occurrence that is next from beginning
+	Fired           uint64       `protobuf:"varint,28,opt,name=fired,proto3" json:"fired,omitempty"`                                        // of the ended ones; those that overlap each other are not counted here
+	Dead            uint64       `protobuf:"varint,29,opt,name=dead,proto3" json:"dead,omitempty"`                                          // as fired
+	Missed          uint64       `protobuf:"varint,30,opt,name=missed,proto3" json:"missed,omitempty"`                                      // as fired
+	PassToMs        int64        `protobuf:"varint,31,opt,name=pass_to_ms,json=passToMs,proto3" json:"pass_to_ms,omitempty"`                // the end of the last of pauses
+	BacklogFromMs   int64        `protobuf:"varint,32,opt,name=backlog_from_ms,json=backlogFromMs,proto3" json:"backlog_from_ms,omitempty"` // what is due from here to backlog_to_ms came due while an occurrence was in progress
+	BacklogToMs     int64        `protobuf:"varint,33,opt,name=backlog_to_ms,json=backlogToMs,proto3" json:"backlog_to_ms,omitempty"`
+	Answer          *KeptAnswer  `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"`                                           // of a timer that is kept after its schedule has ended: the answer to its last occurrence
+	PauseCause      string       `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                 // of a paused one: requested, dead_letters, schedule_cost, unreadable, calendar or schedule_invalid
+	ConsecutiveDead uint32       `protobuf:"varint,36,opt,name=consecutive_dead,json=consecutiveDead,proto3" json:"consecutive_dead,omitempty"` // dead letters in a row, as pause_after counts them
+	SucceededMs     int64        `protobuf:"varint,39,opt,name=succeeded_ms,json=succeededMs,proto3" json:"succeeded_ms,omitempty"`             // of a timer with expect: when an occurrence fired last
+	ExpectFromMs    int64        `protobuf:"varint,40,opt,name=expect_from_ms,json=expectFromMs,proto3" json:"expect_from_ms,omitempty"`        // when it was created, replaced or resumed: from then on it has to succeed
+	OverdueMs       int64        `protobuf:"varint,41,opt,name=overdue_ms,json=overdueMs,proto3" json:"overdue_ms,omitempty"`                   // by when it had to succeed, if it has not since
+	Notice          string       `protobuf:"bytes,42,opt,name=notice,proto3" json:"notice,omitempty"`                                           // of a row next to a timer that is a notice or a callback: its event, such as overdue or succeeded
+	NextMs          []int64      `protobuf:"varint,38,rep,packed,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`                     // in the answer to validate_only: the next times, at most five
+	PausedAtMs      int64        `protobuf:"varint,43,opt,name=paused_at_ms,json=pausedAtMs,proto3" json:"paused_at_ms,omitempty"`              // when the pause began
+	Pauses          []*Span      `protobuf:"bytes,44,rep,name=pauses,proto3" json:"pauses,omitempty"`                                           // pauses that are over: what came due after from, until to, is skipped when its turn comes
+	Unchanged       bool         `protobuf:"varint,45,opt,name=unchanged,proto3" json:"unchanged,omitempty"`                                    // in the answer to a write of an existing timer: nothing of it differed, and nothing was written
+	Notes           []string     `protobuf:"bytes,46,rep,name=notes,proto3" json:"notes,omitempty"`                                             // in the answer to a write of an existing timer: what of it could not be kept
+	Notices         *NoticeState `protobuf:"bytes,47,opt,name=notices,proto3" json:"notices,omitempty"`                                         // of a timer with notify
+	Redacted        bool         `protobuf:"varint,37,opt,name=redacted,proto3" json:"redacted,omitempty"`                                      // payload, headers, answer and what targets answered are left out: the caller may not see them
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -5080,11 +5081,79 @@ func (x *Timer) GetNotes() []string {
 	return nil
 }
 
+func (x *Timer) GetNotices() *NoticeState {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
+}
+
 func (x *Timer) GetRedacted() bool {
 	if x != nil {
 		return x.Redacted
 	}
 	return false
+}
+
+// NoticeState is the state of a timer's notices.
+type NoticeState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Alarmed       bool                   `protobuf:"varint,1,opt,name=alarmed,proto3" json:"alarmed,omitempty"`                // a notice of a failure was due, and no occurrence has fired since
+	SinceMs       int64                  `protobuf:"varint,2,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"` // begin of the present interval of notices, if notify.every is set
+	Events        uint32                 `protobuf:"varint,3,opt,name=events,proto3" json:"events,omitempty"`                  // events in it after its first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NoticeState) Reset() {
+	*x = NoticeState{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NoticeState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NoticeState) ProtoMessage() {}
+
+func (x *NoticeState) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NoticeState.ProtoReflect.Descriptor instead.
+func (*NoticeState) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *NoticeState) GetAlarmed() bool {
+	if x != nil {
+		return x.Alarmed
+	}
+	return false
+}
+
+func (x *NoticeState) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *NoticeState) GetEvents() uint32 {
+	if x != nil {
+		return x.Events
+	}
+	return 0
 }
 
 type Span struct {
@@ -5097,7 +5166,7 @@ type Span struct {
 
 func (x *Span) Reset() {
 	*x = Span{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5109,7 +5178,7 @@ func (x *Span) String() string {
 func (*Span) ProtoMessage() {}
 
 func (x *Span) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5122,7 +5191,7 @@ func (x *Span) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Span.ProtoReflect.Descriptor instead.
 func (*Span) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Span) GetFromMs() int64 {
@@ -5149,7 +5218,7 @@ type KeptAnswer struct {
 
 func (x *KeptAnswer) Reset() {
 	*x = KeptAnswer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5161,7 +5230,7 @@ func (x *KeptAnswer) String() string {
 func (*KeptAnswer) ProtoMessage() {}
 
 func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5174,7 +5243,7 @@ func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptAnswer.ProtoReflect.Descriptor instead.
 func (*KeptAnswer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *KeptAnswer) GetContentType() string {
@@ -5203,7 +5272,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5215,7 +5284,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5228,7 +5297,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Wait) GetCause() string {
@@ -5264,7 +5333,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5276,7 +5345,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5289,7 +5358,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Attempt) GetSentMs() int64 {
@@ -5347,15 +5416,18 @@ type Spec struct {
 	Criticality    uint32                 `protobuf:"varint,23,opt,name=criticality,proto3" json:"criticality,omitempty"`                 // 0 to 9: a store that must choose serves higher ones first
 	PauseAfter     uint32                 `protobuf:"varint,24,opt,name=pause_after,json=pauseAfter,proto3" json:"pause_after,omitempty"` // pause the timer after so many dead letters in a row; 0: never
 	Expect         *Expect                `protobuf:"bytes,25,opt,name=expect,proto3" json:"expect,omitempty"`
-	Limit          string                 `protobuf:"bytes,26,opt,name=limit,proto3" json:"limit,omitempty"`                       // the named limit of the namespace that its occurrences count for
-	LimitKey       string                 `protobuf:"bytes,27,opt,name=limit_key,json=limitKey,proto3" json:"limit_key,omitempty"` // of a limit per key: the key that they count for
+	Limit          string                 `protobuf:"bytes,26,opt,name=limit,proto3" json:"limit,omitempty"`                          // the named limit of the namespace that its occurrences count for
+	LimitKey       string                 `protobuf:"bytes,27,opt,name=limit_key,json=limitKey,proto3" json:"limit_key,omitempty"`    // of a limit per key: the key that they count for
+	Notify         *Notify                `protobuf:"bytes,28,opt,name=notify,proto3" json:"notify,omitempty"`                        // who is told of its failures
+	OnSuccess      string                 `protobuf:"bytes,29,opt,name=on_success,json=onSuccess,proto3" json:"on_success,omitempty"` // a target that gets the answer to each occurrence that fires
+	OnFailure      string                 `protobuf:"bytes,30,opt,name=on_failure,json=onFailure,proto3" json:"on_failure,omitempty"` // a target that gets the last answer to each occurrence that becomes a dead letter
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5367,7 +5439,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5380,7 +5452,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Spec) GetSchedule() string {
@@ -5572,19 +5644,125 @@ func (x *Spec) GetLimitKey() string {
 	return ""
 }
 
+func (x *Spec) GetNotify() *Notify {
+	if x != nil {
+		return x.Notify
+	}
+	return nil
+}
+
+func (x *Spec) GetOnSuccess() string {
+	if x != nil {
+		return x.OnSuccess
+	}
+	return ""
+}
+
+func (x *Spec) GetOnFailure() string {
+	if x != nil {
+		return x.OnFailure
+	}
+	return ""
+}
+
+// Notify is the target of notices about a timer, and the events that it is told of.
+type Notify struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	On            []string               `protobuf:"bytes,2,rep,name=on,proto3" json:"on,omitempty"`         // overdue, recovered, dead, missed, late, paused; none: all that can happen
+	Late          *durationpb.Duration   `protobuf:"bytes,3,opt,name=late,proto3" json:"late,omitempty"`     // of late: an occurrence began later than this after it was due
+	After         uint32                 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`  // of dead: from this number of dead letters in a row on; 0 is 1
+	Every         *durationpb.Duration   `protobuf:"bytes,5,opt,name=every,proto3" json:"every,omitempty"`   // at most one notice in so long a time, with the number of events
+	Format        string                 `protobuf:"bytes,6,opt,name=format,proto3" json:"format,omitempty"` // of the payload: empty, slack, discord or teams
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Notify) Reset() {
+	*x = Notify{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Notify) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Notify) ProtoMessage() {}
+
+func (x *Notify) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Notify.ProtoReflect.Descriptor instead.
+func (*Notify) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *Notify) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *Notify) GetOn() []string {
+	if x != nil {
+		return x.On
+	}
+	return nil
+}
+
+func (x *Notify) GetLate() *durationpb.Duration {
+	if x != nil {
+		return x.Late
+	}
+	return nil
+}
+
+func (x *Notify) GetAfter() uint32 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *Notify) GetEvery() *durationpb.Duration {
+	if x != nil {
+		return x.Every
+	}
+	return nil
+}
+
+func (x *Notify) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
 // Expect is by when a recurring timer has to succeed: an occurrence of it has to end as fired.
 type Expect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Every         *durationpb.Duration   `protobuf:"bytes,1,opt,name=every,proto3" json:"every,omitempty"`   // how long after the last success the next one has to come; none: each occurrence has to succeed
 	Grace         *durationpb.Duration   `protobuf:"bytes,2,opt,name=grace,proto3" json:"grace,omitempty"`   // how much later than that a success may come
-	Notify        string                 `protobuf:"bytes,3,opt,name=notify,proto3" json:"notify,omitempty"` // a target that is told when the timer is overdue, and when it has recovered; empty: none
+	Notify        string                 `protobuf:"bytes,3,opt,name=notify,proto3" json:"notify,omitempty"` // a target that is told when the timer is overdue, and when it has recovered; empty: that of notify
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Expect) Reset() {
 	*x = Expect{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5596,7 +5774,7 @@ func (x *Expect) String() string {
 func (*Expect) ProtoMessage() {}
 
 func (x *Expect) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5609,7 +5787,7 @@ func (x *Expect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Expect.ProtoReflect.Descriptor instead.
 func (*Expect) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Expect) GetEvery() *durationpb.Duration {
@@ -5644,7 +5822,7 @@ type CalendarRule struct {
 
 func (x *CalendarRule) Reset() {
 	*x = CalendarRule{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5656,7 +5834,7 @@ func (x *CalendarRule) String() string {
 func (*CalendarRule) ProtoMessage() {}
 
 func (x *CalendarRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5669,7 +5847,7 @@ func (x *CalendarRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarRule.ProtoReflect.Descriptor instead.
 func (*CalendarRule) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *CalendarRule) GetOff() []string {
@@ -5708,7 +5886,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5720,7 +5898,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5733,7 +5911,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Retry) GetAttempts() uint32 {
@@ -5799,7 +5977,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5811,7 +5989,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5824,7 +6002,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Webhook) GetMethod() string {
@@ -5892,7 +6070,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5904,7 +6082,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5917,7 +6095,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CreateRequest) GetNamespace() string {
@@ -6014,7 +6192,7 @@ type Debounce struct {
 
 func (x *Debounce) Reset() {
 	*x = Debounce{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6026,7 +6204,7 @@ func (x *Debounce) String() string {
 func (*Debounce) ProtoMessage() {}
 
 func (x *Debounce) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6039,7 +6217,7 @@ func (x *Debounce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
 func (*Debounce) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Debounce) GetQuiet() *durationpb.Duration {
@@ -6066,7 +6244,7 @@ type Throttle struct {
 
 func (x *Throttle) Reset() {
 	*x = Throttle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6078,7 +6256,7 @@ func (x *Throttle) String() string {
 func (*Throttle) ProtoMessage() {}
 
 func (x *Throttle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6091,7 +6269,7 @@ func (x *Throttle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttle.ProtoReflect.Descriptor instead.
 func (*Throttle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Throttle) GetEvery() *durationpb.Duration {
@@ -6113,7 +6291,7 @@ type BatchCreateRequest struct {
 
 func (x *BatchCreateRequest) Reset() {
 	*x = BatchCreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6125,7 +6303,7 @@ func (x *BatchCreateRequest) String() string {
 func (*BatchCreateRequest) ProtoMessage() {}
 
 func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6138,7 +6316,7 @@ func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *BatchCreateRequest) GetNamespace() string {
@@ -6179,7 +6357,7 @@ type NewTimer struct {
 
 func (x *NewTimer) Reset() {
 	*x = NewTimer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6191,7 +6369,7 @@ func (x *NewTimer) String() string {
 func (*NewTimer) ProtoMessage() {}
 
 func (x *NewTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6204,7 +6382,7 @@ func (x *NewTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTimer.ProtoReflect.Descriptor instead.
 func (*NewTimer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *NewTimer) GetName() string {
@@ -6230,7 +6408,7 @@ type BatchCreateResponse struct {
 
 func (x *BatchCreateResponse) Reset() {
 	*x = BatchCreateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6242,7 +6420,7 @@ func (x *BatchCreateResponse) String() string {
 func (*BatchCreateResponse) ProtoMessage() {}
 
 func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6255,7 +6433,7 @@ func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *BatchCreateResponse) GetCreated() []*Created {
@@ -6281,7 +6459,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6293,7 +6471,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6306,7 +6484,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Created) GetName() string {
@@ -6378,7 +6556,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6390,7 +6568,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6403,7 +6581,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Problem) GetCode() string {
@@ -6452,7 +6630,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6464,7 +6642,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6477,7 +6655,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -6519,7 +6697,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6531,7 +6709,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6544,7 +6722,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Filter) GetNamespace() string {
@@ -6630,7 +6808,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6642,7 +6820,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6655,7 +6833,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ListRequest) GetFilter() *Filter {
@@ -6705,7 +6883,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6717,7 +6895,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6730,7 +6908,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ListResponse) GetTimers() []*Timer {
@@ -6770,7 +6948,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6782,7 +6960,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6795,7 +6973,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *CountRequest) GetFilter() *Filter {
@@ -6814,7 +6992,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6826,7 +7004,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6839,7 +7017,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *CountResponse) GetCount() int64 {
@@ -6860,7 +7038,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6872,7 +7050,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6885,7 +7063,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -6919,7 +7097,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6931,7 +7109,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6944,7 +7122,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *DeleteResponse) GetInFlight() bool {
@@ -6973,7 +7151,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6985,7 +7163,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6998,7 +7176,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -7039,7 +7217,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7051,7 +7229,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7064,7 +7242,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ResumeRequest) GetNamespace() string {
@@ -7091,7 +7269,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7103,7 +7281,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7116,7 +7294,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *RunRequest) GetNamespace() string {
@@ -7143,7 +7321,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7155,7 +7333,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7168,7 +7346,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *RunResponse) GetFireId() string {
@@ -7197,7 +7375,7 @@ type SkipRequest struct {
 
 func (x *SkipRequest) Reset() {
 	*x = SkipRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7209,7 +7387,7 @@ func (x *SkipRequest) String() string {
 func (*SkipRequest) ProtoMessage() {}
 
 func (x *SkipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7222,7 +7400,7 @@ func (x *SkipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipRequest.ProtoReflect.Descriptor instead.
 func (*SkipRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *SkipRequest) GetNamespace() string {
@@ -7266,7 +7444,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7278,7 +7456,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7291,7 +7469,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -7349,7 +7527,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7361,7 +7539,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7374,7 +7552,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *When) GetSchedule() string {
@@ -7468,7 +7646,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7480,7 +7658,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7493,7 +7671,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -7549,7 +7727,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7561,7 +7739,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7574,7 +7752,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -7609,7 +7787,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7621,7 +7799,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7634,7 +7812,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -7672,7 +7850,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7684,7 +7862,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7697,7 +7875,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -7758,7 +7936,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7770,7 +7948,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7783,7 +7961,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *Reason) GetCode() string {
@@ -7843,7 +8021,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7855,7 +8033,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7868,7 +8046,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -7932,7 +8110,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7944,7 +8122,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7957,7 +8135,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -7999,7 +8177,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8011,7 +8189,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8024,7 +8202,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -8062,7 +8240,7 @@ type ForecastRequest struct {
 
 func (x *ForecastRequest) Reset() {
 	*x = ForecastRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8074,7 +8252,7 @@ func (x *ForecastRequest) String() string {
 func (*ForecastRequest) ProtoMessage() {}
 
 func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8087,7 +8265,7 @@ func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRequest.ProtoReflect.Descriptor instead.
 func (*ForecastRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ForecastRequest) GetFilter() *Filter {
@@ -8145,7 +8323,7 @@ type ForecastResponse struct {
 
 func (x *ForecastResponse) Reset() {
 	*x = ForecastResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8157,7 +8335,7 @@ func (x *ForecastResponse) String() string {
 func (*ForecastResponse) ProtoMessage() {}
 
 func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8170,7 +8348,7 @@ func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastResponse.ProtoReflect.Descriptor instead.
 func (*ForecastResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ForecastResponse) GetFromMs() int64 {
@@ -8220,7 +8398,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8232,7 +8410,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8245,7 +8423,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *Load) GetFromMs() int64 {
@@ -8287,7 +8465,7 @@ type BulkRequest struct {
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8299,7 +8477,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8312,7 +8490,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -8401,7 +8579,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8413,7 +8591,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8426,7 +8604,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -8495,7 +8673,7 @@ type BulkTarget struct {
 
 func (x *BulkTarget) Reset() {
 	*x = BulkTarget{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8507,7 +8685,7 @@ func (x *BulkTarget) String() string {
 func (*BulkTarget) ProtoMessage() {}
 
 func (x *BulkTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8520,7 +8698,7 @@ func (x *BulkTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkTarget.ProtoReflect.Descriptor instead.
 func (*BulkTarget) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *BulkTarget) GetTarget() string {
@@ -8549,7 +8727,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8561,7 +8739,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8574,7 +8752,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -8614,7 +8792,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8626,7 +8804,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8639,7 +8817,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -8658,7 +8836,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8670,7 +8848,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8683,7 +8861,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -8703,7 +8881,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8715,7 +8893,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8728,7 +8906,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *GetJobRequest) GetNamespace() string {
@@ -8755,7 +8933,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8767,7 +8945,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8780,7 +8958,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *CancelJobRequest) GetNamespace() string {
@@ -8821,7 +8999,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8833,7 +9011,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8846,7 +9024,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *Job) GetNamespace() string {
@@ -8972,7 +9150,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8984,7 +9162,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8997,7 +9175,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -9030,7 +9208,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9042,7 +9220,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9055,7 +9233,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -9078,7 +9256,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9090,7 +9268,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9103,7 +9281,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -9151,7 +9329,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9163,7 +9341,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9176,7 +9354,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *Day) GetDate() string {
@@ -9205,7 +9383,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9217,7 +9395,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9230,7 +9408,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -9274,7 +9452,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9286,7 +9464,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9299,7 +9477,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -9347,7 +9525,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9359,7 +9537,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9372,7 +9550,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -9398,7 +9576,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9410,7 +9588,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9423,7 +9601,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -9442,7 +9620,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9454,7 +9632,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9467,7 +9645,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -9487,7 +9665,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9499,7 +9677,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9512,7 +9690,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -9537,7 +9715,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9549,7 +9727,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9562,7 +9740,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 type BackupRequest struct {
@@ -9573,7 +9751,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9585,7 +9763,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9598,7 +9776,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 type BackupChunk struct {
@@ -9610,7 +9788,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9622,7 +9800,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9635,7 +9813,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -9653,7 +9831,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9665,7 +9843,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9678,7 +9856,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 type AdvanceClockRequest struct {
@@ -9692,7 +9870,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9704,7 +9882,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9717,7 +9895,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -9753,7 +9931,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9765,7 +9943,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9778,7 +9956,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -9817,7 +9995,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9829,7 +10007,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9842,7 +10020,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 type ListNodesResponse struct {
@@ -9854,7 +10032,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9866,7 +10044,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9879,7 +10057,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -9908,7 +10086,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9920,7 +10098,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9933,7 +10111,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *Node) GetId() string {
@@ -10022,7 +10200,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10034,7 +10212,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10047,7 +10225,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -10111,7 +10289,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10123,7 +10301,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10136,7 +10314,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -10179,7 +10357,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10191,7 +10369,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10204,7 +10382,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -10244,7 +10422,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10256,7 +10434,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10269,7 +10447,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -10288,7 +10466,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10300,7 +10478,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10313,7 +10491,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -10353,7 +10531,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10365,7 +10543,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10378,7 +10556,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -10543,7 +10721,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10555,7 +10733,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10568,7 +10746,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -10632,7 +10810,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10644,7 +10822,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10657,7 +10835,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -10717,7 +10895,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10729,7 +10907,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10742,7 +10920,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *Record) GetNamespace() string {
@@ -10909,7 +11087,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10921,7 +11099,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10934,7 +11112,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -11014,7 +11192,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11026,7 +11204,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11039,7 +11217,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -11095,7 +11273,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11107,7 +11285,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11120,7 +11298,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -11158,7 +11336,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11170,7 +11348,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11183,7 +11361,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -11240,7 +11418,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11252,7 +11430,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11265,7 +11443,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -11317,7 +11495,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11329,7 +11507,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11342,7 +11520,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -11440,7 +11618,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11452,7 +11630,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11465,7 +11643,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -11498,7 +11676,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11510,7 +11688,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11523,7 +11701,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -11544,7 +11722,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11556,7 +11734,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11569,7 +11747,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -11604,7 +11782,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11616,7 +11794,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11629,7 +11807,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -11663,7 +11841,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11675,7 +11853,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11688,7 +11866,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -11718,7 +11896,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11730,7 +11908,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11743,7 +11921,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -11783,7 +11961,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11795,7 +11973,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11808,7 +11986,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *RedriveResponse) GetTarget() string {
@@ -11830,7 +12008,7 @@ type ReportCheckRequest struct {
 
 func (x *ReportCheckRequest) Reset() {
 	*x = ReportCheckRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11842,7 +12020,7 @@ func (x *ReportCheckRequest) String() string {
 func (*ReportCheckRequest) ProtoMessage() {}
 
 func (x *ReportCheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11855,7 +12033,7 @@ func (x *ReportCheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCheckRequest.ProtoReflect.Descriptor instead.
 func (*ReportCheckRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *ReportCheckRequest) GetNamespace() string {
@@ -11895,7 +12073,7 @@ type ReportCheckResponse struct {
 
 func (x *ReportCheckResponse) Reset() {
 	*x = ReportCheckResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11907,7 +12085,7 @@ func (x *ReportCheckResponse) String() string {
 func (*ReportCheckResponse) ProtoMessage() {}
 
 func (x *ReportCheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11920,7 +12098,7 @@ func (x *ReportCheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCheckResponse.ProtoReflect.Descriptor instead.
 func (*ReportCheckResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *ReportCheckResponse) GetExpectedByMs() int64 {
@@ -11941,7 +12119,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11953,7 +12131,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11966,7 +12144,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -11998,7 +12176,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12010,7 +12188,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12023,7 +12201,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
 }
 
 type SubscribeRequest struct {
@@ -12041,7 +12219,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12053,7 +12231,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12066,7 +12244,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -12151,7 +12329,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12163,7 +12341,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12176,7 +12354,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -12210,7 +12388,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12222,7 +12400,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12235,7 +12413,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -12333,7 +12511,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12345,7 +12523,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12358,7 +12536,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -12396,7 +12574,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12408,7 +12586,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12421,7 +12599,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *Called) GetId() string {
@@ -12481,7 +12659,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12493,7 +12671,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12506,7 +12684,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *Open) GetNamespace() string {
@@ -12556,7 +12734,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12568,7 +12746,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12581,7 +12759,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -12624,7 +12802,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12636,7 +12814,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12649,7 +12827,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -12685,7 +12863,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12697,7 +12875,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12710,7 +12888,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -12751,7 +12929,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12763,7 +12941,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12776,7 +12954,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -12808,7 +12986,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12820,7 +12998,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12833,7 +13011,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -12868,7 +13046,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12880,7 +13058,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12893,7 +13071,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -12920,7 +13098,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12932,7 +13110,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12945,7 +13123,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *Peer) GetId() string {
@@ -12985,7 +13163,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12997,7 +13175,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13010,7 +13188,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -13137,7 +13315,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13149,7 +13327,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13162,7 +13340,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -13273,7 +13451,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13285,7 +13463,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13298,7 +13476,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -13678,8 +13856,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05roles\x18\x01 \x03(\v2\x0e.rouse.v1.RoleR\x05roles\"'\n" +
 	"\x11DeleteRoleRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x14\n" +
-	"\x12DeleteRoleResponse\"\xec\n" +
-	"\n" +
+	"\x12DeleteRoleResponse\"\x9d\v\n" +
 	"\x05Timer\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -13737,8 +13914,13 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"pausedAtMs\x12&\n" +
 	"\x06pauses\x18, \x03(\v2\x0e.rouse.v1.SpanR\x06pauses\x12\x1c\n" +
 	"\tunchanged\x18- \x01(\bR\tunchanged\x12\x14\n" +
-	"\x05notes\x18. \x03(\tR\x05notes\x12\x1a\n" +
-	"\bredacted\x18% \x01(\bR\bredacted\"4\n" +
+	"\x05notes\x18. \x03(\tR\x05notes\x12/\n" +
+	"\anotices\x18/ \x01(\v2\x15.rouse.v1.NoticeStateR\anotices\x12\x1a\n" +
+	"\bredacted\x18% \x01(\bR\bredacted\"Z\n" +
+	"\vNoticeState\x12\x18\n" +
+	"\aalarmed\x18\x01 \x01(\bR\aalarmed\x12\x19\n" +
+	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\x12\x16\n" +
+	"\x06events\x18\x03 \x01(\rR\x06events\"4\n" +
 	"\x04Span\x12\x17\n" +
 	"\afrom_ms\x18\x01 \x01(\x03R\x06fromMs\x12\x13\n" +
 	"\x05to_ms\x18\x02 \x01(\x03R\x04toMs\"I\n" +
@@ -13754,7 +13936,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\asent_ms\x18\x01 \x01(\x03R\x06sentMs\x12\x17\n" +
 	"\atook_ms\x18\x02 \x01(\x03R\x06tookMs\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\x05R\x04code\x12\x16\n" +
-	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xd9\a\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xc1\b\n" +
 	"\x04Spec\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1a\n" +
 	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x16\n" +
@@ -13784,10 +13966,22 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"pauseAfter\x12(\n" +
 	"\x06expect\x18\x19 \x01(\v2\x10.rouse.v1.ExpectR\x06expect\x12\x14\n" +
 	"\x05limit\x18\x1a \x01(\tR\x05limit\x12\x1b\n" +
-	"\tlimit_key\x18\x1b \x01(\tR\blimitKey\x1a9\n" +
+	"\tlimit_key\x18\x1b \x01(\tR\blimitKey\x12(\n" +
+	"\x06notify\x18\x1c \x01(\v2\x10.rouse.v1.NotifyR\x06notify\x12\x1d\n" +
+	"\n" +
+	"on_success\x18\x1d \x01(\tR\tonSuccess\x12\x1d\n" +
+	"\n" +
+	"on_failure\x18\x1e \x01(\tR\tonFailure\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x82\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbe\x01\n" +
+	"\x06Notify\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x0e\n" +
+	"\x02on\x18\x02 \x03(\tR\x02on\x12-\n" +
+	"\x04late\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04late\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\rR\x05after\x12/\n" +
+	"\x05every\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12\x16\n" +
+	"\x06format\x18\x06 \x01(\tR\x06format\"\x82\x01\n" +
 	"\x06Expect\x12/\n" +
 	"\x05every\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12/\n" +
 	"\x05grace\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05grace\x12\x16\n" +
@@ -14547,7 +14741,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 196)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 198)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -14625,143 +14819,145 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*DeleteRoleRequest)(nil),        // 73: rouse.v1.DeleteRoleRequest
 	(*DeleteRoleResponse)(nil),       // 74: rouse.v1.DeleteRoleResponse
 	(*Timer)(nil),                    // 75: rouse.v1.Timer
-	(*Span)(nil),                     // 76: rouse.v1.Span
-	(*KeptAnswer)(nil),               // 77: rouse.v1.KeptAnswer
-	(*Wait)(nil),                     // 78: rouse.v1.Wait
-	(*Attempt)(nil),                  // 79: rouse.v1.Attempt
-	(*Spec)(nil),                     // 80: rouse.v1.Spec
-	(*Expect)(nil),                   // 81: rouse.v1.Expect
-	(*CalendarRule)(nil),             // 82: rouse.v1.CalendarRule
-	(*Retry)(nil),                    // 83: rouse.v1.Retry
-	(*Webhook)(nil),                  // 84: rouse.v1.Webhook
-	(*CreateRequest)(nil),            // 85: rouse.v1.CreateRequest
-	(*Debounce)(nil),                 // 86: rouse.v1.Debounce
-	(*Throttle)(nil),                 // 87: rouse.v1.Throttle
-	(*BatchCreateRequest)(nil),       // 88: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),                 // 89: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),      // 90: rouse.v1.BatchCreateResponse
-	(*Created)(nil),                  // 91: rouse.v1.Created
-	(*Problem)(nil),                  // 92: rouse.v1.Problem
-	(*GetRequest)(nil),               // 93: rouse.v1.GetRequest
-	(*Filter)(nil),                   // 94: rouse.v1.Filter
-	(*ListRequest)(nil),              // 95: rouse.v1.ListRequest
-	(*ListResponse)(nil),             // 96: rouse.v1.ListResponse
-	(*CountRequest)(nil),             // 97: rouse.v1.CountRequest
-	(*CountResponse)(nil),            // 98: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),            // 99: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),           // 100: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),             // 101: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),            // 102: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),               // 103: rouse.v1.RunRequest
-	(*RunResponse)(nil),              // 104: rouse.v1.RunResponse
-	(*SkipRequest)(nil),              // 105: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),        // 106: rouse.v1.RescheduleRequest
-	(*When)(nil),                     // 107: rouse.v1.When
-	(*BackfillRequest)(nil),          // 108: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),         // 109: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),           // 110: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),          // 111: rouse.v1.ExplainResponse
-	(*Reason)(nil),                   // 112: rouse.v1.Reason
-	(*Coming)(nil),                   // 113: rouse.v1.Coming
-	(*SimulateRequest)(nil),          // 114: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),         // 115: rouse.v1.SimulateResponse
-	(*ForecastRequest)(nil),          // 116: rouse.v1.ForecastRequest
-	(*ForecastResponse)(nil),         // 117: rouse.v1.ForecastResponse
-	(*Load)(nil),                     // 118: rouse.v1.Load
-	(*BulkRequest)(nil),              // 119: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),             // 120: rouse.v1.BulkProgress
-	(*BulkTarget)(nil),               // 121: rouse.v1.BulkTarget
-	(*BulkFailure)(nil),              // 122: rouse.v1.BulkFailure
-	(*ListJobsRequest)(nil),          // 123: rouse.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),         // 124: rouse.v1.ListJobsResponse
-	(*GetJobRequest)(nil),            // 125: rouse.v1.GetJobRequest
-	(*CancelJobRequest)(nil),         // 126: rouse.v1.CancelJobRequest
-	(*Job)(nil),                      // 127: rouse.v1.Job
-	(*ImportRequest)(nil),            // 128: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 129: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 130: rouse.v1.Calendar
-	(*Day)(nil),                      // 131: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 132: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 133: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 134: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 135: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 136: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 137: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 138: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 139: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 140: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 141: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 142: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 143: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 144: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 145: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 146: rouse.v1.Node
-	(*AuditFilter)(nil),              // 147: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 148: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 149: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 150: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 151: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 152: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 153: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 154: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 155: rouse.v1.Record
-	(*RecordFilter)(nil),             // 156: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 157: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 158: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 159: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 160: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 161: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 162: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 163: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 164: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 165: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 166: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 167: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 168: rouse.v1.RedriveResponse
-	(*ReportCheckRequest)(nil),       // 169: rouse.v1.ReportCheckRequest
-	(*ReportCheckResponse)(nil),      // 170: rouse.v1.ReportCheckResponse
-	(*PurgeRequest)(nil),             // 171: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 172: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 173: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 174: rouse.v1.Leave
-	(*CallRequest)(nil),              // 175: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 176: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 177: rouse.v1.Called
-	(*Open)(nil),                     // 178: rouse.v1.Open
-	(*Settle)(nil),                   // 179: rouse.v1.Settle
-	(*Answer)(nil),                   // 180: rouse.v1.Answer
-	(*Failure)(nil),                  // 181: rouse.v1.Failure
-	(*Extension)(nil),                // 182: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 183: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 184: rouse.v1.Peers
-	(*Peer)(nil),                     // 185: rouse.v1.Peer
-	(*Fire)(nil),                     // 186: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 187: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 188: rouse.v1.ReportResponse
-	nil,                              // 189: rouse.v1.Namespace.CountsEntry
-	nil,                              // 190: rouse.v1.Grant.LabelsEntry
-	nil,                              // 191: rouse.v1.Spec.LabelsEntry
-	nil,                              // 192: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 193: rouse.v1.Filter.LabelsEntry
-	nil,                              // 194: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 195: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 196: rouse.v1.Open.LabelsEntry
-	nil,                              // 197: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 198: google.protobuf.Duration
+	(*NoticeState)(nil),              // 76: rouse.v1.NoticeState
+	(*Span)(nil),                     // 77: rouse.v1.Span
+	(*KeptAnswer)(nil),               // 78: rouse.v1.KeptAnswer
+	(*Wait)(nil),                     // 79: rouse.v1.Wait
+	(*Attempt)(nil),                  // 80: rouse.v1.Attempt
+	(*Spec)(nil),                     // 81: rouse.v1.Spec
+	(*Notify)(nil),                   // 82: rouse.v1.Notify
+	(*Expect)(nil),                   // 83: rouse.v1.Expect
+	(*CalendarRule)(nil),             // 84: rouse.v1.CalendarRule
+	(*Retry)(nil),                    // 85: rouse.v1.Retry
+	(*Webhook)(nil),                  // 86: rouse.v1.Webhook
+	(*CreateRequest)(nil),            // 87: rouse.v1.CreateRequest
+	(*Debounce)(nil),                 // 88: rouse.v1.Debounce
+	(*Throttle)(nil),                 // 89: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),       // 90: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),                 // 91: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),      // 92: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                  // 93: rouse.v1.Created
+	(*Problem)(nil),                  // 94: rouse.v1.Problem
+	(*GetRequest)(nil),               // 95: rouse.v1.GetRequest
+	(*Filter)(nil),                   // 96: rouse.v1.Filter
+	(*ListRequest)(nil),              // 97: rouse.v1.ListRequest
+	(*ListResponse)(nil),             // 98: rouse.v1.ListResponse
+	(*CountRequest)(nil),             // 99: rouse.v1.CountRequest
+	(*CountResponse)(nil),            // 100: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),            // 101: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 102: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),             // 103: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),            // 104: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),               // 105: rouse.v1.RunRequest
+	(*RunResponse)(nil),              // 106: rouse.v1.RunResponse
+	(*SkipRequest)(nil),              // 107: rouse.v1.SkipRequest
+	(*RescheduleRequest)(nil),        // 108: rouse.v1.RescheduleRequest
+	(*When)(nil),                     // 109: rouse.v1.When
+	(*BackfillRequest)(nil),          // 110: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),         // 111: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),           // 112: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),          // 113: rouse.v1.ExplainResponse
+	(*Reason)(nil),                   // 114: rouse.v1.Reason
+	(*Coming)(nil),                   // 115: rouse.v1.Coming
+	(*SimulateRequest)(nil),          // 116: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),         // 117: rouse.v1.SimulateResponse
+	(*ForecastRequest)(nil),          // 118: rouse.v1.ForecastRequest
+	(*ForecastResponse)(nil),         // 119: rouse.v1.ForecastResponse
+	(*Load)(nil),                     // 120: rouse.v1.Load
+	(*BulkRequest)(nil),              // 121: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),             // 122: rouse.v1.BulkProgress
+	(*BulkTarget)(nil),               // 123: rouse.v1.BulkTarget
+	(*BulkFailure)(nil),              // 124: rouse.v1.BulkFailure
+	(*ListJobsRequest)(nil),          // 125: rouse.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 126: rouse.v1.ListJobsResponse
+	(*GetJobRequest)(nil),            // 127: rouse.v1.GetJobRequest
+	(*CancelJobRequest)(nil),         // 128: rouse.v1.CancelJobRequest
+	(*Job)(nil),                      // 129: rouse.v1.Job
+	(*ImportRequest)(nil),            // 130: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 131: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 132: rouse.v1.Calendar
+	(*Day)(nil),                      // 133: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 134: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 135: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 136: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 137: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 138: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 139: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 140: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 141: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 142: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 143: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 144: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 145: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 146: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 147: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 148: rouse.v1.Node
+	(*AuditFilter)(nil),              // 149: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 150: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 151: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 152: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 153: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 154: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 155: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 156: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 157: rouse.v1.Record
+	(*RecordFilter)(nil),             // 158: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 159: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 160: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 161: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 162: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 163: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 164: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 165: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 166: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 167: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 168: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 169: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 170: rouse.v1.RedriveResponse
+	(*ReportCheckRequest)(nil),       // 171: rouse.v1.ReportCheckRequest
+	(*ReportCheckResponse)(nil),      // 172: rouse.v1.ReportCheckResponse
+	(*PurgeRequest)(nil),             // 173: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 174: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 175: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 176: rouse.v1.Leave
+	(*CallRequest)(nil),              // 177: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 178: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 179: rouse.v1.Called
+	(*Open)(nil),                     // 180: rouse.v1.Open
+	(*Settle)(nil),                   // 181: rouse.v1.Settle
+	(*Answer)(nil),                   // 182: rouse.v1.Answer
+	(*Failure)(nil),                  // 183: rouse.v1.Failure
+	(*Extension)(nil),                // 184: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 185: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 186: rouse.v1.Peers
+	(*Peer)(nil),                     // 187: rouse.v1.Peer
+	(*Fire)(nil),                     // 188: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 189: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 190: rouse.v1.ReportResponse
+	nil,                              // 191: rouse.v1.Namespace.CountsEntry
+	nil,                              // 192: rouse.v1.Grant.LabelsEntry
+	nil,                              // 193: rouse.v1.Spec.LabelsEntry
+	nil,                              // 194: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 195: rouse.v1.Filter.LabelsEntry
+	nil,                              // 196: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 197: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 198: rouse.v1.Open.LabelsEntry
+	nil,                              // 199: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 200: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	198, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	198, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
+	200, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	200, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Limit.rate:type_name -> rouse.v1.LimitRate
 	14,  // 5: rouse.v1.ListLimitsResponse.limits:type_name -> rouse.v1.Limit
 	13,  // 6: rouse.v1.PutLimitRequest.rate:type_name -> rouse.v1.LimitRate
-	198, // 7: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
-	198, // 8: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
+	200, // 7: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	200, // 8: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
 	23,  // 9: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	25,  // 10: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	189, // 11: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	191, // 11: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	23,  // 12: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	24,  // 13: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	34,  // 14: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -14777,286 +14973,290 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	49,  // 24: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	40,  // 25: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	52,  // 26: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	190, // 27: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	192, // 27: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	52,  // 28: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	52,  // 29: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	53,  // 30: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	53,  // 31: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	198, // 32: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	200, // 32: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	62,  // 33: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	61,  // 34: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
 	69,  // 35: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
 	69,  // 36: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
-	80,  // 37: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	79,  // 38: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	78,  // 39: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
-	77,  // 40: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
-	76,  // 41: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
-	191, // 42: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	83,  // 43: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	84,  // 44: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	82,  // 45: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	198, // 46: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	198, // 47: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	198, // 48: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	198, // 49: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	81,  // 50: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	198, // 51: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	198, // 52: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	198, // 53: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	198, // 54: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	198, // 55: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	198, // 56: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	198, // 57: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	192, // 58: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	198, // 59: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	80,  // 60: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
-	0,   // 61: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	86,  // 62: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	87,  // 63: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	198, // 64: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	198, // 65: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	198, // 66: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
-	0,   // 67: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	89,  // 68: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	80,  // 69: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	91,  // 70: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	92,  // 71: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	193, // 72: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	94,  // 73: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	75,  // 74: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	94,  // 75: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	107, // 76: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	82,  // 77: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	198, // 78: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	198, // 79: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	113, // 80: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	112, // 81: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
-	75,  // 82: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	155, // 83: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	113, // 84: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	94,  // 85: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	113, // 86: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	94,  // 87: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	198, // 88: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
-	118, // 89: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
-	94,  // 90: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	107, // 91: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	122, // 92: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	121, // 93: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
-	92,  // 94: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	127, // 95: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
-	94,  // 96: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
-	92,  // 97: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
-	122, // 98: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
-	75,  // 99: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	130, // 100: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 101: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	91,  // 102: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	131, // 103: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	131, // 104: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	130, // 105: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	130, // 106: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	198, // 107: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	198, // 108: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	146, // 109: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	147, // 110: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	152, // 111: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	147, // 112: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	152, // 113: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	198, // 114: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	80,  // 115: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	113, // 116: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	79,  // 117: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	194, // 118: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	156, // 119: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	155, // 120: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	156, // 121: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	198, // 122: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	161, // 123: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	198, // 124: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	198, // 125: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	164, // 126: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	155, // 127: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	155, // 128: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	178, // 129: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	179, // 130: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	174, // 131: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	198, // 132: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	198, // 133: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	198, // 134: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	198, // 135: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	195, // 136: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	198, // 137: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 138: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	196, // 139: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	181, // 140: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	182, // 141: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	180, // 142: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	198, // 143: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	198, // 144: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	186, // 145: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	184, // 146: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	185, // 147: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	185, // 148: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	197, // 149: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	181, // 150: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	198, // 151: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	85,  // 152: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	88,  // 153: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	88,  // 154: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	93,  // 155: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	99,  // 156: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	101, // 157: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	102, // 158: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	103, // 159: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	95,  // 160: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	97,  // 161: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	171, // 162: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	167, // 163: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	105, // 164: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	106, // 165: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	108, // 166: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	169, // 167: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
-	128, // 168: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	157, // 169: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	165, // 170: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	159, // 171: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	162, // 172: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	153, // 173: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	110, // 174: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	114, // 175: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	116, // 176: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	119, // 177: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	135, // 178: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	132, // 179: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	134, // 180: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	137, // 181: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	123, // 182: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	125, // 183: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	126, // 184: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	4,   // 185: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	3,   // 186: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	6,   // 187: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 188: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 189: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 190: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	15,  // 191: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
-	17,  // 192: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
-	18,  // 193: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
-	19,  // 194: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
-	21,  // 195: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
-	22,  // 196: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
-	141, // 197: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	142, // 198: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	139, // 199: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	144, // 200: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	148, // 201: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	150, // 202: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	173, // 203: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	187, // 204: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	28,  // 205: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	26,  // 206: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	27,  // 207: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	30,  // 208: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	37,  // 209: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	41,  // 210: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	47,  // 211: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	44,  // 212: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	32,  // 213: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	50,  // 214: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	54,  // 215: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	56,  // 216: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	58,  // 217: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	59,  // 218: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	71,  // 219: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	70,  // 220: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	73,  // 221: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	63,  // 222: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	65,  // 223: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	67,  // 224: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
-	175, // 225: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	176, // 226: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	75,  // 227: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	90,  // 228: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	90,  // 229: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	75,  // 230: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	100, // 231: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	75,  // 232: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	75,  // 233: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	104, // 234: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	96,  // 235: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	98,  // 236: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	172, // 237: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	168, // 238: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	75,  // 239: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	75,  // 240: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	109, // 241: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	170, // 242: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
-	129, // 243: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	158, // 244: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	166, // 245: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	160, // 246: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	163, // 247: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	154, // 248: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	111, // 249: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	115, // 250: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	117, // 251: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	120, // 252: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	136, // 253: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	133, // 254: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	130, // 255: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	138, // 256: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	124, // 257: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	127, // 258: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	127, // 259: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	5,   // 260: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	2,   // 261: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	7,   // 262: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 263: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 264: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 265: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	16,  // 266: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
-	14,  // 267: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
-	14,  // 268: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
-	20,  // 269: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
-	14,  // 270: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
-	14,  // 271: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
-	143, // 272: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	143, // 273: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	140, // 274: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	145, // 275: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	149, // 276: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	151, // 277: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	183, // 278: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	188, // 279: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	29,  // 280: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	24,  // 281: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	24,  // 282: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	31,  // 283: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	38,  // 284: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	42,  // 285: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	48,  // 286: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	45,  // 287: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	33,  // 288: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	51,  // 289: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	55,  // 290: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	57,  // 291: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	55,  // 292: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	60,  // 293: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	72,  // 294: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	69,  // 295: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	74,  // 296: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	64,  // 297: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	66,  // 298: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	68,  // 299: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
-	177, // 300: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	177, // 301: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	227, // [227:302] is the sub-list for method output_type
-	152, // [152:227] is the sub-list for method input_type
-	152, // [152:152] is the sub-list for extension type_name
-	152, // [152:152] is the sub-list for extension extendee
-	0,   // [0:152] is the sub-list for field type_name
+	81,  // 37: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	80,  // 38: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	79,  // 39: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
+	78,  // 40: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
+	77,  // 41: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
+	76,  // 42: rouse.v1.Timer.notices:type_name -> rouse.v1.NoticeState
+	193, // 43: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	85,  // 44: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	86,  // 45: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	84,  // 46: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	200, // 47: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	200, // 48: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	200, // 49: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	200, // 50: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	83,  // 51: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
+	82,  // 52: rouse.v1.Spec.notify:type_name -> rouse.v1.Notify
+	200, // 53: rouse.v1.Notify.late:type_name -> google.protobuf.Duration
+	200, // 54: rouse.v1.Notify.every:type_name -> google.protobuf.Duration
+	200, // 55: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	200, // 56: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	200, // 57: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	200, // 58: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	200, // 59: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	200, // 60: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	200, // 61: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	194, // 62: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	200, // 63: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	81,  // 64: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	0,   // 65: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
+	88,  // 66: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	89,  // 67: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	200, // 68: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	200, // 69: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	200, // 70: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	0,   // 71: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
+	91,  // 72: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	81,  // 73: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	93,  // 74: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	94,  // 75: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	195, // 76: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	96,  // 77: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	75,  // 78: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	96,  // 79: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	109, // 80: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	84,  // 81: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	200, // 82: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	200, // 83: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	115, // 84: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	114, // 85: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	75,  // 86: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	157, // 87: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	115, // 88: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	96,  // 89: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	115, // 90: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	96,  // 91: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
+	200, // 92: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	120, // 93: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
+	96,  // 94: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	109, // 95: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	124, // 96: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	123, // 97: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
+	94,  // 98: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	129, // 99: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
+	96,  // 100: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
+	94,  // 101: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
+	124, // 102: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
+	75,  // 103: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	132, // 104: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 105: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	93,  // 106: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	133, // 107: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	133, // 108: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	132, // 109: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	132, // 110: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	200, // 111: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	200, // 112: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	148, // 113: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	149, // 114: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	154, // 115: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	149, // 116: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	154, // 117: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	200, // 118: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	81,  // 119: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	115, // 120: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	80,  // 121: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	196, // 122: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	158, // 123: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	157, // 124: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	158, // 125: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	200, // 126: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	163, // 127: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	200, // 128: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	200, // 129: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	166, // 130: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	157, // 131: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	157, // 132: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	180, // 133: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	181, // 134: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	176, // 135: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	200, // 136: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	200, // 137: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	200, // 138: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	200, // 139: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	197, // 140: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	200, // 141: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 142: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	198, // 143: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	183, // 144: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	184, // 145: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	182, // 146: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	200, // 147: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	200, // 148: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	188, // 149: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	186, // 150: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	187, // 151: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	187, // 152: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	199, // 153: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	183, // 154: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	200, // 155: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	87,  // 156: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	90,  // 157: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	90,  // 158: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	95,  // 159: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	101, // 160: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	103, // 161: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	104, // 162: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	105, // 163: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	97,  // 164: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	99,  // 165: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	173, // 166: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	169, // 167: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	107, // 168: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	108, // 169: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	110, // 170: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	171, // 171: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
+	130, // 172: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	159, // 173: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	167, // 174: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	161, // 175: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	164, // 176: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	155, // 177: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	112, // 178: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	116, // 179: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	118, // 180: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	121, // 181: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	137, // 182: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	134, // 183: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	136, // 184: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	139, // 185: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	125, // 186: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	127, // 187: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	128, // 188: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	4,   // 189: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	3,   // 190: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	6,   // 191: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 192: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 193: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 194: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	15,  // 195: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
+	17,  // 196: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
+	18,  // 197: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
+	19,  // 198: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
+	21,  // 199: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
+	22,  // 200: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
+	143, // 201: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	144, // 202: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	141, // 203: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	146, // 204: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	150, // 205: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	152, // 206: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	175, // 207: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	189, // 208: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	28,  // 209: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	26,  // 210: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	27,  // 211: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	30,  // 212: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	37,  // 213: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	41,  // 214: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	47,  // 215: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	44,  // 216: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	32,  // 217: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	50,  // 218: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	54,  // 219: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	56,  // 220: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	58,  // 221: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	59,  // 222: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	71,  // 223: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	70,  // 224: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	73,  // 225: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	63,  // 226: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	65,  // 227: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	67,  // 228: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
+	177, // 229: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	178, // 230: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	75,  // 231: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	92,  // 232: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	92,  // 233: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	75,  // 234: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	102, // 235: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	75,  // 236: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	75,  // 237: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	106, // 238: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	98,  // 239: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	100, // 240: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	174, // 241: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	170, // 242: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	75,  // 243: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	75,  // 244: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	111, // 245: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	172, // 246: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
+	131, // 247: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	160, // 248: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	168, // 249: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	162, // 250: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	165, // 251: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	156, // 252: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	113, // 253: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	117, // 254: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	119, // 255: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	122, // 256: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	138, // 257: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	135, // 258: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	132, // 259: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	140, // 260: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	126, // 261: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	129, // 262: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	129, // 263: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	5,   // 264: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	2,   // 265: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	7,   // 266: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 267: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 268: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 269: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	16,  // 270: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
+	14,  // 271: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
+	14,  // 272: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
+	20,  // 273: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
+	14,  // 274: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
+	14,  // 275: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
+	145, // 276: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	145, // 277: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	142, // 278: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	147, // 279: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	151, // 280: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	153, // 281: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	185, // 282: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	190, // 283: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	29,  // 284: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	24,  // 285: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	24,  // 286: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	31,  // 287: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	38,  // 288: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	42,  // 289: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	48,  // 290: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	45,  // 291: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	33,  // 292: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	51,  // 293: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	55,  // 294: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	57,  // 295: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	55,  // 296: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	60,  // 297: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	72,  // 298: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	69,  // 299: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	74,  // 300: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	64,  // 301: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	66,  // 302: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	68,  // 303: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
+	179, // 304: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	179, // 305: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	231, // [231:306] is the sub-list for method output_type
+	156, // [156:231] is the sub-list for method input_type
+	156, // [156:156] is the sub-list for extension type_name
+	156, // [156:156] is the sub-list for extension extendee
+	0,   // [0:156] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -15064,17 +15264,17 @@ func file_rouse_v1_rouse_proto_init() {
 	if File_rouse_v1_rouse_proto != nil {
 		return
 	}
-	file_rouse_v1_rouse_proto_msgTypes[83].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[85].OneofWrappers = []any{
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[171].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[173].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[185].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[187].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -15086,7 +15286,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   196,
+			NumMessages:   198,
 			NumExtensions: 0,
 			NumServices:   11,
 		},
