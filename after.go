@@ -355,6 +355,8 @@ func (t *Timer) nextAttention(now Instant) Instant {
 		return min(t.Runs[0], now)
 	case t.Paused:
 		return t.pauseEnds()
+	case t.Spec.IsCheck():
+		return Never
 	}
 	return t.SentAt(t.Due)
 }

@@ -43,7 +43,9 @@ const (
 	CauseNotice       Cause = 25 // fired: a notice or a callback (Spec.TargetOf), no occurrence of the schedule
 	CausePoison       Cause = 26 // dead: as many receivers in a row as may be have gone with it in hand
 	CauseLimit        Cause = 27 // missed: it waited for its named limit
-	lastCause               = CauseLimit
+	CauseReported     Cause = 28 // fired, dead: the work of a check reported this
+	CauseNotReported  Cause = 29 // missed: the work of a check has not reported a success in time
+	lastCause               = CauseNotReported
 )
 
 // causes are the names of the causes, and the endings that they go with.
@@ -79,6 +81,8 @@ var causes = [lastCause + 1]struct {
 	CauseNotice:            {"notice", []Ending{EndFired}},
 	CausePoison:            {"poison", []Ending{EndDead}},
 	CauseLimit:             {"limit", []Ending{EndMissed}},
+	CauseReported:          {"reported", []Ending{EndFired, EndDead}},
+	CauseNotReported:       {"not_reported", []Ending{EndMissed}},
 }
 
 func (c Cause) String() string {

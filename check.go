@@ -82,6 +82,7 @@ func (s *Spec) Check() error {
 	s.checkWhen(add, text)
 	s.checkPolicies(add)
 	s.checkLimit(add, text)
+	s.checkReported(add)
 	s.Retry.checkRetry(add)
 	s.Webhook.checkWebhook(add)
 	if len(ps) > 0 {
@@ -222,6 +223,38 @@ func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
 	}
 	if s.Keep > 0 {
 		span("keep", s.Keep, time.Millisecond, 20*year)
+	}
+}
+
+// checkReported refuses fields that have no meaning for checks.
+func (s *Spec) checkReported(add func(field, value, wrong, cure string)) {
+	for _, to := range s.NoticeTargets() {
+		if to.Target == CheckTarget {
+			add(to.Field, to.Target, "is never sent anything", "give another target, such as a URL")
+		}
+	}
+	if !s.IsCheck() {
+		return
+	}
+	switch {
+	case s.Schedule != "" && !s.Recurring():
+		add("schedule", s.Schedule, "has one occurrence, and a check is expected to report again and again",
+			"give a recurring one, such as @every 24h")
+	case !s.Expect.Any():
+		add("expect", "", "is missing: a check is never overdue without it",
+			"give grace, how late a report may be, or every, how long after the last success the next one has to come")
+	}
+	for _, f := range [...]struct {
+		field string
+		set   bool
+	}{{"payload", len(s.Payload) > 0}, {"content_type", s.ContentType != ""}, {"end", s.End != 0}, {"ttl", s.TTL != 0},
+		{"max_occurrences", s.MaxOccurrences != 0}, {"jitter", s.Jitter != 0}, {"retry", s.Retry != Retry{}},
+		{"limit", s.Limit != ""}, {"misfire", s.Misfire != MisfireLatest}, {"overlap", s.Overlap != OverlapDefault},
+		{"deadline", s.Deadline != 0}, {"priority", s.Priority != 0}, {"keep", s.Keep != 0}, {"webhook", s.Webhook.Any()},
+		{"pause_after", s.PauseAfter != 0}, {"notify.late", s.Notify.Late != 0}, {"notify.after", s.Notify.After > 1}} {
+		if f.set {
+			add(f.field, "", "has no meaning for a check, which is never sent", "leave it out")
+		}
 	}
 }
 

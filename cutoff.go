@@ -55,6 +55,9 @@ func (t *Timer) CutOff(now Instant, s Schedule, out []Occurrence, c Cause, what 
 			log = append(log, idle.Ending(Occurrence{Due: due, Manual: true}, Outcome{Verdict: Failed}, 0, now, c, what+before))
 		}
 	}
+	if t.Spec.IsCheck() { // nothing of it is due to be sent
+		return log
+	}
 	rest := *t
 	rest.Waits = nil
 	w := walk{t: &rest, now: now, s: s}

@@ -139,8 +139,8 @@ func (t *Timer) Pause(reason string, until, now Instant) error {
 }
 
 // inProgress reports whether an occurrence of the timer is in progress. One that was imported so may have no
-// attempt: its first one is to be repeated.
-func inProgress(t *Timer) bool { return t.Attempts != 0 || t.Began != 0 }
+// attempt: its first one is to be repeated. The work of a check is in progress elsewhere.
+func inProgress(t *Timer) bool { return t.Attempts != 0 || t.Began != 0 && !t.Spec.IsCheck() }
 
 // awaitsPauseEnd reports whether the occurrence in progress waits for the end of the timer's pause before its
 // next attempt. A run fires during a pause, and so does an occurrence that the run waits for.
@@ -158,8 +158,8 @@ func (t *Timer) Resume(now Instant, s Schedule, busy bool) Step {
 		return Step{To: t}
 	}
 	w := walk{t: t, now: now, s: s}
-	if t.Due == UnknownDue {
-		t.Due = w.dueAfter(now, t.Passed) // its calendars may have changed since
+	if t.Due == UnknownDue || t.Spec.IsCheck() {
+		t.Due = w.dueAfter(now, t.Passed) // its calendars may have changed since; a check is expected from now on
 	}
 	// an occurrence due after the end of a pause fires, however late that end is noticed
 	pause := Span{cmp.Or(t.PausedAt, MinInstant), min(now, t.pauseEnds())}
@@ -221,6 +221,9 @@ func (t *Timer) Skip(count uint32, reason string, now Instant, s Schedule, busy 
 		return Step{}, Refuse("count", strconv.FormatUint(uint64(count), 10), "is out of bounds",
 			fmt.Sprintf("skip 1 to %d occurrences", MaxSkips))
 	}
+	if err := t.RefuseCheck(); err != nil {
+		return Step{}, err
+	}
 	switch {
 	case t.Due == Never:
 		return Step{}, fmt.Errorf("the schedule has ended, there is nothing to skip: %w", ErrConflict)
@@ -270,6 +273,9 @@ func (w walk) skipNext(n *uint32, text string) []Record {
 // Otherwise it takes its turn: an occurrence in progress is before it, and is tried again at once if it
 // waited for the end of a pause.
 func (t *Timer) Run(now Instant) (due Instant, side *Timer, err error) {
+	if err := t.RefuseCheck(); err != nil {
+		return 0, nil, err
+	}
 	if len(t.Runs) >= MaxRuns {
 		return 0, nil, Refuse("name", t.Key.Name, strconv.Itoa(MaxRuns)+" runs of this timer are waiting already",
 			"wait for them to end")
@@ -446,6 +452,8 @@ func (t *Timer) checkState() error {
 	case !detached && t.Attempts != 0 && !t.Manual && t.Due == Never:
 		return Refuse("attempts", strconv.FormatUint(uint64(t.Attempts), 10), "are of no occurrence: none is due",
 			"give the due time, or manual for a run")
+	case t.Spec.IsCheck() && (detached || t.Attempts != 0 || len(t.Runs) > 0 || t.Skips > 0):
+		return Refuse("attempts", "", "and runs and skips are not of a check, which is never sent", "leave them out")
 	case detached && t.Due == Never:
 		return Refuse("due", t.Due.String(), "is no due time of an occurrence next to its timer", copied)
 	case detached && t.Generation == 0:

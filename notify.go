@@ -188,7 +188,7 @@ func (s *Step) AddNotices(was *Timer, o Outcome, now Instant) {
 				late > spec.Notify.Late && spec.Notify.notifiesOn(NoticeLate) {
 				add(NoticeLate, r, fmt.Sprintf("An occurrence of the timer %s began %v late.", name, late))
 			}
-			if s.To != nil && s.To.Notices.Alarmed && !r.Manual {
+			if s.To != nil && s.To.Notices.Alarmed && (!r.Manual || spec.IsCheck()) {
 				if s.To.Notices.Alarmed = false; spec.Notify.notifiesOn(NoticeRecovered) {
 					add(NoticeRecovered, r, "The timer "+name+" has succeeded again.")
 				}
@@ -204,7 +204,7 @@ func (s *Step) AddNotices(was *Timer, o Outcome, now Instant) {
 				add(NoticeDead, r, text)
 			}
 		case EndMissed:
-			if spec.Notify.notifiesOn(NoticeMissed) {
+			if spec.Notify.notifiesOn(NoticeMissed) && r.Cause != CauseNotReported { // that is told as overdue
 				s.raiseAlarm()
 				add(NoticeMissed, r, fmt.Sprintf("%s of the timer %s missed (%v): %s", countMissed(r), name, r.Cause, r.Reason))
 			}

@@ -106,6 +106,9 @@ func amendSpec(t *Timer, spec Spec, w *Rewriting) (r Rewritten, err error) {
 // sameTimes reports whether a spec is due when a timer is. A schedule of one instant may be written
 // relative to the write.
 func sameTimes(t *Timer, spec *Spec, old, new Schedule) bool {
+	if t.Spec.IsCheck() != spec.IsCheck() { // what is due of a check is never sent
+		return false
+	}
 	var was, is Spec
 	was.SetWhen(&t.Spec)
 	is.SetWhen(spec)

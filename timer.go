@@ -118,7 +118,8 @@ type Timer struct {
 
 	Trace *TraceContext // of the call that created or replaced it; nil if that had none, or was not traced
 
-	// of a timer that is kept after its schedule has ended: the answer to its last occurrence, if any
+	// of a timer that is kept after its schedule has ended: the answer to its last occurrence; of a check:
+	// the log of its last report; nil if there is none
 	Answer *Answer
 
 	// Of a row next to its timer (Key.Fire is not empty):
@@ -183,7 +184,7 @@ type Occurrence struct {
 }
 
 // Current returns the occurrence that is next or in progress. ok is false if the timer has ended, if it is
-// paused and no run was requested, or if the row is a dead letter.
+// paused and no run was requested, if it is a check, or if the row is a dead letter.
 func (t *Timer) Current() (o Occurrence, ok bool) {
 	manual := len(t.Runs) > 0 && (t.Attempts == 0 || t.Manual)
 	switch {
@@ -191,7 +192,7 @@ func (t *Timer) Current() (o Occurrence, ok bool) {
 		return Occurrence{}, false
 	case manual:
 		return Occurrence{t.Runs[0], true, t.Attempts + 1}, true
-	case t.Due == Never || t.Paused && t.Attempts == 0:
+	case t.Due == Never || t.Paused && t.Attempts == 0 || t.Spec.IsCheck():
 		return Occurrence{}, false
 	}
 	return Occurrence{t.Due, false, t.Attempts + 1}, true

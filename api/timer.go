@@ -387,6 +387,17 @@ type Redriven struct {
 	Target string `json:"target"` // that it goes to
 }
 
+// ReportCheck reports on the work of a check, which runs elsewhere.
+type ReportCheck struct {
+	Status string `json:"status,omitzero" schema:"enum=start|success|fail,default=success"`
+	Log    string `json:"log,omitzero" schema:"maxLength=10240"` // its output, at most 10 KiB
+}
+
+// Reported is the answer to ReportCheck.
+type Reported struct {
+	ExpectedBy Time `json:"expected_by,omitzero"` // by when it has to succeed next; left out: it has not to
+}
+
 // Import writes timers, dead letters and calendars as lists returned them, with their state.
 type Import struct {
 	// for timers whose name is taken

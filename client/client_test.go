@@ -372,6 +372,9 @@ func TestPauseRunDelete(t *testing.T) {
 	if d, err := c.Delete(ctx, "ns", "a"); err != nil || d.Generation == 0 || d.InFlight {
 		t.Errorf("%+v %v", d, err)
 	}
+	if by, err := c.ReportCheck(ctx, "ns", "a", rouse.CheckReport{Status: rouse.ReportFail, Log: "ab"}); err != nil || by != 24 {
+		t.Errorf("reported: %v, %v", by, err)
+	}
 	for current, want := range map[bool]string{false: "then:", true: "now:"} {
 		if target, err := c.Redrive(ctx, "ns", "a", "fire", current); err != nil || target != want {
 			t.Errorf("redriven to %q, %v", target, err)

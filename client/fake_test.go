@@ -289,6 +289,12 @@ func (f *fake) FollowRecords(_ *rousev1.FollowRecordsRequest, stream grpc.Server
 	return f.follow(stream)
 }
 
+func (f *fake) ReportCheck(_ context.Context, r *rousev1.ReportCheckRequest) (*rousev1.ReportCheckResponse, error) {
+	return do(f, "ReportCheck", func() (*rousev1.ReportCheckResponse, error) {
+		return &rousev1.ReportCheckResponse{ExpectedByMs: int64(len(r.Status) + 10*len(r.Log))}, nil
+	})
+}
+
 func (f *fake) Redrive(_ context.Context, r *rousev1.RedriveRequest) (*rousev1.RedriveResponse, error) {
 	return do(f, "Redrive", func() (*rousev1.RedriveResponse, error) {
 		if r.WithCurrentSpec {

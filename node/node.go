@@ -226,7 +226,8 @@ func (n *Node) openSinks() error {
 		functions = elsewhere{n.functions}
 	}
 	n.addPart(parts.Part{Name: "functions", Sinks: map[string]rouse.Sink{"func": functions,
-		"timer": &timers.RunSink{Timers: func() *timers.Timers { return n.timers }}}})
+		"timer": &timers.RunSink{Timers: func() *timers.Timers { return n.timers }},
+		"check": sink.Checks{}}})
 	n.addPart(parts.Part{Name: "sinks of the program", Sinks: n.cfg.Sinks})
 	brokers := broker.New()
 	p := parts.Part{Name: "brokers", Sinks: map[string]rouse.Sink{}, Close: brokers.Close}

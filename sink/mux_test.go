@@ -58,6 +58,20 @@ func deliver(t *testing.T, ctx context.Context, s rouse.Sink, fires []rouse.Fire
 	return out
 }
 
+// TestChecksAreValidatedOnly: the sink of checks takes their target, and sends nothing.
+func TestChecksAreValidatedOnly(t *testing.T) {
+	m := sink.Mux{"check": sink.Checks{}}
+	if err := m.Check(&rouse.Spec{Target: rouse.CheckTarget}); err != nil {
+		t.Error(err)
+	}
+	if err := m.Check(&rouse.Spec{Target: "check:x"}); err == nil {
+		t.Error("another target was taken")
+	}
+	if o := deliver(t, t.Context(), m, fires(1, rouse.CheckTarget))[0]; o.Verdict != rouse.Rejected {
+		t.Errorf("%+v", o)
+	}
+}
+
 func TestMuxRoutes(t *testing.T) {
 	a, b := &fake{name: "a ", outcome: done}, &fake{name: "b ", outcome: done}
 	m := sink.Mux{"https": a, "stream": b}

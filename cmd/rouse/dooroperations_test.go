@@ -58,6 +58,21 @@ var operations = []operation{
 			_, _, err := c.Run(ctx, "default", " a")
 			return err
 		}},
+	{what: "report on what is no check", method: "POST", path: "checks/a", args: []string{"report", "a"}, refusal: refusal{"name", "is no check"},
+		words: func(ctx context.Context, e *timers.Timers) error {
+			return timerOf(e.ReportCheck(ctx, theTimer, rouse.CheckReport{}))
+		},
+		grpc: func(ctx context.Context, c *client.Client) error {
+			return timerOf(c.ReportCheck(ctx, "default", "a", rouse.CheckReport{}))
+		}},
+	{what: "long log of a report", method: "POST", path: "checks/a", body: `{"log":"` + strings.Repeat("x", rouse.MaxReportLog+1) + `"}`,
+		refusal: refusal{"log", "has 10241 bytes"},
+		words: func(ctx context.Context, e *timers.Timers) error {
+			return timerOf(e.ReportCheck(ctx, theTimer, rouse.CheckReport{Log: strings.Repeat("x", rouse.MaxReportLog+1)}))
+		},
+		grpc: func(ctx context.Context, c *client.Client) error {
+			return timerOf(c.ReportCheck(ctx, "default", "a", rouse.CheckReport{Log: strings.Repeat("x", rouse.MaxReportLog+1)}))
+		}},
 	{what: "reason of a pause", method: "POST", path: "timers/a:pause", body: `{"reason":"red \u0007"}`, args: []string{"pause", "a", "--reason", "red \a"},
 		refusal: refusal{"reason", "contains the control character U+0007"},
 		words:   func(ctx context.Context, e *timers.Timers) error { return timerOf(e.Pause(ctx, theTimer, "red \a", 0)) },

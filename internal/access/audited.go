@@ -24,8 +24,8 @@ const (
 // audited has the kinds of verbs that change nothing, by verb, or by method where a verb has several kinds.
 var audited = map[Verb]Audited{
 	Open: Nothing, Known: Nothing, NodesCall: Nothing,
-	FiresReport: Nothing, // records have how fires ended
-	TimersRead:  Reads, CalendarsRead: Nothing, LimitsRead: Nothing, NamespacesRead: Nothing, NodesRead: Nothing, ClockRead: Nothing,
+	FiresReport: Nothing, ChecksReport: Nothing, // records have how fires, and the work of checks, ended
+	TimersRead: Reads, CalendarsRead: Nothing, LimitsRead: Nothing, NamespacesRead: Nothing, NodesRead: Nothing, ClockRead: Nothing,
 	MetricsRead: Nothing,
 	StatusRead:  Nothing, PoolsRead: Nothing, RolesRead: Nothing, SecretsRead: Nothing,
 	AuditRead: Reveals, BackupRead: Reveals, ProfilesRead: Reveals, KeysList: Reveals, SessionsList: Reveals,

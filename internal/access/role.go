@@ -19,7 +19,7 @@ type Role struct {
 var (
 	readerVerbs = []Verb{TimersRead, CalendarsRead, LimitsRead, NamespacesRead, NodesRead, ClockRead}
 	writerVerbs = append([]Verb{Reveal, TimersCreate, TimersDelete, TimersPause, TimersRun, TimersSkip, TimersReschedule,
-		CallsCall}, readerVerbs...)
+		ChecksReport, CallsCall}, readerVerbs...)
 	operVerbs = append([]Verb{TimersDelete, TimersPause, TimersRun, TimersSkip, TimersReschedule, TimersBackfill,
 		TimersBulk, DeadRedrive,
 		DeadPurge, CalendarsWrite, LimitsWrite, MetricsRead, StatusRead, PoolsRead, PoolsOperate}, readerVerbs...)
@@ -30,7 +30,7 @@ var builtIn = []Role{
 	{"reader", readerVerbs},
 	{"writer", writerVerbs},
 	{"operator", operVerbs},
-	{"worker", []Verb{FiresSubscribe, FiresReport}},
+	{"worker", []Verb{FiresSubscribe, FiresReport, ChecksReport}},
 	{Sidecar, []Verb{RemindersUse, DaprUse}},
 	{"admin", Verbs},
 }

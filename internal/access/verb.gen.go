@@ -18,6 +18,7 @@ var declared = map[string]Verb{
 	"/rouse.v1.Timers/Skip":                "timers.skip",
 	"/rouse.v1.Timers/Reschedule":          "timers.reschedule",
 	"/rouse.v1.Timers/Backfill":            "timers.backfill",
+	"/rouse.v1.Timers/ReportCheck":         "checks.report",
 	"/rouse.v1.Timers/Import":              "timers.import",
 	"/rouse.v1.Timers/ListRecords":         "timers.read",
 	"/rouse.v1.Timers/FollowRecords":       "timers.read",

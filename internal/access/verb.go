@@ -31,6 +31,7 @@ const (
 
 	FiresSubscribe Verb = "fires.subscribe"
 	FiresReport    Verb = "fires.report"
+	ChecksReport   Verb = "checks.report" // work of checks that begins or ends
 	CallsCall      Verb = "calls.call"
 
 	NamespacesRead  Verb = "namespaces.read"
@@ -73,7 +74,7 @@ const (
 var Verbs = []Verb{TimersRead, Reveal, TimersCreate, TimersImport, TimersDelete, TimersPause, TimersRun, TimersSkip,
 	TimersReschedule,
 	TimersBackfill, TimersBulk, DeadRedrive, DeadPurge, CalendarsRead, CalendarsWrite, LimitsRead, LimitsWrite, FiresSubscribe, FiresReport,
-	CallsCall, NamespacesRead, NamespacesWrite, RemindersUse,
+	ChecksReport, CallsCall, NamespacesRead, NamespacesWrite, RemindersUse,
 	NodesCall, DaprUse, NodesRead, ClockRead, ClockAdvance, BackupRead, AuditRead, MetricsRead, StatusRead, ProfilesRead,
 	PoolsRead, PoolsOperate,
 	KeysCreate, KeysList, KeysRotate, KeysRevoke, SessionsList, SessionsEnd, SessionsRotate, RolesRead, RolesWrite,

@@ -292,12 +292,38 @@ var producers = map[rouse.Cause]func(t *testing.T) *harness{
 		time.Sleep(5 * time.Second)
 		return h
 	},
+	rouse.CauseReported: func(t *testing.T) *harness {
+		h := beginCheck(t)
+		h.reportCheck("a", rouse.ReportSuccess)
+		return h
+	},
+	rouse.CauseNotReported: beginCheck,
 	rouse.CauseCreatedLate: func(t *testing.T) *harness {
 		h := begin(t, mem.New(), always(0, done), timers.Options{})
 		time.Sleep(2 * time.Hour)
 		h.put("a", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), misfires(rouse.MisfireSkip))
 		return h
 	},
+}
+
+// beginCheck starts an engine with a check, which is overdue after a while.
+func beginCheck(t *testing.T) *harness {
+	h := begin(t, mem.New(), always(0, done), timers.Options{})
+	h.put("a", "@every 5s", to(rouse.CheckTarget), func(p *timers.Put) { p.Spec.Expect = rouse.Expect{Grace: time.Second} })
+	return h
+}
+
+func (h *harness) reportCheck(name string, s rouse.ReportStatus) {
+	h.t.Helper()
+	if _, err := h.ReportCheck(h.t.Context(), key(name), rouse.CheckReport{Status: s}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func reportedDead(t *testing.T) *harness {
+	h := beginCheck(t)
+	h.reportCheck("a", rouse.ReportFail)
+	return h
 }
 
 func pausedTooLong(t *testing.T) *harness {
@@ -339,6 +365,8 @@ func TestEveryCauseIsProducedByTheEngine(t *testing.T) {
 				produce = overlapSkips
 			case c == rouse.CausePaused && e == rouse.EndMissed:
 				produce = pausedTooLong
+			case c == rouse.CauseReported && e == rouse.EndDead:
+				produce = reportedDead
 			}
 			t.Run(e.String()+" "+c.String(), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {

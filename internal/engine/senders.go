@@ -74,7 +74,7 @@ func (h *holds) mayBeOut(t *rouse.Timer) bool {
 // dueMayBeOut is mayBeOut for the timer's scheduled occurrence alone, whether or not a manual run is waiting.
 func (h *holds) dueMayBeOut(t *rouse.Timer) bool {
 	switch {
-	case h.others == nil:
+	case h.others == nil, t.Spec.IsCheck():
 		return false
 	case t.Attempts != 0:
 		return !t.Manual

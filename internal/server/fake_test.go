@@ -22,6 +22,7 @@ type fake struct {
 	revision  uint64 // of the last write
 	history   []rouse.Record
 	reports   []timers.Report
+	noted     []rouse.CheckReport
 	err       error         // of every call, if set
 	panics    bool          // every call does
 	hold      chan struct{} // if set, Put, and Bulk after each row, waits until it is closed
@@ -256,6 +257,14 @@ func (f *fake) Report(_ context.Context, key rouse.Key, r timers.Report) (deadli
 		return nil
 	})
 	return deadline, err
+}
+
+func (f *fake) ReportCheck(_ context.Context, key rouse.Key, r rouse.CheckReport) (by rouse.Instant, err error) {
+	if err := cmp.Or(key.Check(), r.Check()); err != nil {
+		return 0, err
+	}
+	_, err = f.edit(key, func(t *rouse.Timer) error { f.noted = append(f.noted, r); return nil })
+	return epoch.Add(time.Hour), err
 }
 
 func (f *fake) Redrive(_ context.Context, key rouse.Key, current bool) (target string, err error) {

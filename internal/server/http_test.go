@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -336,6 +337,24 @@ func TestDeadLetters(t *testing.T) {
 	want(t, do(h, "DELETE", timersURL+"/a/dead/"+id, ""), 204)
 	want(t, do(h, "DELETE", timersURL+"/a/dead/"+id, ""), 404)
 	want(t, do(h, "POST", timersURL+"/a/dead/"+id+":redrive", ""), 404)
+}
+
+// TestReportsOfChecks: a report without a body is a success.
+func TestReportsOfChecks(t *testing.T) {
+	f := newFake()
+	h := handler(f)
+	want(t, do(h, "POST", timersURL, named), 201)
+	const path = "/v1/namespaces/ns/checks/"
+	w := do(h, "POST", path+"a", "")
+	if want(t, w, 200); decoded[api.Reported](t, w).ExpectedBy.Instant() != epoch.Add(time.Hour) {
+		t.Errorf("reported: %s", w.Body)
+	}
+	want(t, do(h, "POST", path+"a", `{"status":"fail","log":"disk full"}`), 200)
+	if got := []rouse.CheckReport{{}, {Status: rouse.ReportFail, Log: "disk full"}}; !slices.Equal(f.noted, got) {
+		t.Errorf("reports %+v", f.noted)
+	}
+	want(t, do(h, "POST", path+"a", `{"status":"well"}`), 422)
+	want(t, do(h, "POST", path+"none", ""), 404)
 }
 
 func TestReports(t *testing.T) {

@@ -18,6 +18,7 @@ type Timers interface {
 	timerOps
 	listOps
 	deadOps
+	reportOps
 	editOps
 	importOps
 	recordOps

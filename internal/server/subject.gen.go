@@ -61,6 +61,8 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.BackfillRequest:
 		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ReportCheckRequest:
+		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.ImportRequest:
 		namespace, names := "", []string(nil)
 		for _, one := range m.GetTimers()[:min(len(m.GetTimers()), audit.MaxNames)] {

@@ -39,6 +39,8 @@ var editRoutes = []route{
 		summary: "Changes when a timer fires, and nothing else of it; a new generation begins.", more: ifMatch},
 	{method: "POST", path: "/v1/namespaces/{namespace}/timers/{name}:backfill", serve: backfillTimer, rpc: "Timers/Backfill", repeats: withKey, body: api.Backfill{}, answer: api.Backfilled{},
 		summary: "Fires the occurrences that a past range of time had, with the fire ids that they had or would have had.", means: "What is on its way now."},
+	{method: "POST", path: "/v1/namespaces/{namespace}/checks/{name}", serve: reportCheck, rpc: "Timers/ReportCheck", repeats: withKey, body: api.ReportCheck{}, answer: api.Reported{},
+		summary: "Reports that the work of a check, which runs elsewhere, begins, has succeeded or has failed.", means: "It is noted.", more: optionalBody},
 	{method: "POST", path: "/v1/namespaces/{namespace}/timers:import", serve: importTimers, rpc: "Timers/Import", repeats: withKey, body: api.Import{}, answer: api.BatchCreated{},
 		summary: "Writes up to 1,000 timers, dead letters and calendars as lists returned them, with their state; in the namespace \"-\", each into its own.", means: "What became of each timer, in the order of the request."},
 }
@@ -121,6 +123,22 @@ func backfillTimer(f *httpHandler, c *call) error {
 	return c.replyJSON(http.StatusOK, backfilledToJSON(out))
 }
 
+func reportCheck(f *httpHandler, c *call) error {
+	s := &timersServer{service: f.service}
+	var body api.ReportCheck
+	if err := c.decodeBody(maxBody, true, &body); err != nil {
+		return err
+	}
+	r := reportCheckFromJSON(&body)
+	r.Namespace = c.vars[0]
+	r.Name = c.vars[1]
+	out, err := s.ReportCheck(c.ctx, r)
+	if err != nil {
+		return err
+	}
+	return c.replyJSON(http.StatusOK, reportedToJSON(out))
+}
+
 func listOutcomes(f *httpHandler, c *call) error {
 	s := &timersServer{service: f.service}
 	var body api.ListOutcomes
@@ -175,6 +193,21 @@ func backfilledToJSON(p *rousev1.BackfillResponse) api.Backfilled {
 	}
 	for _, one := range p.GetFires() {
 		out.Fires = append(out.Fires, comingToJSON(one))
+	}
+	return out
+}
+
+func reportCheckFromJSON(body *api.ReportCheck) *rousev1.ReportCheckRequest {
+	out := &rousev1.ReportCheckRequest{
+		Status: body.Status,
+		Log:    body.Log,
+	}
+	return out
+}
+
+func reportedToJSON(p *rousev1.ReportCheckResponse) api.Reported {
+	out := api.Reported{
+		ExpectedBy: api.TimeOf(rouse.Instant(p.GetExpectedByMs())),
 	}
 	return out
 }

@@ -58,6 +58,9 @@ func (ts *Timers) Backfill(ctx context.Context, key rouse.Key, r BackfillRequest
 	if err != nil {
 		return b, err
 	}
+	if err := t.RefuseCheck(); err != nil {
+		return b, err
+	}
 	s, err := ts.schedules.Of(&t)
 	if err != nil {
 		return b, rouse.Refuse("name", key.Name, "has no schedule to go back on", "create a timer that is due now instead")

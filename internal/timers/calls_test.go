@@ -303,22 +303,29 @@ func TestManyEditsOfOneTimerAreAllMade(t *testing.T) {
 // runningBy returns timers that run with a strategy, until the test ends.
 func runningBy(t *testing.T, s rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Timers {
 	t.Helper()
+	ts, stop := startBy(t, s, strategy, sink, o)
+	t.Cleanup(stop)
+	return ts
+}
+
+// startBy is runningBy that returns how to stop it.
+func startBy(t *testing.T, s rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) (ts *Timers, stop func()) {
+	t.Helper()
 	o.Engine.Look, o.Engine.DeadAge = -1, -1
 	if o.Compile == nil {
 		o.Compile = schedule.Compile
 	}
-	ts := New(s, strategy, sink, o)
-	ctx, stop := context.WithCancel(context.Background())
+	ts = New(s, strategy, sink, o)
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- ts.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
 	if err := ts.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return ts
+	return ts, func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
 }

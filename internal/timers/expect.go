@@ -60,10 +60,13 @@ func (ts explaining) tellExpected(x *Explanation, t *rouse.Timer) {
 		told = ", and " + to + " was told"
 	}
 	if t.Overdue != 0 {
+		cure := "look at why it fails or does not fire; the next success ends this, also one of rouse run"
+		if t.Spec.IsCheck() {
+			cure = cureReport
+		}
 		x.addReason("overdue", t.Overdue, "It is overdue: it was expected to succeed until %s%s; %s.",
 			x.formatTime(t.Overdue),
-			told, last).setPeriod(t.Overdue, 0).
-			setCure("look at why it fails or does not fire; the next success ends this, also one of rouse run")
+			told, last).setPeriod(t.Overdue, 0).setCure(cure)
 		return
 	}
 	s, err := ts.schedules.Of(t)
@@ -166,6 +169,9 @@ func (ts expecting) updateOverdue(ctx context.Context, t rouse.Timer, succeeded 
 			step := rouse.Step{To: t}
 			if n := t.LateAt(now, by); n != nil {
 				step.Also = []rouse.Timer{*n}
+			}
+			if t.Spec.IsCheck() {
+				step.Log = []rouse.Record{t.MissReport(now)}
 			}
 			return step, nil
 		}

@@ -223,6 +223,8 @@ func (ts explaining) explainState(x *Explanation, t *rouse.Timer, now rouse.Inst
 	case t.Paused:
 		x.addReason("paused", t.Until, "It is paused%s%s.", pauseText(t), untilSuffix(x, t.Until)).setPeriod(0,
 			t.Until).setCure(cureResume)
+	case t.Spec.IsCheck() && !t.Over():
+		x.tellCheck(t)
 	case t.Attempts != 0:
 		x.addReason("retrying", t.Visible, "Attempt %d of %d of the occurrence of %s failed (%s); the next one is at %s%s.",
 			t.Attempts, most, x.formatTime(occ.Due), t.LastError, x.formatTime(t.Visible), lostNote(t)).setPeriod(t.Began,
@@ -355,6 +357,10 @@ func jitterNote(x *Explanation, t *rouse.Timer) string {
 
 // explainRecord explains a record.
 func (x *Explanation) explainRecord(r *rouse.Record) {
+	if r.Cause == rouse.CauseReported || r.Cause == rouse.CauseNotReported {
+		x.explainReport(r)
+		return
+	}
 	what := "The occurrence of " + x.formatTime(r.Due)
 	switch {
 	case r.Cause == rouse.CauseNotice:
@@ -433,6 +439,9 @@ func (ts explaining) explainAt(ctx context.Context, x *Explanation, key rouse.Ke
 	switch {
 	case ok && next == at && at < t.Created:
 		x.addReason("off", at, "The timer was created later, at %s.", x.formatTime(t.Created))
+	case ok && next == at && at <= now && t.Spec.IsCheck():
+		x.addReason("off", at, "A report was expected at %s. Reports are on record by the times at which work began or ended.",
+			x.formatTime(at))
 	case ok && next == at && at <= now && at < t.Due:
 		x.addReason("unknown", at,
 			"Its schedule has an occurrence at %s, of which no record is kept: it was deleted by age or number, or belongs to another version of the timer (this one began at %s).", x.formatTime(at), x.formatTime(t.Anchor))

@@ -26,6 +26,7 @@ var causeTexts = map[rouse.Cause]string{
 	rouse.CauseDeferred:          "the sink of its target put it off",
 	rouse.CauseCreatedLate:       "the timer was created or imported after it was due",
 	rouse.CauseLimit:             "it waited for its named limit",
+	rouse.CauseNotReported:       "its work has not reported a success in time",
 	rouse.CauseOverlapLimit:      "as many occurrences were in progress as may be",
 	rouse.CauseUnknown:           "of a cause that is not recorded",
 }
@@ -50,6 +51,7 @@ var causeCures = map[rouse.Cause]string{
 	rouse.CauseBacklog:           "make the target faster, or raise its limits: see rouse targets",
 	rouse.CauseDeferred:          "see rouse targets",
 	rouse.CauseLimit:             "raise the limit, or resume it: see rouse limit",
+	rouse.CauseNotReported:       cureReport,
 	rouse.CauseCreatedLate:       "create it before it is due, or give it the misfire policy latest",
 }
 
@@ -87,4 +89,32 @@ func lostNote(t *rouse.Timer) string {
 	return fmt.Sprintf(
 		"; receivers that have gone with it in hand, in a row: %d, and with %d it becomes a dead letter with the cause %s",
 		t.Lost, rouse.MaxLost, rouse.CausePoison)
+}
+
+// cureReport is the cure of a check that is overdue.
+const cureReport = "look at its work: whether it runs, and reports; the next success that is reported ends this"
+
+// tellCheck explains the state of a check.
+func (x *Explanation) tellCheck(t *rouse.Timer) {
+	work := ""
+	if t.Began != 0 {
+		work = fmt.Sprintf(" Its work began at %s, and has not ended.", x.formatTime(t.Began))
+	}
+	x.addReason("scheduled", t.Due, "It is a check, which is never sent: its work is expected to report at %s.%s",
+		x.formatTime(t.Due), work).setPeriod(t.Began, t.Due)
+}
+
+// explainReport explains a record of a check.
+func (x *Explanation) explainReport(r *rouse.Record) {
+	switch r.Ending {
+	case rouse.EndFired:
+		x.addReason("fired", r.Ended, "Its work reported a success at %s%s.", x.formatTime(r.Ended),
+			reasonSuffix(r.Reason)).setPeriod(r.Began, r.Ended)
+	case rouse.EndDead:
+		x.addReason("dead", r.Ended, "Its work reported a failure at %s (%s)%s.", x.formatTime(r.Ended), r.Cause,
+			reasonSuffix(r.Reason)).setPeriod(r.Began, r.Ended).setCure("look at its work; a get of it has the log")
+	default:
+		x.addReason("missed", r.Ended, "Its work had not reported a success by %s (%s).", x.formatTime(r.Due),
+			r.Cause).setPeriod(r.Due, r.Ended).setCure(cureReport)
+	}
 }

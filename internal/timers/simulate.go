@@ -189,7 +189,7 @@ func newPlan(t *rouse.Timer, now, from rouse.Instant) plan {
 		p.left = t.Spec.MaxOccurrences - min(t.Passed, t.Spec.MaxOccurrences)
 	}
 	switch {
-	case t.Key.Fire != "": // no other follows
+	case t.Key.Fire != "", t.Spec.IsCheck(): // no other follows; a check is never sent
 		p.left = 0
 		return p
 	case from < now: // a past range lists the occurrences that would have fired

@@ -7,7 +7,7 @@ import (
 
 // causes are the endings that each cause of a record goes with.
 var causes = map[string][]Ending{
-	"delivered": {Fired}, "notice": {Fired},
+	"delivered": {Fired}, "notice": {Fired}, "reported": {Fired, Died},
 	"rejected": {Died}, "attempts_exhausted": {Died}, "give_up": {Died}, "gone": {Died}, "deadline": {Died},
 	"invalid": {Died}, "poison": {Died},
 	"paused": {Skipped, Missed}, "skipped_by_request": {Skipped}, "deleted": {Skipped}, "replaced": {Skipped},
@@ -17,6 +17,7 @@ var causes = map[string][]Ending{
 	"circuit_open":       {Missed},
 	"broker_unavailable": {Missed}, "rate_limited": {Missed}, "backlog": {Missed}, "deferred": {Missed},
 	"created_late": {Missed}, "no_secret": {Missed}, "limit": {Missed},
+	"not_reported": {Missed},
 }
 
 // judgeCause judges whether the cause of a record is plausible by observations from outside.

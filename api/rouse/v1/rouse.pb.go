@@ -11996,6 +11996,118 @@ func (x *RedriveResponse) GetTarget() string {
 	return ""
 }
 
+type ReportCheckRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Status        string                 `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"` // start, success or fail; empty is success
+	Log           string                 `protobuf:"bytes,4,opt,name=log,proto3" json:"log,omitempty"`       // its output, at most 10 KiB
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportCheckRequest) Reset() {
+	*x = ReportCheckRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportCheckRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportCheckRequest) ProtoMessage() {}
+
+func (x *ReportCheckRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportCheckRequest.ProtoReflect.Descriptor instead.
+func (*ReportCheckRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
+}
+
+func (x *ReportCheckRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ReportCheckRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReportCheckRequest) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ReportCheckRequest) GetLog() string {
+	if x != nil {
+		return x.Log
+	}
+	return ""
+}
+
+type ReportCheckResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ExpectedByMs  int64                  `protobuf:"varint,1,opt,name=expected_by_ms,json=expectedByMs,proto3" json:"expected_by_ms,omitempty"` // by when it has to succeed next; 0: it has not to
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportCheckResponse) Reset() {
+	*x = ReportCheckResponse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportCheckResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportCheckResponse) ProtoMessage() {}
+
+func (x *ReportCheckResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportCheckResponse.ProtoReflect.Descriptor instead.
+func (*ReportCheckResponse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
+}
+
+func (x *ReportCheckResponse) GetExpectedByMs() int64 {
+	if x != nil {
+		return x.ExpectedByMs
+	}
+	return 0
+}
+
 type PurgeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -12007,7 +12119,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12019,7 +12131,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12032,7 +12144,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -12064,7 +12176,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12076,7 +12188,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12089,7 +12201,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
 }
 
 type SubscribeRequest struct {
@@ -12107,7 +12219,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12119,7 +12231,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12132,7 +12244,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -12217,7 +12329,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12229,7 +12341,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12242,7 +12354,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -12276,7 +12388,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12288,7 +12400,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12301,7 +12413,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -12399,7 +12511,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12411,7 +12523,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12424,7 +12536,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -12462,7 +12574,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12474,7 +12586,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12487,7 +12599,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *Called) GetId() string {
@@ -12547,7 +12659,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12559,7 +12671,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12572,7 +12684,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *Open) GetNamespace() string {
@@ -12622,7 +12734,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12634,7 +12746,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12647,7 +12759,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -12690,7 +12802,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12702,7 +12814,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12715,7 +12827,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -12751,7 +12863,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12763,7 +12875,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12776,7 +12888,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -12817,7 +12929,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12829,7 +12941,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12842,7 +12954,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -12874,7 +12986,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12886,7 +12998,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12899,7 +13011,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -12934,7 +13046,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12946,7 +13058,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12959,7 +13071,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -12986,7 +13098,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12998,7 +13110,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13011,7 +13123,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *Peer) GetId() string {
@@ -13051,7 +13163,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13063,7 +13175,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13076,7 +13188,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -13203,7 +13315,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13215,7 +13327,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13228,7 +13340,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -13339,7 +13451,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13351,7 +13463,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13364,7 +13476,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -14386,7 +14498,14 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\afire_id\x18\x03 \x01(\tR\x06fireId\x12*\n" +
 	"\x11with_current_spec\x18\x04 \x01(\bR\x0fwithCurrentSpec\")\n" +
 	"\x0fRedriveResponse\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\tR\x06target\"Y\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\"p\n" +
+	"\x12ReportCheckRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\tR\x06status\x12\x10\n" +
+	"\x03log\x18\x04 \x01(\tR\x03log\";\n" +
+	"\x13ReportCheckResponse\x12$\n" +
+	"\x0eexpected_by_ms\x18\x01 \x01(\x03R\fexpectedByMs\"Y\n" +
 	"\fPurgeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
@@ -14516,7 +14635,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x13CALL_STATUS_EXPIRED\x10\x03\x12\x1e\n" +
 	"\x1aCALL_STATUS_DELIVERY_LIMIT\x10\x04\x12\x18\n" +
 	"\x14CALL_STATUS_REJECTED\x10\x05\x12\x17\n" +
-	"\x13CALL_STATUS_DELETED\x10\x062\xbe\f\n" +
+	"\x13CALL_STATUS_DELETED\x10\x062\x8a\r\n" +
 	"\x06Timers\x122\n" +
 	"\x06Create\x12\x17.rouse.v1.CreateRequest\x1a\x0f.rouse.v1.Timer\x12J\n" +
 	"\vBatchCreate\x12\x1c.rouse.v1.BatchCreateRequest\x1a\x1d.rouse.v1.BatchCreateResponse\x12O\n" +
@@ -14533,7 +14652,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x04Skip\x12\x15.rouse.v1.SkipRequest\x1a\x0f.rouse.v1.Timer\x12:\n" +
 	"\n" +
 	"Reschedule\x12\x1b.rouse.v1.RescheduleRequest\x1a\x0f.rouse.v1.Timer\x12A\n" +
-	"\bBackfill\x12\x19.rouse.v1.BackfillRequest\x1a\x1a.rouse.v1.BackfillResponse\x12;\n" +
+	"\bBackfill\x12\x19.rouse.v1.BackfillRequest\x1a\x1a.rouse.v1.BackfillResponse\x12J\n" +
+	"\vReportCheck\x12\x1c.rouse.v1.ReportCheckRequest\x1a\x1d.rouse.v1.ReportCheckResponse\x12;\n" +
 	"\x06Import\x12\x17.rouse.v1.ImportRequest\x1a\x18.rouse.v1.ImportResponse\x12J\n" +
 	"\vListRecords\x12\x1c.rouse.v1.ListRecordsRequest\x1a\x1d.rouse.v1.ListRecordsResponse\x12R\n" +
 	"\rFollowRecords\x12\x1e.rouse.v1.FollowRecordsRequest\x1a\x1f.rouse.v1.FollowRecordsResponse0\x01\x12Y\n" +
@@ -14621,7 +14741,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 196)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 198)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -14794,48 +14914,50 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*FollowRecordsResponse)(nil),    // 168: rouse.v1.FollowRecordsResponse
 	(*RedriveRequest)(nil),           // 169: rouse.v1.RedriveRequest
 	(*RedriveResponse)(nil),          // 170: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),             // 171: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 172: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 173: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 174: rouse.v1.Leave
-	(*CallRequest)(nil),              // 175: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 176: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 177: rouse.v1.Called
-	(*Open)(nil),                     // 178: rouse.v1.Open
-	(*Settle)(nil),                   // 179: rouse.v1.Settle
-	(*Answer)(nil),                   // 180: rouse.v1.Answer
-	(*Failure)(nil),                  // 181: rouse.v1.Failure
-	(*Extension)(nil),                // 182: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 183: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 184: rouse.v1.Peers
-	(*Peer)(nil),                     // 185: rouse.v1.Peer
-	(*Fire)(nil),                     // 186: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 187: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 188: rouse.v1.ReportResponse
-	nil,                              // 189: rouse.v1.Namespace.CountsEntry
-	nil,                              // 190: rouse.v1.Grant.LabelsEntry
-	nil,                              // 191: rouse.v1.Spec.LabelsEntry
-	nil,                              // 192: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 193: rouse.v1.Filter.LabelsEntry
-	nil,                              // 194: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 195: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 196: rouse.v1.Open.LabelsEntry
-	nil,                              // 197: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 198: google.protobuf.Duration
+	(*ReportCheckRequest)(nil),       // 171: rouse.v1.ReportCheckRequest
+	(*ReportCheckResponse)(nil),      // 172: rouse.v1.ReportCheckResponse
+	(*PurgeRequest)(nil),             // 173: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 174: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 175: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 176: rouse.v1.Leave
+	(*CallRequest)(nil),              // 177: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 178: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 179: rouse.v1.Called
+	(*Open)(nil),                     // 180: rouse.v1.Open
+	(*Settle)(nil),                   // 181: rouse.v1.Settle
+	(*Answer)(nil),                   // 182: rouse.v1.Answer
+	(*Failure)(nil),                  // 183: rouse.v1.Failure
+	(*Extension)(nil),                // 184: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 185: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 186: rouse.v1.Peers
+	(*Peer)(nil),                     // 187: rouse.v1.Peer
+	(*Fire)(nil),                     // 188: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 189: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 190: rouse.v1.ReportResponse
+	nil,                              // 191: rouse.v1.Namespace.CountsEntry
+	nil,                              // 192: rouse.v1.Grant.LabelsEntry
+	nil,                              // 193: rouse.v1.Spec.LabelsEntry
+	nil,                              // 194: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 195: rouse.v1.Filter.LabelsEntry
+	nil,                              // 196: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 197: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 198: rouse.v1.Open.LabelsEntry
+	nil,                              // 199: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 200: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	198, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	198, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
+	200, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	200, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Limit.rate:type_name -> rouse.v1.LimitRate
 	14,  // 5: rouse.v1.ListLimitsResponse.limits:type_name -> rouse.v1.Limit
 	13,  // 6: rouse.v1.PutLimitRequest.rate:type_name -> rouse.v1.LimitRate
-	198, // 7: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
-	198, // 8: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
+	200, // 7: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	200, // 8: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
 	23,  // 9: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	25,  // 10: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	189, // 11: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	191, // 11: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	23,  // 12: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	24,  // 13: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	34,  // 14: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -14851,12 +14973,12 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	49,  // 24: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	40,  // 25: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	52,  // 26: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	190, // 27: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	192, // 27: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	52,  // 28: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	52,  // 29: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	53,  // 30: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	53,  // 31: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	198, // 32: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	200, // 32: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	62,  // 33: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	61,  // 34: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
 	69,  // 35: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
@@ -14867,47 +14989,47 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	78,  // 40: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
 	77,  // 41: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
 	76,  // 42: rouse.v1.Timer.notices:type_name -> rouse.v1.NoticeState
-	191, // 43: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	193, // 43: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
 	85,  // 44: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
 	86,  // 45: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
 	84,  // 46: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	198, // 47: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	198, // 48: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	198, // 49: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	198, // 50: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	200, // 47: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	200, // 48: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	200, // 49: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	200, // 50: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
 	83,  // 51: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
 	82,  // 52: rouse.v1.Spec.notify:type_name -> rouse.v1.Notify
-	198, // 53: rouse.v1.Notify.late:type_name -> google.protobuf.Duration
-	198, // 54: rouse.v1.Notify.every:type_name -> google.protobuf.Duration
-	198, // 55: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	198, // 56: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	198, // 57: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	198, // 58: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	198, // 59: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	198, // 60: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	198, // 61: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	192, // 62: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	198, // 63: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	200, // 53: rouse.v1.Notify.late:type_name -> google.protobuf.Duration
+	200, // 54: rouse.v1.Notify.every:type_name -> google.protobuf.Duration
+	200, // 55: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	200, // 56: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	200, // 57: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	200, // 58: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	200, // 59: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	200, // 60: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	200, // 61: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	194, // 62: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	200, // 63: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
 	81,  // 64: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
 	0,   // 65: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
 	88,  // 66: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
 	89,  // 67: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	198, // 68: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	198, // 69: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	198, // 70: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	200, // 68: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	200, // 69: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	200, // 70: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
 	0,   // 71: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
 	91,  // 72: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
 	81,  // 73: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
 	93,  // 74: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
 	94,  // 75: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	193, // 76: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	195, // 76: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
 	96,  // 77: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
 	75,  // 78: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
 	96,  // 79: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
 	109, // 80: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
 	84,  // 81: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	198, // 82: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	198, // 83: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	200, // 82: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	200, // 83: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
 	115, // 84: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
 	114, // 85: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
 	75,  // 86: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
@@ -14916,7 +15038,7 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	96,  // 89: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
 	115, // 90: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
 	96,  // 91: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	198, // 92: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	200, // 92: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
 	120, // 93: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
 	96,  // 94: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
 	109, // 95: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
@@ -14935,51 +15057,51 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	133, // 108: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
 	132, // 109: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
 	132, // 110: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	198, // 111: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	198, // 112: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	200, // 111: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	200, // 112: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
 	148, // 113: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
 	149, // 114: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
 	154, // 115: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
 	149, // 116: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
 	154, // 117: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	198, // 118: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	200, // 118: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
 	81,  // 119: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
 	115, // 120: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
 	80,  // 121: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	194, // 122: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	196, // 122: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
 	158, // 123: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
 	157, // 124: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
 	158, // 125: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	198, // 126: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	200, // 126: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
 	163, // 127: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	198, // 128: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	198, // 129: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	200, // 128: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	200, // 129: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
 	166, // 130: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
 	157, // 131: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
 	157, // 132: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	178, // 133: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	179, // 134: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	174, // 135: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	198, // 136: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	198, // 137: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	198, // 138: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	198, // 139: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	195, // 140: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	198, // 141: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	180, // 133: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	181, // 134: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	176, // 135: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	200, // 136: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	200, // 137: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	200, // 138: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	200, // 139: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	197, // 140: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	200, // 141: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
 	1,   // 142: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	196, // 143: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	181, // 144: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	182, // 145: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	180, // 146: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	198, // 147: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	198, // 148: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	186, // 149: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	184, // 150: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	185, // 151: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	185, // 152: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	197, // 153: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	181, // 154: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	198, // 155: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	198, // 143: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	183, // 144: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	184, // 145: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	182, // 146: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	200, // 147: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	200, // 148: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	188, // 149: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	186, // 150: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	187, // 151: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	187, // 152: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	199, // 153: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	183, // 154: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	200, // 155: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
 	87,  // 156: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
 	90,  // 157: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
 	90,  // 158: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
@@ -14990,146 +15112,148 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	105, // 163: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
 	97,  // 164: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
 	99,  // 165: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	171, // 166: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	173, // 166: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
 	169, // 167: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
 	107, // 168: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
 	108, // 169: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
 	110, // 170: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	130, // 171: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	159, // 172: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	167, // 173: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	161, // 174: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	164, // 175: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	155, // 176: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	112, // 177: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	116, // 178: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	118, // 179: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	121, // 180: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	137, // 181: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	134, // 182: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	136, // 183: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	139, // 184: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	125, // 185: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	127, // 186: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	128, // 187: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	4,   // 188: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	3,   // 189: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	6,   // 190: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 191: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 192: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 193: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	15,  // 194: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
-	17,  // 195: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
-	18,  // 196: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
-	19,  // 197: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
-	21,  // 198: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
-	22,  // 199: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
-	143, // 200: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	144, // 201: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	141, // 202: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	146, // 203: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	150, // 204: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	152, // 205: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	173, // 206: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	187, // 207: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	28,  // 208: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	26,  // 209: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	27,  // 210: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	30,  // 211: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	37,  // 212: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	41,  // 213: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	47,  // 214: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	44,  // 215: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	32,  // 216: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	50,  // 217: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	54,  // 218: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	56,  // 219: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	58,  // 220: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	59,  // 221: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	71,  // 222: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	70,  // 223: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	73,  // 224: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	63,  // 225: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	65,  // 226: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	67,  // 227: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
-	175, // 228: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	176, // 229: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	75,  // 230: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	92,  // 231: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	92,  // 232: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	75,  // 233: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	102, // 234: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	75,  // 235: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	75,  // 236: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	106, // 237: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	98,  // 238: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	100, // 239: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	172, // 240: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	170, // 241: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	75,  // 242: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	75,  // 243: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	111, // 244: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	131, // 245: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	160, // 246: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	168, // 247: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	162, // 248: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	165, // 249: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	156, // 250: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	113, // 251: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	117, // 252: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	119, // 253: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	122, // 254: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	138, // 255: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	135, // 256: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	132, // 257: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	140, // 258: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	126, // 259: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	129, // 260: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	129, // 261: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	5,   // 262: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	2,   // 263: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	7,   // 264: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 265: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 266: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 267: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	16,  // 268: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
-	14,  // 269: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
-	14,  // 270: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
-	20,  // 271: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
-	14,  // 272: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
-	14,  // 273: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
-	145, // 274: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	145, // 275: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	142, // 276: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	147, // 277: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	151, // 278: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	153, // 279: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	183, // 280: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	188, // 281: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	29,  // 282: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	24,  // 283: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	24,  // 284: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	31,  // 285: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	38,  // 286: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	42,  // 287: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	48,  // 288: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	45,  // 289: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	33,  // 290: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	51,  // 291: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	55,  // 292: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	57,  // 293: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	55,  // 294: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	60,  // 295: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	72,  // 296: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	69,  // 297: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	74,  // 298: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	64,  // 299: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	66,  // 300: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	68,  // 301: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
-	177, // 302: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	177, // 303: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	230, // [230:304] is the sub-list for method output_type
-	156, // [156:230] is the sub-list for method input_type
+	171, // 171: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
+	130, // 172: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	159, // 173: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	167, // 174: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	161, // 175: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	164, // 176: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	155, // 177: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	112, // 178: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	116, // 179: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	118, // 180: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	121, // 181: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	137, // 182: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	134, // 183: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	136, // 184: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	139, // 185: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	125, // 186: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	127, // 187: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	128, // 188: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	4,   // 189: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	3,   // 190: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	6,   // 191: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 192: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 193: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 194: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	15,  // 195: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
+	17,  // 196: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
+	18,  // 197: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
+	19,  // 198: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
+	21,  // 199: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
+	22,  // 200: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
+	143, // 201: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	144, // 202: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	141, // 203: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	146, // 204: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	150, // 205: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	152, // 206: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	175, // 207: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	189, // 208: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	28,  // 209: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	26,  // 210: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	27,  // 211: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	30,  // 212: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	37,  // 213: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	41,  // 214: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	47,  // 215: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	44,  // 216: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	32,  // 217: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	50,  // 218: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	54,  // 219: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	56,  // 220: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	58,  // 221: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	59,  // 222: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	71,  // 223: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	70,  // 224: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	73,  // 225: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	63,  // 226: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	65,  // 227: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	67,  // 228: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
+	177, // 229: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	178, // 230: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	75,  // 231: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	92,  // 232: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	92,  // 233: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	75,  // 234: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	102, // 235: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	75,  // 236: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	75,  // 237: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	106, // 238: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	98,  // 239: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	100, // 240: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	174, // 241: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	170, // 242: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	75,  // 243: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	75,  // 244: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	111, // 245: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	172, // 246: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
+	131, // 247: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	160, // 248: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	168, // 249: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	162, // 250: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	165, // 251: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	156, // 252: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	113, // 253: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	117, // 254: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	119, // 255: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	122, // 256: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	138, // 257: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	135, // 258: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	132, // 259: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	140, // 260: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	126, // 261: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	129, // 262: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	129, // 263: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	5,   // 264: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	2,   // 265: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	7,   // 266: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 267: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 268: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 269: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	16,  // 270: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
+	14,  // 271: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
+	14,  // 272: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
+	20,  // 273: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
+	14,  // 274: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
+	14,  // 275: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
+	145, // 276: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	145, // 277: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	142, // 278: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	147, // 279: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	151, // 280: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	153, // 281: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	185, // 282: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	190, // 283: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	29,  // 284: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	24,  // 285: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	24,  // 286: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	31,  // 287: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	38,  // 288: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	42,  // 289: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	48,  // 290: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	45,  // 291: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	33,  // 292: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	51,  // 293: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	55,  // 294: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	57,  // 295: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	55,  // 296: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	60,  // 297: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	72,  // 298: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	69,  // 299: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	74,  // 300: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	64,  // 301: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	66,  // 302: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	68,  // 303: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
+	179, // 304: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	179, // 305: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	231, // [231:306] is the sub-list for method output_type
+	156, // [156:231] is the sub-list for method input_type
 	156, // [156:156] is the sub-list for extension type_name
 	156, // [156:156] is the sub-list for extension extendee
 	0,   // [0:156] is the sub-list for field type_name
@@ -15144,13 +15268,13 @@ func file_rouse_v1_rouse_proto_init() {
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[171].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[173].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[185].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[187].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -15162,7 +15286,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   196,
+			NumMessages:   198,
 			NumExtensions: 0,
 			NumServices:   11,
 		},

@@ -39,6 +39,7 @@ const (
 	Timers_Skip_FullMethodName             = "/rouse.v1.Timers/Skip"
 	Timers_Reschedule_FullMethodName       = "/rouse.v1.Timers/Reschedule"
 	Timers_Backfill_FullMethodName         = "/rouse.v1.Timers/Backfill"
+	Timers_ReportCheck_FullMethodName      = "/rouse.v1.Timers/ReportCheck"
 	Timers_Import_FullMethodName           = "/rouse.v1.Timers/Import"
 	Timers_ListRecords_FullMethodName      = "/rouse.v1.Timers/ListRecords"
 	Timers_FollowRecords_FullMethodName    = "/rouse.v1.Timers/FollowRecords"
@@ -91,6 +92,8 @@ type TimersClient interface {
 	Reschedule(ctx context.Context, in *RescheduleRequest, opts ...grpc.CallOption) (*Timer, error)
 	// Backfill fires the occurrences that a past range of time had, with the fire ids that they had or would have had.
 	Backfill(ctx context.Context, in *BackfillRequest, opts ...grpc.CallOption) (*BackfillResponse, error)
+	// ReportCheck reports that the work of a check, which runs elsewhere, begins, has succeeded or has failed.
+	ReportCheck(ctx context.Context, in *ReportCheckRequest, opts ...grpc.CallOption) (*ReportCheckResponse, error)
 	// Import writes up to 1,000 timers, dead letters and calendars as lists returned them, with their state; in the namespace "-", each into its own.
 	Import(ctx context.Context, in *ImportRequest, opts ...grpc.CallOption) (*ImportResponse, error)
 	// ListRecords reads how occurrences ended, newest first or oldest first.
@@ -278,6 +281,16 @@ func (c *timersClient) Backfill(ctx context.Context, in *BackfillRequest, opts .
 	return out, nil
 }
 
+func (c *timersClient) ReportCheck(ctx context.Context, in *ReportCheckRequest, opts ...grpc.CallOption) (*ReportCheckResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportCheckResponse)
+	err := c.cc.Invoke(ctx, Timers_ReportCheck_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *timersClient) Import(ctx context.Context, in *ImportRequest, opts ...grpc.CallOption) (*ImportResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ImportResponse)
@@ -436,6 +449,8 @@ type TimersServer interface {
 	Reschedule(context.Context, *RescheduleRequest) (*Timer, error)
 	// Backfill fires the occurrences that a past range of time had, with the fire ids that they had or would have had.
 	Backfill(context.Context, *BackfillRequest) (*BackfillResponse, error)
+	// ReportCheck reports that the work of a check, which runs elsewhere, begins, has succeeded or has failed.
+	ReportCheck(context.Context, *ReportCheckRequest) (*ReportCheckResponse, error)
 	// Import writes up to 1,000 timers, dead letters and calendars as lists returned them, with their state; in the namespace "-", each into its own.
 	Import(context.Context, *ImportRequest) (*ImportResponse, error)
 	// ListRecords reads how occurrences ended, newest first or oldest first.
@@ -514,6 +529,9 @@ func (UnimplementedTimersServer) Reschedule(context.Context, *RescheduleRequest)
 }
 func (UnimplementedTimersServer) Backfill(context.Context, *BackfillRequest) (*BackfillResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Backfill not implemented")
+}
+func (UnimplementedTimersServer) ReportCheck(context.Context, *ReportCheckRequest) (*ReportCheckResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportCheck not implemented")
 }
 func (UnimplementedTimersServer) Import(context.Context, *ImportRequest) (*ImportResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Import not implemented")
@@ -825,6 +843,24 @@ func _Timers_Backfill_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Timers_ReportCheck_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportCheckRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).ReportCheck(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_ReportCheck_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).ReportCheck(ctx, req.(*ReportCheckRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Timers_Import_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ImportRequest)
 	if err := dec(in); err != nil {
@@ -1053,6 +1089,10 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Backfill",
 			Handler:    _Timers_Backfill_Handler,
+		},
+		{
+			MethodName: "ReportCheck",
+			Handler:    _Timers_ReportCheck_Handler,
 		},
 		{
 			MethodName: "Import",

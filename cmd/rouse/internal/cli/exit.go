@@ -31,7 +31,7 @@ const (
 	exitDamaged     = 7
 	exitRefused     = 8
 	ExitWarning     = 9
-	exitSignal      = 128 // plus the signal's number: 130 for SIGINT
+	ExitSignal      = 128 // plus the signal's number: 130 for SIGINT
 )
 
 // ExitCodes are the meanings of the codes, for the documentation.
@@ -52,8 +52,8 @@ var ExitCodes = []struct {
 	{exitDamaged, "the store, or what was read of it, is damaged: [what to do](operations.md#a-damaged-store)"},
 	{exitRefused, "the server has refused the credentials, or they do not allow the request"},
 	{ExitWarning, "for `doctor`: there are warnings, or checks that could not be made, and nothing is critical"},
-	{exitSignal + int(syscall.SIGINT), "interrupted by SIGINT (`serve` and `listen` end with 0)"},
-	{exitSignal + int(syscall.SIGTERM), "ended by SIGTERM (`serve` and `listen` end with 0)"},
+	{ExitSignal + int(syscall.SIGINT), "interrupted by SIGINT (`serve` and `listen` end with 0)"},
+	{ExitSignal + int(syscall.SIGTERM), "ended by SIGTERM (`serve` and `listen` end with 0)"},
 }
 
 // kinds maps errors to exit codes and problems; the first match counts.
@@ -102,7 +102,7 @@ func ProblemOf(err error) (int, api.Problem) {
 		return ExitUsage, p
 	case errors.As(err, &signal):
 		p.Title, p.Code = "Interrupted", "interrupted"
-		return exitSignal + int(signal.Signal), p
+		return ExitSignal + int(signal.Signal), p
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {

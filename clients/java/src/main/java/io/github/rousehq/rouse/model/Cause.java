@@ -58,6 +58,10 @@ public enum Cause {
     POISON("poison"),
     /** limit. */
     LIMIT("limit"),
+    /** reported. */
+    REPORTED("reported"),
+    /** not_reported. */
+    NOT_REPORTED("not_reported"),
     /** A word of a later server, which this version does not know. */
     UNRECOGNIZED("unrecognized");
 
