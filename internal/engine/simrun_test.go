@@ -186,7 +186,7 @@ func (s *simNode) Deliver(_ context.Context, fires []rouse.Fire, settle func(int
 		s.known(&f)
 		if f.Spec.Target == "sim:callbacks" {
 			o := rouse.Outcome{Verdict: rouse.Done}
-			if w.intn(5) == 0 {
+			if f.Attempt == 1 && w.intn(5) == 0 {
 				o.Verdict = rouse.Failed
 			} else {
 				w.noteCallback(&f)
