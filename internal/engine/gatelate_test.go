@@ -220,7 +220,7 @@ func TestATimerGetsAnotherLimitDuringAnAttempt(t *testing.T) {
 }
 
 // TestACostlyScheduleKeepsItsTurn: whether the misfire policy gives up an occurrence whose schedule is
-// expensive is found out elsewhere, and others that wait for the limit do not overtake it meanwhile.
+// expensive is found out elsewhere, and others that wait for the limit do not overtake it in the meantime.
 func TestACostlyScheduleKeepsItsTurn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := &recorder{answer: busyFor(time.Second)}

@@ -34,7 +34,7 @@ func TestNodesAddUpTheirStatus(t *testing.T) {
 	}
 	open := func(name string) *guarded {
 		return serveGuarded(t, store, func(c *node.Config) {
-			c.Node, c.Buckets, c.AllowPrivate, c.Lease, c.SecretKeys = name, 8, true, 2*time.Second, "file:"+keys
+			c.Node, c.Buckets, c.AllowPrivate, c.Lease, c.SecretKeys = name, 8, true, 10*time.Second, "file:"+keys
 		})
 	}
 	nodes := []*guarded{open("one"), open("two")}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/rousetest/history"
 	"github.com/rousehq/rouse/test/harness"
 )
 
@@ -117,6 +118,82 @@ func TestLimitsOverNodes(t *testing.T) {
 			if d, least := got.last["rated"].Sub(got.first["rated"]), (each-4)*time.Second/20; d < least {
 				t.Errorf("%d began within %v, want at least %v", each, d, least)
 			}
+		})
+	}
+}
+
+// TestLimitsAreKeptUnderFaults: the checker judges limits over all nodes while one of them is killed, one
+// leaves in order, and limits are paused and changed.
+func TestLimitsAreKeptUnderFaults(t *testing.T) {
+	t.Parallel()
+	for _, store := range []storage{postgres, redis} {
+		t.Run(store.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, "bucket", same(store.start(t).URL(), 3))
+			f.start(3)
+			c := f.dial(0, 0)
+			f.shared(c, 3)
+			// The time by which an occurrence may be late counts for rates only: all wait for their limits.
+			r := harness.NewRecorder(t, promised, func(c *history.Config) { c.MaxLate, c.Records = 3*time.Second, false })
+			to := r.Listen(func(rw http.ResponseWriter, _ *http.Request) {
+				time.Sleep(100 * time.Millisecond)
+				rw.WriteHeader(http.StatusOK)
+			})
+			set := func(l rouse.Limit, paused bool) {
+				e := history.Limit{Limit: l.Name, Concurrency: l.Concurrency, Count: l.Rate.Count, Per: l.Rate.Per, PerKey: l.PerKey,
+					Ordered: l.Order != "", Paused: paused, T0: harness.Now()}
+				var err error
+				if paused {
+					_, err = c.Limits().Pause(t.Context(), "", l.Name)
+				} else if _, err = c.Limits().Put(t.Context(), l); err == nil {
+					_, err = c.Limits().Resume(t.Context(), "", l.Name)
+				}
+				e.T1, e.Res = harness.Now(), harness.Result(err)
+				if r.Write(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			three := rouse.Limit{Name: "three", Concurrency: 3}
+			rated := rouse.Limit{Name: "rated", Rate: rouse.LimitRate{Count: 10, Per: time.Second}}
+			keyed := rouse.Limit{Name: "keyed", Concurrency: 1, PerKey: true, Order: rouse.OrderByDue}
+			list := []rouse.Limit{three, rated, keyed}
+			for _, l := range list {
+				set(l, false)
+			}
+			const each = 80
+			for i := range each {
+				for _, l := range list {
+					at := harness.When{Text: "@after 200ms", Spec: history.Spec{Limit: l.Name}}
+					if l.PerKey {
+						at.Spec.LimitKey = string(rune('a' + i%3))
+					}
+					name, gen := fmt.Sprintf("%s-%d", l.Name, i), r.NextGen()
+					spec, err := at.Of(name, to.URL()+"/", gen)
+					if err != nil {
+						t.Fatal(err)
+					}
+					spec.Limit, spec.LimitKey = at.Spec.Limit, at.Spec.LimitKey
+					e := history.Put{Timer: name, Gen: gen, Spec: at.Spec, T0: harness.Now()}
+					made, err := f.dial(i, 0).Create(t.Context(), "", name, spec)
+					e.T1, e.Res = harness.Now(), harness.Result(err)
+					if err != nil {
+						t.Fatal(err)
+					}
+					fixTo(&e, harness.Moment(made.Due))
+					r.Wrote(&e, &made, false)
+				}
+			}
+			heal := r.Fault("kill", f.nodes[1].Name, 2*lease)
+			f.nodes[1].Kill()
+			set(three, true)
+			time.Sleep(2 * time.Second)
+			f.nodes[1].Start()
+			heal()
+			three.Concurrency = 2
+			set(three, false)
+			f.nodes[2].Stop()
+			r.Quiet(c)
+			r.Judge(2*each, nil)
 		})
 	}
 }
