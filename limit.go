@@ -166,7 +166,7 @@ func (l *Limit) Check() error {
 	}
 	switch per := l.Rate.Per; {
 	case l.Rate.Count == 0 && l.Rate != LimitRate{}:
-		bad.Add(Refuse("rate.count", "0", "is missing", "give it, or leave rate out"))
+		bad.Add(Refuse("rate.count", "0", "is missing", "give a rate with its time, or neither these nor a burst"))
 	case l.Rate.Count > 0 && (per < MinLimitPer || per > MaxLimitPer):
 		bad.Add(Refuse("rate.per", per.String(), "is out of bounds", fmt.Sprintf("use %v to %v", MinLimitPer, MaxLimitPer)))
 	}

@@ -55,6 +55,7 @@ type limited struct {
 	waiting  int
 	bytes    int // of the rows that wait
 	running  int
+	others   int      // of those that run: attempts of other nodes
 	ages     gateAges // of the rows that wait; others in it have left
 	began    beganCounts
 }
@@ -68,6 +69,7 @@ type gate struct {
 	until   time.Duration // in gates.timed: when it is looked at
 	waiting int32         // rows in queue; others in it have left
 	running int32         // rows that have a place
+	others  int32         // of them: attempts of other nodes
 	slot    int32         // in gates.timed; -1: none
 	isReady bool          // it is in gates.ready
 }

@@ -33,9 +33,9 @@ func (e *Engine) LimitUses(namespace, name string) map[rouse.Key]rouse.LimitUse 
 	return uses
 }
 
-// countUse returns the use of a limit, without keys.
+// countUse returns the use of a limit, without keys. Attempts of other nodes count there.
 func (l *limited) countUse(now time.Duration) rouse.LimitUse {
-	return rouse.LimitUse{Waiting: l.waiting, InProgress: l.running, Oldest: l.oldestAge(), Began: l.began.perSecond(now)}
+	return rouse.LimitUse{Waiting: l.waiting, InProgress: l.running - l.others, Oldest: l.oldestAge(), Began: l.began.perSecond(now)}
 }
 
 const (
@@ -58,8 +58,8 @@ func (l *limited) addKeys(use *rouse.LimitUse) {
 			use.More = true
 			break
 		}
-		if ga.waiting > 0 || ga.running > 0 { // others remember their rate
-			use.AddKey(rouse.LimitKeyUse{Key: key, Waiting: int(ga.waiting), InProgress: int(ga.running)})
+		if n := ga.running - ga.others; ga.waiting > 0 || n > 0 { // other keys remember their rate
+			use.AddKey(rouse.LimitKeyUse{Key: key, Waiting: int(ga.waiting), InProgress: int(n)})
 		}
 	}
 	for i := range use.Keys {

@@ -10,6 +10,7 @@ import (
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
+	"github.com/rousehq/rouse/cmd/rouse/internal/flags"
 )
 
 // LimitCmd groups the commands for limits.
@@ -156,8 +157,6 @@ func (c *limitSetCmd) Run(a *cli.App) error {
 			return rouse.Under("rate", err)
 		}
 		l.Rate.Count, l.Rate.Per = n, d
-	} else if c.Burst != 0 {
-		return rouse.Refuse("burst", strconv.Itoa(c.Burst), "has no rate", "give --rate, too, or leave it out")
 	}
 	l.Rate.Burst = c.Burst
 	return c.answerLimit(a, "set", func(ctx context.Context, s *client.Limits) (rouse.Limit, error) { return s.Put(ctx, l) })
@@ -169,7 +168,7 @@ func (c *limitName) answerLimit(a *cli.App, did string,
 	return a.CallServer(func(ctx context.Context, s *client.Client) error {
 		l, err := do(ctx, s.Limits())
 		if err != nil {
-			return cli.AddObjectName("limit", c.Name, err)
+			return cli.AddObjectName("limit", c.Name, flags.UseFlagNames(err))
 		}
 		return a.ShowValue(api.LimitOf(&l), func() error {
 			printLimit(a, did, &l)
