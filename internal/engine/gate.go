@@ -124,7 +124,7 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, since rouse.Instant) bool {
 	en.load = Weight(&en.row)
 	l.bytes += en.load
 	en.state = atGate
-	l.noteAge(en)
+	heap.Push(&l.ages, aged{en, en.row.Visible})
 	return false
 }
 
@@ -138,7 +138,7 @@ func (ga *gate) endWait(en *entry) {
 	ga.limit.waiting--
 	ga.limit.bytes -= en.load
 	en.state = nowhere
-	ga.limit.oldestAge()
+	ga.limit.trimAges()
 }
 
 // placeInOrder returns a row with its place in the order of those that wait.

@@ -110,13 +110,13 @@ func (q *gateAges) Pop() any {
 	return a
 }
 
-// noteAge notes a row that begins to wait.
-func (l *limited) noteAge(en *entry) {
+// trimAges removes rows that have left: those at the top, and the others if they are most.
+func (l *limited) trimAges() {
+	l.oldestAge()
 	if mostlyLeft(len(l.ages), l.waiting, 64) {
 		l.ages = slices.DeleteFunc(l.ages, func(a aged) bool { return !a.waitsFor(l) })
 		heap.Init(&l.ages)
 	}
-	heap.Push(&l.ages, aged{en, en.row.Visible})
 }
 
 // oldestAge returns since when the row waits that has waited longest; 0 if none does. It removes those that
