@@ -2,6 +2,8 @@ package rouse
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -91,5 +93,25 @@ func TestTimersOfALimitHaveOneBucket(t *testing.T) {
 		if other == one {
 			t.Errorf("%s has the same bucket, %d", what, one)
 		}
+	}
+}
+
+// TestTheUseOfNodesAddsUp: the keys of which most wait are those of all nodes together.
+func TestTheUseOfNodesAddsUp(t *testing.T) {
+	one := LimitUse{Waiting: 7, InProgress: 2, Oldest: 50, Began: 1.5, Keys: []LimitKeyUse{{"a", 5, 1, 50}, {"b", 2, 1, 60}}}
+	one.Merge(&LimitUse{Waiting: 5, InProgress: 3, Oldest: 40, Began: 0.5, Keys: []LimitKeyUse{{"b", 4, 1, 40}, {"c", 1, 2, 0}, {"d", 1, 1, 0}}})
+	want := LimitUse{Waiting: 12, InProgress: 5, Oldest: 40, Began: 2, Keys: []LimitKeyUse{{"b", 6, 2, 40}, {"a", 5, 1, 50}, {"c", 1, 2, 0}, {"d", 1, 1, 0}}}
+	if !reflect.DeepEqual(one, want) {
+		t.Errorf("%+v, want %+v", one, want)
+	}
+	one.Merge(&LimitUse{})
+	if !reflect.DeepEqual(one, want) {
+		t.Errorf("with nothing: %+v", one)
+	}
+	for i := range MaxLimitKeysShown {
+		one.AddKey(LimitKeyUse{Key: fmt.Sprint("k", i), Waiting: 3})
+	}
+	if n := len(one.Keys); n != MaxLimitKeysShown || !one.More || one.Keys[0].Key != "b" || one.Keys[n-1].Waiting != 3 {
+		t.Errorf("of many keys: %+v", one)
 	}
 }

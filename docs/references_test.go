@@ -275,14 +275,17 @@ func documentedMetrics(t *testing.T) map[string]string {
 func TestMetrics(t *testing.T) {
 	s := newShell(t)
 	begin(t, s)
-	s.run(block{text: `bin/rouse create once --schedule '@after 1ms' --target http://127.0.0.1:7413/
-bin/rouse namespace put tenant-1 --timers 1
-bin/rouse create one --namespace tenant-1 --schedule '@every 1h' --target http://127.0.0.1:7413/
+	s.run(block{text: `bin/rouse namespace put tenant-1 --timers 1
+bin/rouse limit set slow --namespace tenant-1 --paused
+bin/rouse create one --namespace tenant-1 --schedule '@every 1h' --target http://127.0.0.1:7413/ --limit slow
+bin/rouse run one --namespace tenant-1
+bin/rouse create once --schedule '@after 1ms' --target http://127.0.0.1:7413/
 ! bin/rouse create two --namespace tenant-1 --schedule '@every 1h' --target http://127.0.0.1:7413/`}, result{})
 	var exposed string
 	s.until(block{page: "operations.md"}, func() (bool, string) {
 		exposed = get(t, "http://"+s.admin+"/metrics")
-		return strings.Contains(exposed, `rouse_occurrences_total{cause="delivered",ending="fired"} 1`), "no fire is counted:\n" + exposed
+		return strings.Contains(exposed, `rouse_occurrences_total{cause="delivered",ending="fired"} 1`) &&
+			strings.Contains(exposed, `rouse_limit_waiting{limit="slow",namespace="tenant-1"} 1`), "no fire is counted, or none that waits:\n" + exposed
 	})
 	documented := documentedMetrics(t)
 	there := map[string]bool{}
@@ -300,7 +303,7 @@ bin/rouse create one --namespace tenant-1 --schedule '@every 1h' --target http:/
 }
 
 // checkLabels demands that operations.md names the labels of each metric, and that no label contains what
-// users choose, except the namespace in metrics of quotas.
+// users choose, except the namespace in metrics of quotas and named limits.
 func checkLabels(t *testing.T, exposed string, documented map[string]string) {
 	t.Helper()
 	values := regexp.MustCompile(`([a-z_]+)="((?:[^"\\]|\\.)*)"`)
@@ -317,7 +320,7 @@ func checkLabels(t *testing.T, exposed string, documented map[string]string) {
 			if label[1] != "le" && !strings.Contains(documented[name], "`"+label[1]+"`") {
 				missing[label[1]+" of "+name] = true
 			}
-			tenant := label[2] == "tenant-1" && !strings.HasPrefix(name, "rouse_quota_")
+			tenant := label[2] == "tenant-1" && !strings.HasPrefix(name, "rouse_quota_") && !strings.HasPrefix(name, "rouse_limit_")
 			if tenant || label[2] == "once" || strings.Contains(label[2], "127.0.0.1") {
 				t.Errorf("%s has a label %s: operations.md promises none with a name of users", name, label[0])
 			}

@@ -19,7 +19,8 @@ import (
 )
 
 // metrics are the metrics of a node. No label has a timer's name, a namespace or an address as its
-// value, so their number does not grow with use. Only those of quotas have a namespace: quotas.go.
+// value, so their number does not grow with use. Only those of quotas and of named limits have a namespace:
+// quotas.go, namedlimits.go.
 type metrics struct {
 	registry    *prometheus.Registry
 	lag         *prometheus.HistogramVec

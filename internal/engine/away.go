@@ -80,7 +80,7 @@ func (g *gates) addAway(t *rouse.Timer) {
 	if g.away[t.Key] != nil {
 		return
 	}
-	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.Spec.LimitKey, 0)
+	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.Spec.LimitKey, g.Now(), g.Now())
 	if ga == nil {
 		return
 	}
@@ -88,17 +88,22 @@ func (g *gates) addAway(t *rouse.Timer) {
 		g.away = map[rouse.Key]*gate{}
 	}
 	g.away[t.Key] = ga
-	ga.running++
-	ga.limit.running++
+	ga.countOther(1)
 }
 
 func (g *gates) removeAway(key rouse.Key) {
 	if ga := g.away[key]; ga != nil {
 		delete(g.away, key)
-		ga.running--
-		ga.limit.running--
+		ga.countOther(-1)
 		g.noteReady(ga)
 	}
+}
+
+// countOther counts attempts of other nodes.
+func (ga *gate) countOther(n int32) {
+	ga.running += n
+	ga.limit.running += int(n)
+	ga.limit.others += int(n)
 }
 
 // maxAwayKeys bounds the rows that are read at a time.

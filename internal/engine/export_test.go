@@ -98,6 +98,16 @@ func Suspended(now rouse.Instant, answered bool) rouse.Cause {
 	return h.causeBetween(now, now.Add(time.Minute))
 }
 
+// LimitAges returns how many rows are kept by since when they wait for limits.
+func (e *Engine) LimitAges() (n int) {
+	e.memory.Lock()
+	defer e.memory.Unlock()
+	for _, l := range e.memory.gates.byName {
+		n += len(l.ages)
+	}
+	return n
+}
+
 // Gates returns how many keys of limits are in use on this node.
 func (e *Engine) Gates() int {
 	e.memory.Lock()

@@ -62,6 +62,9 @@ type limited struct {
 	waiting  int
 	bytes    int // of the rows that wait
 	running  int
+	others   int      // of those that run: attempts of other nodes
+	ages     gateAges // of the rows that wait; others in it have left
+	began    beganCounts
 }
 
 // gate is the state of one key of a limit that is in use. There may be a million, so it is as small as a size
@@ -129,16 +132,16 @@ func (g *gates) init(v *env) {
 func (g *gates) now() time.Duration { return time.Since(g.epoch) }
 
 // enterGate lets a due row of a timer with a limit pass, which then has a place until leaveGate, or keeps it
-// at its gate, and reports false. began is for how long this node has had the bucket: others may have used up
-// the burst before.
-func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
+// at its gate, and reports false. since is when this node got the bucket: others may have used up the burst
+// before. now is the store's time.
+func (g *gates) enterGate(en *entry, t *rouse.Timer, since, now rouse.Instant) bool {
 	if en.gate != nil {
 		if en.gate.letsGoOn(en, t) {
 			return true
 		}
 		en.leaveGate()
 	}
-	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.Spec.LimitKey, began)
+	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.Spec.LimitKey, since, now)
 	if ga == nil {
 		return true
 	}
@@ -147,20 +150,19 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
 	if ga.waiting() == 0 && g.takePlace(ga) {
 		return true
 	}
-	w := gated{en: en, priority: t.Spec.Priority}
-	w.setOrder(l.is.Order)
 	q := ga.ensureQueue()
-	if left := len(q.rows) - int(q.waiting); left > 1024 && left > int(q.waiting) {
+	if mostlyLeft(len(q.rows), int(q.waiting), 1024) {
 		q.rows = slices.DeleteFunc(q.rows, func(w gated) bool { return !w.waitsAt(ga) })
 		heap.Init(&q.rows)
 	}
-	heap.Push(&q.rows, w)
+	heap.Push(&q.rows, l.placeInOrder(en, t.Spec.Priority))
 	q.waiting++
 	l.waiting++
 	en.load = Weight(&en.row)
 	l.bytes += en.load
 	en.state = atGate
 	g.ends.watchDeadline(en, t)
+	heap.Push(&l.ages, aged{en, en.row.Visible})
 	return false
 }
 
@@ -173,12 +175,32 @@ func (ga *gate) letsGoOn(en *entry, t *rouse.Timer) bool {
 		(l.is.Concurrency == 0 || int(ga.running) <= l.is.Concurrency)
 }
 
+// mostlyLeft reports whether most rows of a heap do not wait any more, and are to be removed. slack is how
+// many of them may stay.
+func mostlyLeft(size, waiting, slack int) bool { return size-waiting > max(slack, waiting) }
+
+// endWait takes a row out of those that wait at its gate.
+func (ga *gate) endWait(en *entry) {
+	ga.queue.waiting--
+	ga.limit.waiting--
+	ga.limit.bytes -= en.load
+	en.state = nowhere
+	ga.limit.trimAges()
+}
+
+// placeInOrder returns a row with its place in the order of those that wait.
+func (l *limited) placeInOrder(en *entry, p rouse.Priority) gated {
+	w := gated{en: en, priority: p}
+	w.setOrder(l.is.Order)
+	return w
+}
+
 // firstAfter bounds how long the first one waits where others may have used up the rate before: longer, and
 // a node that is restarted often would let none begin at a slow rate.
 const firstAfter = time.Minute
 
 // ensureGate returns the gate of a key; nil if there is no such limit.
-func (g *gates) ensureGate(name limitName, key string, began time.Duration) *gate {
+func (g *gates) ensureGate(name limitName, key string, since, at rouse.Instant) *gate {
 	if g.limits == nil {
 		return nil
 	}
@@ -200,9 +222,9 @@ func (g *gates) ensureGate(name limitName, key string, began time.Duration) *gat
 		l.keys[hash] = ga
 		g.keys++
 	}
-	if l.interval > 0 { // also for a gate that is from before the bucket was elsewhere
+	if l.interval > 0 && l.is.Reset <= since { // also for a gate that is from before the bucket was elsewhere
 		now, first := g.now(), l.burst+min(l.interval, firstAfter)
-		if began = min(began, now); began < first {
+		if began := min(at.Sub(since), now); began < first {
 			ga.next = max(ga.next, now+first-began)
 		}
 	}
@@ -247,6 +269,7 @@ func (g *gates) takePlace(ga *gate) bool {
 	}
 	ga.running++
 	l.running++
+	l.began.countBegan(g.now())
 	return true
 }
 
@@ -258,10 +281,7 @@ func (en *entry) leaveGate() {
 	}
 	en.gate = nil
 	if en.state == atGate {
-		ga.queue.waiting--
-		ga.limit.waiting--
-		ga.limit.bytes -= en.load
-		en.state = nowhere
+		ga.endWait(en)
 	} else {
 		ga.running--
 		ga.limit.running--
@@ -307,7 +327,6 @@ func (g *gates) openGates() {
 }
 
 func (g *gates) openGate(ga *gate) {
-	l := ga.limit
 	for ga.waiting() > 0 {
 		first := &ga.queue.rows[0]
 		en := first.en
@@ -319,10 +338,7 @@ func (g *gates) openGate(ga *gate) {
 			return
 		}
 		heap.Pop(&ga.queue.rows)
-		ga.queue.waiting--
-		l.waiting--
-		l.bytes -= en.load
-		en.state = nowhere
+		ga.endWait(en)
 		g.place(en)
 	}
 	g.clearTimer(ga)
@@ -333,7 +349,7 @@ func (g *gates) openGate(ga *gate) {
 	if ga.isIdle || ga.isClosed {
 		return
 	}
-	if l.is.Revision == 0 || len(g.idle) == maxIdle {
+	if ga.limit.is.Revision == 0 || len(g.idle) == maxIdle {
 		g.closeGate(ga)
 		return
 	}
@@ -356,7 +372,8 @@ func (g *gates) closeIdle(now time.Duration) {
 	g.idle = g.idle[:0]
 	for _, l := range g.byName {
 		g.memory.dropPast(l, now)
-		if len(l.keys) == 0 && len(l.used) == 0 && l.floor < now {
+		// one that exists stays: it counts what began
+		if len(l.keys) == 0 && len(l.used) == 0 && l.floor < now && l.is.Revision == 0 {
 			delete(g.byName, l.limitName)
 		}
 	}
@@ -389,12 +406,18 @@ func (g *gates) wakeGates() (reordered bool) {
 			if is == l.is && known == !l.unknown {
 				continue
 			}
-			other := is.Order != l.is.Order
+			other, reset := is.Order != l.is.Order, is.Reset > l.is.Reset
 			reordered = reordered || other
 			l.setLimit(is, known)
+			if reset {
+				g.memory.dropRates(l)
+			}
 			for _, ga := range l.keys {
 				if other {
 					ga.sortQueue()
+				}
+				if reset {
+					ga.next = math.MinInt64
 				}
 				g.noteReady(ga)
 			}
@@ -437,7 +460,7 @@ func (g *gates) untilNext() (wait time.Duration, any bool) {
 // limits with the most bytes: late ones in their order, as far as a heap tells. Those that stay take no more
 // than a part of the room.
 func (g *gates) shedWaiting(room space, most int) (taken []*entry) {
-	list := slices.Collect(maps.Values(g.byName))
+	list := slices.DeleteFunc(slices.Collect(maps.Values(g.byName)), func(l *limited) bool { return len(l.keys) == 0 })
 	slices.SortFunc(list, func(a, b *limited) int { return b.bytes - a.bytes })
 	for _, l := range list {
 		rows, bytes := room.rows/keptPart/len(list), room.bytes/keptPart/len(list)
@@ -462,8 +485,11 @@ type gateQueue []gated
 func (q gateQueue) Len() int { return len(q) }
 
 func (q gateQueue) Less(i, j int) bool {
-	a, b := &q[i], &q[j]
-	return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.at, b.at), a.en.row.Key.Compare(b.en.row.Key)) < 0
+	return q[i].goesBefore(&q[j])
+}
+
+func (w *gated) goesBefore(b *gated) bool {
+	return cmp.Or(cmp.Compare(w.class, b.class), cmp.Compare(w.at, b.at), w.en.row.Key.Compare(b.en.row.Key)) < 0
 }
 
 func (q gateQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
@@ -483,19 +509,22 @@ func (q *gateQueue) popLast() gated {
 	return w
 }
 
-// countBefore returns how many rows wait at a gate that go before one that does.
-func (ga *gate) countBefore(en *entry) (n int) {
+// maxCounted bounds the rows that countBefore looks at: the mutex is held.
+const maxCounted = 10_000
+
+// countBefore returns how many rows wait at a gate that go before one that does; more reports that it has not
+// looked at all of them.
+func (ga *gate) countBefore(w gated) (n int, more bool) {
 	if ga.queue == nil {
-		return 0
+		return 0, false
 	}
-	q := ga.queue.rows
-	i := slices.IndexFunc(q, func(w gated) bool { return w.en == en })
-	for j := range q {
-		if i >= 0 && q[j].waitsAt(ga) && q.Less(j, i) {
+	q := ga.queue.rows[:min(len(ga.queue.rows), maxCounted)]
+	for i := range q {
+		if q[i].en != w.en && q[i].waitsAt(ga) && q[i].goesBefore(&w) {
 			n++
 		}
 	}
-	return n
+	return n, len(q) < len(ga.queue.rows)
 }
 
 // timedGates is a heap of gates by when they are to be looked at.

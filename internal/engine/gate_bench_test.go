@@ -37,7 +37,7 @@ func BenchmarkGate(b *testing.B) {
 			var en entry
 			used := -usedTime()
 			for i := 0; b.Loop(); i++ {
-				if g.enterGate(&en, list[i%c.keys], 100*aDay); en.gate.running == 0 {
+				if g.enterGate(&en, list[i%c.keys], 0, rouse.Instant(100*aDay)); en.gate.running == 0 {
 					b.Fatal("it waits")
 				}
 				en.leaveGate()

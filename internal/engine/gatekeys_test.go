@@ -67,7 +67,7 @@ func TestMemoryOfKeys(t *testing.T) {
 			was := heapBytes()
 			g := newGates(c.limit)
 			for i := range entries {
-				if g.enterGate(&entries[i], timerOfKey(i), 100*aDay) == c.waits {
+				if g.enterGate(&entries[i], timerOfKey(i), 0, rouse.Instant(100*aDay)) == c.waits {
 					t.Fatal("the first of a key does not begin, or does though the limit is paused")
 				}
 				if c.ends {
@@ -102,7 +102,7 @@ func TestMoreKeysThanFit(t *testing.T) {
 			time.Sleep(time.Minute)
 			var en entry
 			key := rnd.IntN(2000)
-			if g.enterGate(&en, timerOfKey(key), 100*aDay) {
+			if g.enterGate(&en, timerOfKey(key), 0, rouse.Instant(100*aDay)) {
 				if at, ok := last[key]; ok && time.Since(at) < aDay {
 					t.Fatalf("key %d began again after %v", key, time.Since(at))
 				}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"hash/maphash"
+	"math"
 	"slices"
 	"time"
 )
@@ -76,6 +77,14 @@ func (m *rateMemory) dropPast(l *limited, now time.Duration) {
 	if len(l.used) == 0 {
 		l.used = nil
 	}
+}
+
+// dropRates removes the rates of all keys of a limit that are not in use.
+func (m *rateMemory) dropRates(l *limited) {
+	for i := range l.used {
+		m.used -= len(l.used[i].next)
+	}
+	l.used, l.floor = nil, math.MinInt64
 }
 
 // dropUsed makes room for keys: the limit with the most loses its first cohort. From then on, keys of it that

@@ -262,6 +262,35 @@ func TestLimitsNeedNodesThatCountTogether(t *testing.T) {
 	})
 }
 
+// TestAResetIsStored: it changes nothing else, each one is later than the one before, also by a clock that
+// stands still, and a replacement of the limit keeps it.
+func TestAResetIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, ctx := open(t, mem.New()), t.Context()
+		made := mustPut(t, b, rouse.Limit{Namespace: "ns", Name: "a", Rate: rouse.LimitRate{Count: 1, Per: time.Minute}})
+		first, err := b.Reset(ctx, "ns", "a")
+		want := made
+		want.Reset, want.Revision, want.Updated = first.Updated, first.Revision, first.Updated
+		if err != nil || first != want || first.Reset == 0 {
+			t.Errorf("reset %+v, %v, want %+v", first, err, want)
+		}
+		second, err := b.Reset(ctx, "ns", "a")
+		if err != nil || second.Reset <= first.Reset || second.Revision == first.Revision {
+			t.Errorf("reset again %+v, %v", second, err)
+		}
+		if got, _ := b.Limit("ns", "a"); got != second {
+			t.Errorf("the engine has %+v", got)
+		}
+		if got := mustPut(t, b, rouse.Limit{Namespace: "ns", Name: "a", Concurrency: 2}); got.Reset != second.Reset {
+			t.Errorf("replaced: %+v", got)
+		}
+		_, err = b.Reset(ctx, "ns", "a")
+		mustRefuse(t, err, "rate", "", "is missing: limit a has none to reset")
+		_, err = b.Reset(ctx, "ns", "none")
+		mustBe(t, rouse.ErrNotFound, err)
+	})
+}
+
 // TestStrangersLearnNothingOfLimits: whether a limit exists is no different for callers without a right.
 func TestStrangersLearnNothingOfLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -278,6 +307,7 @@ func TestStrangersLearnNothingOfLimits(t *testing.T) {
 				return err
 			},
 			"pause":  func(ctx context.Context, name string) error { _, err := b.Pause(ctx, "ns", name, true); return err },
+			"reset":  func(ctx context.Context, name string) error { _, err := b.Reset(ctx, "ns", name); return err },
 			"delete": func(ctx context.Context, name string) error { return b.Delete(ctx, "ns", name) },
 			"get":    func(ctx context.Context, name string) error { _, err := b.Get(ctx, "ns", name); return err },
 			"list":   func(ctx context.Context, _ string) error { _, err := b.List(ctx, "ns", "", 1); return err },

@@ -10,7 +10,8 @@ import (
 // FlagNames maps fields of specs and filters to flags with other names.
 var FlagNames = strings.NewReplacer(append([]string{"labels", "label", "webhook.headers", "header",
 	"filter.name_prefix", "prefix", "filter.states", "state", "filter.", "", "when.", "", "_ms", "", "due_", "due-",
-	"error_contains", "error-contains", "per_second", "rate",
+	"error_contains", "error-contains", "per_second", "rate", "per_key", "per-key",
+	"rate.count", "rate", "rate.per", "rate", "rate.burst", "burst",
 	"with_current_spec", "with-current-spec"},
 	fieldNames...)...)
 
