@@ -148,6 +148,10 @@ func TestEveryFieldIsConverted(t *testing.T) {
 	if got, err := read.Parse(); err != nil || !reflect.DeepEqual(got, timer) {
 		t.Errorf("was  %+v\ncame %+v, %v", timer, got, err)
 	}
+	limitForm := again(t, LimitOf(&limit))
+	if got := limitForm.Parse(); got != limit {
+		t.Errorf("was  %+v\ncame %+v", limit, got)
+	}
 	days := again(t, CalendarOf(&calendar))
 	if got, err := days.Parse(); err != nil || !reflect.DeepEqual(got, calendar) {
 		t.Errorf("was  %+v\ncame %+v, %v", calendar, got, err)
