@@ -739,6 +739,50 @@ export interface Fire {
   traceparent?: string;
 }
 
+/** How many occurrences may begin in a time. */
+export interface LimitRate {
+  count: number;
+  /** 100ms to 31 days. */
+  per: Duration;
+  /** How many may begin at once after a time without any; left out is the number of a tenth of a second. */
+  burst?: number | undefined;
+}
+
+/**
+ * A named limit of a namespace: how many occurrences of the timers that name it may be in progress, and how many may begin in a time, on
+ * all nodes together.
+ */
+export interface Limit {
+  namespace: string;
+  name: string;
+  updated: Time;
+  revision: number;
+  /** Occurrences in progress; left out is unlimited. */
+  concurrency?: number;
+  /** Left out is unlimited. */
+  rate?: LimitRate;
+  /** Each limit_key of timers has the limit for itself. */
+  per_key?: boolean;
+  /** Of those that wait: due, or left out, which is by priority. */
+  order?: "due";
+  /** None begins. */
+  paused?: boolean;
+}
+
+/** Asks for a limit of the name in the request's path. */
+export interface PutLimit {
+  /** Occurrences in progress; 0 is unlimited. */
+  concurrency?: number | undefined;
+  /** Left out is unlimited. */
+  rate?: LimitRate | undefined;
+  /** Each limit_key of timers has the limit for itself; of a limit that exists, it stays as it is. */
+  per_key?: boolean | undefined;
+  /** Of those that wait: due, which is one after another if concurrency is 1, or left out, which is by priority. */
+  order?: "due" | undefined;
+  /** None begins. */
+  paused?: boolean | undefined;
+}
+
 /** The members of a spec that a timer has. */
 export const specMembers = [
   "schedule", "also", "except", "timezone", "dst", "calendar", "start", "end", "ttl", "max_occurrences", "jitter", "target", "payload",

@@ -29,9 +29,12 @@ __all__ = [
     "Fault",
     "Filter",
     "Fire",
+    "Limit",
+    "LimitRate",
     "Namespace",
     "Next",
     "Problem",
+    "PutLimit",
     "Quotas",
     "Ran",
     "Reason",
@@ -859,3 +862,51 @@ class Fire:
     labels: Optional[dict[str, str]] = None
     traceparent: Optional[str] = None
     """Of the span of the attempt."""
+
+
+@dataclass
+class LimitRate:
+    """How many occurrences may begin in a time."""
+
+    count: int
+    per: Union[timedelta, str]
+    """100ms to 31 days."""
+    burst: Optional[int] = None
+    """How many may begin at once after a time without any; left out is the number of a tenth of a second."""
+
+
+@dataclass
+class Limit:
+    """A named limit of a namespace: how many occurrences of the timers that name it may be in progress, and how many may begin in a time,
+    on all nodes together."""
+
+    namespace: str
+    name: str
+    updated: datetime
+    revision: int
+    concurrency: Optional[int] = None
+    """Occurrences in progress; left out is unlimited."""
+    rate: Optional[LimitRate] = None
+    """Left out is unlimited."""
+    per_key: Optional[bool] = None
+    """Each limit_key of timers has the limit for itself."""
+    order: Optional[Literal["due"]] = None
+    """Of those that wait: due, or left out, which is by priority."""
+    paused: Optional[bool] = None
+    """None begins."""
+
+
+@dataclass
+class PutLimit:
+    """Asks for a limit of the name in the request's path."""
+
+    concurrency: Optional[int] = None
+    """Occurrences in progress; 0 is unlimited."""
+    rate: Optional[LimitRate] = None
+    """Left out is unlimited."""
+    per_key: Optional[bool] = None
+    """Each limit_key of timers has the limit for itself; of a limit that exists, it stays as it is."""
+    order: Optional[Literal["due"]] = None
+    """Of those that wait: due, which is one after another if concurrency is 1, or left out, which is by priority."""
+    paused: Optional[bool] = None
+    """None begins."""
