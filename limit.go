@@ -1,7 +1,9 @@
 package rouse
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -24,6 +26,68 @@ type Limit struct {
 
 	Updated  Instant
 	Revision uint64
+	// Reset is when the rate was given its whole burst again, for each key; 0 is never.
+	Reset Instant
+}
+
+// LimitUse is how much of a limit is in use, on one node or several.
+type LimitUse struct {
+	Waiting    int     // occurrences that are due and wait for the limit, in the memory of their node
+	InProgress int     // occurrences that count for Limit.Concurrency
+	Oldest     Instant // since when the one waits that has waited longest; 0: none waits
+	Began      float64 // occurrences that began in a second, on average over the last ten seconds
+	// Keys are of a limit that counts per key: those of which most wait, then those of which most are in
+	// progress; up to MaxLimitKeysShown.
+	Keys []LimitKeyUse
+	More bool // there are other keys
+}
+
+// LimitKeyUse is how much of a limit one key uses.
+type LimitKeyUse struct {
+	Key                 string
+	Waiting, InProgress int
+	Oldest              Instant // as in LimitUse
+}
+
+// Merge adds the use on another node: a key counts on one node, but for a moment when its bucket moves.
+func (u *LimitUse) Merge(other *LimitUse) {
+	u.Waiting += other.Waiting
+	u.InProgress += other.InProgress
+	u.Began += other.Began
+	u.Oldest = earlierOf(u.Oldest, other.Oldest)
+	u.More = u.More || other.More
+	for _, k := range other.Keys {
+		u.AddKey(k)
+	}
+}
+
+// AddKey adds the use of a key, and keeps MaxLimitKeysShown keys in their order.
+func (u *LimitUse) AddKey(k LimitKeyUse) {
+	if i := slices.IndexFunc(u.Keys, func(other LimitKeyUse) bool { return other.Key == k.Key }); i >= 0 {
+		k.Waiting += u.Keys[i].Waiting
+		k.InProgress += u.Keys[i].InProgress
+		k.Oldest = earlierOf(k.Oldest, u.Keys[i].Oldest)
+		u.Keys = slices.Delete(u.Keys, i, i+1)
+	}
+	i, _ := slices.BinarySearchFunc(u.Keys, k, func(a, b LimitKeyUse) int {
+		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.InProgress, a.InProgress), cmp.Compare(a.Key, b.Key))
+	})
+	if i == MaxLimitKeysShown {
+		u.More = true
+		return
+	}
+	u.Keys = slices.Insert(u.Keys, i, k)
+	if len(u.Keys) > MaxLimitKeysShown {
+		u.Keys, u.More = u.Keys[:MaxLimitKeysShown], true
+	}
+}
+
+// earlierOf returns the earlier of two times of which 0 is none.
+func earlierOf(a, b Instant) Instant {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // OrderByDue is a Limit.Order.
@@ -47,6 +111,8 @@ const (
 	MaxLimitKey      = 128   // bytes of a Spec.LimitKey
 	MaxLimits        = 1_000 // limits of one namespace
 	MaxLimitsOfStore = 10_000
+
+	MaxLimitKeysShown = 20 // LimitUse.Keys
 )
 
 // Interval returns the time between two occurrences at the rate; 0 if it is unlimited.
@@ -115,7 +181,7 @@ func (l Limit) Replacing(existing Limit) (Limit, error) {
 			"make another limit, or delete this one and write its timers again")
 	}
 	l.PerKey, l.Paused = existing.PerKey, l.Paused || existing.Paused
-	l.Updated, l.Revision = existing.Updated, existing.Revision
+	l.Updated, l.Revision, l.Reset = existing.Updated, existing.Revision, existing.Reset
 	return l, nil
 }
 

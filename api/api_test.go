@@ -115,8 +115,9 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: -1,
 		Webhook:     rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2, RetryOn: []string{"3xx"}},
 		Criticality: 9, PauseAfter: 10, Expect: rouse.Expect{Every: 11, Grace: 12, Notify: "p"}, Limit: "q", LimitKey: "r"}
+	use := rouse.LimitUse{Waiting: 1, InProgress: 2, Oldest: 3, Began: 4, More: true, Keys: []rouse.LimitKeyUse{{Key: "k", Waiting: 5, InProgress: 6, Oldest: 7}}}
 	limit := rouse.Limit{Namespace: "ns", Name: "n", Concurrency: 1, Rate: rouse.LimitRate{Count: 2, Per: time.Minute, Burst: 3}, PerKey: true, Order: rouse.OrderByDue, Paused: true,
-		Updated: at(4), Revision: 5}
+		Updated: at(4), Revision: 5, Reset: at(9)}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: at(3), Created: at(4),
 		Updated: at(5), Anchor: at(6), Visible: at(7), Due: at(8), Runs: []rouse.Instant{at(9)}, Skips: 10, Attempts: 11, Manual: true, Began: at(12),
 		LastError: "e", Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: at(15), To: at(16)}},
@@ -134,7 +135,8 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		{timer, ours, []string{"Bucket", "Paused", "Token", "Lost", "Trace", "Cut"}, []string{"Spec.PayloadBase64", "Next", "InFlight", "Unchanged", "Notes"}},
 		{record, RecordOf(&record), nil, nil},
 		{calendar, CalendarOf(&calendar), nil, nil},
-		{limit, LimitOf(&limit), nil, nil},
+		{limit, LimitOf(&limit), nil, []string{"Use"}},
+		{use, LimitUseOf(&use), nil, []string{"Nodes"}},
 		{coming, ComingOf(&coming, "l"), nil, []string{"Name", "FireID", "Namespace"}},
 	} {
 		if got := unset.Fields(c.word); !slices.Equal(got, c.not) {

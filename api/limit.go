@@ -19,6 +19,30 @@ type Limit struct {
 	Paused   bool   `json:"paused,omitzero"` // none begins
 	Updated  Time   `json:"updated"`
 	Revision uint64 `json:"revision"`
+	Reset    Time   `json:"reset,omitzero"` // when its rate had its whole burst again; left out is never
+	// of those that are read; in a list without keys and nodes
+	Use *LimitUse `json:"use,omitzero"`
+}
+
+// LimitUse is how much of a limit is in use, on all nodes together. Each node counts what it has in its
+// memory.
+type LimitUse struct {
+	Waiting        int64   `json:"waiting"`                 // occurrences that are due and wait for the limit
+	InProgress     int64   `json:"in_progress"`             // occurrences that count for its concurrency
+	OldestWaiting  Time    `json:"oldest_waiting,omitzero"` // since when the one waits that has waited longest
+	BeganPerSecond float64 `json:"began_per_second"`        // occurrences that began, on average over the last ten seconds
+	// of a limit with per_key: the 20 keys of which most wait, then those of which most are in progress
+	Keys  []LimitKeyUse `json:"keys,omitzero"`
+	More  bool          `json:"more,omitzero"`  // there are other keys
+	Nodes []StatusNode  `json:"nodes,omitzero"` // that were asked
+}
+
+// LimitKeyUse is how much of a limit one key uses.
+type LimitKeyUse struct {
+	Key           string `json:"key"`
+	Waiting       int64  `json:"waiting"`
+	InProgress    int64  `json:"in_progress"`
+	OldestWaiting Time   `json:"oldest_waiting,omitzero"`
 }
 
 // LimitRate is how many occurrences may begin in a time.
@@ -43,13 +67,14 @@ type PutLimit struct {
 
 // LimitList is all limits of a namespace.
 type LimitList struct {
-	Limits []Limit `json:"limits"` // in the order of their names
+	Limits []Limit      `json:"limits"`         // in the order of their names
+	Nodes  []StatusNode `json:"nodes,omitzero"` // that were asked for the use
 }
 
 // LimitOf returns the JSON form.
 func LimitOf(l *rouse.Limit) Limit {
 	out := Limit{Namespace: l.Namespace, Name: l.Name, Concurrency: int64(l.Concurrency), PerKey: l.PerKey, Order: l.Order,
-		Paused: l.Paused, Updated: TimeOf(l.Updated), Revision: l.Revision}
+		Paused: l.Paused, Updated: TimeOf(l.Updated), Revision: l.Revision, Reset: TimeOf(l.Reset)}
 	out.Rate = LimitRate{Count: int64(l.Rate.Count), Per: Duration(l.Rate.Per), Burst: int64(l.Rate.Burst)}
 	return out
 }
@@ -58,5 +83,16 @@ func LimitOf(l *rouse.Limit) Limit {
 func (o *Limit) Parse() rouse.Limit {
 	return rouse.Limit{Namespace: o.Namespace, Name: o.Name, Concurrency: int(o.Concurrency),
 		Rate:   rouse.LimitRate{Count: int(o.Rate.Count), Per: time.Duration(o.Rate.Per), Burst: int(o.Rate.Burst)},
-		PerKey: o.PerKey, Order: o.Order, Paused: o.Paused, Updated: o.Updated.Instant(), Revision: o.Revision}
+		PerKey: o.PerKey, Order: o.Order, Paused: o.Paused, Updated: o.Updated.Instant(), Revision: o.Revision,
+		Reset: o.Reset.Instant()}
+}
+
+// LimitUseOf returns the JSON form, without nodes.
+func LimitUseOf(u *rouse.LimitUse) *LimitUse {
+	out := &LimitUse{Waiting: int64(u.Waiting), InProgress: int64(u.InProgress), OldestWaiting: TimeOf(u.Oldest),
+		BeganPerSecond: u.Began, More: u.More}
+	for _, k := range u.Keys {
+		out.Keys = append(out.Keys, LimitKeyUse{k.Key, int64(k.Waiting), int64(k.InProgress), TimeOf(k.Oldest)})
+	}
+	return out
 }

@@ -32,10 +32,20 @@ func (l *Limits) callLimit(ctx context.Context, do func() (*rousev1.Limit, error
 	return rousev1.LimitFromProto(p), err
 }
 
-// Get returns a limit. It is retried.
-func (l *Limits) Get(ctx context.Context, namespace, name string) (rouse.Limit, error) {
+// LimitUse is how much of a limit is in use, on the nodes that answered.
+type LimitUse struct {
+	rouse.LimitUse
+	Nodes []StatusNode
+}
+
+// Get returns a limit with how much of it is in use, on all nodes together. A caller that may not read all
+// timers of the namespace sees no use: it is asked of no nodes. It is retried.
+func (l *Limits) Get(ctx context.Context, namespace, name string) (rouse.Limit, LimitUse, error) {
 	request := &rousev1.GetLimitRequest{Namespace: namespace, Name: name}
-	return l.callLimit(ctx, func() (*rousev1.Limit, error) { return l.c.limits.GetLimit(ctx, request) })
+	p, err := callIdempotent(ctx, l.c.opts.Patience, func(bool) (*rousev1.Limit, error) {
+		return l.c.limits.GetLimit(ctx, request)
+	})
+	return rousev1.LimitFromProto(p), LimitUse{rousev1.LimitUseFromProto(p.GetUse()), statusNodes(p.GetUse().GetNodes())}, err
 }
 
 // Pause pauses a limit: no occurrence of its timers begins until Resume, and those that are due wait. It is
@@ -51,15 +61,30 @@ func (l *Limits) Resume(ctx context.Context, namespace, name string) (rouse.Limi
 	return l.callLimit(ctx, func() (*rousev1.Limit, error) { return l.c.limits.ResumeLimit(ctx, request) })
 }
 
-// List returns the limits of a namespace, ordered by name. It is retried.
-func (l *Limits) List(ctx context.Context, namespace string) ([]rouse.Limit, error) {
+// Reset gives the rate of a limit its whole burst again, for each key. All nodes obey it within a second;
+// occurrences in progress still count. It is retried, which may give the burst twice.
+func (l *Limits) Reset(ctx context.Context, namespace, name string) (rouse.Limit, error) {
+	request := &rousev1.ResetLimitRequest{Namespace: namespace, Name: name}
+	return l.callLimit(ctx, func() (*rousev1.Limit, error) { return l.c.limits.ResetLimit(ctx, request) })
+}
+
+// LimitList is the limits of a namespace, ordered by name.
+type LimitList struct {
+	Limits []rouse.Limit
+	Uses   []rouse.LimitUse // of each limit, without keys, on the nodes that answered
+	Nodes  []StatusNode
+}
+
+// List returns the limits of a namespace, with how much of them is in use as Get does. It is retried.
+func (l *Limits) List(ctx context.Context, namespace string) (LimitList, error) {
 	request := &rousev1.ListLimitsRequest{Namespace: namespace}
 	p, err := callIdempotent(ctx, l.c.opts.Patience, func(bool) (*rousev1.ListLimitsResponse, error) {
 		return l.c.limits.ListLimits(ctx, request)
 	})
-	list := make([]rouse.Limit, len(p.GetLimits()))
-	for i, one := range p.GetLimits() {
-		list[i] = rousev1.LimitFromProto(one)
+	list := LimitList{Nodes: statusNodes(p.GetNodes())}
+	for _, one := range p.GetLimits() {
+		list.Limits = append(list.Limits, rousev1.LimitFromProto(one))
+		list.Uses = append(list.Uses, rousev1.LimitUseFromProto(one.GetUse()))
 	}
 	return list, err
 }

@@ -112,6 +112,11 @@ func (s ownStatus) Targets() (list []rouse.TargetStatus, more bool) {
 	return list, more
 }
 
+// LimitUses returns how much of the limits of a namespace, or of one of them, is in use on this node.
+func (s ownStatus) LimitUses(namespace, name string) map[rouse.Key]rouse.LimitUse {
+	return s.n.timers.LimitUses(namespace, name)
+}
+
 // Buckets returns the buckets of the store with their owners.
 func (s ownStatus) Buckets(ctx context.Context) ([]rouse.BucketStatus, error) {
 	cl := s.n.cluster

@@ -47,6 +47,7 @@ var declared = map[string]Verb{
 	"/rouse.v1.Limits/DeleteLimit":         "limits.write",
 	"/rouse.v1.Limits/PauseLimit":          "limits.write",
 	"/rouse.v1.Limits/ResumeLimit":         "limits.write",
+	"/rouse.v1.Limits/ResetLimit":          "limits.write",
 	"/rouse.v1.Admin/GetClock":             "clock.read",
 	"/rouse.v1.Admin/AdvanceClock":         "clock.advance",
 	"/rouse.v1.Admin/Backup":               "backup.read",

@@ -314,7 +314,7 @@ func (s *Set) putIfDifferent(ctx context.Context, what string, changes []Change,
 func (s *Set) applyLimit(ctx context.Context, o *Object) Outcome {
 	var have rouse.Limit
 	err := s.callWithinTimeout(ctx, func(ctx context.Context) (err error) {
-		have, err = s.Client.Limits().Get(ctx, s.Namespace, o.Name)
+		have, _, err = s.Client.Limits().Get(ctx, s.Namespace, o.Name)
 		return err
 	})
 	what, changes := Created, []Change(nil)

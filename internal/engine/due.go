@@ -70,7 +70,7 @@ func (m *memory) enqueueDue(en *entry, now rouse.Instant) {
 		m.expireEntry(en, t)
 		return
 	}
-	if t.Spec.Limit != "" && !m.gates.enterGate(en, t, now.Sub(m.buckets.sinceWhen(en.row.Bucket))) {
+	if t.Spec.Limit != "" && !m.gates.enterGate(en, t, m.buckets.sinceWhen(en.row.Bucket)) {
 		if en.gate.limit.waiting > decodedMost {
 			m.dropDecoded(en)
 		}

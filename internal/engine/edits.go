@@ -104,6 +104,7 @@ type Progress struct {
 
 	AtLimit bool        // due and waiting for its named limit
 	Before  int         // rows that wait there and go before it
+	Further bool        // so many wait that Before has not all of them
 	Running int         // rows that have a place of the limit
 	Named   rouse.Limit // the limit
 }
@@ -121,7 +122,10 @@ func (e *Engine) Progress(key rouse.Key) (p Progress) {
 		p.Waiting, p.Limit, p.Rates = en.lane.queued, en.lane.limit, en.lane.describeRates(en.kind)
 	}
 	if ga := en.gate; ga != nil {
-		p.AtLimit, p.Before, p.Running, p.Named = en.state == atGate, ga.countBefore(en), int(ga.running), ga.limit.is
+		p.AtLimit, p.Running, p.Named = en.state == atGate, int(ga.running), ga.limit.is
+		if t, err := e.memory.peekTimer(en); p.AtLimit && err == nil {
+			p.Before, p.Further = ga.countBefore(ga.limit.placeInOrder(en, t.Spec.Priority))
+		}
 	}
 	return p
 }

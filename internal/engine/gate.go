@@ -20,6 +20,7 @@ import (
 //
 // A rate is the generic cell rate algorithm (ITU-T I.371): a key keeps one time, however fast it goes.
 type gates struct {
+	*env
 	limits Limits // nil: there are none
 	byName map[limitName]*limited
 	ready  []*gate    // may have places for rows that wait
@@ -54,6 +55,8 @@ type limited struct {
 	waiting  int
 	bytes    int // of the rows that wait
 	running  int
+	ages     gateAges // of the rows that wait; others in it have left
+	began    beganCounts
 }
 
 // gate is the state of one key of a limit. There may be millions.
@@ -79,24 +82,24 @@ type gated struct {
 // waitsAt reports whether the row still waits at a gate.
 func (w *gated) waitsAt(ga *gate) bool { return w.en.gate == ga && w.en.state == atGate }
 
-func (g *gates) init(limits Limits) {
-	g.limits, g.byName, g.epoch = limits, map[limitName]*limited{}, time.Now()
+func (g *gates) init(v *env) {
+	g.env, g.limits, g.byName, g.epoch = v, v.opts.Limits, map[limitName]*limited{}, time.Now()
 }
 
 // now returns the time as gates count it.
 func (g *gates) now() time.Duration { return time.Since(g.epoch) }
 
 // enterGate lets a due row of a timer with a limit pass, which then has a place until leaveGate, or keeps it
-// at its gate, and reports false. began is for how long this node has had the bucket: others may have used up
-// the burst before.
-func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
+// at its gate, and reports false. since is when this node got the bucket: others may have used up the burst
+// before.
+func (g *gates) enterGate(en *entry, t *rouse.Timer, since rouse.Instant) bool {
 	if en.gate != nil { // it kept its place
 		if l := en.gate.limit; !l.unknown && !l.is.Paused {
 			return true
 		}
 		en.leaveGate()
 	}
-	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.Spec.LimitKey, began)
+	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.Spec.LimitKey, since)
 	if ga == nil {
 		return true
 	}
@@ -105,14 +108,11 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
 	if ga.waiting == 0 && g.takePlace(ga) {
 		return true
 	}
-	w := gated{en, -t.Spec.Priority, en.row.Visible}
-	if l.is.Order == rouse.OrderByDue {
-		w.class, w.at = 0, en.occ.Due
-	}
+	w := l.placeInOrder(en, t.Spec.Priority)
 	if ga.queue == nil {
 		ga.queue = new(gateQueue)
 	}
-	if left := len(*ga.queue) - int(ga.waiting); left > 1024 && left > int(ga.waiting) {
+	if mostlyLeft(len(*ga.queue), int(ga.waiting), 1024) {
 		*ga.queue = slices.DeleteFunc(*ga.queue, func(w gated) bool { return !w.waitsAt(ga) })
 		heap.Init(ga.queue)
 	}
@@ -122,7 +122,29 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
 	en.load = Weight(&en.row)
 	l.bytes += en.load
 	en.state = atGate
+	l.noteAge(en)
 	return false
+}
+
+// mostlyLeft reports whether most rows of a heap do not wait any more, and are to be removed. slack is how
+// many of them may stay.
+func mostlyLeft(size, waiting, slack int) bool { return size-waiting > max(slack, waiting) }
+
+// endWait takes a row out of those that wait at its gate.
+func (ga *gate) endWait(en *entry) {
+	ga.waiting--
+	ga.limit.waiting--
+	ga.limit.bytes -= en.load
+	en.state = nowhere
+	ga.limit.oldestAge()
+}
+
+// placeInOrder returns a row with its place in the order of those that wait.
+func (l *limited) placeInOrder(en *entry, p rouse.Priority) gated {
+	if l.is.Order == rouse.OrderByDue {
+		return gated{en, 0, en.occ.Due}
+	}
+	return gated{en, -p, en.row.Visible}
 }
 
 // firstAfter bounds how long the first one waits where others may have used up the rate before: longer, and
@@ -130,7 +152,7 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, began time.Duration) bool {
 const firstAfter = time.Minute
 
 // ensureGate returns the gate of a key; nil if there is no such limit.
-func (g *gates) ensureGate(name limitName, key string, began time.Duration) *gate {
+func (g *gates) ensureGate(name limitName, key string, since rouse.Instant) *gate {
 	if g.limits == nil {
 		return nil
 	}
@@ -150,7 +172,8 @@ func (g *gates) ensureGate(name limitName, key string, began time.Duration) *gat
 		key = strings.Clone(key)
 		ga = &gate{limit: l, key: key, slot: -1, next: math.MinInt64}
 		first := l.burst + min(l.interval, firstAfter)
-		if began = min(began, g.now()); l.interval > 0 && began < first {
+		began := min(g.Now().Sub(since), g.now())
+		if l.interval > 0 && began < first && l.is.Reset <= since {
 			ga.next = g.now() + first - began
 		}
 		l.keys[key] = ga
@@ -182,6 +205,7 @@ func (g *gates) takePlace(ga *gate) bool {
 	}
 	ga.running++
 	l.running++
+	l.began.countBegan(g.now())
 	return true
 }
 
@@ -193,10 +217,7 @@ func (en *entry) leaveGate() {
 	}
 	en.gate = nil
 	if en.state == atGate {
-		ga.waiting--
-		ga.limit.waiting--
-		ga.limit.bytes -= en.load
-		en.state = nowhere
+		ga.endWait(en)
 	} else {
 		ga.running--
 		ga.limit.running--
@@ -237,7 +258,6 @@ func (g *gates) openGates() {
 }
 
 func (g *gates) openGate(ga *gate) {
-	l := ga.limit
 	for ga.waiting > 0 {
 		first := &(*ga.queue)[0]
 		en := first.en
@@ -249,10 +269,7 @@ func (g *gates) openGate(ga *gate) {
 			return
 		}
 		heap.Pop(ga.queue)
-		ga.waiting--
-		l.waiting--
-		l.bytes -= en.load
-		en.state = nowhere
+		ga.endWait(en)
 		g.place(en)
 	}
 	ga.queue = nil
@@ -264,11 +281,16 @@ func (g *gates) openGate(ga *gate) {
 		return
 	}
 	g.clearTimer(ga)
-	if l.keys[ga.key] == ga {
+	if l := ga.limit; l.keys[ga.key] == ga {
 		delete(l.keys, ga.key)
 		g.keys--
+		g.dropUnused(l)
 	}
-	if len(l.keys) == 0 && g.byName[l.limitName] == l {
+}
+
+// dropUnused removes a limit that does not exist any more. One that exists stays: it counts what began.
+func (g *gates) dropUnused(l *limited) {
+	if len(l.keys) == 0 && l.is.Revision == 0 {
 		delete(g.byName, l.limitName)
 	}
 }
@@ -285,10 +307,15 @@ func (g *gates) wakeGates() {
 			if is == l.is && known == !l.unknown {
 				continue
 			}
+			reset := is.Reset > l.is.Reset
 			l.setLimit(is, known)
 			for _, ga := range l.keys {
+				if reset {
+					ga.next = math.MinInt64
+				}
 				g.noteReady(ga)
 			}
+			g.dropUnused(l)
 		}
 	}
 	now := g.now()
@@ -311,7 +338,7 @@ func (g *gates) untilNext() (wait time.Duration, any bool) {
 // limits with the most bytes: late ones in their order, as far as a heap tells. Those that stay take no more
 // than a part of the room.
 func (g *gates) shedWaiting(room space, most int) (taken []*entry) {
-	list := slices.Collect(maps.Values(g.byName))
+	list := slices.DeleteFunc(slices.Collect(maps.Values(g.byName)), func(l *limited) bool { return len(l.keys) == 0 })
 	slices.SortFunc(list, func(a, b *limited) int { return b.bytes - a.bytes })
 	for _, l := range list {
 		rows, bytes := room.rows/keptPart/len(list), room.bytes/keptPart/len(list)
@@ -333,8 +360,11 @@ type gateQueue []gated
 func (q gateQueue) Len() int { return len(q) }
 
 func (q gateQueue) Less(i, j int) bool {
-	a, b := &q[i], &q[j]
-	return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.at, b.at), a.en.row.Key.Compare(b.en.row.Key)) < 0
+	return q[i].goesBefore(&q[j])
+}
+
+func (w *gated) goesBefore(b *gated) bool {
+	return cmp.Or(cmp.Compare(w.class, b.class), cmp.Compare(w.at, b.at), w.en.row.Key.Compare(b.en.row.Key)) < 0
 }
 
 func (q gateQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
@@ -354,19 +384,22 @@ func (q *gateQueue) popLast() gated {
 	return w
 }
 
-// countBefore returns how many rows wait at a gate that go before one that does.
-func (ga *gate) countBefore(en *entry) (n int) {
+// maxCounted bounds the rows that countBefore looks at: the mutex is held.
+const maxCounted = 10_000
+
+// countBefore returns how many rows wait at a gate that go before one that does; more reports that it has not
+// looked at all of them.
+func (ga *gate) countBefore(w gated) (n int, more bool) {
 	if ga.queue == nil {
-		return 0
+		return 0, false
 	}
-	q := *ga.queue
-	i := slices.IndexFunc(q, func(w gated) bool { return w.en == en })
-	for j := range q {
-		if i >= 0 && q[j].waitsAt(ga) && q.Less(j, i) {
+	q := (*ga.queue)[:min(len(*ga.queue), maxCounted)]
+	for i := range q {
+		if q[i].en != w.en && q[i].waitsAt(ga) && q[i].goesBefore(&w) {
 			n++
 		}
 	}
-	return n
+	return n, len(q) < len(*ga.queue)
 }
 
 // timedGates is a heap of gates by when they are to be looked at.

@@ -41,7 +41,7 @@ func newMemory(v *env, sink rouse.Sink, buckets *ownership, holds *holds, crowds
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	m.window.init(v.opts.MaxRows, v.opts.MaxBytes)
 	m.lanes.init(v)
-	m.gates.init(v.opts.Limits)
+	m.gates.init(v)
 	m.gates.place = m.enqueuePlaced
 	return m
 }

@@ -1,6 +1,6 @@
 // Package limit keeps the named limits of namespaces (rouse.Limit), which the engines of all nodes obey.
 //
-//	operation ─► Book.Put, Pause, Delete ─► a note that the nodes share ─► Book.Limit of every node ─► engine
+//	operation ─► Book.Put, Pause, Reset, Delete ─► a note that the nodes share ─► Book.Limit of every node ─► engine
 package limit
 
 import (
@@ -73,6 +73,13 @@ type stored struct {
 	Order       string          `json:"order,omitzero"`
 	Paused      bool            `json:"paused,omitzero"`
 	Updated     rouse.Instant   `json:"updated"`
+	Reset       rouse.Instant   `json:"reset,omitzero"`
+}
+
+// applyTo sets the fields of a limit.
+func (s *stored) applyTo(l *rouse.Limit) {
+	l.Concurrency, l.Rate, l.PerKey, l.Order = s.Concurrency, s.Rate, s.PerKey, s.Order
+	l.Paused, l.Updated, l.Reset = s.Paused, s.Updated, s.Reset
 }
 
 func noteName(namespace, name string) string { return namespace + "/" + name }
@@ -96,8 +103,9 @@ func (b *Book) applyNote(n note.Note) {
 		b.opts.Log.Error("a limit cannot be read", "namespace", namespace, "limit", name, "err", err)
 		return
 	}
-	b.limits[n.Name] = rouse.Limit{Namespace: namespace, Name: name, Concurrency: s.Concurrency, Rate: s.Rate,
-		PerKey: s.PerKey, Order: s.Order, Paused: s.Paused, Updated: s.Updated, Revision: n.Revision}
+	l := rouse.Limit{Namespace: namespace, Name: name, Revision: n.Revision}
+	s.applyTo(&l)
+	b.limits[n.Name] = l
 	if !had {
 		b.count[namespace]++
 	}
@@ -221,6 +229,28 @@ func (b *Book) Pause(ctx context.Context, namespace, name string, paused bool) (
 	})
 }
 
+// Reset gives the rate of a limit its whole burst again, for each of its keys. Occurrences in progress still
+// count. Nodes obey it within a second.
+func (b *Book) Reset(ctx context.Context, namespace, name string) (rouse.Limit, error) {
+	if err := b.requireLimit(ctx, access.LimitsWrite, namespace, name); err != nil {
+		return rouse.Limit{}, err
+	}
+	now, err := b.opts.Now(ctx)
+	if err != nil {
+		return rouse.Limit{}, rouse.Unavailable(err)
+	}
+	return b.changeLimit(ctx, namespace, name, rouse.AnyRevision, func(is *rouse.Limit) error {
+		switch {
+		case is.Revision == 0:
+			return errNoLimit(namespace, name)
+		case is.Rate.Count == 0:
+			return rouse.Refuse("rate", "", "is missing: limit "+name+" has none to reset", "set a rate: rouse limit set --rate")
+		}
+		is.Reset = max(now, is.Reset+1) // a clock that stands still has no other time
+		return nil
+	})
+}
+
 // Delete deletes a limit. Its timers have none then: those that wait begin.
 func (b *Book) Delete(ctx context.Context, namespace, name string) error {
 	if err := b.requireLimit(ctx, access.LimitsWrite, namespace, name); err != nil {
@@ -297,7 +327,8 @@ func (b *Book) requireLimit(ctx context.Context, verb access.Verb, namespace, na
 }
 
 func errNoLimit(namespace, name string) error {
-	return fmt.Errorf("namespace %q has no limit %q: %w", namespace, name, rouse.ErrNotFound)
+	return fmt.Errorf("limit %q does not exist in namespace %q; rouse limit lists those that do, and rouse limit set makes one: %w",
+		name, namespace, rouse.ErrNotFound)
 }
 
 // readLimit reads a limit from the store; its Revision is 0 if there is none.
@@ -311,8 +342,7 @@ func (b *Book) readLimit(ctx context.Context, namespace, name string) (rouse.Lim
 	if err := notes[0].Read(&s); err != nil {
 		return rouse.Limit{}, err
 	}
-	l.Concurrency, l.Rate, l.PerKey, l.Order, l.Paused, l.Updated = s.Concurrency, s.Rate, s.PerKey, s.Order, s.Paused,
-		s.Updated
+	s.applyTo(&l)
 	return l, nil
 }
 
@@ -343,7 +373,8 @@ func (b *Book) changeLimit(ctx context.Context, namespace, name string, revision
 			return is, rouse.Unavailable(err)
 		}
 		err = b.kind.Write(ctx, access.Change{Name: noteName(namespace, name), If: was.Revision,
-			Value: stored{is.Concurrency, is.Rate, is.PerKey, is.Order, is.Paused, is.Updated}})
+			Value: stored{is.Concurrency, is.Rate, is.PerKey, is.Order, is.Paused, is.Updated,
+				is.Reset}})
 		switch {
 		case errors.Is(err, rouse.ErrConflict) && revision == rouse.AnyRevision && try < changeAgain:
 			continue

@@ -129,8 +129,10 @@ func PublishedBy(data []byte) (p Published) {
 
 // Status reports a node's own work.
 type Status interface {
-	Stats(window time.Duration) []rouse.StatsPoint             // on this node, oldest first
-	Targets() (list []rouse.TargetStatus, more bool)           // on this node; more: there are others
+	Stats(window time.Duration) []rouse.StatsPoint   // on this node, oldest first
+	Targets() (list []rouse.TargetStatus, more bool) // on this node; more: there are others
+	// LimitUses is of this node: of the limits of a namespace without keys, or of one with its keys.
+	LimitUses(namespace, name string) map[rouse.Key]rouse.LimitUse
 	Buckets(ctx context.Context) ([]rouse.BucketStatus, error) // of the store
 	Doctor(ctx context.Context, local bool) []rouse.Finding    // of this node, and unless local of the store and all nodes
 }

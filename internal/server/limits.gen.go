@@ -12,23 +12,29 @@ import (
 )
 
 var limitsRoutes = []route{
-	{method: "GET", path: "/v1/namespaces/{namespace}/limits", serve: listLimits, rpc: "Limits/ListLimits", answer: api.LimitList{},
-		summary: "Lists the limits of a namespace.", means: "All of them."},
+	{method: "GET", path: "/v1/namespaces/{namespace}/limits", serve: listLimits, rpc: "Limits/ListLimits", params: []string{"local"}, answer: api.LimitList{},
+		summary: "Lists the limits of a namespace, with how much of them is in use.", means: "All of them."},
 	{method: "PUT", path: "/v1/namespaces/{namespace}/limits/{name}", serve: setLimit, rpc: "Limits/PutLimit", body: api.PutLimit{}, answer: api.Limit{},
 		summary: "Creates a limit, or replaces it. All nodes obey it within a second.", means: "The limit.", more: limitName},
-	{method: "GET", path: "/v1/namespaces/{namespace}/limits/{name}", serve: getLimit, rpc: "Limits/GetLimit", answer: api.Limit{},
-		summary: "Reads a limit.", means: "The limit.", more: limitName},
+	{method: "GET", path: "/v1/namespaces/{namespace}/limits/{name}", serve: getLimit, rpc: "Limits/GetLimit", params: []string{"local"}, answer: api.Limit{},
+		summary: "Reads a limit, with how much of it is in use.", means: "The limit.", more: limitName},
 	{method: "DELETE", path: "/v1/namespaces/{namespace}/limits/{name}", serve: dropLimit, rpc: "Limits/DeleteLimit",
 		summary: "Deletes a limit. Its timers have none then.", means: "It is deleted.", more: limitName},
 	{method: "POST", path: "/v1/namespaces/{namespace}/limits/{name}:pause", serve: pauseLimit, rpc: "Limits/PauseLimit", answer: api.Limit{},
 		summary: "Pauses a limit: no occurrence of its timers begins. Those that are due wait.", means: "The limit.", more: limitName},
 	{method: "POST", path: "/v1/namespaces/{namespace}/limits/{name}:resume", serve: resumeLimit, rpc: "Limits/ResumeLimit", answer: api.Limit{},
 		summary: "Resumes a limit that was paused.", means: "The limit.", more: limitName},
+	{method: "POST", path: "/v1/namespaces/{namespace}/limits/{name}:reset", serve: resetLimit, rpc: "Limits/ResetLimit", answer: api.Limit{},
+		summary: "Gives the rate of a limit its whole burst again, for each key. Occurrences in progress still count.", means: "The limit.", more: limitName},
 }
 
 func listLimits(f *httpHandler, c *call) error {
 	s := &limitsServer{service: f.service}
 	r := new(rousev1.ListLimitsRequest)
+	var err error
+	if r.Local, err = c.params.flagParam("local"); err != nil {
+		return err
+	}
 	r.Namespace = c.vars[0]
 	out, err := s.ListLimits(c.ctx, r)
 	if err != nil {
@@ -59,6 +65,10 @@ func setLimit(f *httpHandler, c *call) error {
 func getLimit(f *httpHandler, c *call) error {
 	s := &limitsServer{service: f.service}
 	r := new(rousev1.GetLimitRequest)
+	var err error
+	if r.Local, err = c.params.flagParam("local"); err != nil {
+		return err
+	}
 	r.Namespace = c.vars[0]
 	r.Name = c.vars[1]
 	out, err := s.GetLimit(c.ctx, r)
@@ -101,10 +111,25 @@ func resumeLimit(f *httpHandler, c *call) error {
 	return c.replyJSON(http.StatusOK, limitToJSON(out))
 }
 
+func resetLimit(f *httpHandler, c *call) error {
+	s := &limitsServer{service: f.service}
+	r := new(rousev1.ResetLimitRequest)
+	r.Namespace = c.vars[0]
+	r.Name = c.vars[1]
+	out, err := s.ResetLimit(c.ctx, r)
+	if err != nil {
+		return err
+	}
+	return c.replyJSON(http.StatusOK, limitToJSON(out))
+}
+
 func limitListToJSON(p *rousev1.ListLimitsResponse) api.LimitList {
 	out := api.LimitList{}
 	for _, one := range p.GetLimits() {
 		out.Limits = append(out.Limits, limitToJSON(one))
+	}
+	for _, one := range p.GetNodes() {
+		out.Nodes = append(out.Nodes, statusNodeToJSON(one))
 	}
 	return out
 }
@@ -131,6 +156,18 @@ func limitToJSON(p *rousev1.Limit) api.Limit {
 		Paused:      p.GetPaused(),
 		Updated:     api.TimeOf(rouse.Instant(p.GetUpdatedMs())),
 		Revision:    p.GetRevision(),
+		Reset:       api.TimeOf(rouse.Instant(p.GetResetMs())),
+	}
+	if one := p.GetUse(); one != nil {
+		out.Use = new(limitUseToJSON(one))
+	}
+	return out
+}
+
+func statusNodeToJSON(p *rousev1.StatusNode) api.StatusNode {
+	out := api.StatusNode{
+		ID:    p.GetId(),
+		Error: p.GetError(),
 	}
 	return out
 }
@@ -149,6 +186,33 @@ func limitRateToJSON(p *rousev1.LimitRate) api.LimitRate {
 		Count: p.GetCount(),
 		Per:   api.Duration(p.GetPer().AsDuration()),
 		Burst: p.GetBurst(),
+	}
+	return out
+}
+
+func limitUseToJSON(p *rousev1.LimitUse) api.LimitUse {
+	out := api.LimitUse{
+		Waiting:        p.GetWaiting(),
+		InProgress:     p.GetInProgress(),
+		OldestWaiting:  api.TimeOf(rouse.Instant(p.GetOldestWaitingMs())),
+		BeganPerSecond: p.GetBeganPerSecond(),
+		More:           p.GetMore(),
+	}
+	for _, one := range p.GetKeys() {
+		out.Keys = append(out.Keys, limitKeyUseToJSON(one))
+	}
+	for _, one := range p.GetNodes() {
+		out.Nodes = append(out.Nodes, statusNodeToJSON(one))
+	}
+	return out
+}
+
+func limitKeyUseToJSON(p *rousev1.LimitKeyUse) api.LimitKeyUse {
+	out := api.LimitKeyUse{
+		Key:           p.GetKey(),
+		Waiting:       p.GetWaiting(),
+		InProgress:    p.GetInProgress(),
+		OldestWaiting: api.TimeOf(rouse.Instant(p.GetOldestWaitingMs())),
 	}
 	return out
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 
+	"google.golang.org/grpc"
+
 	"github.com/rousehq/rouse"
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/internal/access"
@@ -36,8 +38,8 @@ func (f *statusServer) ListPools(ctx context.Context, r *rousev1.ListPoolsReques
 	out := &rousev1.ListPoolsResponse{Nodes: []*rousev1.StatusNode{{Id: self}}}
 	if !r.Local {
 		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context,
-			c rousev1.StatusClient) (*rousev1.ListPoolsResponse, error) {
-			return c.ListPools(ctx, &rousev1.ListPoolsRequest{Pool: r.Pool, Limit: uint32(limit), Local: true})
+			c grpc.ClientConnInterface) (*rousev1.ListPoolsResponse, error) {
+			return rousev1.NewStatusClient(c).ListPools(ctx, &rousev1.ListPoolsRequest{Pool: r.Pool, Limit: uint32(limit), Local: true})
 		}, func(theirs *rousev1.ListPoolsResponse) {
 			out.More = out.More || theirs.More
 			for _, p := range theirs.Pools {

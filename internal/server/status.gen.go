@@ -161,14 +161,6 @@ func statsPointToJSON(p *rousev1.StatsPoint) api.StatsPoint {
 	return out
 }
 
-func statusNodeToJSON(p *rousev1.StatusNode) api.StatusNode {
-	out := api.StatusNode{
-		ID:    p.GetId(),
-		Error: p.GetError(),
-	}
-	return out
-}
-
 func targetToJSON(p *rousev1.Target) api.Target {
 	out := api.Target{
 		Namespace:    p.GetNamespace(),

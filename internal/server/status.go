@@ -23,6 +23,7 @@ import (
 type Status interface {
 	Stats(window time.Duration) []rouse.StatsPoint
 	Targets() (list []rouse.TargetStatus, more bool)
+	LimitUses(namespace, name string) map[rouse.Key]rouse.LimitUse
 	Buckets(ctx context.Context) ([]rouse.BucketStatus, error)
 	Doctor(ctx context.Context, local bool) []rouse.Finding
 }
@@ -70,7 +71,7 @@ func (s *service) selfNodeID(ctx context.Context) string {
 
 // askOthers calls the other nodes at the same time, and returns which answered; take gets each answer, one at
 // a time.
-func askOthers[T any](ctx context.Context, s *service, ask func(ctx context.Context, c rousev1.StatusClient) (T, error),
+func askOthers[T any](ctx context.Context, s *service, ask func(ctx context.Context, c grpc.ClientConnInterface) (T, error),
 	take func(T)) []*rousev1.StatusNode {
 	nodes := []*rousev1.StatusNode{{Id: s.selfNodeID(ctx)}}
 	if s.opts.Others == nil {
@@ -95,7 +96,7 @@ func askOthers[T any](ctx context.Context, s *service, ask func(ctx context.Cont
 			err := o.Err
 			var got T
 			if err == nil {
-				got, err = ask(o.Context(ctx), rousev1.NewStatusClient(o.Conn))
+				got, err = ask(o.Context(ctx), o.Conn)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -149,8 +150,8 @@ func (s *service) collectStats(ctx context.Context, window time.Duration, local 
 	for i := range points {
 		byTime[points[i].At] = &points[i]
 	}
-	out.Nodes = askOthers(ctx, s, func(ctx context.Context, c rousev1.StatusClient) (*rousev1.Stats, error) {
-		return c.GetStats(ctx, &rousev1.GetStatsRequest{WindowMs: window.Milliseconds(), Local: true})
+	out.Nodes = askOthers(ctx, s, func(ctx context.Context, c grpc.ClientConnInterface) (*rousev1.Stats, error) {
+		return rousev1.NewStatusClient(c).GetStats(ctx, &rousev1.GetStatsRequest{WindowMs: window.Milliseconds(), Local: true})
 	}, func(theirs *rousev1.Stats) {
 		for _, p := range theirs.Points {
 			point := rousev1.StatsPointFromProto(p)
@@ -204,11 +205,8 @@ func (f *statusServer) ListTargets(ctx context.Context,
 		return nil, err
 	}
 	defer give()
-	// a node asks for a caller that it has charged
-	if p := access.From(ctx); !r.Local || p == nil || p.Source != access.NodeSource {
-		if err := f.timers.ChargeRead(ctx, r.Namespace); err != nil {
-			return nil, err
-		}
+	if err := f.chargeStatus(ctx, r.Namespace, r.Local); err != nil {
+		return nil, err
 	}
 	mine, more := status.Targets()
 	if f.opts.Nodes == nil { // GET /v1/nodes calls it so
@@ -220,8 +218,8 @@ func (f *statusServer) ListTargets(ctx context.Context,
 	out := &rousev1.ListTargetsResponse{Nodes: []*rousev1.StatusNode{{Id: f.selfNodeID(ctx)}}}
 	if !r.Local {
 		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context,
-			c rousev1.StatusClient) (*rousev1.ListTargetsResponse, error) {
-			return c.ListTargets(ctx, &rousev1.ListTargetsRequest{Namespace: r.Namespace, Name: r.Name, Limit: maxTargets,
+			c grpc.ClientConnInterface) (*rousev1.ListTargetsResponse, error) {
+			return rousev1.NewStatusClient(c).ListTargets(ctx, &rousev1.ListTargetsRequest{Namespace: r.Namespace, Name: r.Name, Limit: maxTargets,
 				Local: true})
 		}, func(theirs *rousev1.ListTargetsResponse) {
 			more = more || theirs.More
@@ -239,6 +237,15 @@ func (f *statusServer) ListTargets(ctx context.Context,
 		out.Targets = append(out.Targets, rousev1.TargetToProto(&list[i]))
 	}
 	return out, nil
+}
+
+// chargeStatus charges a namespace for a read of the status of nodes. A node asks another one for a caller
+// that it has charged.
+func (s *service) chargeStatus(ctx context.Context, namespace string, local bool) error {
+	if p := access.From(ctx); local && p != nil && p.Source == access.NodeSource {
+		return nil
+	}
+	return s.timers.ChargeRead(ctx, namespace)
 }
 
 // visibleTargets returns the targets of a query that the caller may see: those of namespaces of which it may
@@ -361,8 +368,8 @@ func (f *statusServer) Doctor(ctx context.Context, r *rousev1.DoctorRequest) (*r
 	out := &rousev1.DoctorResponse{Nodes: []*rousev1.StatusNode{{Id: f.selfNodeID(ctx)}}}
 	if !r.Local {
 		out.Nodes = askOthers(ctx, f.service, func(ctx context.Context,
-			c rousev1.StatusClient) (*rousev1.DoctorResponse, error) {
-			return c.Doctor(ctx, &rousev1.DoctorRequest{Local: true})
+			c grpc.ClientConnInterface) (*rousev1.DoctorResponse, error) {
+			return rousev1.NewStatusClient(c).Doctor(ctx, &rousev1.DoctorRequest{Local: true})
 		}, func(theirs *rousev1.DoctorResponse) {
 			for _, f := range theirs.Findings {
 				list = append(list, rousev1.FindingFromProto(f))

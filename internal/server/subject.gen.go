@@ -124,6 +124,8 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.ResumeLimitRequest:
 		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.ResetLimitRequest:
+		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.SubscribeRequest:
 		call.About(m.GetOpen().GetNamespace(), m.GetOpen().GetChannel())
 	case *rousev1.ReportRequest:

@@ -295,8 +295,12 @@ func (x *Explanation) tellLimit(p *engine.Progress, occ rouse.Occurrence) {
 	if l.Rate.Count > 0 {
 		bounds = append(bounds, fmt.Sprintf("lets %d begin in %v", l.Rate.Count, l.Rate.Per))
 	}
-	r := x.addReason("waiting", occ.Due, "The occurrence of %s is due and waits for limit %s, which %s; %d wait before it.",
-		x.formatTime(occ.Due), l.Name, strings.Join(bounds, " and "), p.Before).setPeriod(occ.Due, 0)
+	before := fmt.Sprint(p.Before)
+	if p.Further {
+		before = "at least " + before
+	}
+	r := x.addReason("waiting", occ.Due, "The occurrence of %s is due and waits for limit %s, which %s; %s wait before it.",
+		x.formatTime(occ.Due), l.Name, strings.Join(bounds, " and "), before).setPeriod(occ.Due, 0)
 	if l.Paused {
 		r.setCure("resume the limit: rouse limit resume " + l.Name)
 		return

@@ -248,7 +248,7 @@ func (l *logged) changes() []step {
 	}
 	for _, name := range []string{"one", "two"} {
 		if err := errors.Join(ask("PUT", "/v1/namespaces/own/secrets/"+name, `{"value": "x"}`), ask("PUT", "/v1/namespaces/"+name, `{}`),
-			ask("PUT", "/v1/namespaces/own/limits/"+name, `{"concurrency": 1}`),
+			ask("PUT", "/v1/namespaces/own/limits/"+name, `{"rate": {"count": 1, "per": "1s"}}`),
 			ask("PUT", "/v1/roles/"+name, `{"verbs": ["timers.read"]}`)); err != nil {
 			l.t.Fatal(err)
 		}
@@ -365,6 +365,11 @@ func (l *logged) changes() []step {
 			return err
 		}},
 		{"POST /v1/namespaces/{namespace}/limits/{name}:resume", func() error { return ask("POST", "/v1/namespaces/own/limits/two:resume", "") }},
+		{"Limits/ResetLimit", func() error {
+			_, err := limits.ResetLimit(ctx, &rousev1.ResetLimitRequest{Namespace: own, Name: "one"})
+			return err
+		}},
+		{"POST /v1/namespaces/{namespace}/limits/{name}:reset", func() error { return ask("POST", "/v1/namespaces/own/limits/two:reset", "") }},
 		{"Limits/DeleteLimit", func() error {
 			_, err := limits.DeleteLimit(ctx, &rousev1.DeleteLimitRequest{Namespace: own, Name: "one"})
 			return err

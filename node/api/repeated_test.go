@@ -136,6 +136,7 @@ var repeatable = map[string]string{
 	"Calendars/PutCalendar": "PUT", "Secrets/PutSecret": "PUT", "Limits/PutLimit": "PUT", "Namespaces/PutNamespace": "PUT", "Access/PutRole": "PUT",
 	"Limits/PauseLimit": "what is paused stays paused", "POST /limits/{name}:pause": "what is paused stays paused",
 	"Limits/ResumeLimit": "what goes on goes on", "POST /limits/{name}:resume": "what goes on goes on",
+	"Limits/ResetLimit": "has the whole burst either way", "POST /limits/{name}:reset": "has the whole burst either way",
 	"Jobs/CancelJob": "ends what is there", "POST /jobs/{id}:cancel": "ends what is there",
 	"Access/EndSessions": "ends what is there", "POST /v1/sessions:end": "ends what is there",
 	"POST /v1/session": "is a login", "POST /fires:poll": "what a lost answer had comes again", "Fires/Subscribe": "what a lost answer had comes again",

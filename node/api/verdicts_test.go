@@ -92,6 +92,7 @@ rwoa--   ns    Limits/ListLimits             | GET /limits
 --oa--   ns    Limits/DeleteLimit            | DELETE /limits/{name}
 --oa--   ns    Limits/PauseLimit             | POST /limits/{name}:pause
 --oa--   ns    Limits/ResumeLimit            | POST /limits/{name}:resume
+--oa--   ns    Limits/ResetLimit             | POST /limits/{name}:reset
 
 ---a--   all   Admin/Backup                  | GET /v1/backup
 rwoa--   some  Admin/GetClock                | GET /v1/clock
@@ -352,13 +353,14 @@ var samples = map[string]func(namespace string) proto.Message{
 	"Secrets/RevealSigningKeys": func(ns string) proto.Message { return &rousev1.RevealSigningKeysRequest{Namespace: ns} },
 	"Secrets/RotateSigningKeys": func(ns string) proto.Message { return &rousev1.RotateSigningKeysRequest{Namespace: ns} },
 	"Limits/PutLimit": func(ns string) proto.Message {
-		return &rousev1.PutLimitRequest{Namespace: ns, Name: "a", Concurrency: 1}
+		return &rousev1.PutLimitRequest{Namespace: ns, Name: "a", Rate: &rousev1.LimitRate{Count: 1, Per: durationpb.New(time.Second)}}
 	},
 	"Limits/GetLimit":    func(ns string) proto.Message { return &rousev1.GetLimitRequest{Namespace: ns, Name: "a"} },
 	"Limits/ListLimits":  func(ns string) proto.Message { return &rousev1.ListLimitsRequest{Namespace: ns} },
 	"Limits/DeleteLimit": func(ns string) proto.Message { return &rousev1.DeleteLimitRequest{Namespace: ns, Name: "gone"} },
 	"Limits/PauseLimit":  func(ns string) proto.Message { return &rousev1.PauseLimitRequest{Namespace: ns, Name: "a"} },
 	"Limits/ResumeLimit": func(ns string) proto.Message { return &rousev1.ResumeLimitRequest{Namespace: ns, Name: "a"} },
+	"Limits/ResetLimit":  func(ns string) proto.Message { return &rousev1.ResetLimitRequest{Namespace: ns, Name: "a"} },
 	"Calls/Call": func(ns string) proto.Message {
 		return &rousev1.CallRequest{Namespace: ns, Pool: "render", Key: "k", Id: "call"}
 	},
@@ -395,7 +397,7 @@ var bodies = map[string]string{
 	"POST /timers:preview":                          `{"schedule": "@every 1h"}`,
 	"PUT /calendars/{name}":                         `{"days": []}`,
 	"PUT /secrets/{name}":                           `{"value": "x"}`,
-	"PUT /limits/{name}":                            `{"concurrency": 1}`,
+	"PUT /limits/{name}":                            `{"rate": {"count": 1, "per": "1s"}}`,
 	"POST /timers/{name}/fires/{fire_id}:complete":  `{"token": 1}`,
 	"POST /timers/{name}/fires/{fire_id}:fail":      `{"token": 1}`,
 	"POST /timers/{name}/fires/{fire_id}:heartbeat": `{"token": 1, "extend": "1m"}`,

@@ -438,14 +438,14 @@ var operations = map[string]operation{
 		return api.LimitOf(&l), err
 	},
 	"limit": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
-		l, err := r.client.Limits().Get(ctx, namespace, a.Name)
+		l, _, err := r.client.Limits().Get(ctx, namespace, a.Name)
 		return api.LimitOf(&l), err
 	},
 	"limits": func(ctx context.Context, r *runner, namespace string, _ *arguments) (any, error) {
 		list, err := r.client.Limits().List(ctx, namespace)
-		forms := make([]api.Limit, len(list))
-		for i := range list {
-			forms[i] = api.LimitOf(&list[i])
+		forms := make([]api.Limit, len(list.Limits))
+		for i := range list.Limits {
+			forms[i] = api.LimitOf(&list.Limits[i])
 		}
 		return forms, err
 	},
@@ -455,6 +455,10 @@ var operations = map[string]operation{
 	},
 	"resume_limit": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
 		l, err := r.client.Limits().Resume(ctx, namespace, a.Name)
+		return api.LimitOf(&l), err
+	},
+	"reset_limit": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
+		l, err := r.client.Limits().Reset(ctx, namespace, a.Name)
 		return api.LimitOf(&l), err
 	},
 	"delete_limit": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {

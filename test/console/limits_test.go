@@ -19,7 +19,7 @@ func TestLimits(t *testing.T) {
 	b, w := openBrowser(t), newEmpty(t)
 	get := func() rouse.Limit {
 		t.Helper()
-		l, err := w.Client.Limits().Get(t.Context(), rousetest.Namespace, "payments")
+		l, _, err := w.Client.Limits().Get(t.Context(), rousetest.Namespace, "payments")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestLimits(t *testing.T) {
 	enter("name", "payments")
 	enter("concurrency", "10")
 	enter("rate", "100/1m")
-	if _, err := w.Client.Limits().Get(t.Context(), rousetest.Namespace, "payments"); !errors.Is(err, rouse.ErrNotFound) {
+	if _, _, err := w.Client.Limits().Get(t.Context(), rousetest.Namespace, "payments"); !errors.Is(err, rouse.ErrNotFound) {
 		t.Errorf("before the confirmation: %v", err)
 	}
 	submit()
@@ -81,6 +81,7 @@ func TestLimits(t *testing.T) {
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until(`!!document.querySelector("dialog [role=alert]")?.innerText.includes("was changed in the meantime")`)
 	p.do(chromedp.KeyEvent(kb.Escape))
+	p.until(`!document.querySelector("dialog[open]")`)
 	if l := get(); l.Concurrency != 7 {
 		t.Errorf("the change of another client is lost: %+v", l)
 	}
@@ -100,6 +101,12 @@ func TestLimits(t *testing.T) {
 	if !get().Paused {
 		t.Error("it is not paused")
 	}
+	if _, _, err := w.Client.Run(t.Context(), rousetest.Namespace, "invoice"); err != nil {
+		t.Fatal(err)
+	}
+	p.open("/limits?ns=default")
+	p.until(`[...document.querySelectorAll("table[aria-label=Limits] th")].findIndex((e) => e.innerText === "Waiting") === 6 &&
+		document.querySelector("table[aria-label=Limits] tr[data-at]").cells[6].innerText === "1"`)
 	openForm("resume")
 	submit()
 	if get().Paused {
@@ -108,7 +115,7 @@ func TestLimits(t *testing.T) {
 	openForm("delete")
 	submit()
 	p.until(`document.querySelector(".empty strong")?.textContent === "No limits in default"`)
-	if _, err := w.Client.Limits().Get(t.Context(), rousetest.Namespace, "payments"); !errors.Is(err, rouse.ErrNotFound) {
+	if _, _, err := w.Client.Limits().Get(t.Context(), rousetest.Namespace, "payments"); !errors.Is(err, rouse.ErrNotFound) {
 		t.Errorf("after the delete: %v", err)
 	}
 	p.accessible(axe(t), "limits")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/format"
 	"log"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ type doors struct {
 	forms map[string][]field // the structs of package api
 	hand  string             // the code written by hand next to the doors
 	bytes.Buffer
-	done map[string]bool // translations that are written
+	done map[string]bool // translations that are written, of all services
 	todo []func()        // those that are needed
 }
 
@@ -38,9 +39,10 @@ func generateDoors(methods []*method, forms map[string][]field, hand string) map
 			services[m.service] = append(services[m.service], m)
 		}
 	}
-	for name, methods := range services {
-		d := &doors{forms: forms, hand: hand, done: map[string]bool{}}
-		files["internal/server/"+strings.ToLower(name)+".gen.go"] = d.generateService(lowerFirst(name), methods)
+	done := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(services)) {
+		d := &doors{forms: forms, hand: hand, done: done}
+		files["internal/server/"+strings.ToLower(name)+".gen.go"] = d.generateService(lowerFirst(name), services[name])
 	}
 	out := map[string][]byte{}
 	for path, text := range files {

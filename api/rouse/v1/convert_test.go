@@ -243,7 +243,8 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Webhook:     rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2, RetryOn: []string{"3xx"}},
 		Criticality: 9, PauseAfter: 10, Expect: rouse.Expect{Every: 11, Grace: 12, Notify: "p"}, Limit: "q", LimitKey: "r"}
 	limit := rouse.Limit{Namespace: "ns", Name: "n", Concurrency: 1, Rate: rouse.LimitRate{Count: 2, Per: time.Minute, Burst: 3}, PerKey: true, Order: rouse.OrderByDue, Paused: true,
-		Updated: 4, Revision: 5}
+		Updated: 4, Revision: 5, Reset: 6}
+	use := rouse.LimitUse{Waiting: 1, InProgress: 2, Oldest: 3, Began: 4, More: true, Keys: []rouse.LimitKeyUse{{Key: "k", Waiting: 5, InProgress: 6, Oldest: 7}}}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: 3, Created: 4,
 		Updated: 5, Anchor: 6, Visible: 7, Due: 8, Runs: []rouse.Instant{9}, Skips: 10, Attempts: 11, Manual: true, Began: 12, LastError: "e",
 		Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: 15, To: 16}}, Fired: 17, Dead: 18,
@@ -267,7 +268,8 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		{record, RecordToProto(&record), nil, nil},
 		{calendar, CalendarToProto(&calendar), nil, nil},
 		{spec, WhenToProto(&spec), nil, nil},
-		{limit, LimitToProto(&limit), nil, nil},
+		{limit, LimitToProto(&limit), nil, []string{"use"}},
+		{use, LimitUseToProto(&use), nil, []string{"nodes"}},
 		{filter, FilterToProto(&filter), []string{"After", "Limit", "Order", "Reverse", "AfterAt"}, nil},
 		{history, RecordFilterToProto(&history), []string{"Namespace", "Name", "Until.Seq", "Limit", "From.Seq", "Oldest"}, nil},
 		{group, RecordGroupToProto(&group), nil, nil},
@@ -285,6 +287,9 @@ func TestEveryFieldIsConverted(t *testing.T) {
 	}
 	if got := LimitFromProto(wire(t, LimitToProto(&limit), &Limit{})); got != limit {
 		t.Errorf("was  %+v\ncame %+v", limit, got)
+	}
+	if got := LimitUseFromProto(wire(t, LimitUseToProto(&use), &LimitUse{})); !reflect.DeepEqual(got, use) {
+		t.Errorf("was  %+v\ncame %+v", use, got)
 	}
 	if got, err := RecordFromProto(RecordToProto(&record)); err != nil || !reflect.DeepEqual(got, record) {
 		t.Errorf("was  %+v\ncame %+v, %v", record, got, err)

@@ -817,6 +817,8 @@ type Limit struct {
 	Paused        bool                   `protobuf:"varint,7,opt,name=paused,proto3" json:"paused,omitempty"`               // none begins
 	UpdatedMs     int64                  `protobuf:"varint,8,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
 	Revision      uint64                 `protobuf:"varint,9,opt,name=revision,proto3" json:"revision,omitempty"`
+	ResetMs       int64                  `protobuf:"varint,10,opt,name=reset_ms,json=resetMs,proto3" json:"reset_ms,omitempty"` // when its rate had its whole burst again; 0: never
+	Use           *LimitUse              `protobuf:"bytes,11,opt,name=use,proto3" json:"use,omitempty"`                         // in the answers of GetLimit, and of ListLimits without keys and nodes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -914,16 +916,194 @@ func (x *Limit) GetRevision() uint64 {
 	return 0
 }
 
+func (x *Limit) GetResetMs() int64 {
+	if x != nil {
+		return x.ResetMs
+	}
+	return 0
+}
+
+func (x *Limit) GetUse() *LimitUse {
+	if x != nil {
+		return x.Use
+	}
+	return nil
+}
+
+// LimitUse is how much of a limit is in use, on all nodes together. Each node counts what it has in its memory.
+type LimitUse struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Waiting         int64                  `protobuf:"varint,1,opt,name=waiting,proto3" json:"waiting,omitempty"`                                          // occurrences that are due and wait for the limit
+	InProgress      int64                  `protobuf:"varint,2,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`                  // occurrences that count for its concurrency
+	OldestWaitingMs int64                  `protobuf:"varint,3,opt,name=oldest_waiting_ms,json=oldestWaitingMs,proto3" json:"oldest_waiting_ms,omitempty"` // since when the one waits that has waited longest; 0: none waits
+	BeganPerSecond  float64                `protobuf:"fixed64,4,opt,name=began_per_second,json=beganPerSecond,proto3" json:"began_per_second,omitempty"`   // occurrences that began, on average over the last ten seconds
+	// Of a limit that counts per key, the 20 keys of which most wait, then those of which most are in progress.
+	Keys          []*LimitKeyUse `protobuf:"bytes,5,rep,name=keys,proto3" json:"keys,omitempty"`
+	More          bool           `protobuf:"varint,6,opt,name=more,proto3" json:"more,omitempty"`  // there are other keys
+	Nodes         []*StatusNode  `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty"` // that were asked
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitUse) Reset() {
+	*x = LimitUse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitUse) ProtoMessage() {}
+
+func (x *LimitUse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitUse.ProtoReflect.Descriptor instead.
+func (*LimitUse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *LimitUse) GetWaiting() int64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *LimitUse) GetInProgress() int64 {
+	if x != nil {
+		return x.InProgress
+	}
+	return 0
+}
+
+func (x *LimitUse) GetOldestWaitingMs() int64 {
+	if x != nil {
+		return x.OldestWaitingMs
+	}
+	return 0
+}
+
+func (x *LimitUse) GetBeganPerSecond() float64 {
+	if x != nil {
+		return x.BeganPerSecond
+	}
+	return 0
+}
+
+func (x *LimitUse) GetKeys() []*LimitKeyUse {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *LimitUse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *LimitUse) GetNodes() []*StatusNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// LimitKeyUse is how much of a limit one key uses.
+type LimitKeyUse struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Key             string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Waiting         int64                  `protobuf:"varint,2,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	InProgress      int64                  `protobuf:"varint,3,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
+	OldestWaitingMs int64                  `protobuf:"varint,4,opt,name=oldest_waiting_ms,json=oldestWaitingMs,proto3" json:"oldest_waiting_ms,omitempty"` // 0: none waits
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *LimitKeyUse) Reset() {
+	*x = LimitKeyUse{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitKeyUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitKeyUse) ProtoMessage() {}
+
+func (x *LimitKeyUse) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitKeyUse.ProtoReflect.Descriptor instead.
+func (*LimitKeyUse) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *LimitKeyUse) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *LimitKeyUse) GetWaiting() int64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *LimitKeyUse) GetInProgress() int64 {
+	if x != nil {
+		return x.InProgress
+	}
+	return 0
+}
+
+func (x *LimitKeyUse) GetOldestWaitingMs() int64 {
+	if x != nil {
+		return x.OldestWaitingMs
+	}
+	return 0
+}
+
 type ListLimitsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Local         bool                   `protobuf:"varint,2,opt,name=local,proto3" json:"local,omitempty"` // the use on this node alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListLimitsRequest) Reset() {
 	*x = ListLimitsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +1115,7 @@ func (x *ListLimitsRequest) String() string {
 func (*ListLimitsRequest) ProtoMessage() {}
 
 func (x *ListLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1128,7 @@ func (x *ListLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLimitsRequest.ProtoReflect.Descriptor instead.
 func (*ListLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListLimitsRequest) GetNamespace() string {
@@ -958,16 +1138,24 @@ func (x *ListLimitsRequest) GetNamespace() string {
 	return ""
 }
 
+func (x *ListLimitsRequest) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
 type ListLimitsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Limits        []*Limit               `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"` // in the order of their names
+	Nodes         []*StatusNode          `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`   // that were asked for the use
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListLimitsResponse) Reset() {
 	*x = ListLimitsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1167,7 @@ func (x *ListLimitsResponse) String() string {
 func (*ListLimitsResponse) ProtoMessage() {}
 
 func (x *ListLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,12 +1180,19 @@ func (x *ListLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLimitsResponse.ProtoReflect.Descriptor instead.
 func (*ListLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListLimitsResponse) GetLimits() []*Limit {
 	if x != nil {
 		return x.Limits
+	}
+	return nil
+}
+
+func (x *ListLimitsResponse) GetNodes() []*StatusNode {
+	if x != nil {
+		return x.Nodes
 	}
 	return nil
 }
@@ -1019,7 +1214,7 @@ type PutLimitRequest struct {
 
 func (x *PutLimitRequest) Reset() {
 	*x = PutLimitRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1226,7 @@ func (x *PutLimitRequest) String() string {
 func (*PutLimitRequest) ProtoMessage() {}
 
 func (x *PutLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1239,7 @@ func (x *PutLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutLimitRequest.ProtoReflect.Descriptor instead.
 func (*PutLimitRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PutLimitRequest) GetNamespace() string {
@@ -1114,13 +1309,14 @@ type GetLimitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Local         bool                   `protobuf:"varint,3,opt,name=local,proto3" json:"local,omitempty"` // the use on this node alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetLimitRequest) Reset() {
 	*x = GetLimitRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1328,7 @@ func (x *GetLimitRequest) String() string {
 func (*GetLimitRequest) ProtoMessage() {}
 
 func (x *GetLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1341,7 @@ func (x *GetLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLimitRequest.ProtoReflect.Descriptor instead.
 func (*GetLimitRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetLimitRequest) GetNamespace() string {
@@ -1162,6 +1358,13 @@ func (x *GetLimitRequest) GetName() string {
 	return ""
 }
 
+func (x *GetLimitRequest) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
 type DeleteLimitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1172,7 +1375,7 @@ type DeleteLimitRequest struct {
 
 func (x *DeleteLimitRequest) Reset() {
 	*x = DeleteLimitRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1184,7 +1387,7 @@ func (x *DeleteLimitRequest) String() string {
 func (*DeleteLimitRequest) ProtoMessage() {}
 
 func (x *DeleteLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1197,7 +1400,7 @@ func (x *DeleteLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteLimitRequest.ProtoReflect.Descriptor instead.
 func (*DeleteLimitRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeleteLimitRequest) GetNamespace() string {
@@ -1222,7 +1425,7 @@ type DeleteLimitResponse struct {
 
 func (x *DeleteLimitResponse) Reset() {
 	*x = DeleteLimitResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1437,7 @@ func (x *DeleteLimitResponse) String() string {
 func (*DeleteLimitResponse) ProtoMessage() {}
 
 func (x *DeleteLimitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1450,7 @@ func (x *DeleteLimitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteLimitResponse.ProtoReflect.Descriptor instead.
 func (*DeleteLimitResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
 }
 
 type PauseLimitRequest struct {
@@ -1260,7 +1463,7 @@ type PauseLimitRequest struct {
 
 func (x *PauseLimitRequest) Reset() {
 	*x = PauseLimitRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1475,7 @@ func (x *PauseLimitRequest) String() string {
 func (*PauseLimitRequest) ProtoMessage() {}
 
 func (x *PauseLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1488,7 @@ func (x *PauseLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseLimitRequest.ProtoReflect.Descriptor instead.
 func (*PauseLimitRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PauseLimitRequest) GetNamespace() string {
@@ -1312,7 +1515,7 @@ type ResumeLimitRequest struct {
 
 func (x *ResumeLimitRequest) Reset() {
 	*x = ResumeLimitRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1527,7 @@ func (x *ResumeLimitRequest) String() string {
 func (*ResumeLimitRequest) ProtoMessage() {}
 
 func (x *ResumeLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1540,7 @@ func (x *ResumeLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeLimitRequest.ProtoReflect.Descriptor instead.
 func (*ResumeLimitRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResumeLimitRequest) GetNamespace() string {
@@ -1348,6 +1551,58 @@ func (x *ResumeLimitRequest) GetNamespace() string {
 }
 
 func (x *ResumeLimitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ResetLimitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetLimitRequest) Reset() {
+	*x = ResetLimitRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetLimitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetLimitRequest) ProtoMessage() {}
+
+func (x *ResetLimitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetLimitRequest.ProtoReflect.Descriptor instead.
+func (*ResetLimitRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ResetLimitRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ResetLimitRequest) GetName() string {
 	if x != nil {
 		return x.Name
 	}
@@ -1375,7 +1630,7 @@ type Quotas struct {
 
 func (x *Quotas) Reset() {
 	*x = Quotas{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1642,7 @@ func (x *Quotas) String() string {
 func (*Quotas) ProtoMessage() {}
 
 func (x *Quotas) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1655,7 @@ func (x *Quotas) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quotas.ProtoReflect.Descriptor instead.
 func (*Quotas) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Quotas) GetTimers() int64 {
@@ -1503,7 +1758,7 @@ type Namespace struct {
 
 func (x *Namespace) Reset() {
 	*x = Namespace{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1770,7 @@ func (x *Namespace) String() string {
 func (*Namespace) ProtoMessage() {}
 
 func (x *Namespace) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +1783,7 @@ func (x *Namespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
 func (*Namespace) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Namespace) GetName() string {
@@ -1591,7 +1846,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1603,7 +1858,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1616,7 +1871,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Usage) GetTimers() int64 {
@@ -1687,7 +1942,7 @@ type PutNamespaceRequest struct {
 
 func (x *PutNamespaceRequest) Reset() {
 	*x = PutNamespaceRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1699,7 +1954,7 @@ func (x *PutNamespaceRequest) String() string {
 func (*PutNamespaceRequest) ProtoMessage() {}
 
 func (x *PutNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1712,7 +1967,7 @@ func (x *PutNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*PutNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PutNamespaceRequest) GetName() string {
@@ -1752,7 +2007,7 @@ type GetNamespaceRequest struct {
 
 func (x *GetNamespaceRequest) Reset() {
 	*x = GetNamespaceRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1764,7 +2019,7 @@ func (x *GetNamespaceRequest) String() string {
 func (*GetNamespaceRequest) ProtoMessage() {}
 
 func (x *GetNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1777,7 +2032,7 @@ func (x *GetNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*GetNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetNamespaceRequest) GetName() string {
@@ -1799,7 +2054,7 @@ type ListNamespacesRequest struct {
 
 func (x *ListNamespacesRequest) Reset() {
 	*x = ListNamespacesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +2066,7 @@ func (x *ListNamespacesRequest) String() string {
 func (*ListNamespacesRequest) ProtoMessage() {}
 
 func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +2079,7 @@ func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesRequest.ProtoReflect.Descriptor instead.
 func (*ListNamespacesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListNamespacesRequest) GetPageSize() uint32 {
@@ -1865,7 +2120,7 @@ type ListNamespacesResponse struct {
 
 func (x *ListNamespacesResponse) Reset() {
 	*x = ListNamespacesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1877,7 +2132,7 @@ func (x *ListNamespacesResponse) String() string {
 func (*ListNamespacesResponse) ProtoMessage() {}
 
 func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1890,7 +2145,7 @@ func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesResponse.ProtoReflect.Descriptor instead.
 func (*ListNamespacesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListNamespacesResponse) GetNamespaces() []*Namespace {
@@ -1916,7 +2171,7 @@ type DeleteNamespaceRequest struct {
 
 func (x *DeleteNamespaceRequest) Reset() {
 	*x = DeleteNamespaceRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +2183,7 @@ func (x *DeleteNamespaceRequest) String() string {
 func (*DeleteNamespaceRequest) ProtoMessage() {}
 
 func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +2196,7 @@ func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeleteNamespaceRequest) GetName() string {
@@ -1959,7 +2214,7 @@ type DeleteNamespaceResponse struct {
 
 func (x *DeleteNamespaceResponse) Reset() {
 	*x = DeleteNamespaceResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2226,7 @@ func (x *DeleteNamespaceResponse) String() string {
 func (*DeleteNamespaceResponse) ProtoMessage() {}
 
 func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2239,7 @@ func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
 }
 
 type ListPoolsRequest struct {
@@ -1998,7 +2253,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2010,7 +2265,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2023,7 +2278,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListPoolsRequest) GetPool() string {
@@ -2058,7 +2313,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2070,7 +2325,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2083,7 +2338,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListPoolsResponse) GetPools() []*Pool {
@@ -2129,7 +2384,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2141,7 +2396,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2154,7 +2409,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Pool) GetPool() string {
@@ -2262,7 +2517,7 @@ type PoolGroup struct {
 
 func (x *PoolGroup) Reset() {
 	*x = PoolGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2274,7 +2529,7 @@ func (x *PoolGroup) String() string {
 func (*PoolGroup) ProtoMessage() {}
 
 func (x *PoolGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2287,7 +2542,7 @@ func (x *PoolGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolGroup.ProtoReflect.Descriptor instead.
 func (*PoolGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PoolGroup) GetKey() string {
@@ -2388,7 +2643,7 @@ type PoolWorker struct {
 
 func (x *PoolWorker) Reset() {
 	*x = PoolWorker{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2400,7 +2655,7 @@ func (x *PoolWorker) String() string {
 func (*PoolWorker) ProtoMessage() {}
 
 func (x *PoolWorker) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2413,7 +2668,7 @@ func (x *PoolWorker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolWorker.ProtoReflect.Descriptor instead.
 func (*PoolWorker) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PoolWorker) GetId() string {
@@ -2461,7 +2716,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2473,7 +2728,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2486,7 +2741,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetStatsRequest) GetWindowMs() int64 {
@@ -2514,7 +2769,7 @@ type Stats struct {
 
 func (x *Stats) Reset() {
 	*x = Stats{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2526,7 +2781,7 @@ func (x *Stats) String() string {
 func (*Stats) ProtoMessage() {}
 
 func (x *Stats) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2539,7 +2794,7 @@ func (x *Stats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stats.ProtoReflect.Descriptor instead.
 func (*Stats) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Stats) GetStepMs() int64 {
@@ -2580,7 +2835,7 @@ type StatsPoint struct {
 
 func (x *StatsPoint) Reset() {
 	*x = StatsPoint{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2592,7 +2847,7 @@ func (x *StatsPoint) String() string {
 func (*StatsPoint) ProtoMessage() {}
 
 func (x *StatsPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2605,7 +2860,7 @@ func (x *StatsPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsPoint.ProtoReflect.Descriptor instead.
 func (*StatsPoint) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *StatsPoint) GetAtMs() int64 {
@@ -2682,7 +2937,7 @@ type StatusNode struct {
 
 func (x *StatusNode) Reset() {
 	*x = StatusNode{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2694,7 +2949,7 @@ func (x *StatusNode) String() string {
 func (*StatusNode) ProtoMessage() {}
 
 func (x *StatusNode) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2707,7 +2962,7 @@ func (x *StatusNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusNode.ProtoReflect.Descriptor instead.
 func (*StatusNode) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *StatusNode) GetId() string {
@@ -2736,7 +2991,7 @@ type ListTargetsRequest struct {
 
 func (x *ListTargetsRequest) Reset() {
 	*x = ListTargetsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2748,7 +3003,7 @@ func (x *ListTargetsRequest) String() string {
 func (*ListTargetsRequest) ProtoMessage() {}
 
 func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2761,7 +3016,7 @@ func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListTargetsRequest) GetNamespace() string {
@@ -2803,7 +3058,7 @@ type ListTargetsResponse struct {
 
 func (x *ListTargetsResponse) Reset() {
 	*x = ListTargetsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2815,7 +3070,7 @@ func (x *ListTargetsResponse) String() string {
 func (*ListTargetsResponse) ProtoMessage() {}
 
 func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2828,7 +3083,7 @@ func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListTargetsResponse) GetTargets() []*Target {
@@ -2879,7 +3134,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +3146,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +3159,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Target) GetNamespace() string {
@@ -3044,7 +3299,7 @@ type ListBucketsRequest struct {
 
 func (x *ListBucketsRequest) Reset() {
 	*x = ListBucketsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3056,7 +3311,7 @@ func (x *ListBucketsRequest) String() string {
 func (*ListBucketsRequest) ProtoMessage() {}
 
 func (x *ListBucketsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3069,7 +3324,7 @@ func (x *ListBucketsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBucketsRequest.ProtoReflect.Descriptor instead.
 func (*ListBucketsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListBucketsRequest) GetNamespace() string {
@@ -3095,7 +3350,7 @@ type ListBucketsResponse struct {
 
 func (x *ListBucketsResponse) Reset() {
 	*x = ListBucketsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3107,7 +3362,7 @@ func (x *ListBucketsResponse) String() string {
 func (*ListBucketsResponse) ProtoMessage() {}
 
 func (x *ListBucketsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3120,7 +3375,7 @@ func (x *ListBucketsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBucketsResponse.ProtoReflect.Descriptor instead.
 func (*ListBucketsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListBucketsResponse) GetBuckets() []*Bucket {
@@ -3143,7 +3398,7 @@ type Bucket struct {
 
 func (x *Bucket) Reset() {
 	*x = Bucket{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3155,7 +3410,7 @@ func (x *Bucket) String() string {
 func (*Bucket) ProtoMessage() {}
 
 func (x *Bucket) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3168,7 +3423,7 @@ func (x *Bucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bucket.ProtoReflect.Descriptor instead.
 func (*Bucket) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Bucket) GetBucket() uint32 {
@@ -3215,7 +3470,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3227,7 +3482,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3240,7 +3495,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DoctorRequest) GetLocal() bool {
@@ -3261,7 +3516,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3273,7 +3528,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3286,7 +3541,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DoctorResponse) GetWorst() string {
@@ -3325,7 +3580,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3337,7 +3592,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3350,7 +3605,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Finding) GetCheck() string {
@@ -3403,7 +3658,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3415,7 +3670,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3428,7 +3683,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
 }
 
 type WhoAmIResponse struct {
@@ -3445,7 +3700,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3457,7 +3712,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3470,7 +3725,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *WhoAmIResponse) GetAccess() bool {
@@ -3529,7 +3784,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3541,7 +3796,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3554,7 +3809,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Grant) GetRole() string {
@@ -3608,7 +3863,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3620,7 +3875,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3633,7 +3888,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Key) GetId() string {
@@ -3703,7 +3958,7 @@ type CreateKeyRequest struct {
 
 func (x *CreateKeyRequest) Reset() {
 	*x = CreateKeyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3715,7 +3970,7 @@ func (x *CreateKeyRequest) String() string {
 func (*CreateKeyRequest) ProtoMessage() {}
 
 func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3728,7 +3983,7 @@ func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateKeyRequest.ProtoReflect.Descriptor instead.
 func (*CreateKeyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CreateKeyRequest) GetName() string {
@@ -3762,7 +4017,7 @@ type CreatedKey struct {
 
 func (x *CreatedKey) Reset() {
 	*x = CreatedKey{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3774,7 +4029,7 @@ func (x *CreatedKey) String() string {
 func (*CreatedKey) ProtoMessage() {}
 
 func (x *CreatedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3787,7 +4042,7 @@ func (x *CreatedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatedKey.ProtoReflect.Descriptor instead.
 func (*CreatedKey) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *CreatedKey) GetKey() *Key {
@@ -3815,7 +4070,7 @@ type ListKeysRequest struct {
 
 func (x *ListKeysRequest) Reset() {
 	*x = ListKeysRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3827,7 +4082,7 @@ func (x *ListKeysRequest) String() string {
 func (*ListKeysRequest) ProtoMessage() {}
 
 func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3840,7 +4095,7 @@ func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListKeysRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListKeysRequest) GetPrefix() string {
@@ -3874,7 +4129,7 @@ type ListKeysResponse struct {
 
 func (x *ListKeysResponse) Reset() {
 	*x = ListKeysResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3886,7 +4141,7 @@ func (x *ListKeysResponse) String() string {
 func (*ListKeysResponse) ProtoMessage() {}
 
 func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3899,7 +4154,7 @@ func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListKeysResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListKeysResponse) GetKeys() []*Key {
@@ -3926,7 +4181,7 @@ type RotateKeyRequest struct {
 
 func (x *RotateKeyRequest) Reset() {
 	*x = RotateKeyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3938,7 +4193,7 @@ func (x *RotateKeyRequest) String() string {
 func (*RotateKeyRequest) ProtoMessage() {}
 
 func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3951,7 +4206,7 @@ func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateKeyRequest.ProtoReflect.Descriptor instead.
 func (*RotateKeyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RotateKeyRequest) GetId() string {
@@ -3977,7 +4232,7 @@ type RevokeKeyRequest struct {
 
 func (x *RevokeKeyRequest) Reset() {
 	*x = RevokeKeyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3989,7 +4244,7 @@ func (x *RevokeKeyRequest) String() string {
 func (*RevokeKeyRequest) ProtoMessage() {}
 
 func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4002,7 +4257,7 @@ func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeKeyRequest.ProtoReflect.Descriptor instead.
 func (*RevokeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RevokeKeyRequest) GetId() string {
@@ -4020,7 +4275,7 @@ type RevokeKeyResponse struct {
 
 func (x *RevokeKeyResponse) Reset() {
 	*x = RevokeKeyResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4032,7 +4287,7 @@ func (x *RevokeKeyResponse) String() string {
 func (*RevokeKeyResponse) ProtoMessage() {}
 
 func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4045,7 +4300,7 @@ func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeKeyResponse.ProtoReflect.Descriptor instead.
 func (*RevokeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
 }
 
 // Person is one who signed in to the console at an issuer.
@@ -4060,7 +4315,7 @@ type Person struct {
 
 func (x *Person) Reset() {
 	*x = Person{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4072,7 +4327,7 @@ func (x *Person) String() string {
 func (*Person) ProtoMessage() {}
 
 func (x *Person) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4085,7 +4340,7 @@ func (x *Person) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Person.ProtoReflect.Descriptor instead.
 func (*Person) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Person) GetPrincipal() string {
@@ -4119,7 +4374,7 @@ type PersonSession struct {
 
 func (x *PersonSession) Reset() {
 	*x = PersonSession{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4131,7 +4386,7 @@ func (x *PersonSession) String() string {
 func (*PersonSession) ProtoMessage() {}
 
 func (x *PersonSession) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4144,7 +4399,7 @@ func (x *PersonSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PersonSession.ProtoReflect.Descriptor instead.
 func (*PersonSession) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *PersonSession) GetBeganMs() int64 {
@@ -4172,7 +4427,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4184,7 +4439,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4197,7 +4452,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListSessionsRequest) GetPrefix() string {
@@ -4231,7 +4486,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +4498,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4256,7 +4511,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListSessionsResponse) GetPeople() []*Person {
@@ -4282,7 +4537,7 @@ type EndSessionsRequest struct {
 
 func (x *EndSessionsRequest) Reset() {
 	*x = EndSessionsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4294,7 +4549,7 @@ func (x *EndSessionsRequest) String() string {
 func (*EndSessionsRequest) ProtoMessage() {}
 
 func (x *EndSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4307,7 +4562,7 @@ func (x *EndSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionsRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *EndSessionsRequest) GetPrincipal() string {
@@ -4325,7 +4580,7 @@ type EndSessionsResponse struct {
 
 func (x *EndSessionsResponse) Reset() {
 	*x = EndSessionsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4337,7 +4592,7 @@ func (x *EndSessionsResponse) String() string {
 func (*EndSessionsResponse) ProtoMessage() {}
 
 func (x *EndSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4350,7 +4605,7 @@ func (x *EndSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionsResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
 }
 
 type RotateSessionKeyRequest struct {
@@ -4361,7 +4616,7 @@ type RotateSessionKeyRequest struct {
 
 func (x *RotateSessionKeyRequest) Reset() {
 	*x = RotateSessionKeyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4373,7 +4628,7 @@ func (x *RotateSessionKeyRequest) String() string {
 func (*RotateSessionKeyRequest) ProtoMessage() {}
 
 func (x *RotateSessionKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4386,7 +4641,7 @@ func (x *RotateSessionKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateSessionKeyRequest.ProtoReflect.Descriptor instead.
 func (*RotateSessionKeyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
 }
 
 type RotateSessionKeyResponse struct {
@@ -4397,7 +4652,7 @@ type RotateSessionKeyResponse struct {
 
 func (x *RotateSessionKeyResponse) Reset() {
 	*x = RotateSessionKeyResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4409,7 +4664,7 @@ func (x *RotateSessionKeyResponse) String() string {
 func (*RotateSessionKeyResponse) ProtoMessage() {}
 
 func (x *RotateSessionKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4422,7 +4677,7 @@ func (x *RotateSessionKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateSessionKeyResponse.ProtoReflect.Descriptor instead.
 func (*RotateSessionKeyResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
 }
 
 type Role struct {
@@ -4435,7 +4690,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4447,7 +4702,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4460,7 +4715,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Role) GetName() string {
@@ -4486,7 +4741,7 @@ type PutRoleRequest struct {
 
 func (x *PutRoleRequest) Reset() {
 	*x = PutRoleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4498,7 +4753,7 @@ func (x *PutRoleRequest) String() string {
 func (*PutRoleRequest) ProtoMessage() {}
 
 func (x *PutRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4511,7 +4766,7 @@ func (x *PutRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRoleRequest.ProtoReflect.Descriptor instead.
 func (*PutRoleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *PutRoleRequest) GetRole() *Role {
@@ -4529,7 +4784,7 @@ type ListRolesRequest struct {
 
 func (x *ListRolesRequest) Reset() {
 	*x = ListRolesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4541,7 +4796,7 @@ func (x *ListRolesRequest) String() string {
 func (*ListRolesRequest) ProtoMessage() {}
 
 func (x *ListRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4554,7 +4809,7 @@ func (x *ListRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolesRequest.ProtoReflect.Descriptor instead.
 func (*ListRolesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
 }
 
 type ListRolesResponse struct {
@@ -4566,7 +4821,7 @@ type ListRolesResponse struct {
 
 func (x *ListRolesResponse) Reset() {
 	*x = ListRolesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4578,7 +4833,7 @@ func (x *ListRolesResponse) String() string {
 func (*ListRolesResponse) ProtoMessage() {}
 
 func (x *ListRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4591,7 +4846,7 @@ func (x *ListRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolesResponse.ProtoReflect.Descriptor instead.
 func (*ListRolesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ListRolesResponse) GetRoles() []*Role {
@@ -4610,7 +4865,7 @@ type DeleteRoleRequest struct {
 
 func (x *DeleteRoleRequest) Reset() {
 	*x = DeleteRoleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4622,7 +4877,7 @@ func (x *DeleteRoleRequest) String() string {
 func (*DeleteRoleRequest) ProtoMessage() {}
 
 func (x *DeleteRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4635,7 +4890,7 @@ func (x *DeleteRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRoleRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRoleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *DeleteRoleRequest) GetName() string {
@@ -4653,7 +4908,7 @@ type DeleteRoleResponse struct {
 
 func (x *DeleteRoleResponse) Reset() {
 	*x = DeleteRoleResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4665,7 +4920,7 @@ func (x *DeleteRoleResponse) String() string {
 func (*DeleteRoleResponse) ProtoMessage() {}
 
 func (x *DeleteRoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4678,7 +4933,7 @@ func (x *DeleteRoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRoleResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRoleResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
 }
 
 type Timer struct {
@@ -4737,7 +4992,7 @@ type Timer struct {
 
 func (x *Timer) Reset() {
 	*x = Timer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4749,7 +5004,7 @@ func (x *Timer) String() string {
 func (*Timer) ProtoMessage() {}
 
 func (x *Timer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4762,7 +5017,7 @@ func (x *Timer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timer.ProtoReflect.Descriptor instead.
 func (*Timer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Timer) GetNamespace() string {
@@ -5097,7 +5352,7 @@ type Span struct {
 
 func (x *Span) Reset() {
 	*x = Span{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5109,7 +5364,7 @@ func (x *Span) String() string {
 func (*Span) ProtoMessage() {}
 
 func (x *Span) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5122,7 +5377,7 @@ func (x *Span) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Span.ProtoReflect.Descriptor instead.
 func (*Span) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Span) GetFromMs() int64 {
@@ -5149,7 +5404,7 @@ type KeptAnswer struct {
 
 func (x *KeptAnswer) Reset() {
 	*x = KeptAnswer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5161,7 +5416,7 @@ func (x *KeptAnswer) String() string {
 func (*KeptAnswer) ProtoMessage() {}
 
 func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5174,7 +5429,7 @@ func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptAnswer.ProtoReflect.Descriptor instead.
 func (*KeptAnswer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *KeptAnswer) GetContentType() string {
@@ -5203,7 +5458,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5215,7 +5470,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5228,7 +5483,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Wait) GetCause() string {
@@ -5264,7 +5519,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5276,7 +5531,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5289,7 +5544,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Attempt) GetSentMs() int64 {
@@ -5355,7 +5610,7 @@ type Spec struct {
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5367,7 +5622,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5380,7 +5635,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Spec) GetSchedule() string {
@@ -5584,7 +5839,7 @@ type Expect struct {
 
 func (x *Expect) Reset() {
 	*x = Expect{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5596,7 +5851,7 @@ func (x *Expect) String() string {
 func (*Expect) ProtoMessage() {}
 
 func (x *Expect) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5609,7 +5864,7 @@ func (x *Expect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Expect.ProtoReflect.Descriptor instead.
 func (*Expect) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Expect) GetEvery() *durationpb.Duration {
@@ -5644,7 +5899,7 @@ type CalendarRule struct {
 
 func (x *CalendarRule) Reset() {
 	*x = CalendarRule{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5656,7 +5911,7 @@ func (x *CalendarRule) String() string {
 func (*CalendarRule) ProtoMessage() {}
 
 func (x *CalendarRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5669,7 +5924,7 @@ func (x *CalendarRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarRule.ProtoReflect.Descriptor instead.
 func (*CalendarRule) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *CalendarRule) GetOff() []string {
@@ -5708,7 +5963,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5720,7 +5975,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5733,7 +5988,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Retry) GetAttempts() uint32 {
@@ -5799,7 +6054,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5811,7 +6066,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5824,7 +6079,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Webhook) GetMethod() string {
@@ -5892,7 +6147,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5904,7 +6159,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5917,7 +6172,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *CreateRequest) GetNamespace() string {
@@ -6014,7 +6269,7 @@ type Debounce struct {
 
 func (x *Debounce) Reset() {
 	*x = Debounce{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6026,7 +6281,7 @@ func (x *Debounce) String() string {
 func (*Debounce) ProtoMessage() {}
 
 func (x *Debounce) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6039,7 +6294,7 @@ func (x *Debounce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
 func (*Debounce) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Debounce) GetQuiet() *durationpb.Duration {
@@ -6066,7 +6321,7 @@ type Throttle struct {
 
 func (x *Throttle) Reset() {
 	*x = Throttle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6078,7 +6333,7 @@ func (x *Throttle) String() string {
 func (*Throttle) ProtoMessage() {}
 
 func (x *Throttle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6091,7 +6346,7 @@ func (x *Throttle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttle.ProtoReflect.Descriptor instead.
 func (*Throttle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Throttle) GetEvery() *durationpb.Duration {
@@ -6113,7 +6368,7 @@ type BatchCreateRequest struct {
 
 func (x *BatchCreateRequest) Reset() {
 	*x = BatchCreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6125,7 +6380,7 @@ func (x *BatchCreateRequest) String() string {
 func (*BatchCreateRequest) ProtoMessage() {}
 
 func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6138,7 +6393,7 @@ func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *BatchCreateRequest) GetNamespace() string {
@@ -6179,7 +6434,7 @@ type NewTimer struct {
 
 func (x *NewTimer) Reset() {
 	*x = NewTimer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6191,7 +6446,7 @@ func (x *NewTimer) String() string {
 func (*NewTimer) ProtoMessage() {}
 
 func (x *NewTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6204,7 +6459,7 @@ func (x *NewTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTimer.ProtoReflect.Descriptor instead.
 func (*NewTimer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *NewTimer) GetName() string {
@@ -6230,7 +6485,7 @@ type BatchCreateResponse struct {
 
 func (x *BatchCreateResponse) Reset() {
 	*x = BatchCreateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6242,7 +6497,7 @@ func (x *BatchCreateResponse) String() string {
 func (*BatchCreateResponse) ProtoMessage() {}
 
 func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6255,7 +6510,7 @@ func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *BatchCreateResponse) GetCreated() []*Created {
@@ -6281,7 +6536,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6293,7 +6548,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6306,7 +6561,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Created) GetName() string {
@@ -6378,7 +6633,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6390,7 +6645,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6403,7 +6658,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Problem) GetCode() string {
@@ -6452,7 +6707,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6464,7 +6719,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6477,7 +6732,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -6519,7 +6774,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6531,7 +6786,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6544,7 +6799,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Filter) GetNamespace() string {
@@ -6630,7 +6885,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6642,7 +6897,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6655,7 +6910,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ListRequest) GetFilter() *Filter {
@@ -6705,7 +6960,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6717,7 +6972,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6730,7 +6985,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ListResponse) GetTimers() []*Timer {
@@ -6770,7 +7025,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6782,7 +7037,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6795,7 +7050,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *CountRequest) GetFilter() *Filter {
@@ -6814,7 +7069,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6826,7 +7081,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6839,7 +7094,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *CountResponse) GetCount() int64 {
@@ -6860,7 +7115,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6872,7 +7127,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6885,7 +7140,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -6919,7 +7174,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6931,7 +7186,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6944,7 +7199,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *DeleteResponse) GetInFlight() bool {
@@ -6973,7 +7228,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6985,7 +7240,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6998,7 +7253,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -7039,7 +7294,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7051,7 +7306,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7064,7 +7319,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ResumeRequest) GetNamespace() string {
@@ -7091,7 +7346,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7103,7 +7358,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7116,7 +7371,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *RunRequest) GetNamespace() string {
@@ -7143,7 +7398,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7155,7 +7410,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7168,7 +7423,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *RunResponse) GetFireId() string {
@@ -7197,7 +7452,7 @@ type SkipRequest struct {
 
 func (x *SkipRequest) Reset() {
 	*x = SkipRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7209,7 +7464,7 @@ func (x *SkipRequest) String() string {
 func (*SkipRequest) ProtoMessage() {}
 
 func (x *SkipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7222,7 +7477,7 @@ func (x *SkipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipRequest.ProtoReflect.Descriptor instead.
 func (*SkipRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *SkipRequest) GetNamespace() string {
@@ -7266,7 +7521,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7278,7 +7533,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7291,7 +7546,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -7349,7 +7604,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7361,7 +7616,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7374,7 +7629,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *When) GetSchedule() string {
@@ -7468,7 +7723,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7480,7 +7735,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7493,7 +7748,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -7549,7 +7804,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7561,7 +7816,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7574,7 +7829,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -7609,7 +7864,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7621,7 +7876,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7634,7 +7889,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -7672,7 +7927,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7684,7 +7939,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7697,7 +7952,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -7758,7 +8013,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7770,7 +8025,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7783,7 +8038,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *Reason) GetCode() string {
@@ -7843,7 +8098,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7855,7 +8110,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7868,7 +8123,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -7932,7 +8187,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7944,7 +8199,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7957,7 +8212,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -7999,7 +8254,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8011,7 +8266,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8024,7 +8279,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -8062,7 +8317,7 @@ type ForecastRequest struct {
 
 func (x *ForecastRequest) Reset() {
 	*x = ForecastRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8074,7 +8329,7 @@ func (x *ForecastRequest) String() string {
 func (*ForecastRequest) ProtoMessage() {}
 
 func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8087,7 +8342,7 @@ func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRequest.ProtoReflect.Descriptor instead.
 func (*ForecastRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ForecastRequest) GetFilter() *Filter {
@@ -8145,7 +8400,7 @@ type ForecastResponse struct {
 
 func (x *ForecastResponse) Reset() {
 	*x = ForecastResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8157,7 +8412,7 @@ func (x *ForecastResponse) String() string {
 func (*ForecastResponse) ProtoMessage() {}
 
 func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8170,7 +8425,7 @@ func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastResponse.ProtoReflect.Descriptor instead.
 func (*ForecastResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *ForecastResponse) GetFromMs() int64 {
@@ -8220,7 +8475,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8232,7 +8487,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8245,7 +8500,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *Load) GetFromMs() int64 {
@@ -8287,7 +8542,7 @@ type BulkRequest struct {
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8299,7 +8554,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8312,7 +8567,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -8401,7 +8656,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8413,7 +8668,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8426,7 +8681,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -8495,7 +8750,7 @@ type BulkTarget struct {
 
 func (x *BulkTarget) Reset() {
 	*x = BulkTarget{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8507,7 +8762,7 @@ func (x *BulkTarget) String() string {
 func (*BulkTarget) ProtoMessage() {}
 
 func (x *BulkTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8520,7 +8775,7 @@ func (x *BulkTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkTarget.ProtoReflect.Descriptor instead.
 func (*BulkTarget) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *BulkTarget) GetTarget() string {
@@ -8549,7 +8804,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8561,7 +8816,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8574,7 +8829,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -8614,7 +8869,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8626,7 +8881,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8639,7 +8894,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -8658,7 +8913,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8670,7 +8925,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8683,7 +8938,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -8703,7 +8958,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8715,7 +8970,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8728,7 +8983,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *GetJobRequest) GetNamespace() string {
@@ -8755,7 +9010,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8767,7 +9022,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8780,7 +9035,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *CancelJobRequest) GetNamespace() string {
@@ -8821,7 +9076,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8833,7 +9088,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8846,7 +9101,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *Job) GetNamespace() string {
@@ -8972,7 +9227,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8984,7 +9239,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8997,7 +9252,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -9030,7 +9285,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9042,7 +9297,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9055,7 +9310,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -9078,7 +9333,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9090,7 +9345,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9103,7 +9358,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -9151,7 +9406,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9163,7 +9418,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9176,7 +9431,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *Day) GetDate() string {
@@ -9205,7 +9460,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9217,7 +9472,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9230,7 +9485,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -9274,7 +9529,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9286,7 +9541,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9299,7 +9554,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -9347,7 +9602,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9359,7 +9614,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9372,7 +9627,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -9398,7 +9653,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9410,7 +9665,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9423,7 +9678,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -9442,7 +9697,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9454,7 +9709,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9467,7 +9722,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -9487,7 +9742,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9499,7 +9754,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9512,7 +9767,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -9537,7 +9792,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9549,7 +9804,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9562,7 +9817,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 type BackupRequest struct {
@@ -9573,7 +9828,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9585,7 +9840,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9598,7 +9853,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 type BackupChunk struct {
@@ -9610,7 +9865,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9622,7 +9877,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9635,7 +9890,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -9653,7 +9908,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9665,7 +9920,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9678,7 +9933,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 type AdvanceClockRequest struct {
@@ -9692,7 +9947,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9704,7 +9959,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9717,7 +9972,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -9753,7 +10008,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9765,7 +10020,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9778,7 +10033,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -9817,7 +10072,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9829,7 +10084,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9842,7 +10097,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 type ListNodesResponse struct {
@@ -9854,7 +10109,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9866,7 +10121,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9879,7 +10134,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -9908,7 +10163,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9920,7 +10175,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9933,7 +10188,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *Node) GetId() string {
@@ -10022,7 +10277,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10034,7 +10289,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10047,7 +10302,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -10111,7 +10366,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10123,7 +10378,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10136,7 +10391,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -10179,7 +10434,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10191,7 +10446,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10204,7 +10459,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -10244,7 +10499,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10256,7 +10511,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10269,7 +10524,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -10288,7 +10543,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10300,7 +10555,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10313,7 +10568,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -10353,7 +10608,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10365,7 +10620,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10378,7 +10633,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -10543,7 +10798,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10555,7 +10810,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10568,7 +10823,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -10632,7 +10887,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10644,7 +10899,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10657,7 +10912,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -10717,7 +10972,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10729,7 +10984,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10742,7 +10997,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *Record) GetNamespace() string {
@@ -10909,7 +11164,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10921,7 +11176,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10934,7 +11189,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -11014,7 +11269,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11026,7 +11281,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11039,7 +11294,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -11095,7 +11350,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11107,7 +11362,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11120,7 +11375,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -11158,7 +11413,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11170,7 +11425,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11183,7 +11438,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -11240,7 +11495,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11252,7 +11507,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11265,7 +11520,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -11317,7 +11572,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11329,7 +11584,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11342,7 +11597,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -11440,7 +11695,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11452,7 +11707,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11465,7 +11720,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -11498,7 +11753,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11510,7 +11765,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11523,7 +11778,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -11544,7 +11799,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11556,7 +11811,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11569,7 +11824,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -11604,7 +11859,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11616,7 +11871,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11629,7 +11884,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -11663,7 +11918,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11675,7 +11930,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11688,7 +11943,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -11718,7 +11973,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11730,7 +11985,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11743,7 +11998,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -11783,7 +12038,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11795,7 +12050,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11808,7 +12063,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *RedriveResponse) GetTarget() string {
@@ -11829,7 +12084,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11841,7 +12096,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11854,7 +12109,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -11886,7 +12141,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11898,7 +12153,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11911,7 +12166,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
 }
 
 type SubscribeRequest struct {
@@ -11929,7 +12184,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11941,7 +12196,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11954,7 +12209,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -12039,7 +12294,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12051,7 +12306,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12064,7 +12319,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -12098,7 +12353,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12110,7 +12365,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12123,7 +12378,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -12221,7 +12476,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12233,7 +12488,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12246,7 +12501,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -12284,7 +12539,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12296,7 +12551,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12309,7 +12564,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *Called) GetId() string {
@@ -12369,7 +12624,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12381,7 +12636,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12394,7 +12649,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *Open) GetNamespace() string {
@@ -12444,7 +12699,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12456,7 +12711,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12469,7 +12724,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -12512,7 +12767,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12524,7 +12779,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12537,7 +12792,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -12573,7 +12828,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12585,7 +12840,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12598,7 +12853,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -12639,7 +12894,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12651,7 +12906,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12664,7 +12919,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -12696,7 +12951,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12708,7 +12963,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12721,7 +12976,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -12756,7 +13011,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12768,7 +13023,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12781,7 +13036,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -12808,7 +13063,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12820,7 +13075,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12833,7 +13088,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *Peer) GetId() string {
@@ -12873,7 +13128,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12885,7 +13140,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12898,7 +13153,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -13025,7 +13280,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13037,7 +13292,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13050,7 +13305,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -13161,7 +13416,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13173,7 +13428,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13186,7 +13441,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -13248,7 +13503,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tLimitRate\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x03R\x05count\x12+\n" +
 	"\x03per\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03per\x12\x14\n" +
-	"\x05burst\x18\x03 \x01(\x03R\x05burst\"\x86\x02\n" +
+	"\x05burst\x18\x03 \x01(\x03R\x05burst\"\xc7\x02\n" +
 	"\x05Limit\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -13259,11 +13514,31 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06paused\x18\a \x01(\bR\x06paused\x12\x1d\n" +
 	"\n" +
 	"updated_ms\x18\b \x01(\x03R\tupdatedMs\x12\x1a\n" +
-	"\brevision\x18\t \x01(\x04R\brevision\"1\n" +
+	"\brevision\x18\t \x01(\x04R\brevision\x12\x19\n" +
+	"\breset_ms\x18\n" +
+	" \x01(\x03R\aresetMs\x12$\n" +
+	"\x03use\x18\v \x01(\v2\x12.rouse.v1.LimitUseR\x03use\"\x86\x02\n" +
+	"\bLimitUse\x12\x18\n" +
+	"\awaiting\x18\x01 \x01(\x03R\awaiting\x12\x1f\n" +
+	"\vin_progress\x18\x02 \x01(\x03R\n" +
+	"inProgress\x12*\n" +
+	"\x11oldest_waiting_ms\x18\x03 \x01(\x03R\x0foldestWaitingMs\x12(\n" +
+	"\x10began_per_second\x18\x04 \x01(\x01R\x0ebeganPerSecond\x12)\n" +
+	"\x04keys\x18\x05 \x03(\v2\x15.rouse.v1.LimitKeyUseR\x04keys\x12\x12\n" +
+	"\x04more\x18\x06 \x01(\bR\x04more\x12*\n" +
+	"\x05nodes\x18\a \x03(\v2\x14.rouse.v1.StatusNodeR\x05nodes\"\x86\x01\n" +
+	"\vLimitKeyUse\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
+	"\awaiting\x18\x02 \x01(\x03R\awaiting\x12\x1f\n" +
+	"\vin_progress\x18\x03 \x01(\x03R\n" +
+	"inProgress\x12*\n" +
+	"\x11oldest_waiting_ms\x18\x04 \x01(\x03R\x0foldestWaitingMs\"G\n" +
 	"\x11ListLimitsRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"=\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05local\x18\x02 \x01(\bR\x05local\"i\n" +
 	"\x12ListLimitsResponse\x12'\n" +
-	"\x06limits\x18\x01 \x03(\v2\x0f.rouse.v1.LimitR\x06limits\"\x97\x02\n" +
+	"\x06limits\x18\x01 \x03(\v2\x0f.rouse.v1.LimitR\x06limits\x12*\n" +
+	"\x05nodes\x18\x02 \x03(\v2\x14.rouse.v1.StatusNodeR\x05nodes\"\x97\x02\n" +
 	"\x0fPutLimitRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -13275,10 +13550,11 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\vcreate_only\x18\b \x01(\bR\n" +
 	"createOnly\x12\x1f\n" +
 	"\vif_revision\x18\t \x01(\x04R\n" +
-	"ifRevision\"C\n" +
+	"ifRevision\"Y\n" +
 	"\x0fGetLimitRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"F\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05local\x18\x03 \x01(\bR\x05local\"F\n" +
 	"\x12DeleteLimitRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\x15\n" +
@@ -13287,6 +13563,9 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"F\n" +
 	"\x12ResumeLimitRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"E\n" +
+	"\x11ResetLimitRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\xd7\x03\n" +
 	"\x06Quotas\x12\x16\n" +
@@ -14365,7 +14644,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\fDeleteSecret\x12\x1d.rouse.v1.DeleteSecretRequest\x1a\x1e.rouse.v1.DeleteSecretResponse\x12J\n" +
 	"\x0fListSigningKeys\x12 .rouse.v1.ListSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys\x12N\n" +
 	"\x11RevealSigningKeys\x12\".rouse.v1.RevealSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys\x12N\n" +
-	"\x11RotateSigningKeys\x12\".rouse.v1.RotateSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys2\x87\x03\n" +
+	"\x11RotateSigningKeys\x12\".rouse.v1.RotateSigningKeysRequest\x1a\x15.rouse.v1.SigningKeys2\xc3\x03\n" +
 	"\x06Limits\x12G\n" +
 	"\n" +
 	"ListLimits\x12\x1b.rouse.v1.ListLimitsRequest\x1a\x1c.rouse.v1.ListLimitsResponse\x126\n" +
@@ -14374,7 +14653,9 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\vDeleteLimit\x12\x1c.rouse.v1.DeleteLimitRequest\x1a\x1d.rouse.v1.DeleteLimitResponse\x12:\n" +
 	"\n" +
 	"PauseLimit\x12\x1b.rouse.v1.PauseLimitRequest\x1a\x0f.rouse.v1.Limit\x12<\n" +
-	"\vResumeLimit\x12\x1c.rouse.v1.ResumeLimitRequest\x1a\x0f.rouse.v1.Limit2\x95\x03\n" +
+	"\vResumeLimit\x12\x1c.rouse.v1.ResumeLimitRequest\x1a\x0f.rouse.v1.Limit\x12:\n" +
+	"\n" +
+	"ResetLimit\x12\x1b.rouse.v1.ResetLimitRequest\x1a\x0f.rouse.v1.Limit2\x95\x03\n" +
 	"\x05Admin\x126\n" +
 	"\bGetClock\x12\x19.rouse.v1.GetClockRequest\x1a\x0f.rouse.v1.Clock\x12>\n" +
 	"\fAdvanceClock\x12\x1d.rouse.v1.AdvanceClockRequest\x1a\x0f.rouse.v1.Clock\x12:\n" +
@@ -14427,7 +14708,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 194)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 197)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -14444,495 +14725,504 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*RotateSigningKeysRequest)(nil), // 12: rouse.v1.RotateSigningKeysRequest
 	(*LimitRate)(nil),                // 13: rouse.v1.LimitRate
 	(*Limit)(nil),                    // 14: rouse.v1.Limit
-	(*ListLimitsRequest)(nil),        // 15: rouse.v1.ListLimitsRequest
-	(*ListLimitsResponse)(nil),       // 16: rouse.v1.ListLimitsResponse
-	(*PutLimitRequest)(nil),          // 17: rouse.v1.PutLimitRequest
-	(*GetLimitRequest)(nil),          // 18: rouse.v1.GetLimitRequest
-	(*DeleteLimitRequest)(nil),       // 19: rouse.v1.DeleteLimitRequest
-	(*DeleteLimitResponse)(nil),      // 20: rouse.v1.DeleteLimitResponse
-	(*PauseLimitRequest)(nil),        // 21: rouse.v1.PauseLimitRequest
-	(*ResumeLimitRequest)(nil),       // 22: rouse.v1.ResumeLimitRequest
-	(*Quotas)(nil),                   // 23: rouse.v1.Quotas
-	(*Namespace)(nil),                // 24: rouse.v1.Namespace
-	(*Usage)(nil),                    // 25: rouse.v1.Usage
-	(*PutNamespaceRequest)(nil),      // 26: rouse.v1.PutNamespaceRequest
-	(*GetNamespaceRequest)(nil),      // 27: rouse.v1.GetNamespaceRequest
-	(*ListNamespacesRequest)(nil),    // 28: rouse.v1.ListNamespacesRequest
-	(*ListNamespacesResponse)(nil),   // 29: rouse.v1.ListNamespacesResponse
-	(*DeleteNamespaceRequest)(nil),   // 30: rouse.v1.DeleteNamespaceRequest
-	(*DeleteNamespaceResponse)(nil),  // 31: rouse.v1.DeleteNamespaceResponse
-	(*ListPoolsRequest)(nil),         // 32: rouse.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),        // 33: rouse.v1.ListPoolsResponse
-	(*Pool)(nil),                     // 34: rouse.v1.Pool
-	(*PoolGroup)(nil),                // 35: rouse.v1.PoolGroup
-	(*PoolWorker)(nil),               // 36: rouse.v1.PoolWorker
-	(*GetStatsRequest)(nil),          // 37: rouse.v1.GetStatsRequest
-	(*Stats)(nil),                    // 38: rouse.v1.Stats
-	(*StatsPoint)(nil),               // 39: rouse.v1.StatsPoint
-	(*StatusNode)(nil),               // 40: rouse.v1.StatusNode
-	(*ListTargetsRequest)(nil),       // 41: rouse.v1.ListTargetsRequest
-	(*ListTargetsResponse)(nil),      // 42: rouse.v1.ListTargetsResponse
-	(*Target)(nil),                   // 43: rouse.v1.Target
-	(*ListBucketsRequest)(nil),       // 44: rouse.v1.ListBucketsRequest
-	(*ListBucketsResponse)(nil),      // 45: rouse.v1.ListBucketsResponse
-	(*Bucket)(nil),                   // 46: rouse.v1.Bucket
-	(*DoctorRequest)(nil),            // 47: rouse.v1.DoctorRequest
-	(*DoctorResponse)(nil),           // 48: rouse.v1.DoctorResponse
-	(*Finding)(nil),                  // 49: rouse.v1.Finding
-	(*WhoAmIRequest)(nil),            // 50: rouse.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),           // 51: rouse.v1.WhoAmIResponse
-	(*Grant)(nil),                    // 52: rouse.v1.Grant
-	(*Key)(nil),                      // 53: rouse.v1.Key
-	(*CreateKeyRequest)(nil),         // 54: rouse.v1.CreateKeyRequest
-	(*CreatedKey)(nil),               // 55: rouse.v1.CreatedKey
-	(*ListKeysRequest)(nil),          // 56: rouse.v1.ListKeysRequest
-	(*ListKeysResponse)(nil),         // 57: rouse.v1.ListKeysResponse
-	(*RotateKeyRequest)(nil),         // 58: rouse.v1.RotateKeyRequest
-	(*RevokeKeyRequest)(nil),         // 59: rouse.v1.RevokeKeyRequest
-	(*RevokeKeyResponse)(nil),        // 60: rouse.v1.RevokeKeyResponse
-	(*Person)(nil),                   // 61: rouse.v1.Person
-	(*PersonSession)(nil),            // 62: rouse.v1.PersonSession
-	(*ListSessionsRequest)(nil),      // 63: rouse.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 64: rouse.v1.ListSessionsResponse
-	(*EndSessionsRequest)(nil),       // 65: rouse.v1.EndSessionsRequest
-	(*EndSessionsResponse)(nil),      // 66: rouse.v1.EndSessionsResponse
-	(*RotateSessionKeyRequest)(nil),  // 67: rouse.v1.RotateSessionKeyRequest
-	(*RotateSessionKeyResponse)(nil), // 68: rouse.v1.RotateSessionKeyResponse
-	(*Role)(nil),                     // 69: rouse.v1.Role
-	(*PutRoleRequest)(nil),           // 70: rouse.v1.PutRoleRequest
-	(*ListRolesRequest)(nil),         // 71: rouse.v1.ListRolesRequest
-	(*ListRolesResponse)(nil),        // 72: rouse.v1.ListRolesResponse
-	(*DeleteRoleRequest)(nil),        // 73: rouse.v1.DeleteRoleRequest
-	(*DeleteRoleResponse)(nil),       // 74: rouse.v1.DeleteRoleResponse
-	(*Timer)(nil),                    // 75: rouse.v1.Timer
-	(*Span)(nil),                     // 76: rouse.v1.Span
-	(*KeptAnswer)(nil),               // 77: rouse.v1.KeptAnswer
-	(*Wait)(nil),                     // 78: rouse.v1.Wait
-	(*Attempt)(nil),                  // 79: rouse.v1.Attempt
-	(*Spec)(nil),                     // 80: rouse.v1.Spec
-	(*Expect)(nil),                   // 81: rouse.v1.Expect
-	(*CalendarRule)(nil),             // 82: rouse.v1.CalendarRule
-	(*Retry)(nil),                    // 83: rouse.v1.Retry
-	(*Webhook)(nil),                  // 84: rouse.v1.Webhook
-	(*CreateRequest)(nil),            // 85: rouse.v1.CreateRequest
-	(*Debounce)(nil),                 // 86: rouse.v1.Debounce
-	(*Throttle)(nil),                 // 87: rouse.v1.Throttle
-	(*BatchCreateRequest)(nil),       // 88: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),                 // 89: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),      // 90: rouse.v1.BatchCreateResponse
-	(*Created)(nil),                  // 91: rouse.v1.Created
-	(*Problem)(nil),                  // 92: rouse.v1.Problem
-	(*GetRequest)(nil),               // 93: rouse.v1.GetRequest
-	(*Filter)(nil),                   // 94: rouse.v1.Filter
-	(*ListRequest)(nil),              // 95: rouse.v1.ListRequest
-	(*ListResponse)(nil),             // 96: rouse.v1.ListResponse
-	(*CountRequest)(nil),             // 97: rouse.v1.CountRequest
-	(*CountResponse)(nil),            // 98: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),            // 99: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),           // 100: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),             // 101: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),            // 102: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),               // 103: rouse.v1.RunRequest
-	(*RunResponse)(nil),              // 104: rouse.v1.RunResponse
-	(*SkipRequest)(nil),              // 105: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),        // 106: rouse.v1.RescheduleRequest
-	(*When)(nil),                     // 107: rouse.v1.When
-	(*BackfillRequest)(nil),          // 108: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),         // 109: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),           // 110: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),          // 111: rouse.v1.ExplainResponse
-	(*Reason)(nil),                   // 112: rouse.v1.Reason
-	(*Coming)(nil),                   // 113: rouse.v1.Coming
-	(*SimulateRequest)(nil),          // 114: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),         // 115: rouse.v1.SimulateResponse
-	(*ForecastRequest)(nil),          // 116: rouse.v1.ForecastRequest
-	(*ForecastResponse)(nil),         // 117: rouse.v1.ForecastResponse
-	(*Load)(nil),                     // 118: rouse.v1.Load
-	(*BulkRequest)(nil),              // 119: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),             // 120: rouse.v1.BulkProgress
-	(*BulkTarget)(nil),               // 121: rouse.v1.BulkTarget
-	(*BulkFailure)(nil),              // 122: rouse.v1.BulkFailure
-	(*ListJobsRequest)(nil),          // 123: rouse.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),         // 124: rouse.v1.ListJobsResponse
-	(*GetJobRequest)(nil),            // 125: rouse.v1.GetJobRequest
-	(*CancelJobRequest)(nil),         // 126: rouse.v1.CancelJobRequest
-	(*Job)(nil),                      // 127: rouse.v1.Job
-	(*ImportRequest)(nil),            // 128: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 129: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 130: rouse.v1.Calendar
-	(*Day)(nil),                      // 131: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 132: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 133: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 134: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 135: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 136: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 137: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 138: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 139: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 140: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 141: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 142: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 143: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 144: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 145: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 146: rouse.v1.Node
-	(*AuditFilter)(nil),              // 147: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 148: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 149: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 150: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 151: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 152: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 153: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 154: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 155: rouse.v1.Record
-	(*RecordFilter)(nil),             // 156: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 157: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 158: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 159: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 160: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 161: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 162: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 163: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 164: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 165: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 166: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 167: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 168: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),             // 169: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 170: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 171: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 172: rouse.v1.Leave
-	(*CallRequest)(nil),              // 173: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 174: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 175: rouse.v1.Called
-	(*Open)(nil),                     // 176: rouse.v1.Open
-	(*Settle)(nil),                   // 177: rouse.v1.Settle
-	(*Answer)(nil),                   // 178: rouse.v1.Answer
-	(*Failure)(nil),                  // 179: rouse.v1.Failure
-	(*Extension)(nil),                // 180: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 181: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 182: rouse.v1.Peers
-	(*Peer)(nil),                     // 183: rouse.v1.Peer
-	(*Fire)(nil),                     // 184: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 185: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 186: rouse.v1.ReportResponse
-	nil,                              // 187: rouse.v1.Namespace.CountsEntry
-	nil,                              // 188: rouse.v1.Grant.LabelsEntry
-	nil,                              // 189: rouse.v1.Spec.LabelsEntry
-	nil,                              // 190: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 191: rouse.v1.Filter.LabelsEntry
-	nil,                              // 192: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 193: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 194: rouse.v1.Open.LabelsEntry
-	nil,                              // 195: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 196: google.protobuf.Duration
+	(*LimitUse)(nil),                 // 15: rouse.v1.LimitUse
+	(*LimitKeyUse)(nil),              // 16: rouse.v1.LimitKeyUse
+	(*ListLimitsRequest)(nil),        // 17: rouse.v1.ListLimitsRequest
+	(*ListLimitsResponse)(nil),       // 18: rouse.v1.ListLimitsResponse
+	(*PutLimitRequest)(nil),          // 19: rouse.v1.PutLimitRequest
+	(*GetLimitRequest)(nil),          // 20: rouse.v1.GetLimitRequest
+	(*DeleteLimitRequest)(nil),       // 21: rouse.v1.DeleteLimitRequest
+	(*DeleteLimitResponse)(nil),      // 22: rouse.v1.DeleteLimitResponse
+	(*PauseLimitRequest)(nil),        // 23: rouse.v1.PauseLimitRequest
+	(*ResumeLimitRequest)(nil),       // 24: rouse.v1.ResumeLimitRequest
+	(*ResetLimitRequest)(nil),        // 25: rouse.v1.ResetLimitRequest
+	(*Quotas)(nil),                   // 26: rouse.v1.Quotas
+	(*Namespace)(nil),                // 27: rouse.v1.Namespace
+	(*Usage)(nil),                    // 28: rouse.v1.Usage
+	(*PutNamespaceRequest)(nil),      // 29: rouse.v1.PutNamespaceRequest
+	(*GetNamespaceRequest)(nil),      // 30: rouse.v1.GetNamespaceRequest
+	(*ListNamespacesRequest)(nil),    // 31: rouse.v1.ListNamespacesRequest
+	(*ListNamespacesResponse)(nil),   // 32: rouse.v1.ListNamespacesResponse
+	(*DeleteNamespaceRequest)(nil),   // 33: rouse.v1.DeleteNamespaceRequest
+	(*DeleteNamespaceResponse)(nil),  // 34: rouse.v1.DeleteNamespaceResponse
+	(*ListPoolsRequest)(nil),         // 35: rouse.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),        // 36: rouse.v1.ListPoolsResponse
+	(*Pool)(nil),                     // 37: rouse.v1.Pool
+	(*PoolGroup)(nil),                // 38: rouse.v1.PoolGroup
+	(*PoolWorker)(nil),               // 39: rouse.v1.PoolWorker
+	(*GetStatsRequest)(nil),          // 40: rouse.v1.GetStatsRequest
+	(*Stats)(nil),                    // 41: rouse.v1.Stats
+	(*StatsPoint)(nil),               // 42: rouse.v1.StatsPoint
+	(*StatusNode)(nil),               // 43: rouse.v1.StatusNode
+	(*ListTargetsRequest)(nil),       // 44: rouse.v1.ListTargetsRequest
+	(*ListTargetsResponse)(nil),      // 45: rouse.v1.ListTargetsResponse
+	(*Target)(nil),                   // 46: rouse.v1.Target
+	(*ListBucketsRequest)(nil),       // 47: rouse.v1.ListBucketsRequest
+	(*ListBucketsResponse)(nil),      // 48: rouse.v1.ListBucketsResponse
+	(*Bucket)(nil),                   // 49: rouse.v1.Bucket
+	(*DoctorRequest)(nil),            // 50: rouse.v1.DoctorRequest
+	(*DoctorResponse)(nil),           // 51: rouse.v1.DoctorResponse
+	(*Finding)(nil),                  // 52: rouse.v1.Finding
+	(*WhoAmIRequest)(nil),            // 53: rouse.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),           // 54: rouse.v1.WhoAmIResponse
+	(*Grant)(nil),                    // 55: rouse.v1.Grant
+	(*Key)(nil),                      // 56: rouse.v1.Key
+	(*CreateKeyRequest)(nil),         // 57: rouse.v1.CreateKeyRequest
+	(*CreatedKey)(nil),               // 58: rouse.v1.CreatedKey
+	(*ListKeysRequest)(nil),          // 59: rouse.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),         // 60: rouse.v1.ListKeysResponse
+	(*RotateKeyRequest)(nil),         // 61: rouse.v1.RotateKeyRequest
+	(*RevokeKeyRequest)(nil),         // 62: rouse.v1.RevokeKeyRequest
+	(*RevokeKeyResponse)(nil),        // 63: rouse.v1.RevokeKeyResponse
+	(*Person)(nil),                   // 64: rouse.v1.Person
+	(*PersonSession)(nil),            // 65: rouse.v1.PersonSession
+	(*ListSessionsRequest)(nil),      // 66: rouse.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 67: rouse.v1.ListSessionsResponse
+	(*EndSessionsRequest)(nil),       // 68: rouse.v1.EndSessionsRequest
+	(*EndSessionsResponse)(nil),      // 69: rouse.v1.EndSessionsResponse
+	(*RotateSessionKeyRequest)(nil),  // 70: rouse.v1.RotateSessionKeyRequest
+	(*RotateSessionKeyResponse)(nil), // 71: rouse.v1.RotateSessionKeyResponse
+	(*Role)(nil),                     // 72: rouse.v1.Role
+	(*PutRoleRequest)(nil),           // 73: rouse.v1.PutRoleRequest
+	(*ListRolesRequest)(nil),         // 74: rouse.v1.ListRolesRequest
+	(*ListRolesResponse)(nil),        // 75: rouse.v1.ListRolesResponse
+	(*DeleteRoleRequest)(nil),        // 76: rouse.v1.DeleteRoleRequest
+	(*DeleteRoleResponse)(nil),       // 77: rouse.v1.DeleteRoleResponse
+	(*Timer)(nil),                    // 78: rouse.v1.Timer
+	(*Span)(nil),                     // 79: rouse.v1.Span
+	(*KeptAnswer)(nil),               // 80: rouse.v1.KeptAnswer
+	(*Wait)(nil),                     // 81: rouse.v1.Wait
+	(*Attempt)(nil),                  // 82: rouse.v1.Attempt
+	(*Spec)(nil),                     // 83: rouse.v1.Spec
+	(*Expect)(nil),                   // 84: rouse.v1.Expect
+	(*CalendarRule)(nil),             // 85: rouse.v1.CalendarRule
+	(*Retry)(nil),                    // 86: rouse.v1.Retry
+	(*Webhook)(nil),                  // 87: rouse.v1.Webhook
+	(*CreateRequest)(nil),            // 88: rouse.v1.CreateRequest
+	(*Debounce)(nil),                 // 89: rouse.v1.Debounce
+	(*Throttle)(nil),                 // 90: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),       // 91: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),                 // 92: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),      // 93: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                  // 94: rouse.v1.Created
+	(*Problem)(nil),                  // 95: rouse.v1.Problem
+	(*GetRequest)(nil),               // 96: rouse.v1.GetRequest
+	(*Filter)(nil),                   // 97: rouse.v1.Filter
+	(*ListRequest)(nil),              // 98: rouse.v1.ListRequest
+	(*ListResponse)(nil),             // 99: rouse.v1.ListResponse
+	(*CountRequest)(nil),             // 100: rouse.v1.CountRequest
+	(*CountResponse)(nil),            // 101: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),            // 102: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 103: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),             // 104: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),            // 105: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),               // 106: rouse.v1.RunRequest
+	(*RunResponse)(nil),              // 107: rouse.v1.RunResponse
+	(*SkipRequest)(nil),              // 108: rouse.v1.SkipRequest
+	(*RescheduleRequest)(nil),        // 109: rouse.v1.RescheduleRequest
+	(*When)(nil),                     // 110: rouse.v1.When
+	(*BackfillRequest)(nil),          // 111: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),         // 112: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),           // 113: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),          // 114: rouse.v1.ExplainResponse
+	(*Reason)(nil),                   // 115: rouse.v1.Reason
+	(*Coming)(nil),                   // 116: rouse.v1.Coming
+	(*SimulateRequest)(nil),          // 117: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),         // 118: rouse.v1.SimulateResponse
+	(*ForecastRequest)(nil),          // 119: rouse.v1.ForecastRequest
+	(*ForecastResponse)(nil),         // 120: rouse.v1.ForecastResponse
+	(*Load)(nil),                     // 121: rouse.v1.Load
+	(*BulkRequest)(nil),              // 122: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),             // 123: rouse.v1.BulkProgress
+	(*BulkTarget)(nil),               // 124: rouse.v1.BulkTarget
+	(*BulkFailure)(nil),              // 125: rouse.v1.BulkFailure
+	(*ListJobsRequest)(nil),          // 126: rouse.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 127: rouse.v1.ListJobsResponse
+	(*GetJobRequest)(nil),            // 128: rouse.v1.GetJobRequest
+	(*CancelJobRequest)(nil),         // 129: rouse.v1.CancelJobRequest
+	(*Job)(nil),                      // 130: rouse.v1.Job
+	(*ImportRequest)(nil),            // 131: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 132: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 133: rouse.v1.Calendar
+	(*Day)(nil),                      // 134: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 135: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 136: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 137: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 138: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 139: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 140: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 141: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 142: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 143: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 144: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 145: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 146: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 147: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 148: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 149: rouse.v1.Node
+	(*AuditFilter)(nil),              // 150: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 151: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 152: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 153: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 154: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 155: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 156: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 157: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 158: rouse.v1.Record
+	(*RecordFilter)(nil),             // 159: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 160: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 161: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 162: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 163: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 164: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 165: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 166: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 167: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 168: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 169: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 170: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 171: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),             // 172: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 173: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 174: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 175: rouse.v1.Leave
+	(*CallRequest)(nil),              // 176: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 177: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 178: rouse.v1.Called
+	(*Open)(nil),                     // 179: rouse.v1.Open
+	(*Settle)(nil),                   // 180: rouse.v1.Settle
+	(*Answer)(nil),                   // 181: rouse.v1.Answer
+	(*Failure)(nil),                  // 182: rouse.v1.Failure
+	(*Extension)(nil),                // 183: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 184: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 185: rouse.v1.Peers
+	(*Peer)(nil),                     // 186: rouse.v1.Peer
+	(*Fire)(nil),                     // 187: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 188: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 189: rouse.v1.ReportResponse
+	nil,                              // 190: rouse.v1.Namespace.CountsEntry
+	nil,                              // 191: rouse.v1.Grant.LabelsEntry
+	nil,                              // 192: rouse.v1.Spec.LabelsEntry
+	nil,                              // 193: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 194: rouse.v1.Filter.LabelsEntry
+	nil,                              // 195: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 196: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 197: rouse.v1.Open.LabelsEntry
+	nil,                              // 198: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 199: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	196, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	196, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
+	199, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	199, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Limit.rate:type_name -> rouse.v1.LimitRate
-	14,  // 5: rouse.v1.ListLimitsResponse.limits:type_name -> rouse.v1.Limit
-	13,  // 6: rouse.v1.PutLimitRequest.rate:type_name -> rouse.v1.LimitRate
-	196, // 7: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
-	196, // 8: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
-	23,  // 9: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
-	25,  // 10: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	187, // 11: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
-	23,  // 12: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
-	24,  // 13: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
-	34,  // 14: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
-	40,  // 15: rouse.v1.ListPoolsResponse.nodes:type_name -> rouse.v1.StatusNode
-	35,  // 16: rouse.v1.Pool.groups:type_name -> rouse.v1.PoolGroup
-	36,  // 17: rouse.v1.PoolGroup.workers:type_name -> rouse.v1.PoolWorker
-	39,  // 18: rouse.v1.Stats.points:type_name -> rouse.v1.StatsPoint
-	40,  // 19: rouse.v1.Stats.nodes:type_name -> rouse.v1.StatusNode
-	43,  // 20: rouse.v1.ListTargetsResponse.targets:type_name -> rouse.v1.Target
-	40,  // 21: rouse.v1.ListTargetsResponse.nodes:type_name -> rouse.v1.StatusNode
-	43,  // 22: rouse.v1.Target.nodes:type_name -> rouse.v1.Target
-	46,  // 23: rouse.v1.ListBucketsResponse.buckets:type_name -> rouse.v1.Bucket
-	49,  // 24: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
-	40,  // 25: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
-	52,  // 26: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	188, // 27: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
-	52,  // 28: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
-	52,  // 29: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
-	53,  // 30: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
-	53,  // 31: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	196, // 32: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
-	62,  // 33: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
-	61,  // 34: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
-	69,  // 35: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
-	69,  // 36: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
-	80,  // 37: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	79,  // 38: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	78,  // 39: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
-	77,  // 40: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
-	76,  // 41: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
-	189, // 42: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	83,  // 43: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	84,  // 44: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	82,  // 45: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	196, // 46: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	196, // 47: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	196, // 48: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	196, // 49: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	81,  // 50: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	196, // 51: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	196, // 52: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	196, // 53: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	196, // 54: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	196, // 55: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	196, // 56: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	196, // 57: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	190, // 58: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	196, // 59: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	80,  // 60: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
-	0,   // 61: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	86,  // 62: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	87,  // 63: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	196, // 64: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	196, // 65: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	196, // 66: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
-	0,   // 67: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	89,  // 68: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	80,  // 69: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	91,  // 70: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	92,  // 71: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	191, // 72: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	94,  // 73: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	75,  // 74: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	94,  // 75: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	107, // 76: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	82,  // 77: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	196, // 78: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	196, // 79: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	113, // 80: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	112, // 81: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
-	75,  // 82: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	155, // 83: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	113, // 84: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	94,  // 85: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	113, // 86: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	94,  // 87: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	196, // 88: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
-	118, // 89: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
-	94,  // 90: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	107, // 91: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	122, // 92: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	121, // 93: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
-	92,  // 94: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	127, // 95: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
-	94,  // 96: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
-	92,  // 97: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
-	122, // 98: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
-	75,  // 99: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	130, // 100: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 101: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	91,  // 102: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	131, // 103: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	131, // 104: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	130, // 105: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	130, // 106: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	196, // 107: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	196, // 108: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	146, // 109: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	147, // 110: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	152, // 111: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	147, // 112: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	152, // 113: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	196, // 114: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	80,  // 115: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	113, // 116: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	79,  // 117: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	192, // 118: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	156, // 119: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	155, // 120: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	156, // 121: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	196, // 122: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	161, // 123: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	196, // 124: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	196, // 125: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	164, // 126: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	155, // 127: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	155, // 128: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	176, // 129: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	177, // 130: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	172, // 131: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	196, // 132: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	196, // 133: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	196, // 134: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	196, // 135: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	193, // 136: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	196, // 137: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 138: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	194, // 139: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	179, // 140: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	180, // 141: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	178, // 142: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	196, // 143: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	196, // 144: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	184, // 145: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	182, // 146: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	183, // 147: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	183, // 148: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	195, // 149: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	179, // 150: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	196, // 151: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	85,  // 152: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	88,  // 153: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	88,  // 154: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	93,  // 155: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	99,  // 156: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	101, // 157: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	102, // 158: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	103, // 159: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	95,  // 160: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	97,  // 161: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	169, // 162: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	167, // 163: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	105, // 164: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	106, // 165: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	108, // 166: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	128, // 167: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	157, // 168: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	165, // 169: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	159, // 170: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	162, // 171: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	153, // 172: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	110, // 173: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	114, // 174: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	116, // 175: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	119, // 176: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	135, // 177: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	132, // 178: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	134, // 179: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	137, // 180: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	123, // 181: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	125, // 182: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	126, // 183: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	4,   // 184: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	3,   // 185: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	6,   // 186: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 187: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 188: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 189: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	15,  // 190: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
-	17,  // 191: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
-	18,  // 192: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
-	19,  // 193: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
-	21,  // 194: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
-	22,  // 195: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
-	141, // 196: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	142, // 197: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	139, // 198: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	144, // 199: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	148, // 200: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	150, // 201: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	171, // 202: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	185, // 203: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	28,  // 204: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	26,  // 205: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	27,  // 206: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	30,  // 207: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	37,  // 208: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	41,  // 209: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	47,  // 210: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	44,  // 211: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	32,  // 212: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	50,  // 213: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	54,  // 214: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	56,  // 215: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	58,  // 216: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	59,  // 217: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	71,  // 218: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	70,  // 219: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	73,  // 220: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	63,  // 221: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	65,  // 222: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	67,  // 223: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
-	173, // 224: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	174, // 225: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	75,  // 226: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	90,  // 227: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	90,  // 228: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	75,  // 229: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	100, // 230: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	75,  // 231: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	75,  // 232: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	104, // 233: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	96,  // 234: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	98,  // 235: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	170, // 236: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	168, // 237: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	75,  // 238: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	75,  // 239: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	109, // 240: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	129, // 241: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	158, // 242: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	166, // 243: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	160, // 244: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	163, // 245: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	154, // 246: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	111, // 247: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	115, // 248: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	117, // 249: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	120, // 250: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	136, // 251: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	133, // 252: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	130, // 253: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	138, // 254: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	124, // 255: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	127, // 256: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	127, // 257: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	5,   // 258: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	2,   // 259: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	7,   // 260: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 261: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 262: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 263: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	16,  // 264: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
-	14,  // 265: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
-	14,  // 266: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
-	20,  // 267: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
-	14,  // 268: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
-	14,  // 269: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
-	143, // 270: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	143, // 271: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	140, // 272: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	145, // 273: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	149, // 274: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	151, // 275: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	181, // 276: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	186, // 277: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	29,  // 278: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	24,  // 279: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	24,  // 280: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	31,  // 281: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	38,  // 282: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	42,  // 283: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	48,  // 284: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	45,  // 285: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	33,  // 286: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	51,  // 287: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	55,  // 288: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	57,  // 289: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	55,  // 290: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	60,  // 291: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	72,  // 292: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	69,  // 293: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	74,  // 294: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	64,  // 295: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	66,  // 296: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	68,  // 297: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
-	175, // 298: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	175, // 299: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	226, // [226:300] is the sub-list for method output_type
-	152, // [152:226] is the sub-list for method input_type
-	152, // [152:152] is the sub-list for extension type_name
-	152, // [152:152] is the sub-list for extension extendee
-	0,   // [0:152] is the sub-list for field type_name
+	15,  // 5: rouse.v1.Limit.use:type_name -> rouse.v1.LimitUse
+	16,  // 6: rouse.v1.LimitUse.keys:type_name -> rouse.v1.LimitKeyUse
+	43,  // 7: rouse.v1.LimitUse.nodes:type_name -> rouse.v1.StatusNode
+	14,  // 8: rouse.v1.ListLimitsResponse.limits:type_name -> rouse.v1.Limit
+	43,  // 9: rouse.v1.ListLimitsResponse.nodes:type_name -> rouse.v1.StatusNode
+	13,  // 10: rouse.v1.PutLimitRequest.rate:type_name -> rouse.v1.LimitRate
+	199, // 11: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	199, // 12: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
+	26,  // 13: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
+	28,  // 14: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
+	190, // 15: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	26,  // 16: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
+	27,  // 17: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
+	37,  // 18: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
+	43,  // 19: rouse.v1.ListPoolsResponse.nodes:type_name -> rouse.v1.StatusNode
+	38,  // 20: rouse.v1.Pool.groups:type_name -> rouse.v1.PoolGroup
+	39,  // 21: rouse.v1.PoolGroup.workers:type_name -> rouse.v1.PoolWorker
+	42,  // 22: rouse.v1.Stats.points:type_name -> rouse.v1.StatsPoint
+	43,  // 23: rouse.v1.Stats.nodes:type_name -> rouse.v1.StatusNode
+	46,  // 24: rouse.v1.ListTargetsResponse.targets:type_name -> rouse.v1.Target
+	43,  // 25: rouse.v1.ListTargetsResponse.nodes:type_name -> rouse.v1.StatusNode
+	46,  // 26: rouse.v1.Target.nodes:type_name -> rouse.v1.Target
+	49,  // 27: rouse.v1.ListBucketsResponse.buckets:type_name -> rouse.v1.Bucket
+	52,  // 28: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
+	43,  // 29: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
+	55,  // 30: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
+	191, // 31: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	55,  // 32: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
+	55,  // 33: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
+	56,  // 34: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
+	56,  // 35: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
+	199, // 36: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	65,  // 37: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
+	64,  // 38: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
+	72,  // 39: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
+	72,  // 40: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
+	83,  // 41: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	82,  // 42: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	81,  // 43: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
+	80,  // 44: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
+	79,  // 45: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
+	192, // 46: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	86,  // 47: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	87,  // 48: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	85,  // 49: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	199, // 50: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	199, // 51: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	199, // 52: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	199, // 53: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	84,  // 54: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
+	199, // 55: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	199, // 56: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	199, // 57: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	199, // 58: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	199, // 59: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	199, // 60: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	199, // 61: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	193, // 62: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	199, // 63: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	83,  // 64: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	0,   // 65: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
+	89,  // 66: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	90,  // 67: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	199, // 68: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	199, // 69: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	199, // 70: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	0,   // 71: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
+	92,  // 72: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	83,  // 73: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	94,  // 74: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	95,  // 75: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	194, // 76: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	97,  // 77: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	78,  // 78: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	97,  // 79: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	110, // 80: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	85,  // 81: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	199, // 82: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	199, // 83: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	116, // 84: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	115, // 85: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	78,  // 86: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	158, // 87: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	116, // 88: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	97,  // 89: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	116, // 90: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	97,  // 91: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
+	199, // 92: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	121, // 93: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
+	97,  // 94: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	110, // 95: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	125, // 96: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	124, // 97: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
+	95,  // 98: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	130, // 99: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
+	97,  // 100: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
+	95,  // 101: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
+	125, // 102: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
+	78,  // 103: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	133, // 104: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 105: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	94,  // 106: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	134, // 107: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	134, // 108: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	133, // 109: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	133, // 110: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	199, // 111: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	199, // 112: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	149, // 113: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	150, // 114: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	155, // 115: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	150, // 116: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	155, // 117: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	199, // 118: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	83,  // 119: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	116, // 120: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	82,  // 121: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	195, // 122: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	159, // 123: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	158, // 124: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	159, // 125: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	199, // 126: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	164, // 127: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	199, // 128: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	199, // 129: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	167, // 130: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	158, // 131: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	158, // 132: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	179, // 133: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	180, // 134: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	175, // 135: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	199, // 136: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	199, // 137: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	199, // 138: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	199, // 139: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	196, // 140: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	199, // 141: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 142: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	197, // 143: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	182, // 144: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	183, // 145: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	181, // 146: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	199, // 147: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	199, // 148: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	187, // 149: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	185, // 150: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	186, // 151: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	186, // 152: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	198, // 153: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	182, // 154: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	199, // 155: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	88,  // 156: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	91,  // 157: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	91,  // 158: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	96,  // 159: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	102, // 160: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	104, // 161: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	105, // 162: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	106, // 163: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	98,  // 164: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	100, // 165: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	172, // 166: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	170, // 167: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	108, // 168: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	109, // 169: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	111, // 170: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	131, // 171: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	160, // 172: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	168, // 173: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	162, // 174: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	165, // 175: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	156, // 176: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	113, // 177: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	117, // 178: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	119, // 179: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	122, // 180: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	138, // 181: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	135, // 182: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	137, // 183: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	140, // 184: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	126, // 185: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	128, // 186: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	129, // 187: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	4,   // 188: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	3,   // 189: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	6,   // 190: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 191: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 192: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 193: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	17,  // 194: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
+	19,  // 195: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
+	20,  // 196: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
+	21,  // 197: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
+	23,  // 198: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
+	24,  // 199: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
+	25,  // 200: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
+	144, // 201: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	145, // 202: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	142, // 203: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	147, // 204: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	151, // 205: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	153, // 206: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	174, // 207: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	188, // 208: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	31,  // 209: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	29,  // 210: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	30,  // 211: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	33,  // 212: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	40,  // 213: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	44,  // 214: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	50,  // 215: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	47,  // 216: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	35,  // 217: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	53,  // 218: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	57,  // 219: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	59,  // 220: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	61,  // 221: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	62,  // 222: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	74,  // 223: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	73,  // 224: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	76,  // 225: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	66,  // 226: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	68,  // 227: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	70,  // 228: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
+	176, // 229: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	177, // 230: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	78,  // 231: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	93,  // 232: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	93,  // 233: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	78,  // 234: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	103, // 235: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	78,  // 236: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	78,  // 237: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	107, // 238: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	99,  // 239: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	101, // 240: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	173, // 241: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	171, // 242: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	78,  // 243: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	78,  // 244: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	112, // 245: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	132, // 246: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	161, // 247: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	169, // 248: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	163, // 249: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	166, // 250: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	157, // 251: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	114, // 252: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	118, // 253: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	120, // 254: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	123, // 255: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	139, // 256: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	136, // 257: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	133, // 258: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	141, // 259: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	127, // 260: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	130, // 261: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	130, // 262: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	5,   // 263: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	2,   // 264: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	7,   // 265: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 266: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 267: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 268: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	18,  // 269: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
+	14,  // 270: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
+	14,  // 271: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
+	22,  // 272: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
+	14,  // 273: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
+	14,  // 274: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
+	14,  // 275: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
+	146, // 276: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	146, // 277: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	143, // 278: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	148, // 279: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	152, // 280: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	154, // 281: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	184, // 282: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	189, // 283: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	32,  // 284: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	27,  // 285: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	27,  // 286: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	34,  // 287: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	41,  // 288: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	45,  // 289: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	51,  // 290: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	48,  // 291: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	36,  // 292: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	54,  // 293: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	58,  // 294: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	60,  // 295: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	58,  // 296: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	63,  // 297: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	75,  // 298: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	72,  // 299: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	77,  // 300: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	67,  // 301: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	69,  // 302: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	71,  // 303: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
+	178, // 304: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	178, // 305: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	231, // [231:306] is the sub-list for method output_type
+	156, // [156:231] is the sub-list for method input_type
+	156, // [156:156] is the sub-list for extension type_name
+	156, // [156:156] is the sub-list for extension extendee
+	0,   // [0:156] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -14940,17 +15230,17 @@ func file_rouse_v1_rouse_proto_init() {
 	if File_rouse_v1_rouse_proto != nil {
 		return
 	}
-	file_rouse_v1_rouse_proto_msgTypes[83].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[86].OneofWrappers = []any{
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[169].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[172].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[183].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[186].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -14962,7 +15252,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   194,
+			NumMessages:   197,
 			NumExtensions: 0,
 			NumServices:   11,
 		},

@@ -1839,6 +1839,7 @@ const (
 	Limits_DeleteLimit_FullMethodName = "/rouse.v1.Limits/DeleteLimit"
 	Limits_PauseLimit_FullMethodName  = "/rouse.v1.Limits/PauseLimit"
 	Limits_ResumeLimit_FullMethodName = "/rouse.v1.Limits/ResumeLimit"
+	Limits_ResetLimit_FullMethodName  = "/rouse.v1.Limits/ResetLimit"
 )
 
 // LimitsClient is the client API for Limits service.
@@ -1848,11 +1849,11 @@ const (
 // Limits keeps the named limits of namespaces: how many occurrences of the timers that name one may be in progress, and how many may begin
 // in a time, on all nodes together.
 type LimitsClient interface {
-	// ListLimits lists the limits of a namespace.
+	// ListLimits lists the limits of a namespace, with how much of them is in use.
 	ListLimits(ctx context.Context, in *ListLimitsRequest, opts ...grpc.CallOption) (*ListLimitsResponse, error)
 	// PutLimit creates a limit, or replaces it. All nodes obey it within a second.
 	PutLimit(ctx context.Context, in *PutLimitRequest, opts ...grpc.CallOption) (*Limit, error)
-	// GetLimit reads a limit.
+	// GetLimit reads a limit, with how much of it is in use.
 	GetLimit(ctx context.Context, in *GetLimitRequest, opts ...grpc.CallOption) (*Limit, error)
 	// DeleteLimit deletes a limit. Its timers have none then.
 	DeleteLimit(ctx context.Context, in *DeleteLimitRequest, opts ...grpc.CallOption) (*DeleteLimitResponse, error)
@@ -1860,6 +1861,8 @@ type LimitsClient interface {
 	PauseLimit(ctx context.Context, in *PauseLimitRequest, opts ...grpc.CallOption) (*Limit, error)
 	// ResumeLimit resumes a limit that was paused.
 	ResumeLimit(ctx context.Context, in *ResumeLimitRequest, opts ...grpc.CallOption) (*Limit, error)
+	// ResetLimit gives the rate of a limit its whole burst again, for each key. Occurrences in progress still count.
+	ResetLimit(ctx context.Context, in *ResetLimitRequest, opts ...grpc.CallOption) (*Limit, error)
 }
 
 type limitsClient struct {
@@ -1930,6 +1933,16 @@ func (c *limitsClient) ResumeLimit(ctx context.Context, in *ResumeLimitRequest, 
 	return out, nil
 }
 
+func (c *limitsClient) ResetLimit(ctx context.Context, in *ResetLimitRequest, opts ...grpc.CallOption) (*Limit, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Limit)
+	err := c.cc.Invoke(ctx, Limits_ResetLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LimitsServer is the server API for Limits service.
 // All implementations must embed UnimplementedLimitsServer
 // for forward compatibility.
@@ -1937,11 +1950,11 @@ func (c *limitsClient) ResumeLimit(ctx context.Context, in *ResumeLimitRequest, 
 // Limits keeps the named limits of namespaces: how many occurrences of the timers that name one may be in progress, and how many may begin
 // in a time, on all nodes together.
 type LimitsServer interface {
-	// ListLimits lists the limits of a namespace.
+	// ListLimits lists the limits of a namespace, with how much of them is in use.
 	ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error)
 	// PutLimit creates a limit, or replaces it. All nodes obey it within a second.
 	PutLimit(context.Context, *PutLimitRequest) (*Limit, error)
-	// GetLimit reads a limit.
+	// GetLimit reads a limit, with how much of it is in use.
 	GetLimit(context.Context, *GetLimitRequest) (*Limit, error)
 	// DeleteLimit deletes a limit. Its timers have none then.
 	DeleteLimit(context.Context, *DeleteLimitRequest) (*DeleteLimitResponse, error)
@@ -1949,6 +1962,8 @@ type LimitsServer interface {
 	PauseLimit(context.Context, *PauseLimitRequest) (*Limit, error)
 	// ResumeLimit resumes a limit that was paused.
 	ResumeLimit(context.Context, *ResumeLimitRequest) (*Limit, error)
+	// ResetLimit gives the rate of a limit its whole burst again, for each key. Occurrences in progress still count.
+	ResetLimit(context.Context, *ResetLimitRequest) (*Limit, error)
 	mustEmbedUnimplementedLimitsServer()
 }
 
@@ -1976,6 +1991,9 @@ func (UnimplementedLimitsServer) PauseLimit(context.Context, *PauseLimitRequest)
 }
 func (UnimplementedLimitsServer) ResumeLimit(context.Context, *ResumeLimitRequest) (*Limit, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResumeLimit not implemented")
+}
+func (UnimplementedLimitsServer) ResetLimit(context.Context, *ResetLimitRequest) (*Limit, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResetLimit not implemented")
 }
 func (UnimplementedLimitsServer) mustEmbedUnimplementedLimitsServer() {}
 func (UnimplementedLimitsServer) testEmbeddedByValue()                {}
@@ -2106,6 +2124,24 @@ func _Limits_ResumeLimit_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Limits_ResetLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResetLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimitsServer).ResetLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limits_ResetLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimitsServer).ResetLimit(ctx, req.(*ResetLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Limits_ServiceDesc is the grpc.ServiceDesc for Limits service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -2136,6 +2172,10 @@ var Limits_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResumeLimit",
 			Handler:    _Limits_ResumeLimit_Handler,
+		},
+		{
+			MethodName: "ResetLimit",
+			Handler:    _Limits_ResetLimit_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -769,7 +769,7 @@ export class Client {
   // Limits
 
   /**
-   * Returns the limits of the namespace, in the order of their names.
+   * Returns the limits of the namespace, in the order of their names, with how much of each is in use.
    *
    * @example
    * ```ts
@@ -780,7 +780,7 @@ export class Client {
     return await this.#list<Limit>("limits", "GET", this.#path("limits"), { repeat: true, ...options });
   }
 
-  /** Reads a limit. */
+  /** Reads a limit, with how much of it is in use. */
   async limit(name: string, options: CallOptions = {}): Promise<Limit> {
     return await this.#json("GET", this.#path("limits", name), { repeat: true, ...options });
   }
@@ -820,6 +820,18 @@ export class Client {
    */
   async resumeLimit(name: string, options: CallOptions = {}): Promise<Limit> {
     return await this.#json("POST", this.#path("limits", name) + ":resume", { repeat: true, ...options });
+  }
+
+  /**
+   * Gives the rate of a limit its whole burst again, for each key.
+   *
+   * @example
+   * ```ts
+   * console.log((await client.resetLimit("payments")).reset !== undefined); // true
+   * ```
+   */
+  async resetLimit(name: string, options: CallOptions = {}): Promise<Limit> {
+    return await this.#json("POST", this.#path("limits", name) + ":reset", { repeat: true, ...options });
   }
 
   /**

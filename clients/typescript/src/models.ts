@@ -748,6 +748,39 @@ export interface LimitRate {
   burst?: number | undefined;
 }
 
+/** How much of a limit one key uses. */
+export interface LimitKeyUse {
+  key: string;
+  waiting: number;
+  in_progress: number;
+  oldest_waiting?: Time;
+}
+
+/** A node that was asked. */
+export interface StatusNode {
+  id: string;
+  /** Why what it does is missing. */
+  error?: string;
+}
+
+/** How much of a limit is in use, on all nodes together. Each node counts what it has in its memory. */
+export interface LimitUse {
+  /** Occurrences that are due and wait for the limit. */
+  waiting: number;
+  /** Occurrences that count for its concurrency. */
+  in_progress: number;
+  /** Occurrences that began, on average over the last ten seconds. */
+  began_per_second: number;
+  /** Since when the one waits that has waited longest. */
+  oldest_waiting?: Time;
+  /** Of a limit with per_key: the 20 keys of which most wait, then those of which most are in progress. */
+  keys?: LimitKeyUse[];
+  /** There are other keys. */
+  more?: boolean;
+  /** That were asked. */
+  nodes?: StatusNode[];
+}
+
 /**
  * A named limit of a namespace: how many occurrences of the timers that name it may be in progress, and how many may begin in a time, on
  * all nodes together.
@@ -767,6 +800,10 @@ export interface Limit {
   order?: "due";
   /** None begins. */
   paused?: boolean;
+  /** When its rate had its whole burst again; left out is never. */
+  reset?: Time;
+  /** Of those that are read; in a list without keys and nodes. */
+  use?: LimitUse;
 }
 
 /** Asks for a limit of the name in the request's path. */

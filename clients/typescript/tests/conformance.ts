@@ -98,6 +98,7 @@ const operations: { [op: string]: (c: Client, given: Given) => unknown } = {
   limit: (c, { name }) => c.limit(name),
   pause_limit: (c, { name }) => c.pauseLimit(name),
   resume_limit: (c, { name }) => c.resumeLimit(name),
+  reset_limit: (c, { name }) => c.resetLimit(name),
   delete_limit: (c, { name }) => c.deleteLimit(name),
   bulk: (c, { action, filter, dry_run }) => c.bulk(action, filter, { dry_run }),
   delete: (c, { name }) => c.delete(name),

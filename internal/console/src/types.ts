@@ -71,6 +71,11 @@ export interface Diagnosis { worst: string; findings: Finding[]; nodes: { id: st
 export interface Calendar { namespace?: string; name: string; days?: { date: string; text?: string }[]; updated?: string }
 export interface Limit {
   namespace: string; name: string; concurrency?: number; rate?: { count: number; per: string; burst?: number }; per_key?: boolean; order?: string; paused?: boolean; updated: string; revision: Exact;
+  reset?: string; use?: LimitUse;
+}
+export interface LimitKeyUse { key: string; waiting: number; in_progress: number; oldest_waiting?: string }
+export interface LimitUse {
+  waiting: number; in_progress: number; oldest_waiting?: string; began_per_second: number; keys?: LimitKeyUse[]; more?: boolean; nodes?: StatusNode[];
 }
 export interface Namespace { name: string; quotas?: Record<string, Exact | string>; usage?: Record<string, number>; updated?: string; counts?: Record<string, number> }
 export interface Clock { now: string; ahead?: string; virtual: boolean; fired?: number }

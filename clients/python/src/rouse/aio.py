@@ -656,7 +656,7 @@ class AsyncClient:
     # Limits
 
     async def limits(self) -> List[Limit]:
-        """Returns the limits of the namespace, in the order of their names.
+        """Returns the limits of the namespace, in the order of their names, with how much of each is in use.
 
         >>> [limit.name for limit in client.limits()]
         []
@@ -664,7 +664,7 @@ class AsyncClient:
         return _wire.answers(Limit, await self._call("GET", self._path("limits"), repeat=True), "limits")
 
     async def limit(self, name: str) -> Limit:
-        """Reads a limit."""
+        """Reads a limit, with how much of it is in use."""
         return _wire.answer(Limit, await self._call("GET", self._path("limits", name), repeat=True))
 
     async def put_limit(self, name: str, limit: PutLimit) -> Limit:
@@ -691,6 +691,14 @@ class AsyncClient:
         >>> client.resume_limit("payments").paused
         """
         return _wire.answer(Limit, await self._call("POST", self._path("limits", name) + ":resume", repeat=True))
+
+    async def reset_limit(self, name: str) -> Limit:
+        """Gives the rate of a limit its whole burst again, for each key.
+
+        >>> client.reset_limit("payments").reset is None
+        False
+        """
+        return _wire.answer(Limit, await self._call("POST", self._path("limits", name) + ":reset", repeat=True))
 
     async def delete_limit(self, name: str) -> None:
         """Deletes a limit. Its timers have none then: those that wait begin.

@@ -652,7 +652,7 @@ class Client:
     # Limits
 
     def limits(self) -> List[Limit]:
-        """Returns the limits of the namespace, in the order of their names.
+        """Returns the limits of the namespace, in the order of their names, with how much of each is in use.
 
         >>> [limit.name for limit in client.limits()]
         []
@@ -660,7 +660,7 @@ class Client:
         return _wire.answers(Limit, self._call("GET", self._path("limits"), repeat=True), "limits")
 
     def limit(self, name: str) -> Limit:
-        """Reads a limit."""
+        """Reads a limit, with how much of it is in use."""
         return _wire.answer(Limit, self._call("GET", self._path("limits", name), repeat=True))
 
     def put_limit(self, name: str, limit: PutLimit) -> Limit:
@@ -687,6 +687,14 @@ class Client:
         >>> client.resume_limit("payments").paused
         """
         return _wire.answer(Limit, self._call("POST", self._path("limits", name) + ":resume", repeat=True))
+
+    def reset_limit(self, name: str) -> Limit:
+        """Gives the rate of a limit its whole burst again, for each key.
+
+        >>> client.reset_limit("payments").reset is None
+        False
+        """
+        return _wire.answer(Limit, self._call("POST", self._path("limits", name) + ":reset", repeat=True))
 
     def delete_limit(self, name: str) -> None:
         """Deletes a limit. Its timers have none then: those that wait begin.

@@ -30,7 +30,9 @@ __all__ = [
     "Filter",
     "Fire",
     "Limit",
+    "LimitKeyUse",
     "LimitRate",
+    "LimitUse",
     "Namespace",
     "Next",
     "Problem",
@@ -47,6 +49,7 @@ __all__ = [
     "Span",
     "Spec",
     "State",
+    "StatusNode",
     "Throttle",
     "Timer",
     "TimerOutcomes",
@@ -876,6 +879,45 @@ class LimitRate:
 
 
 @dataclass
+class LimitKeyUse:
+    """How much of a limit one key uses."""
+
+    key: str
+    waiting: int
+    in_progress: int
+    oldest_waiting: Optional[datetime] = None
+
+
+@dataclass
+class StatusNode:
+    """A node that was asked."""
+
+    id: str
+    error: Optional[str] = None
+    """Why what it does is missing."""
+
+
+@dataclass
+class LimitUse:
+    """How much of a limit is in use, on all nodes together. Each node counts what it has in its memory."""
+
+    waiting: int
+    """Occurrences that are due and wait for the limit."""
+    in_progress: int
+    """Occurrences that count for its concurrency."""
+    began_per_second: float
+    """Occurrences that began, on average over the last ten seconds."""
+    oldest_waiting: Optional[datetime] = None
+    """Since when the one waits that has waited longest."""
+    keys: Optional[list[LimitKeyUse]] = None
+    """Of a limit with per_key: the 20 keys of which most wait, then those of which most are in progress."""
+    more: Optional[bool] = None
+    """There are other keys."""
+    nodes: Optional[list[StatusNode]] = None
+    """That were asked."""
+
+
+@dataclass
 class Limit:
     """A named limit of a namespace: how many occurrences of the timers that name it may be in progress, and how many may begin in a time,
     on all nodes together."""
@@ -894,6 +936,10 @@ class Limit:
     """Of those that wait: due, or left out, which is by priority."""
     paused: Optional[bool] = None
     """None begins."""
+    reset: Optional[datetime] = None
+    """When its rate had its whole burst again; left out is never."""
+    use: Optional[LimitUse] = None
+    """Of those that are read; in a list without keys and nodes."""
 
 
 @dataclass

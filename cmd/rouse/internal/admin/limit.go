@@ -16,9 +16,10 @@ import (
 type LimitCmd struct {
 	List   limitListCmd   `cmd:"" default:"withargs" help:"List limits."`
 	Set    limitSetCmd    `cmd:"" help:"Create or replace a limit."`
-	Show   limitShowCmd   `cmd:"" help:"Show a limit."`
+	Show   limitShowCmd   `cmd:"" help:"Show a limit, and how much of it is in use."`
 	Pause  limitPauseCmd  `cmd:"" help:"Pause a limit: no occurrence of its timers begins."`
 	Resume limitResumeCmd `cmd:"" help:"Resume a limit."`
+	Reset  limitResetCmd  `cmd:"" help:"Give the rate of a limit its whole burst again."`
 	Delete limitDeleteCmd `cmd:"" aliases:"rm" help:"Delete a limit: its timers have none then."`
 }
 
@@ -57,23 +58,32 @@ func (c *limitListCmd) Run(a *cli.App) error {
 		if err != nil {
 			return err
 		}
-		t := cli.NewTable(a, "NAME", "CONCURRENCY", "RATE", "COUNTS", "ORDER", "STATE", "UPDATED")
-		for i := range list {
-			l := &list[i]
+		t := cli.NewTable(a, "NAME", "CONCURRENCY", "RATE", "COUNTS", "ORDER", "STATE", "WAITING", "RUNNING", "UPDATED")
+		for i := range list.Limits {
+			l, use := &list.Limits[i], &list.Uses[i]
 			if a.Flags.JSON {
-				if err := a.PrintJSON(api.LimitOf(l)); err != nil {
+				out := api.LimitOf(l)
+				if len(list.Nodes) > 0 {
+					out.Use = api.LimitUseOf(use)
+				}
+				if err := a.PrintJSON(out); err != nil {
 					return err
 				}
 				continue
 			}
-			if err := t.AddTableRow(l.Name, concurrencyText(l), rateText(l.Rate), countsText(l), cli.OrDash(l.Order), limitState(l),
-				cli.FormatRFC3339(l.Updated)); err != nil {
+			waiting, running := strconv.Itoa(use.Waiting), strconv.Itoa(use.InProgress)
+			if len(list.Nodes) == 0 { // the caller may not see it
+				waiting, running = "-", "-"
+			}
+			if err := t.AddTableRow(l.Name, concurrencyText(l), rateText(l.Rate), countsText(l), cli.OrDash(l.Order),
+				limitState(l), waiting, running, cli.FormatRFC3339(l.Updated)); err != nil {
 				return err
 			}
 		}
-		if len(list) == 0 && !a.Flags.JSON {
+		if len(list.Limits) == 0 && !a.Flags.JSON {
 			a.PrintNote("no limits")
 		}
+		a.NotAnswered(list.Nodes)
 		return t.FlushTable()
 	})
 }
@@ -136,16 +146,18 @@ func (c *limitSetCmd) Run(a *cli.App) error {
 	l := rouse.Limit{Namespace: a.Flags.Namespace, Name: c.Name, Concurrency: c.Concurrency, PerKey: c.PerKey, Order: c.Order,
 		Paused: c.Paused}
 	if c.Rate != "" {
-		count, per, _ := strings.Cut(c.Rate, "/")
+		count, per, timed := strings.Cut(c.Rate, "/")
 		n, err := strconv.Atoi(count)
-		if err != nil || n <= 0 {
+		if err != nil || n <= 0 || !timed {
 			return rouse.Refuse("rate", c.Rate, "is no rate", "write a number and a time, such as 100/1m")
 		}
 		d, err := rouse.ParseDuration(per)
 		if err != nil {
-			return rouse.Refuse("rate", c.Rate, "has no time", "write a number and a time, such as 100/1m")
+			return rouse.Under("rate", err)
 		}
 		l.Rate.Count, l.Rate.Per = n, d
+	} else if c.Burst != 0 {
+		return rouse.Refuse("burst", strconv.Itoa(c.Burst), "has no rate", "give --rate, too, or leave it out")
 	}
 	l.Rate.Burst = c.Burst
 	return c.answerLimit(a, "set", func(ctx context.Context, s *client.Limits) (rouse.Limit, error) { return s.Put(ctx, l) })
@@ -160,27 +172,78 @@ func (c *limitName) answerLimit(a *cli.App, did string,
 			return cli.AddObjectName("limit", c.Name, err)
 		}
 		return a.ShowValue(api.LimitOf(&l), func() error {
-			a.PrintLine("%s limit %s: concurrency %s, rate %s, counted %s, %s", did, l.Name, concurrencyText(&l),
-				rateText(l.Rate), countsText(&l), limitState(&l))
+			printLimit(a, did, &l)
 			return nil
 		})
 	})
+}
+
+// printLimit prints a limit in a line.
+func printLimit(a *cli.App, did string, l *rouse.Limit) {
+	a.PrintLine("%s limit %s: concurrency %s, rate %s, counted %s, %s", did, l.Name, concurrencyText(l), rateText(l.Rate),
+		countsText(l), limitState(l))
 }
 
 // limitShowCmd shows a limit.
 type limitShowCmd struct{ limitName }
 
 func (limitShowCmd) Help() string {
-	return `Examples:
+	return `It prints how many occurrences wait for the limit and how many are in progress, on all nodes together; of a limit per key also the
+20 keys of which most wait.
+
+Examples:
 
     rouse limit show payments`
 }
 
 // Run shows it.
 func (c *limitShowCmd) Run(a *cli.App) error {
-	return c.answerLimit(a, "found", func(ctx context.Context, s *client.Limits) (rouse.Limit, error) {
-		return s.Get(ctx, a.Flags.Namespace, c.Name)
+	return a.CallServer(func(ctx context.Context, s *client.Client) error {
+		l, use, err := s.Limits().Get(ctx, a.Flags.Namespace, c.Name)
+		if err != nil {
+			return cli.AddObjectName("limit", c.Name, err)
+		}
+		a.NotAnswered(use.Nodes)
+		out := api.LimitOf(&l)
+		if len(use.Nodes) > 0 {
+			out.Use = api.LimitUseOf(&use.LimitUse)
+			for _, n := range use.Nodes {
+				out.Use.Nodes = append(out.Use.Nodes, api.StatusNode(n))
+			}
+		}
+		return a.ShowValue(out, func() error {
+			printLimit(a, "found", &l)
+			if out.Use == nil {
+				return nil
+			}
+			a.PrintLine("%d wait, %d are in progress, %.1f a second began lately", use.Waiting, use.InProgress, use.Began)
+			if use.Oldest != 0 {
+				a.PrintLine("the first of those that wait is due since %s", cli.FormatWithRelative(use.Oldest, a.ServerTime()))
+			}
+			return printLimitKeys(a, &use.LimitUse)
+		})
 	})
+}
+
+// printLimitKeys prints the keys that use most of a limit.
+func printLimitKeys(a *cli.App, use *rouse.LimitUse) error {
+	if len(use.Keys) == 0 {
+		return nil
+	}
+	t := cli.NewTable(a, "KEY", "WAITING", "RUNNING", "WAITS SINCE")
+	for _, k := range use.Keys {
+		if err := t.AddTableRow(k.Key, strconv.Itoa(k.Waiting), strconv.Itoa(k.InProgress),
+			cli.FormatRFC3339(k.Oldest)); err != nil {
+			return err
+		}
+	}
+	if err := t.FlushTable(); err != nil {
+		return err
+	}
+	if use.More {
+		a.PrintNote("there are other keys")
+	}
+	return nil
 }
 
 // limitPauseCmd pauses a limit.
@@ -214,6 +277,24 @@ func (limitResumeCmd) Help() string {
 func (c *limitResumeCmd) Run(a *cli.App) error {
 	return c.answerLimit(a, "resumed", func(ctx context.Context, s *client.Limits) (rouse.Limit, error) {
 		return s.Resume(ctx, a.Flags.Namespace, c.Name)
+	})
+}
+
+// limitResetCmd resets the rate of a limit.
+type limitResetCmd struct{ limitName }
+
+func (limitResetCmd) Help() string {
+	return `The burst of its rate may begin at once again, for each key. Occurrences in progress still count. All nodes obey it within a second.
+
+Examples:
+
+    rouse limit reset mails`
+}
+
+// Run resets it.
+func (c *limitResetCmd) Run(a *cli.App) error {
+	return c.answerLimit(a, "reset", func(ctx context.Context, s *client.Limits) (rouse.Limit, error) {
+		return s.Reset(ctx, a.Flags.Namespace, c.Name)
 	})
 }
 

@@ -182,8 +182,8 @@ func (e *exporting) exportLimits(namespace string) error {
 		if err != nil {
 			return err
 		}
-		for i := range list {
-			if err := e.writeExportLine(exportLimit{"limit", api.LimitOf(&list[i])}); err != nil {
+		for i := range list.Limits {
+			if err := e.writeExportLine(exportLimit{"limit", api.LimitOf(&list.Limits[i])}); err != nil {
 				return err
 			}
 			e.end.Limits++

@@ -980,7 +980,7 @@ public final class RouseAsyncClient implements AutoCloseable {
     // Limits
 
     /**
-     * Returns the limits of the namespace, in the order of their names.
+     * Returns the limits of the namespace, in the order of their names, with how much of each is in use.
      *
      * <pre>{@code
      * System.out.println(client.limits().join().size()); // 0
@@ -993,7 +993,7 @@ public final class RouseAsyncClient implements AutoCloseable {
     }
 
     /**
-     * Reads a limit.
+     * Reads a limit, with how much of it is in use.
      *
      * @param name its name
      * @return a future of the limit
@@ -1044,6 +1044,20 @@ public final class RouseAsyncClient implements AutoCloseable {
      */
     public CompletableFuture<Limit> resumeLimit(String name) {
         return read(Limit.class, new Call("POST", path("limits", name) + ":resume").repeat());
+    }
+
+    /**
+     * Gives the rate of a limit its whole burst again, for each key.
+     *
+     * <pre>{@code
+     * System.out.println(client.resetLimit("payments").join().reset() != null); // true
+     * }</pre>
+     *
+     * @param name its name
+     * @return a future of the limit
+     */
+    public CompletableFuture<Limit> resetLimit(String name) {
+        return read(Limit.class, new Call("POST", path("limits", name) + ":reset").repeat());
     }
 
     /**

@@ -904,7 +904,7 @@ public final class RouseClient implements AutoCloseable {
     // Limits
 
     /**
-     * Returns the limits of the namespace, in the order of their names.
+     * Returns the limits of the namespace, in the order of their names, with how much of each is in use.
      *
      * <pre>{@code
      * System.out.println(client.limits().size()); // 0
@@ -917,7 +917,7 @@ public final class RouseClient implements AutoCloseable {
     }
 
     /**
-     * Reads a limit.
+     * Reads a limit, with how much of it is in use.
      *
      * @param name its name
      * @return the limit
@@ -968,6 +968,20 @@ public final class RouseClient implements AutoCloseable {
      */
     public Limit resumeLimit(String name) {
         return Calls.await(async.resumeLimit(name));
+    }
+
+    /**
+     * Gives the rate of a limit its whole burst again, for each key.
+     *
+     * <pre>{@code
+     * System.out.println(client.resetLimit("payments").reset() != null); // true
+     * }</pre>
+     *
+     * @param name its name
+     * @return the limit
+     */
+    public Limit resetLimit(String name) {
+        return Calls.await(async.resetLimit(name));
     }
 
     /**

@@ -236,6 +236,7 @@ public final class Conformance {
             case "limit" -> invoke(c, "limit", name);
             case "pause_limit" -> invoke(c, "pauseLimit", name);
             case "resume_limit" -> invoke(c, "resumeLimit", name);
+            case "reset_limit" -> invoke(c, "resetLimit", name);
             case "delete_limit" -> invoke(c, "deleteLimit", name);
             case "bulk" -> invoke(c, "bulk", BulkAction.valueOf(((String) given.get("action")).toUpperCase()), read(Filter.class, given.get("filter")), read(BulkOptions.class, given));
             case "put_namespace" -> invoke(c, "putNamespace", name, read(Quotas.class, given.get("quotas")));

@@ -19,6 +19,8 @@ import org.jspecify.annotations.Nullable;
  * @param perKey Each limit_key of timers has the limit for itself.
  * @param order Of those that wait: due, or left out, which is by priority.
  * @param paused None begins.
+ * @param reset When its rate had its whole burst again; left out is never.
+ * @param use Of those that are read; in a list without keys and nodes.
  */
 public record Limit(
         String namespace,
@@ -29,7 +31,9 @@ public record Limit(
         @Nullable LimitRate rate,
         @Nullable Boolean perKey,
         Limit.@Nullable Order order,
-        @Nullable Boolean paused) {
+        @Nullable Boolean paused,
+        @Nullable Instant reset,
+        @Nullable LimitUse use) {
 
     /** What order can be. */
     public enum Order {
